@@ -1,0 +1,107 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "../methods.h"
+#include "../object.h"
+
+namespace zlog {
+
+// One object as a host keeps it: the little that a host has to provide so that methods can run on
+// it. Calls return 0 or a negative errno. Reads are only made while the object exists, except
+// exists(). Changes arrive in one go from run_method() after the method has succeeded, each legal
+// at its turn: the host applies them as they come, and undoes all of them itself if one fails (see
+// run_method).
+class Backing {
+ public:
+  virtual ~Backing() = default;
+
+  virtual int exists(bool* exists) = 0;
+  virtual int attr_get(const std::string& name, std::string* value) = 0;  // ENODATA
+  virtual int omap_get(const std::string& key, std::string* value) = 0;   // ENOENT
+  // As Object::omap_list; `count_max` is at least 1.
+  virtual int omap_list(const std::string& after, const std::string& prefix, uint64_t count_max,
+                        std::map<std::string, std::string>* out, bool* more) = 0;
+  virtual int read(uint64_t offset, uint64_t length, std::string* data) = 0;  // short at the end
+
+  virtual int create() = 0;  // of a missing object: empty, no attributes, no keys
+  virtual int remove() = 0;  // of an existing one, with everything in it
+  virtual int attr_set(const std::string& name, std::string_view value) = 0;
+  virtual int omap_set(const std::string& key, std::string_view value) = 0;
+  virtual int omap_remove(const std::string& key) = 0;  // of a missing key: 0
+  virtual int omap_remove_range(const std::string& begin, const std::string& end) = 0;
+  virtual int write(uint64_t offset, std::string_view data) = 0;  // a gap before it reads as zeros
+  virtual int zero(uint64_t offset, uint64_t length) = 0;         // within the size: never grows
+};
+
+// An Object that reads from a Backing and keeps what is written until commit(): what an OSD does
+// for the length of one method. Its errors are those measured on a real OSD (Ceph 16.2).
+class BufferedObject final : public Object {
+ public:
+  // `flags` are the method's: without kWrite every change is refused with EIO, without kRead every
+  // read.
+  BufferedObject(Backing& backing, int flags, bool exists);
+
+  int create(bool exclusive) override;
+  int remove() override;
+  int attr_get(const std::string& name, std::string* value) override;
+  int attr_set(const std::string& name, std::string_view value) override;
+  int omap_get(const std::string& key, std::string* value) override;
+  int omap_list(const std::string& after, const std::string& prefix, uint64_t count_max,
+                std::map<std::string, std::string>* out, bool* more) override;
+  int omap_set(const std::string& key, std::string_view value) override;
+  int omap_remove(const std::string& key) override;
+  int omap_remove_range(const std::string& begin, const std::string& end) override;
+  int read(uint64_t offset, uint64_t length, std::string* data) override;
+  int write(uint64_t offset, std::string_view data) override;
+  int zero(uint64_t offset, uint64_t length) override;
+
+  // Whether there is anything to apply.
+  bool changed() const { return !changes_.empty(); }
+
+  // Applies the buffered changes in the order in which they were made; stops at the first that
+  // fails.
+  int commit();
+
+ private:
+  enum class Kind {
+    kCreate, kRemove, kAttrSet, kOmapSet, kOmapRemove, kOmapRemoveRange, kWrite, kZero
+  };
+  struct Change {
+    Kind kind;
+    std::string key;      // attribute or key; begin of a range
+    std::string value;    // value or data; end of a range
+    uint64_t offset = 0;  // bytes
+    uint64_t length = 0;  // bytes
+  };
+
+  int may_read() const;
+  int may_change() const;
+  void ensure_created();
+  int apply(const Change& change);
+
+  Backing& backing_;
+  const int flags_;
+  const bool exists_;    // before the method
+  bool exists_after_;    // once the buffered changes are applied
+  std::vector<Change> changes_;
+};
+
+// What became of one method call.
+struct Outcome {
+  int code = 0;         // negative errno or Code: the answer to the caller
+  bool broken = false;  // applying failed half-way: the host must drop its whole transaction
+};
+
+// Runs a method on an object as an OSD does: a read-only method on a missing object is ENOENT
+// without running; an exception becomes ENOMEM or EIO; a write method's reply above 32 bytes is
+// EOVERFLOW; a negative answer applies nothing and has no reply. Changes are applied to `backing`
+// before it returns.
+Outcome run_method(const Method& method, Backing& backing, std::string_view payload,
+                   std::string* reply);
+
+}  // namespace zlog

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+
+// Every limit of the protocol, with its unit. A limit bounds what one call may make an OSD do or
+// allocate; raising one is a protocol change, since older OSDs refuse what newer clients then send.
+namespace zlog::limits {
+
+// Wire and stored formats.
+constexpr uint8_t wire_version = 1;
+
+// Positions and epochs. Positions are 64-bit on the wire but stay below 2^63, so that "one past
+// the end" arithmetic never overflows and every language with signed longs can hold them.
+constexpr uint64_t position_max = (uint64_t{1} << 63) - 1;
+constexpr uint64_t end_open = UINT64_MAX;  // the end of a stripe that has none
+
+// One request.
+constexpr uint32_t entries_max = 65536;  // positions per request
+constexpr uint32_t request_bytes_max = 32u << 20;  // bytes
+constexpr uint32_t entry_bytes_max = 16u << 20;  // bytes of one entry
+constexpr uint32_t read_reply_bytes_max = 32u << 20;  // bytes of entry data in one read's reply
+constexpr uint32_t trim_records_max = 65536;  // records freed by one trim_to
+constexpr uint32_t writer_bytes = 16;  // bytes of a writer's id, exactly
+constexpr uint32_t write_reply_bytes_max = 32;  // bytes an OSD lets a write method answer
+
+// Views, names and addresses.
+constexpr uint32_t width_max = 1024;  // stripe objects per stripe
+constexpr uint32_t log_name_bytes_max = 128;  // bytes
+constexpr uint32_t view_bytes_max = 1u << 20;  // bytes of one encoded view
+constexpr uint32_t views_page_max = 1024;  // views in one view_read reply
+constexpr uint32_t names_page_max = 4096;  // names in one directory_list reply
+constexpr uint32_t address_bytes_max = 256;  // bytes of a sequencer's address
+constexpr uint32_t option_key_bytes_max = 128;  // bytes
+constexpr uint32_t option_value_bytes_max = 4096;  // bytes
+
+// Physical layout of a stripe object (layout.cc).
+constexpr uint32_t inline_bytes_max = 32u << 10;  // bytes of a batch kept inside its record
+constexpr uint64_t stream_bytes_max = 64u << 20;  // bytes of an object's bytestream
+constexpr uint32_t page_records_max = 256;  // records fetched by one listing
+constexpr uint32_t page_bytes_max = 4u << 20;  // bytes fetched by one listing (or 1 record)
+
+}  // namespace zlog::limits

@@ -1,0 +1,188 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "codes.h"
+#include "runs.h"
+#include "wire.h"
+
+// Requests and replies of the methods on a stripe object, for both sides. docs/formats/wire.md is
+// their grammar. encode() gives the bytes; decode() answers 0, or -EINVAL for bytes that are not
+// exactly such a message. A decoded message may hold views into the bytes, which must outlive it.
+namespace zlog {
+
+// Replies that are one number.
+std::string encode_epoch_reply(uint64_t epoch);        // STALE_EPOCH, INVALID_EPOCH
+int decode_epoch_reply(std::string_view bytes, uint64_t* epoch);
+std::string encode_position_reply(uint64_t position);  // READ_ONLY: the first position taken
+int decode_position_reply(std::string_view bytes, uint64_t* position);
+std::string encode_more_reply(bool more);              // trim_to: call again
+int decode_more_reply(std::string_view bytes, bool* more);
+
+// The highest position written, filled or trimmed in an object, if any: seal, max_position.
+struct Highest {
+  bool has = false;
+  uint64_t position = 0;  // 0 when there is none
+
+  std::string encode() const;
+  static int decode(std::string_view bytes, Highest* out);
+};
+
+// max_position, stat, remove; also head_remove.
+struct EpochRequest {
+  uint64_t epoch = 0;
+
+  std::string encode() const;
+  static int decode(std::string_view bytes, EpochRequest* out);
+};
+
+struct SealRequest {
+  uint64_t epoch = 0;    // at least 1
+  uint32_t stride = 1;   // positions between two of the object's: the stripe's width
+  uint32_t residue = 0;  // below stride; p % stride of every position p in the object
+
+  std::string encode() const;
+  static int decode(std::string_view bytes, SealRequest* out);
+};
+
+// One entry as a writer hands it in.
+struct NewEntry {
+  uint64_t position = 0;
+  uint64_t number = 0;  // the append's number: with the writer's id, its identity
+  std::string_view data;
+};
+
+// Encodes a write of entries in ascending position order, with their CRCs. Answers 0, or -EINVAL
+// when the entries do not ascend or are not congruent modulo `stride`, when a number is not within
+// 2^32 of the smallest, or when a limit is exceeded; then `out` is unchanged.
+int encode_write(uint64_t epoch, uint64_t timestamp, std::string_view writer, uint32_t stride,
+                 const std::vector<NewEntry>& entries, std::string* out);
+
+// A decoded write. The columns hold one value per position, in position order.
+struct WriteRequest {
+  uint64_t epoch = 0;
+  uint64_t timestamp = 0;        // µs since 1970-01-01 UTC, the writer's clock
+  std::string_view writer;       // writer_bytes
+  uint64_t number = 0;           // base of `numbers`
+  Runs runs;
+  wire::Column<uint32_t> ends;   // the end of each entry in `data`; ascending
+  wire::Column<uint32_t> crcs;   // entry_crc of each; not checked by decode
+  wire::Column<uint32_t> numbers;  // number of each append, less the base
+  std::string_view data;
+
+  uint32_t begin_of(uint32_t i) const { return i == 0 ? 0 : ends[i - 1]; }
+  std::string_view data_of(uint32_t i) const {
+    return data.substr(begin_of(i), ends[i] - begin_of(i));
+  }
+  uint64_t number_of(uint32_t i) const { return number + numbers[i]; }
+  static int decode(std::string_view bytes, WriteRequest* out);
+};
+
+struct ReadRequest {
+  uint64_t epoch = 0;
+  bool with_ids = false;   // also the writer, the append's number and the fill reason of each
+  uint32_t bytes_max = 0;  // bytes of data to stop before; the first entry comes whatever its size
+  Runs runs;
+
+  std::string encode() const;
+  static int decode(std::string_view bytes, ReadRequest* out);
+};
+
+// What is known of one position in a read's reply, apart from its data.
+struct ReadEntry {
+  EntryState state = EntryState::kUnwritten;
+  uint64_t timestamp = 0;   // µs since 1970-01-01 UTC; 0 where nothing is known
+  uint32_t crc = 0;         // entry_crc of a written entry
+  std::string_view writer;  // with ids: writer_bytes, or empty where nothing is known
+  uint64_t number = 0;      // with ids
+  FillReason reason = FillReason::kUnknown;  // with ids
+};
+
+// Builds a read's reply, position by position.
+class ReadReplyBuilder {
+ public:
+  ReadReplyBuilder(const Highest& highest, bool with_ids)
+      : highest_(highest), with_ids_(with_ids) {}
+
+  void add(const ReadEntry& entry, std::string_view data);
+  uint64_t data_bytes() const { return data_.size(); }
+  uint32_t count() const { return count_; }
+  std::string encode() const;
+
+ private:
+  Highest highest_;
+  bool with_ids_;
+  uint32_t count_ = 0;
+  std::string states_, timestamps_, ends_, crcs_, writers_, numbers_, reasons_, data_;
+};
+
+// A decoded read reply: about the first `count` of the positions that were asked.
+struct ReadReply {
+  Highest highest;
+  uint32_t count = 0;
+  bool with_ids = false;
+  wire::Column<uint8_t> states;  // EntryState
+  wire::Column<uint64_t> timestamps;
+  wire::Column<uint32_t> ends;
+  wire::Column<uint32_t> crcs;
+  std::string_view writers;      // writer_bytes each
+  wire::Column<uint64_t> numbers;
+  wire::Column<uint8_t> reasons;  // FillReason
+  std::string_view data;
+
+  std::string_view data_of(uint32_t i) const;
+  std::string_view writer_of(uint32_t i) const;  // writer_bytes; empty without ids
+
+  // The state of entry `i`, given the position that it was asked for: kLost also when its data
+  // does not have the CRC that it was written with.
+  EntryState state_of(uint32_t i, uint64_t position) const;
+
+  // `asked` is the number of positions in the request.
+  static int decode(std::string_view bytes, bool with_ids, uint32_t asked, ReadReply* out);
+};
+
+struct FillRequest {
+  uint64_t epoch = 0;
+  uint64_t timestamp = 0;   // µs since 1970-01-01 UTC
+  std::string_view writer;  // writer_bytes: who filled
+  FillReason reason = FillReason::kUnknown;
+  Runs runs;
+
+  std::string encode() const;
+  static int decode(std::string_view bytes, FillRequest* out);
+};
+
+struct TrimRequest {
+  uint64_t epoch = 0;
+  Runs runs;
+
+  std::string encode() const;
+  static int decode(std::string_view bytes, TrimRequest* out);
+};
+
+struct TrimToRequest {
+  uint64_t epoch = 0;
+  uint64_t position = 0;     // everything below it goes
+  uint32_t records_max = 0;  // records to free in this call, 1 to trim_records_max
+
+  std::string encode() const;
+  static int decode(std::string_view bytes, TrimToRequest* out);
+};
+
+struct StatReply {
+  uint64_t object_epoch = 0;
+  Highest highest;
+  uint64_t trim_point = 0;
+  uint64_t entries = 0;       // written and not trimmed
+  uint64_t bytes = 0;         // data of those
+  uint64_t records = 0;       // stored records
+  uint64_t stream_bytes = 0;  // length of the object's bytestream, holes included
+
+  std::string encode() const;
+  static int decode(std::string_view bytes, StatReply* out);
+};
+
+}  // namespace zlog

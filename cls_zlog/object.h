@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace zlog {
+
+// The calls that a method may make on its object: what an object class may do inside an OSD, and no
+// more. Every call returns 0 or a negative errno.
+//
+// Reads see the object as it was before the method ran; writes are buffered, applied together when
+// the method returns >= 0 and dropped when it returns < 0. A method therefore never reads what it
+// has just written, and "nothing applied" needs no undoing.
+//
+// Inside a method that writes, an OSD answers a read of a missing object with ENOENT or ENODATA
+// depending on the call: treat both as "there is no such object".
+class Object {
+ public:
+  virtual ~Object() = default;
+
+  // Makes the object. EEXIST when `exclusive` and it exists; without, an existing object is left
+  // as is.
+  virtual int create(bool exclusive) = 0;
+
+  // Removes the object with its bytes, attributes and keys. ENOENT when there is none.
+  virtual int remove() = 0;
+
+  // Reads an attribute. ENOENT: no object; ENODATA: no attribute.
+  virtual int attr_get(const std::string& name, std::string* value) = 0;
+  virtual int attr_set(const std::string& name, std::string_view value) = 0;
+
+  // Reads one key. ENOENT: no object or no key.
+  virtual int omap_get(const std::string& key, std::string* value) = 0;
+
+  // Reads the keys > `after` that start with `prefix`, ascending, at most `count_max` of them. A
+  // host may return fewer than asked for (an OSD caps a listing); `more` says that some are left.
+  virtual int omap_list(const std::string& after, const std::string& prefix, uint64_t count_max,
+                        std::map<std::string, std::string>* out, bool* more) = 0;
+  virtual int omap_set(const std::string& key, std::string_view value) = 0;
+  virtual int omap_remove(const std::string& key) = 0;
+
+  // Removes the keys in [begin, end).
+  virtual int omap_remove_range(const std::string& begin, const std::string& end) = 0;
+
+  // Reads `length` bytes of the object's bytestream at `offset`; fewer at its end. length 0: none.
+  virtual int read(uint64_t offset, uint64_t length, std::string* data) = 0;
+  virtual int write(uint64_t offset, std::string_view data) = 0;
+
+  // Punches a hole: the bytes read as zero and their space is given back. The size does not change.
+  virtual int zero(uint64_t offset, uint64_t length) = 0;
+};
+
+}  // namespace zlog

@@ -1,0 +1,130 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace zlog::wire {
+
+// Little-endian, fixed-width integers at any address, on any machine.
+template <typename T>
+T load(const char* at) {
+  static_assert(std::is_unsigned_v<T>);
+  T value = 0;
+  for (size_t i = sizeof(T); i-- > 0;) {
+    value = static_cast<T>((static_cast<uint64_t>(value) << 8) | static_cast<unsigned char>(at[i]));
+  }
+  return value;
+}
+
+template <typename T>
+void append(std::string* out, T value) {
+  static_assert(std::is_unsigned_v<T>);
+  char bytes[sizeof(T)];
+  for (size_t i = 0; i < sizeof(T); i++) {
+    bytes[i] = static_cast<char>((static_cast<uint64_t>(value) >> (8 * i)) & 0xff);
+  }
+  out->append(bytes, sizeof(T));
+}
+
+// An array of integers inside somebody else's bytes, which must outlive it. Made by Reader::column,
+// which has checked that all `size()` of them are there.
+template <typename T>
+class Column {
+ public:
+  Column() = default;
+  Column(const char* at, uint32_t size) : at_(at), size_(size) {}
+
+  uint32_t size() const { return size_; }
+  T operator[](uint32_t i) const { return load<T>(at_ + size_t{i} * sizeof(T)); }
+
+ private:
+  const char* at_ = nullptr;
+  uint32_t size_ = 0;
+};
+
+// Reads fields off untrusted bytes. The first read past the end makes it fail for good: every
+// later read gives 0 or nothing, so that a decoder may read on and ask ok() once. It never
+// allocates and the views that it hands out point into its input.
+class Reader {
+ public:
+  explicit Reader(std::string_view bytes) : rest_(bytes) {}
+
+  uint8_t u8() { return integer<uint8_t>(); }
+  uint32_t u32() { return integer<uint32_t>(); }
+  uint64_t u64() { return integer<uint64_t>(); }
+
+  // The next `length` bytes.
+  std::string_view bytes(uint64_t length) {
+    if (!ok_ || length > rest_.size()) {
+      fail();
+      return {};
+    }
+    const std::string_view taken = rest_.substr(0, length);
+    rest_.remove_prefix(length);
+    return taken;
+  }
+
+  // A u32 length and as many bytes; fails above `bytes_max`.
+  std::string_view string(uint32_t bytes_max) {
+    const uint32_t length = u32();
+    if (length > bytes_max) fail();
+    return bytes(length);
+  }
+
+  // `size` integers in a row.
+  template <typename T>
+  Column<T> column(uint32_t size) {
+    const std::string_view taken = bytes(uint64_t{size} * sizeof(T));
+    return ok_ ? Column<T>(taken.data(), size) : Column<T>();
+  }
+
+  void fail() {
+    ok_ = false;
+    rest_ = {};
+  }
+  bool ok() const { return ok_; }
+  std::string_view rest() const { return rest_; }
+
+  // Nothing failed and nothing is left over.
+  bool done() const { return ok_ && rest_.empty(); }
+
+ private:
+  template <typename T>
+  T integer() {
+    const std::string_view taken = bytes(sizeof(T));
+    return ok_ ? load<T>(taken.data()) : T{0};
+  }
+
+  std::string_view rest_;
+  bool ok_ = true;
+};
+
+// Appends fields to a string.
+class Writer {
+ public:
+  explicit Writer(std::string* out) : out_(out) {}
+
+  Writer& u8(uint8_t value) { return integer(value); }
+  Writer& u32(uint32_t value) { return integer(value); }
+  Writer& u64(uint64_t value) { return integer(value); }
+  Writer& bytes(std::string_view value) {
+    out_->append(value);
+    return *this;
+  }
+  Writer& string(std::string_view value) {
+    return u32(static_cast<uint32_t>(value.size())).bytes(value);
+  }
+
+ private:
+  template <typename T>
+  Writer& integer(T value) {
+    append(out_, value);
+    return *this;
+  }
+
+  std::string* out_;
+};
+
+}  // namespace zlog::wire
