@@ -1,0 +1,37 @@
+# Decides about an optional part that needs a header: sets ${option}_FOUND and ${option}_INCLUDE_DIR.
+# `option` is AUTO (take it where it is), ON (fail without it) or OFF.
+function(zlog_find_header option header packages)
+  set(${option}_FOUND FALSE PARENT_SCOPE)
+  if(${option} STREQUAL "OFF")
+    return()
+  endif()
+  if(NOT ${option} MATCHES "^(ON|AUTO)$")
+    message(FATAL_ERROR "${option} is '${${option}}'; it must be AUTO, ON or OFF.")
+  endif()
+  find_path(${option}_INCLUDE_DIR ${header})
+  if(${option}_INCLUDE_DIR)
+    set(${option}_FOUND TRUE PARENT_SCOPE)
+  elseif(${option} STREQUAL "ON")
+    message(FATAL_ERROR "${option}=ON, but ${header} was not found. Install ${packages}.")
+  else()
+    message(STATUS "zlog: without the part ${option}, since ${header} was not found")
+  endif()
+endfunction()
+
+# Adds a Python extension `name` made of ${name}.pyx in this folder, installed into the wheel's zlog/.
+function(zlog_add_extension name)
+  set(source ${CMAKE_CURRENT_SOURCE_DIR}/${name}.pyx)
+  set(generated ${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp)
+  add_custom_command(
+    OUTPUT ${generated}
+    COMMAND ${Python_EXECUTABLE} -m cython -3 --cplus --depfile --module-name zlog.${name}
+            -I ${CMAKE_SOURCE_DIR} -o ${generated} ${source}
+    DEPENDS ${source}
+    DEPFILE ${generated}.dep
+    COMMENT "Cython: ${name}"
+    VERBATIM)
+  python_add_library(${name} MODULE WITH_SOABI ${generated})
+  # Cython's own output is not ours to warn about.
+  target_compile_options(${name} PRIVATE -w)
+  install(TARGETS ${name} DESTINATION zlog COMPONENT python)
+endfunction()

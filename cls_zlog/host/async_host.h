@@ -1,0 +1,100 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "completion_queue.h"
+#include "host.h"
+
+namespace zlog {
+
+// Takes the outcome of one operation: what Host::execute() would have answered, and the reply.
+using Done = std::function<void(int code, std::string reply)>;
+
+// A host whose operations may take long. Every `done` is called exactly once: from a thread of the host, or
+// from the caller's before the call returns. Arguments are copied where they are needed for longer.
+class AsyncHost {
+ public:
+  virtual ~AsyncHost() = default;
+
+  // Starts an operation on behalf of an event loop, which must not be held up.
+  virtual void submit(std::string_view object, std::string_view method, std::string_view payload,
+                      Done done) = 0;
+
+  // Starts an operation on behalf of a thread that will wait for it, so that a host may as well use it.
+  virtual void run(std::string_view object, std::string_view method, std::string_view payload, Done done) {
+    submit(object, method, payload, std::move(done));
+  }
+
+  // Gives up what is outstanding (each `done` gets ECANCELED; whether such an operation took effect is
+  // unknown) and lets go of the store. Takes a bounded time. No other call may follow.
+  virtual void close() = 0;
+};
+
+// An AsyncHost over a host that never waits: everything happens in the caller's thread.
+class InlineHost final : public AsyncHost {
+ public:
+  explicit InlineHost(std::unique_ptr<Host> host) : host_(std::move(host)) {}
+
+  void submit(std::string_view object, std::string_view method, std::string_view payload,
+              Done done) override {
+    std::string reply;
+    const int code = host_->execute(object, method, payload, &reply);
+    done(code, std::move(reply));
+  }
+  void close() override {}
+
+ private:
+  const std::unique_ptr<Host> host_;
+};
+
+// A Done that puts the outcome into `queue` under `token`.
+inline Done queue_completer(std::shared_ptr<CompletionQueue> queue, uint64_t token) {
+  return [queue = std::move(queue), token](int code, std::string reply) {
+    queue->push({token, code, std::move(reply)});
+  };
+}
+
+// The outcome that a blocking caller waits for. The operation shares it, so a caller may leave at any time.
+class Pending {
+ public:
+  // A Done that completes `pending`.
+  static Done completer(std::shared_ptr<Pending> pending) {
+    return [pending = std::move(pending)](int code, std::string reply) {
+      pending->complete(code, std::move(reply));
+    };
+  }
+
+  // Waits for the outcome for at most `timeout_ms`; false when it has not come.
+  bool wait(int timeout_ms) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    return arrived_.wait_for(lock, std::chrono::milliseconds(timeout_ms), [this] { return done_; });
+  }
+
+  // The outcome, once wait() has returned true.
+  int code() const { return code_; }
+  const std::string& reply() const { return reply_; }
+
+ private:
+  void complete(int code, std::string reply) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    code_ = code;
+    reply_ = std::move(reply);
+    done_ = true;
+    arrived_.notify_all();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  bool done_ = false;
+  int code_ = 0;
+  std::string reply_;
+};
+
+}  // namespace zlog

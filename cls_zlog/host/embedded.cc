@@ -1,0 +1,154 @@
+#include "embedded.h"
+
+#include <cerrno>
+#include <chrono>
+#include <new>
+#include <utility>
+
+#include "../methods.h"
+#include "lmdb_object.h"
+
+namespace zlog {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kDeadReadersInterval{60};
+
+struct Result {
+  int code = 0;
+  std::string reply;
+};
+
+bool writes(const Method& method) { return (method.flags & kWrite) != 0; }
+
+// What `run` answers; an exception becomes the errno that says so.
+template <typename Run>
+int guarded(Run&& run) {
+  try {
+    return run();
+  } catch (const std::bad_alloc&) {
+    return -ENOMEM;
+  } catch (...) {
+    return -EIO;
+  }
+}
+
+// Runs one operation in a transaction of its own.
+int run_alone(LmdbEnv& env, std::string_view object, const Method& method,
+              std::string_view payload, std::string* reply) {
+  int code = 0;
+  const auto work = [&](MDB_txn* txn, MDB_dbi dbi) {
+    LmdbObject backing(txn, dbi, object);
+    code = run_method(method, backing, payload, reply).code;
+    return code < 0 ? code : 0;
+  };
+  const int error = guarded([&] { return writes(method) ? env.write(work) : env.read(work); });
+  if (error == 0) return code;
+  reply->clear();
+  return error;
+}
+
+// Runs all operations in one transaction, each seeing what those before it did. A refused one leaves
+// no trace, as its writes were only buffered. An error means that none of them took effect.
+int run_together(LmdbEnv& env, const std::vector<Operation>& batch, std::vector<Result>* results) {
+  const auto work = [&](MDB_txn* txn, MDB_dbi dbi) {
+    for (size_t i = 0; i < batch.size(); i++) {
+      Result& result = (*results)[i];
+      LmdbObject backing(txn, dbi, batch[i].object);
+      const Outcome outcome =
+          run_method(*batch[i].method, backing, batch[i].payload, &result.reply);
+      if (outcome.broken) return outcome.code;
+      result.code = outcome.code;
+    }
+    return 0;
+  };
+  return guarded([&] { return env.write(work); });
+}
+
+void run_each(LmdbEnv& env, const std::vector<Operation>& batch, std::vector<Result>* results) {
+  for (size_t i = 0; i < batch.size(); i++) {
+    Result& result = (*results)[i];
+    result.code =
+        run_alone(env, batch[i].object, *batch[i].method, batch[i].payload, &result.reply);
+  }
+}
+
+void answer(std::vector<Operation>* batch, std::vector<Result>* results) {
+  for (size_t i = 0; i < batch->size(); i++) {
+    (*batch)[i].done((*results)[i].code, std::move((*results)[i].reply));
+  }
+}
+
+void write_batch(LmdbEnv& env, std::vector<Operation>* batch) {
+  std::vector<Result> results(batch->size());
+  // What fails together (a full disk, a batch too large) may succeed one by one, and if not, the
+  // error belongs to the operation that meets it.
+  if (batch->size() == 1 || run_together(env, *batch, &results) != 0) {
+    run_each(env, *batch, &results);
+  }
+  answer(batch, &results);
+}
+
+void read_batch(LmdbEnv& env, std::vector<Operation>* batch) {
+  std::vector<Result> results(batch->size());
+  run_each(env, *batch, &results);
+  answer(batch, &results);
+}
+
+}  // namespace
+
+int EmbeddedHost::open(const std::string& directory, size_t map_bytes,
+                       std::unique_ptr<EmbeddedHost>* host) {
+  std::shared_ptr<LmdbEnv> env;
+  if (const int error = LmdbEnv::open(directory, map_bytes, &env)) return error;
+  host->reset(new EmbeddedHost(env));
+  return 0;
+}
+
+EmbeddedHost::EmbeddedHost(const std::shared_ptr<LmdbEnv>& env)
+    : env_(env),
+      writer_([env, checked = Clock::now()](std::vector<Operation>& batch) mutable {
+        write_batch(*env, &batch);
+        if (Clock::now() - checked < kDeadReadersInterval) return;
+        env->forget_dead_readers();
+        checked = Clock::now();
+      }),
+      reader_([env](std::vector<Operation>& batch) { read_batch(*env, &batch); }) {}
+
+int EmbeddedHost::execute(std::string_view object, std::string_view method,
+                          std::string_view payload, std::string* reply) {
+  const Method* found = find_method(method);
+  if (found == nullptr) return -EOPNOTSUPP;
+  return run_alone(*env_, object, *found, payload, reply);
+}
+
+void EmbeddedHost::submit(std::string_view object, std::string_view method,
+                          std::string_view payload, Done done) {
+  const Method* found = find_method(method);
+  if (found == nullptr) {
+    done(-EOPNOTSUPP, {});
+    return;
+  }
+  Worker& worker = writes(*found) ? writer_ : reader_;
+  worker.push({std::string(object), found, std::string(payload), std::move(done)});
+}
+
+void EmbeddedHost::run(std::string_view object, std::string_view method,
+                       std::string_view payload, Done done) {
+  const Method* found = find_method(method);
+  if (found != nullptr && writes(*found)) {
+    submit(object, method, payload, std::move(done));
+    return;
+  }
+  std::string reply;
+  const int code = execute(object, method, payload, &reply);
+  done(code, std::move(reply));
+}
+
+void EmbeddedHost::close() {
+  writer_.stop();
+  reader_.stop();
+}
+
+}  // namespace zlog

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "async_host.h"
+#include "host.h"
+#include "lmdb_env.h"
+#include "worker.h"
+
+namespace zlog {
+
+// Objects in a local directory, for any number of processes at once. What was answered is on disk: a
+// process or the machine may die at any moment.
+//
+// Writing methods of all callers go through one worker, which puts whatever waits into one transaction
+// and syncs once (group commit). Reading methods work on a snapshot and wait for nobody.
+class EmbeddedHost final : public Host, public AsyncHost {
+ public:
+  // As LmdbEnv::open.
+  static int open(const std::string& directory, size_t map_bytes,
+                  std::unique_ptr<EmbeddedHost>* host);
+
+  // Runs a method in the caller's thread and in a transaction of its own.
+  int execute(std::string_view object, std::string_view method, std::string_view payload,
+              std::string* reply) override;
+
+  void submit(std::string_view object, std::string_view method, std::string_view payload,
+              Done done) override;
+  void run(std::string_view object, std::string_view method, std::string_view payload,
+           Done done) override;
+  void close() override;
+
+ private:
+  explicit EmbeddedHost(const std::shared_ptr<LmdbEnv>& env);
+
+  const std::shared_ptr<LmdbEnv> env_;
+  Worker writer_;
+  Worker reader_;
+};
+
+}  // namespace zlog

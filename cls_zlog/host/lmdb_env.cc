@@ -1,0 +1,206 @@
+#include "lmdb_env.h"
+
+#include <pthread.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <string_view>
+
+namespace zlog {
+namespace {
+
+// The unnamed database is the only one; LMDB gives it this handle.
+constexpr MDB_dbi kMainDatabase = 1;
+constexpr unsigned kReaders = 1024;               // snapshots at a time, over all processes
+constexpr size_t kMapBytesMin = size_t{64} << 20;
+constexpr uint64_t kFullBytes = uint64_t{1} << 20;  // a file system with less left counts as full
+
+constexpr std::string_view kFormatKey = "F";
+constexpr std::string_view kFormat = "zlog-embedded 1";
+
+MDB_val value_of(std::string_view bytes) {
+  return MDB_val{bytes.size(), const_cast<char*>(bytes.data())};
+}
+
+// The environments that this process has open, by their directories' real paths.
+struct Registry {
+  struct Entry {
+    LmdbEnv* env;
+    size_t users;
+    pid_t pid;
+  };
+  std::mutex mutex;
+  std::map<std::string, Entry> entries;
+};
+
+Registry& registry() {
+  // Never destroyed: a worker may still be running when the process ends.
+  static Registry* const instance = [] {
+    ::pthread_atfork([] { registry().mutex.lock(); }, [] { registry().mutex.unlock(); },
+                     [] { registry().mutex.unlock(); });
+    return new Registry;
+  }();
+  return *instance;
+}
+
+bool file_system_full(const std::string& directory) {
+  struct statvfs status {};
+  return ::statvfs(directory.c_str(), &status) == 0 &&
+         uint64_t{status.f_bavail} * status.f_frsize < kFullBytes;
+}
+
+}  // namespace
+
+int lmdb_errno(int result) {
+  switch (result) {
+    case MDB_NOTFOUND: return -ENOENT;
+    case MDB_MAP_FULL: return -ENOSPC;
+    case MDB_TXN_FULL: return -E2BIG;
+    case MDB_READERS_FULL: return -EAGAIN;
+    case MDB_MAP_RESIZED: return -ENOMEM;
+    case MDB_BAD_VALSIZE: return -ENAMETOOLONG;
+    case MDB_INVALID:
+    case MDB_VERSION_MISMATCH: return -EPROTO;
+    default: return result >= 0 ? -result : -EIO;
+  }
+}
+
+int LmdbEnv::open(const std::string& directory, size_t map_bytes,
+                  std::shared_ptr<LmdbEnv>* env) {
+  char* resolved = ::realpath(directory.c_str(), nullptr);
+  if (resolved == nullptr) return -errno;
+  const std::string path = resolved;
+  std::free(resolved);
+
+  const std::lock_guard<std::mutex> lock(registry().mutex);
+  auto found = registry().entries.find(path);
+  // What a parent process had open is of no use here, and must not even be closed.
+  if (found == registry().entries.end() || found->second.pid != ::getpid()) {
+    LmdbEnv* made = nullptr;
+    if (const int error = create(path, map_bytes, &made)) return error;
+    found = registry().entries.insert_or_assign(path, Registry::Entry{made, 0, ::getpid()}).first;
+  }
+  found->second.users++;
+  env->reset(found->second.env, &LmdbEnv::release);
+  return 0;
+}
+
+void LmdbEnv::release(LmdbEnv* env) {
+  const std::lock_guard<std::mutex> lock(registry().mutex);
+  const auto found = registry().entries.find(env->directory_);
+  const bool ours = found != registry().entries.end() && found->second.env == env &&
+                    found->second.pid == ::getpid();
+  if (!ours || --found->second.users != 0) return;
+  registry().entries.erase(found);
+  delete env;  // still under the mutex: it must be closed before anyone can open it again
+}
+
+int LmdbEnv::create(const std::string& directory, size_t map_bytes, LmdbEnv** env) {
+  for (size_t bytes = map_bytes;; bytes /= 2) {
+    MDB_env* handle = nullptr;
+    if (const int result = ::mdb_env_create(&handle)) return lmdb_errno(result);
+    ::mdb_env_set_mapsize(handle, bytes);
+    ::mdb_env_set_maxreaders(handle, kReaders);
+    // NOTLS: a snapshot belongs to its transaction, so that threads may come and go.
+    const int result = ::mdb_env_open(handle, directory.c_str(), MDB_NOTLS, 0660);
+    if (result == 0) {
+      *env = new LmdbEnv(directory, handle);
+      break;
+    }
+    ::mdb_env_close(handle);
+    if (result != ENOMEM || bytes / 2 < kMapBytesMin) return lmdb_errno(result);
+  }
+  (*env)->forget_dead_readers();
+  const int error = (*env)->check_format();
+  if (error != 0) delete *env;
+  return error;
+}
+
+// Makes sure that the database says which format it holds, and that it is this one.
+int LmdbEnv::check_format() {
+  MDB_val key = value_of(kFormatKey), found{};
+  const auto known = [&](MDB_txn* txn, MDB_dbi dbi) {
+    const int result = ::mdb_get(txn, dbi, &key, &found);
+    if (result != 0) return lmdb_errno(result);
+    const std::string_view format(static_cast<const char*>(found.mv_data), found.mv_size);
+    return format == kFormat ? 0 : -EPROTO;
+  };
+  const int error = read([&](MDB_txn* txn, MDB_dbi) {
+    MDB_dbi dbi = 0;
+    if (const int result = ::mdb_dbi_open(txn, nullptr, 0, &dbi)) return lmdb_errno(result);
+    return known(txn, dbi);
+  });
+  if (error != -ENOENT) return error;
+  return write([&](MDB_txn* txn, MDB_dbi dbi) {
+    const int now = known(txn, dbi);  // another process may have been first
+    if (now != -ENOENT) return now;
+    MDB_stat stat{};
+    if (const int result = ::mdb_stat(txn, dbi, &stat)) return lmdb_errno(result);
+    if (stat.ms_entries != 0) return -EPROTO;  // somebody else's database
+    MDB_val value = value_of(kFormat);
+    return lmdb_errno(::mdb_put(txn, dbi, &key, &value, 0));
+  });
+}
+
+int LmdbEnv::write(const Work& work) { return transact(0, work); }
+
+int LmdbEnv::read(const Work& work) { return transact(MDB_RDONLY, work); }
+
+void LmdbEnv::forget_dead_readers() {
+  int dead = 0;
+  ::mdb_reader_check(env_, &dead);
+}
+
+int LmdbEnv::transact(unsigned flags, const Work& work) {
+  std::shared_lock<std::shared_mutex> lock(map_mutex_);
+  MDB_txn* txn = nullptr;
+  int result = begin(flags, &txn);
+  if (result == MDB_MAP_RESIZED) {
+    lock.unlock();
+    if (const int error = adopt_map_of_others()) return error;
+    lock.lock();
+    result = begin(flags, &txn);
+  }
+  if (result != 0) return lmdb_errno(result);
+  int error = -EIO;
+  try {
+    error = work(txn, kMainDatabase);
+  } catch (...) {
+    ::mdb_txn_abort(txn);
+    throw;
+  }
+  if (error == 0 && !(flags & MDB_RDONLY)) return commit(txn);
+  ::mdb_txn_abort(txn);
+  return error;
+}
+
+int LmdbEnv::begin(unsigned flags, MDB_txn** txn) {
+  if (map_lost_) return ENOMEM;
+  int result = ::mdb_txn_begin(env_, nullptr, flags, txn);
+  if (result == MDB_READERS_FULL) {
+    forget_dead_readers();
+    result = ::mdb_txn_begin(env_, nullptr, flags, txn);
+  }
+  return result;
+}
+
+// A process that may have more address space has written beyond what is mapped here.
+int LmdbEnv::adopt_map_of_others() {
+  const std::unique_lock<std::shared_mutex> alone(map_mutex_);
+  if (map_lost_) return -ENOMEM;
+  const int result = ::mdb_env_set_mapsize(env_, 0);
+  map_lost_ = result != 0;  // the old map is gone too, and any use of it would be a crash
+  return lmdb_errno(result);
+}
+
+int LmdbEnv::commit(MDB_txn* txn) {
+  const int error = lmdb_errno(::mdb_txn_commit(txn));
+  // LMDB calls a write that the file system cut short EIO.
+  return error == -EIO && file_system_full(directory_) ? -ENOSPC : error;
+}
+
+}  // namespace zlog

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <lmdb.h>
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <shared_mutex>
+#include <string>
+
+namespace zlog {
+
+// The negative errno for what an LMDB call returned.
+int lmdb_errno(int result);
+
+// An LMDB environment in a directory, opened once per process however often it is asked for: LMDB's
+// locks belong to the process, and closing a second handle would drop those of the first.
+class LmdbEnv {
+ public:
+  // Works on the one database of a transaction. Answers 0 or a negative errno.
+  using Work = std::function<int(MDB_txn* txn, MDB_dbi dbi)>;
+
+  // Opens the environment in `directory` (which must exist), mapping up to `map_bytes` of it, or less
+  // where the process may not have so much address space. Answers 0 or a negative errno: EPROTO when
+  // the directory holds something that this version does not know.
+  static int open(const std::string& directory, size_t map_bytes, std::shared_ptr<LmdbEnv>* env);
+
+  LmdbEnv(const LmdbEnv&) = delete;
+  LmdbEnv& operator=(const LmdbEnv&) = delete;
+
+  // Does the work in a transaction and commits if it answered 0; durable once this returns 0, and
+  // nothing is changed otherwise. Waits for other writers, those of other processes too.
+  int write(const Work& work);
+
+  // Does the work in a snapshot, which may not be changed; waits for nobody.
+  int read(const Work& work);
+
+  // Forgets the snapshots of processes that were killed: they keep old pages from being reused.
+  void forget_dead_readers();
+
+ private:
+  LmdbEnv(const std::string& directory, MDB_env* env) : directory_(directory), env_(env) {}
+  ~LmdbEnv() { ::mdb_env_close(env_); }
+
+  static int create(const std::string& directory, size_t map_bytes, LmdbEnv** env);
+  static void release(LmdbEnv* env);
+  int check_format();
+  int transact(unsigned flags, const Work& work);
+  int begin(unsigned flags, MDB_txn** txn);
+  int adopt_map_of_others();
+  int commit(MDB_txn* txn);
+
+  const std::string directory_;
+  MDB_env* const env_;
+  std::shared_mutex map_mutex_;  // shared: inside a transaction; alone: changing the map
+  bool map_lost_ = false;
+};
+
+}  // namespace zlog

@@ -1,0 +1,304 @@
+#include "lmdb_object.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+#include <vector>
+
+#include "../wire.h"
+#include "lmdb_env.h"
+
+namespace zlog {
+namespace {
+
+// Larger writes become several extents, since LMDB keeps each value in pages that lie side by side,
+// which grow scarce as a file ages.
+constexpr uint64_t kExtentBytes = 256u << 10;
+
+constexpr std::string_view kNextIdKey = "N";
+constexpr uint64_t kFirstId = 1;
+
+MDB_val value_of(std::string_view bytes) {
+  return MDB_val{bytes.size(), const_cast<char*>(bytes.data())};
+}
+
+std::string_view view_of(const MDB_val& value) {
+  return {static_cast<const char*>(value.mv_data), value.mv_size};
+}
+
+// Big-endian, so that keys sort as their numbers do.
+void append_sortable(std::string* out, uint64_t number) {
+  for (int shift = 56; shift >= 0; shift -= 8) out->push_back(char((number >> shift) & 0xff));
+}
+
+uint64_t load_sortable(std::string_view bytes) {
+  uint64_t number = 0;
+  for (const char byte : bytes) number = number << 8 | static_cast<unsigned char>(byte);
+  return number;
+}
+
+// A place in the tree. Must be gone before the transaction ends.
+class Cursor {
+ public:
+  Cursor(MDB_txn* txn, MDB_dbi dbi) : result_(::mdb_cursor_open(txn, dbi, &cursor_)) {}
+  ~Cursor() {
+    if (cursor_ != nullptr) ::mdb_cursor_close(cursor_);
+  }
+  Cursor(const Cursor&) = delete;
+  Cursor& operator=(const Cursor&) = delete;
+
+  // Moves to the first key >= `key`, to the next, to the one before. False at the end, or after an error.
+  bool seek(const std::string& key) {
+    key_ = value_of(key);
+    return move(MDB_SET_RANGE);
+  }
+  bool next() { return move(MDB_NEXT); }
+  bool previous() { return move(MDB_PREV); }
+  bool last() { return move(MDB_LAST); }
+  bool remove() {
+    result_ = ::mdb_cursor_del(cursor_, 0);
+    return result_ == 0;
+  }
+
+  std::string_view key() const { return view_of(key_); }
+  std::string_view value() const { return view_of(value_); }
+
+  // 0 when the last move came to the end and nothing worse.
+  int error() const { return result_ == MDB_NOTFOUND ? 0 : lmdb_errno(result_); }
+
+ private:
+  bool move(MDB_cursor_op operation) {
+    if (cursor_ == nullptr) return false;
+    result_ = ::mdb_cursor_get(cursor_, &key_, &value_, operation);
+    return result_ == 0;
+  }
+
+  MDB_cursor* cursor_ = nullptr;
+  int result_;
+  MDB_val key_{}, value_{};
+};
+
+bool starts_with(std::string_view text, std::string_view prefix) {
+  return text.substr(0, prefix.size()) == prefix;
+}
+
+}  // namespace
+
+LmdbObject::LmdbObject(MDB_txn* txn, MDB_dbi dbi, std::string_view name)
+    : txn_(txn), dbi_(dbi), record_key_("n" + std::string(name)) {}
+
+int LmdbObject::exists(bool* exists) {
+  if (!loaded_) {
+    std::string record;
+    const int error = get(record_key_, &record);
+    if (error != 0 && error != -ENOENT) return error;
+    exists_ = error == 0;
+    if (exists_) {
+      wire::Reader reader(record);
+      id_ = reader.u64();
+      size_ = reader.u64();
+      if (!reader.done()) return -EIO;
+    }
+    loaded_ = true;
+  }
+  *exists = exists_;
+  return 0;
+}
+
+std::string LmdbObject::key_of(Kind kind, std::string_view name) const {
+  std::string key = "o";
+  append_sortable(&key, id_);
+  key.push_back(static_cast<char>(kind));
+  key.append(name);
+  return key;
+}
+
+std::string LmdbObject::extent_key(uint64_t offset) const {
+  std::string key = key_of(Kind::kExtent, {});
+  append_sortable(&key, offset);
+  return key;
+}
+
+int LmdbObject::get(const std::string& key, std::string* value) const {
+  MDB_val name = value_of(key), found{};
+  const int result = ::mdb_get(txn_, dbi_, &name, &found);
+  if (result == 0) value->assign(view_of(found));
+  return lmdb_errno(result);
+}
+
+int LmdbObject::put(const std::string& key, std::string_view value) {
+  MDB_val name = value_of(key), bytes = value_of(value);
+  return lmdb_errno(::mdb_put(txn_, dbi_, &name, &bytes, 0));
+}
+
+int LmdbObject::remove_range(const std::string& begin, const std::string& end) {
+  Cursor cursor(txn_, dbi_);
+  // After a removal the cursor stands on what followed, but has to be asked for it.
+  for (bool found = cursor.seek(begin); found && cursor.key() < end; found = cursor.seek(begin)) {
+    if (!cursor.remove()) break;
+  }
+  return cursor.error();
+}
+
+int LmdbObject::attr_get(const std::string& name, std::string* value) {
+  const int error = get(key_of(Kind::kAttr, name), value);
+  return error == -ENOENT ? -ENODATA : error;
+}
+
+int LmdbObject::omap_get(const std::string& key, std::string* value) {
+  return get(key_of(Kind::kOmap, key), value);
+}
+
+int LmdbObject::omap_list(const std::string& after, const std::string& prefix, uint64_t count_max,
+                          std::map<std::string, std::string>* out, bool* more) {
+  const std::string base = key_of(Kind::kOmap, {});
+  const std::string wanted = base + prefix;
+  const std::string passed = base + after;
+  *more = false;
+  Cursor cursor(txn_, dbi_);
+  bool found = cursor.seek(std::max(wanted, passed));
+  if (found && cursor.key() == passed) found = cursor.next();
+  for (; found && starts_with(cursor.key(), wanted); found = cursor.next()) {
+    if (out->size() == count_max) {
+      *more = true;
+      break;
+    }
+    out->emplace_hint(out->end(), cursor.key().substr(base.size()), cursor.value());
+  }
+  return cursor.error();
+}
+
+int LmdbObject::put_record() {
+  std::string record;
+  wire::Writer(&record).u64(id_).u64(size_);
+  return put(record_key_, record);
+}
+
+int LmdbObject::create() {
+  const std::string next_id_key(kNextIdKey);
+  std::string next;
+  const int error = get(next_id_key, &next);
+  if (error != 0 && error != -ENOENT) return error;
+  wire::Reader reader(next);
+  id_ = error == 0 ? reader.u64() : kFirstId;
+  if (error == 0 && !reader.done()) return -EIO;
+  next.clear();
+  wire::Writer(&next).u64(id_ + 1);
+  if (const int failed = put(next_id_key, next)) return failed;
+  exists_ = true;
+  size_ = 0;
+  return put_record();
+}
+
+int LmdbObject::remove() {
+  std::string begin = "o", end = "o";
+  append_sortable(&begin, id_);
+  append_sortable(&end, id_ + 1);
+  if (const int error = remove_range(begin, end)) return error;
+  MDB_val name = value_of(record_key_);
+  exists_ = false;
+  return lmdb_errno(::mdb_del(txn_, dbi_, &name, nullptr));
+}
+
+int LmdbObject::attr_set(const std::string& name, std::string_view value) {
+  return put(key_of(Kind::kAttr, name), value);
+}
+
+int LmdbObject::omap_set(const std::string& key, std::string_view value) {
+  return put(key_of(Kind::kOmap, key), value);
+}
+
+int LmdbObject::omap_remove(const std::string& key) {
+  const std::string full = key_of(Kind::kOmap, key);
+  MDB_val name = value_of(full);
+  const int error = lmdb_errno(::mdb_del(txn_, dbi_, &name, nullptr));
+  return error == -ENOENT ? 0 : error;
+}
+
+int LmdbObject::omap_remove_range(const std::string& begin, const std::string& end) {
+  return remove_range(key_of(Kind::kOmap, begin), key_of(Kind::kOmap, end));
+}
+
+template <typename Visit>
+int LmdbObject::each_extent(uint64_t begin, uint64_t end, Visit&& visit) const {
+  const std::string prefix = key_of(Kind::kExtent, {});
+  const auto offset_of = [&](const Cursor& cursor) {
+    return load_sortable(cursor.key().substr(prefix.size()));
+  };
+  Cursor cursor(txn_, dbi_);
+  // The extent before `begin` may reach into the range. Whatever else lies there is not an extent.
+  bool found = cursor.seek(extent_key(begin));
+  if (const int error = cursor.error()) return error;
+  if (found ? cursor.previous() : cursor.last()) {
+    const bool overlaps = starts_with(cursor.key(), prefix) &&
+                          offset_of(cursor) + cursor.value().size() > begin;
+    found = overlaps || cursor.next();
+  } else {
+    found = cursor.seek(extent_key(begin));
+  }
+  for (; found && starts_with(cursor.key(), prefix) && offset_of(cursor) < end;
+       found = cursor.next()) {
+    if (const int error = visit(offset_of(cursor), cursor.value())) return error;
+  }
+  return cursor.error();
+}
+
+int LmdbObject::read(uint64_t offset, uint64_t length, std::string* data) {
+  data->clear();
+  if (offset >= size_) return 0;
+  const uint64_t end = offset + std::min(length, size_ - offset);
+  data->resize(end - offset);
+  return each_extent(offset, end, [&](uint64_t start, std::string_view bytes) {
+    const uint64_t from = std::max(start, offset);
+    const uint64_t to = std::min<uint64_t>(start + bytes.size(), end);
+    bytes.substr(from - start, to - from).copy(data->data() + (from - offset), to - from);
+    return 0;
+  });
+}
+
+int LmdbObject::write(uint64_t offset, std::string_view data) {
+  if (const int error = punch(offset, offset + data.size())) return error;
+  if (const int error = put_extents(offset, data)) return error;
+  if (offset + data.size() <= size_) return 0;
+  size_ = offset + data.size();
+  return put_record();
+}
+
+int LmdbObject::zero(uint64_t offset, uint64_t length) {
+  if (offset >= size_) return 0;
+  return punch(offset, offset + std::min(length, size_ - offset));
+}
+
+int LmdbObject::put_extents(uint64_t offset, std::string_view data) {
+  while (!data.empty()) {
+    const std::string_view part = data.substr(0, kExtentBytes);
+    if (const int error = put(extent_key(offset), part)) return error;
+    offset += part.size();
+    data.remove_prefix(part.size());
+  }
+  return 0;
+}
+
+// Takes [begin, end) out of all extents: those that reach over an edge keep what lies outside.
+int LmdbObject::punch(uint64_t begin, uint64_t end) {
+  std::vector<uint64_t> gone;
+  std::vector<std::pair<uint64_t, std::string>> kept;
+  const int error = each_extent(begin, end, [&](uint64_t start, std::string_view bytes) {
+    gone.push_back(start);
+    if (start < begin) kept.emplace_back(start, bytes.substr(0, begin - start));
+    if (start + bytes.size() > end) kept.emplace_back(end, bytes.substr(end - start));
+    return 0;
+  });
+  if (error != 0) return error;
+  for (const uint64_t start : gone) {
+    const std::string key = extent_key(start);
+    MDB_val name = value_of(key);
+    if (const int failed = lmdb_errno(::mdb_del(txn_, dbi_, &name, nullptr))) return failed;
+  }
+  for (const auto& [start, bytes] : kept) {
+    if (const int failed = put_extents(start, bytes)) return failed;
+  }
+  return 0;
+}
+
+}  // namespace zlog

@@ -1,0 +1,110 @@
+#include "worker.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+
+namespace zlog {
+namespace {
+
+constexpr size_t kBatchBytes = 16u << 20;  // payload bytes after which a batch is closed
+constexpr size_t kBatchOperations = 4096;
+constexpr std::chrono::seconds kStopTimeout{5};
+
+// Starts a thread that no signal is delivered to: Python wants them on its main thread.
+template <typename Function>
+std::thread start_thread(Function function) {
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread thread(std::move(function));
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return thread;
+}
+
+void cancel(std::deque<Operation>* operations) {
+  for (Operation& operation : *operations) operation.done(-ECANCELED, {});
+  operations->clear();
+}
+
+}  // namespace
+
+struct Worker::State {
+  explicit State(CarryOut carry_out) : carry_out(std::move(carry_out)) {}
+
+  const CarryOut carry_out;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<Operation> waiting;
+  bool started = false;
+  bool stopping = false;
+  bool finished = false;
+};
+
+Worker::Worker(CarryOut carry_out) : state_(std::make_shared<State>(std::move(carry_out))) {}
+
+Worker::~Worker() { stop(); }
+
+void Worker::push(Operation operation) {
+  std::unique_lock<std::mutex> lock(state_->mutex);
+  if (state_->stopping) {
+    lock.unlock();
+    operation.done(-ECANCELED, {});
+    return;
+  }
+  if (!state_->started) {
+    thread_ = start_thread([state = state_] { loop(state); });
+    state_->started = true;
+  }
+  state_->waiting.push_back(std::move(operation));
+  state_->changed.notify_one();
+}
+
+void Worker::stop() {
+  std::deque<Operation> given_up;
+  std::unique_lock<std::mutex> lock(state_->mutex);
+  if (state_->stopping) return;
+  state_->stopping = true;
+  state_->waiting.swap(given_up);
+  state_->changed.notify_one();
+  if (state_->started) {
+    if (state_->changed.wait_for(lock, kStopTimeout, [this] { return state_->finished; })) {
+      lock.unlock();
+      thread_.join();
+    } else {
+      lock.unlock();
+      thread_.detach();
+    }
+  } else {
+    lock.unlock();
+  }
+  cancel(&given_up);
+}
+
+void Worker::loop(const std::shared_ptr<State>& state) {
+  std::vector<Operation> batch;
+  std::unique_lock<std::mutex> lock(state->mutex);
+  for (;;) {
+    state->changed.wait(lock, [&] { return state->stopping || !state->waiting.empty(); });
+    if (state->stopping) break;
+    for (size_t bytes = 0; !state->waiting.empty() && bytes < kBatchBytes &&
+                           batch.size() < kBatchOperations;) {
+      bytes += state->waiting.front().payload.size();
+      batch.push_back(std::move(state->waiting.front()));
+      state->waiting.pop_front();
+    }
+    lock.unlock();
+    state->carry_out(batch);
+    batch.clear();
+    lock.lock();
+  }
+  state->finished = true;
+  state->changed.notify_all();
+}
+
+}  // namespace zlog

@@ -1,0 +1,63 @@
+# What _native shares with _rados: the completion queue and the shell of a store.
+
+from libcpp cimport bool as cbool
+from libcpp.memory cimport shared_ptr
+from libcpp.string cimport string
+from libcpp.string_view cimport string_view
+from libcpp.vector cimport vector
+from libc.stdint cimport uint64_t
+from posix.types cimport pid_t
+
+
+cdef extern from "cls_zlog/host/completion_queue.h" namespace "zlog" nogil:
+    cdef cppclass CppCompletion "zlog::Completion":
+        uint64_t token
+        int code
+        string reply
+
+    cdef cppclass CppCompletionQueue "zlog::CompletionQueue":
+        CppCompletionQueue() except +
+        int fileno()
+        vector[CppCompletion] drain() except +
+        cbool wait(int timeout_ms)
+
+
+cdef extern from "cls_zlog/host/async_host.h" namespace "zlog" nogil:
+    cdef cppclass Done:
+        pass
+
+    cdef cppclass Pending:
+        Pending()
+        cbool wait(int timeout_ms)
+        int code()
+        const string& reply()
+        @staticmethod
+        Done completer(shared_ptr[Pending] pending)
+
+    cdef cppclass AsyncHost:
+        void submit(string_view object, string_view method, string_view payload, Done done) except +
+        void run(string_view object, string_view method, string_view payload, Done done) except +
+        void close() except +
+
+
+cdef class CompletionQueue:
+    cdef shared_ptr[CppCompletionQueue] queue
+    cdef pid_t pid
+
+    cdef int check_process(self) except -1
+
+
+cdef class HostStore:
+    cdef shared_ptr[AsyncHost] host
+    cdef pid_t pid
+    cdef readonly str url
+
+    cdef int attach(self, shared_ptr[AsyncHost] host, str url) except -1
+    cdef shared_ptr[AsyncHost] opened(self) except *
+
+
+cdef class Wait:
+    # One time budget, spent in slices between which signals are looked at.
+    cdef object deadline
+    cdef int slice_ms(self, int most) except -1
+    cdef bint over(self) except -1

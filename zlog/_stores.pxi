@@ -1,0 +1,263 @@
+# Completions, and the stores whose objects live in this process or on its disk.
+
+from cpython.exc cimport PyErr_CheckSignals
+from cython.operator cimport dereference as deref
+from libc.errno cimport EPROTO, ETIMEDOUT
+from libc.stddef cimport size_t
+from libcpp.map cimport map as cpp_map
+from libcpp.memory cimport make_shared, shared_ptr, unique_ptr
+from libcpp.utility cimport move
+from posix.unistd cimport getpid
+
+import math
+import os
+import time
+from pathlib import Path
+
+from zlog.errors import StoreUnavailable
+
+
+cdef extern from "cls_zlog/host/host.h" namespace "zlog" nogil:
+    cdef cppclass Host:
+        pass
+
+cdef extern from "cls_zlog/host/async_host.h" namespace "zlog" nogil:
+    cdef cppclass InlineHost(AsyncHost):
+        InlineHost(unique_ptr[Host] host)
+
+    Done queue_completer(shared_ptr[CppCompletionQueue] queue, uint64_t token) except +
+
+cdef extern from "cls_zlog/host/memory.h" namespace "zlog" nogil:
+    cdef cppclass MemoryObject:
+        cpp_map[string, string] attrs
+        cpp_map[string, string] omap
+        string stream
+
+    cdef cppclass MemoryHost(Host):
+        MemoryHost()
+        cbool peek(const string& object, MemoryObject* out) except +
+        void poke(const string& object, MemoryObject content) except +
+
+cdef extern from "cls_zlog/host/embedded.h" namespace "zlog" nogil:
+    cdef cppclass EmbeddedHost(AsyncHost):
+        @staticmethod
+        int open(const string& directory, size_t map_bytes, unique_ptr[EmbeddedHost]* host) except +
+
+
+# A wait that no event ends is cut into slices of this length: a signal may have come just before.
+cdef enum:
+    SLICE_MS = 100
+
+MAP_BYTES = 1 << 40  # address space, not memory or disk: the file grows as it fills
+
+
+cdef class Wait:
+    def __cinit__(self, timeout):
+        if timeout is not None and math.isnan(timeout):
+            raise ValueError("a timeout must be a number of seconds")
+        self.deadline = None if timeout is None else time.monotonic() + timeout
+
+    cdef int slice_ms(self, int most) except -1:
+        if self.deadline is None:
+            return most
+        return <int> math.ceil(min(max(self.deadline - time.monotonic(), 0) * 1000, most))
+
+    cdef bint over(self) except -1:
+        PyErr_CheckSignals()
+        return self.deadline is not None and time.monotonic() >= self.deadline
+
+
+cdef class CompletionQueue:
+    def __cinit__(self):
+        self.queue = make_shared[CppCompletionQueue]()
+        self.pid = getpid()
+
+    cdef int check_process(self) except -1:
+        if self.pid != getpid():
+            raise StoreUnavailable(
+                "a completion queue is of no use in a forked child", hint="Make a new one there."
+            )
+        return 0
+
+    def fileno(self):
+        return deref(self.queue).fileno()
+
+    def drain(self):
+        cdef vector[CppCompletion] taken
+        cdef size_t i
+        self.check_process()
+        taken = deref(self.queue).drain()
+        out = []
+        for i in range(taken.size()):
+            out.append((taken[i].token, taken[i].code, taken[i].reply))
+        return out
+
+    def wait(self, timeout=None):
+        cdef Wait budget = Wait(timeout)
+        cdef CppCompletionQueue* queue = self.queue.get()
+        cdef int slice_ms
+        cdef bint ready
+        self.check_process()
+        while True:
+            slice_ms = budget.slice_ms(SLICE_MS)
+            with nogil:
+                ready = queue.wait(slice_ms)
+            if ready:
+                return True
+            if budget.over():
+                return False
+
+
+cdef class HostStore:
+    cdef int attach(self, shared_ptr[AsyncHost] host, str url) except -1:
+        self.host, self.url, self.pid = host, url, getpid()
+        return 0
+
+    cdef shared_ptr[AsyncHost] opened(self) except *:
+        if self.pid != getpid():
+            raise StoreUnavailable(
+                f"{self.url} was opened by another process, before a fork",
+                hint="Open the store anew in the child process.",
+            )
+        if not self.host:
+            raise StoreUnavailable(f"{self.url} is closed", hint="Connect again.")
+        return self.host
+
+    def execute(
+        self, str object not None, str method not None, bytes payload not None, timeout=None
+    ):
+        cdef shared_ptr[AsyncHost] host = self.opened()
+        cdef shared_ptr[Pending] pending = make_shared[Pending]()
+        cdef bytes object_bytes = object.encode(), method_bytes = method.encode()
+        cdef string_view object_view = view_of(object_bytes), method_view = view_of(method_bytes)
+        cdef string_view payload_view = view_of(payload)
+        cdef Wait budget = Wait(timeout)
+        cdef int slice_ms
+        cdef bint done
+        with nogil:
+            deref(host).run(object_view, method_view, payload_view, Pending.completer(pending))
+        while True:
+            slice_ms = budget.slice_ms(SLICE_MS)
+            with nogil:
+                done = deref(pending).wait(slice_ms)
+            if done:
+                return deref(pending).code(), deref(pending).reply()
+            if budget.over():
+                return -ETIMEDOUT, b""
+
+    def submit(
+        self,
+        CompletionQueue queue not None,
+        uint64_t token,
+        str object not None,
+        str method not None,
+        bytes payload not None,
+    ):
+        cdef shared_ptr[AsyncHost] host = self.opened()
+        cdef shared_ptr[CppCompletionQueue] results = queue.queue
+        cdef bytes object_bytes = object.encode(), method_bytes = method.encode()
+        cdef string_view object_view = view_of(object_bytes), method_view = view_of(method_bytes)
+        cdef string_view payload_view = view_of(payload)
+        queue.check_process()
+        with nogil:
+            deref(host).submit(
+                object_view, method_view, payload_view, queue_completer(results, token)
+            )
+
+    def sequencer(self):
+        return None
+
+    def close(self):
+        cdef shared_ptr[AsyncHost] host
+        if self.pid == getpid():
+            host.swap(self.host)
+            if host:
+                with nogil:
+                    deref(host).close()
+                    host.reset()
+
+    def __enter__(self):
+        self.opened()
+        return self
+
+    def __exit__(self, kind, error, trace):
+        self.close()
+
+    def __repr__(self):
+        return f"<{type(self).__name__} {self.url}{'' if self.host else ' closed'}>"
+
+    def __dealloc__(self):
+        cdef shared_ptr[AsyncHost]* left
+        if not self.host:
+            return
+        if self.pid == getpid():
+            with nogil:
+                deref(self.host).close()
+                self.host.reset()
+        else:
+            # The threads behind it live in the parent: even its destructor must not run here.
+            left = new shared_ptr[AsyncHost]()
+            left.swap(self.host)
+
+
+cdef class MemoryStore(HostStore):
+    cdef MemoryHost* memory  # owned by the host
+    cdef SharedSequencer shared
+
+    def __cinit__(self):
+        self.memory = new MemoryHost()
+        self.attach(shared_ptr[AsyncHost](new InlineHost(unique_ptr[Host](self.memory))), "mem://")
+        self.shared = SharedSequencer()
+
+    def sequencer(self):
+        self.opened()
+        return self.shared
+
+    def peek(self, str object not None):
+        cdef shared_ptr[AsyncHost] host = self.opened()
+        cdef MemoryObject content
+        if not self.memory.peek(<bytes> object.encode(), &content):
+            return None
+        return dict(content.attrs), dict(content.omap), content.stream
+
+    def poke(self, str object not None, attrs, omap, bytes stream not None):
+        cdef shared_ptr[AsyncHost] host = self.opened()
+        cdef MemoryObject content
+        content.attrs, content.omap, content.stream = attrs, omap, stream
+        self.memory.poke(<bytes> object.encode(), content)
+
+
+cdef class EmbeddedStore(HostStore):
+    cdef readonly str path
+    cdef SharedSequencer shared
+
+    def __init__(self, path, *, size_t map_bytes=MAP_BYTES):
+        cdef unique_ptr[EmbeddedHost] host
+        cdef string directory
+        cdef size_t bytes_wanted = map_bytes
+        cdef int error
+        if self.path is not None:
+            raise TypeError("a store is opened once")
+        try:
+            os.makedirs(path, mode=0o770, exist_ok=True)
+        except OSError as failed:
+            raise StoreUnavailable(f"can't make the store's directory: {failed}") from failed
+        folder = os.path.realpath(path)
+        directory = os.fsencode(folder)
+        with nogil:
+            error = EmbeddedHost.open(directory, bytes_wanted, &host)
+        if error == -EPROTO:
+            raise StoreUnavailable(
+                f"{folder} holds something else, or a store of another version of zlog",
+                hint="Choose another directory, or use the version that made it.",
+            )
+        if error != 0:
+            raise StoreUnavailable(f"can't open the store in {folder}: {os.strerror(-error)}")
+        self.path = folder
+        self.attach(shared_ptr[AsyncHost](host.release()), Path(folder).as_uri())
+
+    def sequencer(self):
+        self.opened()
+        if self.shared is None:
+            self.shared = SharedSequencer(self.path)
+        return self.shared
