@@ -1,0 +1,72 @@
+"""zlog: a distributed shared log on Ceph, or on a local directory.
+
+Many writers append to one log; all readers see the same entries in the same order, each at a
+64-bit position.
+
+    import zlog
+
+    with zlog.connect("file:///tmp/store") as store:
+        log = zlog.Log.create(store, "orders")
+        position = log.append(b"first")
+        print(log.read(position).data)
+
+:mod:`zlog.aio` has the same for asyncio.
+"""
+
+from zlog._check import Finding, FindingKind
+from zlog._client import LogStat
+from zlog.entry import Entry, Gap, GapKind
+from zlog.errors import (
+    AlreadyWritten,
+    BeyondTail,
+    ClassNotLoaded,
+    CorruptEntry,
+    EntryTooLarge,
+    Invalidated,
+    InvalidEpoch,
+    LogExists,
+    LogNotFound,
+    NotLeader,
+    NotWritten,
+    SequencerTimeout,
+    SequencerUnavailable,
+    StaleEpoch,
+    StoreTimeout,
+    StoreUnavailable,
+    ZlogError,
+)
+from zlog.log import Log
+from zlog.store import Store, connect, default_url
+from zlog.view import Stripe, View
+
+__all__ = [
+    "AlreadyWritten",
+    "BeyondTail",
+    "ClassNotLoaded",
+    "CorruptEntry",
+    "Entry",
+    "EntryTooLarge",
+    "Finding",
+    "FindingKind",
+    "Gap",
+    "GapKind",
+    "InvalidEpoch",
+    "Invalidated",
+    "Log",
+    "LogExists",
+    "LogNotFound",
+    "LogStat",
+    "NotLeader",
+    "NotWritten",
+    "SequencerTimeout",
+    "SequencerUnavailable",
+    "StaleEpoch",
+    "Store",
+    "StoreTimeout",
+    "StoreUnavailable",
+    "Stripe",
+    "View",
+    "ZlogError",
+    "connect",
+    "default_url",
+]

@@ -1,0 +1,149 @@
+"""Making, listing and removing logs. Each can die at any line; the next one to come finishes it."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from zlog import _native
+from zlog._codes import Code
+from zlog._deadline import Deadline
+from zlog._head import Directory, Head
+from zlog._io import Call, Io
+from zlog._names import check_log_name
+from zlog._sequencer import SHARED_ADDRESS
+from zlog._views import Change, activate_shared, change_view, seal
+from zlog.errors import LogExists, LogNotFound, from_errno
+from zlog.view import OPEN_END, WIDTH_MAX, Stripe, View
+
+WIDTH_DEFAULT = 8
+
+
+async def create_log(
+    io: Io, name: str, width: int, options: Mapping[str, str], deadline: Deadline
+) -> View:
+    """Make a log and return its first view.
+
+    The steps: the head object with the log's id, the entry in the directory, the stripe objects,
+    and last the view, which the head accepts from one creator only. The log exists from then on.
+
+    Raises:
+        LogExists: there is one, or another client was faster.
+        ValueError: a name or width that can't be.
+    """
+    check_log_name(name)
+    if not 1 <= width <= WIDTH_MAX:
+        raise ValueError(f"width must be 1 to {WIDTH_MAX} stripe objects, not {width}")
+    head = Head(io, name)
+    while not await head.create(_new_log_id(), deadline):
+        try:
+            state = await head.read(deadline)
+        except LogNotFound:
+            continue  # removed in between
+        if state.view is None:
+            break  # its creator died, or is at work: the head accepts one view
+        if not state.view.removed:
+            raise LogExists(f"there is a log {name!r} in {io.store.url} already")
+        await _finish_removal(io, state.view, deadline)
+    log_id = (await head.read(deadline)).log_id
+    await Directory(io).add(name, log_id, deadline)
+    return await _first_view(io, head, name, log_id, width, options, deadline)
+
+
+async def _first_view(
+    io: Io,
+    head: Head,
+    name: str,
+    log_id: int,
+    width: int,
+    options: Mapping[str, str],
+    deadline: Deadline,
+) -> View:
+    epoch, tail_floor = await head.epoch_next(deadline)
+    view = View(
+        epoch=epoch,
+        log=name,
+        log_id=log_id,
+        sequencer=SHARED_ADDRESS if io.store.sequencer() is not None else "",
+        stripes=(Stripe(epoch, 0, OPEN_END, width),),
+        options=MappingProxyType(dict(options)),
+        tail_floor=tail_floor,
+    )
+    await seal(io, view.objects(), epoch, deadline, create=True)
+    if not await head.propose(0, view, deadline):
+        # Objects of a stripe that never came into a view are nobody's; the name has our epoch.
+        await _remove_objects(io, view, deadline)
+        raise LogExists(f"another client made log {name!r} at the same time")
+    if view.sequencer == SHARED_ADDRESS:
+        activate_shared(io, view, 0)
+    return view
+
+
+async def list_logs(io: Io, deadline: Deadline) -> list[str]:
+    """Return the names of the store's logs, in order, without those half made or half removed."""
+    names: list[str] = []
+    for name in await Directory(io).names(deadline):
+        try:
+            view = (await Head(io, name).read(deadline)).view
+        except LogNotFound:
+            continue
+        if view is not None and not view.removed:
+            names.append(name)
+    return names
+
+
+async def remove_log(io: Io, name: str, deadline: Deadline) -> None:
+    """Remove a log with all its entries.
+
+    First a view that says so, which also seals the objects that writers use; then the objects,
+    the directory's entry, and last the head. Nobody can bring any of it back: a stripe object is
+    only ever made under a name that holds the log's id and a fresh epoch.
+
+    Raises:
+        LogNotFound: no such log.
+    """
+    head = Head(io, check_log_name(name))
+    view = (await head.read(deadline)).view
+    if view is None:
+        raise LogNotFound(f"there is no log {name!r} in {io.store.url}")
+    if not view.removed:
+        view = await _mark_removed(io, name, deadline)
+    await _finish_removal(io, view, deadline)
+
+
+async def _mark_removed(io: Io, name: str, deadline: Deadline) -> View:
+    def edit(view: View) -> View:
+        return replace(view, removed=True, sequencer="")
+
+    changed = await change_view(io, name, edit, deadline, removing=True)
+    assert isinstance(changed, Change)  # the edit always wants a change
+    return changed.view
+
+
+async def _finish_removal(io: Io, view: View, deadline: Deadline) -> None:
+    shared = io.store.sequencer()
+    if shared is not None:
+        shared.release(view.log_id)
+    while not await _remove_objects(io, view, deadline):
+        # Somebody who was changing the layout sealed with a higher epoch: go above that.
+        view = await _mark_removed(io, view.log, deadline)
+    await Directory(io).remove(view.log, view.log_id, deadline)
+    await Head(io, view.log).remove(view.epoch, deadline)
+
+
+async def _remove_objects(io: Io, view: View, deadline: Deadline) -> bool:
+    """Remove all objects of a view. False: some of them know a higher epoch and are still there."""
+    request = _native.encode_epoch(view.epoch)
+    calls = [Call(ref.name, "remove", request) for ref in view.objects()]
+    replies = await io.execute(calls, deadline)
+    for call, reply in zip(calls, replies, strict=True):
+        if reply.code < 0 and reply.code != -errno.ENOENT:
+            raise from_errno(reply.code, f"remove on {call.object}")
+    return not any(reply.code == Code.STALE_EPOCH for reply in replies)
+
+
+def _new_log_id() -> int:
+    return int.from_bytes(os.urandom(8), "little")

@@ -1,0 +1,235 @@
+"""What a log can do, written once; `zlog.Log` and `zlog.aio.Log` are its two faces."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import EllipsisType
+from typing import NamedTuple
+
+from zlog import _native
+from zlog._append import ENTRY_BYTES_MAX_DEFAULT, Appender
+from zlog._codes import Code, FillReason
+from zlog._deadline import Deadline
+from zlog._head import Head
+from zlog._io import Call, Io, deadline_of
+from zlog._layout import Layout
+from zlog._names import check_log_name
+from zlog._positions import SEQUENCER_TIMEOUT_SECONDS, Positions
+from zlog._read import HOLE_TIMEOUT_SECONDS, Reader
+from zlog._sequencer import LogAddress
+from zlog._trim import trim_to
+from zlog.entry import Entry, Gap, GapKind
+from zlog.errors import (
+    AlreadyWritten,
+    BeyondTail,
+    CorruptEntry,
+    Invalidated,
+    LogNotFound,
+    NotWritten,
+    from_errno,
+)
+from zlog.view import View
+
+TIMEOUT_SECONDS = 30.0
+
+_WAIT_SECONDS = 5.0
+"""How long one wait for a new entry lasts at the sequencer, before it is asked again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How one handle on a log behaves.
+
+    Attributes:
+        timeout: budget of a whole call in seconds, unless the call has its own; None: no limit.
+        hole_timeout: seconds to wait for a hole before filling it; None: never fill.
+        sequencer_timeout: seconds that a sequencer may be out of reach before writers bring in a
+            view without it.
+        entry_bytes_max: bytes of one entry, at most.
+    """
+
+    timeout: float | None = TIMEOUT_SECONDS
+    hole_timeout: float | None = HOLE_TIMEOUT_SECONDS
+    sequencer_timeout: float = SEQUENCER_TIMEOUT_SECONDS
+    entry_bytes_max: int = ENTRY_BYTES_MAX_DEFAULT
+
+
+class LogStat(NamedTuple):
+    """A log at a glance. Trimmed entries are not counted.
+
+    Attributes:
+        name: the log's name.
+        log_id: tells it from other logs that had its name.
+        epoch: of the newest view.
+        tail: the next position to be handed out.
+        trim_point: positions below it are trimmed.
+        width: stripe objects of the live stripe.
+        stripes: number of stripes in the view.
+        objects: number of stripe objects in the view.
+        sequencer: its address; empty when writers find the tail themselves.
+        entries: entries that can be read.
+        bytes: their data together.
+    """
+
+    name: str
+    log_id: int
+    epoch: int
+    tail: int
+    trim_point: int
+    width: int
+    stripes: int
+    objects: int
+    sequencer: str
+    entries: int
+    bytes: int
+
+
+class LogClient:
+    """One handle on one log, over an Io."""
+
+    def __init__(self, io: Io, address: LogAddress, view: View, settings: Settings) -> None:
+        self.io = io
+        self.settings = settings
+        self.layout = Layout(io, address, view)
+        self.positions = Positions(self.layout, settings.sequencer_timeout)
+        self.reader = Reader(self.layout)
+        self.appender = Appender(self.layout, self.positions, settings.entry_bytes_max)
+
+    @classmethod
+    async def open(cls, io: Io, name: str, settings: Settings) -> LogClient:
+        """Open a log: one read of its head object, which disturbs nobody.
+
+        Raises:
+            LogNotFound: no such log.
+        """
+        deadline = deadline_of(io, settings.timeout)
+        state = await Head(io, check_log_name(name)).read(deadline)
+        if state.view is None or state.view.removed:
+            raise LogNotFound(f"there is no log {name!r} in {io.store.url}")
+        address = LogAddress(io.store.pool, io.store.namespace, name, state.log_id)
+        return cls(io, address, state.view, settings)
+
+    def deadline(self, timeout: float | None) -> Deadline:
+        """Start the budget of one call."""
+        return deadline_of(self.io, self.settings.timeout if timeout is None else timeout)
+
+    async def append(self, entries: Sequence[bytes], timeout: float | None) -> list[int]:
+        """Append entries; see :meth:`zlog.Log.append_many`."""
+        return await self.appender.append(entries, self.deadline(timeout))
+
+    async def read(self, position: int, timeout: float | None) -> Entry:
+        """Read one entry as it is now; see :meth:`zlog.Log.read`."""
+        check_position(position)
+        slot = (await self.reader.read([position], self.deadline(timeout)))[position]
+        what = f"position {position} of log {self.layout.view.log!r}"
+        if slot is GapKind.UNWRITTEN:
+            raise NotWritten(f"{what} holds nothing yet")
+        if slot is GapKind.LOST:
+            raise CorruptEntry(f"{what} is lost: its bytes are damaged or its object is missing")
+        if isinstance(slot, GapKind):
+            raise Invalidated(f"{what} was {slot.value}")
+        return slot
+
+    def hole_timeout(self, given: float | EllipsisType | None) -> float | None:
+        """Return the caller's own hole time-out, or the handle's where it gave none (``...``)."""
+        return self.settings.hole_timeout if isinstance(given, EllipsisType) else given
+
+    async def window(
+        self, start: int, end: int, hole_timeout: float | None, tail: int
+    ) -> list[Entry | Gap]:
+        """Read ``[start, end)`` below ``tail``; a trimmed beginning of any length is one Gap."""
+        trimmed = min(self.layout.view.trim_point, tail)
+        if start < trimmed:
+            return [Gap(start, trimmed, GapKind.TRIMMED)]
+        budget = self.settings.timeout
+        if budget is not None and hole_timeout is not None:
+            budget += hole_timeout
+        deadline = deadline_of(self.io, budget)
+        return await self.reader.read_settled(start, end, hole_timeout, deadline)
+
+    async def wait(self, position: int) -> int | None:
+        """Wait some seconds for the tail to pass ``position``. Returns the tail, or None."""
+        budget = self.settings.timeout
+        deadline = deadline_of(self.io, None if budget is None else budget + _WAIT_SECONDS)
+        return await self.positions.wait(position, _WAIT_SECONDS, deadline)
+
+    async def tail(self, timeout: float | None, *, checked: bool = True) -> int:
+        """Return the tail; see :meth:`zlog.Log.tail`."""
+        return await self.positions.tail(self.deadline(timeout), checked=checked)
+
+    async def fill(self, position: int, timeout: float | None) -> None:
+        """Fill a hole; see :meth:`zlog.Log.fill`."""
+        deadline = self.deadline(timeout)
+        await self._check_below_tail("fill", position, position + 1, deadline)
+        written = await self.reader.fill([position], FillReason.OPERATOR, deadline)
+        if written is not None:
+            raise AlreadyWritten(
+                f"position {position} of log {self.layout.view.log!r} holds an entry"
+            )
+
+    async def trim(self, position: int, timeout: float | None) -> None:
+        """Trim one position; see :meth:`zlog.Log.trim`."""
+        deadline = self.deadline(timeout)
+        await self._check_below_tail("trim", position, position + 1, deadline)
+        await self.reader.trim([position], deadline)
+
+    async def trim_to(self, position: int, timeout: float | None) -> None:
+        """Trim everything below a position; see :meth:`zlog.Log.trim_to`."""
+        deadline = self.deadline(timeout)
+        await self._check_below_tail("trim to", position, position, deadline)
+        await trim_to(self.layout, position, deadline)
+
+    async def stat(self, timeout: float | None) -> LogStat:
+        """Return the log at a glance; see :meth:`zlog.Log.stat`."""
+        deadline = self.deadline(timeout)
+        tail = await self.positions.tail(deadline)
+
+        def calls(view: View) -> list[Call]:
+            request = _native.encode_epoch(view.epoch)
+            return [Call(ref.name, "stat", request) for ref in view.objects()]
+
+        await self.layout.refresh(deadline)
+        view, replies = await self.layout.guarded(calls, deadline)
+        entries = size = 0
+        for reply in replies:
+            if reply.code < 0 and reply.code != -errno.ENOENT:
+                raise from_errno(reply.code, f"stat of log {view.log!r}")
+            if reply.code == Code.OK:
+                object_stat = _native.decode_stat(reply.payload)
+                entries += object_stat.entries
+                size += object_stat.bytes
+        return LogStat(
+            name=view.log,
+            log_id=view.log_id,
+            epoch=view.epoch,
+            tail=tail,
+            trim_point=view.trim_point,
+            width=view.live_stripe.width,
+            stripes=len(view.stripes),
+            objects=sum(stripe.width for stripe in view.stripes),
+            sequencer=view.sequencer,
+            entries=entries,
+            bytes=size,
+        )
+
+    async def views(self, timeout: float | None) -> list[View]:
+        """Return every view that the log had, oldest first."""
+        return await self.layout.head.views(self.deadline(timeout))
+
+    async def _check_below_tail(
+        self, verb: str, position: int, end: int, deadline: Deadline
+    ) -> None:
+        check_position(position)
+        tail = await self.positions.tail(deadline)
+        if end > tail:
+            raise BeyondTail(
+                f"can't {verb} {position}: the tail of log {self.layout.view.log!r} is {tail}"
+            )
+
+
+def check_position(position: int) -> None:
+    """Raise ValueError unless the number can be a position."""
+    if not 0 <= position < 2**63:
+        raise ValueError(f"a position is 0 to 2**63 - 1, not {position}")

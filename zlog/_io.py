@@ -1,0 +1,229 @@
+"""The world as the protocol's logic sees it, once for threads and once for asyncio.
+
+zlog's logic is written a single time, as ``async def`` functions over an :class:`Io`. Driven by
+:class:`AsyncioIo` they suspend as coroutines do. Driven by :class:`BlockingIo` they never suspend:
+every await blocks inside and returns at once, so :func:`drive` runs a whole call with one
+``send``, without an event loop and without handing work to another thread. A third Io, with
+virtual time and a faulty store, is what a simulator brings.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import itertools
+import random
+import threading
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from zlog._deadline import Deadline
+from zlog._native import CompletionQueue, SharedSequencer
+from zlog._sequencer import (
+    SHARED_ADDRESS,
+    AsyncioSequencer,
+    AsyncioSharedSequencer,
+    BlockingSequencer,
+    SequencerClient,
+    SharedSequencerClient,
+)
+from zlog.errors import SequencerUnavailable
+from zlog.store import Store
+
+T = TypeVar("T")
+
+class Call(NamedTuple):
+    """One call of a class method on one object."""
+
+    object: str
+    method: str
+    payload: bytes
+
+
+class Reply(NamedTuple):
+    """What came back: a negative errno or an inner code, and the method's reply."""
+
+    code: int
+    payload: bytes
+
+
+TIMED_OUT = Reply(-errno.ETIMEDOUT, b"")
+"""Nobody answered in time; whether the call took effect is unknown."""
+
+
+class Io(Protocol):
+    """What the logic may ask of the world."""
+
+    store: Store
+
+    async def execute(self, calls: Sequence[Call], deadline: Deadline) -> list[Reply]:
+        """Run independent calls at the same time; replies in the calls' order."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds on a clock that never goes back."""
+        ...
+
+    def wall_clock_us(self) -> int:
+        """Microseconds since 1970, UTC."""
+        ...
+
+    def random(self) -> float:
+        """Return a random number, 0 ≤ x < 1."""
+        ...
+
+    def sequencer(self, address: str) -> SequencerClient:
+        """Return the client for a sequencer's address, the same one each time."""
+        ...
+
+    async def close(self) -> None:
+        """Close what was opened here; the store stays open."""
+        ...
+
+
+def deadline_of(io: Io, seconds: float | None) -> Deadline:
+    """Start a time budget of so many seconds (None: no end) on the Io's own clock."""
+    return Deadline(seconds, clock=io.monotonic)
+
+
+def drive(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine whose awaits all block inside, and return its result."""
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+    coroutine.close()
+    raise AssertionError("a coroutine driven without an event loop suspended")
+
+
+class _Base:
+    """What both real drivers share: clocks, randomness, one sequencer client per address."""
+
+    def __init__(
+        self,
+        store: Store,
+        connect: Callable[[str], SequencerClient],
+        share: Callable[[SharedSequencer], SequencerClient],
+    ) -> None:
+        self.store = store
+        self._connect = connect
+        self._share = share
+        self._sequencers: dict[str, SequencerClient] = {}
+        self._lock = threading.Lock()
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def wall_clock_us(self) -> int:
+        return time.time_ns() // 1000
+
+    def random(self) -> float:
+        return random.random()
+
+    def sequencer(self, address: str) -> SequencerClient:
+        with self._lock:
+            client = self._sequencers.get(address)
+            if client is None:
+                client = self._sequencers[address] = self._new_sequencer(address)
+            return client
+
+    def _new_sequencer(self, address: str) -> SequencerClient:
+        if address == SHARED_ADDRESS:
+            shared = self.store.sequencer()
+            if shared is None:
+                raise SequencerUnavailable(f"{self.store.url} has no sequencer of its own")
+            return self._share(shared)
+        if address.startswith("tcp://"):
+            return self._connect(address)
+        raise SequencerUnavailable(f"can't understand the sequencer address {address!r}")
+
+    async def close(self) -> None:
+        with self._lock:
+            clients, self._sequencers = list(self._sequencers.values()), {}
+        for client in clients:
+            await client.close()
+
+
+class BlockingIo(_Base):
+    """Io whose coroutines block the calling thread. Usable from several threads at once."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store, BlockingSequencer, SharedSequencerClient)
+        self._thread = threading.local()
+        self._tokens = itertools.count()
+
+    async def execute(self, calls: Sequence[Call], deadline: Deadline) -> list[Reply]:
+        if len(calls) == 1:
+            return [Reply(*self.store.execute(*calls[0], timeout=deadline.remaining()))]
+        queue = self._queue()
+        waiting: dict[int, int] = {}
+        replies = [TIMED_OUT] * len(calls)
+        for index, call in enumerate(calls):
+            token = next(self._tokens)
+            waiting[token] = index
+            self.store.submit(queue, token, *call)
+        while waiting and queue.wait(deadline.remaining()):
+            for token, code, payload in queue.drain():
+                # Tokens of an earlier call that ran out of time still arrive: nobody waits.
+                if (at := waiting.pop(token, None)) is not None:
+                    replies[at] = Reply(code, payload)
+        return replies
+
+    async def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)  # noqa: ASYNC251 - this Io blocks on purpose, see drive()
+
+    def _queue(self) -> CompletionQueue:
+        queue: CompletionQueue | None = getattr(self._thread, "queue", None)
+        if queue is None:
+            queue = self._thread.queue = CompletionQueue()
+        return queue
+
+
+class AsyncioIo(_Base):
+    """Io of one running event loop: completions wake the loop through one file descriptor."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store, AsyncioSequencer, AsyncioSharedSequencer)
+        self._loop = asyncio.get_running_loop()
+        self._queue = CompletionQueue()
+        self._tokens = itertools.count()
+        self._waiting: dict[int, asyncio.Future[Reply]] = {}
+        self._loop.add_reader(self._queue.fileno(), self._drain)
+
+    def monotonic(self) -> float:
+        return self._loop.time()
+
+    async def execute(self, calls: Sequence[Call], deadline: Deadline) -> list[Reply]:
+        futures = [self._submit(call) for call in calls]
+        await asyncio.wait(futures, timeout=deadline.remaining())
+        return [future.result() if future.done() else TIMED_OUT for future in futures]
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    async def close(self) -> None:
+        self._loop.remove_reader(self._queue.fileno())
+        await super().close()
+
+    def _submit(self, call: Call) -> asyncio.Future[Reply]:
+        token = next(self._tokens)
+        future: asyncio.Future[Reply] = self._loop.create_future()
+        self._waiting[token] = future
+        try:
+            self.store.submit(self._queue, token, *call)
+        except BaseException:
+            del self._waiting[token]
+            raise
+        return future
+
+    def _drain(self) -> None:
+        for token, code, payload in self._queue.drain():
+            future = self._waiting.pop(token)
+            if not future.done():
+                future.set_result(Reply(code, payload))

@@ -1,0 +1,105 @@
+"""The newest view that a client knows, and what it does when an object knows a newer epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from zlog._codes import Code
+from zlog._deadline import Deadline
+from zlog._head import Head
+from zlog._io import Call, Io, Reply
+from zlog._sequencer import LogAddress
+from zlog._views import Change, Edit, backoff, change_view, unless_newer
+from zlog.errors import LogNotFound, SequencerUnavailable, StaleEpoch, StoreTimeout
+from zlog.view import View
+
+PATIENCE_SECONDS = 0.3
+"""How long to wait for the view of somebody who sealed objects, before doing it oneself."""
+
+
+class Layout:
+    """The newest view of one log. It only ever moves to higher epochs."""
+
+    def __init__(self, io: Io, address: LogAddress, view: View) -> None:
+        self.io = io
+        self.address = address
+        self.head = Head(io, view.log)
+        self.view = view
+
+    async def refresh(self, deadline: Deadline) -> View:
+        """Read the newest view from the head object.
+
+        Raises:
+            LogNotFound: the log was removed (also when a new one has its name).
+        """
+        view = (await self.head.read(deadline)).view
+        if view is None or view.removed or view.log_id != self.address.log_id:
+            raise LogNotFound(f"log {self.address.name!r} was removed from {self.io.store.url}")
+        return self.adopt(view)
+
+    def adopt(self, view: View) -> View:
+        """Take over a view that was read or proposed, unless it is older than the known one."""
+        if view.epoch >= self.view.epoch:
+            self.view = view
+        return self.view
+
+    async def change(self, edit: Edit, deadline: Deadline) -> View:
+        """Change the layout (see :func:`zlog._views.change_view`) and take it over."""
+        changed = await change_view(self.io, self.address.name, edit, deadline)
+        return self.adopt(changed.view if isinstance(changed, Change) else changed)
+
+    async def advance(self, stale: View, deadline: Deadline) -> View:
+        """Return a view newer than ``stale``, which somebody refused as too old.
+
+        Usually whoever sealed the objects is about to propose its view. If nothing comes, it died
+        half-way, and this client finishes the job.
+        """
+        io = self.io
+        patience = io.monotonic() + PATIENCE_SECONDS
+        attempt = 0
+        while True:
+            view = await self.refresh(deadline)
+            if view.epoch > stale.epoch:
+                return view
+            if deadline.expired:
+                raise StaleEpoch(
+                    f"log {stale.log!r}: epoch {stale.epoch} is sealed and no newer view came"
+                    " in time"
+                )
+            if io.monotonic() >= patience:
+                return await self._finish(stale, deadline)
+            await backoff(io, attempt)
+            attempt += 1
+
+    async def _finish(self, stale: View, deadline: Deadline) -> View:
+        """Bring in a view above ``stale``: by its sequencer if it has one, else by this client."""
+        if stale.sequencer.startswith("tcp://"):
+            sequencer = self.io.sequencer(stale.sequencer)
+            try:
+                await sequencer.open(self.address, stale.epoch, deadline)
+                return await self.refresh(deadline)
+            except SequencerUnavailable:
+                return await self.drop_sequencer(stale, deadline)
+        return await self.change(unless_newer(stale), deadline)
+
+    async def drop_sequencer(self, view: View, deadline: Deadline) -> View:
+        """Go on without the sequencer of ``view``, unless there is a newer view already."""
+        return await self.change(unless_newer(view, sequencer=""), deadline)
+
+    async def guarded(
+        self, calls_of: Callable[[View], Sequence[Call]], deadline: Deadline
+    ) -> tuple[View, list[Reply]]:
+        """Run calls that carry the view's epoch, again in a newer view if it was stale.
+
+        Only for calls that do no harm when repeated. The store's own errors come back as negative
+        codes, for the caller to judge.
+        """
+        while True:
+            view = self.view
+            calls = calls_of(view)
+            replies = await self.io.execute(calls, deadline) if calls else []
+            if not any(reply.code == Code.STALE_EPOCH for reply in replies):
+                return view, replies
+            if deadline.expired:
+                raise StoreTimeout(f"log {view.log!r}: the time was up while its layout changed")
+            await self.advance(view, deadline)

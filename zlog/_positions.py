@@ -1,0 +1,219 @@
+"""Where the next position comes from: a sequencer, or the slow way without one.
+
+While a view names a sequencer, nobody hands out positions the slow way. A client that has lost the
+sequencer for long enough first brings in a view without one, and only then goes the slow way. So
+what sequencers grant, what ``tail()`` answers and what slow writers take never disagree.
+"""
+
+from __future__ import annotations
+
+import errno
+
+from zlog import _native
+from zlog._deadline import Deadline
+from zlog._head import Directory
+from zlog._io import Call
+from zlog._layout import Layout
+from zlog._sequencer import SHARED_ADDRESS
+from zlog._views import backoff, unless_newer
+from zlog.errors import (
+    CorruptEntry,
+    SequencerTimeout,
+    SequencerUnavailable,
+    StaleEpoch,
+    from_errno,
+)
+from zlog.view import View
+
+SEQUENCER_TIMEOUT_SECONDS = 3.0
+"""How long a sequencer may be out of reach before writers bring in a view without it."""
+
+_LOOK_SECONDS = 1.0
+"""How often a writer without a sequencer looks whether one is on offer."""
+
+_POLL_SECONDS = 0.01
+_POLL_SECONDS_MAX = 0.25
+"""How often a follower without a sequencer asks for the tail."""
+
+
+class Positions:
+    """Hands out positions of one log, and tells its tail."""
+
+    def __init__(self, layout: Layout, sequencer_timeout: float) -> None:
+        self._layout = layout
+        self._io = layout.io
+        self._directory = Directory(layout.io)
+        self._sequencer_timeout = sequencer_timeout
+        self._lost_since: float | None = None
+        self._next_look = 0.0
+
+    async def grant(self, count: int, deadline: Deadline) -> tuple[View, int]:
+        """Return a view and the first of ``count`` positions to use in that view only.
+
+        With a sequencer the positions are nobody else's; without, they are free as far as known.
+        """
+        attempt = 0
+        while True:
+            if deadline.expired:
+                raise SequencerTimeout(f"log {self._layout.view.log!r}: got no position in time")
+            view = self._layout.view
+            if not view.sequencer:
+                await self._find_sequencer(view, deadline)
+                view, position = await self._scan(deadline)
+                if not view.sequencer:
+                    return view, position
+            try:
+                granted = await self._ask(view, count, deadline)
+            except StaleEpoch:
+                await self._layout.advance(view, deadline)
+            except SequencerUnavailable as error:
+                await self._without(view, error, attempt, deadline)
+                attempt += 1
+            else:
+                if granted is not None:
+                    return view, granted
+
+    async def tail(self, deadline: Deadline, *, checked: bool = True) -> int:
+        """Return the next position that will be handed out.
+
+        Checked, the answer is linearizable: above everything acknowledged before the call began,
+        and never below what any earlier call answered, over every change of the sequencer. This
+        costs one operation on the head object.
+        """
+        while True:
+            view = self._layout.view
+            tail = await self._quick_tail(view, deadline)
+            if tail is None:
+                if view.sequencer and (await self._layout.refresh(deadline)).epoch > view.epoch:
+                    continue
+                return (await self._scan(deadline))[1]
+            if not checked or await self._layout.head.tail_raise(view.epoch, tail, deadline):
+                return tail
+            await self._layout.advance(view, deadline)
+
+    async def wait(self, position: int, timeout: float, deadline: Deadline) -> int | None:
+        """Wait until the tail has passed ``position``. Returns the tail; None at the timeout."""
+        io = self._io
+        end = io.monotonic() + timeout
+        poll = _POLL_SECONDS
+        while True:
+            tail = await self._wait_once(position, end - io.monotonic(), deadline)
+            if tail is not None and tail > position:
+                return tail
+            left = end - io.monotonic()
+            if left <= 0:
+                return None
+            if tail is not None:  # nobody to wait at: this was one look at the objects
+                await io.sleep(min(poll, left))
+                poll = min(poll * 2, _POLL_SECONDS_MAX)
+
+    async def _ask(self, view: View, count: int, deadline: Deadline) -> int | None:
+        """Ask the view's sequencer. None: it is ahead of this client's view, which is now read."""
+        step = deadline.sooner(self._sequencer_timeout)
+        sequencer = self._io.sequencer(view.sequencer)
+        grant = await sequencer.next(self._layout.address, count, view.epoch, step)
+        self._lost_since = None
+        if grant.epoch == view.epoch:
+            return grant.position
+        # The positions are given up: they are only good in the sequencer's epoch.
+        await self._layout.refresh(deadline)
+        return None
+
+    async def _without(
+        self, view: View, error: SequencerUnavailable, attempt: int, deadline: Deadline
+    ) -> None:
+        """Deal with a sequencer that does not answer: wait, and in the end go on without it."""
+        now = self._io.monotonic()
+        if self._lost_since is None:
+            waited = self._sequencer_timeout if isinstance(error, SequencerTimeout) else 0.0
+            self._lost_since = now - waited
+        newest = await self._layout.refresh(deadline)
+        if newest.epoch > view.epoch:
+            self._lost_since = None
+        elif now - self._lost_since >= self._sequencer_timeout:
+            self._lost_since = None
+            self._next_look = now + _LOOK_SECONDS
+            await self._layout.drop_sequencer(view, deadline)
+        elif deadline.expired:
+            raise error
+        else:
+            await backoff(self._io, attempt)
+
+    async def _find_sequencer(self, view: View, deadline: Deadline) -> None:
+        """Look, once in a while, for a sequencer for a view that has none."""
+        io = self._io
+        began = io.monotonic()
+        if began < self._next_look:
+            return
+        offered = await self._directory.sequencer(deadline)
+        if offered:
+            try:
+                step = deadline.sooner(self._sequencer_timeout)
+                await io.sequencer(offered).open(self._layout.address, view.epoch, step)
+            except SequencerUnavailable:
+                offered = ""
+        if not offered and io.store.sequencer() is not None:
+            await self._layout.change(unless_newer(view, sequencer=SHARED_ADDRESS), deadline)
+        now = io.monotonic()
+        self._next_look = now + max(_LOOK_SECONDS, 4 * (now - began))
+
+    async def _quick_tail(self, view: View, deadline: Deadline) -> int | None:
+        """Ask the sequencer for the tail. None: there is none, or none that serves this view.
+
+        Then, unless there is a newer view, a look at the objects serves just as well for a tail,
+        though not for a grant: it is above everything acknowledged, and the tail floor above
+        everything that tails have shown. A reader never needs to change the view for it.
+        """
+        if not view.sequencer:
+            return None
+        step = deadline.sooner(self._sequencer_timeout)
+        try:
+            sequencer = self._io.sequencer(view.sequencer)
+            grant = await sequencer.tail(self._layout.address, view.epoch, step)
+        except (SequencerUnavailable, StaleEpoch):
+            return None
+        return grant.position if grant.epoch == view.epoch else None
+
+    async def _wait_once(self, position: int, timeout: float, deadline: Deadline) -> int | None:
+        """Wait at the sequencer (None: in vain), or without one look at the objects once."""
+        view = self._layout.view
+        if view.sequencer:
+            try:
+                sequencer = self._io.sequencer(view.sequencer)
+                grant = await sequencer.wait(
+                    self._layout.address, view.epoch, position, max(timeout, 0.0), deadline
+                )
+                return None if grant is None else grant.position
+            except (StaleEpoch, SequencerUnavailable):
+                await self._layout.refresh(deadline)
+        return (await self._scan(deadline))[1]
+
+    async def _scan(self, deadline: Deadline) -> tuple[View, int]:
+        """Find the tail by asking every object of the live stripe for its highest position.
+
+        Returns the view whose epoch the objects still accepted, and the tail.
+        """
+
+        def calls(view: View) -> list[Call]:
+            request = _native.encode_epoch(view.epoch)
+            return [
+                Call(ref.name, "max_position", request) for ref in view.objects(view.live_stripe)
+            ]
+
+        while True:
+            # The floor is read before the objects: tails shown later lie above what they hold.
+            floor = (await self._layout.refresh(deadline)).tail_floor
+            view, replies = await self._layout.guarded(calls, deadline)
+            tail = max(view.live_stripe.start, floor)
+            missing = False
+            for reply in replies:
+                if reply.code == -errno.ENOENT:
+                    missing = True
+                elif reply.code < 0:
+                    raise from_errno(reply.code, f"max_position of log {view.log!r}")
+                elif (highest := _native.decode_highest(reply.payload)) is not None:
+                    tail = max(tail, highest + 1)
+            if not missing:
+                return view, tail
+            if (await self._layout.refresh(deadline)).epoch == view.epoch:
+                raise CorruptEntry(f"a stripe object of log {view.log!r} is missing")

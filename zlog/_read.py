@@ -1,0 +1,238 @@
+"""Reading positions, settling holes, and telling gaps truthfully.
+
+A window of positions is read with one operation per stripe object, all at the same time. A hole
+below the tail is waited for and then filled; the object decides who was first, so two readers
+never disagree about a position.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta, timezone
+
+from zlog import _native
+from zlog._codes import Code, FillReason, State
+from zlog._deadline import Deadline
+from zlog._io import Call, Reply
+from zlog._layout import Layout
+from zlog.entry import Entry, Gap, GapKind
+from zlog.errors import StoreTimeout, from_errno
+from zlog.view import ObjectRef, View
+
+READ_BYTES_MAX = 4 << 20
+"""Data that one read of one object may bring back (an entry larger than this comes alone)."""
+
+HOLE_TIMEOUT_SECONDS = 1.0
+
+_POLL_SECONDS = 0.005
+_POLL_SECONDS_MAX = 0.1
+_EPOCH_ZERO = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_NOBODY = bytes(16)
+
+Slot = Entry | GapKind
+"""What one position holds: an entry, or the reason why it has none."""
+
+_GAPS = {
+    State.UNWRITTEN: GapKind.UNWRITTEN,
+    State.FILLED: GapKind.FILLED,
+    State.TRIMMED: GapKind.TRIMMED,
+    State.LOST: GapKind.LOST,
+}
+
+
+def from_timestamp(microseconds: int) -> datetime:
+    """Turn stored time (µs since 1970, UTC) into an aware datetime; too large becomes the last."""
+    try:
+        return _EPOCH_ZERO + timedelta(microseconds=microseconds)
+    except OverflowError:
+        return datetime.max.replace(tzinfo=timezone.utc)
+
+
+class Reader:
+    """Reads positions of one log."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._io = layout.io
+
+    async def read(self, positions: Sequence[int], deadline: Deadline) -> dict[int, Slot]:
+        """Read positions as they are now: no waiting, no filling.
+
+        Returns what each position holds. Positions below the trim point are not looked up.
+        """
+        found: dict[int, Slot] = {}
+        wanted = list(positions)
+        while wanted:
+            view, asked, replies = await self._read_once(wanted, deadline)
+            found.update((p, GapKind.TRIMMED) for p in wanted if _is_trimmed(view, p))
+            missing = await self._take(view, asked, replies, found, deadline)
+            if missing:
+                found.update((p, GapKind.LOST) for p in missing)
+            wanted = [p for p in wanted if p not in found]
+        return found
+
+    async def read_settled(
+        self, start: int, end: int, hole_timeout: float | None, deadline: Deadline
+    ) -> list[Entry | Gap]:
+        """Read ``[start, end)``, all below the tail, in order and without leaving anything out.
+
+        Args:
+            hole_timeout: seconds to wait for an unwritten position before filling it; None leaves
+                holes alone and reports them as UNWRITTEN.
+        """
+        io = self._io
+        found = await self.read(range(start, end), deadline)
+        give_up = None if hole_timeout is None else io.monotonic() + hole_timeout
+        poll = _POLL_SECONDS
+        while give_up is not None:
+            holes = [p for p in range(start, end) if found[p] is GapKind.UNWRITTEN]
+            if not holes:
+                break
+            left = give_up - io.monotonic()
+            if left > 0:
+                await io.sleep(min(poll, left))
+                poll = min(poll * 2, _POLL_SECONDS_MAX)
+            else:
+                await self.fill(holes, FillReason.READER_WAITED, deadline)
+            found.update(await self.read(holes, deadline))
+        return in_order(found, start, end)
+
+    async def fill(
+        self, positions: Sequence[int], reason: FillReason, deadline: Deadline
+    ) -> int | None:
+        """Fill positions that nobody wrote. Returns the first written one of an object, if any.
+
+        An object fills all or none of its positions: where one was written, none of its others
+        are filled, and the caller looks again.
+        """
+        now = self._io.wall_clock_us()
+
+        def request(view: View, ref: ObjectRef, group: list[int]) -> bytes:
+            return _native.encode_fill(view.epoch, now, _NOBODY, reason, ref.stride, group)
+
+        written: int | None = None
+        for _, reply in await self.change_positions("fill", request, positions, deadline):
+            if reply.code == Code.READ_ONLY:
+                written = _native.decode_position(reply.payload)
+        return written
+
+    async def trim(self, positions: Sequence[int], deadline: Deadline) -> None:
+        """Trim single positions, whatever they hold."""
+
+        def request(view: View, ref: ObjectRef, group: list[int]) -> bytes:
+            return _native.encode_trim(view.epoch, ref.stride, group)
+
+        await self.change_positions("trim", request, positions, deadline)
+
+    async def change_positions(
+        self,
+        method: str,
+        request: Callable[[View, ObjectRef, list[int]], bytes],
+        positions: Sequence[int],
+        deadline: Deadline,
+    ) -> list[tuple[ObjectRef, Reply]]:
+        """Run an idempotent method on the objects of some positions.
+
+        Positions below the trim point are passed over: nothing is left to change there.
+        """
+        groups: list[tuple[ObjectRef, list[int]]] = []
+
+        def calls(view: View) -> list[Call]:
+            groups[:] = _by_object(view, positions)
+            return [Call(ref.name, method, request(view, ref, group)) for ref, group in groups]
+
+        _, replies = await self._layout.guarded(calls, deadline)
+        result: list[tuple[ObjectRef, Reply]] = []
+        for (ref, _), reply in zip(groups, replies, strict=True):
+            if reply.code < 0:
+                raise from_errno(reply.code, f"{method} on {ref.name}")
+            result.append((ref, reply))
+        return result
+
+    async def _read_once(
+        self, positions: Sequence[int], deadline: Deadline
+    ) -> tuple[View, list[tuple[ObjectRef, list[int]]], list[Reply]]:
+        groups: list[tuple[ObjectRef, list[int]]] = []
+
+        def calls(view: View) -> list[Call]:
+            groups[:] = _by_object(view, positions)
+            return [
+                Call(
+                    ref.name,
+                    "read",
+                    _native.encode_read(view.epoch, ref.stride, group, READ_BYTES_MAX),
+                )
+                for ref, group in groups
+            ]
+
+        view, replies = await self._layout.guarded(calls, deadline)
+        return view, groups, replies
+
+    async def _take(
+        self,
+        view: View,
+        asked: Iterable[tuple[ObjectRef, list[int]]],
+        replies: Iterable[Reply],
+        found: dict[int, Slot],
+        deadline: Deadline,
+    ) -> list[int]:
+        """Decode replies into ``found``. Returns the positions of objects that are missing."""
+        gone: list[int] = []
+        for (ref, group), reply in zip(asked, replies, strict=True):
+            if reply.code == -errno.ENOENT:
+                gone += group
+            elif reply.code == -errno.EIO:
+                found.update((p, GapKind.LOST) for p in group)
+            elif reply.code < 0:
+                raise from_errno(reply.code, f"read on {ref.name}")
+            else:
+                _decode(reply.payload, group, found)
+        if gone:
+            # Below a trim point that this client has not seen yet, or for good; or the log is
+            # removed, which refresh() raises.
+            newest = await self._layout.refresh(deadline)
+            if newest.epoch > view.epoch or newest.trim_point > view.trim_point:
+                return []
+        return gone
+
+
+def _decode(payload: bytes, group: list[int], found: dict[int, Slot]) -> None:
+    reply = _native.decode_read(payload, group)
+    if reply.count == 0:
+        raise StoreTimeout("the store answered a read with nothing")
+    for i in range(reply.count):
+        state = reply.state(i)
+        if state == State.WRITTEN:
+            found[group[i]] = Entry(group[i], reply.data(i), from_timestamp(reply.timestamp(i)))
+        else:
+            found[group[i]] = _GAPS[State(state)]
+
+
+def _is_trimmed(view: View, position: int) -> bool:
+    return position < view.trim_point
+
+
+def _by_object(view: View, positions: Iterable[int]) -> list[tuple[ObjectRef, list[int]]]:
+    """Sort positions, in ascending order, by the object that holds them."""
+    groups: dict[ObjectRef, list[int]] = {}
+    for position in positions:
+        if not _is_trimmed(view, position):
+            groups.setdefault(view.object_of(position), []).append(position)
+    return list(groups.items())
+
+
+def in_order(found: dict[int, Slot], start: int, end: int) -> list[Entry | Gap]:
+    """Lay positions out in order, with neighbouring gaps of one kind as one."""
+    result: list[Entry | Gap] = []
+    for position in range(start, end):
+        slot = found[position]
+        if isinstance(slot, Entry):
+            result.append(slot)
+            continue
+        last = result[-1] if result else None
+        if isinstance(last, Gap) and last.kind is slot and last.end == position:
+            result[-1] = last._replace(end=position + 1)
+        else:
+            result.append(Gap(position, position + 1, slot))
+    return result

@@ -1,0 +1,207 @@
+"""zlog for asyncio: the same names as in :mod:`zlog`, as coroutines and async iterators.
+
+A store is opened with :func:`zlog.connect` as ever, or with :func:`connect` here, which does not
+block the event loop while a cluster answers. A log belongs to the event loop that opened it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import os
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from types import EllipsisType, TracebackType
+from typing import TYPE_CHECKING
+
+from zlog import store as _store
+from zlog._admin import WIDTH_DEFAULT, create_log, list_logs, remove_log
+from zlog._append import ENTRY_BYTES_MAX_DEFAULT
+from zlog._check import Checker, Finding
+from zlog._client import TIMEOUT_SECONDS, LogClient, LogStat, Settings, check_position
+from zlog._io import AsyncioIo, deadline_of
+from zlog._iterate import Follower, RangeReader
+from zlog._positions import SEQUENCER_TIMEOUT_SECONDS
+from zlog._read import HOLE_TIMEOUT_SECONDS
+from zlog.entry import Entry, Gap
+from zlog.store import Store
+from zlog.view import View
+
+if TYPE_CHECKING:
+    import rados
+    from typing_extensions import Self
+
+__all__ = ["Log", "connect"]
+
+
+async def connect(target: str | os.PathLike[str] | rados.Ioctx | None = None) -> Store:
+    """Open a store without blocking the event loop; see :func:`zlog.connect`."""
+    return await asyncio.to_thread(_store.connect, target)
+
+
+class Log:
+    """A handle on one log, for one event loop. See :class:`zlog.Log` for what each call does."""
+
+    def __init__(self, client: LogClient) -> None:
+        """Wrap a client; programs call :meth:`open` or :meth:`create`."""
+        self._client = client
+
+    @classmethod
+    async def create(
+        cls,
+        store: Store,
+        name: str,
+        *,
+        width: int = WIDTH_DEFAULT,
+        options: Mapping[str, str] | None = None,
+        timeout: float | None = TIMEOUT_SECONDS,
+        hole_timeout: float | None = HOLE_TIMEOUT_SECONDS,
+        sequencer_timeout: float = SEQUENCER_TIMEOUT_SECONDS,
+        entry_bytes_max: int = ENTRY_BYTES_MAX_DEFAULT,
+    ) -> Log:
+        """Make a log and open it; see :meth:`zlog.Log.create`."""
+        settings = Settings(timeout, hole_timeout, sequencer_timeout, entry_bytes_max)
+        io = AsyncioIo(store)
+        try:
+            await create_log(io, name, width, options or {}, deadline_of(io, timeout))
+            return cls(await LogClient.open(io, name, settings))
+        except BaseException:
+            await io.close()
+            raise
+
+    @classmethod
+    async def open(
+        cls,
+        store: Store,
+        name: str,
+        *,
+        timeout: float | None = TIMEOUT_SECONDS,
+        hole_timeout: float | None = HOLE_TIMEOUT_SECONDS,
+        sequencer_timeout: float = SEQUENCER_TIMEOUT_SECONDS,
+        entry_bytes_max: int = ENTRY_BYTES_MAX_DEFAULT,
+    ) -> Log:
+        """Open a log that exists; see :meth:`zlog.Log.open`."""
+        settings = Settings(timeout, hole_timeout, sequencer_timeout, entry_bytes_max)
+        io = AsyncioIo(store)
+        try:
+            return cls(await LogClient.open(io, name, settings))
+        except BaseException:
+            await io.close()
+            raise
+
+    @staticmethod
+    async def list(store: Store, *, timeout: float | None = TIMEOUT_SECONDS) -> builtins.list[str]:
+        """Return the names of the store's logs, in order."""
+        io = AsyncioIo(store)
+        try:
+            return await list_logs(io, deadline_of(io, timeout))
+        finally:
+            await io.close()
+
+    @staticmethod
+    async def remove(store: Store, name: str, *, timeout: float | None = TIMEOUT_SECONDS) -> None:
+        """Remove a log with all its entries; see :meth:`zlog.Log.remove`."""
+        io = AsyncioIo(store)
+        try:
+            await remove_log(io, name, deadline_of(io, timeout))
+        finally:
+            await io.close()
+
+    @property
+    def name(self) -> str:
+        """The log's name."""
+        return self._client.layout.view.log
+
+    @property
+    def store(self) -> Store:
+        """The store that holds the log."""
+        return self._client.io.store
+
+    @property
+    def view(self) -> View:
+        """The newest layout that this handle has seen. Asks nobody."""
+        return self._client.layout.view
+
+    async def append(self, data: bytes, *, timeout: float | None = None) -> int:
+        """Append one entry and return its position; see :meth:`zlog.Log.append`."""
+        return (await self._client.append([data], timeout))[0]
+
+    async def append_many(
+        self, entries: Iterable[bytes], *, timeout: float | None = None
+    ) -> builtins.list[int]:
+        """Append entries in one go; see :meth:`zlog.Log.append_many`."""
+        data = entries if isinstance(entries, Sequence) else [*entries]
+        return await self._client.append(data, timeout)
+
+    async def read(self, position: int, *, timeout: float | None = None) -> Entry:
+        """Read one entry as it is now; see :meth:`zlog.Log.read`."""
+        return await self._client.read(position, timeout)
+
+    async def read_range(
+        self,
+        start: int = 0,
+        end: int | None = None,
+        *,
+        hole_timeout: float | EllipsisType | None = ...,
+    ) -> AsyncIterator[Entry | Gap]:
+        """Iterate over ``[start, end)`` in order; see :meth:`zlog.Log.read_range`."""
+        check_position(start)
+        reader = RangeReader(self._client, start, end, self._client.hole_timeout(hole_timeout))
+        while (items := await reader.next()) is not None:
+            for item in items:
+                yield item
+
+    async def follow(
+        self, start: int = 0, *, hole_timeout: float | EllipsisType | None = ...
+    ) -> AsyncIterator[Entry | Gap]:
+        """Iterate from ``start`` on, for ever; see :meth:`zlog.Log.follow`."""
+        check_position(start)
+        follower = Follower(self._client, start, self._client.hole_timeout(hole_timeout))
+        while True:
+            for item in await follower.next():
+                yield item
+
+    async def fill(self, position: int, *, timeout: float | None = None) -> None:
+        """Fill a position that nobody wrote; see :meth:`zlog.Log.fill`."""
+        await self._client.fill(position, timeout)
+
+    async def trim(self, position: int, *, timeout: float | None = None) -> None:
+        """Trim one position; see :meth:`zlog.Log.trim`."""
+        await self._client.trim(position, timeout)
+
+    async def trim_to(self, position: int, *, timeout: float | None = None) -> None:
+        """Trim every position below ``position``; see :meth:`zlog.Log.trim_to`."""
+        await self._client.trim_to(position, timeout)
+
+    async def tail(self, *, checked: bool = True, timeout: float | None = None) -> int:
+        """Return the next position that will be handed out; see :meth:`zlog.Log.tail`."""
+        return await self._client.tail(timeout, checked=checked)
+
+    async def stat(self, *, timeout: float | None = None) -> LogStat:
+        """Return the log at a glance; asks every stripe object once."""
+        return await self._client.stat(timeout)
+
+    async def views(self, *, timeout: float | None = None) -> builtins.list[View]:
+        """Return every layout that the log had, oldest first."""
+        return await self._client.views(timeout)
+
+    async def check(self) -> AsyncIterator[Finding]:
+        """Audit the log while it is used; see :meth:`zlog.Log.check`."""
+        checker = Checker(self._client)
+        while (findings := await checker.next()) is not None:
+            for finding in findings:
+                yield finding
+
+    async def close(self) -> None:
+        """Close what this handle opened; the store stays open. Safe to call twice."""
+        await self._client.io.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()

@@ -1,0 +1,46 @@
+"""What a reader gets: entries, and the gaps between them."""
+
+from __future__ import annotations
+
+import enum
+from datetime import datetime
+from typing import NamedTuple
+
+
+class Entry(NamedTuple):
+    """One entry of a log.
+
+    Attributes:
+        position: where it stands, 0 ≤ position < 2**64.
+        data: its bytes, as appended.
+        timestamp: when its writer appended it, by the writer's clock, UTC, in microseconds.
+    """
+
+    position: int
+    data: bytes
+    timestamp: datetime
+
+
+class GapKind(enum.Enum):
+    """Why positions hold no entry."""
+
+    FILLED = "filled"
+    """Handed out, never written, and filled with junk so that readers can pass. Final."""
+    TRIMMED = "trimmed"
+    """No longer needed; the space was given back. Final."""
+    UNWRITTEN = "unwritten"
+    """Nothing there yet. Only seen by readers that asked not to wait or fill."""
+    LOST = "lost"
+    """Stored bytes failed their checksum, or the object that held them is missing."""
+
+
+class Gap(NamedTuple):
+    """Positions ``[position, end)`` that hold no entry, all for the same reason."""
+
+    position: int
+    end: int
+    kind: GapKind
+
+    def __len__(self) -> int:
+        """Return the number of positions in the gap."""
+        return self.end - self.position

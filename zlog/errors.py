@@ -1,0 +1,191 @@
+"""Every error that zlog raises, and the one place where foreign error codes become them.
+
+An error says what happened, to which log, object or position, and carries in ``hint`` what to do
+about it. ``retryable`` tells whether the same call may succeed later without anybody's help.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+
+
+class ZlogError(Exception):
+    """Base class of everything that zlog raises on purpose.
+
+    Attributes:
+        hint: what the reader of the message can do, one sentence.
+        retryable: whether the same call may succeed later by itself.
+        positions: for a failed append of several entries, the position of each entry that was
+            acknowledged before the failure, and None for the others; empty for other calls.
+    """
+
+    hint: str = "Run `zlog doctor` to see which part is not working."
+    retryable: bool = False
+    positions: tuple[int | None, ...] = ()
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        if hint is not None:
+            self.hint = hint
+
+
+class StaleEpoch(ZlogError):
+    """An operation carried an epoch below the one its object was sealed with (CORFU, section 2.2).
+
+    The client refreshes its view and tries again by itself; this error surfaces only when the
+    whole time budget went by in doing so. ``epoch`` is the newer epoch, 0 when unknown.
+    """
+
+    hint = "The log's layout is changing; try again."
+    retryable = True
+
+    def __init__(self, message: str, *, epoch: int = 0, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.epoch = epoch
+
+
+class InvalidEpoch(ZlogError):
+    """A seal or a view came with an epoch that is not above the installed one.
+
+    Another client is changing the layout at the same time, and won.
+    """
+
+    hint = "Somebody else is changing the log's layout; try again."
+    retryable = True
+
+
+class AlreadyWritten(ZlogError):
+    """The position holds an entry, so that it can't be filled."""
+
+    hint = "Read the position: somebody wrote it first."
+
+
+class NotWritten(ZlogError):
+    """The position holds nothing yet: a hole, or not handed out so far."""
+
+    hint = "Wait for its writer, or fill the position if the writer is gone (`zlog fill`)."
+    retryable = True
+
+
+class Invalidated(ZlogError):
+    """The position was filled or trimmed and holds no entry, for ever."""
+
+    hint = "Go on with the next position; `read_range` and `follow` do so and report a Gap."
+
+
+class BeyondTail(ZlogError, ValueError):
+    """A fill or trim at or beyond the tail, which would make the sequencer trip over it."""
+
+    hint = "Only positions below the tail can be filled or trimmed; see `zlog info LOG`."
+
+
+class LogNotFound(ZlogError, LookupError):
+    """No log of this name is in the store."""
+
+    hint = "`zlog ls` lists the logs of the store, `zlog create LOG` makes one."
+
+
+class LogExists(ZlogError):
+    """A log of this name is in the store already."""
+
+    hint = "Open it, choose another name, or remove it first (`zlog rm LOG`)."
+
+
+class EntryTooLarge(ZlogError, ValueError):
+    """An entry is larger than the log's limit. Nothing was sent."""
+
+    hint = "Split the entry, or raise `entry_bytes_max` when opening the log."
+
+
+class CorruptEntry(ZlogError):
+    """Stored bytes failed their checksum, or an object of the log is gone. Never wrong bytes."""
+
+    hint = "Run `zlog check LOG`; on Ceph also look for scrub errors (`ceph health detail`)."
+
+
+class StoreUnavailable(ZlogError):
+    """The store did not carry out an operation: unreachable, full, closed, or not permitted."""
+
+    retryable = True
+
+
+class StoreTimeout(StoreUnavailable, TimeoutError):
+    """The time budget ended before the store answered.
+
+    For an append this means *indeterminate*: the entry may or may not be in the log, at one
+    position at most.
+    """
+
+    hint = (
+        "The store is slow or unreachable (`zlog doctor`); whether a write took effect is unknown."
+    )
+
+
+class SequencerUnavailable(ZlogError):
+    """The sequencer that the log's view names does not answer."""
+
+    hint = "Start it (`zlog seqr`), or wait: writers go on without one after a few seconds."
+    retryable = True
+
+
+class SequencerTimeout(SequencerUnavailable, TimeoutError):
+    """The time budget ended before the sequencer answered."""
+
+
+class NotLeader(SequencerUnavailable):
+    """The log's newest view names another sequencer than the one that was asked."""
+
+    hint = "Use the sequencer that `zlog info LOG` shows, or stop it first."
+
+
+class ClassNotLoaded(StoreUnavailable):
+    """The OSDs don't have the object class ``zlog``, or don't let this client use it."""
+
+    hint = (
+        "Install libcls_zlog.so on every OSD host and append zlog to osd_class_load_list and"
+        " osd_class_default_list (docs/operating.md)."
+    )
+    retryable = False
+
+
+def from_errno(code: int, what: str) -> ZlogError:
+    """Turn a store's outer error into an exception.
+
+    Args:
+        code: a negative errno, as librados and the embedded hosts return it.
+        what: which operation failed, on which object.
+
+    Source: errno(3), and what an OSD answers for classes (``ceph-osd``: EOPNOTSUPP when the class
+    or method is missing, EPERM when the class is not in ``osd_class_load_list``).
+    """
+    number = -code
+    text = f"{what}: {os.strerror(number)} ({errno.errorcode.get(number, number)})"
+    if number == errno.ETIMEDOUT:
+        return StoreTimeout(text)
+    if number == errno.EOPNOTSUPP:
+        return ClassNotLoaded(f"{what}: the store does not know this class method")
+    if number == errno.EPERM:
+        return ClassNotLoaded(
+            f"{what}: the OSD refused to run the object class for this client",
+            hint="Put zlog into osd_class_load_list and osd_class_default_list, or give this"
+            " client caps such as: osd 'allow pool POOL class zlog' (docs/operating.md).",
+        )
+    if number == errno.EACCES:
+        return StoreUnavailable(
+            text,
+            hint="Give this client caps such as: osd 'allow pool POOL class zlog'"
+            " (docs/operating.md).",
+        )
+    if number in (errno.ENOSPC, errno.EDQUOT):
+        return StoreUnavailable(
+            f"{what}: the store is full", hint="Trim logs (`zlog trim --to`) or add space."
+        )
+    if number == errno.EIO:
+        return CorruptEntry(f"{what}: stored bytes are damaged ({errno.errorcode[number]})")
+    if number == errno.EINVAL:
+        return ZlogError(
+            f"{what}: the object class refused the request as malformed",
+            hint="Client and object class disagree; check that both are of the same version.",
+        )
+    return StoreUnavailable(text)

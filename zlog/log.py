@@ -1,0 +1,277 @@
+"""The synchronous log: what most programs use."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import EllipsisType, TracebackType
+from typing import TYPE_CHECKING
+
+from zlog._admin import WIDTH_DEFAULT, create_log, list_logs, remove_log
+from zlog._append import ENTRY_BYTES_MAX_DEFAULT
+from zlog._check import Checker, Finding
+from zlog._client import TIMEOUT_SECONDS, LogClient, LogStat, Settings, check_position
+from zlog._io import BlockingIo, deadline_of, drive
+from zlog._iterate import Follower, RangeReader
+from zlog._positions import SEQUENCER_TIMEOUT_SECONDS
+from zlog._read import HOLE_TIMEOUT_SECONDS
+from zlog.entry import Entry, Gap
+from zlog.store import Store
+from zlog.view import View
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Log:
+    """A handle on one log. Make it with :meth:`create` or :meth:`open`.
+
+    Handles are cheap, thread-safe, and independent of each other; opening one disturbs no writer.
+    Every call takes ``timeout=``: one budget in seconds for all that the call does, retries
+    included (None: the handle's own, 30 seconds unless set when opening). A time-out of a write
+    leaves open whether it took effect.
+
+    Raises, from every method: LogNotFound when the log was removed, StoreTimeout when the budget
+    ran out, and StoreUnavailable or ClassNotLoaded when the store refuses.
+    """
+
+    def __init__(self, client: LogClient) -> None:
+        """Wrap a client; programs call :meth:`open` or :meth:`create`."""
+        self._client = client
+
+    @classmethod
+    def create(
+        cls,
+        store: Store,
+        name: str,
+        *,
+        width: int = WIDTH_DEFAULT,
+        options: Mapping[str, str] | None = None,
+        timeout: float | None = TIMEOUT_SECONDS,
+        hole_timeout: float | None = HOLE_TIMEOUT_SECONDS,
+        sequencer_timeout: float = SEQUENCER_TIMEOUT_SECONDS,
+        entry_bytes_max: int = ENTRY_BYTES_MAX_DEFAULT,
+    ) -> Log:
+        """Make a log and open it.
+
+        Args:
+            store: where; see :func:`zlog.connect`.
+            name: 1 to 128 letters, digits, ``_``, ``.`` or ``-``.
+            width: stripe objects over which positions are spread, 1 to 1024. More objects take
+                more writes at the same time, and cost more operations per range read.
+            options: settings that travel with the log, for its users.
+            timeout, hole_timeout, sequencer_timeout, entry_bytes_max: see :meth:`open`.
+
+        Raises:
+            LogExists: there is one of this name.
+            ValueError: the name or the width can't be.
+        """
+        io = BlockingIo(store)
+        drive(create_log(io, name, width, options or {}, deadline_of(io, timeout)))
+        return cls.open(
+            store,
+            name,
+            timeout=timeout,
+            hole_timeout=hole_timeout,
+            sequencer_timeout=sequencer_timeout,
+            entry_bytes_max=entry_bytes_max,
+        )
+
+    @classmethod
+    def open(
+        cls,
+        store: Store,
+        name: str,
+        *,
+        timeout: float | None = TIMEOUT_SECONDS,
+        hole_timeout: float | None = HOLE_TIMEOUT_SECONDS,
+        sequencer_timeout: float = SEQUENCER_TIMEOUT_SECONDS,
+        entry_bytes_max: int = ENTRY_BYTES_MAX_DEFAULT,
+    ) -> Log:
+        """Open a log that exists.
+
+        Args:
+            store: where; see :func:`zlog.connect`. It must stay open as long as the log.
+            name: the log's name.
+            timeout: budget of each call in seconds; None for no limit.
+            hole_timeout: seconds that range reads and followers wait for an unwritten position
+                before they fill it; None to never fill, and see such positions as gaps.
+            sequencer_timeout: seconds that a sequencer may be out of reach before appends go on
+                without it.
+            entry_bytes_max: bytes of one entry that ``append`` accepts.
+
+        Raises:
+            LogNotFound: no such log.
+        """
+        settings = Settings(timeout, hole_timeout, sequencer_timeout, entry_bytes_max)
+        return cls(drive(LogClient.open(BlockingIo(store), name, settings)))
+
+    @staticmethod
+    def list(store: Store, *, timeout: float | None = TIMEOUT_SECONDS) -> builtins.list[str]:
+        """Return the names of the store's logs, in order."""
+        io = BlockingIo(store)
+        return drive(list_logs(io, deadline_of(io, timeout)))
+
+    @staticmethod
+    def remove(store: Store, name: str, *, timeout: float | None = TIMEOUT_SECONDS) -> None:
+        """Remove a log with all its entries. An interrupted removal is finished by the next.
+
+        Raises:
+            LogNotFound: no such log.
+        """
+        io = BlockingIo(store)
+        drive(remove_log(io, name, deadline_of(io, timeout)))
+
+    @property
+    def name(self) -> str:
+        """The log's name."""
+        return self._client.layout.view.log
+
+    @property
+    def store(self) -> Store:
+        """The store that holds the log."""
+        return self._client.io.store
+
+    @property
+    def view(self) -> View:
+        """The newest layout that this handle has seen. Asks nobody."""
+        return self._client.layout.view
+
+    def append(self, data: bytes, *, timeout: float | None = None) -> int:
+        """Append one entry and return its position, once it is durable.
+
+        Raises:
+            EntryTooLarge: nothing was sent.
+            StoreTimeout: the entry may be in the log or not, at one position at most.
+        """
+        return drive(self._client.append([data], timeout))[0]
+
+    def append_many(
+        self, entries: Iterable[bytes], *, timeout: float | None = None
+    ) -> builtins.list[int]:
+        """Append entries in one go and return their positions, in the entries' order.
+
+        Much faster than one by one: a range of positions is asked for once, and each stripe object
+        gets one write. Positions ascend, except for an entry whose position a reader filled
+        meanwhile: that one moves behind its successors. Entries that must never change places are
+        appended one by one.
+
+        Raises:
+            EntryTooLarge: nothing was sent.
+            ZlogError: as in :meth:`append`; its ``positions`` tells what was acknowledged before.
+        """
+        data = entries if isinstance(entries, Sequence) else [*entries]
+        return drive(self._client.append(data, timeout))
+
+    def read(self, position: int, *, timeout: float | None = None) -> Entry:
+        """Read one entry as it is now, without waiting for it.
+
+        Raises:
+            NotWritten: nothing there yet.
+            Invalidated: filled or trimmed.
+            CorruptEntry: its bytes are damaged or its object is missing.
+        """
+        return drive(self._client.read(position, timeout))
+
+    def read_range(
+        self,
+        start: int = 0,
+        end: int | None = None,
+        *,
+        hole_timeout: float | EllipsisType | None = ...,
+    ) -> Iterator[Entry | Gap]:
+        """Iterate over ``[start, end)`` in order, as far as the tail when the first is read.
+
+        Every position is accounted for: as an Entry, or inside a Gap.
+
+        Args:
+            start: the first position.
+            end: one past the last; None or beyond the tail: up to the tail.
+            hole_timeout: as in :meth:`open`; not given: the handle's own.
+        """
+        check_position(start)
+        reader = RangeReader(self._client, start, end, self._client.hole_timeout(hole_timeout))
+        while (items := drive(reader.next())) is not None:
+            yield from items
+
+    def follow(
+        self, start: int = 0, *, hole_timeout: float | EllipsisType | None = ...
+    ) -> Iterator[Entry | Gap]:
+        """Iterate from ``start`` on, for ever: wait at the tail for new entries.
+
+        With a sequencer, new entries are announced; without one the tail is looked up, at least
+        four times a second. A reader that trim overtakes gets a Gap and goes on.
+
+        Args:
+            start: the first position; it may lie ahead of the tail.
+            hole_timeout: as in :meth:`open`; not given: the handle's own. None makes the reader
+                wait at a hole until somebody settles it.
+        """
+        check_position(start)
+        follower = Follower(self._client, start, self._client.hole_timeout(hole_timeout))
+        while True:
+            yield from drive(follower.next())
+
+    def fill(self, position: int, *, timeout: float | None = None) -> None:
+        """Fill a position that nobody wrote, so that readers can pass. Safe to repeat.
+
+        Raises:
+            AlreadyWritten: it holds an entry.
+            BeyondTail: it has not been handed out yet.
+        """
+        drive(self._client.fill(position, timeout))
+
+    def trim(self, position: int, *, timeout: float | None = None) -> None:
+        """Mark one position as no longer needed and free its space. Safe to repeat.
+
+        Raises:
+            BeyondTail: it has not been handed out yet.
+        """
+        drive(self._client.trim(position, timeout))
+
+    def trim_to(self, position: int, *, timeout: float | None = None) -> None:
+        """Trim every position below ``position``. Safe to repeat.
+
+        Raises:
+            BeyondTail: some of them have not been handed out yet.
+        """
+        drive(self._client.trim_to(position, timeout))
+
+    def tail(self, *, checked: bool = True, timeout: float | None = None) -> int:
+        """Return the next position that will be handed out.
+
+        Args:
+            checked: the answer is above everything acknowledged before the call, and never below
+                an earlier checked answer, whoever got it. Costs one operation on the head object;
+                without it a sequencer that was replaced a moment ago may answer once more.
+        """
+        return drive(self._client.tail(timeout, checked=checked))
+
+    def stat(self, *, timeout: float | None = None) -> LogStat:
+        """Return the log at a glance; asks every stripe object once."""
+        return drive(self._client.stat(timeout))
+
+    def views(self, *, timeout: float | None = None) -> builtins.list[View]:
+        """Return every layout that the log had, oldest first."""
+        return drive(self._client.views(timeout))
+
+    def check(self) -> Iterator[Finding]:
+        """Audit the log while it is used; yields what is wrong, nothing if all is well."""
+        checker = Checker(self._client)
+        while (findings := drive(checker.next())) is not None:
+            yield from findings
+
+    def close(self) -> None:
+        """Close connections of this handle; the store stays open. Safe to call twice."""
+        drive(self._client.io.close())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

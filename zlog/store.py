@@ -1,0 +1,183 @@
+"""Stores: the one door to storage, and how a URL becomes one.
+
+A store runs class methods on named objects and knows nothing of logs. Everything above it is the
+same on every host; everything below it moves bytes.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
+
+import platformdirs
+
+from zlog import _native
+from zlog._native import CompletionQueue, SharedSequencer
+from zlog.errors import StoreUnavailable
+
+if TYPE_CHECKING:
+    import rados
+    from typing_extensions import Self
+
+STORE_VARIABLE = "ZLOG_STORE"
+"""Environment variable that names the default store."""
+
+CONNECT_SECONDS = 10.0
+"""How long connecting to a Ceph cluster may take, unless ``?timeout=`` says otherwise."""
+
+
+@runtime_checkable
+class Store(Protocol):
+    """Where logs live. Thread-safe; not usable in a forked child (open it there again)."""
+
+    @property
+    def url(self) -> str:
+        """The store's URL in its shortest form, without secrets."""
+        ...
+
+    @property
+    def pool(self) -> str:
+        """The pool on Ceph; empty elsewhere."""
+        ...
+
+    @property
+    def namespace(self) -> str:
+        """The namespace in the pool on Ceph; empty elsewhere, and for the default one."""
+        ...
+
+    def execute(
+        self, object: str, method: str, payload: bytes, timeout: float | None = None
+    ) -> tuple[int, bytes]:
+        """Run one class method and wait for it.
+
+        Args:
+            object: name of the object.
+            method: a method of the class ``zlog`` (docs/formats/messages.md).
+            payload: the encoded request.
+            timeout: seconds to wait; None waits for ever.
+
+        Returns:
+            ``(code, reply)``. A negative code is an errno of the store itself; -ETIMEDOUT leaves
+            open whether the method took effect. Otherwise the code is the method's own:
+            OK 0, STALE_EPOCH 1, READ_ONLY 2, NOT_WRITTEN 3, INVALIDATED 4, INVALID_EPOCH 5.
+        """
+        ...
+
+    def submit(
+        self, queue: CompletionQueue, token: int, object: str, method: str, payload: bytes
+    ) -> None:
+        """Start one class method; ``queue`` gets ``(token, code, reply)`` when it is done."""
+        ...
+
+    def sequencer(self) -> SharedSequencer | None:
+        """The sequencer that processes share through this store, where it has one."""
+        ...
+
+    def close(self) -> None:
+        """Close the store; safe to call twice."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+
+def default_url() -> str:
+    """The store that is used when none is named: ``$ZLOG_STORE``, else the user's own directory."""
+    url = os.environ.get(STORE_VARIABLE, "")
+    if url:
+        return url
+    return Path(platformdirs.user_data_dir("zlog")).as_uri()
+
+
+def connect(target: str | os.PathLike[str] | rados.Ioctx | None = None) -> Store:
+    """Open a store.
+
+    Args:
+        target: ``ceph://POOL[/NAMESPACE][?conf=PATH&id=NAME&timeout=SECONDS]``, ``file:///PATH``
+            (embedded, made if missing), ``mem://`` (gone with the process), a directory path, an
+            open ``rados.Ioctx`` (its pool and namespace), or None for :func:`default_url`.
+
+    Raises:
+        ValueError: the URL can't be understood.
+        StoreUnavailable: no such pool, cluster out of reach, or no librados support installed.
+    """
+    if target is None:
+        target = default_url()
+    if isinstance(target, os.PathLike):
+        return _native.EmbeddedStore(os.fspath(target))
+    if not isinstance(target, str):
+        return _from_ioctx(target)
+    parts = urlsplit(target)
+    if parts.scheme == "mem":
+        return _native.MemoryStore()
+    if parts.scheme == "file":
+        return _open_embedded(target, parts.netloc, unquote(parts.path))
+    if parts.scheme == "ceph":
+        return _open_ceph(target, unquote(parts.netloc), unquote(parts.path), parts.query)
+    if not parts.scheme and target:
+        return _native.EmbeddedStore(target)
+    raise ValueError(
+        f"can't understand the store URL {target!r}: use ceph://POOL[/NAMESPACE][?conf=PATH&id=NAME],"
+        " file:///PATH or mem://"
+    )
+
+
+def _open_embedded(url: str, host: str, path: str) -> Store:
+    if host not in ("", "localhost") or not path.startswith("/"):
+        raise ValueError(f"{url!r} names no local directory: write file:///ABSOLUTE/PATH")
+    return _native.EmbeddedStore(path)
+
+
+def _open_ceph(url: str, pool: str, path: str, query: str) -> Store:
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    conf, client_id = options.pop("conf", None), options.pop("id", None)
+    timeout = options.pop("timeout", None)
+    namespace = path.strip("/")
+    if not pool or "/" in namespace or options:
+        unknown = f" (unknown: {', '.join(sorted(options))})" if options else ""
+        raise ValueError(
+            f"can't understand {url!r}{unknown}: use"
+            " ceph://POOL[/NAMESPACE][?conf=PATH&id=NAME&timeout=SECONDS]"
+        )
+    try:
+        seconds = CONNECT_SECONDS if timeout is None else float(timeout)
+    except ValueError:
+        raise ValueError(f"timeout={timeout!r} in {url!r} is not a number of seconds") from None
+    rados_module = _rados_module()
+    return rados_module.CephStore(  # type: ignore[no-any-return]
+        pool, namespace, conf=conf, client_id=client_id, timeout=seconds, url=_canonical(url)
+    )
+
+
+def _canonical(url: str) -> str:
+    parts = urlsplit(url)
+    path = "/".join(quote(unquote(part)) for part in parts.path.strip("/").split("/"))
+    query = f"?{parts.query}" if parts.query else ""
+    return f"ceph://{parts.netloc}{'/' if path else ''}{path}{query}"
+
+
+def _from_ioctx(ioctx: rados.Ioctx) -> Store:
+    if type(ioctx).__name__ != "Ioctx" or type(ioctx).__module__ != "rados":
+        raise TypeError(f"expected a store URL, a path or a rados.Ioctx, not {type(ioctx)!r}")
+    return _rados_module().CephStore.from_ioctx(ioctx)  # type: ignore[no-any-return]
+
+
+def _rados_module():  # type: ignore[no-untyped-def]
+    try:
+        from zlog import _rados
+    except ImportError as error:
+        raise StoreUnavailable(
+            f"this installation of zlog can't talk to Ceph: {error}",
+            hint="Install librados and its headers (Debian: librados-dev libradospp-dev), then"
+            " reinstall zlog; `zlog doctor` tells what is there.",
+        ) from error
+    return _rados

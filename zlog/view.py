@@ -1,0 +1,140 @@
+"""A log's layout: views and stripes (CORFU's projections), and which object holds a position."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
+
+from zlog import _native
+from zlog._names import stripe_object
+
+OPEN_END = 2**64 - 1
+"""``end`` of the last stripe: it has none yet."""
+
+WIDTH_MAX = 1024
+"""Stripe objects per stripe, at most; the class enforces the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stripe:
+    """A range of positions ``[start, end)`` spread over ``width`` objects.
+
+    Position p lives in the object of index ``p % width``. ``id`` is the epoch that made the
+    stripe; it is part of the objects' names.
+    """
+
+    id: int
+    start: int
+    end: int
+    width: int
+
+    @property
+    def open(self) -> bool:
+        """Whether positions are still handed out in this stripe."""
+        return self.end == OPEN_END
+
+
+class ObjectRef(NamedTuple):
+    """One stripe object: its name, and the geometry that is sealed into it."""
+
+    name: str
+    stride: int
+    residue: int
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The layout of one log in one epoch. Immutable; a change is a new view in a higher epoch.
+
+    Attributes:
+        epoch: orders the views; every operation on a stripe object carries it.
+        log: the log's name.
+        log_id: random 64-bit number that tells this log from others that had its name.
+        sequencer: who hands out positions: ``tcp://HOST:PORT``, ``store:`` (shared through the
+            embedded store) or empty (nobody: writers find the tail themselves).
+        stripes: contiguous, ascending, from position 0; the last one is open.
+        removed: the log is being removed.
+        options: settings that travel with the log.
+        trim_point: positions below it are trimmed, as known when the view was read.
+        tail_floor: positions below it are never handed out again in this epoch, because an
+            earlier epoch's tail was shown to somebody, as known when the view was read.
+    """
+
+    epoch: int
+    log: str
+    log_id: int
+    sequencer: str
+    stripes: tuple[Stripe, ...]
+    removed: bool = False
+    options: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    trim_point: int = 0
+    tail_floor: int = 0
+
+    @property
+    def live_stripe(self) -> Stripe:
+        """The last stripe: the only one in which new positions are handed out."""
+        return self.stripes[-1]
+
+    def stripe_of(self, position: int) -> Stripe:
+        """Return the stripe that holds ``position``.
+
+        Raises:
+            IndexError: the position lies below the first stripe that the view still has.
+        """
+        index = bisect_right(self.stripes, position, key=lambda stripe: stripe.start) - 1
+        if index < 0:
+            raise IndexError(f"position {position} lies below every stripe of {self.log!r}")
+        return self.stripes[index]
+
+    def object_of(self, position: int) -> ObjectRef:
+        """Return the stripe object that holds ``position``."""
+        stripe = self.stripe_of(position)
+        return self.object_at(stripe, position % stripe.width)
+
+    def object_at(self, stripe: Stripe, index: int) -> ObjectRef:
+        """Return the stripe object of ``stripe`` with this index, 0 ≤ index < width."""
+        return ObjectRef(
+            stripe_object(self.log, self.log_id, stripe.id, index), stripe.width, index
+        )
+
+    def objects(self, stripe: Stripe | None = None) -> Iterator[ObjectRef]:
+        """Iterate over the objects of one stripe, or of all."""
+        for each in self.stripes if stripe is None else (stripe,):
+            for index in range(each.width):
+                yield self.object_at(each, index)
+
+    def encode(self) -> bytes:
+        """Return the bytes that the head object keeps for this view (docs/formats/view.md)."""
+        return _native.encode_view(
+            (
+                self.epoch,
+                self.log_id,
+                int(self.removed),
+                self.sequencer,
+                tuple((s.id, s.start, s.end, s.width) for s in self.stripes),
+                tuple(sorted(self.options.items())),
+            )
+        )
+
+    @classmethod
+    def decode(cls, log: str, data: bytes, *, trim_point: int = 0, tail_floor: int = 0) -> View:
+        """Read a view from the head object's bytes.
+
+        Raises:
+            CorruptEntry: the bytes are not a view.
+        """
+        epoch, log_id, state, sequencer, stripes, options = _native.decode_view(data)
+        return cls(
+            epoch=epoch,
+            log=log,
+            log_id=log_id,
+            sequencer=sequencer,
+            stripes=tuple(Stripe(*each) for each in stripes),
+            removed=bool(state),
+            options=MappingProxyType(dict(options)),
+            trim_point=trim_point,
+            tail_floor=tail_floor,
+        )
