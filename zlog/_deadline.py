@@ -1,0 +1,52 @@
+"""The time budget of a call: one for everything the call does, however often it tries."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+
+class Deadline:
+    """A point in time that a call must not outlive.
+
+    A public call makes one from its ``timeout=`` and hands it down, so that retries, reconnections
+    and view changes all draw on the same budget.
+
+    Args:
+        seconds: the budget from now on; None for no limit. Zero or less has expired already.
+        clock: a monotonic clock in seconds; tests and simulations pass their own.
+    """
+
+    __slots__ = ("_clock", "_end")
+
+    def __init__(self, seconds: float | None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._end = None if seconds is None else clock() + seconds
+
+    @classmethod
+    def never(cls) -> Deadline:
+        """Return the deadline that never comes."""
+        return _NEVER
+
+    @property
+    def expired(self) -> bool:
+        """Whether the budget is used up."""
+        return self._end is not None and self._clock() >= self._end
+
+    def remaining(self) -> float | None:
+        """Return the seconds that are left, at least 0.0; None when there is no limit."""
+        if self._end is None:
+            return None
+        return max(0.0, self._end - self._clock())
+
+    def within(self, seconds: float) -> float:
+        """Return the seconds that one step may take: ``seconds``, or what is left if less."""
+        left = self.remaining()
+        return seconds if left is None else min(seconds, left)
+
+    def sooner(self, seconds: float) -> Deadline:
+        """Return a deadline for one step: ``seconds`` from now, but not after this one."""
+        return Deadline(self.within(seconds), self._clock)
+
+
+_NEVER = Deadline(None)

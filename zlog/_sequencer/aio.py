@@ -1,0 +1,205 @@
+"""The asyncio TCP client: one connection, any number of calls at once.
+
+Requests of one turn of the event loop leave in one write; answers are cut from each chunk in one
+go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from zlog._deadline import Deadline
+from zlog._frames import (
+    FRAME,
+    PROTOCOL_VERSION,
+    STATUS_BYTES_MAX,
+    Kind,
+    Reply,
+    ReplyReader,
+    pack_payload,
+)
+from zlog._sequencer.keepalive import keep_alive
+from zlog._sequencer.session import (
+    CONNECT_SECONDS_MAX,
+    Handle,
+    LinkLost,
+    Session,
+    check_greeting,
+    connect_error,
+)
+from zlog._sequencer.types import LogAddress, parse_address
+from zlog.errors import SequencerTimeout, SequencerUnavailable
+
+
+class AsyncioSequencer(Session):
+    """Client of the sequencer at ``tcp://HOST:PORT``, for the tasks of one event loop.
+
+    It connects when it is first used.
+    """
+
+    def __init__(self, address: str) -> None:
+        super().__init__(address, _Dialer(address))
+
+
+class _Dialer:
+    """Connects, one task at a time."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._closed = False
+        self._link: _Link | None = None
+        self._dialing = _Guard()
+        self._guards: dict[LogAddress, _Guard] = {}
+
+    async def link(self, deadline: Deadline) -> _Link:
+        """Return the live link, made if there is none."""
+        if self._link is not None and not self._link.lost:
+            return self._link
+        if not await self._dialing.acquire(deadline):
+            raise SequencerTimeout(f"could not connect to {self._address} in time")
+        try:
+            if self._closed:
+                raise SequencerUnavailable(f"the client of {self._address} is closed")
+            if self._link is None or self._link.lost:
+                self._link = await self._dial(deadline)
+            return self._link
+        finally:
+            self._dialing.release()
+
+    def guard(self, log: LogAddress) -> _Guard:
+        """Return the lock under which ``log`` is opened."""
+        return self._guards.setdefault(log, _Guard())
+
+    async def close(self) -> None:
+        """End the link and make no other."""
+        self._closed = True
+        if self._link is not None:
+            self._link.drop("closed by its user")
+            await asyncio.wait({self._link.ended})
+
+    async def _dial(self, deadline: Deadline) -> _Link:
+        step = deadline.sooner(CONNECT_SECONDS_MAX)
+        link = _Link(self._address)
+        try:
+            host, port = parse_address(self._address)
+            connecting = asyncio.get_running_loop().create_connection(lambda: link, host, port)
+            await asyncio.wait_for(connecting, step.remaining())
+            reply = await link.call(Kind.HELLO, 0, PROTOCOL_VERSION, 0, b"", step)
+            check_greeting(self._address, reply)
+        except (OSError, ValueError, asyncio.TimeoutError) as error:
+            link.drop("not connected")
+            raise connect_error(self._address, error, deadline) from error
+        except BaseException:
+            link.drop("not connected")
+            raise
+        if self._closed:
+            link.drop("closed by its user")
+        return link
+
+
+class _Guard:
+    """A task's lock with a deadline, which a cancelled waiter never leaves locked."""
+
+    def __init__(self) -> None:
+        self._held: asyncio.Future[None] | None = None
+
+    async def acquire(self, deadline: Deadline) -> bool:
+        """Take the lock; False when the deadline passes first."""
+        while self._held is not None:
+            done, _ = await asyncio.wait({self._held}, timeout=deadline.remaining())
+            if not done:
+                return False
+        self._held = asyncio.get_running_loop().create_future()
+        return True
+
+    def release(self) -> None:
+        """Give the lock back."""
+        held, self._held = self._held, None
+        if held is not None:
+            held.set_result(None)
+
+
+class _Link(asyncio.Protocol):
+    """One connection."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._reader = ReplyReader(STATUS_BYTES_MAX)
+        self._pending: dict[int, asyncio.Future[Reply]] = {}
+        self._outgoing: list[bytes] = []
+        self._request = -1  # HELLO goes first and has number 0, as a refusal of the connection
+        self.ended: asyncio.Future[None] = self._loop.create_future()
+        self.handles: dict[LogAddress, Handle] = {}
+        self.heard = time.monotonic()
+        self.lost = ""
+
+    async def call(
+        self, kind: Kind, handle: int, a: int, b: int, payload: bytes, deadline: Deadline
+    ) -> Reply:
+        """Send one request and return its answer."""
+        if self.lost:
+            raise LinkLost(self.lost)
+        self._request = request = self._request + 1 & 0xFFFFFFFF
+        future: asyncio.Future[Reply] = self._loop.create_future()
+        self._pending[request] = future
+        if not self._outgoing:
+            self._loop.call_soon(self._flush)
+        self._outgoing.append(FRAME.pack(kind, 0, handle, request, a, b))
+        if payload:
+            self._outgoing.append(pack_payload(payload))
+        left = deadline.remaining()
+        timer = None if left is None else self._loop.call_later(left, self._expire, future)
+        try:
+            return await future
+        finally:
+            del self._pending[request]
+            if timer is not None:
+                timer.cancel()
+
+    def drop(self, reason: str) -> None:
+        """End the connection; every call that waits on it raises LinkLost."""
+        if self.lost:
+            return
+        self.lost = f"the connection to {self._address} ended: {reason}"
+        for future in self._pending.values():
+            if not future.done():
+                future.set_exception(LinkLost(self.lost))
+        if self._transport is not None:
+            self._transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the transport."""
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101  # what TCP gives
+        keep_alive(transport.get_extra_info("socket"))
+        self._transport = transport
+        if self.lost:
+            transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        """Hand out the answers in a chunk."""
+        self.heard = time.monotonic()
+        try:
+            for reply in self._reader.feed(data):
+                future = self._pending.get(reply.request)
+                if future is not None and not future.done():
+                    future.set_result(reply)
+        except ValueError as error:
+            self.drop(str(error))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Fail what still waits."""
+        self.drop(str(exc) if exc else "closed by the sequencer")
+        self.ended.set_result(None)
+
+    def _flush(self) -> None:
+        data = b"".join(self._outgoing)
+        self._outgoing.clear()
+        if self._transport is not None and not self.lost:
+            self._transport.write(data)
+
+    def _expire(self, future: asyncio.Future[Reply]) -> None:
+        if not future.done():
+            future.set_exception(SequencerTimeout(f"{self._address} did not answer in time"))

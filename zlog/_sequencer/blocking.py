@@ -1,0 +1,275 @@
+"""The blocking TCP client, shared by all threads of a process.
+
+All threads share one connection, without a thread of its own: of those that wait for an answer,
+one, the leader, reads from the socket and hands the others theirs. When the leader has its own
+answer it passes the lead on. A single thread thus pays one write and one read per call.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import threading
+import time
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import Final
+
+from zlog._deadline import Deadline
+from zlog._frames import (
+    FRAME,
+    PROTOCOL_VERSION,
+    STATUS_BYTES_MAX,
+    Kind,
+    Reply,
+    ReplyReader,
+    pack_payload,
+)
+from zlog._sequencer.keepalive import keep_alive
+from zlog._sequencer.session import (
+    CONNECT_SECONDS_MAX,
+    Handle,
+    LinkLost,
+    Session,
+    check_greeting,
+    connect_error,
+)
+from zlog._sequencer.types import LogAddress, parse_address
+from zlog.errors import SequencerTimeout, SequencerUnavailable
+
+_READ_BYTES = 1 << 16
+
+
+class _Signal:
+    """Something other than an answer in a caller's inbox."""
+
+
+_LEAD: Final = _Signal()
+_LOST: Final = _Signal()
+
+_Inbox = SimpleQueue[Reply | _Signal]
+
+
+class BlockingSequencer(Session):
+    """Client of the sequencer at ``tcp://HOST:PORT``, for several threads at once.
+
+    Its coroutines never suspend. It connects when it is first used, and in a forked child again.
+    """
+
+    def __init__(self, address: str) -> None:
+        super().__init__(address, _Dialer(address))
+
+
+class _Dialer:
+    """Connects, one thread at a time."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._closed = False
+        self._start()
+
+    def _start(self) -> None:
+        self._pid = os.getpid()
+        self._link: _Link | None = None
+        self._dialing = _Guard()
+        self._guards: dict[LogAddress, _Guard] = {}
+
+    async def link(self, deadline: Deadline) -> _Link:
+        """Return the live link, made if there is none."""
+        if self._pid != os.getpid():
+            # The parent's socket is not ours to talk on, and its locks may be held for ever.
+            if self._link is not None:
+                self._link.forget()
+            self._start()
+        link = self._link
+        if link is not None and not link.lost:
+            return link
+        if not await self._dialing.acquire(deadline):
+            raise SequencerTimeout(f"could not connect to {self._address} in time")
+        try:
+            if self._closed:
+                raise SequencerUnavailable(f"the client of {self._address} is closed")
+            if self._link is None or self._link.lost:
+                self._link = await self._dial(deadline)
+            return self._link
+        finally:
+            self._dialing.release()
+
+    def guard(self, log: LogAddress) -> _Guard:
+        """Return the lock under which ``log`` is opened."""
+        return self._guards.setdefault(log, _Guard())
+
+    async def close(self) -> None:
+        """End the link and make no other."""
+        self._closed = True
+        if self._link is not None:
+            self._link.drop("closed by its user")
+
+    async def _dial(self, deadline: Deadline) -> _Link:
+        step = deadline.sooner(CONNECT_SECONDS_MAX)
+        try:
+            host, port = parse_address(self._address)
+            connected = socket.create_connection((host, port), timeout=step.remaining() or 1e-3)
+        except (OSError, ValueError) as error:
+            raise connect_error(self._address, error, deadline) from error
+        link = _Link(connected, self._address)
+        try:
+            reply = await link.call(Kind.HELLO, 0, PROTOCOL_VERSION, 0, b"", step)
+            check_greeting(self._address, reply)
+        except SequencerTimeout as error:
+            link.drop("no HELLO")
+            raise connect_error(self._address, error, deadline) from error
+        except BaseException:
+            link.drop("no HELLO")
+            raise
+        if self._closed:
+            link.drop("closed by its user")
+        return link
+
+
+class _Guard:
+    """A thread's lock with a deadline."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    async def acquire(self, deadline: Deadline) -> bool:
+        """Take the lock; False when the deadline passes first."""
+        left = deadline.remaining()
+        return self._lock.acquire(timeout=-1 if left is None else left)
+
+    def release(self) -> None:
+        """Give the lock back."""
+        self._lock.release()
+
+
+class _Link:
+    """One connection. ``_mutex`` guards what is pending, ``_leading`` the reading side."""
+
+    def __init__(self, connected: socket.socket, address: str) -> None:
+        connected.setblocking(False)
+        keep_alive(connected)
+        self._socket = connected
+        self._address = address
+        self._readable = select.poll()
+        self._readable.register(connected, select.POLLIN)
+        self._reader = ReplyReader(STATUS_BYTES_MAX)
+        self._mutex = threading.Lock()
+        self._sending = _Guard()
+        self._leading = threading.Lock()
+        self._pending: dict[int, _Inbox] = {}
+        self._request = -1  # HELLO goes first and has number 0, as a refusal of the connection
+        self.handles: dict[LogAddress, Handle] = {}
+        self.heard = time.monotonic()
+        self.lost = ""
+
+    async def call(
+        self, kind: Kind, handle: int, a: int, b: int, payload: bytes, deadline: Deadline
+    ) -> Reply:
+        """Send one request and return its answer."""
+        inbox: _Inbox = SimpleQueue()
+        with self._mutex:
+            if self.lost:
+                raise LinkLost(self.lost)
+            self._request = request = self._request + 1 & 0xFFFFFFFF
+            self._pending[request] = inbox
+        try:
+            frame = FRAME.pack(kind, 0, handle, request, a, b)
+            await self._send(frame + pack_payload(payload) if payload else frame, deadline)
+            return self._receive(inbox, deadline)
+        finally:
+            self._finish(request)
+
+    def drop(self, reason: str) -> None:
+        """End the connection; every call that waits on it raises LinkLost."""
+        with self._mutex:
+            if self.lost:
+                return
+            self.lost = f"the connection to {self._address} ended: {reason}"
+            with suppress(OSError):  # the peer was faster
+                self._socket.shutdown(socket.SHUT_RDWR)
+            for inbox in self._pending.values():
+                inbox.put(_LOST)
+            self._close_if_idle()
+
+    def forget(self) -> None:
+        """Close the socket that a fork has copied, leaving the parent's connection alone."""
+        self._socket.close()
+
+    async def _send(self, data: bytes, deadline: Deadline) -> None:
+        if not await self._sending.acquire(deadline):
+            raise self._timeout()
+        sent = 0
+        try:
+            while True:
+                with suppress(BlockingIOError):
+                    sent += self._socket.send(data[sent:])
+                if sent == len(data):
+                    return
+                _, writable, _ = select.select((), (self._socket,), (), deadline.remaining())
+                if not writable:
+                    raise self._timeout()
+        except OSError as error:
+            self.drop(str(error))
+            raise LinkLost(self.lost) from error
+        except BaseException:
+            if sent:
+                self.drop("a request was cut short")
+            raise
+        finally:
+            self._sending.release()
+
+    def _receive(self, inbox: _Inbox, deadline: Deadline) -> Reply:
+        while True:
+            if self._leading.acquire(blocking=False):
+                try:
+                    while inbox.empty():
+                        self._read(deadline)
+                finally:
+                    self._leading.release()
+            try:
+                message = inbox.get(timeout=deadline.remaining())
+            except Empty:
+                raise self._timeout() from None
+            if isinstance(message, Reply):
+                return message
+            if message is _LOST:
+                raise LinkLost(self.lost)
+
+    def _read(self, deadline: Deadline) -> None:
+        """Read once, and hand out the answers that came. Only for the leader."""
+        left = deadline.remaining()
+        if not self._readable.poll(None if left is None else left * 1000):
+            raise self._timeout()
+        try:
+            data = self._socket.recv(_READ_BYTES)
+            replies = self._reader.feed(data)
+        except BlockingIOError:
+            return
+        except (OSError, ValueError) as error:
+            self.drop(str(error))
+            return
+        if not data:
+            self.drop("closed by the sequencer")
+            return
+        self.heard = time.monotonic()
+        for reply in replies:
+            inbox = self._pending.get(reply.request)
+            if inbox is not None:
+                inbox.put(reply)
+
+    def _finish(self, request: int) -> None:
+        """End a call: if nobody leads and somebody waits, let that one lead."""
+        with self._mutex:
+            del self._pending[request]
+            if self._pending and not self._leading.locked():
+                next(iter(self._pending.values())).put(_LEAD)
+            self._close_if_idle()
+
+    def _close_if_idle(self) -> None:
+        if self.lost and not self._pending:
+            self._socket.close()
+
+    def _timeout(self) -> SequencerTimeout:
+        return SequencerTimeout(f"{self._address} did not answer in time")

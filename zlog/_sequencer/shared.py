@@ -1,0 +1,124 @@
+"""Clients of the sequencer that processes share through an embedded store: no daemon, no socket.
+
+It hands out positions only in the epoch in which a change of view activated it; that is where a
+log without an active one gets it (``zlog._views``), and not by ``open``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from zlog._deadline import Deadline
+from zlog._frames import GRANT_COUNT_MAX
+from zlog._sequencer.types import SHARED_ADDRESS, Grant, LogAddress
+from zlog.errors import SequencerUnavailable, StaleEpoch
+
+if TYPE_CHECKING:
+    from zlog._native import SharedSequencer
+
+_SLICE_SECONDS = 0.25
+"""How long a thread waits in one go, so that a cancelled wait does not keep it for long."""
+
+_WAITERS_MAX = 64
+
+
+class SharedSequencerClient:
+    """Client for threads: its coroutines never suspend, and ``wait`` blocks the thread."""
+
+    def __init__(self, shared: SharedSequencer) -> None:
+        self._shared = shared
+
+    async def open(self, log: LogAddress, dead_epoch: int, deadline: Deadline) -> Grant:  # noqa: ARG002
+        """Refuse: a change of view activates this sequencer, and nothing else does."""
+        raise SequencerUnavailable(
+            f"log {log}: the store's own sequencer takes no log over by itself",
+            hint="Append to the log: a writer brings in a view that activates it.",
+        )
+
+    async def next(
+        self,
+        log: LogAddress,
+        count: int,
+        epoch: int,
+        deadline: Deadline,  # noqa: ARG002
+    ) -> Grant:
+        """Take ``count`` positions, granted as one range from the first on.
+
+        Raises:
+            ValueError: ``count`` is not from 1 to 65536.
+            StaleEpoch: the sequencer is not active in this epoch.
+        """
+        if not 0 < count <= GRANT_COUNT_MAX:
+            raise ValueError(f"{count} positions can't be granted at once")
+        first = self._shared.next(log.log_id, epoch, count)
+        return Grant(epoch, self._active(first, log, epoch))
+
+    async def tail(self, log: LogAddress, epoch: int, deadline: Deadline) -> Grant:  # noqa: ARG002
+        """Ask for the next position that will be handed out. Raises StaleEpoch as ``next``."""
+        tail = self._shared.tail(log.log_id, epoch)
+        return Grant(epoch, self._active(tail, log, epoch))
+
+    async def wait(
+        self, log: LogAddress, epoch: int, position: int, timeout: float, deadline: Deadline
+    ) -> Grant | None:
+        """Wait until the tail has passed ``position``; None when the time goes first."""
+        tail = self._shared.wait(log.log_id, epoch, position, deadline.within(timeout))
+        if tail is None:
+            await self.tail(log, epoch, deadline)  # not the time, perhaps, but the epoch ended
+            return None
+        return Grant(epoch, tail)
+
+    async def status(self, deadline: Deadline) -> dict[str, object]:  # noqa: ARG002
+        """Return the address; the store's memory counts nothing else."""
+        return {"address": SHARED_ADDRESS}
+
+    async def close(self) -> None:
+        """Do nothing: the memory belongs to the store."""
+
+    @staticmethod
+    def _active(position: int | None, log: LogAddress, epoch: int) -> int:
+        if position is None:
+            raise StaleEpoch(f"log {log}: the store's sequencer is not active in epoch {epoch}")
+        return position
+
+
+class AsyncioSharedSequencer(SharedSequencerClient):
+    """Client for tasks: what blocks, runs in threads of its own."""
+
+    def __init__(self, shared: SharedSequencer) -> None:
+        super().__init__(shared)
+        self._threads: ThreadPoolExecutor | None = None
+
+    async def wait(
+        self, log: LogAddress, epoch: int, position: int, timeout: float, deadline: Deadline
+    ) -> Grant | None:
+        """Wait until the tail has passed ``position``; None when the time goes first."""
+        grant = await self.tail(log, epoch, deadline)
+        patience = deadline.sooner(timeout)
+        loop = asyncio.get_running_loop()
+        while grant.position <= position:
+            if patience.expired:
+                return None
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(_WAITERS_MAX, "zlog-wait")
+            tail = await loop.run_in_executor(
+                self._threads,
+                self._shared.wait,
+                log.log_id,
+                epoch,
+                position,
+                patience.within(_SLICE_SECONDS),
+            )
+            if tail is None:
+                grant = await self.tail(log, epoch, deadline)
+            else:
+                grant = Grant(epoch, tail)
+        return grant
+
+    async def close(self) -> None:
+        """Let the waiting threads end; they do within a quarter of a second."""
+        if self._threads is not None:
+            self._threads.shutdown(wait=False, cancel_futures=True)
+            self._threads = None

@@ -1,0 +1,133 @@
+"""What sequencer clients take and give: addresses, grants, and the interface all of them have."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from zlog._deadline import Deadline
+from zlog._names import check_log_name
+
+POOL_BYTES_MAX = 255
+NAMESPACE_BYTES_MAX = 255
+
+SHARED_ADDRESS = "store:"
+"""The address of the sequencer that processes share through an embedded store."""
+
+_SCHEME = "tcp://"
+
+
+class Grant(NamedTuple):
+    """An answer of a sequencer: a position, and the epoch in which it counts.
+
+    From ``next`` the position is the first of the granted range; otherwise it is the tail.
+    """
+
+    epoch: int
+    position: int
+
+
+class LogAddress(NamedTuple):
+    """Which log, in which pool of the cluster; pool and namespace are empty without Ceph.
+
+    ``log_id`` is part of it because epochs start again when a log is removed and made anew: a
+    sequencer must never grant for the new log what it knows of the old one.
+    """
+
+    pool: str
+    namespace: str
+    name: str
+    log_id: int
+
+    def __str__(self) -> str:
+        where = "/".join(part for part in (self.pool, self.namespace) if part)
+        return f"{where}/{self.name}" if where else self.name
+
+    def encode(self) -> bytes:
+        """Return the payload of an OPEN: pool, namespace, name, id in hex, separated by NUL."""
+        return f"{self.pool}\0{self.namespace}\0{self.name}\0{self.log_id:016x}".encode()
+
+    @classmethod
+    def decode(cls, payload: bytes) -> LogAddress:
+        """Read the payload of an OPEN, which comes from a stranger.
+
+        Raises:
+            ValueError: it is not exactly what ``encode`` makes of an allowed address.
+        """
+        pool, namespace, name, log_id = payload.decode().split("\0")
+        if len(pool.encode()) > POOL_BYTES_MAX or len(namespace.encode()) > NAMESPACE_BYTES_MAX:
+            raise ValueError("the name of a pool or namespace is too long")
+        address = cls(pool, namespace, check_log_name(name), int(log_id, 16))
+        if address.encode() != payload:
+            raise ValueError("the log's id is not 16 lowercase hexadecimal digits")
+        return address
+
+
+class SequencerClient(Protocol):
+    """A connection to whoever hands out the tail; the same for every kind of sequencer.
+
+    The blocking clients' coroutines never suspend: they block inside, and the client's logic,
+    written once as coroutines, is then driven by ``send(None)``.
+
+    All methods but ``close`` raise ``SequencerUnavailable`` when the sequencer can't be reached,
+    refuses, or goes away in the middle of a call (a NEXT may then be repeated: what was granted
+    and not used is a hole), ``SequencerTimeout`` when the deadline passes first, ``LogNotFound``,
+    and ``StaleEpoch`` when caller and sequencer don't agree on the epoch and the client can't mend
+    it by itself; its ``epoch`` is the sequencer's. A grant in an epoch above the caller's means
+    that the caller's view is out of date.
+    """
+
+    async def open(self, log: LogAddress, dead_epoch: int, deadline: Deadline) -> Grant:
+        """Have the log open, in an epoch above ``dead_epoch`` (0: any); the position is the tail.
+
+        The other methods open a log by themselves; this is for telling that an epoch is dead.
+        """
+
+    async def next(self, log: LogAddress, count: int, epoch: int, deadline: Deadline) -> Grant:
+        """Take ``count`` positions (1 to 65536), granted as one range from the first on.
+
+        ``epoch`` is that of the caller's view. A grant in a higher epoch is of use only after the
+        view was refreshed and has that epoch.
+        """
+
+    async def tail(self, log: LogAddress, epoch: int, deadline: Deadline) -> Grant:
+        """Ask for the next position that will be handed out."""
+
+    async def wait(
+        self, log: LogAddress, epoch: int, position: int, timeout: float, deadline: Deadline
+    ) -> Grant | None:
+        """Wait until the tail has passed ``position``; None when the time goes first."""
+
+    async def status(self, deadline: Deadline) -> dict[str, object]:
+        """Ask for what an operator wants to see: version, connections, logs, rates."""
+
+    async def close(self) -> None:
+        """Drop the connection, failing calls that wait on it. Can be called again."""
+
+
+def parse_host_port(text: str) -> tuple[str, int]:
+    """Split ``HOST:PORT``; an IPv6 host stands in brackets.
+
+    Raises:
+        ValueError: no host, or no port from 0 to 65535.
+    """
+    host, _, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not (port.isascii() and port.isdecimal()) or int(port) > 65535:
+        raise ValueError(f"{text!r} is not HOST:PORT")
+    return host, int(port)
+
+
+def parse_address(address: str) -> tuple[str, int]:
+    """Split the ``tcp://HOST:PORT`` of a view.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    if not address.startswith(_SCHEME):
+        raise ValueError(f"{address!r} is not an address of the form tcp://HOST:PORT")
+    return parse_host_port(address.removeprefix(_SCHEME))
+
+
+def format_address(host: str, port: int) -> str:
+    """Return the address of a TCP sequencer as views and the directory carry it."""
+    return f"{_SCHEME}[{host}]:{port}" if ":" in host else f"{_SCHEME}{host}:{port}"
