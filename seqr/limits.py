@@ -1,0 +1,56 @@
+"""Every limit of the sequencer, with its unit. Nothing a client sends makes it exceed one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds on what connections, logs and the store can cost the sequencer.
+
+    How many positions one grant may have is part of the protocol: ``GRANT_COUNT_MAX`` in
+    ``zlog._frames``.
+    """
+
+    connections_max: int = 1024
+    """Connections; one more is answered LIMIT and closed."""
+
+    logs_max: int = 65536
+    """Logs known at once. The one that no connection has open makes room first."""
+
+    logs_per_connection_max: int = 4096
+    """Handles on one connection; the frame has 16 bits for them."""
+
+    outstanding_per_connection_max: int = 1024
+    """OPENs and WAITs of one connection that wait for their answer."""
+
+    open_bytes_max: int = 1024
+    """Payload of an OPEN; the longest address takes 657."""
+
+    wait_ms_max: int = 60_000
+    """The longest WAIT; one that asks for more is answered TIMEOUT after this."""
+
+    status_logs_max: int = 1000
+    """Logs that STATUS lists."""
+
+    activations_max: int = 16
+    """Logs being taken over at once; others queue, so that the store isn't flooded."""
+
+    activation_s_max: float = 30.0
+    """One take-over, in seconds."""
+
+    stores_max: int = 64
+    """Pools and namespaces that the sequencer keeps a store open for."""
+
+    hello_s_max: float = 5.0
+    """Between a connection and its HELLO, in seconds."""
+
+    stall_s_max: float = 60.0
+    """How long a peer may leave its answers unread, in seconds, before it is cut off."""
+
+    write_buffer_bytes_max: int = 1 << 20
+    """Answers that a peer has not read; above this nothing more is read from it."""
+
+    stop_s_max: float = 10.0
+    """A clean stop, in seconds; what could not be released by then is left to the clients."""

@@ -1,0 +1,400 @@
+"""The sequencer as a pure state machine: bytes and events in, bytes and effects out.
+
+It has no socket, no clock and no store: whoever runs it passes the time in seconds (monotonic)
+and carries out the effects. So it can be tested and simulated to the last transition.
+
+What holds (CORFU, section 2.2, "the sequencer is only a hint"; docs/design.md, "Unique", "Tail"):
+
+- within one epoch the positions of a log are granted once, in order, without a gap;
+- a log is granted for in the epoch of its last activation only, and epochs only rise;
+- once any request carries a higher epoch, nothing more is granted in the old one. A client that
+  has a position of a dead epoch can't write it, since its objects are sealed: so a sequencer that
+  slept through its own deposition (SIGSTOP, a long pause) does no harm, and need not ask the store
+  before it goes on granting.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from zlog._frames import (
+    FRAME,
+    GRANT_COUNT_MAX,
+    POSITION_MAX,
+    PROTOCOL_VERSION,
+    Code,
+    Kind,
+    Payload,
+    RawFrame,
+    pack_payload,
+)
+from zlog._sequencer.types import Grant, LogAddress
+from zlog.seqr.limits import Limits
+from zlog.seqr.state import (
+    Activate,
+    Close,
+    Connection,
+    Effect,
+    LogState,
+    Opener,
+    Release,
+    Turn,
+)
+from zlog.seqr.statistics import Statistics
+from zlog.seqr.waits import Wait, WaitHeap
+
+_pack = FRAME.pack
+_CLOSED = LogState(LogAddress("", "", "closed", 0))
+"""What a handle that was never given out means: a log that is never active."""
+
+
+class Machine:
+    """All connections and all logs of one sequencer process.
+
+    Args:
+        address: what views and the directory say of this sequencer, for STATUS.
+        version: of the program, for STATUS.
+        now: the time of its start.
+        limits: see there.
+    """
+
+    def __init__(
+        self, address: str, version: str, now: float, limits: Limits | None = None
+    ) -> None:
+        self._limits = limits or Limits()
+        self._connections: set[Connection] = set()
+        self._logs: dict[LogAddress, LogState] = {}
+        self._timeouts = WaitHeap()
+        self._stopping = False
+        self._statistics = Statistics(address, version, now)
+
+    @property
+    def next_timeout(self) -> float | None:
+        """When ``expire`` has something to do."""
+        return self._timeouts.first()
+
+    def connect(self) -> tuple[Connection | None, bytes]:
+        """Take a new connection; or None, with the frames to send before it is closed."""
+        if self._stopping or len(self._connections) >= self._limits.connections_max:
+            code = Code.UNAVAILABLE if self._stopping else Code.LIMIT
+            return None, _pack(Kind.HELLO, code, 0, 0, 0, 0)
+        connection = Connection()
+        self._connections.add(connection)
+        return connection, b""
+
+    def disconnect(self, connection: Connection) -> None:
+        """Forget a connection, and what it waits for."""
+        connection.closed = True
+        self._connections.discard(connection)
+        for wait in connection.waits:
+            wait.answered = True
+            wait.log.waits.note_answered()
+            self._timeouts.note_answered()
+        connection.waits.clear()
+        for log in connection.logs:
+            log.handles -= 1
+        connection.logs.clear()
+        connection.handles.clear()
+
+    def receive(self, connection: Connection, data: bytes, now: float) -> list[Effect]:
+        """Take a chunk of a connection's stream, cut anywhere."""
+        if connection.closed:
+            return []
+        self._statistics.observe(now)
+        turn = Turn()
+        self._frames(connection, data, turn, now)
+        return turn.finish()
+
+    def activated(self, address: LogAddress, grant: Grant) -> list[Effect]:
+        """Hear that a log was taken over, in this epoch and with this tail.
+
+        Raises:
+            ValueError: the epoch is not above every earlier one, so that positions might be
+                granted twice. Report it as a failed activation.
+        """
+        turn = Turn()
+        log = self._logs[address]
+        if self._stopping:
+            log.activating = False
+            turn.add(Release(address))
+            return turn.finish()
+        log.activate(grant)
+        log.activating = False
+        openers, log.openers = log.openers, []
+        for opener in openers:
+            opener.connection.outstanding -= 1
+            if opener.connection.closed:
+                continue
+            if opener.dead_epoch >= log.epoch:
+                # It learned of this epoch's end while the take-over was under way; its next OPEN
+                # starts another.
+                self._refuse(opener.connection, Kind.OPEN, opener.request, Code.UNAVAILABLE, turn)
+            else:
+                self._opened(opener.connection, opener.request, log, turn)
+        return turn.finish()
+
+    def activation_failed(self, address: LogAddress, code: Code) -> list[Effect]:
+        """Hear that a log could not be taken over; the next OPEN tries again."""
+        turn = Turn()
+        log = self._logs[address]
+        log.activating = False
+        self._fail_openers(log, code, turn)
+        if log.unused and not log.epoch_last:
+            del self._logs[address]
+        return turn.finish()
+
+    def expire(self, now: float) -> list[Effect]:
+        """Answer the WAITs whose time has passed."""
+        turn = Turn()
+        for wait in self._timeouts.pop_through(now):
+            wait.log.waits.note_answered()
+            self._answer(wait, Code.TIMEOUT, wait.log.tail, wait.log.epoch, turn)
+            self._set_wake(wait.log)
+        return turn.finish()
+
+    def stop(self) -> list[Effect]:
+        """Grant nothing more, in any log, and ask to release the active ones."""
+        self._stopping = True
+        turn = Turn()
+        for log in self._logs.values():
+            if log.epoch:
+                turn.add(Release(log.address))
+            self._deactivate(log, Code.UNAVAILABLE, turn)
+            self._fail_openers(log, Code.UNAVAILABLE, turn)
+        return turn.finish()
+
+    def status(self, now: float) -> dict[str, object]:
+        """Return what STATUS answers."""
+        return self._statistics.report(
+            now, len(self._connections), self._logs.values(), self._limits.status_logs_max
+        )
+
+    # What a connection sends.
+
+    def _frames(self, connection: Connection, data: bytes, turn: Turn, now: float) -> None:
+        """Answer the frames of a chunk.
+
+        This is the hot path: a NEXT that can be granted is one test, one append and one assignment.
+        """
+        out = turn.frames(connection).append
+        logs = connection.logs
+        grants = 0
+        woken = set()
+        plain = connection.greeted and connection.open is None
+        for frame in connection.cutter.feed(data):
+            kind, _, handle, request, a, b = frame
+            if plain and kind == 3:  # Kind.NEXT; looking it up would cost a tenth of the loop
+                log = logs[handle] if handle < len(logs) else _CLOSED
+                tail = log.tail
+                if 0 < a <= GRANT_COUNT_MAX and b <= log.epoch and tail + a <= log.end:
+                    log.tail = tail + a
+                    grants += 1
+                    out(_pack(3, 0, handle, request, tail, log.epoch))
+                    if log.tail > log.wake_at:
+                        woken.add(log)
+                    continue
+            self._other(connection, frame, turn, now)
+            if connection.closed:
+                break
+            plain = connection.open is None
+        self._statistics.grants += grants
+        self._statistics.requests += grants
+        for log in woken:
+            self._wake(log, turn)
+
+    def _other(self, connection: Connection, frame: RawFrame, turn: Turn, now: float) -> None:
+        if connection.open is not None:
+            self._open_payload(connection, frame, turn)
+            return
+        self._statistics.requests += 1
+        kind, _, handle, request, a, b = frame
+        if not connection.greeted:
+            self._hello(connection, frame, turn)
+        elif kind in (Kind.NEXT, Kind.TAIL, Kind.WAIT):
+            log = connection.logs[handle] if handle < len(connection.logs) else _CLOSED
+            if not log.epoch:
+                code, a, b = Code.NOT_OPEN, 0, 0
+            elif kind == Kind.WAIT:
+                answer = self._wait(connection, frame, log, now)
+                if answer is None:
+                    return
+                code, a, b = answer
+            elif b > log.epoch:
+                code, a, b = Code.STALE_EPOCH, log.epoch, 0
+                self._deactivate(log, Code.STALE_EPOCH, turn)
+            elif kind == Kind.TAIL:
+                code, a, b = Code.OK, log.tail, log.epoch
+            else:
+                code, a, b = (Code.LIMIT if a else Code.BAD_REQUEST), 0, 0
+            turn.frames(connection).append(_pack(kind, code, handle, request, a, b))
+        elif kind == Kind.OPEN:
+            self._open(connection, frame, turn)
+        elif kind == Kind.STATUS:
+            self._status(connection, request, turn, now)
+        else:
+            self._refuse(connection, kind, request, Code.BAD_REQUEST, turn)
+            self._close(connection, f"a frame of type {kind}", turn)
+
+    def _hello(self, connection: Connection, frame: RawFrame, turn: Turn) -> None:
+        kind, code, handle, request, a, b = frame
+        if kind != Kind.HELLO or code or handle or b:
+            self._close(connection, "no HELLO", turn)
+        elif a != PROTOCOL_VERSION:
+            turn.frames(connection).append(
+                _pack(Kind.HELLO, Code.BAD_VERSION, 0, request, PROTOCOL_VERSION, 0)
+            )
+            self._close(connection, f"protocol version {a}", turn)
+        else:
+            connection.greeted = True
+            turn.frames(connection).append(
+                _pack(Kind.HELLO, Code.OK, 0, request, PROTOCOL_VERSION, 0)
+            )
+
+    def _status(self, connection: Connection, request: int, turn: Turn, now: float) -> None:
+        if not turn.once():
+            # Its answer is up to a million bytes: not once per 24 bytes of a chunk.
+            self._refuse(connection, Kind.STATUS, request, Code.LIMIT, turn)
+            return
+        data = json.dumps(self.status(now), ensure_ascii=False, separators=(",", ":")).encode()
+        turn.frames(connection).extend(
+            (_pack(Kind.STATUS, Code.OK, 0, request, len(data), 0), pack_payload(data))
+        )
+
+    def _wait(
+        self, connection: Connection, frame: RawFrame, log: LogState, now: float
+    ) -> tuple[Code, int, int] | None:
+        """Return the code, a and b of a WAIT's answer; None when it has to wait for it."""
+        _, _, handle, request, position, milliseconds = frame
+        if log.tail > position:
+            return Code.OK, log.tail, log.epoch
+        if not milliseconds:
+            return Code.TIMEOUT, log.tail, log.epoch
+        if connection.outstanding >= self._limits.outstanding_per_connection_max:
+            return Code.LIMIT, 0, 0
+        wait = Wait(connection, handle, request, log, position)
+        connection.outstanding += 1
+        connection.waits.add(wait)
+        log.waits.push(position, wait)
+        log.wake_at = min(log.wake_at, position)
+        self._timeouts.push(now + min(milliseconds, self._limits.wait_ms_max) / 1000, wait)
+        return None
+
+    # OPEN and what follows from it.
+
+    def _open(self, connection: Connection, frame: RawFrame, turn: Turn) -> None:
+        length = frame[4]
+        if not 0 < length <= self._limits.open_bytes_max:
+            self._refuse(connection, Kind.OPEN, frame[3], Code.LIMIT, turn)
+            self._close(connection, f"an OPEN with a payload of {length} bytes", turn)
+            return
+        connection.open = (frame, Payload(length))
+
+    def _open_payload(self, connection: Connection, frame: RawFrame, turn: Turn) -> None:
+        assert connection.open is not None  # noqa: S101  # the caller has looked
+        (_, _, _, request, _, dead_epoch), payload = connection.open
+        payload.add(frame)
+        if not payload.complete:
+            return
+        connection.open = None
+        try:
+            address = LogAddress.decode(payload.data())
+        except ValueError:
+            self._refuse(connection, Kind.OPEN, request, Code.BAD_REQUEST, turn)
+            return
+        code = self._open_log(connection, request, address, dead_epoch, turn)
+        if code is not Code.OK:
+            self._refuse(connection, Kind.OPEN, request, code, turn)
+
+    def _open_log(
+        self,
+        connection: Connection,
+        request: int,
+        address: LogAddress,
+        dead_epoch: int,
+        turn: Turn,
+    ) -> Code:
+        """Answer an OPEN, or see to it that it will be; a code other than OK refuses it."""
+        if self._stopping:
+            return Code.UNAVAILABLE
+        log = self._logs.get(address)
+        if log is not None and log.epoch > dead_epoch:
+            self._opened(connection, request, log, turn)
+            return Code.OK
+        if connection.outstanding >= self._limits.outstanding_per_connection_max:
+            return Code.LIMIT
+        if log is None:
+            if len(self._logs) >= self._limits.logs_max and not self._forget_one():
+                return Code.LIMIT
+            log = self._logs[address] = LogState(address)
+        self._deactivate(log, Code.STALE_EPOCH, turn)
+        log.openers.append(Opener(connection, request, dead_epoch))
+        connection.outstanding += 1
+        if not log.activating:
+            log.activating = True
+            turn.add(Activate(address))
+        return Code.OK
+
+    def _opened(self, connection: Connection, request: int, log: LogState, turn: Turn) -> None:
+        handle = connection.handles.get(log.address)
+        if handle is None:
+            handle = len(connection.logs)
+            if handle >= self._limits.logs_per_connection_max:
+                self._refuse(connection, Kind.OPEN, request, Code.LIMIT, turn)
+                return
+            connection.handles[log.address] = handle
+            connection.logs.append(log)
+            log.handles += 1
+        turn.frames(connection).append(
+            _pack(Kind.OPEN, Code.OK, handle, request, log.epoch, log.tail)
+        )
+
+    def _fail_openers(self, log: LogState, code: Code, turn: Turn) -> None:
+        openers, log.openers = log.openers, []
+        for opener in openers:
+            opener.connection.outstanding -= 1
+            if not opener.connection.closed:
+                self._refuse(opener.connection, Kind.OPEN, opener.request, code, turn)
+
+    def _forget_one(self) -> bool:
+        """Make room for another log. What is forgotten is taken over anew when it is opened."""
+        unused: Iterator[LogState] = (log for log in self._logs.values() if log.unused)
+        log = next(unused, None)
+        if log is None:
+            return False
+        self._statistics.positions += log.granted
+        del self._logs[log.address]
+        return True
+
+    # Waits and endings.
+
+    def _wake(self, log: LogState, turn: Turn) -> None:
+        for wait in log.waits.pop_through(log.tail - 1):
+            self._timeouts.note_answered()
+            self._answer(wait, Code.OK, log.tail, log.epoch, turn)
+        self._set_wake(log)
+
+    def _set_wake(self, log: LogState) -> None:
+        first = log.waits.first()
+        log.wake_at = POSITION_MAX if first is None else int(first)
+
+    def _deactivate(self, log: LogState, code: Code, turn: Turn) -> None:
+        epoch = log.epoch
+        for wait in log.deactivate():
+            self._timeouts.note_answered()
+            self._answer(wait, code, epoch if code is Code.STALE_EPOCH else 0, 0, turn)
+
+    def _answer(self, wait: Wait, code: Code, a: int, b: int, turn: Turn) -> None:
+        wait.answered = True
+        wait.connection.waits.discard(wait)
+        wait.connection.outstanding -= 1
+        turn.frames(wait.connection).append(_pack(Kind.WAIT, code, wait.handle, wait.request, a, b))
+
+    def _refuse(
+        self, connection: Connection, kind: int, request: int, code: Code, turn: Turn
+    ) -> None:
+        turn.frames(connection).append(_pack(kind, code, 0, request, 0, 0))
+
+    def _close(self, connection: Connection, reason: str, turn: Turn) -> None:
+        self.disconnect(connection)
+        turn.add(Close(connection, reason))

@@ -1,0 +1,126 @@
+"""The sequencer as a process: what ``zlog seqr`` runs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+from importlib import metadata
+
+from zlog import store as stores
+from zlog._sequencer.types import format_address, parse_host_port
+from zlog.errors import ZlogError
+from zlog.seqr.activation import Leadership, Stores
+from zlog.seqr.limits import Limits
+from zlog.seqr.server import Server, bind
+from zlog.store import Store
+
+_logger = logging.getLogger(__name__)
+
+LISTEN_DEFAULT = "127.0.0.1:7460"
+_WILDCARDS = ("0.0.0.0", "::")  # noqa: S104  # refused as an address for clients, not bound
+
+
+def run(
+    listen: str = LISTEN_DEFAULT,
+    advertise: str | None = None,
+    store: str | None = None,
+    limits: Limits | None = None,
+) -> None:
+    """Serve until SIGTERM or SIGINT, then release the logs and return.
+
+    Args:
+        listen: ``HOST:PORT`` to listen on; port 0 takes any that is free.
+        advertise: ``HOST:PORT`` at which clients reach it; by default what it listens on.
+        store: URL of the store whose logs it serves (on Ceph: and those of the cluster's other
+            pools); None for the default store.
+        limits: see there.
+
+    Raises:
+        ValueError: an address or URL can't be understood, or clients could not reach it.
+        OSError: the address can't be listened on.
+        ZlogError: the store can't be used.
+    """
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
+    )
+    loop = _new_event_loop()
+    try:
+        asyncio.set_event_loop(loop)
+        loop.run_until_complete(_serve(listen, advertise, store, limits or Limits()))
+    finally:
+        loop.run_until_complete(loop.shutdown_default_executor())
+        asyncio.set_event_loop(None)
+        loop.close()
+
+
+def client_address(advertise: str | None, host: str, port: int) -> str:
+    """Return the address that views and the directory will carry.
+
+    Args:
+        advertise: ``HOST:PORT``, or None for where it listens. Port 0 stands for the bound port.
+        host: that the sequencer listens on.
+        port: that it is bound to.
+
+    Raises:
+        ValueError: no client could connect to it.
+    """
+    if advertise is not None:
+        host, wanted = parse_host_port(advertise)
+        port = wanted or port
+    if host in _WILDCARDS:
+        raise ValueError(f"clients can't connect to {host}: name a host with --advertise HOST:PORT")
+    return format_address(host, port)
+
+
+async def _serve(listen: str, advertise: str | None, url: str | None, limits: Limits) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    host, port = parse_host_port(listen)
+    with bind(host, port) as listening:
+        address = client_address(advertise, host, listening.getsockname()[1])
+        with stores.connect(url) as store:
+            opened = Stores(store, stores.connect, limits)
+            leadership = Leadership(opened, address, limits)
+            server = Server(address, leadership.activate, leadership.release, _version(), limits)
+            await server.start(listening)
+            try:
+                await leadership.announce()
+                _log_start(listening.getsockname(), address, store)
+                await stop.wait()
+            finally:
+                _logger.info("stopping")
+                await asyncio.gather(server.stop(), _withdraw(leadership, limits))
+                await opened.close()
+    _logger.info("stopped")
+
+
+def _log_start(where: tuple[object, ...], address: str, store: Store) -> None:
+    _logger.info("listening on=%s:%s address=%s store=%s", where[0], where[1], address, store.url)
+
+
+async def _withdraw(leadership: Leadership, limits: Limits) -> None:
+    try:
+        await asyncio.wait_for(leadership.withdraw(), limits.stop_s_max)
+    except (ZlogError, asyncio.TimeoutError) as error:
+        _logger.warning("could not withdraw the announcement: %s", error or "no answer in time")
+
+
+def _new_event_loop() -> asyncio.AbstractEventLoop:
+    """Return uvloop's loop where it is installed: a third faster for a single client."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop
+
+
+def _version() -> str:
+    try:
+        return metadata.version("pyzlog")
+    except metadata.PackageNotFoundError:
+        return "unknown"
