@@ -7,7 +7,8 @@
 namespace zlog::limits {
 
 // Wire and stored formats.
-constexpr uint8_t wire_version = 1;
+constexpr uint8_t wire_version = 1;    // of requests and replies
+constexpr uint8_t stored_version = 1;  // of stored values (envelope.h)
 
 // Positions and epochs. Positions are 64-bit on the wire but stay below 2^63, so that "one past
 // the end" arithmetic never overflows and every language with signed longs can hold them.
@@ -19,7 +20,7 @@ constexpr uint32_t entries_max = 65536;  // positions per request
 constexpr uint32_t request_bytes_max = 32u << 20;  // bytes
 constexpr uint32_t entry_bytes_max = 16u << 20;  // bytes of one entry
 constexpr uint32_t read_reply_bytes_max = 32u << 20;  // bytes of entry data in one read's reply
-constexpr uint32_t trim_records_max = 65536;  // records freed by one trim_to
+constexpr uint32_t trim_records_max = 1024;  // records freed by one trim_to
 constexpr uint32_t writer_bytes = 16;  // bytes of a writer's id, exactly
 constexpr uint32_t write_reply_bytes_max = 32;  // bytes an OSD lets a write method answer
 
@@ -38,5 +39,8 @@ constexpr uint32_t inline_bytes_max = 32u << 10;  // bytes of a batch kept insid
 constexpr uint64_t stream_bytes_max = 64u << 20;  // bytes of an object's bytestream
 constexpr uint32_t page_records_max = 256;  // records fetched by one listing
 constexpr uint32_t page_bytes_max = 4u << 20;  // bytes fetched by one listing (or 1 record)
+
+constexpr uint64_t walk_bytes_max = 64u << 20;     // bytes of records one call looks at, or E2BIG
+constexpr uint64_t walk_bytes_enough = 32u << 20;  // bytes after which a call that may stop does
 
 }  // namespace zlog::limits

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <type_traits>
 
+#include "limits.h"
+
 namespace zlog::wire {
 
 // Little-endian, fixed-width integers at any address, on any machine.
@@ -19,12 +21,17 @@ T load(const char* at) {
 }
 
 template <typename T>
-void append(std::string* out, T value) {
+void store(char* at, T value) {
   static_assert(std::is_unsigned_v<T>);
-  char bytes[sizeof(T)];
   for (size_t i = 0; i < sizeof(T); i++) {
-    bytes[i] = static_cast<char>((static_cast<uint64_t>(value) >> (8 * i)) & 0xff);
+    at[i] = static_cast<char>((static_cast<uint64_t>(value) >> (8 * i)) & 0xff);
   }
+}
+
+template <typename T>
+void append(std::string* out, T value) {
+  char bytes[sizeof(T)];
+  store(bytes, value);
   out->append(bytes, sizeof(T));
 }
 
@@ -126,5 +133,20 @@ class Writer {
 
   std::string* out_;
 };
+
+// A message is a version byte and its fields.
+inline std::string new_message() { return std::string(1, static_cast<char>(limits::wire_version)); }
+
+// A reader of a message's fields; it has failed already when the version is not ours.
+inline Reader open_message(std::string_view bytes) {
+  Reader reader(bytes);
+  if (reader.u8() != limits::wire_version) reader.fail();
+  return reader;
+}
+
+// The same for a request, whose length is limited as well.
+inline Reader open_request(std::string_view bytes) {
+  return open_message(bytes.size() <= limits::request_bytes_max ? bytes : std::string_view());
+}
 
 }  // namespace zlog::wire

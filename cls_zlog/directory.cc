@@ -1,0 +1,111 @@
+#include "directory.h"
+
+#include <cerrno>
+#include <map>
+
+#include "codes.h"
+#include "envelope.h"
+#include "head_messages.h"
+#include "limits.h"
+#include "names.h"
+
+namespace zlog::directory {
+namespace {
+
+constexpr const char* kSequencer = "zlog.sequencer";  // attribute
+constexpr std::string_view kNamePrefix = "n.";
+
+std::string name_key(std::string_view name) {
+  return std::string(kNamePrefix).append(name);
+}
+
+// The announced address, empty when there is none.
+int load_address(Object& object, std::string* out) {
+  out->clear();
+  std::string value;
+  const int r = object.attr_get(kSequencer, &value);
+  if (r == -ENODATA || r == -ENOENT) return 0;
+  if (r < 0) return r;
+  Unwrapped stored;
+  const bool good = unwrap(kSequencer, value, &stored) && stored.payload.empty();
+  if (!good || !valid_address(stored.body)) return -EIO;
+  out->assign(stored.body);
+  return 0;
+}
+
+// One name as it is stored: the key says it all, the value only that nobody tampered with it.
+bool decode_name(std::string_view key, std::string_view value, std::string* out) {
+  Unwrapped stored;
+  if (!unwrap(key, value, &stored) || !stored.body.empty() || !stored.payload.empty()) return false;
+  out->assign(key.substr(kNamePrefix.size()));
+  return valid_log_name(*out);
+}
+
+}  // namespace
+
+int add(Object& object, std::string_view in, std::string*) {
+  NameRequest request;
+  if (const int r = NameRequest::decode(in, &request); r < 0) return r;
+  if (const int r = object.create(false); r < 0) return r;
+  const std::string key = name_key(request.name);
+  return object.omap_set(key, wrap(key, {}));
+}
+
+int remove(Object& object, std::string_view in, std::string*) {
+  NameRequest request;
+  if (const int r = NameRequest::decode(in, &request); r < 0) return r;
+  return object.omap_remove(name_key(request.name));
+}
+
+int list(Object& object, std::string_view in, std::string* out) {
+  DirectoryListRequest request;
+  if (const int r = DirectoryListRequest::decode(in, &request); r < 0) return r;
+  std::vector<std::string> names;
+  std::string after = name_key(request.after);
+  DirectoryListReply reply;
+  reply.more = true;
+  while (reply.more && names.size() < request.count_max) {
+    std::map<std::string, std::string> page;
+    const int r = object.omap_list(after, std::string(kNamePrefix),
+                                   request.count_max - names.size(), &page, &reply.more);
+    if (r < 0) return r;
+    if (page.empty()) {
+      if (reply.more) return -EIO;
+      break;
+    }
+    for (const auto& [key, value] : page) {
+      if (!decode_name(key, value, &names.emplace_back())) return -EIO;
+    }
+    after = page.rbegin()->first;
+  }
+  reply.names.assign(names.begin(), names.end());
+  *out = reply.encode();
+  return kOk;
+}
+
+int announce(Object& object, std::string_view in, std::string*) {
+  AddressMessage request;
+  if (const int r = AddressMessage::decode(in, &request); r < 0) return r;
+  if (request.address.empty()) return -EINVAL;
+  if (const int r = object.create(false); r < 0) return r;
+  return object.attr_set(kSequencer, wrap(kSequencer, request.address));
+}
+
+int withdraw(Object& object, std::string_view in, std::string*) {
+  AddressMessage request;
+  if (const int r = AddressMessage::decode(in, &request); r < 0) return r;
+  std::string announced;
+  if (const int r = load_address(object, &announced); r < 0) return r;
+  if (announced.empty() || announced != request.address) return kOk;
+  return object.attr_set(kSequencer, wrap(kSequencer, {}));
+}
+
+int find(Object& object, std::string_view in, std::string* out) {
+  if (const int r = decode_empty(in); r < 0) return r;
+  std::string announced;
+  if (const int r = load_address(object, &announced); r < 0) return r;
+  *out = AddressMessage{announced}.encode();
+  return kOk;
+}
+
+}  // namespace zlog::directory

@@ -1,0 +1,40 @@
+#include "envelope.h"
+
+#include "crc32c.h"
+#include "limits.h"
+#include "wire.h"
+
+namespace zlog {
+namespace {
+
+uint32_t envelope_crc(std::string_view key, uint8_t version, std::string_view body) {
+  char bytes[1 + sizeof(uint32_t)];
+  wire::store(bytes, version);
+  wire::store(bytes + 1, static_cast<uint32_t>(body.size()));
+  return crc32c(body, crc32c({bytes, sizeof(bytes)}, crc32c(key)));
+}
+
+}  // namespace
+
+std::string wrap(std::string_view key, std::string_view body, std::string_view payload) {
+  std::string value;
+  value.reserve(kEnvelopeBytes + body.size() + payload.size());
+  wire::Writer writer(&value);
+  writer.u8(limits::stored_version);
+  writer.u32(envelope_crc(key, limits::stored_version, body));
+  writer.string(body).bytes(payload);
+  return value;
+}
+
+bool unwrap(std::string_view key, std::string_view value, Unwrapped* out) {
+  wire::Reader reader(value);
+  const uint8_t version = reader.u8();
+  const uint32_t crc = reader.u32();
+  const std::string_view body = reader.string(UINT32_MAX);
+  if (!reader.ok() || version != limits::stored_version) return false;
+  if (crc != envelope_crc(key, version, body)) return false;
+  *out = {body, reader.rest()};
+  return true;
+}
+
+}  // namespace zlog

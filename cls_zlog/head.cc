@@ -1,0 +1,225 @@
+#include "head.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cinttypes>
+#include <cstdint>
+#include <cstdio>
+#include <map>
+
+#include "codes.h"
+#include "envelope.h"
+#include "head_messages.h"
+#include "limits.h"
+#include "messages.h"
+#include "names.h"
+#include "view.h"
+#include "wire.h"
+
+namespace zlog::head {
+namespace {
+
+constexpr const char* kAttribute = "zlog.head";
+constexpr std::string_view kViewPrefix = "v.";
+constexpr uint64_t kViewsPerListing = 16;  // each up to view_bytes_max
+
+// What the attribute holds, docs/formats/head.md.
+struct Head {
+  uint64_t log_id = 0;
+  uint64_t counter = 0;     // the last epoch handed out
+  uint64_t newest = 0;      // epoch of the newest view; 0 none
+  uint64_t tail_floor = 0;
+  std::string name;
+
+  static int load(Object& object, Head* out);
+  int save(Object& object) const;
+};
+
+int Head::load(Object& object, Head* out) {
+  std::string value;
+  const int r = object.attr_get(kAttribute, &value);
+  if (r == -ENODATA) return -ENOENT;
+  if (r < 0) return r;
+  Unwrapped stored;
+  if (!unwrap(kAttribute, value, &stored) || !stored.payload.empty()) return -EIO;
+  wire::Reader reader(stored.body);
+  out->log_id = reader.u64();
+  out->counter = reader.u64();
+  out->newest = reader.u64();
+  out->tail_floor = reader.u64();
+  out->name = reader.string(limits::log_name_bytes_max);
+  const bool valid = reader.done() && out->newest <= out->counter &&
+                     out->tail_floor <= limits::position_max + 1 && valid_log_name(out->name);
+  return valid ? 0 : -EIO;
+}
+
+int Head::save(Object& object) const {
+  std::string body;
+  wire::Writer(&body).u64(log_id).u64(counter).u64(newest).u64(tail_floor).string(name);
+  return object.attr_set(kAttribute, wrap(kAttribute, body));
+}
+
+std::string view_key(uint64_t epoch) {
+  char digits[16 + 1];
+  std::snprintf(digits, sizeof(digits), "%016" PRIx64, epoch);
+  return std::string(kViewPrefix) + digits;
+}
+
+// The newest view's bytes, which must be there: it is in the head.
+int load_newest(Object& object, const Head& head, std::string* out) {
+  const std::string key = view_key(head.newest);
+  std::string value;
+  const int r = object.omap_get(key, &value);
+  if (r < 0) return r == -ENOENT ? -EIO : r;
+  Unwrapped stored;
+  if (!unwrap(key, value, &stored) || !stored.payload.empty()) return -EIO;
+  out->assign(stored.body);
+  return 0;
+}
+
+int refuse(int code, uint64_t epoch, std::string* out) {
+  *out = encode_epoch_reply(epoch);
+  return code;
+}
+
+// The newest view as bytes and decoded; both empty when there is none.
+struct Newest {
+  std::string bytes;
+  View view;
+};
+
+int load_newest(Object& object, const Head& head, Newest* out) {
+  if (head.newest == 0) return 0;
+  if (const int r = load_newest(object, head, &out->bytes); r < 0) return r;
+  return View::decode(out->bytes, &out->view) == 0 ? 0 : -EIO;
+}
+
+// Collects views from `from_epoch` on into `values` (key to body) until the reply is full.
+int list_views(Object& object, const ViewReadRequest& request,
+               std::map<std::string, std::string>* bodies, bool* more) {
+  std::string after = request.from_epoch == 0 ? std::string(kViewPrefix)
+                                              : view_key(request.from_epoch - 1);
+  uint64_t bytes = 0;
+  *more = true;
+  while (*more && bodies->size() < request.count_max && bytes < limits::read_reply_bytes_max) {
+    std::map<std::string, std::string> page;
+    const uint64_t count = std::min<uint64_t>(request.count_max - bodies->size(), kViewsPerListing);
+    const int r = object.omap_list(after, std::string(kViewPrefix), count, &page, more);
+    if (r < 0) return r;
+    if (page.empty()) return *more ? -EIO : 0;
+    for (const auto& [key, value] : page) {
+      Unwrapped stored;
+      if (!unwrap(key, value, &stored) || !stored.payload.empty()) return -EIO;
+      bytes += stored.body.size();
+      bodies->emplace(key, stored.body);
+    }
+    after = page.rbegin()->first;
+  }
+  return 0;
+}
+
+}  // namespace
+
+int create(Object& object, std::string_view in, std::string*) {
+  HeadCreateRequest request;
+  if (const int r = HeadCreateRequest::decode(in, &request); r < 0) return r;
+  if (const int r = object.create(true); r < 0) return r;
+  Head head;
+  head.log_id = request.log_id;
+  head.name = request.name;
+  return head.save(object);
+}
+
+int epoch_next(Object& object, std::string_view in, std::string* out) {
+  if (const int r = decode_empty(in); r < 0) return r;
+  Head head;
+  if (const int r = Head::load(object, &head); r < 0) return r;
+  if (head.counter == UINT64_MAX) return -ERANGE;
+  head.counter++;
+  EpochNextReply reply;
+  reply.epoch = head.counter;
+  reply.tail_floor = head.tail_floor;
+  *out = reply.encode();
+  return head.save(object);
+}
+
+int epoch_read(Object& object, std::string_view in, std::string* out) {
+  if (const int r = decode_empty(in); r < 0) return r;
+  Head head;
+  if (const int r = Head::load(object, &head); r < 0) return r;
+  EpochReadReply reply;
+  reply.counter = head.counter;
+  reply.newest = head.newest;
+  reply.tail_floor = head.tail_floor;
+  reply.log_id = head.log_id;
+  *out = reply.encode();
+  return kOk;
+}
+
+int tail_raise(Object& object, std::string_view in, std::string* out) {
+  TailRaiseRequest request;
+  if (const int r = TailRaiseRequest::decode(in, &request); r < 0) return r;
+  Head head;
+  if (const int r = Head::load(object, &head); r < 0) return r;
+  if (request.epoch != head.counter) return refuse(kStaleEpoch, head.counter, out);
+  if (request.tail <= head.tail_floor) return kOk;
+  head.tail_floor = request.tail;
+  return head.save(object);
+}
+
+int view_propose(Object& object, std::string_view in, std::string* out) {
+  ViewProposeRequest request;
+  if (const int r = ViewProposeRequest::decode(in, &request); r < 0) return r;
+  View next;
+  if (const int r = View::decode(request.view, &next); r < 0) return r;
+  Head head;
+  if (const int r = Head::load(object, &head); r < 0) return r;
+  Newest newest;
+  if (const int r = load_newest(object, head, &newest); r < 0) return r;
+  if (newest.bytes == request.view) return kOk;
+  if (next.epoch <= head.newest) return refuse(kInvalidEpoch, head.newest, out);
+  if (next.epoch > head.counter) return refuse(kInvalidEpoch, head.counter, out);
+  if (request.base != head.newest) return refuse(kStaleEpoch, head.newest, out);
+  if (next.log_id != head.log_id) return -EINVAL;
+  if (!may_follow(next, head.newest == 0 ? nullptr : &newest.view)) return -EINVAL;
+  const std::string key = view_key(next.epoch);
+  if (const int r = object.omap_set(key, wrap(key, request.view)); r < 0) return r;
+  head.newest = next.epoch;
+  return head.save(object);
+}
+
+int view_read(Object& object, std::string_view in, std::string* out) {
+  ViewReadRequest request;
+  if (const int r = ViewReadRequest::decode(in, &request); r < 0) return r;
+  Head head;
+  if (const int r = Head::load(object, &head); r < 0) return r;
+  ViewReadReply reply;
+  reply.counter = head.counter;
+  reply.newest = head.newest;
+  reply.tail_floor = head.tail_floor;
+  reply.log_id = head.log_id;
+  std::map<std::string, std::string> bodies;
+  if (!request.latest) {
+    if (const int r = list_views(object, request, &bodies, &reply.more); r < 0) return r;
+  } else if (head.newest != 0) {
+    std::string& body = bodies[view_key(head.newest)];
+    if (const int r = load_newest(object, head, &body); r < 0) return r;
+  }
+  for (const auto& [key, body] : bodies) reply.views.push_back(body);
+  *out = reply.encode();
+  return kOk;
+}
+
+int remove(Object& object, std::string_view in, std::string* out) {
+  EpochRequest request;
+  if (const int r = EpochRequest::decode(in, &request); r < 0) return r;
+  Head head;
+  if (const int r = Head::load(object, &head); r < 0) return r;
+  Newest newest;
+  if (const int r = load_newest(object, head, &newest); r < 0) return r;
+  const bool removed = head.newest != 0 && newest.view.state == LogState::kRemoved;
+  if (!removed || request.epoch != head.newest) return refuse(kInvalidEpoch, head.newest, out);
+  return object.remove();
+}
+
+}  // namespace zlog::head

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "object.h"
+
+// The methods on a log's head object: the epoch counter, the views, and a floor for the tail. What
+// each takes and answers is in head_messages.h and docs/formats/wire.md. All answer -EINVAL for a
+// malformed request, -ENOENT when the log does not exist, -EIO when stored bytes are damaged.
+namespace zlog::head {
+
+// Makes the head of a new log: counter 0, no view. -EEXIST: there is one.
+int create(Object& object, std::string_view in, std::string* out);
+
+// Hands out the next epoch: adds one to the durable counter and answers it, with the tail floor.
+// After that no tail_raise of an earlier epoch succeeds.
+int epoch_next(Object& object, std::string_view in, std::string* out);
+
+// The counter, the newest view's epoch, the tail floor and the log's id, as they are.
+int epoch_read(Object& object, std::string_view in, std::string* out);
+
+// Raises the tail floor to a tail that was told to somebody, so that no later epoch starts below
+// it. kStaleEpoch (with the counter): the epoch is not the last one handed out.
+int tail_raise(Object& object, std::string_view in, std::string* out);
+
+// Takes a view if it was made from the newest one and may follow it (view.h); a view that is the
+// newest already is taken again. kInvalidEpoch: its epoch is not above the newest view's (answers
+// that) or was never handed out (answers the counter). kStaleEpoch (with the newest view's epoch):
+// it was made from another view.
+int view_propose(Object& object, std::string_view in, std::string* out);
+
+// Views, ascending from an epoch on, or the newest.
+int view_read(Object& object, std::string_view in, std::string* out);
+
+// Removes the head of a removed log. kInvalidEpoch (with the newest view's epoch): the newest view
+// does not say so, or has another epoch.
+int remove(Object& object, std::string_view in, std::string* out);
+
+}  // namespace zlog::head

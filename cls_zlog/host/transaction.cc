@@ -1,0 +1,185 @@
+#include "transaction.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+
+#include "../limits.h"
+
+namespace zlog {
+namespace {
+
+// What an OSD returns from one listing, whatever was asked (osd_max_omap_entries_per_request).
+constexpr uint64_t kListingMax = 1024;
+
+}  // namespace
+
+BufferedObject::BufferedObject(Backing& backing, int flags, bool exists)
+    : backing_(backing), flags_(flags), exists_(exists), exists_after_(exists) {}
+
+int BufferedObject::may_read() const { return (flags_ & kRead) != 0 ? 0 : -EIO; }
+
+int BufferedObject::may_change() const { return (flags_ & kWrite) != 0 ? 0 : -EIO; }
+
+// A change to a missing object makes it.
+void BufferedObject::ensure_created() {
+  if (!exists_after_) changes_.push_back({Kind::kCreate, {}, {}, 0, 0});
+  exists_after_ = true;
+}
+
+int BufferedObject::create(bool exclusive) {
+  if (const int r = may_change(); r < 0) return r;
+  if (exists_after_ && exclusive) return -EEXIST;
+  ensure_created();
+  return 0;
+}
+
+int BufferedObject::remove() {
+  if (const int r = may_change(); r < 0) return r;
+  if (!exists_after_) return -ENOENT;
+  changes_.push_back({Kind::kRemove, {}, {}, 0, 0});
+  exists_after_ = false;
+  return 0;
+}
+
+int BufferedObject::attr_get(const std::string& name, std::string* value) {
+  if (const int r = may_read(); r < 0) return r;
+  return exists_ ? backing_.attr_get(name, value) : -ENODATA;
+}
+
+int BufferedObject::attr_set(const std::string& name, std::string_view value) {
+  if (const int r = may_change(); r < 0) return r;
+  ensure_created();
+  changes_.push_back({Kind::kAttrSet, name, std::string(value), 0, 0});
+  return 0;
+}
+
+int BufferedObject::omap_get(const std::string& key, std::string* value) {
+  if (const int r = may_read(); r < 0) return r;
+  return exists_ ? backing_.omap_get(key, value) : -ENOENT;
+}
+
+int BufferedObject::omap_list(const std::string& after, const std::string& prefix,
+                              uint64_t count_max, std::map<std::string, std::string>* out,
+                              bool* more) {
+  if (const int r = may_read(); r < 0) return r;
+  out->clear();
+  *more = false;
+  if (!exists_ || count_max == 0) return 0;
+  return backing_.omap_list(after, prefix, std::min(count_max, kListingMax), out, more);
+}
+
+int BufferedObject::omap_set(const std::string& key, std::string_view value) {
+  if (const int r = may_change(); r < 0) return r;
+  ensure_created();
+  changes_.push_back({Kind::kOmapSet, key, std::string(value), 0, 0});
+  return 0;
+}
+
+int BufferedObject::omap_remove(const std::string& key) {
+  if (const int r = may_change(); r < 0) return r;
+  if (!exists_after_) return -ENOENT;
+  changes_.push_back({Kind::kOmapRemove, key, {}, 0, 0});
+  return 0;
+}
+
+int BufferedObject::omap_remove_range(const std::string& begin, const std::string& end) {
+  if (const int r = may_change(); r < 0) return r;
+  if (!exists_after_) return -ENOENT;
+  changes_.push_back({Kind::kOmapRemoveRange, begin, end, 0, 0});
+  return 0;
+}
+
+int BufferedObject::read(uint64_t offset, uint64_t length, std::string* data) {
+  if (const int r = may_read(); r < 0) return r;
+  data->clear();
+  if (!exists_) return -ENOENT;
+  return length == 0 ? 0 : backing_.read(offset, length, data);
+}
+
+int BufferedObject::write(uint64_t offset, std::string_view data) {
+  if (const int r = may_change(); r < 0) return r;
+  ensure_created();
+  if (!data.empty()) changes_.push_back({Kind::kWrite, {}, std::string(data), offset, 0});
+  return 0;
+}
+
+int BufferedObject::zero(uint64_t offset, uint64_t length) {
+  if (const int r = may_change(); r < 0) return r;
+  if (exists_after_ && length > 0) changes_.push_back({Kind::kZero, {}, {}, offset, length});
+  return 0;
+}
+
+int BufferedObject::apply(const Change& change) {
+  switch (change.kind) {
+    case Kind::kCreate:
+      return backing_.create();
+    case Kind::kRemove:
+      return backing_.remove();
+    case Kind::kAttrSet:
+      return backing_.attr_set(change.key, change.value);
+    case Kind::kOmapSet:
+      return backing_.omap_set(change.key, change.value);
+    case Kind::kOmapRemove:
+      return backing_.omap_remove(change.key);
+    case Kind::kOmapRemoveRange:
+      return backing_.omap_remove_range(change.key, change.value);
+    case Kind::kWrite:
+      return backing_.write(change.offset, change.value);
+    case Kind::kZero:
+      return backing_.zero(change.offset, change.length);
+  }
+  return -EIO;
+}
+
+int BufferedObject::commit() {
+  for (const Change& change : changes_) {
+    if (const int r = apply(change); r < 0) return r;
+  }
+  changes_.clear();
+  return 0;
+}
+
+namespace {
+
+// The method itself, on buffered writes: answers a negative errno or a Code.
+int call_method(const Method& method, BufferedObject& object, std::string_view payload,
+                std::string* reply) {
+  const int code = method.call(object, payload, reply);
+  const bool writes = (method.flags & kWrite) != 0;
+  if (code >= 0 && writes && reply->size() > limits::write_reply_bytes_max) return -EOVERFLOW;
+  return code;
+}
+
+}  // namespace
+
+Outcome run_method(const Method& method, Backing& backing, std::string_view payload,
+                   std::string* reply) {
+  Outcome outcome;
+  bool applying = false;
+  reply->clear();
+  try {
+    bool exists = false;
+    outcome.code = backing.exists(&exists);
+    if (outcome.code == 0 && !exists && (method.flags & kWrite) == 0) outcome.code = -ENOENT;
+    if (outcome.code == 0) {
+      BufferedObject object(backing, method.flags, exists);
+      outcome.code = call_method(method, object, payload, reply);
+      if (outcome.code >= 0 && object.changed()) {
+        applying = true;
+        const int r = object.commit();
+        applying = r < 0;
+        if (r < 0) outcome.code = r;
+      }
+    }
+  } catch (const std::bad_alloc&) {
+    outcome.code = -ENOMEM;
+  } catch (...) {
+    outcome.code = -EIO;
+  }
+  outcome.broken = applying;
+  if (outcome.code < 0) reply->clear();
+  return outcome;
+}
+
+}  // namespace zlog

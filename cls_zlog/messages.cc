@@ -1,0 +1,335 @@
+#include "messages.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "crc32c.h"
+#include "limits.h"
+
+namespace zlog {
+namespace {
+
+using wire::new_message;
+using wire::open_message;
+using wire::open_request;
+using wire::Reader;
+using wire::Writer;
+
+constexpr uint8_t kWithIds = 1;  // the flag of a read
+
+// A truth value; anything but 0 and 1 fails.
+bool flag(Reader* reader) {
+  const uint8_t value = reader->u8();
+  if (value > 1) reader->fail();
+  return value == 1;
+}
+
+Highest highest(Reader* reader) {
+  Highest highest;
+  highest.has = flag(reader);
+  highest.position = reader->u64();
+  if (highest.position > (highest.has ? limits::position_max : 0)) reader->fail();
+  return highest;
+}
+
+void put(Writer* writer, const Highest& highest) {
+  writer->u8(highest.has ? 1 : 0).u64(highest.position);
+}
+
+int result(bool good) { return good ? 0 : -EINVAL; }
+
+int result(const Reader& reader) { return result(reader.done()); }
+
+// Whether `ends` cut `data` into entries within the limit.
+bool valid_ends(const wire::Column<uint32_t>& ends, std::string_view data) {
+  uint32_t begin = 0;
+  for (uint32_t i = 0; i < ends.size(); i++) {
+    if (ends[i] < begin || ends[i] - begin > limits::entry_bytes_max) return false;
+    begin = ends[i];
+  }
+  return begin == data.size();
+}
+
+std::string encode_number(uint64_t number) {
+  std::string out = new_message();
+  Writer(&out).u64(number);
+  return out;
+}
+
+int decode_number(std::string_view bytes, uint64_t* number) {
+  Reader reader = open_message(bytes);
+  *number = reader.u64();
+  return result(reader);
+}
+
+}  // namespace
+
+std::string encode_epoch_reply(uint64_t epoch) { return encode_number(epoch); }
+
+int decode_epoch_reply(std::string_view bytes, uint64_t* epoch) {
+  return decode_number(bytes, epoch);
+}
+
+std::string encode_position_reply(uint64_t position) { return encode_number(position); }
+
+int decode_position_reply(std::string_view bytes, uint64_t* position) {
+  return decode_number(bytes, position);
+}
+
+std::string encode_more_reply(bool more) {
+  std::string out = new_message();
+  Writer(&out).u8(more ? 1 : 0);
+  return out;
+}
+
+int decode_more_reply(std::string_view bytes, bool* more) {
+  Reader reader = open_message(bytes);
+  *more = flag(&reader);
+  return result(reader);
+}
+
+std::string Highest::encode() const {
+  std::string out = new_message();
+  Writer writer(&out);
+  put(&writer, *this);
+  return out;
+}
+
+int Highest::decode(std::string_view bytes, Highest* out) {
+  Reader reader = open_message(bytes);
+  *out = highest(&reader);
+  return result(reader);
+}
+
+std::string EpochRequest::encode() const { return encode_number(epoch); }
+
+int EpochRequest::decode(std::string_view bytes, EpochRequest* out) {
+  return decode_number(bytes, &out->epoch);
+}
+
+std::string SealRequest::encode() const {
+  std::string out = new_message();
+  Writer(&out).u64(epoch).u32(stride).u32(residue);
+  return out;
+}
+
+int SealRequest::decode(std::string_view bytes, SealRequest* out) {
+  Reader reader = open_request(bytes);
+  out->epoch = reader.u64();
+  out->stride = reader.u32();
+  out->residue = reader.u32();
+  return result(reader.done() && out->epoch >= 1 && out->stride >= 1 &&
+                out->stride <= limits::width_max && out->residue < out->stride);
+}
+
+int encode_write(uint64_t epoch, uint64_t timestamp, std::string_view writer, uint32_t stride,
+                 const std::vector<NewEntry>& entries, std::string* out) {
+  if (writer.size() != limits::writer_bytes || entries.size() > limits::entries_max) return -EINVAL;
+  std::vector<uint64_t> positions;
+  positions.reserve(entries.size());
+  uint64_t base = UINT64_MAX - UINT32_MAX;
+  uint64_t data_bytes = 0;
+  for (const NewEntry& entry : entries) {
+    if (entry.data.size() > limits::entry_bytes_max) return -EINVAL;
+    data_bytes += entry.data.size();
+    base = std::min(base, entry.number);
+    positions.push_back(entry.position);
+  }
+  Runs runs;
+  if (!Runs::of(stride, positions, &runs)) return -EINVAL;
+
+  std::string message = new_message();
+  Writer fields(&message);
+  fields.u64(epoch).u64(timestamp).bytes(writer).u64(base);
+  runs.encode(&fields);
+  const uint64_t columns_bytes = entries.size() * uint64_t{3 * sizeof(uint32_t)};
+  const uint64_t total = message.size() + columns_bytes + data_bytes;
+  if (total > limits::request_bytes_max) return -EINVAL;
+  message.reserve(total);
+  uint32_t end = 0;
+  for (const NewEntry& entry : entries) {
+    end += static_cast<uint32_t>(entry.data.size());
+    fields.u32(end);
+  }
+  for (const NewEntry& entry : entries) fields.u32(entry_crc(entry.position, entry.data));
+  for (const NewEntry& entry : entries) {
+    if (entry.number - base > UINT32_MAX) return -EINVAL;
+    fields.u32(static_cast<uint32_t>(entry.number - base));
+  }
+  for (const NewEntry& entry : entries) fields.bytes(entry.data);
+  *out = std::move(message);
+  return 0;
+}
+
+int WriteRequest::decode(std::string_view bytes, WriteRequest* out) {
+  Reader reader = open_request(bytes);
+  out->epoch = reader.u64();
+  out->timestamp = reader.u64();
+  out->writer = reader.bytes(limits::writer_bytes);
+  out->number = reader.u64();
+  if (!Runs::decode(&reader, &out->runs)) return -EINVAL;
+  const uint32_t count = out->runs.count();
+  out->ends = reader.column<uint32_t>(count);
+  out->crcs = reader.column<uint32_t>(count);
+  out->numbers = reader.column<uint32_t>(count);
+  out->data = reader.bytes(reader.rest().size());
+  return result(reader.done() && out->number <= UINT64_MAX - UINT32_MAX &&
+                valid_ends(out->ends, out->data));
+}
+
+std::string ReadRequest::encode() const {
+  std::string out = new_message();
+  Writer writer(&out);
+  writer.u64(epoch).u8(with_ids ? kWithIds : 0).u32(bytes_max);
+  runs.encode(&writer);
+  return out;
+}
+
+int ReadRequest::decode(std::string_view bytes, ReadRequest* out) {
+  Reader reader = open_request(bytes);
+  out->epoch = reader.u64();
+  const uint8_t flags = reader.u8();
+  out->with_ids = (flags & kWithIds) != 0;
+  out->bytes_max = reader.u32();
+  return result((flags & ~kWithIds) == 0 && Runs::decode(&reader, &out->runs) && reader.done());
+}
+
+void ReadReplyBuilder::add(const ReadEntry& entry, std::string_view data) {
+  count_++;
+  data_.append(data);
+  wire::append(&states_, static_cast<uint8_t>(entry.state));
+  wire::append(&timestamps_, entry.timestamp);
+  wire::append(&ends_, static_cast<uint32_t>(data_.size()));
+  wire::append(&crcs_, entry.crc);
+  if (!with_ids_) return;
+  writers_.append(entry.writer);
+  writers_.append(limits::writer_bytes - entry.writer.size(), '\0');
+  wire::append(&numbers_, entry.number);
+  wire::append(&reasons_, static_cast<uint8_t>(entry.reason));
+}
+
+std::string ReadReplyBuilder::encode() const {
+  std::string out = new_message();
+  Writer writer(&out);
+  put(&writer, highest_);
+  writer.u32(count_);
+  uint64_t total = out.size();
+  const std::string* const columns[] = {&states_,  &timestamps_, &ends_,    &crcs_,
+                                        &writers_, &numbers_,    &reasons_, &data_};
+  for (const std::string* column : columns) total += column->size();
+  out.reserve(total);
+  for (const std::string* column : columns) writer.bytes(*column);
+  return out;
+}
+
+std::string_view ReadReply::data_of(uint32_t i) const {
+  const uint32_t begin = i == 0 ? 0 : ends[i - 1];
+  return data.substr(begin, ends[i] - begin);
+}
+
+std::string_view ReadReply::writer_of(uint32_t i) const {
+  return writers.substr(with_ids ? size_t{i} * limits::writer_bytes : 0,
+                        with_ids ? limits::writer_bytes : 0);
+}
+
+EntryState ReadReply::state_of(uint32_t i, uint64_t position) const {
+  const auto state = static_cast<EntryState>(states[i]);
+  if (state != EntryState::kWritten) return state;
+  return entry_crc(position, data_of(i)) == crcs[i] ? state : EntryState::kLost;
+}
+
+int ReadReply::decode(std::string_view bytes, bool with_ids, uint32_t asked, ReadReply* out) {
+  Reader reader = open_message(bytes);
+  out->highest = zlog::highest(&reader);
+  out->count = reader.u32();
+  out->with_ids = with_ids;
+  if (out->count < 1 || out->count > asked) return -EINVAL;
+  out->states = reader.column<uint8_t>(out->count);
+  out->timestamps = reader.column<uint64_t>(out->count);
+  out->ends = reader.column<uint32_t>(out->count);
+  out->crcs = reader.column<uint32_t>(out->count);
+  out->writers = reader.bytes(with_ids ? uint64_t{out->count} * limits::writer_bytes : 0);
+  out->numbers = reader.column<uint64_t>(with_ids ? out->count : 0);
+  out->reasons = reader.column<uint8_t>(with_ids ? out->count : 0);
+  out->data = reader.bytes(reader.rest().size());
+  if (!reader.done() || !valid_ends(out->ends, out->data)) return -EINVAL;
+  for (uint32_t i = 0; i < out->count; i++) {
+    if (out->states[i] > static_cast<uint8_t>(EntryState::kLost)) return -EINVAL;
+    const uint8_t reason = with_ids ? out->reasons[i] : 0;
+    if (reason > static_cast<uint8_t>(FillReason::kWriterGaveUp)) return -EINVAL;
+    const bool written = out->states[i] == static_cast<uint8_t>(EntryState::kWritten);
+    if (!written && !out->data_of(i).empty()) return -EINVAL;
+  }
+  return 0;
+}
+
+std::string FillRequest::encode() const {
+  std::string out = new_message();
+  Writer fields(&out);
+  fields.u64(epoch).u64(timestamp).bytes(writer).u8(static_cast<uint8_t>(reason));
+  runs.encode(&fields);
+  return out;
+}
+
+int FillRequest::decode(std::string_view bytes, FillRequest* out) {
+  Reader reader = open_request(bytes);
+  out->epoch = reader.u64();
+  out->timestamp = reader.u64();
+  out->writer = reader.bytes(limits::writer_bytes);
+  const uint8_t reason = reader.u8();
+  out->reason = static_cast<FillReason>(reason);
+  return result(reason <= static_cast<uint8_t>(FillReason::kWriterGaveUp) &&
+                Runs::decode(&reader, &out->runs) && reader.done());
+}
+
+std::string TrimRequest::encode() const {
+  std::string out = new_message();
+  Writer writer(&out);
+  writer.u64(epoch);
+  runs.encode(&writer);
+  return out;
+}
+
+int TrimRequest::decode(std::string_view bytes, TrimRequest* out) {
+  Reader reader = open_request(bytes);
+  out->epoch = reader.u64();
+  return result(Runs::decode(&reader, &out->runs) && reader.done());
+}
+
+std::string TrimToRequest::encode() const {
+  std::string out = new_message();
+  Writer(&out).u64(epoch).u64(position).u32(records_max);
+  return out;
+}
+
+int TrimToRequest::decode(std::string_view bytes, TrimToRequest* out) {
+  Reader reader = open_request(bytes);
+  out->epoch = reader.u64();
+  out->position = reader.u64();
+  out->records_max = reader.u32();
+  return result(reader.done() && out->position <= limits::position_max + 1 &&
+                out->records_max >= 1 && out->records_max <= limits::trim_records_max);
+}
+
+std::string StatReply::encode() const {
+  std::string out = new_message();
+  Writer writer(&out);
+  writer.u64(object_epoch);
+  put(&writer, highest);
+  writer.u64(trim_point).u64(entries).u64(bytes).u64(records).u64(stream_bytes);
+  return out;
+}
+
+int StatReply::decode(std::string_view bytes, StatReply* out) {
+  Reader reader = open_message(bytes);
+  out->object_epoch = reader.u64();
+  out->highest = zlog::highest(&reader);
+  out->trim_point = reader.u64();
+  out->entries = reader.u64();
+  out->bytes = reader.u64();
+  out->records = reader.u64();
+  out->stream_bytes = reader.u64();
+  return result(reader);
+}
+
+}  // namespace zlog
