@@ -1,13 +1,12 @@
 #include "worker.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <utility>
+
+#include "quiet_thread.h"
 
 namespace zlog {
 namespace {
@@ -15,17 +14,6 @@ namespace {
 constexpr size_t kBatchBytes = 16u << 20;  // payload bytes after which a batch is closed
 constexpr size_t kBatchOperations = 4096;
 constexpr std::chrono::seconds kStopTimeout{5};
-
-// Starts a thread that no signal is delivered to: Python wants them on its main thread.
-template <typename Function>
-std::thread start_thread(Function function) {
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread(std::move(function));
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return thread;
-}
 
 void cancel(std::deque<Operation>* operations) {
   for (Operation& operation : *operations) operation.done(-ECANCELED, {});
@@ -58,7 +46,7 @@ void Worker::push(Operation operation) {
     return;
   }
   if (!state_->started) {
-    thread_ = start_thread([state = state_] { loop(state); });
+    thread_ = start_quiet_thread([state = state_] { loop(state); });
     state_->started = true;
   }
   state_->waiting.push_back(std::move(operation));

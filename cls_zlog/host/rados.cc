@@ -1,0 +1,221 @@
+#include "rados.h"
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <new>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "quiet_thread.h"
+
+namespace zlog {
+namespace {
+
+constexpr std::chrono::seconds kCloseTimeout{5};
+constexpr std::chrono::milliseconds kCancelInterval{20};
+
+// The first release whose OSDs return what a writing method answers (OPERATION_RETURNVEC).
+constexpr int kOctopus = 15;
+
+// On a full cluster an operation that adds data is refused with ENOSPC or EDQUOT instead of waiting
+// for ever, and every other one goes through: else nobody could trim, which gives the space back.
+int flags_when_full(const Method& method) {
+  static constexpr std::array<std::string_view, 4> kAddData = {"write", "fill", "head_create",
+                                                               "directory_add"};
+  for (const std::string_view name : kAddData) {
+    if (name == method.name) return librados::OPERATION_FULL_TRY;
+  }
+  return librados::OPERATION_FULL_FORCE;
+}
+
+}  // namespace
+
+// One operation, from submit() to its completion.
+struct RadosHost::Call {
+  explicit Call(Done done) : done(std::move(done)) {}
+  ~Call() {
+    if (completion != nullptr) completion->release();
+  }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+  const Done done;
+  std::shared_ptr<Outstanding> outstanding;
+  librados::AioCompletion* completion = nullptr;
+  librados::bufferlist reply;
+  int method_result = 0;
+};
+
+// The operations that librados still has. It belongs to each of them too, as a callback may come when
+// the host is gone.
+class RadosHost::Outstanding {
+ public:
+  void add(const std::shared_ptr<Call>& call) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    calls_.emplace(call.get(), call);
+  }
+
+  void remove(Call* call) {
+    std::shared_ptr<Call> removed;  // dies without the mutex
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = calls_.find(call);
+    removed = std::move(found->second);
+    calls_.erase(found);
+    if (calls_.empty()) none_left_.notify_all();
+  }
+
+  // Cancels all of them until none is left; false when some still are at the deadline. One that is just
+  // being started can't be cancelled yet, hence the repetition.
+  bool cancel_all(librados::IoCtx* io, std::chrono::steady_clock::time_point deadline) {
+    for (;;) {
+      for (const std::shared_ptr<Call>& call : snapshot()) io->aio_cancel(call->completion);
+      std::unique_lock<std::mutex> lock(mutex_);
+      if (none_left_.wait_for(lock, kCancelInterval, [this] { return calls_.empty(); })) return true;
+      if (std::chrono::steady_clock::now() >= deadline) return false;
+    }
+  }
+
+ private:
+  std::vector<std::shared_ptr<Call>> snapshot() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::vector<std::shared_ptr<Call>> calls;
+    for (const auto& [key, call] : calls_) calls.push_back(call);
+    return calls;
+  }
+
+  std::mutex mutex_;
+  std::condition_variable none_left_;
+  std::unordered_map<Call*, std::shared_ptr<Call>> calls_;
+};
+
+RadosHost::RadosHost(std::unique_ptr<librados::Rados> cluster, librados::IoCtx io)
+    : outstanding_(std::make_shared<Outstanding>()),
+      cluster_(std::move(cluster)),
+      io_(std::move(io)) {}
+
+RadosHost::~RadosHost() { close(); }
+
+std::unique_ptr<RadosHost> RadosHost::share(rados_ioctx_t ioctx) {
+  librados::IoCtx theirs, ours;
+  librados::IoCtx::from_rados_ioctx_t(ioctx, theirs);
+  ours.dup(theirs);
+  return std::unique_ptr<RadosHost>(new RadosHost(nullptr, std::move(ours)));
+}
+
+int RadosHost::check_release() {
+  int8_t oldest = 0;
+  if (const int error = librados::Rados(io_).get_min_compatible_osd(&oldest)) return error;
+  return oldest < kOctopus ? -EPROTO : 0;
+}
+
+void RadosHost::submit(std::string_view object, std::string_view method, std::string_view payload,
+                       Done done) {
+  const Method* found = find_method(method);
+  const std::shared_lock<std::shared_mutex> lock(handles_mutex_);
+  if (found == nullptr || closing_) {
+    done(found == nullptr ? -EOPNOTSUPP : -ECANCELED, {});
+    return;
+  }
+  const auto call = std::make_shared<Call>(std::move(done));
+  call->outstanding = outstanding_;
+  call->completion = librados::Rados::aio_create_completion(call.get(), &on_complete);
+  outstanding_->add(call);
+  if (const int error = start(*found, std::string(object), payload, call.get())) {
+    call->done(error, {});
+    outstanding_->remove(call.get());
+  }
+}
+
+int RadosHost::start(const Method& method, const std::string& object, std::string_view payload,
+                     Call* call) {
+  librados::bufferlist input;
+  input.append(payload.data(), static_cast<unsigned>(payload.size()));
+  if ((method.flags & kWrite) == 0) {
+    librados::ObjectReadOperation operation;
+    operation.exec(kClassName, method.name, input, &call->reply, &call->method_result);
+    return io_.aio_operate(object, call->completion, &operation, 0, nullptr);
+  }
+  librados::ObjectWriteOperation operation;
+  operation.exec(kClassName, method.name, input, &call->reply, &call->method_result);
+  const int flags = librados::OPERATION_RETURNVEC | flags_when_full(method);
+  return io_.aio_operate(object, call->completion, &operation, flags);
+}
+
+// On a thread of librados.
+void RadosHost::on_complete(rados_completion_t, void* argument) {
+  Call* call = static_cast<Call*>(argument);
+  const std::shared_ptr<Outstanding> outstanding = call->outstanding;
+  const int error = call->completion->get_return_value();
+  int code = error < 0 ? error : call->method_result;
+  std::string reply;
+  try {
+    if (code >= 0) reply = call->reply.to_str();
+  } catch (const std::bad_alloc&) {
+    code = -ENOMEM;
+  }
+  call->done(code, std::move(reply));
+  outstanding->remove(call);
+}
+
+void RadosHost::close() {
+  const auto deadline = std::chrono::steady_clock::now() + kCloseTimeout;
+  closing_ = true;
+  // First beside those who are just starting operations: librados may hold them up until others end.
+  outstanding_->cancel_all(&io_, deadline);
+  const std::unique_lock<std::shared_mutex> lock(handles_mutex_);
+  if (closed_) return;
+  closed_ = true;
+  if (!outstanding_->cancel_all(&io_, deadline)) {
+    // An operation that can't even be cancelled may still come back: its handles are left to it.
+    new librados::IoCtx(std::move(io_));
+    cluster_.release();
+    return;
+  }
+  io_.close();
+  if (cluster_) cluster_->shutdown();
+}
+
+std::shared_ptr<RadosConnecting> RadosConnecting::start(const RadosTarget& target) {
+  auto connecting = std::make_shared<RadosConnecting>();
+  start_quiet_thread([connecting, target] {
+    const Done finish = Pending::completer(connecting->finished_);
+    std::string step;
+    const int error = connecting->connect(target, &step);
+    finish(error, step);
+  }).detach();
+  return connecting;
+}
+
+int RadosConnecting::connect(const RadosTarget& target, std::string* step) {
+  auto cluster = std::make_unique<librados::Rados>();
+  const char* client = target.client.empty() ? nullptr : target.client.c_str();
+  *step = "set up librados";
+  if (const int error = cluster->init(client)) return error;
+  *step = "read the configuration file " + target.conf;
+  const char* conf = target.conf.empty() ? nullptr : target.conf.c_str();
+  if (const int error = cluster->conf_read_file(conf)) return error;
+  *step = "read CEPH_ARGS";
+  if (const int error = cluster->conf_parse_env(nullptr)) return error;
+  *step = "set the timeouts";
+  const std::string seconds = std::to_string(target.timeout_s);
+  for (const char* option : {"client_mount_timeout", "rados_mon_op_timeout"}) {
+    if (const int error = cluster->conf_set(option, seconds.c_str())) return error;
+  }
+  *step = "connect to the cluster";
+  if (const int error = cluster->connect()) return error;
+  *step = "open the pool";
+  librados::IoCtx io;
+  if (const int error = cluster->ioctx_create(target.pool.c_str(), io)) return error;
+  io.set_namespace(target.nspace);
+  std::unique_ptr<RadosHost> host(new RadosHost(std::move(cluster), std::move(io)));
+  *step = "check the OSDs' release";
+  const int error = host->check_release();
+  if (error == 0) host_ = std::move(host);
+  return error;
+}
+
+}  // namespace zlog

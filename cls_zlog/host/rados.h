@@ -1,0 +1,86 @@
+#pragma once
+
+#include <rados/librados.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <shared_mutex>
+#include <string>
+#include <string_view>
+
+#include "../methods.h"
+#include "async_host.h"
+
+namespace zlog {
+
+// Where on which cluster the objects live.
+struct RadosTarget {
+  std::string conf;         // path of ceph.conf; empty: librados looks in its usual places
+  std::string client;       // the client's id without "client."; empty: librados' default
+  std::string pool;
+  std::string nspace;       // namespace in the pool
+  unsigned timeout_s = 0;   // seconds for connecting and for every answer of a monitor
+};
+
+// The OSDs of a cluster as hosts: every operation is one call of the class's method in librados.
+//
+// Completions come on librados' threads; buffers and results belong to the operation until then, also
+// when nobody waits any more.
+class RadosHost final : public AsyncHost {
+ public:
+  // Uses an I/O context of somebody else, whose cluster handle must outlive this host. It is copied:
+  // its owner may change its namespace, or close it.
+  static std::unique_ptr<RadosHost> share(rados_ioctx_t ioctx);
+
+  ~RadosHost() override;
+  RadosHost(const RadosHost&) = delete;
+  RadosHost& operator=(const RadosHost&) = delete;
+
+  void submit(std::string_view object, std::string_view method, std::string_view payload,
+              Done done) override;
+  void close() override;
+
+  // Checks that every OSD that may be in the cluster is of a release that the protocol works with.
+  // EPROTO when not.
+  int check_release();
+
+ private:
+  friend class RadosConnecting;
+  struct Call;
+  class Outstanding;
+
+  RadosHost(std::unique_ptr<librados::Rados> cluster, librados::IoCtx io);
+  static void on_complete(rados_completion_t completion, void* call);
+  int start(const Method& method, const std::string& object, std::string_view payload, Call* call);
+
+  const std::shared_ptr<Outstanding> outstanding_;
+  std::atomic<bool> closing_{false};          // set first: nothing new is started
+  std::shared_mutex handles_mutex_;           // shared: using what follows; alone: ending it
+  std::unique_ptr<librados::Rados> cluster_;  // none when it is somebody else's
+  librados::IoCtx io_;
+  bool closed_ = false;
+};
+
+// A connection in the making. Whoever waits for it may leave: the thread owns what it needs.
+class RadosConnecting {
+ public:
+  // Begins to connect, in a thread of its own.
+  static std::shared_ptr<RadosConnecting> start(const RadosTarget& target);
+
+  // True once it has succeeded or failed; false when `timeout_ms` has passed.
+  bool wait(int timeout_ms) { return finished_->wait(timeout_ms); }
+
+  // Then: 0 or a negative errno, what it failed to do, and the host.
+  int error() const { return finished_->code(); }
+  const std::string& failed_step() const { return finished_->reply(); }
+  std::unique_ptr<RadosHost> take() { return std::move(host_); }
+
+ private:
+  int connect(const RadosTarget& target, std::string* step);
+
+  const std::shared_ptr<Pending> finished_ = std::make_shared<Pending>();
+  std::unique_ptr<RadosHost> host_;
+};
+
+}  // namespace zlog
