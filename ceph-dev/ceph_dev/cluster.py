@@ -1,0 +1,391 @@
+"""The life of a cluster: up, restart, faults, down."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import errno
+import fcntl
+import os
+import random
+import shutil
+import socket
+import struct
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import TypedDict
+
+from . import ClusterError, object_class
+from .daemon import Daemon, State, program, run, stop_all
+from .monitor import Monitor, RadosError, connect
+from .settings import MONITOR, Folder, Settings, render_conf
+
+UP_TIMEOUT = 60.0  # seconds for the whole cluster to become usable
+STOP_TIMEOUT = 10.0  # seconds before a daemon that was asked to end is killed
+_STATUS_TIMEOUT = 3.0
+_POLL = 0.02
+_PORT_TRIES = 5
+# Below the range that kernels take ports of outgoing connections from, so that a monitor's port
+# is still free when it is started again; above the OSDs' own range (6800 to 7568).
+_PORTS = range(20000, 32000)
+
+
+class Process(TypedDict):
+    """A daemon's process in a status."""
+
+    name: str
+    state: str
+    pid: int | None
+
+
+class Status(TypedDict):
+    """What `status --json` prints."""
+
+    url: str
+    conf: str
+    dir: str
+    pool: str
+    fsid: str
+    store: str
+    osds: int
+    cephx: bool
+    daemons: list[Process]
+    osds_up: list[int] | None  # as the monitor sees them; None when it does not answer
+    healthy: bool
+
+
+def say(words: str) -> None:
+    """Tell the user what happens, on stderr: stdout carries results only."""
+    sys.stderr.write(words + "\n")
+
+
+class Cluster:
+    """A cluster in its folder, running or not.
+
+    Its life: `up` makes the folder and everything in it, `restart` and `start` use it again,
+    `down` ends the processes and removes it. Commands on one folder take turns by a lock file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.folder = Folder(path.resolve())
+
+    def exists(self) -> bool:
+        """Whether there is a cluster in the folder, running or not."""
+        return self.folder.settings.exists()
+
+    def settings(self) -> Settings:
+        """What the cluster was made with. Raises ClusterError if there is none."""
+        if not self.exists():
+            raise ClusterError(f"no cluster in {self.folder.path}: start one with `up`")
+        return Settings.load(self.folder.settings)
+
+    def url(self) -> str:
+        """The store URL of the cluster's pool."""
+        return self.folder.url(self.settings().pool)
+
+    def monitor(self) -> Daemon:
+        """The monitor's daemon."""
+        return Daemon(self.folder, "mon", MONITOR)
+
+    def osd(self, number: int) -> Daemon:
+        """The daemon of OSD `number`. Raises ClusterError if there is none of this number."""
+        count = self.settings().osds
+        if not 0 <= number < count:
+            raise ClusterError(f"there is no osd.{number}: the cluster has {count}, from 0")
+        return Daemon(self.folder, "osd", str(number))
+
+    def daemons(self) -> list[Daemon]:
+        """All daemons, the monitor first."""
+        return [self.monitor(), *(self.osd(n) for n in range(self.settings().osds))]
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other commands on this folder waiting. The lock dies with the process."""
+        path = self.folder.path / "lock"
+        while True:
+            self.folder.path.mkdir(parents=True, exist_ok=True)
+            with path.open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                # Whoever had it before may have removed it with the folder: then it guards nothing.
+                if _is_at(path, lock.fileno()):
+                    yield
+                    return
+
+    # -- up ------------------------------------------------------------------------------------
+
+    def up(self, wanted: Settings) -> None:
+        """Make the cluster, or start the one that is there if it was made with the same settings.
+
+        On failure of a new one nothing is left running, and the folder stays for its logs.
+        """
+        if self.exists():
+            if not self.settings().same_request(wanted):
+                raise ClusterError(
+                    f"{self.folder.path} holds a cluster with other settings: "
+                    "end it with `down`, or choose another --dir"
+                )
+            self.start()
+            return
+        # The monitor and the OSDs are named in Ceph's packages: fail before anything is made.
+        for name in ("ceph-mon", "ceph-osd", "monmaptool"):
+            program(name)
+        try:
+            self._make(wanted)
+        except BaseException:
+            if self.exists():
+                self._kill_all()
+                self.folder.settings.unlink()
+            raise
+
+    def _make(self, wanted: Settings) -> None:
+        folder = self.folder
+        foreign = [p.name for p in folder.path.iterdir() if p not in folder.contents()]
+        if foreign:
+            raise ClusterError(f"{folder.path} is not empty ({foreign[0]}): choose another --dir")
+        for path in folder.contents():
+            if path.is_dir() and path != folder.class_build:
+                shutil.rmtree(path)
+        folder.make()
+        library = self._class_library(wanted)
+        object_class.fill_class_folder(folder, library)
+
+        folder.keyring.touch(mode=0o600)
+        folder.keyring.write_text(_render_keyring(self._entities(wanted)))
+        self._start_monitor(replace(wanted, fsid=str(uuid.uuid4())))
+        self._start_new_osds()
+        with self._connect(UP_TIMEOUT) as monitor:
+            self._make_pool(monitor)
+            self._wait_usable(monitor)
+
+    def _class_library(self, wanted: Settings) -> Path | None:
+        if wanted.object_class == object_class.NO_CLASS:
+            return None
+        if wanted.object_class is not None:
+            library = Path(wanted.object_class)
+            if not library.is_file():
+                raise ClusterError(f"there is no object class at {library}")
+            return library
+        say("building the object class")
+        return object_class.build(self.folder)
+
+    @staticmethod
+    def _entities(settings: Settings) -> list[str]:
+        return ["mon.", "client.admin", *(f"osd.{n}" for n in range(settings.osds))]
+
+    def _start_monitor(self, wanted: Settings) -> None:
+        """Make and start the monitor, on another port if somebody took the first meanwhile."""
+        daemon = self.monitor()
+        for last in (False,) * (_PORT_TRIES - 1) + (True,):
+            settings = replace(wanted, port=_free_port(wanted.address))
+            with_class = settings.object_class != object_class.NO_CLASS
+            conf = render_conf(settings, self.folder, object_class.class_list(with_class))
+            self.folder.conf.write_text(conf)
+            settings.save(self.folder.settings)
+            self._make_monmap(settings)
+            monmap = ("--monmap", str(self.folder.path / "monmap"))
+            daemon.mkfs(*monmap, "--keyring", str(self.folder.keyring))
+            try:
+                daemon.start()
+                return
+            except ClusterError:
+                if last or _is_free(settings.address, settings.port):
+                    raise
+                shutil.rmtree(self.folder.data(daemon.name))
+
+    def _make_monmap(self, settings: Settings) -> None:
+        path = self.folder.path / "monmap"
+        path.unlink(missing_ok=True)
+        address = f"[v2:{settings.address}:{settings.port}]"
+        command = [program("monmaptool"), "--create", "--fsid", settings.fsid]
+        run([*command, "--addv", MONITOR, address, str(path)], "monmaptool")
+
+    def _start_new_osds(self) -> None:
+        """Make the OSDs while the monitor learns of them, then start them, all at once."""
+        settings = self.settings()
+        ids = {number: str(uuid.uuid4()) for number in range(settings.osds)}
+
+        def make(number: int) -> None:
+            self.osd(number).mkfs("--no-mon-config", "--osd-uuid", ids[number])
+
+        def announce() -> None:
+            with self._connect(UP_TIMEOUT) as monitor:
+                for number, osd_uuid in ids.items():
+                    monitor.command("osd create", id=number, uuid=osd_uuid)
+
+        def start(number: int, made: Future[None]) -> None:
+            made.result()
+            self.osd(number).start()
+
+        with ThreadPoolExecutor(max_workers=settings.osds + 1) as pool:
+            announced = pool.submit(announce)
+            made = {number: pool.submit(make, number) for number in ids}
+            announced.result()
+            started = [pool.submit(start, number, made[number]) for number in ids]
+            for one in started:
+                one.result()
+
+    def _make_pool(self, monitor: Monitor) -> None:
+        settings = self.settings()
+        monitor.command("osd pool create", pool=settings.pool, pg_num=settings.pgs)
+        monitor.command("osd pool application enable", pool=settings.pool, app="zlog")
+
+    # -- waiting -------------------------------------------------------------------------------
+
+    def _connect(self, timeout: float) -> contextlib.AbstractContextManager[Monitor]:
+        return connect(self.folder.conf, timeout)
+
+    def wait_up(self, number: int, *, up: bool, timeout: float) -> None:
+        """Wait until the monitor says that OSD `number` is up (or down)."""
+        state = "up" if up else "down"
+        with self._connect(timeout) as monitor:
+            self._wait_for(
+                lambda: (number in _osds_up(monitor)) == up,
+                timeout,
+                f"osd.{number} is not {state} after {timeout:g} s",
+            )
+
+    def _wait_usable(self, monitor: Monitor) -> None:
+        """Wait until all OSDs are up, the pool serves, and the class answers."""
+        settings = self.settings()
+        everyone = set(range(settings.osds))
+        self._wait_for(
+            lambda: _osds_up(monitor) == everyone,
+            UP_TIMEOUT,
+            f"not all OSDs are up after {UP_TIMEOUT:g} s",
+        )
+        monitor.touch_every_pg(settings.pool)
+        if settings.object_class != object_class.NO_CLASS:
+            self._check_class(monitor)
+
+    def _check_class(self, monitor: Monitor) -> None:
+        """See that OSDs can load the class: with it, a read of a missing object is ENOENT."""
+        pool = self.settings().pool
+        code = monitor.class_call_code(pool, "cluster.probe", object_class.CLASS, "epoch_read")
+        if code == -errno.ENOENT or code >= 0:
+            return
+        tail = self.osd(0).log_tail()
+        reason = {
+            errno.EOPNOTSUPP: "was not found or could not be loaded",
+            errno.EPERM: "is not in osd_class_load_list",
+        }.get(-code, os.strerror(-code))
+        say(f"warning: the object class {object_class.CLASS} {reason}\n{tail}")
+
+    def _wait_for(self, reached: Callable[[], bool], timeout: float, failure: str) -> None:
+        deadline = time.monotonic() + timeout
+        while not reached():
+            if time.monotonic() > deadline:
+                raise ClusterError(failure)
+            time.sleep(_POLL)
+
+    # -- afterwards ----------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start whatever does not run and wait until the cluster is usable."""
+        for daemon in self.daemons():
+            if daemon.state() is State.FROZEN:
+                raise ClusterError(f"{daemon.name} is frozen: thaw it first")
+        self.monitor().start()
+        with ThreadPoolExecutor(max_workers=8) as pool:
+            list(pool.map(Daemon.start, self.daemons()[1:]))
+        with self._connect(UP_TIMEOUT) as monitor:
+            self._wait_usable(monitor)
+
+    def stop(self) -> None:
+        """End all processes cleanly, the monitor last; the data stays."""
+        monitor, *osds = self.daemons()
+        stop_all(osds, STOP_TIMEOUT)
+        monitor.stop(STOP_TIMEOUT)
+
+    def down(self) -> None:
+        """Kill all processes and remove what the cluster made. No cluster there: nothing to do."""
+        if self.exists():
+            self._kill_all()
+        for path in self.folder.contents():
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # it holds something that is not ours, or is a mount
+            self.folder.path.rmdir()
+
+    def _kill_all(self) -> None:
+        for daemon in self.daemons():
+            daemon.kill()
+
+    def status(self) -> Status:
+        """The settings, each daemon's process, and which OSDs the monitor holds to be up."""
+        settings = self.settings()
+        processes = [
+            Process(name=one.name, state=one.state().value, pid=one.pid()) for one in self.daemons()
+        ]
+        up: list[int] | None = None
+        if self.monitor().state() is State.RUNNING:
+            with contextlib.suppress(RadosError), self._connect(_STATUS_TIMEOUT) as monitor:
+                up = sorted(_osds_up(monitor))
+        running = all(one["state"] == State.RUNNING.value for one in processes)
+        return Status(
+            url=self.url(),
+            conf=str(self.folder.conf),
+            dir=str(self.folder.path),
+            pool=settings.pool,
+            fsid=settings.fsid,
+            store=settings.store,
+            osds=settings.osds,
+            cephx=settings.cephx,
+            daemons=processes,
+            osds_up=up,
+            healthy=running and up == list(range(settings.osds)),
+        )
+
+
+def _osds_up(monitor: Monitor) -> set[int]:
+    return {osd["osd"] for osd in monitor.command("osd dump")["osds"] if osd["up"]}
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def _free_port(address: str) -> int:
+    for port in random.sample(_PORTS, 100):
+        if _is_free(address, port):
+            return port
+    raise ClusterError(f"found no free port on {address} between {_PORTS[0]} and {_PORTS[-1]}")
+
+
+def _is_free(address: str, port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((address, port))
+        except OSError:
+            return False
+    return True
+
+
+def _new_key() -> str:
+    """A cephx secret: type 1 (AES), the time it was made, a length, and as many random bytes."""
+    secret = os.urandom(16)
+    return base64.b64encode(struct.pack("<HIIH", 1, int(time.time()), 0, 16) + secret).decode()
+
+
+def _render_keyring(names: list[str]) -> str:
+    """A keyring with a new key for each name. The monitor starts from it, so it knows them all."""
+    caps = {
+        "mon": {"mon": "allow *"},
+        "osd": {"mon": "allow profile osd", "mgr": "allow profile osd", "osd": "allow *"},
+        "client": {"mon": "allow *", "mgr": "allow *", "osd": "allow *"},
+    }
+    lines = []
+    for name in names:
+        lines += [f"[{name}]", f"\tkey = {_new_key()}"]
+        lines += [f'\tcaps {kind} = "{cap}"' for kind, cap in caps[name.split(".")[0]].items()]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,197 @@
+"""One Ceph daemon as a plain process: start it, find it again, signal it, wait for its end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from . import ClusterError
+from .settings import Folder
+
+_LOG_LINES_SHOWN = 15
+_PACKAGES = "apt-get install --no-install-recommends ceph-mon ceph-osd"
+
+
+class State(str, Enum):
+    """What the kernel says of a daemon's process."""
+
+    RUNNING = "running"
+    FROZEN = "frozen"
+    STOPPED = "stopped"
+
+
+def program(name: str) -> str:
+    """The path of a Ceph program. Raises ClusterError, naming the packages, if it is missing."""
+    # Ordinary users on Debian have no sbin in their PATH.
+    path = shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin:/usr/local/sbin")
+    if path is None:
+        raise ClusterError(f"{name} is not installed: {_PACKAGES}")
+    return path
+
+
+def run(arguments: Sequence[str], what: str) -> str:
+    """Run a command to its end and return its output. Raises ClusterError with its words."""
+    done = subprocess.run(  # noqa: S603 (the words are ours, and no shell reads them)
+        arguments, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        words = (done.stderr.strip() or done.stdout.strip()).splitlines()[-_LOG_LINES_SHOWN:]
+        raise ClusterError(f"{what} failed (status {done.returncode}):\n" + "\n".join(words))
+    return done.stdout
+
+
+@dataclass(frozen=True)
+class Daemon:
+    """A monitor or an OSD of one cluster.
+
+    Its life: mkfs once, then start and stop (or kill) any number of times. Between two commands
+    nothing but the pid file remembers the process, and pids are used again: the process counts as
+    this daemon only if its command line names the program, the daemon and this cluster's conf.
+    """
+
+    folder: Folder
+    kind: str
+    id: str
+
+    @property
+    def name(self) -> str:
+        """Ceph's name for it, like `osd.0`."""
+        return f"{self.kind}.{self.id}"
+
+    def command(self, *arguments: str) -> list[str]:
+        """The command line that every process of this daemon begins with."""
+        conf = str(self.folder.conf)
+        return [program(f"ceph-{self.kind}"), "-i", self.id, "-c", conf, *arguments]
+
+    def mkfs(self, *arguments: str) -> None:
+        """Make the daemon's data directory."""
+        data = self.folder.data(self.name)
+        data.mkdir(parents=True, exist_ok=True)
+        run(self.command("--mkfs", *arguments), f"mkfs of {self.name}")
+
+    def start(self) -> None:
+        """Start it unless it runs; returns when it serves. Raises ClusterError if it dies."""
+        if self.state() is not State.STOPPED:
+            return
+        self.folder.pid(self.name).unlink(missing_ok=True)
+        try:
+            # The daemon forks; its parent exits when the child is ready, with the child's verdict.
+            run(self.command(), f"start of {self.name}")
+        except ClusterError as error:
+            raise ClusterError(f"{error}\n{self.log_tail()}") from None
+
+    def state(self) -> State:
+        """Whether the daemon's process runs, is frozen by SIGSTOP, or is not there."""
+        with self._process() as process:
+            if process is None:
+                return State.STOPPED
+            return State.FROZEN if _is_frozen(process.pid) else State.RUNNING
+
+    def pid(self) -> int | None:
+        """The pid of the daemon's process, None if there is none."""
+        with self._process() as process:
+            return None if process is None else process.pid
+
+    def signal(self, number: signal.Signals) -> bool:
+        """Send a signal; False when the daemon does not run."""
+        with self._process() as process:
+            return process is not None and process.send(number)
+
+    def kill(self) -> None:
+        """SIGKILL, as a crash would; returns when the process is gone."""
+        with self._process() as process:
+            if process is not None and process.send(signal.SIGKILL):
+                process.wait(None)
+
+    def stop(self, timeout: float) -> None:
+        """Ask it to end, wait up to `timeout` seconds, then kill it. A frozen one is thawed."""
+        stop_all([self], timeout)
+
+    def log_tail(self) -> str:
+        """The last lines of the daemon's log, for error messages."""
+        path = self.folder.log(self.name)
+        try:
+            lines = path.read_text(errors="replace").splitlines()[-_LOG_LINES_SHOWN:]
+        except FileNotFoundError:
+            return ""
+        return "\n".join([f"{path} ends with:", *lines])
+
+    @contextlib.contextmanager
+    def _process(self) -> Iterator[_Process | None]:
+        """The daemon's process, held so that its pid can't pass to another one meanwhile."""
+        try:
+            pid = int(self.folder.pid(self.name).read_text())
+            handle = os.pidfd_open(pid)
+        except (FileNotFoundError, ValueError, ProcessLookupError):
+            yield None
+            return
+        try:
+            yield _Process(pid, handle) if self._is_ours(pid) else None
+        finally:
+            os.close(handle)
+
+    def _is_ours(self, pid: int) -> bool:
+        try:
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+        except (FileNotFoundError, ProcessLookupError):
+            return False
+        expected = ["-i", self.id, "-c", str(self.folder.conf)]
+        return Path(words[0]).name == f"ceph-{self.kind}" and words[1:5] == expected
+
+
+@dataclass(frozen=True)
+class _Process:
+    """A process held by a pidfd."""
+
+    pid: int
+    handle: int
+
+    def send(self, number: signal.Signals) -> bool:
+        try:
+            signal.pidfd_send_signal(self.handle, number)
+        except ProcessLookupError:
+            return False
+        return True
+
+    def wait(self, timeout: float | None) -> bool:
+        """Wait for the end of the process; False at time-out (seconds; None waits for ever)."""
+        poll = select.poll()
+        poll.register(self.handle, select.POLLIN)
+        return bool(poll.poll(None if timeout is None else timeout * 1000))
+
+
+def stop_all(daemons: Sequence[Daemon], timeout: float) -> None:
+    """Ask several daemons to end, all at once; kill those that still run after `timeout` seconds.
+
+    Each is asked once: an OSD that hears a second SIGTERM drops what it was about to save.
+    """
+    deadline = time.monotonic() + timeout
+    with contextlib.ExitStack() as stack:
+        asked = []
+        for daemon in daemons:
+            process = stack.enter_context(daemon._process())
+            if process is not None and process.send(signal.SIGTERM):
+                process.send(signal.SIGCONT)
+                asked.append(process)
+        for process in asked:
+            if not process.wait(max(0.0, deadline - time.monotonic())):
+                process.send(signal.SIGKILL)
+                process.wait(None)
+
+
+def _is_frozen(pid: int) -> bool:
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    # The name, in brackets, may hold anything; the state is the first word after it.
+    return status.rpartition(")")[2].split()[0] in ("T", "t")

@@ -1,0 +1,64 @@
+"""The folder of object classes that the OSDs load: the distribution's, and ours beside them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from . import ClusterError
+from .daemon import program, run
+from .settings import Folder
+
+CLASS = "zlog"
+LIBRARY = f"libcls_{CLASS}.so"
+NO_CLASS = "none"
+SOURCE = Path(__file__).resolve().parents[2]
+_PACKAGES = "apt-get install g++ make cmake rados-objclass-dev libradospp-dev"
+
+
+def class_list(with_class: bool) -> str:
+    """The classes that OSDs may load: Ceph's own defaults, which such a list replaces, and ours."""
+    option = ("--show-config-value", "osd_class_load_list")
+    defaults = run([program("ceph-osd"), "--no-mon-config", *option], "ceph-osd").strip()
+    return f"{defaults} {CLASS}" if with_class else defaults
+
+
+def fill_class_folder(folder: Folder, library: Path | None) -> None:
+    """Fill the cluster's class folder with links to the distribution's classes and a copy of ours.
+
+    A copy, since an OSD that starts later must find the class that the others run, and not what
+    somebody is building just then. `library` None leaves ours out.
+    """
+    option = ("--show-config-value", "osd_class_dir")
+    source = Path(run([program("ceph-osd"), "--no-mon-config", *option], "ceph-osd").strip())
+    shutil.rmtree(folder.classes, ignore_errors=True)
+    folder.classes.mkdir(parents=True)
+    for path in source.glob("libcls_*.so*"):
+        if not path.name.startswith(LIBRARY):
+            (folder.classes / path.name).symlink_to(path)
+    if library is not None:
+        shutil.copyfile(library, folder.classes / LIBRARY)
+
+
+def build(folder: Folder) -> Path:
+    """Build the class from this repository into the cluster's folder and return the library."""
+    tree = folder.class_build
+    cmake = _build_tool("cmake")
+    configure = [cmake, "-S", str(SOURCE), "-B", str(tree), "-DCMAKE_BUILD_TYPE=Release"]
+    run(
+        [*configure, "-DZLOG_WITH_OSD_CLASS=ON", "-DZLOG_WITH_PYTHON=OFF"],
+        "configuring the object class",
+    )
+    run([cmake, "--build", str(tree), "--parallel", "2"], "building the object class")
+    found = sorted(tree.rglob(LIBRARY))
+    if not found:
+        raise ClusterError(f"the build in {tree} made no {LIBRARY}")
+    return found[0]
+
+
+def _build_tool(name: str) -> str:
+    # The virtual environment's may be newer than the distribution's, where that one is too old.
+    path = shutil.which(name, path=SOURCE / ".venv" / "bin") or shutil.which(name)
+    if path is None:
+        raise ClusterError(f"{name} is not installed: {_PACKAGES}, or give the class by --class")
+    return path

@@ -1,0 +1,222 @@
+"""What a cluster is made of: its settings, the files in its folder, and its ceph.conf."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from urllib.parse import quote
+
+from . import ClusterError
+
+STORES = ("memstore", "bluestore")
+MONITOR = "a"
+GIB = 1 << 30
+
+# A UNIX socket's address holds 107 bytes; the longest socket name of ours is `run/osd.NNN.asok`.
+_FOLDER_BYTES_MAX = 107 - len("/run/osd.999.asok")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What `up` was asked for. Kept in the cluster's folder, so that later commands know it."""
+
+    fsid: str
+    port: int
+    osds: int = 1
+    store: str = "memstore"
+    cephx: bool = True
+    pool: str = "zlog"
+    size: int = 1
+    pgs: int = 32
+    osd_bytes: int = 16 * GIB
+    address: str = "127.0.0.1"
+    object_class: str | None = None
+    options: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def same_request(self, other: Settings) -> bool:
+        """Whether both ask for the same cluster: all but what `up` chooses itself is equal."""
+        chosen = {"fsid": "", "port": 0}
+        return asdict(self) | chosen == asdict(other) | chosen
+
+    def save(self, path: Path) -> None:
+        """Write the settings to `path`, whole or not at all."""
+        temporary = path.with_suffix(".new")
+        temporary.write_text(json.dumps(asdict(self), indent=2) + "\n")
+        temporary.replace(path)
+
+    @staticmethod
+    def load(path: Path) -> Settings:
+        """Read what `save` wrote. Raises ClusterError when it can't be understood."""
+        try:
+            return Settings(**json.loads(path.read_text()))
+        except (ValueError, TypeError) as error:
+            raise ClusterError(f"{path} is damaged ({error}); remove the folder by hand") from error
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Where each thing lies in a cluster's own folder. Nothing is ever written outside of it."""
+
+    path: Path
+
+    def __post_init__(self) -> None:
+        if len(str(self.path).encode()) > _FOLDER_BYTES_MAX:
+            raise ClusterError(
+                f"{self.path} is too long for the daemons' sockets: "
+                f"choose a --dir of at most {_FOLDER_BYTES_MAX} bytes"
+            )
+
+    @property
+    def settings(self) -> Path:
+        """The Settings; the cluster exists as long as this file does."""
+        return self.path / "cluster.json"
+
+    @property
+    def conf(self) -> Path:
+        """The ceph.conf for daemons and clients."""
+        return self.path / "ceph.conf"
+
+    @property
+    def keyring(self) -> Path:
+        """The keys of all daemons and of client.admin."""
+        return self.path / "keyring"
+
+    @property
+    def classes(self) -> Path:
+        """Where the OSDs look for object classes."""
+        return self.path / "classes"
+
+    @property
+    def class_build(self) -> Path:
+        """The build tree of the object class, where `up` builds it."""
+        return self.path / "class-build"
+
+    def data(self, name: str) -> Path:
+        """The data directory of daemon `name` (`mon.a`, `osd.0`)."""
+        return self.path / "data" / name
+
+    def log(self, name: str) -> Path:
+        """The log of daemon `name`."""
+        return self.path / "log" / f"{name}.log"
+
+    def pid(self, name: str) -> Path:
+        """The pid file of daemon `name`."""
+        return self.path / "run" / f"{name}.pid"
+
+    def make(self) -> None:
+        """Make the folder and those below it that the daemons expect to find."""
+        for name in ("data", "log", "run", "crash"):
+            (self.path / name).mkdir(parents=True, exist_ok=True)
+
+    def contents(self) -> list[Path]:
+        """Everything a cluster leaves in its folder: what `down` may remove, and no more."""
+        names = ("data", "log", "run", "crash", "classes", "class-build", "monmap", "lock")
+        return [self.path / name for name in names] + [self.keyring, self.conf, self.settings]
+
+    def url(self, pool: str) -> str:
+        """The store URL of a pool of this cluster."""
+        return f"ceph://{quote(pool)}?conf={quote(str(self.conf))}"
+
+
+def render_conf(settings: Settings, folder: Folder, class_list: str) -> str:
+    """The text of ceph.conf. `class_list` is the object classes that OSDs may load.
+
+    Every value says where Ceph's default would be wrong for a cluster on one machine.
+    """
+    root = folder.path
+    auth = "cephx" if settings.cephx else "none"
+    sections: dict[str, dict[str, str]] = {
+        "global": {
+            "fsid": settings.fsid,
+            "mon host": f"[v2:{settings.address}:{settings.port}]",
+            "public addr": settings.address,
+            "ms bind msgr1": "false",
+            "auth cluster required": auth,
+            "auth service required": auth,
+            "auth client required": auth,
+            "keyring": str(folder.keyring),
+            "run dir": str(root / "run"),
+            "pid file": str(root / "run" / "$name.pid"),
+            "log file": str(root / "log" / "$name.log"),
+            "crash dir": str(root / "crash"),
+            # One host holds all replicas, and there is no manager that would scale pools.
+            "osd crush chooseleaf type": "0",
+            "osd pool default pg autoscale mode": "off",
+            "osd pool default size": str(settings.size),
+            # See a dead or frozen OSD within seconds. The monitor must know the grace period too.
+            "osd heartbeat interval": "1",
+            "osd heartbeat grace": "3",
+        },
+        "mon": {
+            "mon data": str(root / "data" / "$name"),
+            "mon cluster log file": str(root / "log" / "cluster.log"),
+            "mon allow pool delete": "true",
+            "mon allow pool size one": "true",
+            "mon warn on pool no redundancy": "false",
+            "mon warn on insecure global id reclaim allowed": "false",
+            # A developer's disk is often nearly full; the default stops the monitor at 95 %.
+            "mon data avail warn": "2",
+            "mon data avail crit": "1",
+            # Commit changes of the maps at once: the default gathers them for a second.
+            "paxos propose interval": "0.05",
+            "paxos min wait": "0.01",
+            # Believe a single OSD, on the same host, which reports that another one is dead.
+            "mon osd min down reporters": "1",
+            "mon osd reporter subtree level": "osd",
+            "mon osd adjust heartbeat grace": "false",
+        },
+        "osd": {
+            "osd data": str(root / "data" / "$name"),
+            "osd objectstore": settings.store,
+            "osd class dir": str(folder.classes),
+            "osd class load list": class_list,
+            "osd class default list": class_list,
+            "osd memory target": str(GIB),
+            # A memstore saves its contents in its folder at a clean end, unless that is a fast one.
+            "osd fast shutdown": "false" if settings.store == "memstore" else "true",
+            "memstore device bytes": str(settings.osd_bytes),
+            "bluestore block size": str(settings.osd_bytes),
+            # From Quincy on an OSD measures its disk at the first start, for half a minute.
+            "osd mclock skip benchmark": "true",
+        },
+        "client": {
+            # The clients' admin socket and log would land in /var.
+            "admin socket": "",
+            "log file": "",
+            "pid file": "",
+        },
+    }
+    for daemons in ("mon", "osd"):
+        sections[daemons]["admin socket"] = str(root / "run" / "$name.asok")
+    for section, options in settings.options.items():
+        # Ceph reads `a b`, `a_b` and `a-b` as one option; the last one given wins.
+        sections.setdefault(section, {}).update(options)
+    return "\n".join(
+        f"[{name}]\n" + "".join(f"{key} = {value}\n" for key, value in options.items())
+        for name, options in sections.items()
+    )
+
+
+def parse_options(words: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Read `[SECTION:]KEY=VALUE` words into options by section; the section is `global` if none.
+
+    Raises ClusterError for a word of another form.
+    """
+    options: dict[str, dict[str, str]] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        section, colon, key = name.rpartition(":")
+        if not equals or not key.strip() or (colon and not section.strip()):
+            raise ClusterError(f"--set {word!r}: expected [SECTION:]KEY=VALUE")
+        option = key.strip().replace("_", " ").replace("-", " ")
+        options.setdefault(section.strip() or "global", {})[option] = value.strip()
+    return options
+
+
+def parse_bytes(text: str) -> int:
+    """Read a size like `512M`, `16G` or `1073741824`. Raises ValueError for anything else."""
+    units: Mapping[str, int] = {"K": 1 << 10, "M": 1 << 20, "G": GIB, "T": 1 << 40}
+    unit = units.get(text[-1:].upper())
+    return int(text) if unit is None else int(text[:-1]) * unit
