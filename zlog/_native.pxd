@@ -51,8 +51,12 @@ cdef class HostStore:
     cdef shared_ptr[AsyncHost] host
     cdef pid_t pid
     cdef readonly str url
+    cdef readonly str pool
+    cdef readonly str namespace
 
-    cdef int attach(self, shared_ptr[AsyncHost] host, str url) except -1
+    cdef int attach(
+        self, shared_ptr[AsyncHost] host, str url, str pool=*, str namespace=*
+    ) except -1
     cdef shared_ptr[AsyncHost] opened(self) except *
 
 

@@ -107,8 +107,6 @@ cdef rados_ioctx_t _pointer_in(ioctx) except NULL:
 
 
 cdef class CephStore(HostStore):
-    cdef readonly str pool
-    cdef readonly str namespace
     cdef object ioctx  # kept alive while its copy is in use
 
     def __init__(self, pool, namespace="", *, conf=None, client_id=None, timeout=10.0, url=None):
@@ -116,8 +114,6 @@ cdef class CephStore(HostStore):
         cdef shared_ptr[RadosConnecting] connecting
         cdef Wait budget = Wait(None)
         cdef bint done = False
-        if self.pool is not None:
-            raise TypeError("a store is opened once")
         target.conf = os.fsencode(conf or "")
         target.client = (client_id or "").encode()
         target.pool, target.nspace = pool.encode(), namespace.encode()
@@ -132,10 +128,11 @@ cdef class CephStore(HostStore):
             raise _refusal(
                 deref(connecting).error(), deref(connecting).failed_step().decode(), pool
             )
-        self.pool, self.namespace = pool, namespace
         self.attach(
             shared_ptr[AsyncHost](deref(connecting).take().release()),
             url or _url_of(pool, namespace, conf, client_id),
+            pool,
+            namespace,
         )
 
     @staticmethod
@@ -149,9 +146,8 @@ cdef class CephStore(HostStore):
             error = deref(host).check_release()
         if error != 0:
             raise _refusal(error, "check the OSDs' release", ioctx.name)
+        pool, namespace = ioctx.name, ioctx.nspace or ""
+        url = _url_of(pool, namespace, None, None)
+        store.attach(shared_ptr[AsyncHost](host.release()), url, pool, namespace)
         store.ioctx = ioctx
-        store.pool, store.namespace = ioctx.name, ioctx.nspace or ""
-        store.attach(
-            shared_ptr[AsyncHost](host.release()), _url_of(store.pool, store.namespace, None, None)
-        )
         return store

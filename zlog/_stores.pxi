@@ -109,8 +109,14 @@ cdef class CompletionQueue:
 
 
 cdef class HostStore:
-    cdef int attach(self, shared_ptr[AsyncHost] host, str url) except -1:
-        self.host, self.url, self.pid = host, url, getpid()
+    # Once per object: whoever has the store may rely on what it is over.
+    cdef int attach(
+        self, shared_ptr[AsyncHost] host, str url, str pool="", str namespace=""
+    ) except -1:
+        if self.url is not None:
+            raise TypeError("a store is opened once")
+        self.host, self.pid = host, getpid()
+        self.url, self.pool, self.namespace = url, pool, namespace
         return 0
 
     cdef shared_ptr[AsyncHost] opened(self) except *:
@@ -236,8 +242,6 @@ cdef class EmbeddedStore(HostStore):
         cdef string directory
         cdef size_t bytes_wanted = map_bytes
         cdef int error
-        if self.path is not None:
-            raise TypeError("a store is opened once")
         try:
             os.makedirs(path, mode=0o770, exist_ok=True)
         except OSError as failed:
@@ -253,8 +257,8 @@ cdef class EmbeddedStore(HostStore):
             )
         if error != 0:
             raise StoreUnavailable(f"can't open the store in {folder}: {os.strerror(-error)}")
-        self.path = folder
         self.attach(shared_ptr[AsyncHost](host.release()), Path(folder).as_uri())
+        self.path = folder
 
     def sequencer(self):
         self.opened()

@@ -1,0 +1,302 @@
+"""The package's door to its C++ side: codec, embedded and in-memory stores, completions.
+
+The codec's functions encode requests and decode replies of the class methods (docs/formats/). Those
+that encode raise ValueError for values that no valid request holds (OverflowError for integers
+out of range); those that decode raise `zlog.CorruptEntry` for bytes that are no such reply.
+"""
+
+import os
+from collections.abc import Sequence
+from types import TracebackType
+from typing import NamedTuple, TypeAlias
+
+from typing_extensions import Buffer, Self
+
+def crc32c(data: Buffer, seed: int = 0) -> int:
+    """Return the CRC-32C (Castagnoli) of ``data``, continuing from ``seed``."""
+
+# Stripe objects ---------------------------------------------------------------------------------
+
+def encode_seal(epoch: int, stride: int, residue: int, create: bool) -> bytes:
+    """Encode a seal; ``create`` makes a missing object, which else answers ENOENT."""
+
+def decode_highest(reply: bytes) -> int | None:
+    """Return the highest position in a reply of seal or max_position; None when there is none."""
+
+def decode_epoch(reply: bytes) -> int:
+    """Return the epoch in a reply with STALE_EPOCH or INVALID_EPOCH."""
+
+def decode_position(reply: bytes) -> int:
+    """Return the first taken position in a reply with READ_ONLY."""
+
+def decode_more(reply: bytes) -> bool:
+    """Return whether trim_to has more to do."""
+
+def encode_write(
+    epoch: int,
+    timestamp: int,
+    writer: bytes,
+    stride: int,
+    positions: Sequence[int],
+    numbers: Sequence[int],
+    data: Sequence[Buffer],
+) -> bytes:
+    """Encode a write of entries, one per position, with their checksums.
+
+    Args:
+        epoch: epoch of the writer's view.
+        timestamp: µs since 1970-01-01 UTC.
+        writer: the writer's id, 16 bytes.
+        stride: the stripe's width.
+        positions: ascending, congruent modulo ``stride``, at most 65536.
+        numbers: each append's number, within 2**32 of each other; with ``writer`` its identity.
+        data: each entry's bytes.
+    """
+
+def encode_read(
+    epoch: int,
+    stride: int,
+    positions: Sequence[int],
+    bytes_max: int,
+    with_ids: bool = False,
+) -> bytes:
+    """Encode a read of ascending positions; the reply stops before ``bytes_max`` bytes of data."""
+
+class ReadReply:
+    """What a read answered about the first ``len()`` of the positions that were asked for."""
+
+    @property
+    def count(self) -> int:
+        """How many positions the reply is about; the same as ``len()``."""
+
+    @property
+    def highest(self) -> int | None:
+        """The object's highest position; None when there is none."""
+
+    def __len__(self) -> int: ...
+    def state(self, i: int) -> int:
+        """Return 0 written, 1 unwritten, 2 filled, 3 trimmed, 4 lost (also: checksum wrong)."""
+
+    def timestamp(self, i: int) -> int:
+        """Return when it was written or filled, in µs since 1970-01-01 UTC; 0 when unknown."""
+
+    def data(self, i: int) -> bytes:
+        """Return the entry; empty unless its state is 0."""
+
+    def writer(self, i: int) -> bytes:
+        """Return the writer's id (only after a read ``with_ids``)."""
+
+    def number(self, i: int) -> int:
+        """Return the append's number (only after a read ``with_ids``)."""
+
+    def reason(self, i: int) -> int:
+        """Return why it was filled (only after a read ``with_ids``)."""
+
+def decode_read(reply: bytes, positions: Sequence[int], with_ids: bool = False) -> ReadReply:
+    """Decode the reply to a read of these positions, and check every entry's checksum."""
+
+def encode_fill(
+    epoch: int,
+    timestamp: int,
+    writer: bytes,
+    reason: int,
+    stride: int,
+    positions: Sequence[int],
+) -> bytes:
+    """Encode a fill; reason 0 unknown, 1 a reader waited, 2 an operator, 3 the writer gave up."""
+
+def encode_trim(epoch: int, stride: int, positions: Sequence[int]) -> bytes:
+    """Encode a trim of single positions."""
+
+def encode_trim_to(epoch: int, position: int, records_max: int) -> bytes:
+    """Encode a trim of everything below ``position``, freeing at most ``records_max`` records."""
+
+def encode_epoch(epoch: int) -> bytes:
+    """Encode the request of max_position, stat, remove and head_remove."""
+
+class StatReply(NamedTuple):
+    """What an object holds."""
+
+    object_epoch: int
+    highest: int | None
+    trim_point: int
+    entries: int
+    bytes: int
+    records: int
+    stream_bytes: int
+
+def decode_stat(reply: bytes) -> StatReply:
+    """Decode a reply of stat."""
+
+# Head and directory -----------------------------------------------------------------------------
+
+# (epoch, log_id, state, sequencer, ((id, start, end, width), …), ((key, value), …)): state 0 live,
+# 1 removed; the last stripe is open, its end 2**64 - 1; options ascend by key.
+_View: TypeAlias = tuple[
+    int,
+    int,
+    int,
+    str,
+    tuple[tuple[int, int, int, int], ...],
+    tuple[tuple[str, str], ...],
+]
+
+def encode_empty() -> bytes:
+    """Encode the request of epoch_next, epoch_read and sequencer_find."""
+
+def encode_head_create(name: str, log_id: int) -> bytes:
+    """Encode a head_create."""
+
+def decode_epoch_next(reply: bytes) -> tuple[int, int]:
+    """Return ``(epoch, tail_floor)``."""
+
+def decode_epoch_read(reply: bytes) -> tuple[int, int, int, int, int]:
+    """Return ``(counter, newest, tail_floor, trim_point, log_id)``."""
+
+def encode_tail_raise(epoch: int, tail: int) -> bytes:
+    """Encode a tail_raise."""
+
+def encode_trim_point(position: int) -> bytes:
+    """Encode a trim_point_raise."""
+
+def encode_view(view: _View) -> bytes:
+    """Encode a view."""
+
+def decode_view(data: bytes) -> _View:
+    """Decode a view."""
+
+def encode_view_propose(base: int, view: bytes) -> bytes:
+    """Encode a view_propose: ``view`` was made from the one of epoch ``base`` (0: from none)."""
+
+def encode_view_read(from_epoch: int, count_max: int, latest: bool) -> bytes:
+    """Encode a view_read: the newest view only, or up to ``count_max`` from an epoch on."""
+
+def decode_view_read(reply: bytes) -> tuple[int, int, int, int, int, bool, list[bytes]]:
+    """Return ``(counter, newest, tail_floor, trim_point, log_id, more, views)``."""
+
+def encode_directory_entry(name: str, log_id: int) -> bytes:
+    """Encode the request of directory_add and directory_remove."""
+
+def encode_directory_list(after: str, count_max: int) -> bytes:
+    """Encode a directory_list: the names above ``after``."""
+
+def decode_directory_list(reply: bytes) -> tuple[bool, list[str]]:
+    """Return ``(more, names)``."""
+
+def encode_address(address: str) -> bytes:
+    """Encode the request of sequencer_announce and sequencer_withdraw."""
+
+def decode_address(reply: bytes) -> str:
+    """Return the address in a reply of sequencer_find; empty when none is announced."""
+
+# Stores -----------------------------------------------------------------------------------------
+
+class CompletionQueue:
+    """Where a store puts the results of submitted operations, for one consumer.
+
+    Thread-safe. Of no use in a forked child.
+    """
+
+    def __init__(self) -> None: ...
+    def fileno(self) -> int:
+        """Return a descriptor that is readable exactly while results wait."""
+
+    def drain(self) -> list[tuple[int, int, bytes]]:
+        """Take all results that wait, as ``(token, code, reply)``. Does not block."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Block until results wait; False after ``timeout`` seconds. Ctrl-C interrupts it."""
+
+class SharedSequencer:
+    """A sequencer that the processes using one directory share through memory (`mmap`).
+
+    A hint as every sequencer is: what it grants counts only as long as the objects' epochs say so.
+    Serves up to 1024 logs. Raises `zlog.SequencerUnavailable`, or `zlog.SequencerTimeout` when a
+    stopped process holds it.
+    """
+
+    def __init__(self, directory: str | os.PathLike[str] | None = None) -> None:
+        """Share the one in ``directory``; None makes one for this process and its children."""
+
+    def activate(self, log_id: int, epoch: int, tail: int) -> bool:
+        """Let positions from ``tail`` on be granted; False unless ``epoch`` is above the last."""
+
+    def next(self, log_id: int, epoch: int, count: int) -> int | None:
+        """Grant ``count`` positions and return the first; None when not active at ``epoch``."""
+
+    def tail(self, log_id: int, epoch: int) -> int | None:
+        """Return the next position to be granted; None when not active at ``epoch``."""
+
+    def wait(
+        self, log_id: int, epoch: int, position: int, timeout: float | None = None
+    ) -> int | None:
+        """Block until the tail is above ``position`` and return it.
+
+        None after ``timeout`` seconds, or once another epoch is active. Ctrl-C interrupts it.
+        """
+
+    def release(self, log_id: int) -> None:
+        """Forget a log that is gone."""
+
+class HostStore:
+    """What all stores share; `zlog.store.Store` documents it."""
+
+    @property
+    def url(self) -> str: ...
+    @property
+    def pool(self) -> str: ...
+    @property
+    def namespace(self) -> str: ...
+    def execute(
+        self, object: str, method: str, payload: bytes, timeout: float | None = None
+    ) -> tuple[int, bytes]: ...
+    def submit(
+        self, queue: CompletionQueue, token: int, object: str, method: str, payload: bytes
+    ) -> None: ...
+    def sequencer(self) -> SharedSequencer | None: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+class MemoryStore(HostStore):
+    """Objects in this process's memory, for tests and simulation."""
+
+    def __init__(self) -> None: ...
+    def peek(self, object: str) -> tuple[dict[bytes, bytes], dict[bytes, bytes], bytes] | None:
+        """Copy an object out: attributes, keys, bytestream. None when there is none."""
+
+    def poke(
+        self,
+        object: str,
+        attrs: dict[bytes, bytes],
+        omap: dict[bytes, bytes],
+        stream: bytes,
+    ) -> None:
+        """Put an object in as it is, damaged as a test likes."""
+
+class EmbeddedStore(HostStore):
+    """Objects in a local directory (LMDB), for any number of processes at once.
+
+    What was answered is on disk. Writing methods of all threads share transactions and syncs.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, map_bytes: int = ...) -> None:
+        """Open the store in a directory, and make both if they are missing.
+
+        Args:
+            path: the directory; on a local file system.
+            map_bytes: how far the store may grow. Takes address space, not memory or disk; less
+                is taken where the process may not have so much. Beyond it writes get ENOSPC.
+
+        Raises:
+            StoreUnavailable: it can't be opened, or holds something else.
+        """
+
+    @property
+    def path(self) -> str:
+        """The directory's real path."""

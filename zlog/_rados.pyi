@@ -1,0 +1,50 @@
+"""Stores on a Ceph cluster, through librados. Not there where zlog was built without it."""
+
+import os
+
+import rados
+
+from zlog._native import HostStore
+
+class CephStore(HostStore):
+    """Objects in a pool of a Ceph cluster, whose OSDs run the object class.
+
+    An operation that a caller gave up (`execute` with a timeout, an abandoned token) goes on in
+    librados; its buffers live until it ends. At most 1024 operations are in flight (librados'
+    ``objecter_inflight_ops``): beyond them `submit` and `execute` wait.
+    """
+
+    def __init__(
+        self,
+        pool: str,
+        namespace: str = "",
+        *,
+        conf: str | os.PathLike[str] | None = None,
+        client_id: str | None = None,
+        timeout: float = 10.0,
+        url: str | None = None,
+    ) -> None:
+        """Connect to a cluster.
+
+        Args:
+            pool: name of the pool, which must exist.
+            namespace: namespace in the pool.
+            conf: path of ceph.conf; None looks where Ceph's own tools do. ``CEPH_ARGS`` counts too.
+            client_id: as in ``client.ID``; None is ``admin``.
+            timeout: seconds, for connecting and for each answer of a monitor later on.
+            url: what `url` gives; None makes it of the other arguments.
+
+        Raises:
+            StoreTimeout: no monitor answered in time.
+            StoreUnavailable: no such pool, no configuration, refused, or OSDs older than Octopus.
+        """
+
+    @staticmethod
+    def from_ioctx(ioctx: rados.Ioctx) -> CephStore:
+        """Use an open `rados.Ioctx`: its cluster, pool and namespace of this moment.
+
+        The `rados.Rados` it came from must stay connected until the store is closed.
+
+        Raises:
+            StoreUnavailable: it is of a python-rados that zlog does not know; pass a URL then.
+        """
