@@ -8,6 +8,7 @@
 #include "head_messages.h"
 #include "limits.h"
 #include "names.h"
+#include "wire.h"
 
 namespace zlog::directory {
 namespace {
@@ -33,10 +34,18 @@ int load_address(Object& object, std::string* out) {
   return 0;
 }
 
-// One name as it is stored: the key says it all, the value only that nobody tampered with it.
-bool decode_name(std::string_view key, std::string_view value, std::string* out) {
+// One log as it is stored: its name in the key, its id in the value.
+bool unwrap_entry(std::string_view key, std::string_view value, uint64_t* log_id) {
   Unwrapped stored;
-  if (!unwrap(key, value, &stored) || !stored.body.empty() || !stored.payload.empty()) return false;
+  if (!unwrap(key, value, &stored) || !stored.payload.empty()) return false;
+  wire::Reader reader(stored.body);
+  *log_id = reader.u64();
+  return reader.done();
+}
+
+bool decode_name(std::string_view key, std::string_view value, std::string* out) {
+  uint64_t log_id = 0;
+  if (!unwrap_entry(key, value, &log_id)) return false;
   out->assign(key.substr(kNamePrefix.size()));
   return valid_log_name(*out);
 }
@@ -44,17 +53,27 @@ bool decode_name(std::string_view key, std::string_view value, std::string* out)
 }  // namespace
 
 int add(Object& object, std::string_view in, std::string*) {
-  NameRequest request;
-  if (const int r = NameRequest::decode(in, &request); r < 0) return r;
+  DirectoryEntryRequest request;
+  if (const int r = DirectoryEntryRequest::decode(in, &request); r < 0) return r;
   if (const int r = object.create(false); r < 0) return r;
   const std::string key = name_key(request.name);
-  return object.omap_set(key, wrap(key, {}));
+  std::string id;
+  wire::Writer(&id).u64(request.log_id);
+  return object.omap_set(key, wrap(key, id));
 }
 
 int remove(Object& object, std::string_view in, std::string*) {
-  NameRequest request;
-  if (const int r = NameRequest::decode(in, &request); r < 0) return r;
-  return object.omap_remove(name_key(request.name));
+  DirectoryEntryRequest request;
+  if (const int r = DirectoryEntryRequest::decode(in, &request); r < 0) return r;
+  const std::string key = name_key(request.name);
+  std::string value;
+  const int r = object.omap_get(key, &value);
+  if (r == -ENOENT) return kOk;
+  if (r < 0) return r;
+  uint64_t log_id = 0;
+  if (!unwrap_entry(key, value, &log_id)) return -EIO;
+  if (log_id != request.log_id) return kOk;  // the name belongs to another log by now
+  return object.omap_remove(key);
 }
 
 int list(Object& object, std::string_view in, std::string* out) {

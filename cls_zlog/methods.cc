@@ -1,39 +1,49 @@
 #include "methods.h"
 
+#include <iterator>
+
 #include "directory.h"
 #include "head.h"
 #include "stripe.h"
 
 namespace zlog {
 
+namespace {
+
+constexpr Method kMethods[] = {
+    // stripe objects
+    {"seal", kRead | kWrite, stripe::seal},
+    {"write", kRead | kWrite, stripe::write},
+    {"read", kRead, stripe::read},
+    {"fill", kRead | kWrite, stripe::fill},
+    {"trim", kRead | kWrite, stripe::trim},
+    {"trim_to", kRead | kWrite, stripe::trim_to},
+    {"max_position", kRead, stripe::max_position},
+    {"stat", kRead, stripe::stat},
+    {"remove", kRead | kWrite, stripe::remove},
+    // the head object
+    {"head_create", kRead | kWrite, head::create},
+    {"epoch_next", kRead | kWrite, head::epoch_next},
+    {"epoch_read", kRead, head::epoch_read},
+    {"tail_raise", kRead | kWrite, head::tail_raise},
+    {"trim_point_raise", kRead | kWrite, head::trim_point_raise},
+    {"view_propose", kRead | kWrite, head::view_propose},
+    {"view_read", kRead, head::view_read},
+    {"head_remove", kRead | kWrite, head::remove},
+    // the directory object
+    {"directory_add", kRead | kWrite, directory::add},
+    {"directory_remove", kRead | kWrite, directory::remove},
+    {"directory_list", kRead, directory::list},
+    {"sequencer_announce", kRead | kWrite, directory::announce},
+    {"sequencer_withdraw", kRead | kWrite, directory::withdraw},
+    {"sequencer_find", kRead, directory::find},
+};
+static_assert(std::size(kMethods) == kMethodCount);
+
+}  // namespace
+
 const std::vector<Method>& methods() {
-  static const std::vector<Method> all = {
-      // stripe objects
-      {"seal", kRead | kWrite, stripe::seal},
-      {"write", kRead | kWrite, stripe::write},
-      {"read", kRead, stripe::read},
-      {"fill", kRead | kWrite, stripe::fill},
-      {"trim", kRead | kWrite, stripe::trim},
-      {"trim_to", kRead | kWrite, stripe::trim_to},
-      {"max_position", kRead, stripe::max_position},
-      {"stat", kRead, stripe::stat},
-      {"remove", kRead | kWrite, stripe::remove},
-      // the head object
-      {"head_create", kRead | kWrite, head::create},
-      {"epoch_next", kRead | kWrite, head::epoch_next},
-      {"epoch_read", kRead, head::epoch_read},
-      {"tail_raise", kRead | kWrite, head::tail_raise},
-      {"view_propose", kRead | kWrite, head::view_propose},
-      {"view_read", kRead, head::view_read},
-      {"head_remove", kRead | kWrite, head::remove},
-      // the directory object
-      {"directory_add", kRead | kWrite, directory::add},
-      {"directory_remove", kRead | kWrite, directory::remove},
-      {"directory_list", kRead, directory::list},
-      {"sequencer_announce", kRead | kWrite, directory::announce},
-      {"sequencer_withdraw", kRead | kWrite, directory::withdraw},
-      {"sequencer_find", kRead, directory::find},
-  };
+  static const std::vector<Method> all(std::begin(kMethods), std::end(kMethods));
   return all;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,7 @@ struct Method {
 };
 
 // All methods, in the order in which they are documented.
+constexpr size_t kMethodCount = 23;
 const std::vector<Method>& methods();
 
 // The method of that name, or nullptr (which a host answers with EOPNOTSUPP).

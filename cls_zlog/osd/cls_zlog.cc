@@ -1,0 +1,171 @@
+// The host inside ceph-osd: the only file that knows Ceph. It gives the methods an Object made of object
+// class calls, and lets nothing escape: an exception that leaves a class method aborts the OSD, and the
+// client then resends the call to the next one.
+
+#include <rados/objclass.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <map>
+#include <new>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "../limits.h"
+#include "../methods.h"
+#include "../object.h"
+
+// Exported by ceph-osd but not declared in the public header. ceph-osd has all four since 15 (Octopus);
+// the first two are older. map_get_vals lists keys with their values (the SDK can only get one whose
+// name is known); map_remove_range and write_zero give space back.
+extern int cls_cxx_map_get_vals(cls_method_context_t hctx, const std::string& start_after,
+                                const std::string& filter_prefix, uint64_t max_to_get,
+                                std::map<std::string, ceph::bufferlist>* vals, bool* more);
+extern int cls_cxx_map_remove_key(cls_method_context_t hctx, const std::string& key);
+extern int cls_cxx_map_remove_range(cls_method_context_t hctx, const std::string& key_begin,
+                                    const std::string& key_end);
+extern int cls_cxx_write_zero(cls_method_context_t hctx, int offset, int len);
+
+CLS_VER(1, 0)
+CLS_NAME(zlog)
+
+namespace {
+
+ceph::bufferlist list_of(std::string_view bytes) {
+  ceph::bufferlist list;
+  list.append(bytes.data(), static_cast<unsigned>(bytes.size()));
+  return list;
+}
+
+// Offsets and lengths are ints in the class API.
+bool fits(uint64_t offset, uint64_t length) {
+  return offset <= INT_MAX && length <= static_cast<uint64_t>(INT_MAX) - offset;
+}
+
+class OsdObject final : public zlog::Object {
+ public:
+  explicit OsdObject(cls_method_context_t context) : context_(context) {}
+
+  int create(bool exclusive) override { return cls_cxx_create(context_, exclusive); }
+
+  int remove() override { return cls_cxx_remove(context_); }
+
+  int attr_get(const std::string& name, std::string* value) override {
+    ceph::bufferlist list;
+    const int r = cls_cxx_getxattr(context_, name.c_str(), &list);
+    return taken(r, list, value);
+  }
+
+  int attr_set(const std::string& name, std::string_view value) override {
+    ceph::bufferlist list = list_of(value);
+    return cls_cxx_setxattr(context_, name.c_str(), &list);
+  }
+
+  int omap_get(const std::string& key, std::string* value) override {
+    ceph::bufferlist list;
+    const int r = cls_cxx_map_get_val(context_, key, &list);
+    return taken(r, list, value);
+  }
+
+  int omap_list(const std::string& after, const std::string& prefix, uint64_t count_max,
+                std::map<std::string, std::string>* out, bool* more) override {
+    out->clear();
+    *more = false;
+    std::map<std::string, ceph::bufferlist> values;
+    const int r = cls_cxx_map_get_vals(context_, after, prefix, count_max, &values, more);
+    if (r < 0) return r;
+    for (const auto& [key, list] : values) out->emplace_hint(out->end(), key, list.to_str());
+    return 0;
+  }
+
+  int omap_set(const std::string& key, std::string_view value) override {
+    ceph::bufferlist list = list_of(value);
+    return cls_cxx_map_set_val(context_, key, &list);
+  }
+
+  int omap_remove(const std::string& key) override {
+    return cls_cxx_map_remove_key(context_, key);
+  }
+
+  int omap_remove_range(const std::string& begin, const std::string& end) override {
+    return cls_cxx_map_remove_range(context_, begin, end);
+  }
+
+  int read(uint64_t offset, uint64_t length, std::string* data) override {
+    data->clear();
+    if (length == 0) return 0;  // the OSD would take it for "to the end"
+    if (!fits(offset, length)) return -EINVAL;
+    ceph::bufferlist list;
+    const int r = cls_cxx_read(context_, static_cast<int>(offset), static_cast<int>(length), &list);
+    return taken(r, list, data);
+  }
+
+  int write(uint64_t offset, std::string_view data) override {
+    if (!fits(offset, data.size())) return -EFBIG;
+    ceph::bufferlist list = list_of(data);
+    return cls_cxx_write(context_, static_cast<int>(offset), static_cast<int>(data.size()), &list);
+  }
+
+  int zero(uint64_t offset, uint64_t length) override {
+    if (!fits(offset, length)) return -EINVAL;
+    return cls_cxx_write_zero(context_, static_cast<int>(offset), static_cast<int>(length));
+  }
+
+ private:
+  // The calls answer the number of bytes, or a negative errno.
+  static int taken(int r, const ceph::bufferlist& list, std::string* value) {
+    if (r < 0) return r;
+    *value = list.to_str();
+    return 0;
+  }
+
+  cls_method_context_t context_;
+};
+
+int run(const zlog::Method& method, cls_method_context_t context, ceph::bufferlist* in,
+        ceph::bufferlist* out) noexcept {
+  try {
+    if (in->length() > zlog::limits::request_bytes_max) return -EINVAL;
+    const std::string_view payload(in->c_str(), in->length());
+    OsdObject object(context);
+    std::string reply;
+    const int code = method.call(object, payload, &reply);
+    if (code < 0) return code;
+    const bool writes = (method.flags & zlog::kWrite) != 0;
+    if (writes && reply.size() > zlog::limits::write_reply_bytes_max) return -EOVERFLOW;
+    out->append(reply.data(), static_cast<unsigned>(reply.size()));
+    return code;
+  } catch (const std::bad_alloc&) {
+    return -ENOMEM;
+  } catch (...) {
+    return -EIO;
+  }
+}
+
+// An object class method is a plain function: one per method, made from the method's place in the table.
+template <size_t index>
+int call(cls_method_context_t context, ceph::bufferlist* in, ceph::bufferlist* out) {
+  return run(zlog::methods()[index], context, in, out);
+}
+
+template <size_t... index>
+void register_methods(cls_handle_t handle, std::index_sequence<index...>) {
+  const cls_method_cxx_call_t calls[] = {call<index>...};
+  for (size_t i = 0; i < sizeof...(index); i++) {
+    const zlog::Method& method = zlog::methods()[i];
+    const int flags = ((method.flags & zlog::kRead) != 0 ? CLS_METHOD_RD : 0) |
+                      ((method.flags & zlog::kWrite) != 0 ? CLS_METHOD_WR : 0);
+    cls_method_handle_t method_handle;
+    cls_register_cxx_method(handle, method.name, flags, calls[i], &method_handle);
+  }
+}
+
+}  // namespace
+
+CLS_INIT(zlog) {
+  cls_handle_t handle;
+  if (cls_register(zlog::kClassName, &handle) < 0) return;
+  register_methods(handle, std::make_index_sequence<zlog::kMethodCount>());
+}
