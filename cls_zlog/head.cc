@@ -28,7 +28,8 @@ struct Head {
   uint64_t log_id = 0;
   uint64_t counter = 0;     // the last epoch handed out
   uint64_t newest = 0;      // epoch of the newest view; 0 none
-  uint64_t tail_floor = 0;
+  uint64_t tail_floor = 0;  // a new epoch's tail begins at or above it
+  uint64_t trim_point = 0;  // every position below it is trimmed
   std::string name;
 
   static int load(Object& object, Head* out);
@@ -47,15 +48,18 @@ int Head::load(Object& object, Head* out) {
   out->counter = reader.u64();
   out->newest = reader.u64();
   out->tail_floor = reader.u64();
+  out->trim_point = reader.u64();
   out->name = reader.string(limits::log_name_bytes_max);
   const bool valid = reader.done() && out->newest <= out->counter &&
-                     out->tail_floor <= limits::position_max + 1 && valid_log_name(out->name);
+                     out->tail_floor <= limits::position_max + 1 &&
+                     out->trim_point <= limits::position_max + 1 && valid_log_name(out->name);
   return valid ? 0 : -EIO;
 }
 
 int Head::save(Object& object) const {
   std::string body;
-  wire::Writer(&body).u64(log_id).u64(counter).u64(newest).u64(tail_floor).string(name);
+  wire::Writer writer(&body);
+  writer.u64(log_id).u64(counter).u64(newest).u64(tail_floor).u64(trim_point).string(name);
   return object.attr_set(kAttribute, wrap(kAttribute, body));
 }
 
@@ -151,6 +155,7 @@ int epoch_read(Object& object, std::string_view in, std::string* out) {
   reply.counter = head.counter;
   reply.newest = head.newest;
   reply.tail_floor = head.tail_floor;
+  reply.trim_point = head.trim_point;
   reply.log_id = head.log_id;
   *out = reply.encode();
   return kOk;
@@ -164,6 +169,16 @@ int tail_raise(Object& object, std::string_view in, std::string* out) {
   if (request.epoch != head.counter) return refuse(kStaleEpoch, head.counter, out);
   if (request.tail <= head.tail_floor) return kOk;
   head.tail_floor = request.tail;
+  return head.save(object);
+}
+
+int trim_point_raise(Object& object, std::string_view in, std::string*) {
+  TrimPointRequest request;
+  if (const int r = TrimPointRequest::decode(in, &request); r < 0) return r;
+  Head head;
+  if (const int r = Head::load(object, &head); r < 0) return r;
+  if (request.position <= head.trim_point) return kOk;
+  head.trim_point = request.position;
   return head.save(object);
 }
 
@@ -181,7 +196,8 @@ int view_propose(Object& object, std::string_view in, std::string* out) {
   if (next.epoch > head.counter) return refuse(kInvalidEpoch, head.counter, out);
   if (request.base != head.newest) return refuse(kStaleEpoch, head.newest, out);
   if (next.log_id != head.log_id) return -EINVAL;
-  if (!may_follow(next, head.newest == 0 ? nullptr : &newest.view)) return -EINVAL;
+  const View* base = head.newest == 0 ? nullptr : &newest.view;
+  if (!may_follow(next, base, head.trim_point)) return -EINVAL;
   const std::string key = view_key(next.epoch);
   if (const int r = object.omap_set(key, wrap(key, request.view)); r < 0) return r;
   head.newest = next.epoch;
@@ -197,6 +213,7 @@ int view_read(Object& object, std::string_view in, std::string* out) {
   reply.counter = head.counter;
   reply.newest = head.newest;
   reply.tail_floor = head.tail_floor;
+  reply.trim_point = head.trim_point;
   reply.log_id = head.log_id;
   std::map<std::string, std::string> bodies;
   if (!request.latest) {

@@ -75,7 +75,7 @@ int EpochNextReply::decode(std::string_view bytes, EpochNextReply* out) {
 
 std::string EpochReadReply::encode() const {
   std::string out = new_message();
-  Writer(&out).u64(counter).u64(newest).u64(tail_floor).u64(log_id);
+  Writer(&out).u64(counter).u64(newest).u64(tail_floor).u64(trim_point).u64(log_id);
   return out;
 }
 
@@ -84,6 +84,7 @@ int EpochReadReply::decode(std::string_view bytes, EpochReadReply* out) {
   out->counter = reader.u64();
   out->newest = reader.u64();
   out->tail_floor = reader.u64();
+  out->trim_point = reader.u64();
   out->log_id = reader.u64();
   return result(reader.done());
 }
@@ -99,6 +100,18 @@ int TailRaiseRequest::decode(std::string_view bytes, TailRaiseRequest* out) {
   out->epoch = reader.u64();
   out->tail = reader.u64();
   return result(reader.done() && out->tail <= limits::position_max + 1);
+}
+
+std::string TrimPointRequest::encode() const {
+  std::string out = new_message();
+  Writer(&out).u64(position);
+  return out;
+}
+
+int TrimPointRequest::decode(std::string_view bytes, TrimPointRequest* out) {
+  Reader reader = open_request(bytes);
+  out->position = reader.u64();
+  return result(reader.done() && out->position <= limits::position_max + 1);
 }
 
 std::string ViewProposeRequest::encode() const {
@@ -131,7 +144,7 @@ int ViewReadRequest::decode(std::string_view bytes, ViewReadRequest* out) {
 std::string ViewReadReply::encode() const {
   std::string out = new_message();
   Writer writer(&out);
-  writer.u64(counter).u64(newest).u64(tail_floor).u64(log_id).u8(more ? 1 : 0);
+  writer.u64(counter).u64(newest).u64(tail_floor).u64(trim_point).u64(log_id).u8(more ? 1 : 0);
   put(&writer, views);
   return out;
 }
@@ -141,21 +154,23 @@ int ViewReadReply::decode(std::string_view bytes, ViewReadReply* out) {
   out->counter = reader.u64();
   out->newest = reader.u64();
   out->tail_floor = reader.u64();
+  out->trim_point = reader.u64();
   out->log_id = reader.u64();
   out->more = flag(&reader);
   return result(strings(&reader, limits::views_page_max, limits::view_bytes_max, &out->views) &&
                 reader.done());
 }
 
-std::string NameRequest::encode() const {
+std::string DirectoryEntryRequest::encode() const {
   std::string out = new_message();
-  Writer(&out).string(name);
+  Writer(&out).string(name).u64(log_id);
   return out;
 }
 
-int NameRequest::decode(std::string_view bytes, NameRequest* out) {
+int DirectoryEntryRequest::decode(std::string_view bytes, DirectoryEntryRequest* out) {
   Reader reader = open_request(bytes);
   out->name = reader.string(limits::log_name_bytes_max);
+  out->log_id = reader.u64();
   return result(reader.done() && valid_log_name(out->name));
 }
 

@@ -33,6 +33,7 @@ struct EpochReadReply {
   uint64_t counter = 0;     // the last epoch handed out; 0 none
   uint64_t newest = 0;      // epoch of the newest view; 0 none
   uint64_t tail_floor = 0;
+  uint64_t trim_point = 0;  // every position below it is trimmed
   uint64_t log_id = 0;
 
   std::string encode() const;
@@ -45,6 +46,14 @@ struct TailRaiseRequest {
 
   std::string encode() const;
   static int decode(std::string_view bytes, TailRaiseRequest* out);
+};
+
+// trim_point_raise.
+struct TrimPointRequest {
+  uint64_t position = 0;  // everything below it counts as trimmed
+
+  std::string encode() const;
+  static int decode(std::string_view bytes, TrimPointRequest* out);
 };
 
 struct ViewProposeRequest {
@@ -68,6 +77,7 @@ struct ViewReadReply {
   uint64_t counter = 0;
   uint64_t newest = 0;
   uint64_t tail_floor = 0;
+  uint64_t trim_point = 0;
   uint64_t log_id = 0;
   bool more = false;                    // views above the last of these are left: ask again
   std::vector<std::string_view> views;  // encoded, ascending by epoch
@@ -77,11 +87,12 @@ struct ViewReadReply {
 };
 
 // directory_add, directory_remove.
-struct NameRequest {
+struct DirectoryEntryRequest {
   std::string_view name;
+  uint64_t log_id = 0;  // remove: only this log's entry goes
 
   std::string encode() const;
-  static int decode(std::string_view bytes, NameRequest* out);
+  static int decode(std::string_view bytes, DirectoryEntryRequest* out);
 };
 
 struct DirectoryListRequest {

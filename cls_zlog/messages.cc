@@ -109,7 +109,7 @@ int EpochRequest::decode(std::string_view bytes, EpochRequest* out) {
 
 std::string SealRequest::encode() const {
   std::string out = new_message();
-  Writer(&out).u64(epoch).u32(stride).u32(residue);
+  Writer(&out).u64(epoch).u32(stride).u32(residue).u8(create ? 1 : 0);
   return out;
 }
 
@@ -118,7 +118,9 @@ int SealRequest::decode(std::string_view bytes, SealRequest* out) {
   out->epoch = reader.u64();
   out->stride = reader.u32();
   out->residue = reader.u32();
-  return result(reader.done() && out->epoch >= 1 && out->stride >= 1 &&
+  const uint8_t create = reader.u8();
+  out->create = create == 1;
+  return result(reader.done() && create <= 1 && out->epoch >= 1 && out->stride >= 1 &&
                 out->stride <= limits::width_max && out->residue < out->stride);
 }
 

@@ -43,6 +43,7 @@ struct SealRequest {
   uint64_t epoch = 0;    // at least 1
   uint32_t stride = 1;   // positions between two of the object's: the stripe's width
   uint32_t residue = 0;  // below stride; p % stride of every position p in the object
+  bool create = false;   // make a missing object; only when its stripe is being made
 
   std::string encode() const;
   static int decode(std::string_view bytes, SealRequest* out);

@@ -53,7 +53,7 @@ int seal(Object& object, std::string_view in, std::string* out) {
   if (const int r = SealRequest::decode(in, &request); r < 0) return r;
   Header header;
   const int r = Header::load(object, &header);
-  if (r == -ENOENT) return make(object, request, out);
+  if (r == -ENOENT && request.create) return make(object, request, out);
   if (r < 0) return r;
   if (request.stride != header.stride || request.residue != header.residue) return -EINVAL;
   if (request.epoch <= header.epoch) {
@@ -93,10 +93,6 @@ int remove(Object& object, std::string_view in, std::string* out) {
   Header header;
   EpochRequest request;
   if (const int r = enter(object, in, &header, &request, out); r != kOk) return r;
-  if (request.epoch > header.epoch) {
-    *out = encode_epoch_reply(header.epoch);
-    return kInvalidEpoch;
-  }
   return object.remove();
 }
 

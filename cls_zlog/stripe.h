@@ -19,8 +19,9 @@
 // buffered.
 namespace zlog::stripe {
 
-// Makes the object if there is none, and installs a strictly greater epoch: from then on every
-// lower one is refused. Answers the highest position that is taken. kInvalidEpoch (with the
+// Installs a strictly greater epoch: from then on every lower one is refused. Answers the highest
+// position that is taken. Makes a missing object only when asked to, as for a new stripe: one that was
+// lost is noticed (-ENOENT) and never silently replaced by an empty one. kInvalidEpoch (with the
 // object's epoch): not greater. -EINVAL: the object was made for other positions. -EEXIST: an
 // object that is none of ours.
 int seal(Object& object, std::string_view in, std::string* out);
@@ -50,8 +51,7 @@ int max_position(Object& object, std::string_view in, std::string* out);
 
 int stat(Object& object, std::string_view in, std::string* out);
 
-// Removes the object. The caller has sealed it: kInvalidEpoch (with the object's epoch) when the
-// request's is higher than the object's.
+// Removes the object. Nothing but a seal that makes objects brings it back.
 int remove(Object& object, std::string_view in, std::string* out);
 
 // kOk, or kStaleEpoch with its reply: whether a request of this epoch may still act on the object.

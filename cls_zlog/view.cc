@@ -39,7 +39,7 @@ bool decode_options(wire::Reader* reader, std::map<std::string, std::string>* ou
 }
 
 bool valid_stripes(const View& view) {
-  if (view.stripes.empty() || view.stripes.front().start > view.trim_point) return false;
+  if (view.stripes.empty()) return false;
   if (view.stripes.back().end != limits::end_open) return false;
   const Stripe* previous = nullptr;
   for (const Stripe& stripe : view.stripes) {
@@ -59,7 +59,7 @@ bool valid_stripes(const View& view) {
 std::string View::encode() const {
   std::string out = wire::new_message();
   wire::Writer writer(&out);
-  writer.u64(epoch).u64(log_id).u8(static_cast<uint8_t>(state)).u64(trim_point).string(sequencer);
+  writer.u64(epoch).u64(log_id).u8(static_cast<uint8_t>(state)).string(sequencer);
   writer.u32(static_cast<uint32_t>(stripes.size()));
   for (const Stripe& stripe : stripes) {
     writer.u64(stripe.id).u64(stripe.start).u64(stripe.end).u32(stripe.width);
@@ -77,29 +77,28 @@ int View::decode(std::string_view bytes, View* out) {
   view.log_id = reader.u64();
   const uint8_t state = reader.u8();
   view.state = static_cast<LogState>(state);
-  view.trim_point = reader.u64();
   view.sequencer = reader.string(limits::address_bytes_max);
   if (!decode_stripes(&reader, &view.stripes)) return -EINVAL;
   if (!decode_options(&reader, &view.options) || !reader.done()) return -EINVAL;
   const bool valid = view.epoch >= 1 && state <= static_cast<uint8_t>(LogState::kRemoved) &&
-                     view.trim_point <= limits::position_max + 1 &&
                      valid_address(view.sequencer) && valid_stripes(view);
   if (!valid) return -EINVAL;
   *out = std::move(view);
   return 0;
 }
 
-bool may_follow(const View& next, const View* base) {
+bool may_follow(const View& next, const View* base, uint64_t trim_point) {
+  if (next.stripes.front().start > trim_point) return false;
   auto made = next.stripes.begin();  // the first stripe that is not one of base's
   if (base != nullptr) {
-    if (next.log_id != base->log_id || next.trim_point < base->trim_point) return false;
+    if (next.log_id != base->log_id) return false;
     if (base->state == LogState::kRemoved && next.state != LogState::kRemoved) return false;
     for (const Stripe& stripe : base->stripes) {
       const bool kept = made != next.stripes.end() && made->same_place(stripe);
       if (!kept) {
         // Only a prefix may go, and only when all of it is trimmed.
         const bool leading = made == next.stripes.begin();
-        if (!leading || stripe.end > next.trim_point) return false;
+        if (!leading || stripe.end > trim_point) return false;
         continue;
       }
       if (made->end != stripe.end && stripe.end != limits::end_open) return false;

@@ -28,7 +28,6 @@ struct View {
   uint64_t epoch = 0;
   uint64_t log_id = 0;
   LogState state = LogState::kLive;
-  uint64_t trim_point = 0;  // every position below it is trimmed, whatever its object says
   std::string sequencer;    // address of the sequencer that grants in this epoch; empty: none
   std::vector<Stripe> stripes;
   std::map<std::string, std::string> options;
@@ -36,15 +35,14 @@ struct View {
   std::string encode() const;
 
   // Answers 0, or -EINVAL for bytes that are no view or one that breaks a rule of its own: epoch
-  // at least 1, stripes contiguous with only the last one open, the first not above the trim
-  // point, widths and lengths within the limits.
+  // at least 1, stripes contiguous with only the last one open, widths and lengths within the
+  // limits.
   static int decode(std::string_view bytes, View* out);
 };
 
-// Whether `next` may take over from `base` (nullptr: it is the log's first view): the trim point
-// does not fall; every stripe of base that is not wholly below the new trim point is still there
-// and only base's last may have got an end; new stripes carry the new epoch; a removed log stays
-// removed.
-bool may_follow(const View& next, const View* base);
+// Whether `next` may take over from `base` (nullptr: it is the log's first view): it reaches down to
+// the log's trim point; every stripe of base that is not wholly below that point is still there and
+// only base's last may have got an end; new stripes carry the new epoch; a removed log stays removed.
+bool may_follow(const View& next, const View* base, uint64_t trim_point);
 
 }  // namespace zlog
