@@ -8,14 +8,16 @@
 // The methods on the directory object, one per pool and namespace: the names of the logs there,
 // and the address of a sequencer that serves them. It is a hint for people and for clients that
 // look for a sequencer: whether a log exists, its head object decides. All answer -EINVAL for a
-// malformed request and -EIO when stored bytes are damaged; adding a name or announcing an address
+// malformed request and -EIO when stored bytes are damaged; adding a log or announcing an address
 // repairs that one.
 namespace zlog::directory {
 
-// Adds a name; one that is there already stays. Makes the object if there is none.
+// Lists a log under its name, with its id; an earlier log's entry of that name is replaced. Makes
+// the object if there is none.
 int add(Object& object, std::string_view in, std::string* out);
 
-// Removes a name; one that is not there is no error. -ENOENT: there is no directory.
+// Takes a log off the list. No error when it is not there, or when the name is another log's by
+// now: a late remover never unlists a new log of the same name.
 int remove(Object& object, std::string_view in, std::string* out);
 
 // Names in ascending order, a page at a time.

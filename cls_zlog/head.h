@@ -17,15 +17,16 @@ int create(Object& object, std::string_view in, std::string* out);
 // After that no tail_raise of an earlier epoch succeeds.
 int epoch_next(Object& object, std::string_view in, std::string* out);
 
-// The counter, the newest view's epoch, the tail floor, the trim point and the log's id, as they are.
+// The counter, the newest view's epoch, the tail floor, the trim point and the log's id, as they
+// are.
 int epoch_read(Object& object, std::string_view in, std::string* out);
 
 // Raises the tail floor to a tail that was told to somebody, so that no later epoch starts below
 // it. kStaleEpoch (with the counter): the epoch is not the last one handed out.
 int tail_raise(Object& object, std::string_view in, std::string* out);
 
-// Raises the trim point: every position below it counts as trimmed from now on, and its space may be
-// freed. It never falls. Raising it costs no epoch.
+// Raises the trim point: every position below it counts as trimmed from now on, and its space may
+// be freed. It never falls. Raising it costs no epoch.
 int trim_point_raise(Object& object, std::string_view in, std::string* out);
 
 // Takes a view if it was made from the newest one and may follow it (view.h); a view that is the

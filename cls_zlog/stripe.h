@@ -20,9 +20,9 @@
 namespace zlog::stripe {
 
 // Installs a strictly greater epoch: from then on every lower one is refused. Answers the highest
-// position that is taken. Makes a missing object only when asked to, as for a new stripe: one that was
-// lost is noticed (-ENOENT) and never silently replaced by an empty one. kInvalidEpoch (with the
-// object's epoch): not greater. -EINVAL: the object was made for other positions. -EEXIST: an
+// position that is taken. Makes a missing object only when asked to, as for a new stripe: one that
+// was lost is noticed (-ENOENT) and never silently replaced by an empty one. kInvalidEpoch (with
+// the object's epoch): not greater. -EINVAL: the object was made for other positions. -EEXIST: an
 // object that is none of ours.
 int seal(Object& object, std::string_view in, std::string* out);
 

@@ -40,9 +40,10 @@ struct View {
   static int decode(std::string_view bytes, View* out);
 };
 
-// Whether `next` may take over from `base` (nullptr: it is the log's first view): it reaches down to
-// the log's trim point; every stripe of base that is not wholly below that point is still there and
-// only base's last may have got an end; new stripes carry the new epoch; a removed log stays removed.
+// Whether `next` may take over from `base` (nullptr: it is the log's first view): it reaches down
+// to the log's trim point; every stripe of base that is not wholly below that point is still there
+// and only base's last may have got an end; new stripes carry the new epoch; a removed log stays
+// removed.
 bool may_follow(const View& next, const View* base, uint64_t trim_point);
 
 }  // namespace zlog
