@@ -36,10 +36,10 @@ _ROUND_BYTES_MAX = 16 << 20
 
 
 class _Slot(NamedTuple):
-    """One entry at the position it is about to be written to."""
+    """A position, and which of the entries in hand is about to be written there."""
 
     position: int
-    index: int
+    entry: int
 
 
 class _Round(NamedTuple):
@@ -145,8 +145,8 @@ class Appender:
                         self._writer,
                         ref.stride,
                         [slot.position for slot in group],
-                        [numbers[slot.index] for slot in group],
-                        [entries[slot.index] for slot in group],
+                        [numbers[slot.entry] for slot in group],
+                        [entries[slot.entry] for slot in group],
                     ),
                 )
                 for ref, group in groups.items()
@@ -156,14 +156,14 @@ class Appender:
             for (ref, group), reply in zip(groups.items(), replies, strict=True):
                 if reply.code == Code.OK:
                     for slot in group:
-                        positions[slot.index] = slot.position
+                        positions[slot.entry] = slot.position
                 elif reply.code == Code.READ_ONLY:
                     taken = _native.decode_position(reply.payload)
-                    bumped += (slot.index for slot in group if slot.position == taken)
+                    bumped += (slot.entry for slot in group if slot.position == taken)
                     if rest := [slot for slot in group if slot.position != taken]:
                         again[ref] = rest
                 elif reply.code == Code.STALE_EPOCH or reply.code == -errno.ENOENT:
-                    bumped += (slot.index for slot in group)
+                    bumped += (slot.entry for slot in group)
                     stale = stale or reply.code == Code.STALE_EPOCH
                     missing = ref.name if reply.code < 0 else missing
                 else:

@@ -33,6 +33,7 @@ from zlog.store import Store
 
 T = TypeVar("T")
 
+
 class Call(NamedTuple):
     """One call of a class method on one object."""
 

@@ -9,7 +9,7 @@ from zlog._deadline import Deadline
 from zlog._io import Call
 from zlog._layout import Layout
 from zlog.errors import from_errno
-from zlog.view import View
+from zlog.view import ObjectRef, View
 
 _RECORDS_PER_CALL = 1024
 """What one call frees at most, so that it never keeps an OSD busy for long."""
@@ -39,7 +39,7 @@ async def trim_to(layout: Layout, position: int, deadline: Deadline) -> None:
                 left.discard(name)
 
 
-def _objects_below(view: View, position: int) -> list[object]:
+def _objects_below(view: View, position: int) -> list[ObjectRef]:
     return [
         ref for stripe in view.stripes if stripe.start < position for ref in view.objects(stripe)
     ]

@@ -41,6 +41,7 @@ class Gap(NamedTuple):
     end: int
     kind: GapKind
 
-    def __len__(self) -> int:
-        """Return the number of positions in the gap."""
+    @property
+    def positions(self) -> int:
+        """How many positions the gap covers."""
         return self.end - self.position

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import rados
     from typing_extensions import Self
 
+    from zlog._rados import CephStore
+
 STORE_VARIABLE = "ZLOG_STORE"
 """Environment variable that names the default store."""
 
@@ -152,8 +154,7 @@ def _open_ceph(url: str, pool: str, path: str, query: str) -> Store:
         seconds = CONNECT_SECONDS if timeout is None else float(timeout)
     except ValueError:
         raise ValueError(f"timeout={timeout!r} in {url!r} is not a number of seconds") from None
-    rados_module = _rados_module()
-    return rados_module.CephStore(  # type: ignore[no-any-return]
+    return _ceph_store()(
         pool, namespace, conf=conf, client_id=client_id, timeout=seconds, url=_canonical(url)
     )
 
@@ -168,16 +169,16 @@ def _canonical(url: str) -> str:
 def _from_ioctx(ioctx: rados.Ioctx) -> Store:
     if type(ioctx).__name__ != "Ioctx" or type(ioctx).__module__ != "rados":
         raise TypeError(f"expected a store URL, a path or a rados.Ioctx, not {type(ioctx)!r}")
-    return _rados_module().CephStore.from_ioctx(ioctx)  # type: ignore[no-any-return]
+    return _ceph_store().from_ioctx(ioctx)
 
 
-def _rados_module():  # type: ignore[no-untyped-def]
+def _ceph_store() -> type[CephStore]:
     try:
-        from zlog import _rados
+        from zlog._rados import CephStore
     except ImportError as error:
         raise StoreUnavailable(
             f"this installation of zlog can't talk to Ceph: {error}",
             hint="Install librados and its headers (Debian: librados-dev libradospp-dev), then"
             " reinstall zlog; `zlog doctor` tells what is there.",
         ) from error
-    return _rados
+    return CephStore

@@ -1,0 +1,100 @@
+"""The same log for asyncio: many tasks at once, on every host."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+import zlog
+from zlog import Entry, Gap, GapKind, aio
+
+
+@pytest.fixture
+async def log(store: zlog.Store) -> AsyncIterator[aio.Log]:
+    async with await aio.Log.create(store, "orders", width=4, hole_timeout=0.05) as opened:
+        yield opened
+
+
+async def items_of(iterator: AsyncIterator[Entry | Gap]) -> list[Entry | Gap]:
+    return [item async for item in iterator]
+
+
+async def test_concurrent_appends_get_positions_of_their_own(log: aio.Log) -> None:
+    positions = await asyncio.gather(*(log.append(b"%d" % i) for i in range(300)))
+    assert sorted(positions) == list(range(300))
+    items = await items_of(log.read_range())
+    assert [item.position for item in items] == list(range(300))
+    by_position = {item.position: item.data for item in items if isinstance(item, Entry)}
+    assert [by_position[p] for p in positions] == [b"%d" % i for i in range(300)]
+
+
+async def test_both_faces_see_one_log(store: zlog.Store, log: aio.Log) -> None:
+    await log.append_many([b"a", b"b"])
+    other = zlog.Log.open(store, "orders")
+    assert other.append(b"c") == 2
+    assert (await log.read(2)).data == b"c"
+    assert await log.tail() == 3
+
+
+async def test_follow_yields_what_comes(log: aio.Log) -> None:
+    async def read(count: int) -> list[bytes]:
+        seen: list[bytes] = []
+        async for item in log.follow():
+            assert isinstance(item, Entry)
+            seen.append(item.data)
+            if len(seen) == count:
+                break
+        return seen
+
+    readers = [asyncio.create_task(read(40)) for _ in range(3)]
+    for i in range(40):
+        await log.append(b"%d" % i)
+    for reader in readers:
+        assert await asyncio.wait_for(reader, 30) == [b"%d" % i for i in range(40)]
+
+
+async def test_errors_are_the_same(store: zlog.Store, log: aio.Log) -> None:
+    with pytest.raises(zlog.NotWritten):
+        await log.read(0)
+    with pytest.raises(zlog.LogExists):
+        await aio.Log.create(store, "orders")
+    with pytest.raises(zlog.LogNotFound):
+        await aio.Log.open(store, "nothing")
+    with pytest.raises(zlog.BeyondTail):
+        await log.trim_to(1)
+
+
+async def test_the_other_verbs(store: zlog.Store, log: aio.Log) -> None:
+    await log.append_many([b"%d" % i for i in range(8)])
+    await log.trim(5)
+    await log.trim_to(2)
+    items = await items_of(log.read_range(0, 6))
+    assert items[0] == Gap(0, 2, GapKind.TRIMMED)
+    assert items[-1] == Gap(5, 6, GapKind.TRIMMED)
+    assert (await log.stat()).entries == 5
+    assert len(await log.views()) >= 1
+    assert [finding async for finding in log.check()] == []
+    assert await aio.Log.list(store) == ["orders"]
+    await aio.Log.remove(store, "orders")
+    assert await aio.Log.list(store) == []
+
+
+async def test_a_cancelled_append_leaves_a_log_that_goes_on(log: aio.Log) -> None:
+    tasks = [asyncio.create_task(log.append(b"%d" % i)) for i in range(50)]
+    await asyncio.sleep(0)
+    for task in tasks[::2]:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    position = await log.append(b"last")
+    items = await items_of(log.read_range())
+    assert isinstance(items[-1], Entry)
+    assert items[-1].position == position
+    data = [item.data for item in items if isinstance(item, Entry)]
+    assert len(set(data)) == len(data)
+
+
+async def test_connect_opens_a_store_off_the_loop(store_url: str) -> None:
+    with await aio.connect(store_url) as store:
+        assert await aio.Log.list(store) == []

@@ -1,0 +1,143 @@
+"""A client that dies at any operation leaves a state that the next one finishes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+import zlog
+
+from .faulty import Died, FaultyStore, dies_at, loses_first
+
+WIDTH = 3
+
+
+def deaths(memory: zlog.Store, work: Callable[[zlog.Store], object]) -> int:
+    """Return how many operations ``work`` takes when nothing goes wrong."""
+    store = FaultyStore(memory, lambda *_: None)
+    work(store)
+    return store.operations
+
+
+def run_until_death(store: zlog.Store, number: int, work: Callable[[zlog.Store], object]) -> None:
+    with pytest.raises(Died):
+        work(FaultyStore(store, dies_at(number)))
+
+
+def create(store: zlog.Store) -> zlog.Log:
+    return zlog.Log.create(store, "orders", width=WIDTH)
+
+
+def remove(store: zlog.Store) -> None:
+    zlog.Log.remove(store, "orders")
+
+
+def append(store: zlog.Store) -> list[int]:
+    return zlog.Log.open(store, "orders").append_many([b"%d" % i for i in range(7)])
+
+
+def test_creation_is_finished_by_the_next_creator() -> None:
+    with zlog.connect("mem://") as probe:
+        operations = deaths(probe, create)
+    for number in range(operations):
+        with zlog.connect("mem://") as store:
+            run_until_death(store, number, create)
+            try:
+                log = create(store)
+            except zlog.LogExists:  # it died after the view was in: the log is there
+                log = zlog.Log.open(store, "orders")
+            assert log.append(b"first") == 0, f"died at {number}"
+            assert zlog.Log.list(store) == ["orders"]
+            assert list(log.check()) == []
+
+
+def test_removal_is_finished_by_the_next_remover() -> None:
+    with zlog.connect("mem://") as probe:
+        create(probe).append(b"old")
+        operations = deaths(probe, remove)
+    for number in range(operations):
+        with zlog.connect("mem://") as store:
+            create(store).append(b"old")
+            run_until_death(store, number, remove)
+            remove(store)
+            assert zlog.Log.list(store) == []
+            assert create(store).append(b"new") == 0, f"died at {number}"
+
+
+def test_removal_is_finished_by_the_next_creator() -> None:
+    with zlog.connect("mem://") as probe:
+        create(probe)
+        operations = deaths(probe, remove)
+    for number in range(operations):
+        with zlog.connect("mem://") as store:
+            create(store).append(b"old")
+            run_until_death(store, number, remove)
+            try:
+                log = create(store)
+            except zlog.LogExists:  # it died before the log was marked
+                remove(store)
+                log = create(store)
+            assert log.append(b"new") == 0, f"died at {number}"
+            assert [item.data for item in log.read_range()] == [b"new"]  # type: ignore[union-attr]
+            assert zlog.Log.list(store) == ["orders"]
+
+
+def change_epoch(store: zlog.Store) -> None:
+    """Bring in a new view, as a sequencer or an abandoned change does."""
+    from zlog._io import BlockingIo, deadline_of, drive
+    from zlog._views import change_view
+
+    io = BlockingIo(store)
+    drive(change_view(io, "orders", lambda view: view, deadline_of(io, 5)))
+
+
+def test_a_change_of_the_layout_is_finished_by_the_next_writer() -> None:
+    with zlog.connect("mem://") as probe:
+        create(probe)
+        operations = deaths(probe, change_epoch)
+    assert operations > WIDTH
+    for number in range(operations):
+        with zlog.connect("mem://") as store:
+            log = create(store)
+            log.append_many([b"a", b"b", b"c", b"d"])
+            run_until_death(store, number, change_epoch)
+            assert log.append(b"e") == 4, f"died at {number}"
+            assert [item.data for item in log.read_range()] == [b"a", b"b", b"c", b"d", b"e"]  # type: ignore[union-attr]
+
+
+def test_an_appender_that_dies_leaves_at_most_holes() -> None:
+    with zlog.connect("mem://") as probe:
+        create(probe)
+        operations = deaths(probe, append)
+    for number in range(operations):
+        with zlog.connect("mem://") as store:
+            log = create(store)
+            run_until_death(store, number, append)
+            position = log.append(b"next")
+            items = list(log.read_range(hole_timeout=0.01))
+            entries = [item for item in items if isinstance(item, zlog.Entry)]
+            assert entries[-1] == log.read(position)
+            assert len({entry.data for entry in entries}) == len(entries)
+            assert list(log.check()) == [], f"died at {number}"
+
+
+@pytest.mark.parametrize("method", ["write", "view_read"])
+def test_a_lost_reply_is_a_time_out_and_leaves_the_entry_once(
+    memory: zlog.Store, method: str
+) -> None:
+    log = create(memory)
+    faulty = FaultyStore(memory, lambda *_: None)
+    other = zlog.Log.open(faulty, "orders")
+    if method == "write":
+        faulty.fault = loses_first("write")
+        with pytest.raises(zlog.StoreTimeout) as caught:
+            other.append(b"indeterminate", timeout=0.2)
+        assert isinstance(caught.value, TimeoutError)
+        assert caught.value.positions == (None,)
+        assert [item.data for item in log.read_range()] == [b"indeterminate"]  # type: ignore[union-attr]
+    else:
+        faulty.fault = loses_first("view_read")
+        with pytest.raises(zlog.StoreTimeout):
+            zlog.Log.open(faulty, "orders", timeout=0.2)
+    assert other.append(b"later") == log.tail() - 1

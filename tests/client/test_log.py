@@ -1,0 +1,252 @@
+"""What a log does for one user, on every host."""
+
+from __future__ import annotations
+
+import threading
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+import zlog
+from zlog import Entry, Gap, GapKind
+
+
+def data_of(items: object) -> list[bytes]:
+    return [item.data for item in items]  # type: ignore[attr-defined]
+
+
+def test_entries_read_back_at_their_positions(log: zlog.Log) -> None:
+    before = datetime.now(timezone.utc) - timedelta(seconds=1)
+    assert [log.append(b"first"), log.append(b""), log.append(b"\0\xff\n")] == [0, 1, 2]
+    first, empty, binary = (log.read(position) for position in range(3))
+    assert (first.data, empty.data, binary.data) == (b"first", b"", b"\0\xff\n")
+    assert [first.position, empty.position, binary.position] == [0, 1, 2]
+    assert before < first.timestamp < datetime.now(timezone.utc) + timedelta(seconds=1)
+
+
+def test_a_batch_gets_positions_in_its_order(log: zlog.Log) -> None:
+    entries = [b"%d" % i * (i % 7) for i in range(1000)]
+    assert log.append_many(entries) == list(range(1000))
+    assert data_of(log.read_range()) == entries
+
+
+def test_a_batch_larger_than_one_operation_is_cut_up(log: zlog.Log) -> None:
+    entries = [bytes([i]) * (1 << 20) for i in range(20)]
+    assert log.append_many(entries) == list(range(20))
+    assert data_of(log.read_range()) == entries
+
+
+def test_an_empty_batch_takes_no_position(log: zlog.Log) -> None:
+    assert log.append_many([]) == []
+    assert log.tail() == 0
+
+
+def test_an_entry_over_the_limit_is_refused_and_nothing_is_sent(log: zlog.Log) -> None:
+    with pytest.raises(zlog.EntryTooLarge, match="1048577 bytes"):
+        log.append_many([b"small", bytes((1 << 20) + 1)])
+    assert log.tail() == 0
+
+
+def test_the_limit_of_an_entry_can_be_raised(store: zlog.Store) -> None:
+    with zlog.Log.create(store, "large", entry_bytes_max=4 << 20) as log:
+        assert log.read(log.append(bytes(3 << 20))).data == bytes(3 << 20)
+
+
+def test_reading_what_is_not_there(log: zlog.Log) -> None:
+    log.append(b"one")
+    with pytest.raises(zlog.NotWritten, match="position 1 of log 'orders'"):
+        log.read(1)
+    with pytest.raises(ValueError, match="position"):
+        log.read(-1)
+    with pytest.raises(ValueError, match="position"):
+        log.read(2**63)
+
+
+def test_a_range_ends_at_the_tail(log: zlog.Log) -> None:
+    log.append_many([b"a", b"b", b"c"])
+    assert data_of(log.read_range(1)) == [b"b", b"c"]
+    assert data_of(log.read_range(1, 2)) == [b"b"]
+    assert data_of(log.read_range(0, 10**9)) == [b"a", b"b", b"c"]
+    assert list(log.read_range(3)) == []
+    assert list(log.read_range(10**9)) == []
+
+
+def test_only_handed_out_positions_can_be_filled_or_trimmed(log: zlog.Log) -> None:
+    log.append(b"one")
+    for refused in (log.fill, log.trim):
+        with pytest.raises(zlog.BeyondTail, match="the tail of log 'orders' is 1"):
+            refused(1)
+    with pytest.raises(zlog.BeyondTail):
+        log.trim_to(2)
+    log.trim_to(1)
+    assert log.append(b"two") == 1
+
+
+def test_a_written_position_is_never_filled(log: zlog.Log) -> None:
+    log.append(b"one")
+    with pytest.raises(zlog.AlreadyWritten):
+        log.fill(0)
+    assert log.read(0).data == b"one"
+
+
+def test_a_trimmed_entry_is_a_gap_for_ever(log: zlog.Log) -> None:
+    log.append_many([b"%d" % i for i in range(10)])
+    log.trim(3)
+    log.trim(3)
+    with pytest.raises(zlog.Invalidated, match="trimmed"):
+        log.read(3)
+    log.fill(3)
+    items = list(log.read_range())
+    assert items[3] == Gap(3, 4, GapKind.TRIMMED)
+    assert data_of(items[:3] + items[4:]) == [b"%d" % i for i in range(10) if i != 3]
+
+
+def test_trimming_to_a_point_hides_all_below(log: zlog.Log) -> None:
+    log.append_many([b"%d" % i for i in range(100)])
+    log.trim_to(57)
+    log.trim_to(20)
+    items = list(log.read_range())
+    assert items[0] == Gap(0, 57, GapKind.TRIMMED)
+    assert data_of(items[1:]) == [b"%d" % i for i in range(57, 100)]
+    with pytest.raises(zlog.Invalidated):
+        log.read(56)
+    assert log.stat().trim_point == 57
+    assert log.stat().entries == 43
+
+
+def test_another_handle_sees_a_trim_that_it_has_not_heard_of(store: zlog.Store) -> None:
+    writer = zlog.Log.create(store, "orders", width=2)
+    writer.append_many([b"%d" % i for i in range(10)])
+    reader = zlog.Log.open(store, "orders")
+    writer.trim_to(6)
+    items = list(reader.read_range())
+    assert items[0] == Gap(0, 6, GapKind.TRIMMED)
+    assert data_of(items[1:]) == [b"6", b"7", b"8", b"9"]
+
+
+def test_stat_and_views_tell_the_layout(log: zlog.Log) -> None:
+    log.append_many([b"abc"] * 10)
+    stat = log.stat()
+    assert (stat.name, stat.tail, stat.width, stat.entries, stat.bytes) == ("orders", 10, 4, 10, 30)
+    assert (stat.stripes, stat.objects) == (1, 4)
+    views = log.views()
+    assert views[-1].epoch == stat.epoch
+    assert [view.epoch for view in views] == sorted({view.epoch for view in views})
+
+
+def test_names_that_can_be(store: zlog.Store) -> None:
+    for name in ("a", "_x", "A.b-c_9", "x" * 128):
+        zlog.Log.create(store, name, width=1)
+    assert zlog.Log.list(store) == sorted(["a", "_x", "A.b-c_9", "x" * 128])
+
+
+@pytest.mark.parametrize("name", ["", ".", "-a", "a/b", "a b", "ä", "x" * 129, "a\n", "a\0"])
+def test_names_that_can_not_be(memory: zlog.Store, name: str) -> None:
+    with pytest.raises(ValueError, match="can't name a log"):
+        zlog.Log.create(memory, name)
+    with pytest.raises(ValueError, match="can't name a log"):
+        zlog.Log.open(memory, name)
+
+
+@pytest.mark.parametrize("width", [0, -1, 1025])
+def test_widths_that_can_not_be(memory: zlog.Store, width: int) -> None:
+    with pytest.raises(ValueError, match="width"):
+        zlog.Log.create(memory, "orders", width=width)
+
+
+def test_a_log_exists_once(store: zlog.Store) -> None:
+    zlog.Log.create(store, "orders")
+    with pytest.raises(zlog.LogExists):
+        zlog.Log.create(store, "orders")
+    with pytest.raises(zlog.LogNotFound):
+        zlog.Log.open(store, "order")
+
+
+def test_many_creators_make_one_log(store: zlog.Store) -> None:
+    outcomes: list[str] = []
+    barrier = threading.Barrier(6)
+
+    def create() -> None:
+        barrier.wait()
+        try:
+            zlog.Log.create(store, "orders", width=2).append(b"mine")
+            outcomes.append("made")
+        except zlog.LogExists:
+            outcomes.append("exists")
+
+    threads = [threading.Thread(target=create) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(outcomes) == ["exists"] * 5 + ["made"]
+    assert data_of(zlog.Log.open(store, "orders").read_range()) == [b"mine"]
+
+
+def test_a_removed_log_is_gone_and_its_name_is_free(store: zlog.Store, log: zlog.Log) -> None:
+    log.append_many([b"old"] * 10)
+    zlog.Log.remove(store, "orders")
+    assert zlog.Log.list(store) == []
+    with pytest.raises(zlog.LogNotFound):
+        zlog.Log.remove(store, "orders")
+    with pytest.raises(zlog.LogNotFound):
+        log.append(b"late")
+    with pytest.raises(zlog.LogNotFound):
+        log.read(0)
+    again = zlog.Log.create(store, "orders", width=4)
+    assert again.tail() == 0
+    with pytest.raises(zlog.LogNotFound):
+        log.append(b"late")
+    assert again.append(b"new") == 0
+    assert data_of(again.read_range()) == [b"new"]
+
+
+def test_options_travel_with_the_log(store: zlog.Store) -> None:
+    zlog.Log.create(store, "orders", options={"owner": "billing", "ü": "ä"})
+    assert dict(zlog.Log.open(store, "orders").view.options) == {"owner": "billing", "ü": "ä"}
+
+
+def test_opening_and_reading_leave_the_view_alone(store: zlog.Store, log: zlog.Log) -> None:
+    log.append_many([b"a", b"b"])
+    epoch = zlog.Log.open(store, "orders").view.epoch
+    other = zlog.Log.open(store, "orders")
+    assert other.tail() == 2
+    assert data_of(other.read_range()) == [b"a", b"b"]
+    other.stat()
+    list(other.check())
+    assert zlog.Log.open(store, "orders").view.epoch == epoch
+    assert log.append(b"c") == 2
+    assert log.view.epoch == epoch
+
+
+def test_threads_share_a_handle(log: zlog.Log) -> None:
+    positions: list[int] = []
+
+    def work() -> None:
+        for i in range(50):
+            positions.append(log.append(b"%d" % i))
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(positions) == list(range(400))
+    assert all(isinstance(item, Entry) for item in log.read_range())
+
+
+def test_follow_yields_what_comes(log: zlog.Log) -> None:
+    log.append(b"before")
+    follower = log.follow()
+    assert next(follower) == log.read(0)
+    writer = threading.Timer(0.1, lambda: log.append_many([b"x", b"y"]))
+    writer.start()
+    assert data_of([next(follower), next(follower)]) == [b"x", b"y"]
+    writer.join()
+
+
+def test_a_sound_log_has_no_findings(log: zlog.Log) -> None:
+    log.append_many([b"%d" % i for i in range(50)])
+    log.trim(3)
+    log.trim_to(2)
+    assert list(log.check()) == []
