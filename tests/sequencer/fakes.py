@@ -1,0 +1,231 @@
+"""What stands in for stores and sockets in the sequencer's tests."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import defaultdict
+
+from zlog._frames import (
+    FRAME,
+    STATUS_BYTES_MAX,
+    Kind,
+    Reply,
+    ReplyReader,
+    pack_payload,
+    payload_frames,
+)
+from zlog._sequencer import Grant, LogAddress, format_address
+from zlog.seqr.limits import Limits
+from zlog.seqr.machine import Machine
+from zlog.seqr.server import Server, bind
+from zlog.seqr.state import Activate, Close, Effect, Release, Send
+
+ORDERS = LogAddress("", "", "orders", 0xABC)
+AUDIT = LogAddress("pool", "space", "audit", 7)
+
+
+def request(kind, number=0, *, handle=0, a=0, b=0, payload=b"") -> bytes:
+    """The bytes of one request."""
+    if payload:
+        a = len(payload)
+    return FRAME.pack(kind, 0, handle, number, a, b) + pack_payload(payload)
+
+
+HELLO = request(Kind.HELLO, a=1)
+
+
+def open_request(log=ORDERS, number=1, dead_epoch=0) -> bytes:
+    return request(Kind.OPEN, number, b=dead_epoch, payload=log.encode())
+
+
+class Desk:
+    """A machine whose effects are kept: frames by connection, the rest in order."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self.now = 100.0
+        self.machine = Machine("tcp://here:1", "1.0", self.now, limits)
+        self.effects: list[Effect] = []
+        self._replies: dict[object, list[Reply]] = defaultdict(list)
+        self._readers = defaultdict(lambda: ReplyReader(STATUS_BYTES_MAX))
+
+    def connect(self, *, greet: bool = True):
+        connection, _ = self.machine.connect()
+        assert connection is not None
+        if greet:
+            self.send(connection, HELLO)
+            self.take(connection)
+        return connection
+
+    def send(self, connection, *requests: bytes) -> None:
+        self.apply(self.machine.receive(connection, b"".join(requests), self.now))
+
+    def apply(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Send):
+                reader = self._readers[effect.connection]
+                self._replies[effect.connection] += reader.feed(effect.data)
+            else:
+                self.effects.append(effect)
+
+    def take(self, connection) -> list[Reply]:
+        """The replies that the connection got since the last look."""
+        return self._replies.pop(connection, [])
+
+    def wanted(self, kind=Activate) -> list[LogAddress]:
+        """The logs for which effects of this kind are waiting; they are taken away."""
+        found = [effect.log for effect in self.effects if isinstance(effect, kind)]
+        self.effects = [effect for effect in self.effects if not isinstance(effect, kind)]
+        return found
+
+    def released(self) -> list[LogAddress]:
+        return self.wanted(Release)
+
+    def closed(self) -> list[object]:
+        return [effect.connection for effect in self.effects if isinstance(effect, Close)]
+
+    def activate(self, log=ORDERS, epoch=1, tail=0) -> None:
+        """Carry out a wanted take-over."""
+        assert log in self.wanted()
+        self.apply(self.machine.activated(log, Grant(epoch, tail)))
+
+    def client(self, log=ORDERS, epoch=1, tail=0):
+        """A connection that has ``log`` open, under handle 0."""
+        connection = self.connect()
+        self.send(connection, open_request(log))
+        if any(isinstance(effect, Activate) for effect in self.effects):
+            self.activate(log, epoch, tail)
+        self.take(connection)
+        return connection
+
+
+class FakeStore:
+    """Takes logs over in memory: epochs rise, tails stay where they were left."""
+
+    def __init__(self) -> None:
+        self.epochs: dict[LogAddress, int] = defaultdict(int)
+        self.tails: dict[LogAddress, int] = defaultdict(int)
+        self.released: list[LogAddress] = []
+        self.errors: list[Exception] = []
+        self.gates: dict[LogAddress, asyncio.Event] = {}
+        self.takeovers = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def open_gate(self, log: LogAddress) -> None:
+        """Let the take-overs of a log go on; from any thread."""
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(self.gates[log].set)
+
+    async def activate(self, log: LogAddress) -> Grant:
+        self._loop = asyncio.get_running_loop()
+        self.takeovers += 1
+        if log in self.gates:
+            await self.gates[log].wait()
+        if self.errors:
+            raise self.errors.pop(0)
+        self.epochs[log] += 1
+        return Grant(self.epochs[log], self.tails[log])
+
+    async def release(self, log: LogAddress) -> None:
+        self.released.append(log)
+
+
+class ServerThread:
+    """A server in a thread of its own, for clients that block."""
+
+    def __init__(self, store: FakeStore, port: int = 0, limits: Limits | None = None) -> None:
+        self.store = store
+        self._limits = limits
+        self._listening = bind("127.0.0.1", port)
+        self.port = self._listening.getsockname()[1]
+        self.address = format_address("127.0.0.1", self.port)
+        self._ready = threading.Event()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+        assert self._ready.wait(10)
+
+    def cut(self) -> None:
+        """Cut every connection, as the network might."""
+
+        async def abort() -> None:
+            for peer in list(self._server._peers.values()):
+                peer.abort()
+
+        asyncio.run_coroutine_threadsafe(abort(), self._loop).result(10)
+
+    def stop(self) -> None:
+        """Stop, cleanly; can be called again."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stop.set)
+            self._thread.join(10)
+
+    def _run(self) -> None:
+        async def serve() -> None:
+            self._stop = asyncio.Event()
+            store = self.store
+            server = Server(self.address, store.activate, store.release, "1.0", self._limits)
+            self._server = server
+            await server.start(self._listening)
+            self._ready.set()
+            await self._stop.wait()
+            await server.stop()
+
+        self._loop.run_until_complete(serve())
+        self._loop.close()
+
+
+class ScriptedServer:
+    """Accepts one connection after the other and lets a script deal with each.
+
+    A script is called with the socket, in the server's thread; when it returns, the connection is
+    closed. After the last script nobody listens.
+    """
+
+    def __init__(self, *scripts) -> None:
+        self._scripts = scripts
+        self._listening = bind("127.0.0.1", 0)
+        self.address = format_address(*self._listening.getsockname())
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def join(self) -> None:
+        """Wait until all scripts have run."""
+        self._thread.join(10)
+        assert not self._thread.is_alive()
+
+    def _run(self) -> None:
+        with self._listening:
+            for script in self._scripts:
+                connected, _ = self._listening.accept()
+                with connected:
+                    script(connected)
+
+
+def read_frames(connected, count: int = 1) -> list[tuple]:
+    """Read frames from a blocking socket; fewer when the peer closes."""
+    data = b""
+    while len(data) < count * FRAME.size:
+        chunk = connected.recv(count * FRAME.size - len(data))
+        if not chunk:
+            break
+        data += chunk
+    return list(FRAME.iter_unpack(data))
+
+
+def greet(connected) -> None:
+    """Answer a HELLO."""
+    read_frames(connected)
+    connected.sendall(FRAME.pack(Kind.HELLO, 0, 0, 0, 1, 0))
+
+
+def answer_open(connected, epoch: int = 1, tail: int = 0) -> None:
+    """Answer an OPEN of ORDERS with handle 0."""
+    frames = read_frames(connected, 1 + payload_frames(len(ORDERS.encode())))
+    connected.sendall(FRAME.pack(Kind.OPEN, 0, 0, frames[0][3], epoch, tail))
+
+
+def hold(connected) -> None:
+    """Keep the connection, silently, until the peer ends it."""
+    while connected.recv(1 << 16):
+        pass

@@ -1,0 +1,69 @@
+"""How addresses and budgets are written and read."""
+
+from __future__ import annotations
+
+import pytest
+
+from zlog._deadline import Deadline
+from zlog._sequencer import LogAddress, format_address, parse_address, parse_host_port
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port"),
+    [("127.0.0.1:7460", "127.0.0.1", 7460), ("[::1]:0", "::1", 0), ("seqr.example:1", "seqr.example", 1)],
+)
+def test_host_and_port(text, host, port):
+    assert parse_host_port(text) == (host, port)
+    assert format_address(host, port) == f"tcp://{text}"
+    assert parse_address(f"tcp://{text}") == (host, port)
+
+
+@pytest.mark.parametrize("text", ["", "host", ":1", "host:", "host:x", "host:-1", "host:65536", "h:²"])
+def test_what_is_no_host_and_port(text):
+    with pytest.raises(ValueError, match="HOST:PORT"):
+        parse_host_port(text)
+
+
+@pytest.mark.parametrize("address", ["store:", "127.0.0.1:7460", "udp://127.0.0.1:7460"])
+def test_what_is_no_tcp_address(address):
+    with pytest.raises(ValueError, match="tcp://HOST:PORT"):
+        parse_address(address)
+
+
+def test_a_log_is_shown_with_its_pool():
+    assert str(LogAddress("", "", "orders", 1)) == "orders"
+    assert str(LogAddress("pool", "", "orders", 1)) == "pool/orders"
+    assert str(LogAddress("pool", "space", "orders", 1)) == "pool/space/orders"
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 50.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_deadline_counts_down_to_zero_and_no_further():
+    clock = Clock()
+    deadline = Deadline(2.0, clock)
+    assert (deadline.remaining(), deadline.expired) == (2.0, False)
+    clock.now += 1.5
+    assert deadline.within(9.0) == 0.5
+    assert deadline.within(0.25) == 0.25
+    clock.now += 5
+    assert (deadline.remaining(), deadline.expired) == (0.0, True)
+
+
+def test_a_step_never_outlives_its_call():
+    clock = Clock()
+    deadline = Deadline(2.0, clock)
+    assert deadline.sooner(1.0).remaining() == 1.0
+    assert deadline.sooner(3.0).remaining() == 2.0
+    assert Deadline(None, clock).sooner(3.0).remaining() == 3.0
+
+
+def test_no_limit():
+    assert Deadline.never().remaining() is None
+    assert not Deadline.never().expired
+    assert Deadline.never().within(3.0) == 3.0

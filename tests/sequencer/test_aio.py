@@ -1,0 +1,75 @@
+"""The asyncio client under many tasks, which share one connection."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from zlog._deadline import Deadline
+from zlog._sequencer import AsyncioSequencer
+from zlog.errors import SequencerTimeout, SequencerUnavailable
+
+from .fakes import AUDIT, ORDERS
+
+
+def deadline(seconds: float = 10.0) -> Deadline:
+    return Deadline(seconds)
+
+
+@pytest.fixture
+async def client(server):
+    client = AsyncioSequencer(server.address)
+    yield client
+    await client.close()
+
+
+async def test_thousands_of_tasks_share_a_connection_and_no_position(client, store):
+    grants = await asyncio.gather(
+        *(client.next(ORDERS, 2, 0, deadline()) for _ in range(3000))
+    )
+    assert sorted(grant.position for grant in grants) == list(range(0, 6000, 2))
+    assert store.takeovers == 1
+    status = await client.status(deadline())
+    assert status["connections"] == 1
+    assert status["requests"] == 3003  # HELLO, one OPEN, 3000 NEXT, STATUS
+
+
+async def test_a_wait_holds_up_nothing(client):
+    waiting = asyncio.ensure_future(client.wait(ORDERS, 0, 4, 10.0, deadline()))
+    for position in range(5):
+        assert (await client.next(ORDERS, 1, 0, deadline())).position == position
+    assert (await waiting).position == 5
+
+
+async def test_a_cancelled_call_leaves_the_others_alone(client, store):
+    store.gates[ORDERS] = asyncio.Event()
+    first = asyncio.ensure_future(client.next(ORDERS, 1, 0, deadline()))
+    second = asyncio.ensure_future(client.next(ORDERS, 1, 0, deadline()))
+    while not store.takeovers:
+        await asyncio.sleep(0.01)
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    store.open_gate(ORDERS)
+    assert (await second).epoch == 1
+
+
+async def test_an_open_that_takes_long_delays_no_other_log(client, store):
+    store.gates[ORDERS] = asyncio.Event()
+    slow = asyncio.ensure_future(client.next(ORDERS, 1, 0, deadline()))
+    impatient = asyncio.ensure_future(client.next(ORDERS, 1, 0, deadline(0.05)))
+    assert (await client.next(AUDIT, 1, 0, deadline())).position == 0
+    with pytest.raises(SequencerTimeout):
+        await impatient
+    store.open_gate(ORDERS)
+    assert (await slow).position == 0
+
+
+async def test_close_ends_what_waits(client):
+    waiting = asyncio.ensure_future(client.wait(ORDERS, 0, 10**9, 60.0, deadline(60)))
+    while (await client.status(deadline()))["requests"] < 4:
+        await asyncio.sleep(0.01)
+    await client.close()
+    with pytest.raises(SequencerUnavailable):
+        await waiting

@@ -1,0 +1,142 @@
+"""The blocking client under several threads, which share one connection."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from zlog._deadline import Deadline
+from zlog._sequencer import BlockingSequencer
+from zlog.errors import SequencerTimeout, SequencerUnavailable
+
+from .fakes import ORDERS
+
+
+def run(coroutine):
+    """Drive a coroutine that must not suspend."""
+    with pytest.raises(StopIteration) as stop:
+        coroutine.send(None)
+    return stop.value.value
+
+
+def deadline(seconds: float = 10.0) -> Deadline:
+    return Deadline(seconds)
+
+
+@pytest.fixture
+def client(server):
+    client = BlockingSequencer(server.address)
+    yield client
+    run(client.close())
+
+
+def connections(client) -> int:
+    return run(client.status(deadline()))["connections"]
+
+
+def test_threads_share_a_connection_and_no_position(client, store):
+    def append(_):
+        return [run(client.next(ORDERS, 2, 0, deadline())).position for _ in range(300)]
+
+    with ThreadPoolExecutor(8) as threads:
+        positions = [position for each in threads.map(append, range(8)) for position in each]
+    assert sorted(positions) == list(range(0, 4800, 2))
+    assert store.takeovers == 1
+    assert connections(client) == 1
+
+
+def test_a_waiting_thread_holds_up_no_other(client):
+    tail = run(client.tail(ORDERS, 0, deadline())).position
+    with ThreadPoolExecutor(4) as threads:
+        waits = [
+            threads.submit(run, client.wait(ORDERS, 0, tail + 50 + each, 10.0, deadline()))
+            for each in range(4)
+        ]
+        for _ in range(60):
+            run(client.next(ORDERS, 1, 0, deadline()))
+        assert all(wait.result(10).position > tail + 50 for wait in waits)
+
+
+def test_threads_with_short_deadlines_leave_the_others_served(client):
+    """The reading thread gives up again and again; somebody else must read on."""
+    run(client.open(ORDERS, 0, deadline()))
+    stop = threading.Event()
+
+    def give_up():
+        while not stop.is_set():
+            assert run(client.wait(ORDERS, 0, 10**9, 60.0, deadline(0.003))) is None
+
+    def append():
+        for _ in range(200):
+            run(client.next(ORDERS, 1, 0, deadline()))
+
+    with ThreadPoolExecutor(6) as threads:
+        impatient = [threads.submit(give_up) for _ in range(3)]
+        working = [threads.submit(append) for _ in range(3)]
+        for each in working:
+            each.result(20)
+        stop.set()
+        for each in impatient:
+            each.result(10)
+
+
+def test_close_ends_the_waits_of_other_threads(client):
+    with ThreadPoolExecutor(2) as threads:
+        waits = [
+            threads.submit(run, client.wait(ORDERS, 0, 10**9, 60.0, deadline(60)))
+            for _ in range(2)
+        ]
+        while True:  # until both are waiting, as the server sees it
+            try:
+                if run(client.status(deadline()))["requests"] >= 4:
+                    break
+            except SequencerUnavailable:
+                raise
+            time.sleep(0.01)
+        run(client.close())
+        for wait in waits:
+            with pytest.raises(SequencerUnavailable):
+                wait.result(10)
+
+
+def test_ctrl_c_ends_a_wait_and_leaves_the_connection_usable(client):
+    run(client.open(ORDERS, 0, deadline()))
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        run_raw(client.wait(ORDERS, 0, 10**9, 60.0, deadline(20)))
+    timer.join()
+    assert run(client.next(ORDERS, 1, 0, deadline())).position == 0
+    assert connections(client) == 1
+
+
+def run_raw(coroutine):
+    coroutine.send(None)
+
+
+def test_a_forked_child_makes_its_own_connection(client, monkeypatch):
+    run(client.next(ORDERS, 1, 0, deadline()))
+    parents = client._dialer._link
+    child = os.getpid() + 1
+    monkeypatch.setattr(os, "getpid", lambda: child)
+    assert run(client.next(ORDERS, 1, 0, deadline())).position == 1
+    assert client._dialer._link is not parents
+
+
+def test_an_open_that_takes_long_is_waited_for_within_each_ones_deadline(client, store):
+    import asyncio
+
+    store.gates[ORDERS] = asyncio.Event()
+    with ThreadPoolExecutor(1) as threads:
+        patient = threads.submit(run, client.next(ORDERS, 1, 0, deadline(20)))
+        while not store.takeovers:
+            time.sleep(0.01)
+        with pytest.raises(SequencerTimeout):
+            run_raw(client.next(ORDERS, 1, 0, deadline(0.05)))
+        store.open_gate(ORDERS)
+        assert patient.result(10).position == 0

@@ -1,0 +1,366 @@
+"""Both TCP clients against a real server, and against one that misbehaves on purpose."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from zlog._deadline import Deadline
+from zlog._frames import FRAME, Code, Kind
+from zlog._sequencer import AsyncioSequencer, BlockingSequencer, Grant
+from zlog.errors import (
+    LogNotFound,
+    NotLeader,
+    SequencerTimeout,
+    SequencerUnavailable,
+    StaleEpoch,
+    StoreUnavailable,
+)
+from zlog.seqr.limits import Limits
+
+from .fakes import (
+    AUDIT,
+    ORDERS,
+    ScriptedServer,
+    ServerThread,
+    answer_open,
+    greet,
+    hold,
+    read_frames,
+)
+
+
+class Caller:
+    """A client of either kind, called the same way."""
+
+    def __init__(self, kind: str) -> None:
+        self._loop = asyncio.new_event_loop() if kind == "aio" else None
+        self._clients: list = []
+
+    def connect(self, address: str):
+        if self._loop is None:
+            client = BlockingSequencer(address)
+        else:
+            client = self._run(self._make(address))
+        self._clients.append(client)
+        return client
+
+    def __call__(self, method, *args, seconds: float | None = 10.0):
+        return self._run(method(*args, Deadline(seconds)))
+
+    def close(self) -> None:
+        for client in self._clients:
+            self._run(client.close())
+        if self._loop is not None:
+            self._loop.close()
+
+    async def _make(self, address: str):
+        return AsyncioSequencer(address)
+
+    def _run(self, coroutine):
+        if self._loop is not None:
+            return self._loop.run_until_complete(coroutine)
+        with pytest.raises(StopIteration) as stop:  # a blocking client never suspends
+            coroutine.send(None)
+        return stop.value.value
+
+
+@pytest.fixture(params=["blocking", "aio"])
+def call(request):
+    caller = Caller(request.param)
+    yield caller
+    caller.close()
+
+
+@pytest.fixture
+def client(call, server):
+    return call.connect(server.address)
+
+
+def test_it_opens_the_log_by_itself(call, client, store):
+    store.tails[ORDERS] = 5
+    assert call(client.next, ORDERS, 3, 0) == Grant(1, 5)
+    assert call(client.next, ORDERS, 1, 1) == Grant(1, 8)
+    assert call(client.tail, ORDERS, 1) == Grant(1, 9)
+    assert store.takeovers == 1
+
+
+def test_open_tells_the_tail(call, client, store):
+    store.tails[ORDERS] = 5
+    assert call(client.open, ORDERS, 0) == Grant(1, 5)
+
+
+def test_open_with_a_dead_epoch_brings_a_higher_one(call, client):
+    assert call(client.open, ORDERS, 0).epoch == 1
+    assert call(client.open, ORDERS, 1).epoch == 2
+    assert call(client.open, ORDERS, 1).epoch == 2
+
+
+def test_several_logs_at_once(call, client, store):
+    store.tails[AUDIT] = 100
+    assert call(client.next, ORDERS, 1, 0).position == 0
+    assert call(client.next, AUDIT, 1, 0).position == 100
+    assert call(client.next, ORDERS, 1, 0).position == 1
+
+
+def test_status(call, client, server):
+    call(client.next, ORDERS, 1, 0)
+    status = call(client.status)
+    assert status["address"] == server.address
+    assert [log["log"] for log in status["logs"]] == ["orders"]
+
+
+@pytest.mark.parametrize("count", [0, -1, 65537])
+def test_a_count_that_can_not_be_granted(call, client, count):
+    with pytest.raises(ValueError, match="positions"):
+        call(client.next, ORDERS, count, 0)
+
+
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [
+        (LogNotFound("x"), LogNotFound),
+        (NotLeader("x"), NotLeader),
+        (StoreUnavailable("x"), SequencerUnavailable),
+    ],
+)
+def test_a_log_that_can_not_be_opened(call, client, store, error, raised):
+    store.errors.append(error)
+    with pytest.raises(raised, match="orders") as caught:
+        call(client.next, ORDERS, 1, 0)
+    assert type(caught.value) is raised
+    assert call(client.next, ORDERS, 1, 0) == Grant(1, 0)
+
+
+def test_a_sequencer_in_a_dead_epoch_takes_the_log_over_anew(call, client, store):
+    call(client.next, ORDERS, 5, 0)
+    store.epochs[ORDERS], store.tails[ORDERS] = 7, 40
+    assert call(client.next, ORDERS, 1, 7) == Grant(8, 40)
+
+
+def test_a_log_that_the_sequencer_has_closed_is_opened_again(call, client, server, store):
+    call(client.next, ORDERS, 5, 0)
+    call(call.connect(server.address).open, ORDERS, 1)
+    store.tails[ORDERS] = 5
+    assert call(client.next, ORDERS, 1, 0).epoch == 2
+
+
+def test_wait_ends_when_the_tail_passes(call, client, server):
+    call(client.next, ORDERS, 1, 0)
+    assert call(client.wait, ORDERS, 1, 0, 5.0) == Grant(1, 1)
+
+
+def test_wait_ends_with_the_time(call, client):
+    began = time.monotonic()
+    assert call(client.wait, ORDERS, 0, 5, 0.05) is None
+    assert call(client.wait, ORDERS, 0, 5, 60.0, seconds=0.05) is None
+    assert call(client.wait, ORDERS, 0, 5, 0.0) is None
+    assert 0.1 <= time.monotonic() - began < 5
+
+
+def test_wait_goes_on_when_the_server_answers_early(call, store):
+    server = ServerThread(store, limits=Limits(wait_ms_max=20))
+    try:
+        client = call.connect(server.address)
+        assert call(client.wait, ORDERS, 0, 5, 0.1) is None
+        assert call(client.status)["requests"] >= 6
+    finally:
+        server.stop()
+
+
+def test_wait_at_a_sequencer_that_missed_a_view(call, client):
+    call(client.next, ORDERS, 1, 0)
+    with pytest.raises(StaleEpoch) as caught:
+        call(client.wait, ORDERS, 5, 0, 5.0)
+    assert caught.value.epoch == 1
+
+
+def test_a_cut_connection_is_replaced_without_a_word(call, client, server):
+    assert call(client.next, ORDERS, 1, 0).position == 0
+    server.cut()
+    assert call(client.next, ORDERS, 1, 0).position == 1
+
+
+def test_it_finds_the_sequencer_again_after_a_restart(call, client, server, store):
+    call(client.next, ORDERS, 3, 0)
+    server.stop()
+    with pytest.raises(SequencerUnavailable, match="connect"):
+        call(client.next, ORDERS, 1, 0)
+    store.tails[ORDERS] = 3
+    restarted = ServerThread(store, server.port)
+    try:
+        assert call(client.next, ORDERS, 1, 0) == Grant(2, 3)
+    finally:
+        restarted.stop()
+
+
+def test_a_connection_lost_in_the_middle_of_a_call_is_tried_once_more(call):
+    def lose(connected):
+        greet(connected)
+        answer_open(connected)
+        read_frames(connected)
+
+    def serve(connected):
+        greet(connected)
+        answer_open(connected)
+        ((kind, _, _, number, count, epoch),) = read_frames(connected)
+        assert (kind, count, epoch) == (Kind.NEXT, 2, 1)
+        connected.sendall(FRAME.pack(Kind.NEXT, 0, 0, number, 10, 1))
+
+    server = ScriptedServer(lose, serve)
+    assert call(call.connect(server.address).next, ORDERS, 2, 1) == Grant(1, 10)
+    server.join()
+
+
+def test_a_connection_lost_twice_is_the_callers_business(call):
+    def lose(connected):
+        greet(connected)
+
+    server = ScriptedServer(lose, lose)
+    with pytest.raises(SequencerUnavailable, match="ended"):
+        call(call.connect(server.address).next, ORDERS, 1, 1)
+    server.join()
+
+
+def test_a_log_that_is_closed_again_and_again(call):
+    def refuse(connected):
+        greet(connected)
+        for _ in range(4):
+            answer_open(connected)
+            ((_, _, _, number, _, _),) = read_frames(connected)
+            connected.sendall(FRAME.pack(Kind.NEXT, Code.NOT_OPEN, 0, number, 0, 0))
+
+    server = ScriptedServer(refuse)
+    with pytest.raises(SequencerUnavailable, match="keeps closing"):
+        call(call.connect(server.address).next, ORDERS, 1, 1)
+    server.join()
+
+
+def test_a_silent_sequencer_costs_no_more_than_the_deadline(call):
+    def freeze(connected):
+        greet(connected)
+        hold(connected)
+
+    server = ScriptedServer(freeze)
+    client = call.connect(server.address)
+    began = time.monotonic()
+    with pytest.raises(SequencerTimeout) as caught:
+        call(client.next, ORDERS, 1, 1, seconds=0.1)
+    assert isinstance(caught.value, TimeoutError)
+    assert time.monotonic() - began < 2
+    call.close() if call._loop is None else call._run(client.close())
+    server.join()
+
+
+def test_a_connection_that_stays_silent_is_replaced(call, monkeypatch):
+    monkeypatch.setattr("zlog._sequencer.session._SILENCE_SECONDS", 0.1)
+
+    def freeze(connected):
+        greet(connected)
+        answer_open(connected)
+        hold(connected)
+
+    def serve(connected):
+        greet(connected)
+        answer_open(connected, epoch=2)
+        ((_, _, _, number, _, _),) = read_frames(connected)
+        connected.sendall(FRAME.pack(Kind.NEXT, 0, 0, number, 0, 2))
+
+    server = ScriptedServer(freeze, serve)
+    client = call.connect(server.address)
+    with pytest.raises(SequencerTimeout):
+        call(client.next, ORDERS, 1, 1, seconds=0.2)
+    assert call(client.next, ORDERS, 1, 1).epoch == 2
+    server.join()
+
+
+def test_an_impatient_caller_does_not_cost_others_the_connection(call):
+    def slow(connected):
+        greet(connected)
+        answer_open(connected)
+        (first,) = read_frames(connected)
+        (second,) = read_frames(connected)
+        for frame in (first, second):
+            connected.sendall(FRAME.pack(Kind.NEXT, 0, 0, frame[3], frame[3], 1))
+
+    server = ScriptedServer(slow)
+    client = call.connect(server.address)
+    with pytest.raises(SequencerTimeout):
+        call(client.next, ORDERS, 1, 1, seconds=0.05)
+    assert call(client.next, ORDERS, 1, 1).epoch == 1
+    server.join()
+
+
+def test_who_accepts_but_does_not_greet_is_given_up_early(call, monkeypatch):
+    for module in ("blocking", "aio"):
+        monkeypatch.setattr(f"zlog._sequencer.{module}.CONNECT_SECONDS_MAX", 0.1)
+    server = ScriptedServer(hold)
+    began = time.monotonic()
+    with pytest.raises(SequencerUnavailable, match="connect") as caught:
+        call(call.connect(server.address).next, ORDERS, 1, 1)
+    assert not isinstance(caught.value, SequencerTimeout)
+    assert time.monotonic() - began < 2
+    server.join()
+
+
+@pytest.mark.parametrize(
+    ("answer", "match"),
+    [
+        (FRAME.pack(Kind.HELLO, Code.BAD_VERSION, 0, 0, 9, 0), "version 9"),
+        (FRAME.pack(Kind.HELLO, Code.LIMIT, 0, 0, 0, 0), "too many connections"),
+        (FRAME.pack(Kind.HELLO, Code.UNAVAILABLE, 0, 0, 0, 0), "about to stop"),
+        (FRAME.pack(Kind.TAIL, 0, 0, 0, 0, 0), "no zlog sequencer"),
+        (b"", "ended"),
+    ],
+)
+def test_a_wrong_greeting_is_told_in_words(call, answer, match):
+    def refuse(connected):
+        read_frames(connected)
+        connected.sendall(answer)
+
+    server = ScriptedServer(refuse)
+    with pytest.raises(SequencerUnavailable, match=match):
+        call(call.connect(server.address).status)
+    server.join()
+
+
+def test_an_answer_that_makes_no_sense_ends_the_connection(call):
+    def babble(connected):
+        greet(connected)
+        read_frames(connected)
+        connected.sendall(FRAME.pack(Kind.STATUS, Code.OK, 0, 1, 2**40, 0))
+        hold(connected)
+
+    server = ScriptedServer(babble)
+    with pytest.raises(SequencerUnavailable, match="payload"):
+        call(call.connect(server.address).status)
+    server.join()
+
+
+@pytest.mark.parametrize("payload", [b"[]" + b"\0" * 22, b"{x" + b"\0" * 22])
+def test_a_status_that_is_no_object_is_refused(call, payload):
+    def babble(connected):
+        greet(connected)
+        ((_, _, _, number, _, _),) = read_frames(connected)
+        connected.sendall(FRAME.pack(Kind.STATUS, Code.OK, 0, number, 2, 0) + payload)
+
+    server = ScriptedServer(babble)
+    with pytest.raises(SequencerUnavailable, match="STATUS"):
+        call(call.connect(server.address).status)
+    server.join()
+
+
+@pytest.mark.parametrize("address", ["tcp://", "tcp://host:port", "store:"])
+def test_an_address_that_is_none(call, address):
+    with pytest.raises(SequencerUnavailable, match="connect"):
+        call(call.connect(address).status)
+
+
+def test_after_close_nothing_is_sent(call, client):
+    call(client.next, ORDERS, 1, 0)
+    call._run(client.close())
+    with pytest.raises(SequencerUnavailable, match="closed"):
+        call(client.next, ORDERS, 1, 0)
+    call._run(client.close())

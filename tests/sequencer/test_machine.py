@@ -1,0 +1,535 @@
+"""The state machine, one behaviour at a time: no sockets, and a clock that stands still."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from zlog._frames import FRAME, GRANT_COUNT_MAX, POSITION_MAX, Code, Kind
+from zlog._sequencer import Grant
+from zlog.seqr.limits import Limits
+
+from .fakes import AUDIT, HELLO, ORDERS, Desk, open_request, request
+
+# HELLO
+
+
+def test_hello_is_answered_with_the_version():
+    desk = Desk()
+    stranger = desk.connect(greet=False)
+    desk.send(stranger, HELLO)
+    (reply,) = desk.take(stranger)
+    assert (reply.kind, reply.code, reply.a) == (Kind.HELLO, Code.OK, 1)
+
+
+def test_another_version_is_told_ours_and_sent_away():
+    desk = Desk()
+    stranger = desk.connect(greet=False)
+    desk.send(stranger, request(Kind.HELLO, a=2), open_request())
+    (reply,) = desk.take(stranger)
+    assert (reply.kind, reply.code, reply.a) == (Kind.HELLO, Code.BAD_VERSION, 1)
+    assert desk.closed() == [stranger]
+    assert not desk.wanted()
+
+
+@pytest.mark.parametrize("greeting", [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", open_request()])
+def test_who_does_not_say_hello_gets_nothing(greeting):
+    desk = Desk()
+    stranger = desk.connect(greet=False)
+    desk.send(stranger, greeting, HELLO, open_request())
+    assert desk.take(stranger) == []
+    assert desk.closed() == [stranger]
+    assert not desk.wanted()
+
+
+def test_a_second_hello_ends_the_connection():
+    desk = Desk()
+    client = desk.connect()
+    desk.send(client, HELLO)
+    assert desk.take(client)[0].code == Code.BAD_REQUEST
+    assert desk.closed() == [client]
+
+
+def test_a_connection_too_many_is_refused_and_a_freed_place_can_be_taken():
+    desk = Desk(Limits(connections_max=1))
+    first = desk.connect()
+    connection, refusal = desk.machine.connect()
+    assert connection is None
+    assert FRAME.unpack(refusal)[:2] == (Kind.HELLO, Code.LIMIT)
+    desk.machine.disconnect(first)
+    desk.connect()
+
+
+# OPEN
+
+
+def test_open_takes_the_log_over_and_then_answers():
+    desk = Desk()
+    client = desk.connect()
+    desk.send(client, open_request(number=9))
+    assert desk.take(client) == []
+    desk.activate(ORDERS, epoch=3, tail=40)
+    (reply,) = desk.take(client)
+    assert (reply.kind, reply.code, reply.handle, reply.request) == (Kind.OPEN, Code.OK, 0, 9)
+    assert (reply.a, reply.b) == (3, 40)
+
+
+def test_opens_that_come_meanwhile_share_one_take_over():
+    desk = Desk()
+    clients = [desk.connect() for _ in range(3)]
+    for client in clients:
+        desk.send(client, open_request())
+    desk.activate()
+    assert [reply.code for client in clients for reply in desk.take(client)] == [Code.OK] * 3
+
+
+def test_an_active_log_is_opened_at_once_with_its_current_tail():
+    desk = Desk()
+    writer = desk.client(epoch=2, tail=10)
+    desk.send(writer, request(Kind.NEXT, a=5, b=2))
+    late = desk.connect()
+    desk.send(late, open_request())
+    (reply,) = desk.take(late)
+    assert (reply.code, reply.a, reply.b) == (Code.OK, 2, 15)
+    assert not desk.wanted()
+
+
+def test_opening_a_log_again_gives_the_same_handle():
+    desk = Desk()
+    client = desk.client()
+    desk.send(client, open_request(), open_request())
+    assert [reply.handle for reply in desk.take(client)] == [0, 0]
+
+
+def test_logs_of_one_connection_have_handles_of_their_own():
+    desk = Desk()
+    client = desk.client()
+    desk.send(client, open_request(AUDIT))
+    desk.activate(AUDIT, epoch=8, tail=80)
+    (reply,) = desk.take(client)
+    assert reply.handle == 1
+    desk.send(client, request(Kind.NEXT, handle=1, a=1), request(Kind.NEXT, handle=0, a=1))
+    assert [(reply.a, reply.b) for reply in desk.take(client)] == [(80, 8), (0, 1)]
+
+
+def test_a_new_log_of_the_same_name_is_another_log():
+    desk = Desk()
+    desk.client(ORDERS, epoch=5)
+    client = desk.connect()
+    again = ORDERS._replace(log_id=99)
+    desk.send(client, open_request(again))
+    desk.activate(again, epoch=1)
+    assert desk.take(client)[0].a == 1
+
+
+@pytest.mark.parametrize("code", [Code.UNAVAILABLE, Code.LOG_NOT_FOUND, Code.NOT_LEADER])
+def test_a_failed_take_over_is_told_to_all_who_wait_and_can_be_tried_again(code):
+    desk = Desk()
+    clients = [desk.connect(), desk.connect()]
+    for client in clients:
+        desk.send(client, open_request())
+    assert desk.wanted() == [ORDERS]
+    desk.apply(desk.machine.activation_failed(ORDERS, code))
+    assert [reply.code for client in clients for reply in desk.take(client)] == [code] * 2
+    desk.send(clients[0], open_request())
+    desk.activate()
+    assert desk.take(clients[0])[0].code == Code.OK
+
+
+def test_a_client_that_left_during_the_take_over_is_not_answered():
+    desk = Desk()
+    client = desk.connect()
+    desk.send(client, open_request())
+    desk.machine.disconnect(client)
+    desk.activate()
+    assert desk.take(client) == []
+
+
+def test_an_address_that_makes_no_sense_is_refused_and_the_connection_goes_on():
+    desk = Desk()
+    client = desk.connect()
+    desk.send(client, request(Kind.OPEN, 4, payload=b"../etc"), open_request())
+    (reply,) = desk.take(client)
+    assert (reply.request, reply.code) == (4, Code.BAD_REQUEST)
+    assert desk.wanted() == [ORDERS]
+
+
+@pytest.mark.parametrize("length", [0, 1025, 2**64 - 1])
+def test_a_payload_of_an_unbearable_length_ends_the_connection(length):
+    desk = Desk()
+    client = desk.connect()
+    desk.send(client, request(Kind.OPEN, a=length))
+    assert desk.take(client)[0].code == Code.LIMIT
+    assert desk.closed() == [client]
+
+
+def test_payload_frames_are_never_taken_for_requests():
+    desk = Desk()
+    client = desk.client()
+    looks_like_next = FRAME.pack(Kind.NEXT, 0, 0, 1, 1, 1)
+    desk.send(client, request(Kind.OPEN, 5, payload=looks_like_next * 2))
+    (reply,) = desk.take(client)
+    assert (reply.kind, reply.code) == (Kind.OPEN, Code.BAD_REQUEST)
+    assert desk.machine.status(desk.now)["positions"] == 0
+
+
+# NEXT and TAIL
+
+
+def test_grants_follow_each_other_without_gap_or_overlap():
+    desk = Desk()
+    one, other = desk.client(epoch=4, tail=100), desk.client()
+    desk.send(one, request(Kind.NEXT, 1, a=1, b=4), request(Kind.NEXT, 2, a=10, b=4))
+    desk.send(other, request(Kind.NEXT, 3, a=2, b=4))
+    desk.send(one, request(Kind.TAIL, 4, b=4))
+    assert [(r.request, r.a, r.b) for r in desk.take(one)] == [(1, 100, 4), (2, 101, 4), (4, 113, 4)]
+    assert [(r.request, r.a, r.b) for r in desk.take(other)] == [(3, 111, 4)]
+
+
+def test_a_client_with_an_older_view_is_granted_in_the_current_epoch():
+    desk = Desk()
+    client = desk.client(epoch=4)
+    desk.send(client, request(Kind.NEXT, a=1, b=2), request(Kind.TAIL, b=2))
+    assert [(reply.code, reply.b) for reply in desk.take(client)] == [(Code.OK, 4)] * 2
+
+
+@pytest.mark.parametrize(
+    ("count", "code"),
+    [
+        (0, Code.BAD_REQUEST),
+        (GRANT_COUNT_MAX, Code.OK),
+        (GRANT_COUNT_MAX + 1, Code.LIMIT),
+        (2**64 - 1, Code.LIMIT),
+    ],
+)
+def test_how_many_positions_one_grant_may_have(count, code):
+    desk = Desk()
+    client = desk.client()
+    desk.send(client, request(Kind.NEXT, a=count, b=1))
+    assert desk.take(client)[0].code == code
+
+
+def test_positions_never_wrap_around():
+    desk = Desk()
+    client = desk.client(tail=POSITION_MAX - 3)
+    desk.send(client, *(request(Kind.NEXT, a=2, b=1) for _ in range(2)))
+    desk.send(client, request(Kind.NEXT, a=1, b=1), request(Kind.NEXT, a=1, b=1))
+    assert [(reply.code, reply.a) for reply in desk.take(client)] == [
+        (Code.OK, POSITION_MAX - 3),
+        (Code.LIMIT, 0),
+        (Code.OK, POSITION_MAX - 1),
+        (Code.LIMIT, 0),
+    ]
+
+
+@pytest.mark.parametrize("kind", [Kind.NEXT, Kind.TAIL, Kind.WAIT])
+def test_a_handle_that_was_never_given_out_is_not_open(kind):
+    desk = Desk()
+    client = desk.client()
+    desk.send(client, request(kind, 6, handle=1, a=1, b=0))
+    (reply,) = desk.take(client)
+    assert (reply.kind, reply.code, reply.handle, reply.request) == (kind, Code.NOT_OPEN, 1, 6)
+
+
+def test_handles_belong_to_their_connection():
+    desk = Desk()
+    desk.client()
+    other = desk.connect()
+    desk.send(other, request(Kind.NEXT, a=1, b=1))
+    assert desk.take(other)[0].code == Code.NOT_OPEN
+
+
+# Deposition
+
+
+@pytest.mark.parametrize("kind", [Kind.NEXT, Kind.TAIL])
+def test_a_higher_epoch_ends_the_grants(kind):
+    desk = Desk()
+    one, other = desk.client(epoch=4), desk.client()
+    desk.send(one, request(kind, 1, a=1, b=5), request(Kind.NEXT, 2, a=1, b=4))
+    assert [(reply.code, reply.a) for reply in desk.take(one)] == [
+        (Code.STALE_EPOCH, 4),
+        (Code.NOT_OPEN, 0),
+    ]
+    desk.send(other, request(Kind.NEXT, a=1, b=4))
+    assert desk.take(other)[0].code == Code.NOT_OPEN
+    assert not desk.wanted(), "only an OPEN starts a take-over"
+
+
+def test_after_deposition_an_open_takes_the_log_over_anew():
+    desk = Desk()
+    client = desk.client(epoch=4, tail=7)
+    desk.send(client, request(Kind.NEXT, a=1, b=5), open_request(dead_epoch=5))
+    desk.take(client)
+    desk.activate(epoch=6, tail=20)
+    (reply,) = desk.take(client)
+    assert (reply.code, reply.handle, reply.a, reply.b) == (Code.OK, 0, 6, 20)
+    desk.send(client, request(Kind.NEXT, a=1, b=6))
+    assert desk.take(client)[0].a == 20
+
+
+def test_an_open_that_knows_the_epoch_as_dead_deposes():
+    desk = Desk()
+    one, other = desk.client(epoch=4), desk.client()
+    desk.send(other, open_request(dead_epoch=4))
+    desk.send(one, request(Kind.NEXT, a=1, b=4))
+    assert desk.take(one)[0].code == Code.NOT_OPEN
+    desk.activate(epoch=5)
+    assert desk.take(other)[0].a == 5
+
+
+def test_an_open_that_knows_an_older_epoch_as_dead_changes_nothing():
+    desk = Desk()
+    client = desk.client(epoch=4)
+    desk.send(client, open_request(dead_epoch=3))
+    assert desk.take(client)[0].a == 4
+    assert not desk.wanted()
+
+
+def test_who_knows_even_the_new_epoch_as_dead_must_ask_again():
+    desk = Desk()
+    one, other = desk.connect(), desk.connect()
+    desk.send(one, open_request())
+    desk.send(other, open_request(dead_epoch=9))
+    desk.activate(epoch=9)
+    assert desk.take(one)[0].code == Code.OK
+    assert desk.take(other)[0].code == Code.UNAVAILABLE
+
+
+def test_an_epoch_that_is_not_above_all_earlier_ones_is_never_granted_in():
+    desk = Desk()
+    client = desk.client(epoch=4, tail=10)
+    desk.send(client, request(Kind.NEXT, a=1, b=5), open_request(dead_epoch=5))
+    desk.take(client)
+    with pytest.raises(ValueError, match="epoch 4"):
+        desk.machine.activated(ORDERS, Grant(4, 10))
+    desk.apply(desk.machine.activation_failed(ORDERS, Code.UNAVAILABLE))
+    assert desk.take(client)[0].code == Code.UNAVAILABLE
+
+
+# WAIT
+
+
+def test_wait_is_answered_at_once_when_the_tail_has_passed():
+    desk = Desk()
+    client = desk.client(epoch=2, tail=10)
+    desk.send(client, request(Kind.WAIT, 5, a=9, b=1000))
+    (reply,) = desk.take(client)
+    assert (reply.kind, reply.code, reply.a, reply.b) == (Kind.WAIT, Code.OK, 10, 2)
+
+
+def test_waits_are_answered_as_the_tail_passes_them_and_no_sooner():
+    desk = Desk()
+    reader, writer = desk.client(tail=10), desk.client()
+    for position in (12, 10, 11, 10):
+        desk.send(reader, request(Kind.WAIT, position, a=position, b=1000))
+    desk.send(writer, request(Kind.NEXT, a=1, b=1))
+    assert [(reply.request, reply.a) for reply in desk.take(reader)] == [(10, 11), (10, 11)]
+    desk.send(writer, request(Kind.NEXT, a=5, b=1))
+    assert [(reply.request, reply.a) for reply in desk.take(reader)] == [(11, 16), (12, 16)]
+    assert desk.machine.next_timeout is None
+
+
+def test_a_client_can_wait_and_append_in_one_chunk():
+    desk = Desk()
+    client = desk.client()
+    desk.send(client, request(Kind.WAIT, 1, a=0, b=1000), request(Kind.NEXT, 2, a=1, b=1))
+    assert [reply.request for reply in desk.take(client)] == [2, 1]
+
+
+def test_a_wait_ends_when_its_time_has_passed():
+    desk = Desk()
+    client = desk.client(epoch=2, tail=10)
+    desk.send(client, request(Kind.WAIT, 1, a=10, b=1500), request(Kind.WAIT, 2, a=10, b=500))
+    assert desk.machine.next_timeout == desk.now + 0.5
+    desk.apply(desk.machine.expire(desk.now + 0.4))
+    assert desk.take(client) == []
+    desk.apply(desk.machine.expire(desk.now + 0.5))
+    (reply,) = desk.take(client)
+    assert (reply.request, reply.code, reply.a, reply.b) == (2, Code.TIMEOUT, 10, 2)
+    assert desk.machine.next_timeout == desk.now + 1.5
+
+
+def test_no_wait_is_longer_than_the_limit():
+    desk = Desk(Limits(wait_ms_max=2000))
+    client = desk.client()
+    desk.send(client, request(Kind.WAIT, a=5, b=2**64 - 1))
+    assert desk.machine.next_timeout == desk.now + 2
+
+
+def test_a_wait_for_no_time_asks_without_waiting():
+    desk = Desk()
+    client = desk.client()
+    desk.send(client, request(Kind.WAIT, a=5, b=0))
+    assert desk.take(client)[0].code == Code.TIMEOUT
+
+
+def test_deposition_ends_the_waits():
+    desk = Desk()
+    reader, writer = desk.client(epoch=4), desk.client()
+    desk.send(reader, request(Kind.WAIT, a=5, b=1000))
+    desk.send(writer, request(Kind.NEXT, a=1, b=5))
+    (reply,) = desk.take(reader)
+    assert (reply.kind, reply.code, reply.a) == (Kind.WAIT, Code.STALE_EPOCH, 4)
+    assert desk.machine.next_timeout is None
+
+
+def test_who_left_is_not_waited_for():
+    desk = Desk()
+    reader, writer = desk.client(), desk.client()
+    desk.send(reader, request(Kind.WAIT, a=0, b=1000))
+    desk.machine.disconnect(reader)
+    assert desk.machine.next_timeout is None
+    desk.send(writer, request(Kind.NEXT, a=1, b=1))
+    assert desk.take(reader) == []
+
+
+# Limits
+
+
+def test_a_connection_has_a_bounded_number_of_unanswered_requests():
+    desk = Desk(Limits(outstanding_per_connection_max=2))
+    client = desk.client()
+    wait = request(Kind.WAIT, a=5, b=1000)
+    desk.send(client, wait, open_request(AUDIT), wait, open_request(AUDIT))
+    assert [reply.code for reply in desk.take(client)] == [Code.LIMIT] * 2
+    desk.apply(desk.machine.expire(desk.now + 1))
+    desk.activate(AUDIT)
+    desk.take(client)
+    desk.send(client, wait, wait, wait)
+    assert [reply.code for reply in desk.take(client)] == [Code.LIMIT]
+
+
+def test_a_connection_has_a_bounded_number_of_logs():
+    desk = Desk(Limits(logs_per_connection_max=1))
+    client = desk.client()
+    desk.send(client, open_request(AUDIT))
+    desk.activate(AUDIT)
+    assert desk.take(client)[0].code == Code.LIMIT
+    desk.send(client, open_request(ORDERS))
+    assert desk.take(client)[0].code == Code.OK
+
+
+def test_a_log_that_nobody_has_open_makes_room_for_another():
+    desk = Desk(Limits(logs_max=1))
+    client = desk.client()
+    desk.send(client, request(Kind.NEXT, a=3, b=1))
+    other = desk.connect()
+    desk.send(other, open_request(AUDIT))
+    assert desk.take(other)[0].code == Code.LIMIT
+    desk.machine.disconnect(client)
+    desk.send(other, open_request(AUDIT))
+    desk.activate(AUDIT)
+    assert desk.take(other)[0].code == Code.OK
+    assert desk.machine.status(desk.now)["positions"] == 3
+
+
+def test_logs_that_do_not_exist_leave_nothing_behind():
+    desk = Desk(Limits(logs_max=1))
+    client = desk.connect()
+    for number in range(3):
+        log = ORDERS._replace(name=f"log-{number}")
+        desk.send(client, open_request(log))
+        assert desk.wanted() == [log]
+        desk.apply(desk.machine.activation_failed(log, Code.LOG_NOT_FOUND))
+    assert [reply.code for reply in desk.take(client)] == [Code.LOG_NOT_FOUND] * 3
+
+
+def test_a_frame_of_an_unknown_type_ends_the_connection():
+    desk = Desk()
+    client = desk.client()
+    desk.send(client, request(77, 3), request(Kind.NEXT, a=1, b=1))
+    (reply,) = desk.take(client)
+    assert (reply.kind, reply.code, reply.request) == (77, Code.BAD_REQUEST, 3)
+    assert desk.closed() == [client]
+
+
+# STATUS
+
+
+def test_status_tells_what_was_done():
+    desk = Desk()
+    client = desk.client(AUDIT, epoch=3, tail=50)
+    desk.send(client, request(Kind.NEXT, a=2, b=3), request(Kind.NEXT, a=1, b=3))
+    desk.now += 2
+    desk.send(client, request(Kind.STATUS, 8))
+    *_, reply = desk.take(client)
+    assert (reply.request, reply.code) == (8, Code.OK)
+    assert json.loads(reply.payload) == {
+        "version": "1.0",
+        "address": "tcp://here:1",
+        "uptime_s": 2.0,
+        "connections": 1,
+        "requests": 5,  # HELLO, OPEN, NEXT, NEXT, STATUS
+        "grants": 2,
+        "grants_per_second": 1.0,
+        "positions": 3,
+        "logs": [
+            {
+                "log": "audit",
+                "pool": "pool",
+                "namespace": "space",
+                "epoch": 3,
+                "tail": 53,
+                "granted": 3,
+            }
+        ],
+    }
+
+
+def test_the_rate_is_that_of_the_last_seconds():
+    desk = Desk()
+    client = desk.client()
+    desk.now += 3600
+    for _ in range(20):
+        desk.send(client, *(request(Kind.NEXT, a=1, b=1) for _ in range(50)))
+        desk.now += 0.25
+    assert desk.machine.status(desk.now)["grants_per_second"] == 200.0
+    assert desk.machine.status(desk.now + 60)["grants_per_second"] < 20
+
+
+def test_one_chunk_gets_one_status_so_that_small_requests_make_no_flood():
+    desk = Desk()
+    client = desk.connect()
+    desk.send(client, *(request(Kind.STATUS) for _ in range(100)))
+    replies = desk.take(client)
+    assert [reply.code for reply in replies] == [Code.OK] + [Code.LIMIT] * 99
+
+
+def test_status_lists_a_bounded_number_of_logs():
+    desk = Desk(Limits(status_logs_max=1))
+    client = desk.client()
+    desk.send(client, open_request(AUDIT))
+    desk.activate(AUDIT)
+    assert len(desk.machine.status(desk.now)["logs"]) == 1
+
+
+# Stopping
+
+
+def test_stop_ends_all_grants_and_releases_the_active_logs():
+    desk = Desk()
+    client = desk.client()
+    desk.send(client, request(Kind.WAIT, 1, a=5, b=1000), open_request(AUDIT, 2))
+    desk.apply(desk.machine.stop())
+    assert desk.released() == [ORDERS]
+    assert {(r.request, r.code) for r in desk.take(client)} == {
+        (1, Code.UNAVAILABLE),
+        (2, Code.UNAVAILABLE),
+    }
+    desk.send(client, request(Kind.NEXT, 3, a=1, b=1), open_request(number=4))
+    assert [(r.request, r.code) for r in desk.take(client)] == [
+        (3, Code.NOT_OPEN),
+        (4, Code.UNAVAILABLE),
+    ]
+    assert desk.machine.connect()[0] is None
+
+
+def test_a_take_over_that_ends_after_the_stop_is_released():
+    desk = Desk()
+    client = desk.connect()
+    desk.send(client, open_request())
+    desk.apply(desk.machine.stop())
+    desk.activate()
+    assert desk.released() == [ORDERS]

@@ -1,0 +1,354 @@
+"""The server over real sockets, with take-overs that the test controls."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+
+import pytest
+
+from zlog._frames import FRAME_BYTES, STATUS_BYTES_MAX, Code, Kind, ReplyReader
+from zlog._sequencer import Grant, format_address
+from zlog.errors import LogNotFound, NotLeader, StoreUnavailable
+from zlog.seqr.limits import Limits
+from zlog.seqr.server import Server, bind
+
+from .fakes import AUDIT, HELLO, ORDERS, open_request, request
+
+SOON = 5.0
+
+
+class Wire:
+    """One raw connection."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+        self._replies = ReplyReader(STATUS_BYTES_MAX)
+        self._ready: list = []
+
+    def send(self, *requests: bytes) -> None:
+        self.writer.write(b"".join(requests))
+
+    async def replies(self, count: int) -> list:
+        while len(self._ready) < count:
+            data = await asyncio.wait_for(self.reader.read(1 << 16), SOON)
+            assert data, f"the connection ended after {len(self._ready)} replies"
+            self._ready += self._replies.feed(data)
+        replies, self._ready = self._ready[:count], self._ready[count:]
+        return replies
+
+    async def reply(self):
+        return (await self.replies(1))[0]
+
+    async def ended(self) -> bool:
+        with contextlib.suppress(ConnectionError):
+            return await asyncio.wait_for(self.reader.read(), SOON) == b""
+        return True
+
+    async def close(self) -> None:
+        self.writer.close()
+        with contextlib.suppress(ConnectionError):
+            await self.writer.wait_closed()
+
+
+@contextlib.asynccontextmanager
+async def serving(store, limits=None):
+    """A server, and a function that connects to it."""
+    listening = bind("127.0.0.1", 0)
+    where = listening.getsockname()
+    server = Server(format_address(*where), store.activate, store.release, "1.0", limits)
+    await server.start(listening)
+    wires = []
+
+    async def connect(*, greet: bool = True, receive_bytes: int = 0) -> Wire:
+        connected = socket.socket()
+        if receive_bytes:  # else the kernel takes megabytes from a peer that does not read
+            connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+        connected.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(connected, where)
+        wire = Wire(*await asyncio.open_connection(sock=connected))
+        wires.append(wire)
+        if greet:
+            wire.send(HELLO)
+            assert (await wire.reply()).code == Code.OK
+        return wire
+
+    try:
+        yield server, connect
+    finally:
+        await server.stop()
+        for wire in wires:
+            await wire.close()
+
+
+async def opened(connect, log=ORDERS) -> Wire:
+    wire = await connect()
+    wire.send(open_request(log))
+    assert (await wire.reply()).code == Code.OK
+    return wire
+
+
+async def test_hundreds_of_pipelined_requests_are_answered_in_order(store):
+    async with serving(store) as (_, connect):
+        wire = await opened(connect)
+        wire.send(*(request(Kind.NEXT, number, a=2, b=1) for number in range(5000)))
+        replies = await wire.replies(5000)
+        assert [(r.request, r.a) for r in replies] == [(n, 2 * n) for n in range(5000)]
+
+
+async def test_a_request_that_arrives_byte_by_byte_is_understood(store):
+    async with serving(store) as (_, connect):
+        wire = await connect(greet=False)
+        for data, kind in (
+            (HELLO, Kind.HELLO),
+            (open_request(), Kind.OPEN),
+            (request(Kind.NEXT, 3, a=1), Kind.NEXT),
+        ):
+            for byte in data:
+                wire.send(bytes([byte]))
+                await asyncio.sleep(0)
+            assert (await wire.reply())[:2] == (kind, Code.OK)
+
+
+async def test_a_slow_take_over_delays_no_other_log(store):
+    store.gates[AUDIT] = asyncio.Event()
+    async with serving(store) as (_, connect):
+        wire = await opened(connect)
+        wire.send(open_request(AUDIT, 1), request(Kind.NEXT, 2, a=1), open_request(ORDERS, 3))
+        assert [reply.request for reply in await wire.replies(2)] == [2, 3]
+        store.gates[AUDIT].set()
+        assert (await wire.reply()).request == 1
+
+
+async def test_only_so_many_take_overs_run_at_once(store):
+    store.gates[AUDIT] = asyncio.Event()
+    async with serving(store, Limits(activations_max=1)) as (_, connect):
+        wire = await connect()
+        wire.send(open_request(AUDIT, 1), open_request(ORDERS, 2), request(Kind.STATUS, 3))
+        assert (await wire.reply()).request == 3
+        assert store.takeovers == 1
+        store.gates[AUDIT].set()
+        assert [reply.request for reply in await wire.replies(2)] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (LogNotFound("no"), Code.LOG_NOT_FOUND),
+        (NotLeader("no"), Code.NOT_LEADER),
+        (StoreUnavailable("no"), Code.UNAVAILABLE),
+        (OSError("no"), Code.UNAVAILABLE),
+        (KeyError("a mistake of the program"), Code.UNAVAILABLE),
+    ],
+)
+async def test_a_take_over_that_fails_says_why_and_can_be_repeated(store, error, code):
+    store.errors.append(error)
+    async with serving(store) as (_, connect):
+        wire = await connect()
+        wire.send(open_request())
+        assert (await wire.reply()).code == code
+        wire.send(open_request())
+        assert (await wire.reply()).code == Code.OK
+
+
+async def test_a_take_over_that_never_ends_is_given_up(store):
+    store.gates[ORDERS] = asyncio.Event()
+    async with serving(store, Limits(activation_s_max=0.05)) as (_, connect):
+        wire = await connect()
+        wire.send(open_request())
+        assert (await wire.reply()).code == Code.UNAVAILABLE
+
+
+async def test_a_take_over_with_an_old_epoch_is_refused(store):
+    async with serving(store) as (_, connect):
+        wire = await opened(connect)
+        store.epochs[ORDERS] = 0
+        wire.send(open_request(dead_epoch=1))
+        assert (await wire.reply()).code == Code.UNAVAILABLE
+
+
+async def test_waits_are_answered_across_connections_and_by_time(store):
+    async with serving(store) as (_, connect):
+        reader, writer = await opened(connect), await opened(connect)
+        reader.send(request(Kind.WAIT, 1, a=0, b=60_000), request(Kind.WAIT, 2, a=99, b=50))
+        assert (await reader.reply())[1:5] == (Code.TIMEOUT, 0, 2, 0)
+        writer.send(request(Kind.NEXT, a=1))
+        assert (await reader.reply())[1:5] == (Code.OK, 0, 1, 1)
+
+
+async def test_an_earlier_time_out_overtakes_a_later_one(store):
+    async with serving(store) as (_, connect):
+        wire = await opened(connect)
+        wire.send(request(Kind.WAIT, 1, a=9, b=60_000))
+        wire.send(request(Kind.WAIT, 2, a=9, b=20))
+        assert (await wire.reply()).request == 2
+
+
+async def test_strangers_are_cut_off_before_anything_is_done_for_them(store):
+    async with serving(store) as (_, connect):
+        wire = await connect(greet=False)
+        wire.send(b"GET /metrics HTTP/1.1\r\n\r\n", open_request())
+        assert await wire.ended()
+        assert store.takeovers == 0
+
+
+async def test_who_says_nothing_is_cut_off_after_a_while(store):
+    async with serving(store, Limits(hello_s_max=0.05)) as (_, connect):
+        silent = await connect(greet=False)
+        greeted = await connect()
+        assert await silent.ended()
+        greeted.send(request(Kind.STATUS))
+        assert (await greeted.reply()).code == Code.OK
+
+
+async def test_connections_are_bounded(store):
+    async with serving(store, Limits(connections_max=1)) as (_, connect):
+        first = await connect()
+        second = await connect(greet=False)
+        assert (await second.reply())[:2] == (Kind.HELLO, Code.LIMIT)
+        assert await second.ended()
+        await first.close()
+        while True:
+            third = await connect(greet=False)
+            third.send(HELLO)
+            if (await third.reply()).code == Code.OK:
+                break
+        first.send(request(Kind.STATUS))
+
+
+async def test_a_malformed_stream_ends_its_connection_only(store):
+    async with serving(store) as (_, connect):
+        good, bad = await opened(connect), await connect()
+        bad.send(b"\xff" * FRAME_BYTES)
+        assert (await bad.reply()).code == Code.BAD_REQUEST
+        assert await bad.ended()
+        good.send(request(Kind.NEXT, a=1))
+        assert (await good.reply()).code == Code.OK
+
+
+async def test_nothing_more_is_read_from_a_peer_that_does_not_read(store):
+    """The answers that wait in memory stay bounded, and what was asked is answered in the end."""
+    limits = Limits(write_buffer_bytes_max=1 << 16)
+    async with serving(store, limits) as (server, connect):
+        slow = await opened(lambda: connect(receive_bytes=1 << 17))
+        slow.writer.transport.pause_reading()
+        burst = b"".join(request(Kind.NEXT, number, a=1) for number in range(1000))
+        sent = 0
+        with contextlib.suppress(asyncio.TimeoutError):
+            while sent < 4000:
+                slow.send(burst)
+                await asyncio.wait_for(slow.writer.drain(), 0.5)
+                sent += 1
+        assert sent < 4000, "the server read all of it"
+        (peer,) = server._peers.values()
+        assert peer._transport.get_write_buffer_size() < (1 << 16) + (1 << 19)
+        other = await opened(connect)
+        other.send(request(Kind.TAIL, 1))
+        assert (await other.reply()).code == Code.OK
+        slow.writer.transport.resume_reading()
+        replies = await slow.replies(sent * 1000)
+        assert [reply.a for reply in replies] == list(range(sent * 1000))
+
+
+async def test_a_peer_that_never_reads_is_cut_off(store):
+    limits = Limits(write_buffer_bytes_max=1 << 10, stall_s_max=0.1)
+    async with serving(store, limits) as (_, connect):
+        slow = await opened(lambda: connect(receive_bytes=1 << 17))
+        slow.writer.transport.pause_reading()
+        burst = b"".join(request(Kind.NEXT, number, a=1) for number in range(10_000))
+        with pytest.raises(ConnectionError):
+            while True:
+                slow.send(burst)
+                await asyncio.wait_for(slow.writer.drain(), SOON)
+
+
+async def test_stop_releases_the_logs_before_it_cuts_connections(store):
+    async with serving(store) as (server, connect):
+        wire = await opened(connect)
+        reading = asyncio.ensure_future(wire.reply())
+        wire.send(request(Kind.WAIT, 1, a=5, b=60_000))
+        releasing = asyncio.Event()
+
+        async def release(log):
+            await releasing.wait()
+            store.released.append(log)
+
+        server._release = release
+        await asyncio.sleep(0.05)
+        stopping = asyncio.ensure_future(server.stop())
+        assert (await reading).code == Code.UNAVAILABLE
+        wire.send(request(Kind.NEXT, a=1), open_request())
+        assert [reply.code for reply in await wire.replies(2)] == [Code.NOT_OPEN, Code.UNAVAILABLE]
+        assert not stopping.done()
+        releasing.set()
+        await asyncio.wait_for(stopping, SOON)
+        assert store.released == [ORDERS]
+        assert await wire.ended()
+
+
+async def test_stop_gives_up_on_a_store_that_does_not_answer(store):
+    async with serving(store, Limits(stop_s_max=0.1)) as (server, connect):
+        await opened(connect)
+        store.gates[AUDIT] = asyncio.Event()
+        wire = await connect()
+        wire.send(open_request(AUDIT))
+        while store.takeovers < 2:
+            await asyncio.sleep(0.01)
+        await asyncio.wait_for(server.stop(), SOON)
+        assert store.released == [ORDERS]
+
+
+async def test_a_take_over_in_progress_is_finished_and_released_by_stop(store):
+    store.gates[ORDERS] = asyncio.Event()
+    async with serving(store) as (server, connect):
+        wire = await connect()
+        wire.send(open_request())
+        while not store.takeovers:
+            await asyncio.sleep(0.01)
+        stopping = asyncio.ensure_future(server.stop())
+        assert (await wire.reply()).code == Code.UNAVAILABLE
+        store.gates[ORDERS].set()
+        await asyncio.wait_for(stopping, SOON)
+        assert store.released == [ORDERS]
+
+
+async def test_a_release_that_fails_is_logged_and_stop_goes_on(store, caplog):
+    async def release(log):
+        raise StoreUnavailable(f"no way to {log}")
+
+    store.release = release
+    with caplog.at_level(logging.WARNING):
+        async with serving(store) as (_, connect):
+            await opened(connect)
+    assert "no way to orders" in caplog.text
+
+
+async def test_a_deposed_log_is_taken_over_again_in_a_higher_epoch(store):
+    async with serving(store) as (_, connect):
+        wire = await opened(connect)
+        wire.send(request(Kind.NEXT, 1, a=1, b=7))
+        assert (await wire.reply()).code == Code.STALE_EPOCH
+        store.epochs[ORDERS] = 7
+        wire.send(open_request(dead_epoch=7), request(Kind.NEXT, 2, a=1, b=8))
+        replies = {reply.kind: reply for reply in await wire.replies(2)}
+        assert replies[Kind.NEXT].code == Code.NOT_OPEN
+        assert (replies[Kind.OPEN].handle, replies[Kind.OPEN].a) == (0, 8)
+
+
+async def test_port_0_takes_a_free_port_on_either_family():
+    for host in ("127.0.0.1", "localhost"):
+        with bind(host, 0) as listening:
+            assert listening.getsockname()[1] > 0
+
+
+async def test_grant_is_what_the_store_said(store):
+    store.tails[ORDERS] = 77
+    async with serving(store) as (_, connect):
+        wire = await connect()
+        wire.send(open_request())
+        reply = await wire.reply()
+        assert Grant(reply.a, reply.b) == (1, 77)
+
