@@ -57,6 +57,9 @@ def _parser() -> argparse.ArgumentParser:
     verbs.add_parser("status", parents=[common], help=f"show it; exit code {UNHEALTHY} if ill")
     verbs.add_parser("restart", parents=[common], help="stop all daemons and start them again")
 
+    build = verbs.add_parser("build-class", help="build the object class, print its path")
+    build.add_argument("tree", type=Path, help="the folder to build it in")
+
     osd = verbs.add_parser("osd", parents=[common], help="make one OSD fail, or heal it")
     osd.add_argument("action", choices=ACTIONS)
     osd.add_argument("number", type=int, help="which OSD, from 0")
@@ -236,8 +239,11 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code: 0 done, 1 failed, 2 usage, 3 not healthy."""
     arguments = _parser().parse_args(words)
     try:
+        if arguments.verb == "build-class":
+            _print(str(object_class.build(arguments.tree.resolve())))
+            return 0
         return VERBS[arguments.verb](Cluster(arguments.dir), arguments)
-    except ClusterError as error:
+    except (ClusterError, OSError) as error:
         say(f"cluster: {error}")
         return 1
     except KeyboardInterrupt:

@@ -171,7 +171,7 @@ class Cluster:
                 raise ClusterError(f"there is no object class at {library}")
             return library
         say("building the object class")
-        return object_class.build(self.folder)
+        return object_class.build(self.folder.class_build)
 
     @staticmethod
     def _entities(settings: Settings) -> list[str]:

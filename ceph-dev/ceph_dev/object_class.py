@@ -40,9 +40,8 @@ def fill_class_folder(folder: Folder, library: Path | None) -> None:
         shutil.copyfile(library, folder.classes / LIBRARY)
 
 
-def build(folder: Folder) -> Path:
-    """Build the class from this repository into the cluster's folder and return the library."""
-    tree = folder.class_build
+def build(tree: Path) -> Path:
+    """Build the class from this repository in the folder `tree` and return the library."""
     cmake = _build_tool("cmake")
     configure = [cmake, "-S", str(SOURCE), "-B", str(tree), "-DCMAKE_BUILD_TYPE=Release"]
     run(

@@ -1,0 +1,85 @@
+# make demo   a working log on the local disk, from a bare Debian or Ubuntu machine
+# make test   all tests, on a real Ceph cluster too
+# Both install what is missing (apt-get, with sudo when not root), and are quick the second time.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.SUFFIXES:
+
+# The system's Python, since Ceph's module for Python exists for that one only.
+PYTHON := $(firstword $(wildcard /usr/bin/python3) python3)
+BIN := $(CURDIR)/.venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+INSTALL := $(PIP) install --no-build-isolation --config-settings=build-dir=build/package
+DONE := .venv/done
+TEST_MINUTES := 18
+
+DEMO_PACKAGES := ca-certificates g++ liblmdb-dev python3-dev python3-venv
+CEPH_PACKAGES := ceph-mon ceph-osd librados-dev libradospp-dev python3-rados rados-objclass-dev
+# What pyproject.toml asks for, kept between builds, and a cmake newer than Ubuntu 22.04's.
+BUILD_TOOLS := 'cmake>=3.24' 'cython>=3.1' ninja 'scikit-build-core>=1.0'
+
+SOURCES := pyproject.toml CMakeLists.txt \
+	$(shell find cls_zlog zlog seqr cli -type f -not -path '*/__pycache__/*')
+
+.PHONY: help
+help: ## say what can be made
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+.PHONY: demo
+demo: $(DONE)/package ## build, then keep a real file in a log on the local disk
+	@PATH="$(BIN):$$PATH" VIRTUAL_ENV=.venv examples/demo.sh
+
+.PHONY: test
+test: lint docs-check ## check the code, then run all tests; without Ceph they fail
+	ZLOG_CLASS=$$(ceph-dev/cluster build-class build/class) && export ZLOG_CLASS && \
+	ZLOG_REQUIRE_CEPH=1 timeout --signal=INT --kill-after=60 $(TEST_MINUTES)m $(BIN)/pytest
+
+.PHONY: build
+build: $(DONE)/package-rados ## build the package with librados, and the object class
+	ceph-dev/cluster build-class build/class
+
+.PHONY: lint
+lint: $(DONE)/dev-tools $(DONE)/package-rados ## ruff and mypy
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy --package zlog
+	$(BIN)/mypy ceph-dev/ceph_dev tests/support
+
+.PHONY: docs-check
+docs-check: ## look for dead links in the documentation
+	$(PYTHON) tools/check-links README.md docs
+
+.PHONY: clean
+clean: ## remove all that was built; installed Debian packages stay
+	rm -rf .venv build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# -- Steps; each leaves a file in .venv/done, and is not done again until what it depends on changes.
+
+$(DONE)/venv:
+	tools/apt-install $(DEMO_PACKAGES)
+	$(PYTHON) -m venv .venv
+	$(PIP) install --upgrade pip
+	@mkdir -p $(DONE) && touch $@
+
+$(DONE)/build-tools: $(DONE)/venv
+	$(PIP) install $(BUILD_TOOLS)
+	@touch $@
+
+$(DONE)/dev-tools: pyproject.toml $(DONE)/venv
+	$(PIP) install --group dev
+	@touch $@
+
+$(DONE)/ceph: $(DONE)/venv
+	tools/apt-install $(CEPH_PACKAGES)
+	tools/link-rados $(PYTHON) $(BIN)/python
+	@touch $@
+
+$(DONE)/package: $(SOURCES) $(DONE)/build-tools
+	$(INSTALL) '.[seqr]'
+	@touch $@
+
+$(DONE)/package-rados: $(SOURCES) $(DONE)/build-tools $(DONE)/ceph
+	$(INSTALL) --config-settings=cmake.define.ZLOG_WITH_RADOS=ON '.[seqr]'
+	@touch $@ $(DONE)/package

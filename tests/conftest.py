@@ -1,0 +1,111 @@
+"""Fixtures for all suites: stores on every host, and real Ceph clusters.
+
+`store_url` runs a test on every host. `ceph_cluster` gives a running cluster; another kind by
+
+    @pytest.mark.parametrize("ceph_cluster", [ClusterSpec("bluestore", osds=3)], indirect=True)
+
+Both are shared by the session, so a test leaves them as it found them. A test that breaks its
+cluster takes one of its own from `new_ceph_cluster`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import pytest
+
+from .support.ceph import (
+    SKIP_PREFIX,
+    CephCluster,
+    Clusters,
+    ClusterSpec,
+    run_all,
+    unavailable,
+)
+
+if TYPE_CHECKING:
+    import zlog
+
+STORES = ("mem", "embedded", "ceph-memstore", "ceph-bluestore")
+
+
+@pytest.fixture(scope="session")
+def ceph_clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clusters]:
+    """All clusters of the session."""
+    # Short names: the daemons' sockets lie in there, and a socket's path has 107 bytes.
+    clusters = Clusters(lambda: tmp_path_factory.mktemp("ceph"))
+    yield clusters
+    clusters.close()
+
+
+@pytest.fixture
+def ceph_cluster(request: pytest.FixtureRequest, ceph_clusters: Clusters) -> CephCluster:
+    """A running cluster, shared by the session: one OSD on memstore, or the ClusterSpec given."""
+    return ceph_clusters.shared(getattr(request, "param", ClusterSpec()))
+
+
+@pytest.fixture
+def new_ceph_cluster(ceph_clusters: Clusters) -> Iterator[Callable[[ClusterSpec], CephCluster]]:
+    """Makes clusters that belong to the test alone, to be broken at will."""
+    undo: list[Callable[[], object]] = []
+    yield lambda spec: ceph_clusters.start(spec, undo)
+    run_all(undo)
+
+
+@pytest.fixture(params=STORES)
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of an empty store, on every host in turn; on Ceph a fresh namespace."""
+    if request.param == "mem":
+        return "mem://"
+    if request.param == "embedded":
+        return (tmp_path / "store").as_uri()
+    if importlib.util.find_spec("zlog._rados") is None:
+        unavailable("zlog was built without librados")
+    spec = ClusterSpec(store=request.param.removeprefix("ceph-"))
+    clusters: Clusters = request.getfixturevalue("ceph_clusters")
+    return clusters.shared(spec).url(namespace=f"test-{uuid4().hex[:12]}")
+
+
+@pytest.fixture
+def host(store_url: str) -> str:
+    """What kind of store the test runs on: `mem`, `file` or `ceph`."""
+    return urlsplit(store_url).scheme
+
+
+@pytest.fixture
+def store(store_url: str) -> Iterator[zlog.Store]:
+    """An open, empty store, on every host in turn."""
+    import zlog
+
+    with zlog.connect(store_url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def daemons_stay_up(request: pytest.FixtureRequest, store_url: str) -> Iterator[None]:
+    """On Ceph: fails the test unless the cluster's daemons are the same processes afterwards."""
+    if not store_url.startswith("ceph://"):
+        yield
+        return
+    clusters: Clusters = request.getfixturevalue("ceph_clusters")
+    cluster = clusters.serving(store_url)
+    before = cluster.pids()
+    yield
+    assert cluster.pids() == before
+    assert cluster.status()["healthy"]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say at the end, where it can't be missed, that tests did not run on Ceph."""
+    reasons = [report.longrepr[2] for report in terminalreporter.stats.get("skipped", [])]
+    wanting = sorted(reason for reason in reasons if SKIP_PREFIX in reason)
+    for reason, group in itertools.groupby(wanting):
+        count = len(list(group))
+        terminalreporter.section("CEPH WAS NOT TESTED", sep="!", red=True, bold=True)
+        terminalreporter.line(f"{count} tests skipped: {reason.removeprefix('Skipped: ')}")

@@ -1,0 +1,1 @@
+"""What several suites need: real clusters, and stores on every host."""

@@ -1,0 +1,193 @@
+"""Real Ceph clusters for tests, run by ceph-dev/cluster: started once, shared by the session.
+
+Native daemons are used where they are installed, a container where only Docker runs. Where neither
+is there the tests skip with the reason, and fail where ZLOG_REQUIRE_CEPH=1 says that they must run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn, Protocol
+from urllib.parse import quote
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+CLUSTER_PROGRAM = REPOSITORY / "ceph-dev" / "cluster"
+REQUIRED = "ZLOG_REQUIRE_CEPH"
+CHOICE = "ZLOG_TEST_CEPH"  # native or container: use this one, whatever else is there
+CLASS = "ZLOG_CLASS"
+SKIP_PREFIX = "no Ceph cluster: "
+
+
+@dataclass(frozen=True)
+class ClusterSpec:
+    """Which cluster a test wants."""
+
+    store: str = "memstore"
+    osds: int = 1
+    cephx: bool = True
+    options: tuple[str, ...] = ()  # [SECTION:]KEY=VALUE words for ceph.conf
+
+    def __str__(self) -> str:
+        return f"{self.store}-{self.osds}"
+
+    def arguments(self) -> list[str]:
+        """The words for `cluster up`."""
+        words = ["--store", self.store, "--osds", str(self.osds)]
+        words += ["--cephx", "on" if self.cephx else "off"]
+        for option in self.options:
+            words += ["--set", option]
+        return words
+
+
+class Control(Protocol):
+    """Runs `ceph-dev/cluster VERB ...` for one cluster, wherever that lives; returns its stdout."""
+
+    def __call__(self, verb: str, *words: str) -> str: ...
+
+
+class CephCluster:
+    """A running cluster."""
+
+    def __init__(self, spec: ClusterSpec, control: Control, status: dict[str, Any]) -> None:
+        self.spec = spec
+        self.control = control
+        self.conf = Path(status["conf"])
+        self.pool: str = status["pool"]
+
+    def url(self, namespace: str = "") -> str:
+        """The store URL of a namespace in the cluster's pool."""
+        path = f"/{quote(namespace)}" if namespace else ""
+        return f"ceph://{quote(self.pool)}{path}?conf={quote(str(self.conf))}"
+
+    def osd(self, action: str, number: int, *, wait: float | None = None) -> None:
+        """Kill, stop, start, freeze or thaw an OSD; `wait` seconds for the monitor to notice."""
+        noticed = [] if wait is None else ["--wait", str(wait)]
+        self.control("osd", action, str(number), *noticed)
+
+    def monitor(self, action: str) -> None:
+        """Kill, stop, start, freeze or thaw the monitor."""
+        self.control("mon", action)
+
+    def restart(self) -> None:
+        """Stop all daemons cleanly and start them again."""
+        self.control("restart")
+
+    def status(self) -> dict[str, Any]:
+        """What `cluster status --json` says."""
+        status: dict[str, Any] = json.loads(self.control("status", "--json"))
+        return status
+
+    def pids(self) -> dict[str, int | None]:
+        """The pid of each daemon, None for one that does not run."""
+        return {daemon["name"]: daemon["pid"] for daemon in self.status()["daemons"]}
+
+
+class ClusterFailed(Exception):
+    """`ceph-dev/cluster` refused; the message is its stderr."""
+
+
+def run_cluster_program(*words: str) -> str:
+    """Run ceph-dev/cluster natively. `status` of an ill cluster is an answer, not a failure."""
+    done = subprocess.run(
+        [sys.executable, str(CLUSTER_PROGRAM), *words], capture_output=True, text=True, check=False
+    )
+    if done.returncode not in (0, 3):
+        raise ClusterFailed(done.stderr.strip())
+    return done.stdout
+
+
+class Clusters:
+    """All clusters of a test session, by what they are; started when first asked for."""
+
+    def __init__(self, new_folder: Callable[[], Path]) -> None:
+        self._new_folder = new_folder
+        self._shared: dict[ClusterSpec, CephCluster] = {}
+        self._undo: list[Callable[[], object]] = []
+        self._library: str | None = os.environ.get(CLASS)
+        self._failure: Exception | None = None
+
+    def shared(self, spec: ClusterSpec) -> CephCluster:
+        """The session's cluster of this kind. Leave it as it was found."""
+        if spec not in self._shared:
+            self._shared[spec] = self.start(spec, self._undo)
+        return self._shared[spec]
+
+    def serving(self, url: str) -> CephCluster:
+        """The shared cluster that a store URL of this session names."""
+        return next(one for one in self._shared.values() if url.endswith(one.url().split("?")[1]))
+
+    def start(self, spec: ClusterSpec, undo: list[Callable[[], object]]) -> CephCluster:
+        """Start a cluster; whoever called runs what is put into `undo` when done with it."""
+        if self._failure is not None:  # the same again would only take the time again
+            raise self._failure
+        try:
+            if choose() == "native":
+                return self._start_native(spec, undo)
+            from .container import start_container
+
+            return start_container(spec, self._new_folder(), undo)
+        except Exception as error:
+            self._failure = error
+            raise
+
+    def _start_native(self, spec: ClusterSpec, undo: list[Callable[[], object]]) -> CephCluster:
+        if self._library is None:
+            self._library = run_cluster_program("build-class", str(self._new_folder())).strip()
+        folder = self._new_folder()
+
+        def control(verb: str, *words: str) -> str:
+            return run_cluster_program(verb, "--dir", str(folder), *words)
+
+        undo.append(lambda: control("down"))
+        up = control("up", "--json", "--class", self._library, *spec.arguments())
+        return CephCluster(spec, control, json.loads(up))
+
+    def close(self) -> None:
+        """Take all shared clusters down."""
+        run_all(self._undo)
+
+
+def run_all(undo: list[Callable[[], object]]) -> None:
+    """Run what is to be undone, the latest first."""
+    while undo:
+        undo.pop()()
+
+
+def choose() -> str:
+    """`native` or `container`, as this machine allows; skips or fails the test if neither."""
+    from .container import docker_problem
+
+    problems = {"native": native_problem, "container": docker_problem}
+    wanted = os.environ.get(CHOICE)
+    if wanted not in (None, *problems):
+        pytest.fail(f"{CHOICE}={wanted}: it may be native or container")
+    reasons = []
+    for way in problems if wanted is None else [wanted]:
+        problem = problems[way]()
+        if problem is None:
+            return way
+        reasons.append(problem)
+    return unavailable("; ".join(reasons))
+
+
+def native_problem() -> str | None:
+    """Why no daemons can be started here as processes, None if they can."""
+    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+    missing = [name for name in ("ceph-mon", "ceph-osd") if not shutil.which(name, path=path)]
+    return f"{' and '.join(missing)} not installed" if missing else None
+
+
+def unavailable(reason: str) -> NoReturn:
+    """Skip the test for want of a cluster, or fail it where Ceph is required."""
+    if os.environ.get(REQUIRED) == "1":
+        pytest.fail(f"{SKIP_PREFIX}{reason} ({REQUIRED}=1 forbids to skip)", pytrace=False)
+    pytest.skip(f"{SKIP_PREFIX}{reason}")
