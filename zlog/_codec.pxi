@@ -132,7 +132,7 @@ cdef vector[uint64_t] positions_of(positions) except *:
     out.reserve(count)
     if isinstance(positions, range) and count > 0 and positions.step > 0:
         first, step = positions.start, positions.step
-        positions[count - 1].to_bytes(8)  # OverflowError when the last one is no uint64
+        positions[-1].to_bytes(8, "little")  # OverflowError when the last one is no uint64
         for i in range(<uint64_t> count):
             out.push_back(first + i * <uint64_t> step)
     else:
@@ -188,7 +188,13 @@ def decode_more(bytes reply not None):
 
 
 def encode_write(
-    uint64_t epoch, uint64_t timestamp, bytes writer not None, uint32_t stride, positions, numbers, data
+    uint64_t epoch,
+    uint64_t timestamp,
+    bytes writer not None,
+    uint32_t stride,
+    positions,
+    numbers,
+    data,
 ):
     cdef vector[NewEntry] entries
     cdef NewEntry entry
@@ -211,7 +217,9 @@ def encode_write(
     return request
 
 
-def encode_read(uint64_t epoch, uint32_t stride, positions, uint32_t bytes_max, bint with_ids=False):
+def encode_read(
+    uint64_t epoch, uint32_t stride, positions, uint32_t bytes_max, bint with_ids=False
+):
     cdef ReadRequest request
     request.epoch, request.with_ids, request.bytes_max = epoch, with_ids, bytes_max
     request.runs = runs_of(stride, positions)
@@ -278,7 +286,12 @@ def decode_read(bytes reply not None, positions, bint with_ids=False):
 
 
 def encode_fill(
-    uint64_t epoch, uint64_t timestamp, bytes writer not None, uint8_t reason, uint32_t stride, positions
+    uint64_t epoch,
+    uint64_t timestamp,
+    bytes writer not None,
+    uint8_t reason,
+    uint32_t stride,
+    positions,
 ):
     cdef FillRequest request
     request.epoch, request.timestamp = epoch, timestamp

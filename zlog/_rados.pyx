@@ -1,5 +1,5 @@
 # cython: language_level=3, binding=True, embedsignature=False
-"""Stores on a Ceph cluster. ``_rados.pyi`` documents it; the work is done in cls_zlog/host/rados.cc."""
+"""Stores on a Ceph cluster. ``_rados.pyi`` documents it, cls_zlog/host/rados.cc does the work."""
 
 from cpython.ref cimport PyObject
 from cython.operator cimport dereference as deref
@@ -48,10 +48,10 @@ cdef extern from "cls_zlog/host/rados.h" namespace "zlog" nogil:
 cdef enum:
     SLICE_MS = 100
 
-# python-rados hands out no pointer to its I/O context, but keeps it at a fixed place in the object. Two
-# layouts are known, told apart by the size of the object (rados.pxd in Ceph's source): until Squid the
-# pointer comes right after the object's head and method table; later a reference to the Rados object
-# stands before it.
+# python-rados hands out no pointer to its I/O context, but keeps it at a fixed place in the object.
+# Two layouts are known, told apart by the object's size (rados.pxd in Ceph's source): the pointer
+# comes right after the object's head and method table, or, in newer releases, a reference to the
+# Rados object stands before it.
 _IOCTX_OFFSETS = {88: 24, 96: 32}
 
 
@@ -82,20 +82,23 @@ def _refusal(int error, str step, str pool):
 def _url_of(pool, namespace, conf, client_id):
     path = quote(pool, safe="") + ("/" + quote(namespace, safe="") if namespace else "")
     query = {"conf": conf, "id": client_id}
-    text = urlencode({key: value for key, value in query.items() if value})
+    text = urlencode({key: value for key, value in query.items() if value}, safe="/")
     return f"ceph://{path}" + (f"?{text}" if text else "")
 
 
 cdef rados_ioctx_t _pointer_in(ioctx) except NULL:
     kind = type(ioctx)
+    if kind.__module__ != "rados" or kind.__name__ != "Ioctx":
+        raise TypeError(f"expected a rados.Ioctx, not {kind.__module__}.{kind.__qualname__}")
     offset = _IOCTX_OFFSETS.get(kind.__basicsize__)
-    if kind.__module__ != "rados" or kind.__name__ != "Ioctx" or offset is None:
+    if offset is None:
         raise StoreUnavailable(
-            f"can't use this {kind.__module__}.{kind.__name__}: it is of a release of python-rados"
-            " whose layout zlog does not know",
+            f"can't use a rados.Ioctx of {kind.__basicsize__} bytes: this release of python-rados"
+            " keeps librados' I/O context at a place that zlog does not know",
             hint="Pass a URL instead: ceph://POOL[/NAMESPACE][?conf=PATH&id=NAME].",
         )
-    ioctx.require_ioctx_open()
+    if ioctx.state != "open":
+        raise StoreUnavailable("the rados.Ioctx is closed", hint="Open a new one, or pass a URL.")
     cdef int64_t pool_id = ioctx.get_pool_id()
     cdef rados_ioctx_t io = (<rados_ioctx_t*> (<char*> <PyObject*> ioctx + <Py_ssize_t> offset))[0]
     if io == NULL or rados_ioctx_get_id(io) != pool_id:

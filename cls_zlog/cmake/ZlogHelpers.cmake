@@ -1,4 +1,4 @@
-# Decides about an optional part that needs a header: sets ${option}_FOUND and ${option}_INCLUDE_DIR.
+# Decides about an optional part that needs a header: sets ${option}_FOUND, ${option}_INCLUDE_DIR.
 # `option` is AUTO (take it where it is), ON (fail without it) or OFF.
 function(zlog_find_header option header packages)
   set(${option}_FOUND FALSE PARENT_SCOPE)
@@ -18,7 +18,7 @@ function(zlog_find_header option header packages)
   endif()
 endfunction()
 
-# Adds a Python extension `name` made of ${name}.pyx in this folder, installed into the wheel's zlog/.
+# Adds a Python extension made of ${name}.pyx in this folder, installed into the wheel's zlog/.
 function(zlog_add_extension name)
   set(source ${CMAKE_CURRENT_SOURCE_DIR}/${name}.pyx)
   set(generated ${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp)

@@ -17,8 +17,9 @@ namespace zlog {
 // Takes the outcome of one operation: what Host::execute() would have answered, and the reply.
 using Done = std::function<void(int code, std::string reply)>;
 
-// A host whose operations may take long. Every `done` is called exactly once: from a thread of the host, or
-// from the caller's before the call returns. Arguments are copied where they are needed for longer.
+// A host whose operations may take long. Every `done` is called exactly once: from a thread of the
+// host, or from the caller's before the call returns. Arguments are copied where they are needed
+// for longer.
 class AsyncHost {
  public:
   virtual ~AsyncHost() = default;
@@ -27,13 +28,15 @@ class AsyncHost {
   virtual void submit(std::string_view object, std::string_view method, std::string_view payload,
                       Done done) = 0;
 
-  // Starts an operation on behalf of a thread that will wait for it, so that a host may as well use it.
-  virtual void run(std::string_view object, std::string_view method, std::string_view payload, Done done) {
+  // Starts an operation on behalf of a thread that will wait for it, so that a host may as well use
+  // it.
+  virtual void run(std::string_view object, std::string_view method, std::string_view payload,
+                   Done done) {
     submit(object, method, payload, std::move(done));
   }
 
-  // Gives up what is outstanding (each `done` gets ECANCELED; whether such an operation took effect is
-  // unknown) and lets go of the store. Takes a bounded time. No other call may follow.
+  // Gives up what is outstanding (each `done` gets ECANCELED; whether such an operation took effect
+  // is unknown) and lets go of the store. Takes a bounded time. No other call may follow.
   virtual void close() = 0;
 };
 
@@ -61,7 +64,8 @@ inline Done queue_completer(std::shared_ptr<CompletionQueue> queue, uint64_t tok
   };
 }
 
-// The outcome that a blocking caller waits for. The operation shares it, so a caller may leave at any time.
+// The outcome that a blocking caller waits for. The operation shares it, so a caller may leave at
+// any time.
 class Pending {
  public:
   // A Done that completes `pending`.

@@ -24,7 +24,8 @@ CompletionQueue::CompletionQueue() : event_fd_(open_event_fd()) {}
 CompletionQueue::~CompletionQueue() { ::close(event_fd_); }
 
 void CompletionQueue::push(Completion completion) {
-  // The eventfd is written and read under the mutex, so that "readable" and "not empty" are one state.
+  // The eventfd is written and read under the mutex, so that "readable" and "not empty" are one
+  // state.
   const std::lock_guard<std::mutex> lock(mutex_);
   waiting_.push_back(std::move(completion));
   if (waiting_.size() == 1) ::eventfd_write(event_fd_, 1);

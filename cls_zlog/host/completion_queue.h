@@ -16,9 +16,9 @@ struct Completion {
 
 // Results of submitted operations on their way from any thread to one consumer.
 //
-// Stores push from their own threads (librados' callbacks, the embedded store's workers) and never wait
-// for the consumer. The consumer watches fileno(), an eventfd that is readable exactly while results
-// wait, and takes all of them with one drain().
+// Stores push from their own threads (librados' callbacks, the embedded store's workers) and never
+// wait for the consumer. The consumer watches fileno(), an eventfd that is readable exactly while
+// results wait, and takes all of them with one drain().
 class CompletionQueue {
  public:
   // Throws std::system_error when no eventfd is to be had.
@@ -32,7 +32,8 @@ class CompletionQueue {
   // Adds a result and, if it is the first one waiting, wakes the consumer. Any thread.
   void push(Completion completion);
 
-  // All results that wait, in the order in which they came; empty when there are none. Does not block.
+  // All results that wait, in the order in which they came; empty when there are none. Does not
+  // block.
   std::vector<Completion> drain();
 
   // Waits until results wait. False when `timeout_ms` (-1: none) has passed or a signal came.

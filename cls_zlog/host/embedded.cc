@@ -43,14 +43,19 @@ int run_alone(LmdbEnv& env, std::string_view object, const Method& method,
     code = run_method(method, backing, payload, reply).code;
     return code < 0 ? code : 0;
   };
-  const int error = guarded([&] { return writes(method) ? env.write(work) : env.read(work); });
+  const auto run = [&] { return writes(method) ? env.write(work) : env.read(work); };
+  int error = guarded(run);
+  // It may just have been trimmed: room that comes into use one transaction later.
+  if (error == -ENOSPC && guarded([&] { return env.release_freed_pages(); }) == 0) {
+    error = guarded(run);
+  }
   if (error == 0) return code;
   reply->clear();
   return error;
 }
 
-// Runs all operations in one transaction, each seeing what those before it did. A refused one leaves
-// no trace, as its writes were only buffered. An error means that none of them took effect.
+// Runs all operations in one transaction, each seeing what those before it did. A refused one
+// leaves no trace, as its writes were only buffered. An error means that none of them took effect.
 int run_together(LmdbEnv& env, const std::vector<Operation>& batch, std::vector<Result>* results) {
   const auto work = [&](MDB_txn* txn, MDB_dbi dbi) {
     for (size_t i = 0; i < batch.size(); i++) {

@@ -13,11 +13,12 @@
 
 namespace zlog {
 
-// Objects in a local directory, for any number of processes at once. What was answered is on disk: a
-// process or the machine may die at any moment.
+// Objects in a local directory, for any number of processes at once. What was answered is on disk:
+// a process or the machine may die at any moment.
 //
-// Writing methods of all callers go through one worker, which puts whatever waits into one transaction
-// and syncs once (group commit). Reading methods work on a snapshot and wait for nobody.
+// Writing methods of all callers go through one worker, which puts whatever waits into one
+// transaction and syncs once (group commit). Reading methods work on a snapshot and wait for
+// nobody.
 class EmbeddedHost final : public Host, public AsyncHost {
  public:
   // As LmdbEnv::open.

@@ -150,6 +150,13 @@ int LmdbEnv::write(const Work& work) { return transact(0, work); }
 
 int LmdbEnv::read(const Work& work) { return transact(MDB_RDONLY, work); }
 
+int LmdbEnv::release_freed_pages() {
+  return write([](MDB_txn* txn, MDB_dbi dbi) {
+    MDB_val key = value_of(kFormatKey), value = value_of(kFormat);
+    return lmdb_errno(::mdb_put(txn, dbi, &key, &value, 0));
+  });
+}
+
 void LmdbEnv::forget_dead_readers() {
   int dead = 0;
   ::mdb_reader_check(env_, &dead);

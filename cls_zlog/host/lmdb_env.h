@@ -20,9 +20,9 @@ class LmdbEnv {
   // Works on the one database of a transaction. Answers 0 or a negative errno.
   using Work = std::function<int(MDB_txn* txn, MDB_dbi dbi)>;
 
-  // Opens the environment in `directory` (which must exist), mapping up to `map_bytes` of it, or less
-  // where the process may not have so much address space. Answers 0 or a negative errno: EPROTO when
-  // the directory holds something that this version does not know.
+  // Opens the environment in `directory` (which must exist), mapping up to `map_bytes` of it, or
+  // less where the process may not have so much address space. Answers 0 or a negative errno:
+  // EPROTO when the directory holds something that this version does not know.
   static int open(const std::string& directory, size_t map_bytes, std::shared_ptr<LmdbEnv>* env);
 
   LmdbEnv(const LmdbEnv&) = delete;
@@ -34,6 +34,10 @@ class LmdbEnv {
 
   // Does the work in a snapshot, which may not be changed; waits for nobody.
   int read(const Work& work);
+
+  // Lets the next transaction have the pages that the last one freed: LMDB keeps them back for one
+  // transaction, which this one is. 0 or a negative errno.
+  int release_freed_pages();
 
   // Forgets the snapshots of processes that were killed: they keep old pages from being reused.
   void forget_dead_readers();

@@ -47,7 +47,8 @@ class Cursor {
   Cursor(const Cursor&) = delete;
   Cursor& operator=(const Cursor&) = delete;
 
-  // Moves to the first key >= `key`, to the next, to the one before. False at the end, or after an error.
+  // Moves to the first key >= `key`, to the next, to the one before. False at the end, or after an
+  // error.
   bool seek(const std::string& key) {
     key_ = value_of(key);
     return move(MDB_SET_RANGE);

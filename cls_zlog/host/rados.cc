@@ -50,8 +50,8 @@ struct RadosHost::Call {
   int method_result = 0;
 };
 
-// The operations that librados still has. It belongs to each of them too, as a callback may come when
-// the host is gone.
+// The operations that librados still has. It belongs to each of them too, as a callback may come
+// when the host is gone.
 class RadosHost::Outstanding {
  public:
   void add(const std::shared_ptr<Call>& call) {
@@ -68,13 +68,14 @@ class RadosHost::Outstanding {
     if (calls_.empty()) none_left_.notify_all();
   }
 
-  // Cancels all of them until none is left; false when some still are at the deadline. One that is just
-  // being started can't be cancelled yet, hence the repetition.
+  // Cancels all of them until none is left; false when some still are at the deadline. One that is
+  // just being started can't be cancelled yet, hence the repetition.
   bool cancel_all(librados::IoCtx* io, std::chrono::steady_clock::time_point deadline) {
     for (;;) {
       for (const std::shared_ptr<Call>& call : snapshot()) io->aio_cancel(call->completion);
       std::unique_lock<std::mutex> lock(mutex_);
-      if (none_left_.wait_for(lock, kCancelInterval, [this] { return calls_.empty(); })) return true;
+      const auto none = [this] { return calls_.empty(); };
+      if (none_left_.wait_for(lock, kCancelInterval, none)) return true;
       if (std::chrono::steady_clock::now() >= deadline) return false;
     }
   }
@@ -164,7 +165,8 @@ void RadosHost::on_complete(rados_completion_t, void* argument) {
 void RadosHost::close() {
   const auto deadline = std::chrono::steady_clock::now() + kCloseTimeout;
   closing_ = true;
-  // First beside those who are just starting operations: librados may hold them up until others end.
+  // First beside those who are just starting operations: librados may hold them up until others
+  // end.
   outstanding_->cancel_all(&io_, deadline);
   const std::unique_lock<std::shared_mutex> lock(handles_mutex_);
   if (closed_) return;

@@ -25,12 +25,12 @@ struct RadosTarget {
 
 // The OSDs of a cluster as hosts: every operation is one call of the class's method in librados.
 //
-// Completions come on librados' threads; buffers and results belong to the operation until then, also
-// when nobody waits any more.
+// Completions come on librados' threads; buffers and results belong to the operation until then,
+// also when nobody waits any more.
 class RadosHost final : public AsyncHost {
  public:
-  // Uses an I/O context of somebody else, whose cluster handle must outlive this host. It is copied:
-  // its owner may change its namespace, or close it.
+  // Uses an I/O context of somebody else, whose cluster handle must outlive this host. It is
+  // copied: its owner may change its namespace, or close it.
   static std::unique_ptr<RadosHost> share(rados_ioctx_t ioctx);
 
   ~RadosHost() override;

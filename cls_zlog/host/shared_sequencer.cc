@@ -71,8 +71,8 @@ void futex_wait(std::atomic<uint32_t>* word, uint32_t seen, std::chrono::nanosec
 
 }  // namespace
 
-// Holds a robust mutex. If its last owner died holding it, `broken` is set: what the mutex guards may have
-// been left half-way.
+// Holds a robust mutex. If its last owner died holding it, `broken` is set: what the mutex guards
+// may have been left half-way.
 class SharedSequencer::Lock {
  public:
   Lock(pthread_mutex_t* mutex, uint32_t* broken) : mutex_(mutex) {
@@ -103,7 +103,7 @@ struct alignas(128) SharedSequencer::Slot {
   pthread_mutex_t mutex;          // guards what follows, except where atomic
   std::atomic<uint64_t> log_id;   // valid while `used`; read without the lock to find the slot
   std::atomic<uint32_t> used;     // 0 or 1
-  uint32_t broken;                // 1: a process died holding it; nothing is granted until activation
+  uint32_t broken;                // 1: a process died holding it; nothing is granted till activated
   uint64_t epoch;
   uint64_t tail;
   std::atomic<uint32_t> changes;  // the futex: counts changes of epoch and tail
@@ -178,8 +178,8 @@ int SharedSequencer::initialise(Region* region) {
   return 0;
 }
 
-// Makes a fresh file beside the old one and renames it: whoever still uses the old one keeps a whole file,
-// and finds out by its stale epoch.
+// Makes a fresh file beside the old one and renames it: whoever still uses the old one keeps a
+// whole file, and finds out by its stale epoch.
 int SharedSequencer::create_file(const std::string& path) {
   const std::string fresh = path + ".new";
   const File file(::open(fresh.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0660));
@@ -286,8 +286,9 @@ int SharedSequencer::release(uint64_t log_id) {
   return 0;
 }
 
-// The slot of a log, or nullptr. Without locks, so that whoever locks the slot must ask holds() again. A
-// log's search begins at a place of its own, and passes over free slots, since others may have been freed.
+// The slot of a log, or nullptr. Without locks, so that whoever locks the slot must ask holds()
+// again. A log's search begins at a place of its own, and passes over free slots, since others may
+// have been freed.
 SharedSequencer::Slot* SharedSequencer::find(uint64_t log_id) const {
   for (uint32_t i = 0; i < kSlots; i++) {
     Slot& slot = region_->slots[(log_id + i) % kSlots];

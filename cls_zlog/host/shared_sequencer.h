@@ -6,18 +6,20 @@
 
 namespace zlog {
 
-// A sequencer that several processes share through memory: what makes a daemon needless on one machine.
+// A sequencer that several processes share through memory: what makes a daemon needless on one
+// machine.
 //
-// It is a hint, as CORFU's sequencer is: positions are granted under an epoch, and the epoch kept in the
-// stripe objects decides. Losing its memory (a reboot, a deleted file, a process killed while it held a
-// lock) therefore costs an activation with a higher epoch and nothing else.
+// It is a hint, as CORFU's sequencer is: positions are granted under an epoch, and the epoch kept
+// in the stripe objects decides. Losing its memory (a reboot, a deleted file, a process killed
+// while it held a lock) therefore costs an activation with a higher epoch and nothing else.
 //
-// Life of a log's slot: free → active at an epoch, with a tail (activate) → active at a higher epoch … →
-// broken (a process died while it changed the slot; the next activation mends it) → free (release).
+// Life of a log's slot: free → active at an epoch, with a tail (activate) → active at a higher
+// epoch … → broken (a process died while it changed the slot; the next activation mends it) → free
+// (release).
 class SharedSequencer {
  public:
-  // Maps the file `directory`/sequencer, and makes it anew if it is missing, of another version or from
-  // before a reboot. Returns 0 or a negative errno.
+  // Maps the file `directory`/sequencer, and makes it anew if it is missing, of another version or
+  // from before a reboot. Returns 0 or a negative errno.
   static int open(const std::string& directory, std::shared_ptr<SharedSequencer>* sequencer);
 
   // A sequencer in anonymous memory, for this process and its children.
@@ -27,11 +29,11 @@ class SharedSequencer {
   SharedSequencer(const SharedSequencer&) = delete;
   SharedSequencer& operator=(const SharedSequencer&) = delete;
 
-  // All calls return 0 or a negative errno: ESTALE says that the log is not active at that epoch, ETIMEDOUT
-  // that a stopped process holds the slot.
+  // All calls return 0 or a negative errno: ESTALE says that the log is not active at that epoch,
+  // ETIMEDOUT that a stopped process holds the slot.
 
-  // Lets the log's positions from `tail` on be granted under `epoch`. ESTALE unless the epoch is above
-  // that of the last activation; ENOSPC when there are more logs than slots.
+  // Lets the log's positions from `tail` on be granted under `epoch`. ESTALE unless the epoch is
+  // above that of the last activation; ENOSPC when there are more logs than slots.
   int activate(uint64_t log_id, uint64_t epoch, uint64_t tail);
 
   // Grants `count` positions from `first` on. EOVERFLOW when they would pass the last possible one.

@@ -22,12 +22,12 @@ struct Operation {
 
 // A thread that takes operations in the order in which they came, as many at once as are waiting.
 //
-// Life: idle (no thread) → running, from the first operation on → stopped. Operations that come after
-// stop() get ECANCELED.
+// Life: idle (no thread) → running, from the first operation on → stopped. Operations that come
+// after stop() get ECANCELED.
 class Worker {
  public:
-  // `carry_out` is called on the thread, and must call every operation's `done` once. It must own whatever
-  // it uses: the thread may outlive the worker (see stop()).
+  // `carry_out` is called on the thread, and must call every operation's `done` once. It must own
+  // whatever it uses: the thread may outlive the worker (see stop()).
   using CarryOut = std::function<void(std::vector<Operation>& batch)>;
   explicit Worker(CarryOut carry_out);
   ~Worker();
@@ -36,8 +36,8 @@ class Worker {
 
   void push(Operation operation);
 
-  // Cancels what has not begun and waits for what has; for a few seconds at most, then it is left alone (a
-  // stopped process may hold the store's lock for ever).
+  // Cancels what has not begun and waits for what has; for a few seconds at most, then it is left
+  // alone (a stopped process may hold the store's lock for ever).
   void stop();
 
  private:

@@ -1,0 +1,69 @@
+"""Calls of class methods in a line each, and processes that do them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from collections.abc import Sequence
+
+from zlog import _native
+from zlog.store import Store
+
+OBJECT = "object"
+WRITER = b"0123456789abcdef"
+SECONDS = 30.0
+"""How long anything may take before a test gives up."""
+
+
+def seal(store: Store, epoch: int = 1) -> None:
+    """Make the object, whose stripe has a width of one."""
+    code, _ = store.execute(OBJECT, "seal", _native.encode_seal(epoch, 1, 0, True), SECONDS)
+    assert code == 0
+
+
+def write_request(positions: Sequence[int], data: bytes = b"data", epoch: int = 1) -> bytes:
+    """Encode a write of the same data at every position."""
+    return _native.encode_write(
+        epoch, 1, WRITER, 1, positions, list(positions), [data] * len(positions)
+    )
+
+
+def write(store: Store, positions: Sequence[int], data: bytes = b"data") -> int:
+    """Write, and return the code."""
+    return store.execute(OBJECT, "write", write_request(positions, data), SECONDS)[0]
+
+
+def read(store: Store, positions: Sequence[int]) -> list[bytes | None]:
+    """Return the entry at every position; None where nothing was written."""
+    request = _native.encode_read(1, 1, positions, 1 << 25)
+    code, reply = store.execute(OBJECT, "read", request, SECONDS)
+    assert code == 0
+    entries = _native.decode_read(reply, positions)
+    assert len(entries) == len(positions)
+    return [entries.data(i) if entries.state(i) == 0 else None for i in range(len(entries))]
+
+
+def start(code: str, *arguments: object) -> subprocess.Popen[str]:
+    """Start a Python process with pipes; ``sys.argv`` has the arguments.
+
+    Isolated (-I), so that it imports the installed package and not the working directory.
+    """
+    return subprocess.Popen(
+        [sys.executable, "-I", "-c", textwrap.dedent(code), *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> str:
+    """Wait for a process that must succeed, and return its output."""
+    output, _ = process.communicate(timeout=SECONDS)
+    assert process.returncode == 0, output
+    return output
+
+
+def run(code: str, *arguments: object) -> str:
+    """Run a Python process that must succeed, and return its output."""
+    return finish(start(code, *arguments))

@@ -1,0 +1,105 @@
+"""The completion queue: what an event loop sees, waiting, signals, many threads."""
+
+from __future__ import annotations
+
+import select
+import signal
+import threading
+import time
+
+import pytest
+
+from zlog._native import CompletionQueue, MemoryStore, encode_epoch
+
+from .support import OBJECT, SECONDS, read, run, seal, write_request
+
+
+def readable(queue: CompletionQueue) -> bool:
+    return bool(select.select([queue], [], [], 0)[0])
+
+
+def test_the_descriptor_is_readable_exactly_while_results_wait() -> None:
+    queue = CompletionQueue()
+    with MemoryStore() as store:
+        assert not readable(queue)
+        for token in (7, 8):
+            store.submit(queue, token, OBJECT, "stat", encode_epoch(1))
+            assert readable(queue)
+        assert [token for token, _, _ in queue.drain()] == [7, 8]
+        assert not readable(queue)
+        assert queue.drain() == []
+
+
+def test_a_result_has_the_code_and_the_reply() -> None:
+    queue = CompletionQueue()
+    with MemoryStore() as store:
+        seal(store)
+        store.submit(queue, 2**64 - 1, OBJECT, "write", write_request([0], epoch=0))
+        assert queue.wait(SECONDS)
+        [(token, code, reply)] = queue.drain()
+        assert (token, code) == (2**64 - 1, 1)
+        assert reply[1:] == (1).to_bytes(8, "little")
+
+
+def test_wait_gives_up_after_its_timeout() -> None:
+    begin = time.monotonic()
+    assert not CompletionQueue().wait(0.25)
+    assert 0.24 < time.monotonic() - begin < SECONDS
+
+
+@pytest.mark.parametrize("timeout", [0, -1.0])
+def test_wait_without_patience_returns_at_once(timeout: float) -> None:
+    assert not CompletionQueue().wait(timeout)
+
+
+def test_wait_refuses_a_timeout_that_is_no_number() -> None:
+    with pytest.raises(ValueError, match="number of seconds"):
+        CompletionQueue().wait(float("nan"))
+
+
+def test_a_signal_interrupts_wait() -> None:
+    main = threading.main_thread().ident
+    assert main is not None
+    timer = threading.Timer(0.1, signal.pthread_kill, (main, signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        CompletionQueue().wait(SECONDS)
+    timer.join()
+
+
+def test_results_of_many_threads_all_arrive() -> None:
+    queue, threads, each = CompletionQueue(), 8, 200
+    with MemoryStore() as store:
+        seal(store)
+
+        def submit(first: int) -> None:
+            for token in range(first, first + each):
+                store.submit(queue, token, OBJECT, "write", write_request([token]))
+
+        workers = [threading.Thread(target=submit, args=(i * each,)) for i in range(threads)]
+        for worker in workers:
+            worker.start()
+        tokens: set[int] = set()
+        while len(tokens) < threads * each:
+            assert queue.wait(SECONDS)
+            tokens.update(token for token, code, _ in queue.drain() if code == 0)
+        for worker in workers:
+            worker.join()
+        assert read(store, range(threads * each)) == [b"data"] * (threads * each)
+
+
+def test_a_queue_is_refused_in_a_forked_child() -> None:
+    code = """
+        import os
+        from zlog import StoreUnavailable
+        from zlog._native import CompletionQueue
+        queue = CompletionQueue()
+        if os.fork() == 0:
+            try:
+                queue.drain()
+            except StoreUnavailable:
+                os._exit(3)
+            os._exit(0)
+        print(os.waitstatus_to_exitcode(os.wait()[1]))
+    """
+    assert run(code).strip() == "3"

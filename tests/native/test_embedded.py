@@ -1,0 +1,363 @@
+"""The embedded store: durable, shared by processes, killed at any moment, out of room."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import struct
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from zlog import StoreUnavailable
+from zlog._native import (
+    CompletionQueue,
+    EmbeddedStore,
+    encode_epoch,
+    encode_trim,
+    encode_trim_to,
+    encode_write,
+)
+
+from .support import OBJECT, SECONDS, finish, read, run, seal, start, write, write_request
+
+# What a process that appends does: it writes the positions from first on, in steps, and prints each
+# one that was acknowledged.
+APPEND = """
+    import itertools, sys
+    from zlog import _native
+    store = _native.EmbeddedStore(sys.argv[1])
+    first, step, count = (int(word) for word in sys.argv[2:])
+    for i in range(count) if count else itertools.count():
+        position = first + i * step
+        request = _native.encode_write(
+            1, 1, b"0123456789abcdef", 1, [position], [position], [b"%d" % position])
+        code, _ = store.execute("object", "write", request, 30.0)
+        assert code == 0, code
+        print(position, flush=True)
+"""
+
+
+def last_transaction(directory: Path) -> int:
+    """Return the number of the last committed transaction: the later of LMDB's two meta pages."""
+    data = (directory / "data.mdb").read_bytes()[:8192]
+    return max(struct.unpack_from("<Q", data, page + 144)[0] for page in (0, 4096))
+
+
+def collect(queue: CompletionQueue, count: int) -> dict[int, int]:
+    """Wait for so many results, and return their codes by token."""
+    codes: dict[int, int] = {}
+    while len(codes) < count:
+        assert queue.wait(SECONDS)
+        codes.update((token, code) for token, code, _ in queue.drain())
+    return codes
+
+
+def trim_to(store: EmbeddedStore, position: int) -> int:
+    """Trim everything below a position, and return the code."""
+    request = encode_trim_to(1, position, 1000)
+    return store.execute(OBJECT, "trim_to", request, SECONDS)[0]
+
+
+def test_what_was_written_is_there_after_reopening(tmp_path: Path) -> None:
+    with EmbeddedStore(tmp_path) as store:
+        seal(store)
+        assert write(store, range(10), b"kept") == 0
+    with EmbeddedStore(tmp_path) as store:
+        assert read(store, range(11)) == [b"kept"] * 10 + [None]
+
+
+def test_its_url_opens_it_again(tmp_path: Path) -> None:
+    folder = tmp_path / "with space" / "täler"
+    with EmbeddedStore(folder) as store:
+        assert store.url == folder.as_uri()
+        assert store.path == str(folder)
+        assert (store.pool, store.namespace) == ("", "")
+
+
+def test_large_writes_come_back_whole(tmp_path: Path) -> None:
+    entries = [os.urandom(1 << 20) for _ in range(3)]
+    with EmbeddedStore(tmp_path) as store:
+        seal(store)
+        for position, entry in enumerate(entries):
+            assert write(store, [position], entry) == 0
+        assert read(store, range(3)) == entries
+        assert store.execute(OBJECT, "trim", encode_trim(1, 1, [1]), SECONDS) == (0, b"")
+        assert read(store, range(3)) == [entries[0], None, entries[2]]
+
+
+def test_two_stores_in_one_process_share_the_environment(tmp_path: Path) -> None:
+    first, second = EmbeddedStore(tmp_path), EmbeddedStore(tmp_path)
+    seal(first)
+    assert write(second, [0]) == 0
+    first.close()
+    assert write(second, [1]) == 0, "closing one must not take the other's locks away"
+    assert run(APPEND, tmp_path, 2, 1, 1).split() == ["2"]
+    assert read(second, range(3)) == [b"data", b"data", b"2"]
+    second.close()
+
+
+def test_several_processes_append_at_once(tmp_path: Path) -> None:
+    with EmbeddedStore(tmp_path) as store:
+        seal(store)
+        processes = [start(APPEND, tmp_path, first, 2, 100) for first in (0, 1)]
+        for process in processes:
+            assert len(finish(process).split()) == 100
+        assert read(store, range(200)) == [b"%d" % position for position in range(200)]
+
+
+@pytest.mark.parametrize("acknowledged", [1, 5, 20])
+def test_what_was_acknowledged_survives_kill_9(tmp_path: Path, acknowledged: int) -> None:
+    with EmbeddedStore(tmp_path) as store:
+        seal(store)
+        process = start(APPEND, tmp_path, 0, 1, 0)
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(acknowledged)]
+        process.kill()
+        rest, _ = process.communicate(timeout=SECONDS)
+        seen = [int(word) for word in "".join(lines).split() + rest.split()]
+        assert seen == list(range(len(seen)))
+        assert read(store, seen) == [b"%d" % position for position in seen]
+        assert write(store, [10**6]) == 0, "the dead process holds no lock"
+
+
+def test_a_process_killed_while_it_reads_keeps_no_pages(tmp_path: Path) -> None:
+    """A dead reader's snapshot is forgotten when the store is opened, so that space is reused."""
+    with EmbeddedStore(tmp_path) as store:
+        seal(store)
+    code = """
+        import os, signal, sys
+        from zlog import _native
+        store = _native.EmbeddedStore(sys.argv[1])
+        for _ in range(100):
+            store.execute("object", "stat", _native.encode_epoch(1))
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    process = start(code, tmp_path)
+    process.communicate(timeout=SECONDS)
+    assert process.returncode == -signal.SIGKILL
+    with EmbeddedStore(tmp_path) as store:
+        assert write(store, [0]) == 0
+
+
+def test_concurrent_operations_share_transactions(tmp_path: Path) -> None:
+    queue, count = CompletionQueue(), 500
+    with EmbeddedStore(tmp_path) as store:
+        seal(store)
+        before = last_transaction(tmp_path)
+        for position in range(count):
+            store.submit(queue, position, OBJECT, "write", write_request([position]))
+        assert collect(queue, count) == dict.fromkeys(range(count), 0)
+        assert last_transaction(tmp_path) - before < count / 2
+        assert read(store, range(count)) == [b"data"] * count
+
+
+def test_a_refused_operation_does_not_spoil_those_beside_it(tmp_path: Path) -> None:
+    queue = CompletionQueue()
+    with EmbeddedStore(tmp_path) as store:
+        seal(store)
+        assert write(store, [5], b"first") == 0
+        other = b"another writers."
+        for position in range(10):
+            request = encode_write(1, 1, other, 1, [position], [position], [b"second"])
+            store.submit(queue, position, OBJECT, "write", request)
+        store.submit(queue, 10, OBJECT, "write", b"\x01 malformed")
+        assert collect(queue, 11) == {
+            **dict.fromkeys(range(10), 0),
+            5: 2,
+            10: -errno.EINVAL,
+        }
+        assert read(store, [4, 5, 6]) == [b"second", b"first", b"second"]
+
+
+def test_a_full_map_is_a_full_store(tmp_path: Path) -> None:
+    with EmbeddedStore(tmp_path, map_bytes=1 << 20) as store:
+        seal(store)
+        codes = [write(store, [position], bytes(50_000)) for position in range(40)]
+        written = codes.index(-errno.ENOSPC)
+        assert codes[:written] == [0] * written
+        assert set(codes[written:]) == {-errno.ENOSPC}
+        assert read(store, range(written)) == [bytes(50_000)] * written
+        assert trim_to(store, written) == 0
+        assert write(store, [100], bytes(50_000)) == 0, "trimming made room"
+    with EmbeddedStore(tmp_path) as store:
+        assert write(store, [101], bytes(1 << 20)) == 0, "a larger map has room"
+
+
+def test_an_operation_that_does_not_fit_does_not_fail_those_beside_it(tmp_path: Path) -> None:
+    queue = CompletionQueue()
+    with EmbeddedStore(tmp_path, map_bytes=1 << 20) as store:
+        seal(store)
+        store.submit(queue, 0, OBJECT, "write", write_request([0], b"small"))
+        store.submit(queue, 1, OBJECT, "write", write_request([1], bytes(2 << 20)))
+        store.submit(queue, 2, OBJECT, "write", write_request([2], b"small"))
+        assert collect(queue, 3) == {0: 0, 1: -errno.ENOSPC, 2: 0}
+        assert read(store, range(3)) == [b"small", None, b"small"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a small file system")
+def test_a_full_disk_is_a_full_store(tmp_path: Path) -> None:
+    folder = tmp_path / "small"
+    folder.mkdir()
+    if os.system(f"mount -t tmpfs -o size=2m tmpfs '{folder}'") != 0:
+        pytest.skip("may not mount a file system here")
+    try:
+        with EmbeddedStore(folder) as store:
+            seal(store)
+            codes = [write(store, [position], bytes(60_000)) for position in range(60)]
+            written = codes.index(-errno.ENOSPC)
+            assert read(store, range(written)) == [bytes(60_000)] * written
+            assert trim_to(store, written) == 0
+            assert write(store, [100], bytes(50_000)) == 0, "trimming made room"
+    finally:
+        os.system(f"umount -l '{folder}'")
+
+
+def test_less_is_mapped_where_address_space_is_limited(tmp_path: Path) -> None:
+    code = """
+        import resource, sys
+        resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+        from zlog import _native
+        store = _native.EmbeddedStore(sys.argv[1])
+        print(store.execute("object", "seal", _native.encode_seal(1, 1, 0, True), 30.0)[0])
+    """
+    assert run(code, tmp_path).strip() == "0"
+
+
+def test_what_others_wrote_beyond_the_own_map_can_be_read(tmp_path: Path) -> None:
+    with EmbeddedStore(tmp_path, map_bytes=1 << 20) as small:
+        seal(small)
+        code = """
+            import sys
+            from zlog import _native
+            store = _native.EmbeddedStore(sys.argv[1])
+            request = _native.encode_write(1, 1, b"0" * 16, 1, [0], [0], [bytes(8 << 20)])
+            print(store.execute("object", "write", request, 30.0)[0])
+        """
+        assert run(code, tmp_path).strip() == "0"
+        assert read(small, [0]) == [bytes(8 << 20)]
+        assert write(small, [1], bytes(1 << 20)) in (0, -errno.ENOSPC)
+
+
+def test_a_directory_that_holds_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "data.mdb").write_bytes(b"something else" * 1000)
+    with pytest.raises(StoreUnavailable, match="holds something else"):
+        EmbeddedStore(tmp_path)
+
+
+def test_a_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(StoreUnavailable, match="can't make"):
+        EmbeddedStore(tmp_path / "file" / "store")
+
+
+def test_a_forked_child_is_told_to_open_its_own(tmp_path: Path) -> None:
+    code = """
+        import gc, os, sys
+        from zlog import StoreUnavailable, _native
+        store = _native.EmbeddedStore(sys.argv[1])
+        request = lambda n: _native.encode_write(1, 1, b"0" * 16, 1, [n], [n], [b"x"])
+        store.execute("object", "seal", _native.encode_seal(1, 1, 0, True))
+        store.execute("object", "write", request(0))
+        if os.fork() == 0:
+            try:
+                store.execute("object", "write", request(1))
+            except StoreUnavailable as error:
+                print(error, flush=True)
+            store.close()
+            del store
+            gc.collect()
+            with _native.EmbeddedStore(sys.argv[1]) as own:
+                print(own.execute("object", "write", request(2)), flush=True)
+            sys.exit()
+        assert os.waitstatus_to_exitcode(os.wait()[1]) == 0
+        print(store.execute("object", "write", request(3)))
+    """
+    before_fork, child, parent = run(code, tmp_path).splitlines()
+    assert "before a fork" in before_fork
+    assert (child, parent) == ("(0, b'')", "(0, b'')")
+    with EmbeddedStore(tmp_path) as store:
+        assert read(store, range(4)) == [b"x", None, b"x", b"x"]
+
+
+def test_closing_gives_up_what_has_not_begun(tmp_path: Path) -> None:
+    queue, count = CompletionQueue(), 2000
+    store = EmbeddedStore(tmp_path)
+    seal(store)
+    for position in range(count):
+        store.submit(queue, position, OBJECT, "write", write_request([position]))
+    store.close()
+    codes = collect(queue, count)
+    assert set(codes.values()) <= {0, -errno.ECANCELED}
+    with EmbeddedStore(tmp_path) as again:
+        for position, code in codes.items():
+            if code == 0:
+                assert read(again, [position]) == [b"data"]
+
+
+def test_closing_ends_those_who_wait(tmp_path: Path) -> None:
+    store = EmbeddedStore(tmp_path)
+    seal(store)
+    begun = threading.Barrier(5)
+    ended: list[object] = []
+
+    def append() -> None:
+        begun.wait(SECONDS)
+        try:
+            while (code := write(store, [0])) == 0:
+                pass
+            ended.append(code)
+        except StoreUnavailable as error:
+            ended.append(error)
+
+    threads = [threading.Thread(target=append) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    begun.wait(SECONDS)
+    store.close()
+    for thread in threads:
+        thread.join(SECONDS)
+    assert len(ended) == 4
+    store.close()
+    with pytest.raises(StoreUnavailable, match="closed"):
+        store.execute(OBJECT, "stat", encode_epoch(1))
+
+
+# A process that holds the store's write lock and is stopped: nobody else can write meanwhile.
+HOLD_LOCK = """
+    import ctypes, os, signal, sys
+    lmdb = ctypes.CDLL("liblmdb.so.0")
+    env, txn = ctypes.c_void_p(), ctypes.c_void_p()
+    lmdb.mdb_env_create(ctypes.byref(env))
+    assert lmdb.mdb_env_open(env, sys.argv[1].encode(), 0, 0o660) == 0
+    assert lmdb.mdb_txn_begin(env, None, 0, ctypes.byref(txn)) == 0
+    print("held", flush=True)
+    signal.pause()
+"""
+
+
+def test_a_stopped_process_holds_nobody_up_for_ever(tmp_path: Path) -> None:
+    store = EmbeddedStore(tmp_path)
+    seal(store)
+    holder = start(HOLD_LOCK, tmp_path)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "held\n"
+    try:
+        begin = time.monotonic()
+        request = write_request([0])
+        assert store.execute(OBJECT, "write", request, 0.3)[0] == -errno.ETIMEDOUT
+        assert time.monotonic() - begin < 5
+        assert read(store, [0]) == [None], "readers are not concerned"
+        main = threading.main_thread().ident
+        assert main is not None
+        threading.Timer(0.2, signal.pthread_kill, (main, signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            store.execute(OBJECT, "write", write_request([1]))
+        store.close()
+        assert time.monotonic() - begin < SECONDS
+    finally:
+        holder.kill()
+        holder.communicate()

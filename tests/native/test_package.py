@@ -1,0 +1,54 @@
+"""What is installed: one top-level package, no sources of the extensions, modules that import."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+from pathlib import PurePosixPath
+
+from .support import run
+
+
+def installed_files() -> list[PurePosixPath]:
+    files = importlib.metadata.files("pyzlog")
+    assert files
+    return [PurePosixPath(str(file)) for file in files]
+
+
+def test_the_only_top_level_package_is_zlog() -> None:
+    tops = {file.parts[0] for file in installed_files() if file.parts[0] != ".."}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"zlog"}
+
+
+def test_the_commands_and_the_sequencer_are_inside_the_package() -> None:
+    files = set(installed_files())
+    assert PurePosixPath("zlog/cli/main.py") in files
+    assert PurePosixPath("zlog/seqr/__init__.py") in files
+
+
+def test_no_sources_of_the_extensions_are_installed() -> None:
+    sources = {".pyx", ".pxd", ".pxi", ".cc", ".h", ".txt", ".cpp"}
+    in_package = [file for file in installed_files() if file.parts[0] == "zlog"]
+    assert [file for file in in_package if file.suffix in sources] == []
+
+
+def test_types_are_installed() -> None:
+    files = set(installed_files())
+    assert {PurePosixPath(f"zlog/{name}") for name in ("py.typed", "_native.pyi")} <= files
+
+
+def test_importing_zlog_loads_no_librados() -> None:
+    loaded = run("import sys, zlog; print('zlog._rados' in sys.modules, 'rados' in sys.modules)")
+    assert loaded.split() == ["False", "False"]
+
+
+def test_extensions_export_their_start_only() -> None:
+    spec = importlib.util.find_spec("zlog._native")
+    assert spec is not None
+    assert spec.origin is not None
+    code = """
+        import ctypes, sys
+        library = ctypes.CDLL(sys.argv[1])
+        print(hasattr(library, "PyInit__native"), hasattr(library, "_ZN4zlog7methodsEv"))
+    """
+    assert run(code, spec.origin).split() == ["True", "False"]
