@@ -1,0 +1,212 @@
+"""What a head object and a directory must do, in plain Python; see `model` for stripe objects."""
+
+from __future__ import annotations
+
+import errno
+import re
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from . import requests
+from .model import POSITION_MAX, WIDTH_MAX
+from .replies import Answer, Code, HeadState, Views
+from .requests import StripeView, View
+from .wire import OPEN_END
+
+PAGE_VIEWS_MAX = 1024
+PAGE_NAMES_MAX = 4096
+_OK = Answer(Code.OK)
+_MISSING = Answer(-errno.ENOENT)
+_INVALID = Answer(-errno.EINVAL)
+
+
+@dataclass
+class HeadModel:
+    """A log's head: a counter, the views in order, and the floor under the tail."""
+
+    log_id: int = 0
+    exists: bool = False
+    counter: int = 0
+    tail_floor: int = 0
+    trim_point: int = 0
+    views: list[View] = field(default_factory=list)
+
+    @property
+    def newest(self) -> int:
+        """The newest view's epoch, 0 when there is none."""
+        return self.views[-1].epoch if self.views else 0
+
+    def create(self, name: str, log_id: int) -> Answer:
+        """head_create: once."""
+        if not valid_name(name):
+            return _INVALID
+        if self.exists:
+            return Answer(-errno.EEXIST)
+        self.exists, self.log_id = True, log_id
+        return _OK
+
+    def epoch_next(self) -> Answer:
+        """epoch_next: the counter only grows."""
+        if not self.exists:
+            return _MISSING
+        self.counter += 1
+        return Answer(Code.OK, (self.counter, self.tail_floor))
+
+    def _state(self) -> HeadState:
+        return HeadState(self.counter, self.newest, self.tail_floor, self.trim_point, self.log_id)
+
+    def epoch_read(self) -> Answer:
+        """epoch_read: looks, changes nothing."""
+        return Answer(Code.OK, self._state()) if self.exists else _MISSING
+
+    def tail_raise(self, epoch: int, tail: int) -> Answer:
+        """tail_raise: only in the newest epoch, and only upwards."""
+        if not self.exists:
+            return _MISSING
+        if tail > POSITION_MAX + 1:
+            return _INVALID
+        if epoch != self.counter:
+            return Answer(Code.STALE_EPOCH, self.counter)
+        self.tail_floor = max(self.tail_floor, tail)
+        return _OK
+
+    def trim_point_raise(self, position: int) -> Answer:
+        """trim_point_raise: in any epoch, and only upwards."""
+        if not self.exists:
+            return _MISSING
+        if position > POSITION_MAX + 1:
+            return _INVALID
+        self.trim_point = max(self.trim_point, position)
+        return _OK
+
+    def view_propose(self, base: int, view: View) -> Answer:
+        """view_propose: compare-and-swap on the newest view, in epoch order, of a sound view.
+
+        The newest view proposed again, byte for byte, is the retry of one whose reply was lost.
+        """
+        if not self.exists:
+            return _MISSING
+        if not well_formed(view):
+            return _INVALID
+        if self.views and requests.view(view) == requests.view(self.views[-1]):
+            return _OK
+        if view.epoch <= self.newest:
+            return Answer(Code.INVALID_EPOCH, self.newest)
+        if view.epoch > self.counter:
+            return Answer(Code.INVALID_EPOCH, self.counter)
+        if self.newest != base:
+            return Answer(Code.STALE_EPOCH, self.newest)
+        if view.log_id != self.log_id or not self._follows(view):
+            return _INVALID
+        self.views.append(view)
+        return _OK
+
+    def _follows(self, view: View) -> bool:
+        if view.stripes[0].start > self.trim_point:
+            return False
+        if not self.views:
+            return True
+        base = self.views[-1]
+        if base.removed and not view.removed:
+            return False
+        kept = {stripe.id: stripe for stripe in view.stripes}
+        known = {stripe.id for stripe in base.stripes}
+        if any(stripe.id != view.epoch for stripe in view.stripes if stripe.id not in known):
+            return False
+        for stripe in base.stripes:
+            if stripe.end <= self.trim_point and stripe.id not in kept:
+                continue
+            found = kept.get(stripe.id)
+            if found is None or (found.start, found.width) != (stripe.start, stripe.width):
+                return False
+            if found.end != stripe.end and stripe.end != OPEN_END:
+                return False
+        return True
+
+    def view_read(self, from_epoch: int = 0, count_max: int = 100, latest: bool = False) -> Answer:
+        """view_read: the newest, or all from an epoch on, at most `count_max`."""
+        if not self.exists:
+            return _MISSING
+        if not 1 <= count_max <= PAGE_VIEWS_MAX:
+            return _INVALID
+        found = self.views[-1:] if latest else [v for v in self.views if v.epoch >= from_epoch]
+        shown = found if latest else found[:count_max]
+        encoded = tuple(requests.view(view) for view in shown)
+        return Answer(Code.OK, Views(self._state(), len(shown) < len(found), encoded))
+
+    def remove(self, epoch: int) -> Answer:
+        """head_remove: only under a `removed` view of that epoch."""
+        if not self.exists:
+            return _MISSING
+        if not (self.views and self.views[-1].removed and self.newest == epoch):
+            return Answer(Code.INVALID_EPOCH, self.newest)
+        self.__init__()  # type: ignore[misc]
+        return _OK
+
+
+def valid_name(name: str) -> bool:
+    """1 to 128 letters, digits, `_`, `.` or `-`, the first none of the last two."""
+    return re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}", name) is not None
+
+
+def well_formed(view: View) -> bool:
+    """Stripes ascend without a gap, the last is open, and every width is within the limits."""
+    stripes = view.stripes
+    if view.epoch < 1:
+        return False
+    if not stripes or stripes[-1].end != OPEN_END:
+        return False
+    joined = all(a.end == b.start and a.id < b.id for a, b in pairwise(stripes))
+    return joined and all(_sound(stripe, view) for stripe in stripes)
+
+
+def _sound(stripe: StripeView, view: View) -> bool:
+    in_order = stripe.start <= min(stripe.end, POSITION_MAX)
+    return in_order and 1 <= stripe.width <= WIDTH_MAX and 1 <= stripe.id <= view.epoch
+
+
+@dataclass
+class DirectoryModel:
+    """The directory: the id of each log by its name, and at most one address."""
+
+    logs: dict[str, int] = field(default_factory=dict)
+    exists: bool = False
+    address: str = ""
+
+    def add(self, name: str, log_id: int = 7) -> Answer:
+        """directory_add: idempotent, makes the directory; a new log takes a name over."""
+        if not valid_name(name):
+            return _INVALID
+        self.exists = True
+        self.logs[name] = log_id
+        return _OK
+
+    def remove(self, name: str, log_id: int = 7) -> Answer:
+        """directory_remove: idempotent; a new log of that name stays."""
+        if self.logs.get(name) == log_id:
+            del self.logs[name]
+        return _OK
+
+    def list(self, after: str = "", count_max: int = 1000) -> Answer:
+        """directory_list: ascending by bytes."""
+        if not self.exists:
+            return _MISSING
+        if not 1 <= count_max <= PAGE_NAMES_MAX:
+            return _INVALID
+        found = sorted(name for name in self.logs if name > after)
+        return Answer(Code.OK, (len(found) > count_max, tuple(found[:count_max])))
+
+    def announce(self, address: str) -> Answer:
+        """sequencer_announce: the last one wins; makes the directory."""
+        self.exists, self.address = True, address
+        return _OK
+
+    def withdraw(self, address: str) -> Answer:
+        """sequencer_withdraw: only the one that is announced; else, and without one, nothing."""
+        if self.address == address:
+            self.address = ""
+        return _OK
+
+    def find(self) -> Answer:
+        """sequencer_find: the address announced, or nothing."""
+        return Answer(Code.OK, self.address) if self.exists else _MISSING

@@ -1,0 +1,112 @@
+"""Requests that no sound client sends: noise, truncations, flipped bits, lies about lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+from . import requests, wire
+from .requests import Entry, StripeView, View
+from .wire import OPEN_END
+
+NOISE_BYTES_MAX = 300
+_ENTRIES = [Entry(p, p, b"entry %d" % p) for p in (0, 1, 2, 5)]
+_VIEW = View(
+    1, 7, sequencer="tcp://a:1", stripes=(StripeView(1, 0, OPEN_END, 4),), options={"a": ""}
+)
+
+# One sound request of every method, for an object of stride 1 that was sealed with epoch 1.
+SOUND: dict[str, bytes] = {
+    "seal": requests.seal(1, 1, 0, create=True),
+    "write": requests.write(1, 1, b"w" * 16, 1, _ENTRIES),
+    "read": requests.read(1, 1, [0, 1, 2, 5, 9], 1000, with_ids=True),
+    "fill": requests.fill(1, 1, b"f" * 16, 1, 1, [3, 7, 8]),
+    "trim": requests.trim(1, 1, [2, 4]),
+    "trim_to": requests.trim_to(1, 1, 10),
+    "max_position": requests.epoch(1),
+    "stat": requests.epoch(1),
+    "remove": requests.epoch(1),
+    "head_create": requests.head_create("log", 7),
+    "epoch_next": requests.empty(),
+    "epoch_read": requests.empty(),
+    "tail_raise": requests.tail_raise(1, 5),
+    "trim_point_raise": requests.trim_point(5),
+    "view_propose": requests.view_propose(0, requests.view(_VIEW)),
+    "view_read": requests.view_read(0, 10, latest=False),
+    "head_remove": requests.epoch(1),
+    "directory_add": requests.directory_entry("log", 7),
+    "directory_remove": requests.directory_entry("log", 7),
+    "directory_list": requests.directory_list("a", 10),
+    "sequencer_announce": requests.address("tcp://a:1"),
+    "sequencer_withdraw": requests.address("tcp://a:1"),
+    "sequencer_find": requests.empty(),
+}
+
+
+def malformed(method: str) -> Iterator[bytes]:
+    """Requests that are wrong beyond doubt: cut short, too long, or of another version."""
+    sound = SOUND[method]
+    yield from (sound[:length] for length in range(len(sound)) if method != "write" or length < 100)
+    yield sound + b"\0"
+    yield sound + sound
+    yield from (bytes([version]) + sound[1:] for version in (0, 2, 255))
+
+
+def mutated(random: Random, method: str) -> bytes:
+    """A sound request with some bits, bytes or numbers changed; it may still be sound."""
+    data = bytearray(SOUND[method])
+    for _ in range(random.choice([1, 1, 1, 2, 5])):
+        _change(random, data)
+    return bytes(data)
+
+
+def _change(random: Random, data: bytearray) -> None:
+    at = random.randrange(len(data)) if data else 0
+    kind = random.randrange(6)
+    if not data or kind == 0:
+        data.insert(at, random.randrange(256))
+    elif kind == 1:
+        data[at] ^= 1 << random.randrange(8)
+    elif kind == 2:
+        del data[at : at + random.randrange(1, 9)]
+    elif kind == 3:
+        data[at : at + 4] = wire.u32(random.choice([0, 1, 2**16, 2**31 - 1, 2**31, 2**32 - 1]))
+    elif kind == 4:
+        data[at : at + 8] = wire.u64(random.choice([0, 1, 2**32, 2**63 - 1, 2**63, 2**64 - 1]))
+    else:
+        data[at : at + 8] = random.randbytes(random.randrange(9))
+
+
+def noise(random: Random) -> bytes:
+    """Any bytes, half of them with the right version."""
+    data = random.randbytes(random.randrange(NOISE_BYTES_MAX))
+    return wire.u8(wire.VERSION) + data if random.random() < 0.5 else data
+
+
+def lies() -> Iterator[tuple[str, bytes]]:
+    """Small requests that promise much: counts and lengths near every limit."""
+    epoch, time, writer = wire.u64(1), wire.u64(1), b"w" * 16
+    start = wire.u8(wire.VERSION) + epoch
+    for count in (2**16, 2**16 + 1, 2**31, 2**32 - 1):
+        one = wire.raw_runs(1, [(0, count)])
+        many = wire.u32(1) + wire.u32(count) + wire.u64(0) + wire.u32(1)
+        for runs in (one, many):
+            yield "write", start + time + writer + wire.u64(0) + runs
+            yield "read", start + wire.u8(0) + wire.u32(2**32 - 1) + runs
+            yield "fill", start + time + writer + wire.u8(0) + runs
+            yield "trim", start + runs
+        yield "head_create", wire.u8(1) + wire.u32(count) + b"log" + wire.u64(7)
+        yield "directory_add", wire.u8(1) + wire.u32(count) + b"log" + wire.u64(7)
+        yield "directory_list", wire.u8(1) + wire.u32(0) + wire.u32(count)
+        yield "sequencer_announce", wire.u8(1) + wire.u32(count) + b"tcp://a:1"
+        yield "view_read", wire.u8(1) + wire.u64(0) + wire.u32(count) + wire.u8(0)
+        yield "view_propose", wire.u8(1) + wire.u64(0) + wire.u32(count) + requests.view(_VIEW)
+        yield "view_propose", requests.view_propose(0, _view_that_lies(count))
+        yield "trim_to", start + wire.u64(2**64 - 1) + wire.u32(count)
+        yield "seal", start + wire.u32(count) + wire.u32(count - 1) + wire.u8(1)
+
+
+def _view_that_lies(stripes: int) -> bytes:
+    sound = requests.view(_VIEW)
+    at = sound.index(wire.u32(1) + wire.u64(1) + wire.u64(0))
+    return sound[:at] + wire.u32(stripes) + sound[at + 4 :]

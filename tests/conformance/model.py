@@ -1,0 +1,235 @@
+"""What a stripe object must do, said in the plainest Python: a dictionary from position to cell.
+
+`StripeModel` answers like `objects.Stripe`, and a stateful test holds the hosts against it. It
+knows nothing of records, bytestreams or limits of a host.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+from .objects import BYTES_MAX, RECORDS_MAX, TIME, WRITER
+from .replies import Answer, Code, Read, Slot, Stat, State
+from .requests import Entry
+from .wire import entry_crc
+
+_OK = Answer(Code.OK)
+_MISSING = Answer(-errno.ENOENT)
+_INVALID = Answer(-errno.EINVAL)
+POSITION_MAX = 2**63 - 1
+WIDTH_MAX = 1024
+ENTRIES_MAX = 65536
+_UNWRITTEN = Slot(State.UNWRITTEN)
+_TRIMMED = Slot(State.TRIMMED)
+
+
+@dataclass
+class StripeModel:
+    """One stripe object; `stride` and `residue` are what its caller claims, as in `Stripe`."""
+
+    stride: int = 1
+    residue: int = 0
+    epoch: int = 0  # 0: the object is missing
+    geometry: tuple[int, int] = (0, 0)
+    cells: dict[int, Slot] = field(default_factory=dict)  # never a cell below trim_point
+    ids: dict[int, tuple[bytes, int]] = field(default_factory=dict)  # outlive a trim, not trim_to
+    freed: dict[int, tuple[bytes, int]] = field(default_factory=dict)  # those that trim_to dropped
+    top: int | None = None
+    trim_point: int = 0
+
+    @property
+    def highest(self) -> int | None:
+        """The highest position written, filled or trimmed, by hand or by the trim point."""
+        stride, residue = self.geometry
+        below = self.trim_point - 1
+        candidates = [] if self.top is None else [self.top]
+        if below >= residue:
+            candidates.append(below - (below - residue) % stride)
+        return max(candidates, default=None)
+
+    def cell(self, position: int) -> Slot:
+        """What a position holds."""
+        if position < self.trim_point:
+            return _TRIMMED
+        return self.cells.get(position, _UNWRITTEN)
+
+    def seal(self, epoch: int, create: bool = True) -> Answer:
+        """seal: the epoch only grows, the geometry is set once, a lost object stays lost."""
+        if epoch < 1 or not 1 <= self.stride <= WIDTH_MAX or self.residue >= self.stride:
+            return _INVALID
+        if not (self.epoch or create):
+            return _MISSING
+        if self.epoch and self.geometry != (self.stride, self.residue):
+            return _INVALID
+        if epoch <= self.epoch:
+            return Answer(Code.INVALID_EPOCH, self.epoch)
+        self.epoch, self.geometry = epoch, (self.stride, self.residue)
+        return Answer(Code.OK, self.highest)
+
+    def _refusal(self, epoch: int, positions: Sequence[int] | None = None) -> Answer | None:
+        if not self.epoch:
+            return _MISSING
+        if positions is not None and (misplaced := self._misplaced(positions)):
+            return misplaced
+        return self._stale(epoch)
+
+    def _misplaced(self, positions: Sequence[int]) -> Answer | None:
+        stride, residue = self.geometry
+        if self.stride != stride or not 1 <= len(positions) <= ENTRIES_MAX:
+            return _INVALID
+        wrong = any(p % stride != residue or p > POSITION_MAX for p in positions)
+        ascending = all(a < b for a, b in pairwise(positions))
+        return _INVALID if wrong or not ascending else None
+
+    def _stale(self, epoch: int) -> Answer | None:
+        return Answer(Code.STALE_EPOCH, self.epoch) if epoch < self.epoch else None
+
+    def _raise(self, positions: Iterable[int]) -> None:
+        self.top = max([*positions, *([] if self.top is None else [self.top])], default=None)
+
+    def write(
+        self,
+        epoch: int,
+        entries: Sequence[Entry],
+        writer: bytes = WRITER,
+        timestamp: int = TIME,
+        crcs: Sequence[int] | None = None,
+    ) -> Answer:
+        """write: what is there is fine in any epoch; else fenced, write-once, all or nothing."""
+        if not self.epoch:
+            return _MISSING
+        positions = [e.position for e in entries]
+        if invalid := self._misplaced(positions):
+            return invalid
+        if crcs is not None and list(crcs) != [entry_crc(e.position, e.data) for e in entries]:
+            return _INVALID
+        missing = [e for e in entries if not self._holds(e, writer)]
+        if not missing:
+            return _OK
+        if stale := self._stale(epoch):
+            return stale
+        taken = [e.position for e in missing if self.cell(e.position) != _UNWRITTEN]
+        if taken:
+            return Answer(Code.READ_ONLY, taken[0])
+        for e in missing:
+            self.cells[e.position] = Slot(State.WRITTEN, e.data, timestamp, writer, e.number)
+            self.ids[e.position] = (writer, e.number)
+        self._raise(e.position for e in missing)
+        return _OK
+
+    def _holds(self, entry: Entry, writer: bytes) -> bool:
+        return self.ids.get(entry.position) == (writer, entry.number)
+
+    def write_as_host(
+        self,
+        found: Answer,
+        epoch: int,
+        entries: Sequence[Entry],
+        writer: bytes = WRITER,
+        timestamp: int = TIME,
+    ) -> Answer:
+        """What a host that answered `found` should have answered to a write.
+
+        Below the trim point a host knows an entry's identity for as long as it has not freed the
+        record, so there a retry may be OK or READ_ONLY: the host chooses, position by position.
+        """
+        own = {e.position for e in entries if self.freed.get(e.position) == (writer, e.number)}
+        if found.code == Code.READ_ONLY and found.value in own and epoch >= self.epoch:
+            return found
+        if found.code == Code.STALE_EPOCH and own:
+            return Answer(Code.STALE_EPOCH, self.epoch) if epoch < self.epoch else _OK
+        rest = [e for e in entries if e.position not in own]
+        return self.write(epoch, rest, writer, timestamp) if rest else _OK
+
+    def put(self, epoch: int, position: int, data: bytes, writer: bytes = WRITER) -> Answer:
+        """A write of one entry whose number is its position."""
+        return self.write(epoch, [Entry(position, position, data)], writer)
+
+    def read(
+        self,
+        epoch: int,
+        positions: Sequence[int],
+        bytes_max: int = BYTES_MAX,
+        with_ids: bool = False,
+    ) -> Answer:
+        """read: as many of the positions as fit `bytes_max`, and one in any case."""
+        if refusal := self._refusal(epoch, positions):
+            return refusal
+        slots: list[Slot] = []
+        size = 0
+        for position in positions:
+            slot = self.cell(position)
+            size += len(slot.data)
+            if slots and slot.state == State.WRITTEN and size > bytes_max:
+                break
+            slots.append(slot if with_ids else _anonymous(slot))
+        return Answer(Code.OK, Read(self.highest, tuple(slots)))
+
+    def fill(
+        self,
+        epoch: int,
+        positions: Sequence[int],
+        writer: bytes = WRITER,
+        timestamp: int = TIME,
+        reason: int = 0,
+    ) -> Answer:
+        """fill: never over data, idempotent on junk, all or nothing."""
+        if refusal := self._refusal(epoch, positions):
+            return refusal
+        written = [p for p in positions if self.cell(p).state == State.WRITTEN]
+        if written:
+            return Answer(Code.READ_ONLY, written[0])
+        empty = [p for p in positions if self.cell(p) == _UNWRITTEN]
+        for p in empty:
+            self.cells[p] = Slot(State.FILLED, b"", timestamp, writer, None, reason)
+        self._raise(empty)
+        return _OK
+
+    def trim(self, epoch: int, positions: Sequence[int]) -> Answer:
+        """trim: wins over everything."""
+        if refusal := self._refusal(epoch, positions):
+            return refusal
+        for p in positions:
+            if p >= self.trim_point:
+                self.cells[p] = _TRIMMED
+                self._raise([p])
+        return _OK
+
+    def trim_to(self, epoch: int, position: int, records_max: int = RECORDS_MAX) -> Answer:
+        """trim_to: all below `position`, for ever. The model frees everything at once."""
+        if not (1 <= records_max <= RECORDS_MAX and position <= POSITION_MAX + 1):
+            return _INVALID
+        if refusal := self._refusal(epoch):
+            return refusal
+        self.trim_point = max(self.trim_point, position)
+        for below in [p for p in self.cells if p < self.trim_point]:
+            del self.cells[below]
+            if below in self.ids:
+                self.freed[below] = self.ids.pop(below)
+        return Answer(Code.OK, False)
+
+    def max_position(self, epoch: int) -> Answer:
+        """max_position: fenced like everything."""
+        return self._refusal(epoch) or Answer(Code.OK, self.highest)
+
+    def stat(self, epoch: int) -> Answer:
+        """stat: counts what is written and not trimmed."""
+        if refusal := self._refusal(epoch):
+            return refusal
+        live = [slot for slot in self.cells.values() if slot.state == State.WRITTEN]
+        size = sum(len(slot.data) for slot in live)
+        return Answer(Code.OK, Stat(self.epoch, self.highest, self.trim_point, len(live), size))
+
+    def remove(self, epoch: int) -> Answer:
+        """remove: fenced like everything."""
+        if refusal := self._refusal(epoch):
+            return refusal
+        self.__init__(self.stride, self.residue)  # type: ignore[misc]
+        return _OK
+
+
+def _anonymous(slot: Slot) -> Slot:
+    return replace(slot, writer=None, number=None, reason=None)

@@ -1,0 +1,186 @@
+"""Objects on a host, as typed Python calls: `Stripe`, `Head`, `Directory`.
+
+`model` has the same classes without a host, so whatever drives the one drives the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from . import replies, requests
+from .replies import Answer
+from .requests import Entry
+
+TIME = 1_500_000_000_000_000  # µs since 1970, where a test does not care
+BYTES_MAX = 1 << 20
+RECORDS_MAX = 1024  # the most that one trim_to may be asked to free
+
+
+class Store(Protocol):
+    """The one door to storage, as far as this suite needs it."""
+
+    def execute(self, object: str, method: str, payload: bytes) -> tuple[int, bytes]:
+        """Run one method on one object; a code (negative: an errno) and its reply."""
+        ...
+
+
+def writer_id(letter: str) -> bytes:
+    """A writer's 16-byte id for tests: one letter, repeated."""
+    return letter.encode() * 16
+
+
+WRITER = writer_id("w")
+
+
+@dataclass
+class _Object:
+    store: Store
+    name: str
+
+    def call(self, method: str, payload: bytes) -> Answer:
+        """Run a method with any payload and parse its answer (not that of a good read)."""
+        return replies.parse(method, *self.store.execute(self.name, method, payload))
+
+
+@dataclass
+class Stripe(_Object):
+    """A stripe object; `stride` and `residue` are what the requests claim its geometry to be."""
+
+    stride: int = 1
+    residue: int = 0
+
+    def seal(self, epoch: int, create: bool = True) -> Answer:
+        """seal: OK with the highest position, or INVALID_EPOCH with the object's."""
+        return self.call("seal", requests.seal(epoch, self.stride, self.residue, create))
+
+    def write(
+        self,
+        epoch: int,
+        entries: Sequence[Entry],
+        writer: bytes = WRITER,
+        timestamp: int = TIME,
+        crcs: Sequence[int] | None = None,
+    ) -> Answer:
+        """write: OK, STALE_EPOCH, or READ_ONLY with the first position taken."""
+        request = requests.write(epoch, timestamp, writer, self.stride, entries, crcs)
+        return self.call("write", request)
+
+    def put(self, epoch: int, position: int, data: bytes, writer: bytes = WRITER) -> Answer:
+        """A write of one entry whose number is its position."""
+        return self.write(epoch, [Entry(position, position, data)], writer)
+
+    def read(
+        self,
+        epoch: int,
+        positions: Sequence[int],
+        bytes_max: int = BYTES_MAX,
+        with_ids: bool = False,
+    ) -> Answer:
+        """read: OK with a `replies.Read`, or STALE_EPOCH."""
+        request = requests.read(epoch, self.stride, positions, bytes_max, with_ids)
+        code, payload = self.store.execute(self.name, "read", request)
+        return replies.parse_read(code, payload, positions, with_ids)
+
+    def fill(
+        self,
+        epoch: int,
+        positions: Sequence[int],
+        writer: bytes = WRITER,
+        timestamp: int = TIME,
+        reason: int = 0,
+    ) -> Answer:
+        """fill: OK, STALE_EPOCH, or READ_ONLY with the first position written."""
+        request = requests.fill(epoch, timestamp, writer, reason, self.stride, positions)
+        return self.call("fill", request)
+
+    def trim(self, epoch: int, positions: Sequence[int]) -> Answer:
+        """trim: OK or STALE_EPOCH."""
+        return self.call("trim", requests.trim(epoch, self.stride, positions))
+
+    def trim_to(self, epoch: int, position: int, records_max: int = RECORDS_MAX) -> Answer:
+        """trim_to: OK with True when records are left to free, or STALE_EPOCH."""
+        return self.call("trim_to", requests.trim_to(epoch, position, records_max))
+
+    def max_position(self, epoch: int) -> Answer:
+        """max_position: OK with the highest position or None, or STALE_EPOCH."""
+        return self.call("max_position", requests.epoch(epoch))
+
+    def stat(self, epoch: int) -> Answer:
+        """stat: OK with a `replies.Stat`, or STALE_EPOCH."""
+        return self.call("stat", requests.epoch(epoch))
+
+    def remove(self, epoch: int) -> Answer:
+        """remove: OK or STALE_EPOCH; after it the object is missing."""
+        return self.call("remove", requests.epoch(epoch))
+
+
+@dataclass
+class Head(_Object):
+    """A log's head object."""
+
+    def create(self, name: str, log_id: int) -> Answer:
+        """head_create: OK, or the outer EEXIST."""
+        return self.call("head_create", requests.head_create(name, log_id))
+
+    def epoch_next(self) -> Answer:
+        """epoch_next: OK with (epoch, tail floor)."""
+        return self.call("epoch_next", requests.empty())
+
+    def epoch_read(self) -> Answer:
+        """epoch_read: OK with a `replies.HeadState`."""
+        return self.call("epoch_read", requests.empty())
+
+    def tail_raise(self, epoch: int, tail: int) -> Answer:
+        """tail_raise: OK, or STALE_EPOCH with the counter."""
+        return self.call("tail_raise", requests.tail_raise(epoch, tail))
+
+    def trim_point_raise(self, position: int) -> Answer:
+        """trim_point_raise: OK; the point only grows."""
+        return self.call("trim_point_raise", requests.trim_point(position))
+
+    def view_propose(self, base: int, view: requests.View) -> Answer:
+        """view_propose: OK, INVALID_EPOCH or STALE_EPOCH."""
+        return self.propose_bytes(base, requests.view(view))
+
+    def propose_bytes(self, base: int, view: bytes) -> Answer:
+        """view_propose of a view that is encoded already, well or badly."""
+        return self.call("view_propose", requests.view_propose(base, view))
+
+    def view_read(self, from_epoch: int = 0, count_max: int = 100, latest: bool = False) -> Answer:
+        """view_read: OK with `replies.Views`."""
+        return self.call("view_read", requests.view_read(from_epoch, count_max, latest))
+
+    def remove(self, epoch: int) -> Answer:
+        """head_remove: OK, or INVALID_EPOCH."""
+        return self.call("head_remove", requests.epoch(epoch))
+
+
+@dataclass
+class Directory(_Object):
+    """The directory of logs and the place where a sequencer announces itself."""
+
+    def add(self, name: str, log_id: int = 7) -> Answer:
+        """directory_add: OK."""
+        return self.call("directory_add", requests.directory_entry(name, log_id))
+
+    def remove(self, name: str, log_id: int = 7) -> Answer:
+        """directory_remove: OK, or the outer ENOENT of a missing directory."""
+        return self.call("directory_remove", requests.directory_entry(name, log_id))
+
+    def list(self, after: str = "", count_max: int = 1000) -> Answer:
+        """directory_list: OK with (more, names)."""
+        return self.call("directory_list", requests.directory_list(after, count_max))
+
+    def announce(self, address: str) -> Answer:
+        """sequencer_announce: OK."""
+        return self.call("sequencer_announce", requests.address(address))
+
+    def withdraw(self, address: str) -> Answer:
+        """sequencer_withdraw: OK."""
+        return self.call("sequencer_withdraw", requests.address(address))
+
+    def find(self) -> Answer:
+        """sequencer_find: OK with the address, empty when there is none."""
+        return self.call("sequencer_find", requests.empty())

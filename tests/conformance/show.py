@@ -1,0 +1,123 @@
+"""Answers as text, for transcripts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from . import replies
+from .objects import TIME
+from .replies import Answer, HeadState, Read, Slot, Stat, State, Views
+from .requests import View
+from .wire import OPEN_END
+
+_SHOWN_BYTES_MAX = 40
+
+
+def show_answer(method: str, answer: Answer) -> list[str]:
+    """An answer as a transcript's lines: the code, then what came with it."""
+    name, value = replies.code_name(answer.code), answer.value
+    if value is None and (method, answer.code) not in _NONE_SHOWN:
+        return [name]
+    show = _SHOW.get(method) if answer.code == 0 else None
+    if show is not None:
+        first, *rest = show(value)
+        return [f"{name} {first}".rstrip(), *rest]
+    return [f"{name} {value}"]
+
+
+def _show_highest(value: int | None) -> list[str]:
+    return [f"highest={_or_none(value)}"]
+
+
+def _or_none(value: int | None) -> str:
+    return "none" if value is None else "max" if value == OPEN_END else str(value)
+
+
+def _show_read(value: tuple[list[int], int, Read]) -> list[str]:
+    positions, stride, read = value
+    lines = [f"highest={_or_none(read.highest)}"]
+    spans: list[tuple[int, int, str]] = []  # first, end, text: equal neighbours are shown once
+    for position, slot in zip(positions, read.slots, strict=False):
+        shown = _show_slot(slot)
+        if spans and spans[-1][1:] == (position, shown):
+            spans[-1] = (spans[-1][0], position + stride, shown)
+        else:
+            spans.append((position, position + stride, shown))
+    for first, end, shown in spans:
+        lines.append(f"{first} {shown}" if end == first + stride else f"{first}..{end} {shown}")
+    if len(read.slots) < len(positions):
+        lines.append(f"({len(positions) - len(read.slots)} more)")
+    return lines
+
+
+def _show_slot(slot: Slot) -> str:
+    parts = [slot.state.name.lower()]
+    if slot.state == State.WRITTEN:
+        parts.append(_show_data(slot.data))
+    if slot.timestamp not in (0, TIME):
+        parts.append(f"time={slot.timestamp}")
+    if slot.writer is not None:
+        same = slot.writer == slot.writer[:1] * 16
+        parts.append(f"writer={slot.writer[:1].decode() if same else slot.writer.hex()}")
+    if slot.number is not None:
+        parts.append(f"number={slot.number}")
+    if slot.reason is not None:
+        parts.append(f"reason={slot.reason}")
+    return " ".join(parts)
+
+
+def _show_data(data: bytes) -> str:
+    if len(data) > 8 and data == data[:1] * len(data):
+        return f"{_show_data(data[:1])}*{len(data)}"
+    if len(data) > _SHOWN_BYTES_MAX:
+        return f"{_show_data(data[:_SHOWN_BYTES_MAX])}… ({len(data)} bytes)"
+    if all(32 <= byte < 127 for byte in data):
+        return f'"{data.decode()}"'
+    return f"0x{data.hex()}"
+
+
+def _show_stat(stat: Stat) -> list[str]:
+    parts = [f"epoch={stat.epoch}", *_show_highest(stat.highest)]
+    parts += [f"trim_point={_or_none(stat.trim_point)}"]
+    return [" ".join([*parts, f"entries={stat.entries}", f"bytes={stat.data_bytes}"])]
+
+
+def _show_head(head: HeadState) -> list[str]:
+    epochs = f"counter={head.counter} newest={head.newest}"
+    points = f"tail_floor={head.tail_floor} trim_point={_or_none(head.trim_point)}"
+    return [f"{epochs} {points} log_id={head.log_id}"]
+
+
+def _show_views(views: Views) -> list[str]:
+    lines = _show_head(views.head) + [_show_view(replies.parse_view(view)) for view in views.views]
+    return [*lines, "(more)"] if views.more else lines
+
+
+def _show_view(view: View) -> str:
+    parts = [f"epoch={view.epoch} log_id={view.log_id}"]
+    parts += ["removed"] if view.removed else []
+    parts += [f"sequencer={view.sequencer}"] if view.sequencer else []
+    parts += [f"option.{key}={value}" for key, value in view.options.items()]
+    for s in view.stripes:
+        parts.append(f"{s.id}:{s.start}-{'' if s.end == OPEN_END else s.end}/{s.width}")
+    return " ".join(parts)
+
+
+def _show_names(value: tuple[bool, tuple[str, ...]]) -> list[str]:
+    more, names = value
+    return [" ".join([*names, *(["(more)"] if more else [])])]
+
+
+_NONE_SHOWN = {("seal", 0), ("max_position", 0)}
+_SHOW: dict[str, Callable[..., list[str]]] = {
+    "seal": _show_highest,
+    "max_position": _show_highest,
+    "read": _show_read,
+    "trim_to": lambda more: ["more" if more else ""],
+    "stat": _show_stat,
+    "epoch_next": lambda value: [f"epoch={value[0]} tail_floor={value[1]}"],
+    "epoch_read": _show_head,
+    "view_read": _show_views,
+    "directory_list": _show_names,
+    "sequencer_find": lambda address: [f'"{address}"'],
+}

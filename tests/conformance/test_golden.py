@@ -1,0 +1,107 @@
+"""The wire format, byte for byte: requests of both codecs and replies of every host."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from zlog import _native
+
+from . import golden, replies, requests, wire
+from .golden import Exchange, Sample
+from .objects import Store
+
+CONVERSATIONS = {
+    "stripe": golden.STRIPE_CONVERSATION,
+    "head": golden.HEAD_CONVERSATION,
+    "directory": golden.DIRECTORY_CONVERSATION,
+}
+
+
+def exchange_of(conversation: Sequence[Exchange], method: str, code: int = 0) -> Exchange:
+    """The first step of that method and code."""
+    return next(step for step in conversation if (step.method, step.code) == (method, code))
+
+
+@pytest.mark.parametrize("sample", golden.SAMPLES, ids=lambda sample: sample.name)
+def test_requests_are_these_bytes(sample: Sample) -> None:
+    assert sample.ours() == sample.expected
+    assert getattr(_native, sample.native)(*sample.arguments) == sample.expected
+
+
+@pytest.mark.parametrize("name", CONVERSATIONS)
+def test_replies_are_these_bytes(name: str, store: Store, prefix: str) -> None:
+    for step in CONVERSATIONS[name]:
+        code, reply = store.execute(prefix, step.method, step.request)
+        found, expected = (code, reply.hex(" ")), (step.code, step.reply.hex(" "))
+        assert found == expected, step.method
+
+
+def test_every_method_has_a_sample_and_an_exchange() -> None:
+    shown = {step.method for conversation in CONVERSATIONS.values() for step in conversation}
+    assert shown >= set(replies.METHODS) - {"stat"}  # its counters belong to the layout
+
+
+def test_view_is_these_bytes() -> None:
+    assert requests.view(golden.VIEW) == golden.VIEW_BYTES
+    assert replies.parse_view(golden.VIEW_BYTES) == golden.VIEW
+    assert _native.encode_view(golden.VIEW_TUPLE) == golden.VIEW_BYTES
+    assert _native.decode_view(golden.VIEW_BYTES) == golden.VIEW_TUPLE
+
+
+def test_crc32c_is_castagnoli() -> None:
+    """The check value of the CRC catalogue, and the vectors of RFC 3720 (iSCSI), B.4."""
+    vectors = {
+        b"123456789": 0xE3069283,
+        bytes(32): 0x8A9136AA,
+        b"\xff" * 32: 0x62A8AB43,
+        bytes(range(32)): 0x46DD794E,
+        bytes(range(31, -1, -1)): 0x113FDB5C,
+        b"": 0,
+    }
+    for data, expected in vectors.items():
+        assert wire.crc32c(data) == expected
+        assert _native.crc32c(data) == expected
+
+
+def test_native_codec_reads_these_replies() -> None:
+    stripe, head = golden.STRIPE_CONVERSATION, golden.HEAD_CONVERSATION
+    assert _native.decode_highest(exchange_of(stripe, "seal").reply) is None
+    assert _native.decode_highest(golden.bytes_of("01 01 1100000000000000")) == 17
+    assert _native.decode_epoch(exchange_of(stripe, "seal", 5).reply) == 5
+    assert _native.decode_position(exchange_of(stripe, "write", 2).reply) == 9
+    assert _native.decode_more(exchange_of(stripe, "trim_to").reply) is False
+    assert _native.decode_more(golden.bytes_of("01 01")) is True
+    assert _native.decode_epoch_next(exchange_of(head, "epoch_next").reply) == (1, 0)
+    assert _native.decode_epoch_read(exchange_of(head, "epoch_read").reply) == (3, 0, 200, 100, 7)
+    views = _native.decode_view_read(exchange_of(head, "view_read").reply)
+    assert views == (3, 3, 200, 100, 7, False, [golden.VIEW_BYTES])
+    directory = golden.DIRECTORY_CONVERSATION
+    listed = _native.decode_directory_list(exchange_of(directory, "directory_list").reply)
+    assert listed == (True, ["b"])
+    assert _native.decode_address(exchange_of(directory, "sequencer_find").reply) == ""
+
+
+def test_native_codec_reads_a_read_reply() -> None:
+    step = [s for s in golden.STRIPE_CONVERSATION if s.method == "read"][1]
+    reply = _native.decode_read(step.reply, [5, 13], True)
+    assert (len(reply), reply.count, reply.highest) == (2, 2, 21)
+    assert [reply.state(i) for i in range(2)] == [0, 2]
+    assert [reply.timestamp(i) for i in range(2)] == [0x0005543DF729C000] * 2
+    assert (reply.data(0), reply.data(1)) == (b"five", b"")
+    assert (reply.writer(0), reply.number(0)) == (golden.WRITER, 1007)
+    assert (reply.writer(1), reply.reason(1)) == (golden.WRITER, 1)
+
+
+def test_stat_reply_has_this_shape(store: Store, prefix: str) -> None:
+    """Its last two numbers are the layout's own; the rest is fixed."""
+    store.execute(prefix, "seal", requests.seal(5, 4, 1, create=True))
+    store.execute(prefix, "write", requests.write(5, 1, golden.WRITER, 4, golden.ENTRIES))
+    store.execute(prefix, "trim_to", requests.trim_to(5, 6, 1000))
+    code, reply = store.execute(prefix, "stat", requests.epoch(5))
+    fixed = (
+        "01 0500000000000000 01 1100000000000000 0600000000000000 0200000000000000 0200000000000000"
+    )
+    assert (code, reply[:42].hex(), len(reply)) == (0, fixed.replace(" ", ""), 58)
+    assert tuple(_native.decode_stat(reply))[:5] == (5, 17, 6, 2, 2)

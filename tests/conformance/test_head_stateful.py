@@ -1,0 +1,193 @@
+"""A head object and a directory against their models, over random histories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+from hypothesis import HealthCheck, note, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+
+from .head_model import DirectoryModel, HeadModel
+from .objects import Directory, Head, Store
+from .replies import Answer
+from .requests import StripeView, View
+from .wire import OPEN_END
+
+STEPS = {"mem": (100, 50), "file": (20, 30), "ceph": (8, 30)}
+LOG_ID = 7
+NAME = st.sampled_from(["a", "b", "b.b", "b-b", "c", "_", "Z", "9", "z" * 128])
+LOG_IDS = st.integers(1, 2)
+ADDRESS = st.sampled_from(["tcp://a:1", "tcp://b:2", "store:"])
+_numbers: Iterator[int] = count()
+
+
+class _Machine(RuleBasedStateMachine):
+    store: Store
+    prefix: str
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._name = f"{self.prefix}.{next(_numbers)}"
+        self.real: Any = None
+        self.model: Any = None
+
+    def both(self, method: str, *arguments: Any) -> Answer:
+        """Ask the host and the model; they must say the same."""
+        expected: Answer = getattr(self.model, method)(*arguments)
+        found: Answer = getattr(self.real, method)(*arguments)
+        note(f"{method}{arguments} -> {found}")
+        assert found == expected
+        return found
+
+
+class HeadMachine(_Machine):
+    """One history of one head object: mostly sound proposals, with one thing wrong at times."""
+
+    @initialize()
+    def make(self) -> None:
+        """Start without the object."""
+        self.real, self.model = Head(self.store, self._name), HeadModel()
+        self.both("epoch_next")
+        self.both("create", "log", LOG_ID)
+
+    @rule(happens=st.integers(0, 4))
+    def create(self, happens: int) -> None:
+        if happens == 0:
+            self.both("create", "log", LOG_ID + 1)
+
+    @rule()
+    def epoch_next(self) -> None:
+        self.both("epoch_next")
+
+    @rule()
+    def epoch_read(self) -> None:
+        self.both("epoch_read")
+
+    @rule(offset=st.sampled_from([0, 0, 0, -1, 1]), tail=st.integers(0, 50))
+    def tail_raise(self, offset: int, tail: int) -> None:
+        self.both("tail_raise", max(self.model.counter + offset, 0), tail)
+
+    @rule(
+        cut=st.integers(0, 30),
+        drop=st.sampled_from([False, True]),
+        grow=st.booleans(),
+        sequencer=st.sampled_from(["", "store:", "tcp://a:1"]),
+        flaw=st.sampled_from(["none"] * 6 + ["base", "epoch", "log_id", "stripes", "width"]),
+        removed=st.integers(0, 12),
+    )
+    def propose(
+        self, cut: int, drop: bool, grow: bool, sequencer: str, flaw: str, removed: int
+    ) -> None:
+        """The next view, reconfigured or not, perhaps with one flaw; in an epoch of its own."""
+        if flaw != "epoch":
+            self.both("epoch_next")
+        view = self._next_view(cut, drop, grow)
+        view = replace(view, sequencer=sequencer, removed=removed == 0)
+        base = self.model.newest + (1 if flaw == "base" else 0)
+        self.both("view_propose", base, _spoil(view, flaw))
+
+    def _next_view(self, cut: int, drop: bool, grow: bool) -> View:
+        epoch = self.model.counter
+        if not self.model.views:
+            return View(epoch, self.model.log_id, stripes=(StripeView(epoch, 0, OPEN_END, 4),))
+        base: View = self.model.views[-1]
+        stripes = list(base.stripes)
+        if grow:
+            last = stripes.pop()
+            end = last.start + cut
+            stripes += [replace(last, end=end), StripeView(epoch, end, OPEN_END, 1 + cut)]
+        point = self.model.trim_point + 3 * drop  # sometimes a little more than may go
+        while drop and stripes[0].end <= point:
+            stripes.pop(0)
+        return replace(base, epoch=epoch, stripes=tuple(stripes))
+
+    @rule(point=st.integers(0, 60))
+    def trim_point_raise(self, point: int) -> None:
+        self.both("trim_point_raise", point)
+
+    @rule(
+        start=st.integers(0, 40), count_max=st.sampled_from([1, 2, 5, 1024]), latest=st.booleans()
+    )
+    def view_read(self, start: int, count_max: int, latest: bool) -> None:
+        self.both("view_read", start, count_max, latest)
+
+    @rule(offset=st.sampled_from([-1, 0, 0, 1]))
+    def remove(self, offset: int) -> None:
+        if self.both("remove", max(self.model.newest + offset, 0)).code == 0:
+            self.both("epoch_read")
+            self.both("create", "log", LOG_ID)
+
+    def teardown(self) -> None:
+        """At the end of a history everything is looked at."""
+        if self.model is not None:
+            self.both("view_read", 0, 1024)
+
+
+def _spoil(view: View, flaw: str) -> View:
+    last = view.stripes[-1]
+    if flaw == "log_id":
+        return replace(view, log_id=view.log_id + 1)
+    if flaw == "stripes":
+        return replace(view, stripes=(*view.stripes[:-1], replace(last, start=last.start + 1)))
+    if flaw == "width":
+        return replace(view, stripes=(*view.stripes[:-1], replace(last, width=last.width + 1)))
+    return view
+
+
+class DirectoryMachine(_Machine):
+    """One history of one directory object."""
+
+    @initialize()
+    def make(self) -> None:
+        """Start without the object."""
+        self.real, self.model = Directory(self.store, self._name), DirectoryModel()
+        self.both("list")
+
+    @rule(name=NAME, log_id=LOG_IDS)
+    def add(self, name: str, log_id: int) -> None:
+        self.both("add", name, log_id)
+
+    @rule(name=NAME, log_id=LOG_IDS)
+    def remove(self, name: str, log_id: int) -> None:
+        self.both("remove", name, log_id)
+
+    @rule(after=st.one_of(st.just(""), NAME), count_max=st.sampled_from([1, 2, 4096]))
+    def list(self, after: str, count_max: int) -> None:
+        self.both("list", after, count_max)
+
+    @rule(address=ADDRESS)
+    def announce(self, address: str) -> None:
+        self.both("announce", address)
+
+    @rule(address=ADDRESS)
+    def withdraw(self, address: str) -> None:
+        self.both("withdraw", address)
+
+    @rule()
+    def find(self) -> None:
+        self.both("find")
+
+
+def _settings(host: str) -> settings:
+    examples, steps = STEPS[host]
+    return settings(
+        max_examples=examples,
+        stateful_step_count=steps,
+        deadline=None,
+        print_blob=True,
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+def test_histories_of_a_head_object(store: Store, prefix: str, host: str) -> None:
+    history = type("HeadHistory", (HeadMachine,), {"store": store, "prefix": prefix})
+    run_state_machine_as_test(history, settings=_settings(host))
+
+
+def test_histories_of_a_directory(store: Store, prefix: str, host: str) -> None:
+    history = type("DirectoryHistory", (DirectoryMachine,), {"store": store, "prefix": prefix})
+    run_state_machine_as_test(history, settings=_settings(host))

@@ -1,0 +1,149 @@
+"""Hostile input: whatever is sent to whichever method, a host answers, and what it holds is
+unharmed.
+
+An exception or an abort in a class method kills the OSD, and the client's resend kills the next
+one; so the same burst goes to a live OSD, which must still be the same process afterwards.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+
+from . import hostile, replies
+from .objects import Directory, Head, Store, Stripe
+from .replies import Code, State
+from .requests import Entry
+
+ROUNDS = {"mem": 400, "file": 60, "ceph": 60}  # rounds of one mutation and one noise per method
+HEAD_METHODS = ("head", "epoch", "tail", "trim_point", "view")  # how their names start
+REFRESH = 20  # rounds after which the victims are replaced: a flipped epoch makes an object useless
+SEEDS = (1, 2)
+REFUSALS = frozenset({-errno.EINVAL, -errno.ENOENT, -errno.EEXIST})
+# A request larger than the wire allows may be cut off by the host or the transport.
+TOO_LARGE = frozenset({-errno.EINVAL, -errno.E2BIG, -errno.EMSGSIZE, -errno.EFBIG})
+
+
+class Victims:
+    """One object of each kind, as bad requests find them: made, and holding something."""
+
+    def __init__(self, store: Store, prefix: str) -> None:
+        self._store = store
+        self._prefix = prefix
+        self._made = 0
+        self.replace()
+
+    def replace(self) -> None:
+        """Take new ones."""
+        self._made += 1
+        name = f"{self._prefix}.victim{self._made}"
+        self.stripe = Stripe(self._store, f"{name}.stripe")
+        assert self.stripe.seal(1).code == Code.OK
+        assert self.stripe.write(1, [Entry(p, p, b"held") for p in range(6)]).code == Code.OK
+        self.head = Head(self._store, f"{name}.head")
+        assert self.head.create("log", 7).code == Code.OK
+        assert self.head.epoch_next().code == Code.OK
+        self.directory = Directory(self._store, f"{name}.directory")
+        assert self.directory.add("held").code == Code.OK
+        self.names = (self.stripe.name, self.head.name, self.directory.name, f"{name}.missing")
+
+
+@pytest.fixture
+def unharmed(store: Store, prefix: str) -> Iterator[None]:
+    """An entry, a view's head and a name from before; all must be there afterwards."""
+    stripe = Stripe(store, f"{prefix}.bystander", 4, 1)
+    assert stripe.seal(3).code == Code.OK
+    assert stripe.write(3, [Entry(1, 1, b"first"), Entry(9, 2, b"x" * 40_000)]).code == Code.OK
+    yield
+    answer = stripe.read(3, [1, 5, 9])
+    states = [State.WRITTEN, State.UNWRITTEN, State.WRITTEN]
+    assert [slot.state for slot in answer.value.slots] == states
+    assert [slot.data for slot in answer.value.slots] == [b"first", b"", b"x" * 40_000]
+    assert stripe.put(3, 5, b"and on it goes").code == Code.OK
+
+
+def targets(method: str, victims: Victims) -> tuple[str, str]:
+    """The object that a method is for, and one that it is not for."""
+    stripe, head, directory, missing = victims.names
+    if method.startswith(("directory", "sequencer")):
+        return directory, stripe
+    if method.startswith(HEAD_METHODS):
+        return head, missing
+    return stripe, head
+
+
+@pytest.mark.usefixtures("unharmed", "daemons_stay_up")
+@pytest.mark.parametrize("method", replies.METHODS)
+def test_malformed_requests_are_einval(store: Store, prefix: str, method: str) -> None:
+    victims = Victims(store, prefix)
+    name, _ = targets(method, victims)
+    for request in hostile.malformed(method):
+        assert store.execute(name, method, request) == (-errno.EINVAL, b""), request.hex()
+
+
+@pytest.mark.usefixtures("unharmed", "daemons_stay_up")
+@pytest.mark.parametrize("seed", SEEDS)
+def test_noise_gets_an_answer(store: Store, prefix: str, host: str, seed: int) -> None:
+    random = Random(f"{host}{seed}")
+    victims = Victims(store, prefix)
+    for turn in range(ROUNDS[host]):
+        if turn % REFRESH == 0:
+            victims.replace()
+        for method in replies.METHODS:
+            right, wrong = targets(method, victims)
+            for name in (right, wrong):
+                check(store, name, method, hostile.mutated(random, method))
+            check(store, right, method, hostile.noise(random))
+
+
+def check(store: Store, name: str, method: str, request: bytes) -> None:
+    """Any answer that the method may give is fine; EIO, or another shape, is not."""
+    code, reply = store.execute(name, method, request)
+    shown = f"{method} of {request.hex()} on {name}: {code} {reply.hex()}"
+    if code < 0:
+        assert reply == b"", shown
+        foreign = name.endswith((".head", ".stripe", ".directory")) and code == -errno.EIO
+        assert code in REFUSALS or (foreign and not _is_for(method, name)), shown
+    else:
+        assert code in set(Code), shown
+        assert method in replies.READ_METHODS or len(reply) <= replies.WRITE_REPLY_BYTES_MAX, shown
+
+
+def _is_for(method: str, name: str) -> bool:
+    kind = name.rpartition(".")[2]
+    if method.startswith(("directory", "sequencer")):
+        return kind == "directory"
+    if method.startswith(HEAD_METHODS):
+        return kind == "head"
+    return kind == "stripe"
+
+
+@pytest.mark.usefixtures("unharmed", "daemons_stay_up")
+def test_small_requests_that_promise_much_are_refused(store: Store, prefix: str) -> None:
+    victims = Victims(store, prefix)
+    for method, request in hostile.lies():
+        name, _ = targets(method, victims)
+        code, _ = store.execute(name, method, request)
+        sound = (method, code) in {("read", 0), ("trim", 0), ("fill", Code.READ_ONLY)}
+        assert sound or code == -errno.EINVAL, f"{method} {request.hex()}: {code}"
+
+
+@pytest.mark.usefixtures("unharmed", "daemons_stay_up")
+def test_unknown_methods_are_eopnotsupp(store: Store, prefix: str) -> None:
+    victims = Victims(store, prefix)
+    for method in ("", "sealed", "Seal", "seal ", "omap_get", "x" * 1000):
+        code, reply = store.execute(victims.stripe.name, method, b"\x01")
+        assert (code, reply) == (-errno.EOPNOTSUPP, b""), method
+
+
+@pytest.mark.usefixtures("unharmed", "daemons_stay_up")
+def test_requests_above_the_limit_are_refused(store: Store, prefix: str) -> None:
+    """32 MiB is the most that a request may hold; one byte more is refused, not stored."""
+    stripe = Victims(store, prefix).stripe
+    for size in ((32 << 20) + 1, (48 << 20)):
+        code, _ = store.execute(stripe.name, "write", hostile.SOUND["write"].ljust(size, b"\0"))
+        assert code in TOO_LARGE
+    assert stripe.stat(1).value.entries == 6

@@ -1,0 +1,240 @@
+"""A stripe object against the model, over random histories: hypothesis looks for one that differs.
+
+Every step asks the host and `model.StripeModel` the same and compares the whole answers. Positions
+are few, so that histories collide; writes come back as retries, whole, in part and mixed with new
+entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, note, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from .model import StripeModel
+from .objects import RECORDS_MAX, Store, Stripe, writer_id
+from .replies import Answer, Code, Read, Stat
+from .requests import Entry
+
+PLACES = 48  # positions that histories are about, counted in the object
+PLACE = st.integers(0, PLACES - 1)
+SPAN = st.tuples(PLACE, st.integers(1, 16))  # first place, length
+PLACES_SET = st.one_of(SPAN, st.sets(PLACE, min_size=1, max_size=10))
+WRITER = st.sampled_from([writer_id("a"), writer_id("b")])
+EPOCH_OFFSET = st.sampled_from([0] * 8 + [-1, -1, 1, 5])
+BYTES_MAX = st.sampled_from([0, 1, 10, 50, 20_000, 1 << 20])
+BATCH_BYTES_MAX = 50_000  # enough for both ways in which a batch can be laid out
+SIZE = st.sampled_from([0, 1, 3, 3, 3, 10, 10, 6_000, 40_000])
+NOTE_CHARS_MAX = 400
+STEPS = {"mem": (120, 50), "file": (25, 30), "ceph": (12, 30)}
+
+
+def difference(found: Answer, expected: Answer) -> str:
+    """The first slot of two reads that differs; whole answers are too long to look at."""
+    if isinstance(found.value, Read) and isinstance(expected.value, Read):
+        pairs = zip(found.value.slots, expected.value.slots, strict=False)
+        for i, (ours, theirs) in enumerate(pairs):
+            if ours != theirs:
+                return f"slot {i}: {ours} instead of {theirs}"
+    return f"{found} instead of {expected}"[:NOTE_CHARS_MAX]
+
+
+class StripeMachine(RuleBasedStateMachine):
+    """One history of one stripe object."""
+
+    store: Store
+    prefix: str
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._written: list[tuple[bytes, list[Entry]]] = []
+        self._number = 0
+        self._unfreed = False
+
+    @initialize(geometry=st.sampled_from([(1, 0), (3, 2), (8, 0)]), epoch=st.integers(1, 3))
+    def make(self, geometry: tuple[int, int], epoch: int) -> None:
+        """Start without the object, as a log does."""
+        self.stripe = Stripe(self.store, f"{self.prefix}.{next(_numbers)}", *geometry)
+        self.model = StripeModel(*geometry)
+        self.both("write", epoch, self._entries([0], 1))
+        self.both("seal", epoch)
+
+    def both(self, method: str, *arguments: Any) -> Answer:
+        """Ask the host and the model; they must say the same."""
+        found: Answer = getattr(self.stripe, method)(*arguments)
+        note(f"{method}{arguments}"[:NOTE_CHARS_MAX] + f" -> {found}"[:NOTE_CHARS_MAX])
+        if method == "write":
+            expected = self.model.write_as_host(found, *arguments)
+        else:
+            expected = getattr(self.model, method)(*arguments)
+        assert found == expected, difference(found, expected)
+        return found
+
+    def _positions(self, places: Any) -> list[int]:
+        if isinstance(places, tuple):
+            places = range(places[0], places[0] + places[1])
+        return [self.stripe.residue + place * self.stripe.stride for place in sorted(places)]
+
+    def _entries(self, positions: Sequence[int], size: int) -> list[Entry]:
+        entries = []
+        size = min(size, BATCH_BYTES_MAX // len(positions))
+        for position in positions:
+            self._number += 1
+            data = (b"%d:" % self._number * size)[:size]
+            entries.append(Entry(position, self._number, data))
+        return entries
+
+    def _epoch(self, offset: int) -> int:
+        return max(self.model.epoch + offset, 0)
+
+    @rule(offset=st.sampled_from([0, 1, 1, 1, 2, -1]))
+    def seal(self, offset: int) -> None:
+        self.both("seal", max(self._epoch(offset), 1))
+
+    @rule(offset=EPOCH_OFFSET, places=PLACES_SET, size=SIZE, writer=WRITER, time=st.integers(0, 9))
+    def write(self, offset: int, places: Any, size: int, writer: bytes, time: int) -> None:
+        entries = self._entries(self._positions(places), size)
+        answer = self.both("write", self._epoch(offset), entries, writer, time)
+        if answer.code == Code.OK or offset:
+            self._written.append((writer, entries))
+
+    @precondition(lambda self: self._written)
+    @rule(data=st.data(), offset=EPOCH_OFFSET, extra=PLACES_SET)
+    def retry(self, data: st.DataObject, offset: int, extra: Any) -> None:
+        """A write once more: as it was, a part of it, with others added, or by somebody else."""
+        writer, entries = data.draw(st.sampled_from(self._written))
+        change = data.draw(st.sampled_from(["none", "none", "part", "more", "writer", "number"]))
+        if change == "part":
+            kept = data.draw(st.sets(st.sampled_from(entries), min_size=1))
+            entries = sorted(kept, key=lambda entry: entry.position)
+        elif change == "more":
+            had = {entry.position for entry in entries}
+            new = [p for p in self._positions(extra) if p not in had]
+            added = self._entries(new, 3) if new else []
+            entries = sorted([*entries, *added], key=lambda entry: entry.position)
+        elif change == "writer":
+            writer = writer_id("c")
+        elif change == "number":
+            entries = [*entries[:-1], Entry(entries[-1].position, 10**6, entries[-1].data)]
+        self.both("write", self._epoch(offset), entries, writer)
+
+    @precondition(lambda self: self.model.cells)
+    @rule(offset=EPOCH_OFFSET, above=st.integers(1, 4), length=st.integers(1, 20), size=SIZE)
+    def append(self, offset: int, above: int, length: int, size: int) -> None:
+        """A batch at the tail, the common case, with or without a gap before it."""
+        start = (self.model.highest or 0) // self.stripe.stride + above
+        places = range(start, start + length)
+        entries = self._entries(self._positions(places), size)
+        self.both("write", self._epoch(offset), entries, writer_id("a"))
+        self._written.append((writer_id("a"), entries))
+
+    @rule(offset=EPOCH_OFFSET, places=PLACES_SET, reason=st.integers(0, 3))
+    def fill(self, offset: int, places: Any, reason: int) -> None:
+        positions = self._positions(places)
+        self.both("fill", self._epoch(offset), positions, writer_id("f"), 77, reason)
+
+    @rule(offset=EPOCH_OFFSET, places=PLACES_SET)
+    def trim(self, offset: int, places: Any) -> None:
+        self.both("trim", self._epoch(offset), self._positions(places))
+
+    @rule(
+        offset=EPOCH_OFFSET,
+        position=st.integers(-12, 6),
+        records_max=st.sampled_from([1, 2, 3, RECORDS_MAX, RECORDS_MAX]),
+        finish=st.booleans(),
+    )
+    def trim_to(self, offset: int, position: int, records_max: int, finish: bool) -> None:
+        """Near the highest position, so that histories keep something; not always to the end."""
+        stride, epoch = self.stripe.stride, self._epoch(offset)
+        point = max((self.model.highest or 0) + position * stride, 0)
+        for _ in range(1000):
+            expected = self.model.trim_to(epoch, point, records_max)
+            found = self.stripe.trim_to(epoch, point, records_max)
+            note(f"trim_to{(epoch, point, records_max)} -> {found}")
+            if found.code != Code.OK:
+                assert found == expected
+                return
+            self._unfreed = found.value
+            assert not (records_max == RECORDS_MAX and found.value)
+            if not (found.value and finish):
+                return
+        raise AssertionError("trim_to never ends")
+
+    @rule(offset=EPOCH_OFFSET, places=PLACES_SET, bytes_max=BYTES_MAX, ids=st.booleans())
+    def read(self, offset: int, places: Any, bytes_max: int, ids: bool) -> None:
+        self.both("read", self._epoch(offset), self._positions(places), bytes_max, ids)
+
+    @rule(offset=EPOCH_OFFSET)
+    def max_position(self, offset: int) -> None:
+        self.both("max_position", self._epoch(offset))
+
+    @rule(offset=EPOCH_OFFSET)
+    def stat(self, offset: int) -> None:
+        found, expected = (
+            self.stripe.stat(self._epoch(offset)),
+            self.model.stat(self._epoch(offset)),
+        )
+        assert found.code == expected.code
+        if not (self._unfreed and isinstance(found.value, Stat)):
+            assert found == expected  # else the counts still hold what is trimmed and not freed
+
+    @rule(happens=st.integers(0, 19), ahead=st.integers(0, 2))
+    def remove(self, happens: int, ahead: int) -> None:
+        """Now and then the object goes, and comes back empty."""
+        if self.model.epoch > 1:
+            self.both("remove", self.model.epoch - 1)
+        if happens == 0:
+            epoch = self.model.epoch
+            self.both("remove", epoch + ahead)
+            self.both("seal", epoch + 1, False)
+            self.both("write", epoch, self._entries([self.stripe.residue], 1))
+            self.both("seal", epoch)
+            self._written, self._unfreed = [], False
+
+    def teardown(self) -> None:
+        """At the end of a history everything is looked at."""
+        if not hasattr(self, "model"):
+            return
+        top = (self.model.highest or 0) // self.stripe.stride + 20
+        step = 1000  # a wide look, and not one reply of all
+        for start in range(0, min(top, 4 * step), step):
+            self.both("read", self.model.epoch, self._positions((start, step)), 1 << 25, True)
+        self.trim_to(0, 0, RECORDS_MAX, finish=True)
+        self.stat(0)
+
+
+_numbers = count()
+
+
+def test_histories_of_a_stripe_object(store: Store, prefix: str, host: str) -> None:
+    examples, steps = STEPS[host]
+    run_state_machine_as_test(
+        type("StripeHistory", (StripeMachine,), {"store": store, "prefix": prefix}),
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=steps,
+            deadline=None,
+            print_blob=True,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+@pytest.mark.parametrize("geometry", [(1, 0), (8, 7)])
+def test_the_model_itself_is_write_once(geometry: tuple[int, int]) -> None:
+    model = StripeModel(*geometry)
+    place = geometry[1]
+    assert model.seal(1).code == Code.OK
+    assert model.put(1, place, b"x").code == Code.OK
+    assert model.put(1, place, b"y", writer_id("b")) == Answer(Code.READ_ONLY, place)
