@@ -259,7 +259,9 @@ cdef class ReadReply:
         return self.decoded.timestamps[self.at(i)]
 
     def data(self, Py_ssize_t i):
-        return bytes_of(self.decoded.data_of(self.at(i)))
+        # Of an entry whose checksum is wrong the bytes are there, and are not the entry.
+        cdef uint32_t at = self.at(i)
+        return bytes_of(self.decoded.data_of(at)) if self.states[at] == 0 else b""
 
     def writer(self, Py_ssize_t i):
         return bytes_of(self.decoded.writer_of(self.at_id(i)))

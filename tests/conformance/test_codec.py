@@ -186,6 +186,7 @@ def test_data_that_changed_on_its_way_is_lost_not_wrong() -> None:
     damaged = step.reply.replace(b"five", b"fivf")
     bad = _native.decode_read(damaged, positions, False)
     assert bad.state(0) == State.LOST
+    assert bad.data(0) == b""
     assert bad.state(3) == State.WRITTEN
     elsewhere = _native.decode_read(step.reply, [29, 33, 37, 41, 45, 49], False)
     assert [elsewhere.state(i) for i in range(6)] == [4, 4, 2, 4, 3, 1]
@@ -247,6 +248,8 @@ def test_damaged_read_replies_never_give_wrong_data(data: st.DataObject, with_id
     for i in range(found.count):
         if found.state(i) == State.WRITTEN:
             assert wire.entry_crc(positions[i], found.data(i)) in _crcs(bytes(reply), found.count)
+        else:
+            assert found.data(i) == b""
 
 
 def _crcs(reply: bytes, count: int) -> list[int]:
