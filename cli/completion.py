@@ -1,0 +1,27 @@
+"""The verb completion: scripts that make shells complete verbs, options and names of logs."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import get_completion_class
+
+from zlog.cli.output import Output
+from zlog.cli.verb import Verb
+
+
+@click.command(
+    cls=Verb,
+    examples="""
+    eval "$(zlog completion bash)"       # in ~/.bashrc
+    eval "$(zlog completion zsh)"        # in ~/.zshrc
+    zlog completion fish > ~/.config/fish/completions/zlog.fish
+    """,
+)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
+    """Print the script that makes a shell complete verbs, options and names of logs."""
+    made = get_completion_class(shell)
+    assert made is not None  # click knows the three
+    with Output() as out:
+        out.line(made(ctx.find_root().command, {}, "zlog", "_ZLOG_COMPLETE").source().strip())

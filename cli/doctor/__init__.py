@@ -1,0 +1,97 @@
+"""The verb doctor: what is there, what is missing, and the command that mends it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import click
+
+from zlog import StoreUnavailable
+from zlog.cli.doctor import directory, installation, pool, service
+from zlog.cli.doctor.diagnosis import Diagnosis, Level, failed, ok, worst
+from zlog.cli.exits import ExitCode
+from zlog.cli.output import Output
+from zlog.cli.parameters import json_option
+from zlog.cli.render import to_json
+from zlog.cli.session import Session, pass_session
+from zlog.cli.verb import Verb
+
+_SECONDS_MAX = 5.0
+"""How long the store may take for any one answer, unless --timeout asks for less."""
+
+_COLOURS = {
+    Level.OK: "green",
+    Level.NOTE: "blue",
+    Level.WARNING: "yellow",
+    Level.FAILURE: "red",
+}
+
+
+@click.command(
+    cls=Verb,
+    examples="""
+    zlog doctor
+    zlog --store ceph://logs doctor
+    zlog doctor --json | jq 'select(.level == "failure")'
+    """,
+)
+@json_option("Print a JSON object per part.")
+@pass_session
+def doctor(session: Session, as_json: bool) -> int:
+    """Say what is there and what is missing, with the command that mends it.
+
+    Looks at the installation, the store, the object class, and the sequencers; changes nothing.
+    The exit code is that of the worst failure: 6 unreachable, 7 object class not loaded, 1 others.
+    """
+    found: list[Diagnosis] = []
+    with Output() as out:
+        for diagnosis in _examine(session):
+            found.append(diagnosis)
+            if as_json:
+                out.line(to_json(_fields(diagnosis)))
+            else:
+                _show(out, diagnosis)
+            out.flush()
+    return worst(found)
+
+
+def _examine(session: Session) -> Iterator[Diagnosis]:
+    seconds = min(_SECONDS_MAX, session.timeout or _SECONDS_MAX)
+    session.timeout = seconds
+    url = session.url
+    parts = urlsplit(url)
+    yield from installation.examine(ceph=parts.scheme == "ceph")
+    if parts.scheme not in ("ceph", "mem"):
+        path = Path(unquote(parts.path)).absolute()
+        yield from directory.examine(path)
+        if not path.exists():
+            return
+    try:
+        with session.connect() as store:
+            yield ok("store", f"{store.url} is open")
+            if parts.scheme == "ceph":
+                yield from pool.examine(url, seconds)
+            refused = False
+            for diagnosis in service.examine_class(store, seconds):
+                refused = refused or diagnosis.level is Level.FAILURE
+                yield diagnosis
+            if not refused:
+                yield from service.examine_logs(store, seconds)
+    except StoreUnavailable as error:
+        yield failed("store", error)
+
+
+def _fields(diagnosis: Diagnosis) -> dict[str, object]:
+    code = diagnosis.code if diagnosis.level is Level.FAILURE else ExitCode.OK
+    return {**diagnosis._asdict(), "level": diagnosis.level.value, "code": code}
+
+
+def _show(out: Output, diagnosis: Diagnosis) -> None:
+    level = f"{diagnosis.level.value:7}"
+    if out.is_terminal:
+        level = click.style(level, fg=_COLOURS[diagnosis.level])
+    out.line(f"{level}  {diagnosis.part}: {diagnosis.text}")
+    if diagnosis.mend:
+        out.line(f"         mend: {diagnosis.mend}")

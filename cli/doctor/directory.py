@@ -1,0 +1,99 @@
+"""Whether a local directory can hold an embedded store."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from zlog.cli.doctor.diagnosis import Diagnosis, Level, ok
+from zlog.cli.exits import ExitCode
+from zlog.cli.tables import human_bytes
+
+_PART = "directory"
+_DATA_FILE = "data.mdb"
+
+_FREE_BYTES_MIN = 16 << 20
+_FREE_SHARE_LOW = 0.05
+
+_REMOTE = frozenset(("9p", "ceph", "cifs", "fuse.sshfs", "glusterfs", "nfs", "nfs4", "smb3"))
+"""File systems on which locks and mapped memory are not shared as LMDB needs it."""
+
+
+def examine(path: Path) -> Iterator[Diagnosis]:
+    """Look at the directory and the disk that it is on, without making it."""
+    ground = _existing(path)
+    if not ground.is_dir():
+        yield _failure(f"{ground} is no directory", f"mv {ground} {ground}.old")
+    elif not os.access(ground, os.R_OK | os.W_OK | os.X_OK):
+        yield _failure(
+            f"{ground} is not writable for this user",
+            f"chown -R {os.environ.get('USER', 'USER')} {ground}, or name another with --store",
+        )
+    elif ground != path:
+        yield Diagnosis(_PART, Level.NOTE, f"{path} is not there yet; `zlog create` makes it")
+    else:
+        yield from _store_in(path)
+    yield from _remote(ground)
+    yield _disk(ground)
+
+
+def _existing(path: Path) -> Path:
+    while not path.exists() and path != path.parent:
+        path = path.parent
+    return path
+
+
+def _store_in(path: Path) -> Iterator[Diagnosis]:
+    data = path / _DATA_FILE
+    if not data.exists():
+        yield ok(_PART, f"{path} is writable, and has no store in it so far")
+    elif not os.access(data, os.R_OK | os.W_OK):
+        yield _failure(
+            f"{data} is not writable for this user",
+            f"chown -R {os.environ.get('USER', 'USER')} {path}",
+        )
+    else:
+        used = human_bytes(data.stat().st_blocks * 512)
+        yield ok(_PART, f"{path} is writable; the store takes {used}")
+
+
+def _disk(path: Path) -> Diagnosis:
+    usage = shutil.disk_usage(path)
+    text = f"{human_bytes(usage.free)} of {human_bytes(usage.total)} are free"
+    mend = "free some space, or trim logs: zlog trim LOG --to POSITION"
+    if usage.free < _FREE_BYTES_MIN:
+        return Diagnosis("disk", Level.FAILURE, f"full: {text}", mend)
+    if usage.free < usage.total * _FREE_SHARE_LOW:
+        return Diagnosis("disk", Level.WARNING, f"nearly full: {text}", mend)
+    return ok("disk", text)
+
+
+def _remote(path: Path) -> Iterator[Diagnosis]:
+    kind = _file_system(path)
+    if kind in _REMOTE:
+        yield Diagnosis(
+            "file system",
+            Level.WARNING,
+            f"{path} is on {kind}: several machines that use the store at once destroy it",
+            "put the store on a local disk, or the logs on Ceph",
+        )
+
+
+def _file_system(path: Path) -> str:
+    """Return the type of the file system that holds a path; empty when the system doesn't tell."""
+    try:
+        lines = Path("/proc/self/mounts").read_text(errors="surrogateescape").splitlines()
+    except OSError:
+        return ""
+    mounts = {fields[1]: fields[2] for line in lines if len(fields := line.split(" ")) > 2}
+    real = path.resolve()
+    for each in (real, *real.parents):
+        if kind := mounts.get(str(each)):
+            return kind
+    return ""
+
+
+def _failure(text: str, mend: str) -> Diagnosis:
+    return Diagnosis(_PART, Level.FAILURE, text, mend, ExitCode.UNREACHABLE)

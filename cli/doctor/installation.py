@@ -1,0 +1,60 @@
+"""Which parts of zlog are installed on this machine."""
+
+from __future__ import annotations
+
+import importlib
+import platform
+from collections.abc import Iterator
+from importlib import metadata
+
+from zlog.cli.doctor.diagnosis import Diagnosis, Level, ok
+from zlog.cli.exits import ExitCode
+
+_BUILD_RADOS = (
+    "apt install librados-dev libradospp-dev && pip install --force-reinstall --no-binary pyzlog"
+    " pyzlog"
+)
+
+
+def examine(*, ceph: bool) -> Iterator[Diagnosis]:
+    """Look at the installation.
+
+    Args:
+        ceph: whether the store is on Ceph, so that what is needed for it must be there.
+    """
+    version = metadata.version("pyzlog")
+    yield ok("zlog", f"version {version}, on Python {platform.python_version()}")
+    native = importlib.import_module("zlog._native")
+    yield ok("embedded store", f"built in ({native.__file__})")
+    yield _librados(needed=ceph)
+    yield _python_rados()
+
+
+def _librados(*, needed: bool) -> Diagnosis:
+    part = "librados extension"
+    level = Level.FAILURE if needed else Level.NOTE
+    try:
+        module = importlib.import_module("zlog._rados")
+    except ModuleNotFoundError:
+        text = "not built: this installation of zlog can't talk to Ceph"
+        return Diagnosis(part, level, text, _BUILD_RADOS, ExitCode.UNREACHABLE)
+    except ImportError as error:
+        text = f"can't be loaded: {error}"
+        return Diagnosis(part, level, text, "apt install librados2", ExitCode.UNREACHABLE)
+    return ok(part, f"built in ({module.__file__})")
+
+
+def _python_rados() -> Diagnosis:
+    part = "python-rados"
+    try:
+        module = importlib.import_module("rados")
+    except ImportError as error:
+        missing = isinstance(error, ModuleNotFoundError)
+        why = "not installed" if missing else f"can't be loaded: {error}"
+        text = f"{why}; only needed to look at pools here, and to use a rados.Ioctx as a store"
+        mend = (
+            "apt install python3-rados, and make the virtual environment with"
+            " --system-site-packages"
+        )
+        return Diagnosis(part, Level.NOTE, text, mend)
+    return ok(part, f"there ({module.__file__})")

@@ -1,0 +1,131 @@
+"""Whether the store runs the object class, and whether the sequencers that it names answer."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+
+from zlog import ClassNotLoaded, Log, LogNotFound, SequencerUnavailable, Store, ZlogError, _native
+from zlog._names import DIRECTORY_OBJECT
+from zlog.cli.doctor.diagnosis import Diagnosis, Level, failed, ok
+from zlog.cli.exits import ExitCode
+from zlog.cli.sequencers import announced, status_of
+from zlog.errors import from_errno
+
+_LOGS_MAX = 200
+"""Logs whose views are looked at."""
+
+_SEQUENCER_SECONDS = 2.0
+
+_NOBODY = "tcp://nobody.invalid:1"
+"""An address that nobody announces, so that withdrawing it changes nothing."""
+
+_LOAD_CLASS = (
+    "install libcls_zlog.so in rados-classes on every OSD host; then, for LIST in"
+    " osd_class_load_list and osd_class_default_list,"
+    ' ceph config set osd LIST "$(ceph config get osd LIST) zlog"; then restart the OSDs'
+)
+_PERMIT_CLASS = (
+    "ceph auth caps client.ID mon 'allow r' osd 'allow rwx pool=POOL'; or, if osd_class_load_list"
+    " lacks zlog, ceph config set osd osd_class_load_list"
+    ' "$(ceph config get osd osd_class_load_list) zlog", and the same for'
+    " osd_class_default_list; then restart the OSDs"
+)
+
+
+def examine_class(store: Store, seconds: float) -> Iterator[Diagnosis]:
+    """Run one method that reads and one that writes, neither of which changes anything."""
+    calls = (
+        ("read", "sequencer_find", _native.encode_empty()),
+        ("write", "sequencer_withdraw", _native.encode_address(_NOBODY)),
+    )
+    for what, method, request in calls:
+        code, _ = store.execute(DIRECTORY_OBJECT, method, request, timeout=seconds)
+        if code < 0 and code != -errno.ENOENT:
+            yield _refused(what, code, from_errno(code, f"{method} on {DIRECTORY_OBJECT}"))
+            return
+    yield ok("object class", "answers, for reading and for writing")
+
+
+def _refused(what: str, code: int, error: ZlogError) -> Diagnosis:
+    if isinstance(error, ClassNotLoaded):
+        mend = _LOAD_CLASS if code == -errno.EOPNOTSUPP else _PERMIT_CLASS
+        reason = (
+            "the OSDs don't have it"
+            if code == -errno.EOPNOTSUPP
+            else f"the OSDs don't let this client {what} with it"
+        )
+        text = f"{reason} ({errno.errorcode[-code]})"
+        return Diagnosis("object class", Level.FAILURE, text, mend, ExitCode.CLASS_NOT_LOADED)
+    return failed("object class", error)
+
+
+def examine_logs(store: Store, seconds: float) -> Iterator[Diagnosis]:
+    """Count the logs, and ask every sequencer that they or the store name."""
+    try:
+        names = Log.list(store, timeout=seconds)
+        served = _sequencers(store, names[:_LOGS_MAX], seconds)
+        offered = announced(store, seconds)
+    except ZlogError as error:
+        yield failed("logs", error)
+        return
+    some = f"; looked at {_LOGS_MAX} of them" if len(names) > _LOGS_MAX else ""
+    yield ok("logs", f"{len(names)}{some}")
+    if offered:
+        served.setdefault(offered, [])
+    for address, logs in sorted(served.items()):
+        yield _sequencer(address, logs, offered=address == offered)
+    if not served and store.sequencer() is not None:
+        yield ok("sequencer", "shared through the store; none needs to run")
+    elif not served:
+        yield Diagnosis(
+            "sequencer",
+            Level.NOTE,
+            "none: writers find the tail themselves, which is slower",
+            f"zlog --store {store.url} seqr",
+        )
+
+
+def _sequencers(store: Store, names: list[str], seconds: float) -> dict[str, list[str]]:
+    """Return the sequencers that logs' views name, each with its logs."""
+    served: dict[str, list[str]] = {}
+    for name in names:
+        try:
+            with Log.open(store, name, timeout=seconds) as log:
+                address = log.view.sequencer
+        except LogNotFound:
+            continue  # removed since it was listed
+        if address.startswith("tcp://"):
+            served.setdefault(address, []).append(name)
+    return served
+
+
+def _sequencer(address: str, logs: list[str], *, offered: bool) -> Diagnosis:
+    whose = " and ".join(
+        part
+        for part in (
+            "announced in the store" if offered else "",
+            f"named by {_some(logs)}" if logs else "",
+        )
+        if part
+    )
+    try:
+        status = status_of(address, _SEQUENCER_SECONDS)
+    except SequencerUnavailable as error:
+        port = address.rpartition(":")[2]
+        return Diagnosis(
+            "sequencer",
+            Level.FAILURE,
+            f"{address}, {whose}, does not answer: {error}",
+            f"start it again there (zlog seqr --listen HOST:{port}); without it appends wait some"
+            " seconds once, and then go on more slowly",
+            ExitCode.UNREACHABLE,
+        )
+    return ok("sequencer", f"{address}, {whose}, answers (version {status.get('version')})")
+
+
+def _some(logs: list[str]) -> str:
+    if len(logs) == 1:
+        return f"log {logs[0]}"
+    shown = ", ".join(logs[:3])
+    return f"{len(logs)} logs ({shown}{', …' if len(logs) > 3 else ''})"

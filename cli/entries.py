@@ -1,0 +1,195 @@
+"""Cutting a stream of bytes into entries, and these into batches, in bounded memory."""
+
+from __future__ import annotations
+
+import json
+import time
+from base64 import b64decode
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from zlog.cli.source import BadInput, Source
+
+_QUIET_SECONDS = 0.003
+"""Silence of the input after which what has come is appended."""
+
+_LINGER_SECONDS = 0.03
+"""How long the first entry of a batch waits at most for others."""
+
+Parser = Callable[[bytes], "bytes | None"]
+"""Makes an entry of a line; None: the line holds none. Raises ValueError."""
+
+
+def as_is(line: bytes) -> bytes:
+    """Return the line: it is the entry."""
+    return line
+
+
+def from_json(line: bytes) -> bytes | None:
+    """Return the entry that a JSON line carries, as ``read --json`` prints it.
+
+    Gaps and blank lines hold none.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    if not line.strip():
+        return None
+    fields = json.loads(line)
+    if isinstance(fields, dict):
+        if isinstance(text := fields.get("data"), str):
+            return text.encode()
+        if isinstance(coded := fields.get("data_b64"), str):
+            return b64decode(coded, validate=True)
+        if "gap" in fields:
+            return None
+    raise ValueError('it is neither {"data": "text"} nor {"data_b64": "base64"}')
+
+
+class Splitter:
+    """Cuts a stream of bytes into lines, or at another separator.
+
+    Args:
+        separator: one byte.
+        keep: whether it stays at the end of what it ends.
+    """
+
+    def __init__(self, separator: bytes, *, keep: bool = False) -> None:
+        self._separator = separator
+        self._suffix = separator if keep else b""
+        self._parts: list[bytes] = []
+        self.unfinished = 0
+        """Bytes of the line that has not ended so far."""
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """Take a chunk, cut anywhere; returns the lines that end in it."""
+        *lines, rest = chunk.split(self._separator)
+        if lines:
+            lines[0] = b"".join((*self._parts, lines[0]))
+            self._parts.clear()
+            self.unfinished = 0
+            if self._suffix:
+                lines = [line + self._suffix for line in lines]
+        if rest:
+            self._parts.append(rest)
+            self.unfinished += len(rest)
+        return lines
+
+    def finish(self) -> list[bytes]:
+        """Return the last line if no separator ended it."""
+        line = b"".join(self._parts)
+        self._parts.clear()
+        self.unfinished = 0
+        return [line] if line else []
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds on what is held in memory and appended in one go.
+
+    Attributes:
+        entries: of one batch.
+        bytes: of one batch, about.
+        entry_bytes: of one entry.
+        line_bytes: of the line that carries it.
+    """
+
+    entries: int
+    bytes: int
+    entry_bytes: int
+    line_bytes: int
+
+
+class Batches:
+    """Cuts a source into lists of entries, each to be appended in one go.
+
+    A batch ends when it is full, and when the input falls silent: the lines of a slow pipe are not
+    kept waiting for others.
+
+    Args:
+        source: where the bytes come from.
+        splitter: cuts them into lines.
+        parse: makes an entry of a line.
+        limits: see there.
+
+    Attributes:
+        consumed: bytes of the source that were read so far.
+    """
+
+    def __init__(self, source: Source, splitter: Splitter, parse: Parser, limits: Limits) -> None:
+        self._source = source
+        self._splitter = splitter
+        self._parse = parse
+        self._limits = limits
+        self._lines = 0
+        self._pending: list[bytes] = []
+        self._size = 0
+        self._since = 0.0
+        self._failure: BadInput | None = None
+        self.consumed = 0
+
+    def __iter__(self) -> Iterator[list[bytes]]:
+        """Go through the batches.
+
+        Raises:
+            BadInput: a line is no entry; all entries before it come first.
+        """
+        while self._failure is None and (chunk := self._source.read()):
+            self.consumed += len(chunk)
+            self._take(self._splitter.feed(chunk))
+            if self._splitter.unfinished > self._limits.line_bytes:
+                self._fail(self._lines + 1, "it is too long")
+            yield from self._full()
+            if self._pending and not self._more_soon():
+                yield self._drain()
+        if self._failure is None:
+            self._take(self._splitter.finish())
+        yield from self._full()
+        if self._pending:
+            yield self._drain()
+        if self._failure is not None:
+            raise self._failure
+
+    def _take(self, lines: Sequence[bytes]) -> None:
+        if not self._pending:
+            self._since = time.monotonic()
+        for line in lines:
+            self._lines += 1
+            try:
+                entry = self._parse(line)
+            except ValueError as error:
+                self._fail(self._lines, str(error))
+                return
+            if entry is None:
+                continue
+            if len(entry) > self._limits.entry_bytes:
+                self._fail(self._lines, f"it has {len(entry)} bytes, more than --max-bytes allows")
+                return
+            self._pending.append(entry)
+            self._size += len(entry)
+
+    def _full(self) -> Iterator[list[bytes]]:
+        """Return the batches that need not wait for more."""
+        count = self._limits.entries
+        whole = len(self._pending) - len(self._pending) % count
+        for start in range(0, whole, count):
+            batch = self._pending[start : start + count]
+            self._size -= sum(map(len, batch))
+            yield batch
+        del self._pending[:whole]
+        if self._size >= self._limits.bytes and self._pending:
+            yield self._drain()
+
+    def _more_soon(self) -> bool:
+        """Whether the input has more, or gets it before the first pending entry waited too long."""
+        patience = self._since + _LINGER_SECONDS - time.monotonic()
+        return self._source.ready(min(_QUIET_SECONDS, patience))
+
+    def _drain(self) -> list[bytes]:
+        batch, self._pending = self._pending, []
+        self._size = 0
+        return batch
+
+    def _fail(self, line: int, reason: str) -> None:
+        if self._failure is None:
+            self._failure = BadInput(f"{self._source.name}, line {line}: {reason}")

@@ -1,0 +1,53 @@
+"""Exit codes, and the one place where exceptions become them."""
+
+from __future__ import annotations
+
+import enum
+
+from zlog import (
+    ClassNotLoaded,
+    Invalidated,
+    LogExists,
+    LogNotFound,
+    NotWritten,
+    SequencerUnavailable,
+    StoreUnavailable,
+)
+
+
+class ExitCode(enum.IntEnum):
+    """What the command tells the shell (docs/cli.md)."""
+
+    OK = 0
+    FAILURE = 1
+    USAGE = 2
+    NO_SUCH_LOG = 3
+    NO_ENTRY = 4
+    LOG_EXISTS = 5
+    UNREACHABLE = 6
+    CLASS_NOT_LOADED = 7
+    INTERRUPTED = 130
+    """Ctrl-C: what a shell reports for a process that died of SIGINT."""
+    OUTPUT_CLOSED = 141
+    """Nobody reads stdout any more: what a shell reports for SIGPIPE."""
+
+
+_CODES: tuple[tuple[type[Exception], ExitCode], ...] = (
+    (LogNotFound, ExitCode.NO_SUCH_LOG),
+    (NotWritten, ExitCode.NO_ENTRY),
+    (Invalidated, ExitCode.NO_ENTRY),
+    (LogExists, ExitCode.LOG_EXISTS),
+    (ClassNotLoaded, ExitCode.CLASS_NOT_LOADED),  # before StoreUnavailable, which it is too
+    (StoreUnavailable, ExitCode.UNREACHABLE),
+    (SequencerUnavailable, ExitCode.UNREACHABLE),
+)
+
+
+def exit_code_of(error: BaseException) -> ExitCode:
+    """Return the exit code for an exception that ended the command."""
+    if isinstance(error, KeyboardInterrupt):
+        return ExitCode.INTERRUPTED
+    for kind, code in _CODES:
+        if isinstance(error, kind):
+            return code
+    return ExitCode.FAILURE

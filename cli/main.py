@@ -1,0 +1,144 @@
+"""The command itself: finds the verb, runs it, and turns whatever goes wrong into an exit code."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from importlib import metadata
+from typing import Any, NoReturn
+
+import click
+
+from zlog import ZlogError
+from zlog.cli.exits import ExitCode, exit_code_of
+from zlog.cli.output import OutputClosed, say, silence_stdout
+from zlog.cli.session import Session
+from zlog.cli.verb import global_options, write_examples
+
+_VERBS = {
+    "create": "logs",
+    "ls": "logs",
+    "info": "logs",
+    "views": "logs",
+    "rm": "logs",
+    "append": "append",
+    "read": "read",
+    "tail": "tail",
+    "fill": "settle",
+    "trim": "settle",
+    "check": "check",
+    "seqr": "seqr",
+    "doctor": "doctor",
+    "bench": "bench",
+    "completion": "completion",
+}
+"""In the order of ``zlog --help``: each verb, and the module that has it."""
+
+_EXAMPLES = """
+zlog create orders
+zlog append orders < orders.txt
+zlog read orders --json
+zlog --store ceph://logs tail orders --follow
+"""
+
+
+class Zlog(click.Group):
+    """The command ``zlog``. A verb's module is imported when it is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's
+        """Return the verbs, in the order of the help."""
+        return list(_VERBS)
+
+    def get_command(  # click's signature
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        cmd_name: str,
+    ) -> click.Command | None:
+        """Return a verb."""
+        if cmd_name not in _VERBS:
+            return None
+        module = importlib.import_module(f"zlog.cli.{_VERBS[cmd_name]}")
+        verb: click.Command = getattr(module, cmd_name)
+        return verb
+
+    def format_epilog(  # click's signature
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        formatter: click.HelpFormatter,
+    ) -> None:
+        """Write the examples."""
+        write_examples(_EXAMPLES, formatter)
+
+    def main(  # type: ignore[override]  # click's own also may return, with standalone_mode
+        self, args: Sequence[str] | None = None, prog_name: str | None = None, **others: Any
+    ) -> NoReturn:
+        """Run one command line and leave Python with its exit code."""
+        session = Session()
+        others.setdefault("obj", session)
+        others["standalone_mode"] = False
+        sys.exit(_run(lambda: super(Zlog, self).main(args, prog_name, **others), session))
+
+
+def _run(run: Callable[[], object], session: Session) -> int:
+    try:
+        result = run()
+    except click.Abort:
+        return ExitCode.INTERRUPTED
+    except OutputClosed:
+        silence_stdout()
+        return ExitCode.OUTPUT_CLOSED
+    except click.ClickException as error:
+        _show_traceback(session)
+        error.show()
+        return error.exit_code
+    except (ZlogError, OSError) as error:
+        _show_traceback(session)
+        say(str(error))
+        if isinstance(error, ZlogError):
+            say(f"hint: {error.hint}")
+        return exit_code_of(error)
+    except Exception as error:  # noqa: BLE001  # the last door before the user
+        if not _show_traceback(session):
+            say(f"internal error: {type(error).__name__}: {error}")
+            say("hint: run it again with --debug, and report what it shows")
+        return ExitCode.FAILURE
+    return result if isinstance(result, int) else ExitCode.OK
+
+
+def _show_traceback(session: Session) -> bool:
+    if session.debug:
+        traceback.print_exc()
+    return session.debug
+
+
+def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        click.echo(f"zlog {metadata.version('pyzlog')}")
+        ctx.exit()
+
+
+command = Zlog(
+    name="zlog",
+    help="A distributed shared log on Ceph, or on a local directory: many writers append, and all"
+    " readers see the same entries in the same order.",
+    params=[
+        *global_options(hidden=False),
+        click.Option(
+            ["--version"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_print_version,
+            help="Show the version.",
+        ),
+    ],
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="",
+)
+
+
+def main() -> NoReturn:
+    """Run the command line of this process."""
+    command.main(prog_name="zlog")

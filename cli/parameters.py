@@ -1,0 +1,95 @@
+"""Types of arguments and options: each turns a word of the command line into a value."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+import zlog
+from zlog._names import check_log_name
+from zlog.cli.session import Session
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+NEVER = math.inf
+"""A time-out that does not come."""
+
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmg]?)(?:i?b)?", re.IGNORECASE)
+_COMPLETION_SECONDS = 2.0
+
+
+def log_name(word: str) -> str:
+    """Return the name of a log if it can be one."""
+    try:
+        return check_log_name(word)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+def seconds(word: str | float) -> float:
+    """Return a time span in seconds; ``never`` gives NEVER."""
+    try:
+        number = NEVER if word == "never" else float(word)
+    except ValueError:
+        number = math.nan
+    if not number >= 0:
+        raise click.BadParameter(f"{word!r} is neither a number of seconds nor 'never'")
+    return number
+
+
+def or_none(span: float) -> float | None:
+    """Return a time-out as the library wants it: None for never."""
+    return None if span == NEVER else span
+
+
+def size(word: str | int) -> int:
+    """Return a number of bytes: ``4096``, ``64K``, ``1.5M``; K, M and G are powers of 1024."""
+    found = _SIZE.fullmatch(str(word).strip())
+    if found is None:
+        raise click.BadParameter(f"{word!r} is no size: write 4096, 64K or 1M")
+    return int(float(found[1]) * _UNITS[found[2].lower()])
+
+
+def complete_log(
+    ctx: click.Context, _param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Return the logs whose names begin so; none if the store does not answer soon."""
+    session = Session(ctx.ensure_object(Session).store, _COMPLETION_SECONDS)
+    try:
+        with session.connect() as store:
+            names = zlog.Log.list(store, timeout=_COMPLETION_SECONDS)
+    except (zlog.ZlogError, click.ClickException, OSError):
+        return []
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+POSITION = click.IntRange(min=0, max=2**63 - 1)
+
+
+def log_argument(verb: F) -> F:
+    """Give a verb its LOG."""
+    return click.argument("log", metavar="LOG", type=log_name, shell_complete=complete_log)(verb)
+
+
+def json_option(text: str) -> Callable[[F], F]:
+    """Give a verb ``--json``."""
+    return click.option("--json", "as_json", is_flag=True, help=text)
+
+
+def hole_timeout_option(verb: F) -> F:
+    """Give a verb that reads ``--hole-timeout``."""
+    return click.option(
+        "--hole-timeout",
+        type=seconds,
+        default=1.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="How long to wait for a position that was handed out and not written, before filling"
+        " it; 'never' leaves it alone.",
+    )(verb)

@@ -1,0 +1,80 @@
+"""The verb read: positions and ranges of a log, to stdout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from zlog import Entry, Gap, Log
+from zlog.cli import ranges
+from zlog.cli.exits import ExitCode
+from zlog.cli.output import Output, say
+from zlog.cli.parameters import hole_timeout_option, log_argument, or_none
+from zlog.cli.progress import Progress
+from zlog.cli.render import Style, show, style_options
+from zlog.cli.session import Session, pass_session
+from zlog.cli.verb import Verb
+
+
+@click.command(
+    cls=Verb,
+    context_settings={"ignore_unknown_options": True},  # for ranges such as -10:
+    examples=r"""
+    zlog read orders                     # everything
+    zlog read orders 5                   # one entry; exit code 4 if there is none
+    zlog read orders 5:10 -10:           # positions 5 to 9, and the last ten
+    zlog read orders --json | jq -r .data
+    zlog read orders -f '%p\t%t\t%s\n'
+    """,
+)
+@log_argument
+@click.argument("wanted", metavar="[RANGE]...", nargs=-1, type=ranges.parse)
+@style_options
+@hole_timeout_option
+@pass_session
+def read(
+    session: Session,
+    log: str,
+    wanted: tuple[ranges.Range, ...],
+    style: Style,
+    hole_timeout: float,
+) -> int:
+    r"""Print entries, each followed by a newline.
+
+    RANGE is a position (5) or positions as in a slice (5:10, 5:, :10); negative numbers count back
+    from the tail (-10: is the last ten). Without one the whole log is printed.
+
+    Positions that hold no entry are told on stderr, or as {"gap": ...} with --json.
+
+    A newline is added to each entry; --raw adds nothing. What `append` took from lines comes back
+    the same from `read`, and what `append --keep-newline` took comes back the same from
+    `read --raw`, down to the last byte.
+    """
+    with (
+        Output() as out,
+        session.open_log(log, hole_timeout=or_none(hole_timeout)) as opened,
+    ):
+        renderer = style.renderer(out)
+        intact = True
+        for each in wanted or (ranges.EVERYTHING,):
+            for item in _items(opened, each, hidden=out.is_terminal):
+                intact = show(renderer, item) and intact
+    if not intact:
+        say(f"some entries are lost; `zlog check {log}` shows which")
+    return ExitCode.OK if intact else ExitCode.FAILURE
+
+
+def _items(log: Log, wanted: ranges.Range, *, hidden: bool) -> Iterator[Entry | Gap]:
+    """Go through a range, and show how far it is."""
+    tail = log.tail()
+    if wanted.relative:
+        wanted = wanted.resolve(tail)
+    if wanted.single:
+        yield log.read(wanted.start)
+        return
+    end = tail if wanted.end is None else min(wanted.end, tail)
+    with Progress(end - wanted.start, "reading", hidden=hidden) as progress:
+        for item in log.read_range(wanted.start, end):
+            yield item
+            progress.advance(len(item) if isinstance(item, Gap) else 1)

@@ -1,0 +1,176 @@
+"""How entries and gaps are printed: as bytes, by a format, as JSON lines, or for eyes."""
+
+from __future__ import annotations
+
+import functools
+import json
+from base64 import b64encode
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import click
+
+from zlog import Entry, Gap, GapKind
+from zlog.cli.output import Output, say
+from zlog.cli.template import HELP, Template, iso
+
+
+class Renderer(Protocol):
+    """Prints what a reader gets."""
+
+    def entry(self, entry: Entry) -> None:
+        """Print an entry."""
+
+    def gap(self, gap: Gap) -> None:
+        """Show positions that hold no entry."""
+
+
+def show(items: Renderer, item: Entry | Gap) -> bool:
+    """Print an entry or a gap; returns False when it is data that the store has lost."""
+    if isinstance(item, Entry):
+        items.entry(item)
+        return True
+    items.gap(item)
+    return item.kind is not GapKind.LOST
+
+
+def describe(gap: Gap) -> str:
+    """Say which positions a gap has, and why."""
+    if gap.end == gap.position + 1:
+        return f"position {gap.position}: {gap.kind.value}"
+    return f"positions {gap.position} to {gap.end - 1}: {gap.kind.value}"
+
+
+class Bytes:
+    """Each entry's bytes and nothing else but what ends each; gaps are told on stderr."""
+
+    def __init__(self, out: Output, render: Callable[[Entry], bytes]) -> None:
+        self._out = out
+        self._render = render
+
+    def entry(self, entry: Entry) -> None:
+        """Print an entry."""
+        self._out.write(self._render(entry))
+
+    def gap(self, gap: Gap) -> None:
+        """Tell of the gap, after the data before it."""
+        self._out.flush()
+        say(f"gap: {describe(gap)}")
+
+
+class JsonLines:
+    """One object per entry or gap. Data that is not UTF-8 comes as ``data_b64``."""
+
+    def __init__(self, out: Output) -> None:
+        self._out = out
+
+    def entry(self, entry: Entry) -> None:
+        """Print an entry."""
+        fields: dict[str, object] = {
+            "position": entry.position,
+            "timestamp": iso(entry.timestamp),
+        }
+        try:
+            fields["data"] = entry.data.decode()
+        except UnicodeDecodeError:
+            fields["data_b64"] = b64encode(entry.data).decode()
+        self._out.line(to_json(fields))
+
+    def gap(self, gap: Gap) -> None:
+        """Print a gap."""
+        fields = {"gap": gap.kind.value, "position": gap.position, "end": gap.end}
+        self._out.line(to_json(fields))
+
+
+class Terminal:
+    """A line per entry in which nothing can upset the terminal; gaps are dimmed."""
+
+    def __init__(self, out: Output) -> None:
+        self._out = out
+
+    def entry(self, entry: Entry) -> None:
+        """Print an entry."""
+        self._out.line(printable(entry.data))
+
+    def gap(self, gap: Gap) -> None:
+        """Print a gap."""
+        self._out.line(click.style(f"-- {describe(gap)} --", dim=True))
+
+
+def printable(data: bytes) -> str:
+    r"""Return bytes as text of one line or more; what would not print is shown as ``\x1b``."""
+    text = data.decode("utf-8", "backslashreplace")
+    return "".join(
+        character if character.isprintable() or character in "\n\t" else _escaped(character)
+        for character in text
+    )
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def to_json(fields: Any) -> str:
+    """Return JSON on one line."""
+    return json.dumps(fields, ensure_ascii=False, separators=(", ", ": "))
+
+
+@dataclass(frozen=True)
+class Style:
+    """What the user said about how entries are printed.
+
+    Attributes:
+        as_json: JSON lines.
+        template: by this format.
+        null: bytes, each entry followed by NUL.
+        raw: bytes and nothing else.
+    """
+
+    as_json: bool = False
+    template: Template | None = None
+    null: bool = False
+    raw: bool = False
+
+    def renderer(self, out: Output) -> Renderer:
+        """Return what prints so; with nothing said, it depends on who reads."""
+        if self.as_json:
+            return JsonLines(out)
+        if self.template is not None:
+            return Bytes(out, self.template.render)
+        if self.raw:
+            return Bytes(out, lambda entry: entry.data)
+        if self.null:
+            return Bytes(out, lambda entry: entry.data + b"\0")
+        if out.is_terminal:
+            return Terminal(out)
+        return Bytes(out, lambda entry: entry.data + b"\n")
+
+
+def _template(word: str) -> Template:
+    try:
+        return Template(word)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+def style_options(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a verb the options that say how entries are printed, as one argument ``style``."""
+
+    @functools.wraps(verb)
+    def with_style(
+        *args: Any, as_json: bool, template: Template | None, null: bool, raw: bool, **others: Any
+    ) -> Any:
+        if sum((as_json, template is not None, null, raw)) > 1:
+            raise click.UsageError("--json, --format, --null and --raw exclude each other")
+        return verb(*args, style=Style(as_json, template, null, raw), **others)
+
+    options = (
+        click.option("--json", "as_json", is_flag=True, help="Print JSON lines."),
+        click.option("-f", "--format", "template", type=_template, metavar="FORMAT", help=HELP),
+        click.option("-z", "--null", is_flag=True, help="End each entry with NUL, not newline."),
+        click.option("-r", "--raw", is_flag=True, help="Print nothing but the entries' bytes."),
+    )
+    for option in reversed(options):
+        with_style = option(with_style)
+    return with_style

@@ -1,0 +1,108 @@
+"""The verb seqr: runs a sequencer, or asks one how it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from zlog import SequencerUnavailable
+from zlog._sequencer import format_address, parse_host_port
+from zlog.cli.output import Output
+from zlog.cli.parameters import json_option
+from zlog.cli.render import to_json
+from zlog.cli.sequencers import announced, status_of
+from zlog.cli.session import Session, pass_session
+from zlog.cli.tables import bold, table
+from zlog.cli.verb import VerbGroup
+from zlog.seqr import service
+
+
+@click.group(
+    cls=VerbGroup,
+    invoke_without_command=True,
+    examples="""
+    zlog --store ceph://logs seqr
+    zlog --store ceph://logs seqr --listen 0.0.0.0:7460 --advertise seq1.example.com:7460
+    zlog seqr status 127.0.0.1:7460
+    """,
+)
+@click.option(
+    "--listen",
+    default=service.LISTEN_DEFAULT,
+    show_default=True,
+    metavar="HOST:PORT",
+    help="Where to listen; port 0 takes a free one.",
+)
+@click.option(
+    "--advertise",
+    metavar="HOST:PORT",
+    help="Where clients reach it.  [default: where it listens]",
+)
+@click.pass_context
+def seqr(ctx: click.Context, listen: str, advertise: str | None) -> None:
+    """Run a sequencer: it hands out positions, and appends get faster.
+
+    Clients of the store find it by themselves. It keeps nothing on disk and can be stopped and
+    started at any time. It serves until SIGTERM or Ctrl-C. An embedded store needs none.
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    session = ctx.ensure_object(Session)
+    try:
+        service.run(listen, advertise, session.url)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+
+
+@seqr.command(
+    examples="""
+    zlog seqr status                     # of the sequencer that the store names
+    zlog seqr status 127.0.0.1:7460 --json
+    """,
+)
+@click.argument("address", metavar="[HOST:PORT]", required=False)
+@json_option("Print one JSON object.")
+@pass_session
+def status(session: Session, address: str | None, as_json: bool) -> None:
+    """Show what a sequencer serves, and how fast."""
+    found = status_of(_address(session, address), session.timeout)
+    with Output() as out:
+        if as_json:
+            out.line(to_json(found))
+        else:
+            _show(out, found)
+
+
+def _address(session: Session, given: str | None) -> str:
+    if given is not None:
+        try:
+            return format_address(*parse_host_port(given.removeprefix("tcp://")))
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
+    with session.connect() as store:
+        address = announced(store, session.timeout)
+        if not address:
+            raise SequencerUnavailable(
+                f"no sequencer has announced itself in {store.url}",
+                hint="Start one with `zlog seqr`; an embedded store needs none.",
+            )
+    return address
+
+
+def _show(out: Output, found: dict[str, Any]) -> None:
+    for label in ("address", "version", "uptime_s", "connections", "grants", "grants_per_second"):
+        text = f"{label.replace('_', ' '):17}"
+        out.line(f"{bold(out, text)}  {found.get(label, '')}")
+    rows = [
+        (
+            "/".join(part for part in (log["pool"], log["namespace"], log["log"]) if part),
+            str(log["epoch"]),
+            str(log["tail"]),
+            str(log["granted"]),
+        )
+        for log in found.get("logs", [])
+    ]
+    if rows:
+        out.line("")
+        table(out, ("LOG", "EPOCH", "TAIL", "GRANTED"), rows, head_always=True)

@@ -1,0 +1,30 @@
+"""Asking sequencers how they are, and the store which one it has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from zlog import Store
+from zlog._deadline import Deadline
+from zlog._head import Directory
+from zlog._io import BlockingIo, deadline_of, drive
+from zlog._sequencer import BlockingSequencer
+
+
+def announced(store: Store, timeout: float | None) -> str:
+    """Return the address of the sequencer that offers itself in the store; empty if none does."""
+    io = BlockingIo(store)
+    return drive(Directory(io).sequencer(deadline_of(io, timeout)))
+
+
+def status_of(address: str, timeout: float | None) -> dict[str, Any]:
+    """Return what the sequencer at ``tcp://HOST:PORT`` says of itself.
+
+    Raises:
+        SequencerUnavailable: nobody answers there.
+    """
+    client = BlockingSequencer(address)
+    try:
+        return drive(client.status(Deadline(timeout)))
+    finally:
+        drive(client.close())

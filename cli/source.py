@@ -1,0 +1,91 @@
+"""Where bytes come from: stdin and files, read as they come."""
+
+from __future__ import annotations
+
+import os
+import select
+import stat
+import sys
+from pathlib import Path
+from typing import BinaryIO
+
+import click
+
+_CHUNK_BYTES = 1 << 18
+
+
+class BadInput(click.ClickException):
+    """The input can't be cut into entries; those before were appended."""
+
+
+def _open(path: str) -> BinaryIO:
+    if path == "-":
+        return sys.stdin.buffer
+    return Path(path).open("rb")
+
+
+class Source:
+    """A file or stdin, read as it comes.
+
+    Args:
+        path: of the file; ``-`` is stdin.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.name = "stdin" if path == "-" else path
+        self._file = _open(path)
+        self._poll = select.poll()
+        self._descriptor = self._descriptor_or_none()
+
+    def _descriptor_or_none(self) -> int | None:
+        try:
+            descriptor = self._file.fileno()
+        except OSError:  # io.UnsupportedOperation: no file of the system's
+            return None
+        self._poll.register(descriptor, select.POLLIN)
+        return descriptor
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether a person types this."""
+        return self._file.isatty()
+
+    @property
+    def size(self) -> int | None:
+        """How many bytes there are to come; None when nobody knows."""
+        if self._descriptor is None:
+            return None
+        found = os.fstat(self._descriptor)
+        return found.st_size if stat.S_ISREG(found.st_mode) else None
+
+    def ready(self, seconds: float) -> bool:
+        """Wait until there is something to read; returns whether there is."""
+        if self._descriptor is None:
+            return True
+        return bool(self._poll.poll(max(0.0, seconds) * 1000))
+
+    def read(self) -> bytes:
+        """Return some bytes, as soon as there are any; none at the end."""
+        if self._descriptor is None:
+            return self._file.read(_CHUNK_BYTES)
+        return os.read(self._descriptor, _CHUNK_BYTES)
+
+    def read_all(self, bytes_max: int) -> bytes:
+        """Return everything.
+
+        Raises:
+            BadInput: it is more than that many bytes.
+        """
+        parts: list[bytes] = []
+        left = bytes_max
+        while chunk := self.read():
+            parts.append(chunk)
+            left -= len(chunk)
+            if left < 0:
+                raise BadInput(f"{self.name} has more than {bytes_max} bytes; see --max-bytes")
+        return b"".join(parts)
+
+    def close(self) -> None:
+        """Close the file; stdin stays open."""
+        if self.name != "stdin":
+            self._file.close()

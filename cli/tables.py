@@ -1,0 +1,41 @@
+"""Small things for eyes: columns, numbers of bytes, bold text on terminals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import click
+
+from zlog.cli.output import Output
+
+
+def bold(out: Output, text: str) -> str:
+    """Return text that stands out, if a terminal shows it."""
+    return click.style(text, bold=True) if out.is_terminal else text
+
+
+def human_bytes(count: int) -> str:
+    """Return a number of bytes in three digits or four and a unit."""
+    number = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if number < 1024:
+            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
+        number /= 1024
+    return f"{number:.1f} TiB"
+
+
+def table(
+    out: Output,
+    head: tuple[str, ...],
+    rows: Iterable[tuple[str, ...]],
+    *,
+    head_always: bool = False,
+) -> None:
+    """Print columns under a head, which a pipe does not get unless asked for."""
+    with_head = out.is_terminal or head_always
+    shown = [head, *rows] if with_head else [*rows]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)] if shown else []
+    for index, row in enumerate(shown):
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        line = "  ".join(cells).rstrip()
+        out.line(bold(out, line) if index == 0 and with_head else line)

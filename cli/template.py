@@ -1,0 +1,67 @@
+"""The little language of ``-f``: how an entry is printed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from zlog import Entry
+
+_Piece = Callable[[Entry], bytes]
+
+_TOKENS: dict[str, _Piece] = {
+    "p": lambda entry: b"%d" % entry.position,
+    "s": lambda entry: entry.data,
+    "S": lambda entry: b"%d" % len(entry.data),
+    "t": lambda entry: iso(entry.timestamp).encode(),
+    "%": lambda _: b"%",
+}
+_ESCAPES = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "\\": b"\\"}
+
+HELP = (
+    "Print entries so: %p position, %s data, %S bytes of data, %t time, %% percent sign, and"
+    r" \n \r \t \0 \\. Nothing is added between entries."
+)
+
+
+def iso(moment: datetime) -> str:
+    """Return a time of an entry as ISO 8601 in UTC, always with microseconds."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%f") + "Z"
+
+
+class Template:
+    """A format string, ready to be applied.
+
+    Raises:
+        ValueError: it has a token or an escape that doesn't exist.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._pieces = _parse(text)
+
+    def render(self, entry: Entry) -> bytes:
+        """Return an entry as the format wants it."""
+        return b"".join(
+            piece if isinstance(piece, bytes) else piece(entry) for piece in self._pieces
+        )
+
+
+def _parse(text: str) -> list[bytes | _Piece]:
+    pieces: list[bytes | _Piece] = []
+    characters = iter(text)
+    for character in characters:
+        if character == "%":
+            pieces.append(_take(_TOKENS, next(characters, ""), "%"))
+        elif character == "\\":
+            pieces.append(_take(_ESCAPES, next(characters, ""), "\\"))
+        else:
+            pieces.append(character.encode("utf-8", "surrogateescape"))
+    return pieces
+
+
+def _take(table: dict[str, bytes] | dict[str, _Piece], key: str, sign: str) -> bytes | _Piece:
+    found = table.get(key)
+    if found is None:
+        known = " ".join(sign + each for each in table)
+        raise ValueError(f"{sign + key!r} means nothing in a format; there are {known}")
+    return found
