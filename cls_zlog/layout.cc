@@ -64,26 +64,32 @@ RecordOrigin origin_of(const Record& record) {
   return {record.timestamp, record.writer, record.number};
 }
 
+// How many records `count` positions lie in, if this object's records are all alike.
+uint64_t likely_records(const Header& header, uint64_t count) {
+  const uint64_t entries_each = header.entries / std::max<uint64_t>(header.records, 1);
+  return 1 + count / std::max<uint64_t>(entries_each, 1);
+}
+
 }  // namespace
 
-Cursor::Cursor(Object& object, const Header& header, uint64_t wanted)
+Cursor::Cursor(Object& object, const Header& header, uint64_t likely)
     : object_(object),
       stride_(header.stride),
       residue_(header.residue),
       page_max_(std::clamp<uint64_t>(limits::page_bytes_max / std::max(header.value_bytes, 1u), 1,
                                      limits::page_records_max)),
-      wanted_(wanted) {}
+      page_next_(std::clamp<uint64_t>(likely, 1, page_max_)) {}
 
 int Cursor::fetch(uint64_t position) {
   if (bytes_fetched_ > limits::walk_bytes_max) return -E2BIG;
-  const uint64_t count = std::clamp<uint64_t>(wanted_, 1, page_max_);
-  const int r = object_.omap_list(key_bound(position), std::string(kPrefix), count, &page_, &more_);
+  const int r = object_.omap_list(key_bound(position), std::string(kPrefix), page_next_, &page_,
+                                  &more_);
   at_ = page_.begin();
   current_ = Stored();
   if (r < 0) return r;
   if (page_.empty() && more_) return -EIO;
   for (const auto& [key, value] : page_) bytes_fetched_ += value.size();
-  wanted_ -= std::min<uint64_t>(wanted_, page_.size());
+  page_next_ = std::min(page_next_ * 2, page_max_);
   return 0;
 }
 
@@ -105,7 +111,7 @@ int Cursor::seek(uint64_t position, const Stored** out) {
 }
 
 Walk::Walk(Object& object, const Header& header, const std::vector<uint64_t>& positions)
-    : positions_(positions), cursor_(object, header, positions.size()) {}
+    : positions_(positions), cursor_(object, header, likely_records(header, positions.size())) {}
 
 int Walk::next(Stretch* out) {
   const Stored* stored = nullptr;

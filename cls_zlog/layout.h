@@ -32,8 +32,10 @@ struct Stored {
 // Reads the records of an object upwards, a bounded page at a time.
 class Cursor {
  public:
-  // `wanted`: the most records that the caller will look at; no more are fetched ahead.
-  Cursor(Object& object, const Header& header, uint64_t wanted);
+  // `likely`: how many records the caller is likely to look at. That many are fetched at first, then
+  // twice as many each time: neither does a short look read much that it won't use, nor does a long
+  // one ask often.
+  Cursor(Object& object, const Header& header, uint64_t likely);
 
   // The lowest record that ends at or above `position`: the one that covers it, or the next one;
   // nullptr when there is none. Positions may not fall from call to call. -EIO: a key that is none
@@ -50,7 +52,7 @@ class Cursor {
   const uint32_t stride_;
   const uint32_t residue_;
   const uint64_t page_max_;  // records
-  uint64_t wanted_;
+  uint64_t page_next_;       // records to fetch next
   uint64_t bytes_fetched_ = 0;
   bool more_ = true;  // above the page
   std::map<std::string, std::string> page_;

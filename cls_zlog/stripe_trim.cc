@@ -24,7 +24,7 @@ std::vector<uint64_t> positions_below(const Stored& stored, uint64_t point, uint
 // decides.
 int free_below(Object& object, Header* header, uint32_t records_max, bool* more) {
   Layout layout(object, *header);
-  Cursor cursor(object, *header, records_max);
+  Cursor cursor(object, *header, 1);
   std::string first;
   std::string last;
   uint64_t removed = 0;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -9,23 +10,30 @@
 
 namespace zlog::wire {
 
-// Little-endian, fixed-width integers at any address, on any machine.
+// The value with its bytes in little-endian order, or back: the identity on most machines.
+template <typename T>
+T little_endian(T value) {
+  static_assert(std::is_unsigned_v<T>);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+  if constexpr (sizeof(T) == 8) return __builtin_bswap64(value);
+  if constexpr (sizeof(T) == 4) return __builtin_bswap32(value);
+  static_assert(sizeof(T) == 8 || sizeof(T) == 4 || sizeof(T) == 1);
+#endif
+  return value;
+}
+
+// Little-endian, fixed-width integers at any address.
 template <typename T>
 T load(const char* at) {
-  static_assert(std::is_unsigned_v<T>);
-  T value = 0;
-  for (size_t i = sizeof(T); i-- > 0;) {
-    value = static_cast<T>((static_cast<uint64_t>(value) << 8) | static_cast<unsigned char>(at[i]));
-  }
-  return value;
+  T value;
+  std::memcpy(&value, at, sizeof(T));
+  return little_endian(value);
 }
 
 template <typename T>
 void store(char* at, T value) {
-  static_assert(std::is_unsigned_v<T>);
-  for (size_t i = 0; i < sizeof(T); i++) {
-    at[i] = static_cast<char>((static_cast<uint64_t>(value) >> (8 * i)) & 0xff);
-  }
+  value = little_endian(value);
+  std::memcpy(at, &value, sizeof(T));
 }
 
 template <typename T>
