@@ -67,11 +67,11 @@ def append(
     batch: int,
     max_bytes: int,
 ) -> None:
-    """Append entries from FILEs or stdin, one per line, and wait until they are durable.
+    """Append entries from files or stdin.
 
-    The newline is not part of the entry, unless --keep-newline is given. Lines of a slow pipe are
-    appended as they come, those of a fast one in batches. With --json, gaps among the lines are
-    passed over, so that what `read --json` prints can be appended.
+    Each line is an entry, without its newline unless --keep-newline is given. What is acknowledged
+    is durable. Lines of a slow pipe are appended as they come, those of a fast one in batches. With
+    --json, gaps among the lines are passed over, so that what `read --json` prints can be appended.
 
     When it fails, it tells how many entries from the beginning of the input are in the log.
     """

@@ -24,10 +24,11 @@ from zlog.cli.verb import Verb
 @json_option("Print a JSON object per finding.")
 @pass_session
 def check(session: Session, log: str, as_json: bool) -> int:
-    """Audit a log while it is used: reads every entry and compares every epoch.
+    """Audit a log while it is used.
 
-    Prints what is wrong, and nothing if all is well. The exit code is 1 if data is lost or a
-    promise broken; holes and layout changes under way are told too, and are no failure.
+    Reads every entry and compares every epoch. Prints what is wrong, and nothing if all is well.
+    The exit code is 1 if data is lost or a promise broken; holes and layout changes under way are
+    told too, and are no failure.
     """
     found = serious = 0
     with session.open_log(log) as opened, Output() as out:

@@ -20,7 +20,10 @@ from zlog.cli.verb import Verb
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print the script that makes a shell complete verbs, options and names of logs."""
+    """Print a completion script for your shell.
+
+    It completes verbs, options, and the names of the store's logs.
+    """
     made = get_completion_class(shell)
     assert made is not None  # click knows the three
     with Output() as out:

@@ -123,7 +123,7 @@ def _stat_fields(stat: LogStat) -> dict[str, object]:
 @json_option("Print one JSON object.")
 @pass_session
 def info(session: Session, log: str, as_json: bool) -> None:
-    """Show a log at a glance: its tail, size, layout and sequencer."""
+    """Show a log's tail, size and layout."""
     with session.open_log(log) as opened, Output() as out:
         stat = opened.stat()
         if as_json:

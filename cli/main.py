@@ -15,7 +15,7 @@ from zlog import ZlogError
 from zlog.cli.exits import ExitCode, exit_code_of
 from zlog.cli.output import OutputClosed, say, silence_stdout
 from zlog.cli.session import Session
-from zlog.cli.verb import global_options, write_examples
+from zlog.cli.verb import ceph_options, global_options, write_examples
 
 _VERBS = {
     "create": "logs",
@@ -125,6 +125,7 @@ command = Zlog(
     " readers see the same entries in the same order.",
     params=[
         *global_options(hidden=False),
+        *ceph_options(),
         click.Option(
             ["--version"],
             is_flag=True,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import click
@@ -60,7 +61,7 @@ def complete_log(
     ctx: click.Context, _param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Return the logs whose names begin so; none if the store does not answer soon."""
-    session = Session(ctx.ensure_object(Session).store, _COMPLETION_SECONDS)
+    session = replace(ctx.ensure_object(Session), timeout=_COMPLETION_SECONDS)
     try:
         with session.connect() as store:
             names = zlog.Log.list(store, timeout=_COMPLETION_SECONDS)

@@ -41,10 +41,11 @@ from zlog.seqr import service
 )
 @click.pass_context
 def seqr(ctx: click.Context, listen: str, advertise: str | None) -> None:
-    """Run a sequencer: it hands out positions, and appends get faster.
+    """Run a sequencer, or ask one how it is.
 
-    Clients of the store find it by themselves. It keeps nothing on disk and can be stopped and
-    started at any time. It serves until SIGTERM or Ctrl-C. An embedded store needs none.
+    It hands out positions, and appends get faster. Clients of the store find it by themselves. It
+    keeps nothing on disk and can be stopped and started at any time. It serves until SIGTERM or
+    Ctrl-C. An embedded store needs none.
     """
     if ctx.invoked_subcommand is not None:
         return

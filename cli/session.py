@@ -22,32 +22,39 @@ class Session:
 
     Attributes:
         store: the store's URL; None for the default one.
+        pool, namespace, conf, name: a store on Ceph in the words of Ceph's own tools, as
+            ``rados -p POOL -N NAMESPACE -c CONF -n client.ID``; they make up a URL.
         timeout: seconds for each call to the store or the sequencer; None for no limit.
         debug: show the traceback of errors.
     """
 
     store: str | None = None
+    pool: str | None = None
+    namespace: str | None = None
+    conf: str | None = None
+    name: str | None = None
     timeout: float | None = TIMEOUT_SECONDS
     debug: bool = False
 
     @property
     def url(self) -> str:
-        """The store's URL, with the time that connecting may take put in where it has none.
+        """The store's URL, as the user named it.
 
         Raises:
-            click.UsageError: it is no URL of a store.
+            click.UsageError: it was named in two ways at once.
         """
-        url = zlog.default_url() if self.store is None else self.store
-        try:
-            parts = urlsplit(url)
-        except ValueError as error:
-            raise click.UsageError(f"can't understand the store URL {url!r}: {error}") from error
-        given = self.timeout not in (None, TIMEOUT_SECONDS)
-        query = parse_qsl(parts.query, keep_blank_values=True)
-        if parts.scheme == "ceph" and given and "timeout" not in dict(query):
-            query.append(("timeout", str(self.timeout)))
-            return urlunsplit(parts._replace(query=urlencode(query, safe="/", quote_via=quote)))
-        return url
+        if self.pool is None:
+            if self.namespace or self.conf or self.name:
+                raise click.UsageError("-N, -c and -n say more about a pool: name it with -p")
+            return zlog.default_url() if self.store is None else self.store
+        if self.store is not None:
+            raise click.UsageError("name the store either by --store or by -p")
+        path = quote(self.pool, safe="")
+        if self.namespace:
+            path += f"/{quote(self.namespace, safe='')}"
+        query = {"conf": self.conf, "id": self.name and self.name.removeprefix("client.")}
+        given = {key: value for key, value in query.items() if value}
+        return f"ceph://{path}" + (f"?{urlencode(given, safe='/')}" if given else "")
 
     @contextmanager
     def connect(self) -> Iterator[zlog.Store]:
@@ -58,7 +65,7 @@ class Session:
             StoreUnavailable: it can't be reached.
         """
         try:
-            store = zlog.connect(self.url)
+            store = zlog.connect(_bounded(self.url, self.timeout))
         except ValueError as error:
             raise click.UsageError(str(error)) from error
         with store:
@@ -88,6 +95,21 @@ class Session:
             ) as log,
         ):
             yield log
+
+
+def _bounded(url: str, timeout: float | None) -> str:
+    """Put the time that connecting may take into the URL of a cluster, unless it says so itself.
+
+    Raises:
+        ValueError: it is no URL.
+    """
+    parts = urlsplit(url)
+    query = parse_qsl(parts.query, keep_blank_values=True)
+    chosen = timeout not in (None, TIMEOUT_SECONDS)
+    if parts.scheme != "ceph" or not chosen or "timeout" in dict(query):
+        return url
+    query.append(("timeout", str(timeout)))
+    return urlunsplit(parts._replace(query=urlencode(query, safe="/", quote_via=quote)))
 
 
 pass_session = click.make_pass_decorator(Session, ensure=True)

@@ -20,10 +20,10 @@ from zlog.cli.verb import Verb
 @click.argument("positions", metavar="POSITION...", nargs=-1, type=POSITION, required=True)
 @pass_session
 def fill(session: Session, log: str, positions: tuple[int, ...]) -> None:
-    """Fill positions that nobody wrote, so that readers can pass them.
+    """Fill positions that nobody wrote.
 
-    Readers do this by themselves after a while. A position that holds an entry is left alone, and
-    is an error; one that was filled or trimmed before is not.
+    Readers can then pass them; they do this by themselves after a while. A position that holds an
+    entry is left alone, and is an error; one that was filled or trimmed before is not.
     """
     with session.open_log(log) as opened:
         for position in positions:
@@ -43,7 +43,10 @@ def fill(session: Session, log: str, positions: tuple[int, ...]) -> None:
 @click.option("--to", "end", type=POSITION, metavar="P", help="Trim every position below P.")
 @pass_session
 def trim(session: Session, log: str, positions: tuple[int, ...], end: int | None) -> None:
-    """Mark positions as no longer needed and give their space back. For good."""
+    """Give the space of positions back.
+
+    They hold no entry from then on, for good.
+    """
     if (end is None) == (not positions):
         raise click.UsageError("name either positions, or --to P for all positions below P")
     with session.open_log(log) as opened:

@@ -51,10 +51,11 @@ def tail(
     style: Style,
     hole_timeout: float,
 ) -> int:
-    """Print the last entries, each followed by a newline; with --follow also new ones.
+    """Print the last entries, and new ones.
 
-    Positions that hold no entry are told on stderr, or as {"gap": ...} with --json. A reader that
-    follows passes no position before it is known what becomes of it.
+    Each is followed by a newline. Positions that hold no entry are told on stderr, or as {"gap":
+    ...} with --json. A reader that follows passes no position before it is known what becomes of
+    it.
     """
     hole_seconds = or_none(hole_timeout)
     before = None if since_start else count

@@ -15,43 +15,41 @@ def _note_global(ctx: click.Context, param: click.Parameter, value: Any) -> None
     session = ctx.ensure_object(Session)
     if value is None or value is False:
         return
-    if param.name == "timeout":
-        session.timeout = or_none(value)
-    elif param.name == "store":
-        session.store = value
-    else:
-        session.debug = True
+    setattr(session, str(param.name), or_none(value) if param.name == "timeout" else value)
+
+
+def _global(*words: str, **others: Any) -> click.Option:
+    return click.Option(words, expose_value=False, callback=_note_global, **others)
 
 
 def global_options(*, hidden: bool) -> list[click.Option]:
     """Return the options that stand before or behind the verb."""
     return [
-        click.Option(
-            ["--store"],
+        _global(
+            "--store",
             metavar="URL",
             help="ceph://POOL[/NAMESPACE][?conf=PATH&id=NAME], file:///PATH or mem://."
             "  [default: $ZLOG_STORE, else a store in your data directory]",
-            expose_value=False,
-            callback=_note_global,
             hidden=hidden,
         ),
-        click.Option(
-            ["--timeout"],
+        _global(
+            "--timeout",
             type=seconds,
             metavar="SECONDS",
             help="How long one call may take, or 'never'.  [default: 30]",
-            expose_value=False,
-            callback=_note_global,
             hidden=hidden,
         ),
-        click.Option(
-            ["--debug"],
-            is_flag=True,
-            help="Show the traceback of errors.",
-            expose_value=False,
-            callback=_note_global,
-            hidden=hidden,
-        ),
+        _global("--debug", is_flag=True, help="Show the traceback of errors.", hidden=hidden),
+    ]
+
+
+def ceph_options() -> list[click.Option]:
+    """Return the options that name a store as Ceph's own tools do; they stand before the verb."""
+    return [
+        _global("-p", "--pool", metavar="POOL", help="A store on Ceph, as for `rados`: its pool,"),
+        _global("-N", "--namespace", metavar="NAMESPACE", help="the namespace in it,"),
+        _global("-c", "--conf", metavar="PATH", help="the cluster's ceph.conf,"),
+        _global("-n", "--name", metavar="NAME", help="and who asks, as in client.NAME."),
     ]
 
 

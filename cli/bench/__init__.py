@@ -21,7 +21,10 @@ from zlog.cli.verb import VerbGroup
     """,
 )
 def bench() -> None:
-    """Measure a store, with a log of its own that is removed in the end."""
+    """Measure how fast a store is.
+
+    Each benchmark makes a log of its own and removes it in the end.
+    """
 
 
 bench.add_command(append.append)

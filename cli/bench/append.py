@@ -100,7 +100,7 @@ def append(
         Output() as out,
     ):
         load = Workload(
-            url=session.url if store.url.startswith("ceph:") else store.url,
+            url=session.url,
             log=log,
             size=entry_size,
             batch=batch,

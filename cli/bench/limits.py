@@ -32,8 +32,8 @@ _KEYS_PER_OBJECT = 10_000
 def measure(load: Workload, store: zlog.Store) -> Iterator[Rate]:
     """Measure the limits that this kind of store has."""
     yield class_calls(load, store)
-    if store.url.startswith("file:"):
-        yield file_syncs(load, Path(store.url.removeprefix("file://")))
+    if isinstance(store, _native.EmbeddedStore):
+        yield file_syncs(load, Path(store.path))
     if store.url.startswith("ceph:"):
         try:
             import rados

@@ -40,7 +40,7 @@ _COLOURS = {
 @json_option("Print a JSON object per part.")
 @pass_session
 def doctor(session: Session, as_json: bool) -> int:
-    """Say what is there and what is missing, with the command that mends it.
+    """Say what is missing, and how to mend it.
 
     Looks at the installation, the store, the object class, and the sequencers; changes nothing.
     The exit code is that of the worst failure: 6 unreachable, 7 object class not loaded, 1 others.
@@ -70,15 +70,20 @@ def _examine(session: Session) -> Iterator[Diagnosis]:
             return
     try:
         with session.connect() as store:
-            yield ok("store", f"{store.url} is open")
+            yield ok("store", f"{url} is open")
+            layers = [
+                service.examine_class(store, url, seconds),
+                service.examine_logs(store, url, seconds),
+            ]
             if parts.scheme == "ceph":
-                yield from pool.examine(url, seconds)
-            refused = False
-            for diagnosis in service.examine_class(store, seconds):
-                refused = refused or diagnosis.level is Level.FAILURE
-                yield diagnosis
-            if not refused:
-                yield from service.examine_logs(store, seconds)
+                layers.insert(0, pool.examine(url, seconds))
+            for layer in layers:
+                sound = True
+                for diagnosis in layer:
+                    sound = sound and diagnosis.level is not Level.FAILURE
+                    yield diagnosis
+                if not sound:
+                    return  # what stands on it has no chance
     except StoreUnavailable as error:
         yield failed("store", error)
 

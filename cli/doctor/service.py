@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import errno
+import shlex
 from collections.abc import Iterator
 
-from zlog import ClassNotLoaded, Log, LogNotFound, SequencerUnavailable, Store, ZlogError, _native
+from zlog import (
+    ClassNotLoaded,
+    Log,
+    LogNotFound,
+    SequencerUnavailable,
+    Store,
+    StoreTimeout,
+    ZlogError,
+    _native,
+)
 from zlog._names import DIRECTORY_OBJECT
+from zlog.cli.ceph import Target
 from zlog.cli.doctor.diagnosis import Diagnosis, Level, failed, ok
 from zlog.cli.exits import ExitCode
 from zlog.cli.sequencers import announced, status_of
@@ -26,15 +37,22 @@ _LOAD_CLASS = (
     ' ceph config set osd LIST "$(ceph config get osd LIST) zlog"; then restart the OSDs'
 )
 _PERMIT_CLASS = (
-    "ceph auth caps client.ID mon 'allow r' osd 'allow rwx pool=POOL'; or, if osd_class_load_list"
-    " lacks zlog, ceph config set osd osd_class_load_list"
-    ' "$(ceph config get osd osd_class_load_list) zlog", and the same for'
-    " osd_class_default_list; then restart the OSDs"
+    "ceph auth caps client.{id} mon 'allow r' osd 'allow rwx pool={pool}'; if the client may do"
+    " that already, osd_class_load_list lacks zlog: for LIST in osd_class_load_list and"
+    ' osd_class_default_list, ceph config set osd LIST "$(ceph config get osd LIST) zlog"; then'
+    " restart the OSDs"
 )
+_FIND_OSD = "ceph health detail && ceph osd tree   # shows which OSDs are down"
 
 
-def examine_class(store: Store, seconds: float) -> Iterator[Diagnosis]:
-    """Run one method that reads and one that writes, neither of which changes anything."""
+def examine_class(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]:
+    """Run one method that reads and one that writes, neither of which changes anything.
+
+    Args:
+        store: that runs them.
+        url: of the store, as its user names it.
+        seconds: how long each answer may take.
+    """
     calls = (
         ("read", "sequencer_find", _native.encode_empty()),
         ("write", "sequencer_withdraw", _native.encode_address(_NOBODY)),
@@ -42,26 +60,35 @@ def examine_class(store: Store, seconds: float) -> Iterator[Diagnosis]:
     for what, method, request in calls:
         code, _ = store.execute(DIRECTORY_OBJECT, method, request, timeout=seconds)
         if code < 0 and code != -errno.ENOENT:
-            yield _refused(what, code, from_errno(code, f"{method} on {DIRECTORY_OBJECT}"))
+            yield _refused(what, code, from_errno(code, f"{method} on {DIRECTORY_OBJECT}"), url)
             return
     yield ok("object class", "answers, for reading and for writing")
 
 
-def _refused(what: str, code: int, error: ZlogError) -> Diagnosis:
-    if isinstance(error, ClassNotLoaded):
-        mend = _LOAD_CLASS if code == -errno.EOPNOTSUPP else _PERMIT_CLASS
-        reason = (
-            "the OSDs don't have it"
-            if code == -errno.EOPNOTSUPP
-            else f"the OSDs don't let this client {what} with it"
-        )
-        text = f"{reason} ({errno.errorcode[-code]})"
-        return Diagnosis("object class", Level.FAILURE, text, mend, ExitCode.CLASS_NOT_LOADED)
-    return failed("object class", error)
+def _refused(what: str, code: int, error: ZlogError, url: str) -> Diagnosis:
+    part = "object class"
+    if isinstance(error, StoreTimeout):
+        return failed(part, error, _FIND_OSD)
+    if not isinstance(error, ClassNotLoaded):
+        return failed(part, error)
+    if code == -errno.EOPNOTSUPP:
+        text, mend = "the OSDs don't have it", _LOAD_CLASS
+    else:
+        target = Target.parse(url)
+        text = f"the OSDs don't let this client {what} with it"
+        mend = _PERMIT_CLASS.format(id=target.client_id, pool=target.pool)
+    text = f"{text} ({errno.errorcode[-code]})"
+    return Diagnosis(part, Level.FAILURE, text, mend, ExitCode.CLASS_NOT_LOADED)
 
 
-def examine_logs(store: Store, seconds: float) -> Iterator[Diagnosis]:
-    """Count the logs, and ask every sequencer that they or the store name."""
+def examine_logs(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]:
+    """Count the logs, and ask every sequencer that they or the store name.
+
+    Args:
+        store: that holds them.
+        url: of the store, as its user names it.
+        seconds: how long each answer may take.
+    """
     try:
         names = Log.list(store, timeout=seconds)
         served = _sequencers(store, names[:_LOGS_MAX], seconds)
@@ -82,7 +109,7 @@ def examine_logs(store: Store, seconds: float) -> Iterator[Diagnosis]:
             "sequencer",
             Level.NOTE,
             "none: writers find the tail themselves, which is slower",
-            f"zlog --store {store.url} seqr",
+            f"zlog --store {shlex.quote(url)} seqr",
         )
 
 
