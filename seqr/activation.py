@@ -12,7 +12,7 @@ from collections.abc import Callable
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from zlog._deadline import Deadline
-from zlog._head import Directory
+from zlog._head import Directory, Head
 from zlog._io import AsyncioIo, deadline_of
 from zlog._sequencer.types import Grant, LogAddress
 from zlog._views import release, take_over
@@ -113,9 +113,12 @@ class Leadership:
             ZlogError: the store did not do its part.
         """
         io = await self._stores.of(log)
-        change = await take_over(io, log.name, self._address, self._deadline(io))
-        if change.view.log_id != log.log_id:
-            raise LogNotFound(f"log {log} was removed; another one has its name")
+        deadline = self._deadline(io)
+        # Asked first so that whoever still knows an old log does not disturb the new one; asked
+        # again because the name may have changed hands meanwhile.
+        _check_id(log, (await Head(io, log.name).read(deadline)).log_id)
+        change = await take_over(io, log.name, self._address, deadline)
+        _check_id(log, change.view.log_id)
         return Grant(change.view.epoch, change.tail)
 
     async def release(self, log: LogAddress) -> None:
@@ -125,3 +128,8 @@ class Leadership:
 
     def _deadline(self, io: AsyncioIo) -> Deadline:
         return deadline_of(io, self._limits.activation_s_max)
+
+
+def _check_id(log: LogAddress, log_id: int) -> None:
+    if log_id != log.log_id:
+        raise LogNotFound(f"log {log} was removed; another one has its name")

@@ -291,7 +291,7 @@ class Machine:
         connection.open = (frame, Payload(length))
 
     def _open_payload(self, connection: Connection, frame: RawFrame, turn: Turn) -> None:
-        assert connection.open is not None  # noqa: S101  # the caller has looked
+        assert connection.open is not None  # the caller has looked
         (_, _, _, request, _, dead_epoch), payload = connection.open
         payload.add(frame)
         if not payload.complete:

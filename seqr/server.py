@@ -6,6 +6,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Awaitable, Callable, Coroutine
+from typing import cast
 
 from zlog._frames import Code
 from zlog._sequencer.keepalive import keep_alive
@@ -197,8 +198,7 @@ class _Peer(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Let the peer in, or send it away."""
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101  # what TCP gives
-        self._transport = transport
+        self._transport = transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass
         keep_alive(transport.get_extra_info("socket"))
         transport.set_write_buffer_limits(high=self._limits.write_buffer_bytes_max)
         self._connection, refusal = self._server.connect(self)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import defaultdict
+from collections.abc import Callable
+from concurrent.futures import Future
 
 from zlog._frames import (
     FRAME,
@@ -107,43 +109,69 @@ class FakeStore:
         self.tails: dict[LogAddress, int] = defaultdict(int)
         self.released: list[LogAddress] = []
         self.errors: list[Exception] = []
-        self.gates: dict[LogAddress, asyncio.Event] = {}
         self.takeovers = 0
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._begun = threading.Condition()
+        self._gates: dict[object, Future[None]] = {}
 
-    def open_gate(self, log: LogAddress) -> None:
-        """Let the take-overs of a log go on; from any thread."""
-        assert self._loop is not None
-        self._loop.call_soon_threadsafe(self.gates[log].set)
+    def wait_for_takeovers(self, count: int) -> None:
+        """Block until so many take-overs have begun."""
+        with self._begun:
+            assert self._begun.wait_for(lambda: self.takeovers >= count, 10)
+
+    def shut(self, gate: object) -> None:
+        """Hold up the take-overs of a log, or all releases ("release"), until ``open``."""
+        self._gates[gate] = Future()
+
+    def open(self, gate: object) -> None:
+        """Let them go on; from any thread."""
+        self._gates.pop(gate).set_result(None)
 
     async def activate(self, log: LogAddress) -> Grant:
-        self._loop = asyncio.get_running_loop()
-        self.takeovers += 1
-        if log in self.gates:
-            await self.gates[log].wait()
+        with self._begun:
+            self.takeovers += 1
+            self._begun.notify_all()
+        await self._pass(log)
         if self.errors:
             raise self.errors.pop(0)
         self.epochs[log] += 1
         return Grant(self.epochs[log], self.tails[log])
 
     async def release(self, log: LogAddress) -> None:
+        await self._pass("release")
         self.released.append(log)
+
+    async def _pass(self, gate: object) -> None:
+        if gate in self._gates:
+            await asyncio.wrap_future(self._gates[gate])
 
 
 class ServerThread:
-    """A server in a thread of its own, for clients that block."""
+    """A server in a thread of its own, on a loop of any kind."""
 
-    def __init__(self, store: FakeStore, port: int = 0, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        store: FakeStore,
+        port: int = 0,
+        limits: Limits | None = None,
+        new_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop,
+    ) -> None:
         self.store = store
         self._limits = limits
         self._listening = bind("127.0.0.1", port)
         self.port = self._listening.getsockname()[1]
+        self.where = ("127.0.0.1", self.port)
         self.address = format_address("127.0.0.1", self.port)
         self._ready = threading.Event()
-        self._loop = asyncio.new_event_loop()
+        self._loop = new_loop()
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
         assert self._ready.wait(10)
+
+    def unsent(self) -> int:
+        """Bytes that wait for peers to read them."""
+        return sum(
+            peer._transport.get_write_buffer_size() for peer in list(self._server._peers.values())
+        )
 
     def cut(self) -> None:
         """Cut every connection, as the network might."""

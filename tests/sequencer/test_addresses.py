@@ -10,7 +10,11 @@ from zlog._sequencer import LogAddress, format_address, parse_address, parse_hos
 
 @pytest.mark.parametrize(
     ("text", "host", "port"),
-    [("127.0.0.1:7460", "127.0.0.1", 7460), ("[::1]:0", "::1", 0), ("seqr.example:1", "seqr.example", 1)],
+    [
+        ("127.0.0.1:7460", "127.0.0.1", 7460),
+        ("[::1]:0", "::1", 0),
+        ("seqr.example:1", "seqr.example", 1),
+    ],
 )
 def test_host_and_port(text, host, port):
     assert parse_host_port(text) == (host, port)
@@ -18,7 +22,9 @@ def test_host_and_port(text, host, port):
     assert parse_address(f"tcp://{text}") == (host, port)
 
 
-@pytest.mark.parametrize("text", ["", "host", ":1", "host:", "host:x", "host:-1", "host:65536", "h:²"])
+@pytest.mark.parametrize(
+    "text", ["", "host", ":1", "host:", "host:x", "host:-1", "host:65536", "h:²"]
+)
 def test_what_is_no_host_and_port(text):
     with pytest.raises(ValueError, match="HOST:PORT"):
         parse_host_port(text)

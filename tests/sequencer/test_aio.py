@@ -25,9 +25,7 @@ async def client(server):
 
 
 async def test_thousands_of_tasks_share_a_connection_and_no_position(client, store):
-    grants = await asyncio.gather(
-        *(client.next(ORDERS, 2, 0, deadline()) for _ in range(3000))
-    )
+    grants = await asyncio.gather(*(client.next(ORDERS, 2, 0, deadline()) for _ in range(3000)))
     assert sorted(grant.position for grant in grants) == list(range(0, 6000, 2))
     assert store.takeovers == 1
     status = await client.status(deadline())
@@ -43,33 +41,33 @@ async def test_a_wait_holds_up_nothing(client):
 
 
 async def test_a_cancelled_call_leaves_the_others_alone(client, store):
-    store.gates[ORDERS] = asyncio.Event()
+    store.shut(ORDERS)
     first = asyncio.ensure_future(client.next(ORDERS, 1, 0, deadline()))
     second = asyncio.ensure_future(client.next(ORDERS, 1, 0, deadline()))
-    while not store.takeovers:
-        await asyncio.sleep(0.01)
+    await asyncio.to_thread(store.wait_for_takeovers, 1)
     first.cancel()
     with pytest.raises(asyncio.CancelledError):
         await first
-    store.open_gate(ORDERS)
+    store.open(ORDERS)
     assert (await second).epoch == 1
 
 
 async def test_an_open_that_takes_long_delays_no_other_log(client, store):
-    store.gates[ORDERS] = asyncio.Event()
+    store.shut(ORDERS)
     slow = asyncio.ensure_future(client.next(ORDERS, 1, 0, deadline()))
     impatient = asyncio.ensure_future(client.next(ORDERS, 1, 0, deadline(0.05)))
     assert (await client.next(AUDIT, 1, 0, deadline())).position == 0
     with pytest.raises(SequencerTimeout):
         await impatient
-    store.open_gate(ORDERS)
+    store.open(ORDERS)
     assert (await slow).position == 0
 
 
 async def test_close_ends_what_waits(client):
+    await client.open(ORDERS, 0, deadline())
     waiting = asyncio.ensure_future(client.wait(ORDERS, 0, 10**9, 60.0, deadline(60)))
-    while (await client.status(deadline()))["requests"] < 4:
-        await asyncio.sleep(0.01)
+    for _ in range(2):  # the second one is sent after the WAIT
+        await client.status(deadline())
     await client.close()
     with pytest.raises(SequencerUnavailable):
         await waiting

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -88,16 +87,11 @@ def test_threads_with_short_deadlines_leave_the_others_served(client):
 def test_close_ends_the_waits_of_other_threads(client):
     with ThreadPoolExecutor(2) as threads:
         waits = [
-            threads.submit(run, client.wait(ORDERS, 0, 10**9, 60.0, deadline(60)))
-            for _ in range(2)
+            threads.submit(run, client.wait(ORDERS, 0, 10**9, 60.0, deadline(60))) for _ in range(2)
         ]
-        while True:  # until both are waiting, as the server sees it
-            try:
-                if run(client.status(deadline()))["requests"] >= 4:
-                    break
-            except SequencerUnavailable:
-                raise
-            time.sleep(0.01)
+        asked = 3  # HELLO, OPEN, and this STATUS
+        while run(client.status(deadline()))["requests"] < asked + 2:
+            asked += 1
         run(client.close())
         for wait in waits:
             with pytest.raises(SequencerUnavailable):
@@ -129,14 +123,11 @@ def test_a_forked_child_makes_its_own_connection(client, monkeypatch):
 
 
 def test_an_open_that_takes_long_is_waited_for_within_each_ones_deadline(client, store):
-    import asyncio
-
-    store.gates[ORDERS] = asyncio.Event()
+    store.shut(ORDERS)
     with ThreadPoolExecutor(1) as threads:
         patient = threads.submit(run, client.next(ORDERS, 1, 0, deadline(20)))
-        while not store.takeovers:
-            time.sleep(0.01)
+        store.wait_for_takeovers(1)
         with pytest.raises(SequencerTimeout):
             run_raw(client.next(ORDERS, 1, 0, deadline(0.05)))
-        store.open_gate(ORDERS)
+        store.open(ORDERS)
         assert patient.result(10).position == 0

@@ -147,7 +147,7 @@ def test_a_log_that_the_sequencer_has_closed_is_opened_again(call, client, serve
     assert call(client.next, ORDERS, 1, 0).epoch == 2
 
 
-def test_wait_ends_when_the_tail_passes(call, client, server):
+def test_wait_ends_when_the_tail_passes(call, client):
     call(client.next, ORDERS, 1, 0)
     assert call(client.wait, ORDERS, 1, 0, 5.0) == Grant(1, 1)
 

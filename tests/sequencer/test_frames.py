@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,12 +29,12 @@ raw_frames = st.tuples(u8, u8, u16, u32, u64, u64)
 def cut(data: bytes, places: list[int]) -> list[bytes]:
     """Cut ``data`` at these places, taken modulo its length."""
     at = sorted({place % (len(data) + 1) for place in places} | {0, len(data)})
-    return [data[begin:end] for begin, end in zip(at, at[1:], strict=False)]
+    return [data[begin:end] for begin, end in pairwise(at)]
 
 
 def test_a_frame_is_24_bytes_little_endian():
     frame = FRAME.pack(Kind.NEXT, Code.OK, 0x0102, 0x03040506, 7, 8)
-    assert frame.hex() == "03000201" "06050403" "0700000000000000" "0800000000000000"
+    assert frame.hex() == "030002010605040307000000000000000800000000000000"
     assert FRAME_BYTES == 24
 
 
@@ -72,9 +74,7 @@ replies = st.one_of(
         u64,
     ),
     st.builds(
-        lambda request, payload: Reply(
-            Kind.STATUS, Code.OK, 0, request, len(payload), 0, payload
-        ),
+        lambda request, payload: Reply(Kind.STATUS, Code.OK, 0, request, len(payload), 0, payload),
         u32,
         st.binary(max_size=100),
     ),
@@ -123,7 +123,7 @@ def test_an_address_survives_its_encoding(pool, namespace, name, log_id):
     ],
 )
 def test_an_address_that_is_not_exact_is_refused(payload):
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=r"."):
         LogAddress.decode(payload)
 
 

@@ -183,7 +183,11 @@ def test_grants_follow_each_other_without_gap_or_overlap():
     desk.send(one, request(Kind.NEXT, 1, a=1, b=4), request(Kind.NEXT, 2, a=10, b=4))
     desk.send(other, request(Kind.NEXT, 3, a=2, b=4))
     desk.send(one, request(Kind.TAIL, 4, b=4))
-    assert [(r.request, r.a, r.b) for r in desk.take(one)] == [(1, 100, 4), (2, 101, 4), (4, 113, 4)]
+    assert [(r.request, r.a, r.b) for r in desk.take(one)] == [
+        (1, 100, 4),
+        (2, 101, 4),
+        (4, 113, 4),
+    ]
     assert [(r.request, r.a, r.b) for r in desk.take(other)] == [(3, 111, 4)]
 
 

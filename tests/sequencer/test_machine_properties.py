@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -145,7 +146,7 @@ class Clients(RuleBasedStateMachine):
     def grants_of_an_epoch_are_contiguous_and_disjoint(self):
         for grants in self.granted.values():
             ordered = sorted(grants)
-            for (first, count), (following, _) in zip(ordered, ordered[1:], strict=False):
+            for (first, count), (following, _) in pairwise(ordered):
                 assert following == first + count
 
     @invariant()
@@ -209,7 +210,7 @@ def test_no_bytes_however_cut_break_the_machine(stream, places, greeted):
     witness = desk.client(epoch=1)
     vandal = desk.connect(greet=greeted)
     at = sorted({place % (len(stream) + 1) for place in places} | {0, len(stream)})
-    for begin, end in zip(at, at[1:], strict=False):
+    for begin, end in pairwise(at):
         desk.send(vandal, stream[begin:end])
     desk.now += 100
     desk.apply(desk.machine.expire(desk.now))
@@ -233,7 +234,7 @@ def test_how_a_stream_is_cut_makes_no_difference(stream, places):
     for cuts in ([0, len(stream)], at):
         desk = Desk()
         client = desk.client(epoch=2, tail=5)
-        for begin, end in zip(cuts, cuts[1:], strict=False):
+        for begin, end in pairwise(cuts):
             desk.send(client, stream[begin:end])
         replies = desk.take(client)
         answers.append(

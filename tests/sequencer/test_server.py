@@ -10,12 +10,12 @@ import socket
 import pytest
 
 from zlog._frames import FRAME_BYTES, STATUS_BYTES_MAX, Code, Kind, ReplyReader
-from zlog._sequencer import Grant, format_address
+from zlog._sequencer import Grant
 from zlog.errors import LogNotFound, NotLeader, StoreUnavailable
 from zlog.seqr.limits import Limits
-from zlog.seqr.server import Server, bind
+from zlog.seqr.server import bind
 
-from .fakes import AUDIT, HELLO, ORDERS, open_request, request
+from .fakes import AUDIT, HELLO, ORDERS, ServerThread, open_request, request
 
 SOON = 5.0
 
@@ -28,6 +28,15 @@ class Wire:
         self.writer = writer
         self._replies = ReplyReader(STATUS_BYTES_MAX)
         self._ready: list = []
+
+    @classmethod
+    async def to(cls, where, receive_bytes: int) -> Wire:
+        connected = socket.socket()
+        if receive_bytes:  # else the kernel takes megabytes from a peer that does not read
+            connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+        connected.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(connected, where)
+        return cls(*await asyncio.open_connection(sock=connected))
 
     def send(self, *requests: bytes) -> None:
         self.writer.write(b"".join(requests))
@@ -54,34 +63,35 @@ class Wire:
             await self.writer.wait_closed()
 
 
-@contextlib.asynccontextmanager
-async def serving(store, limits=None):
-    """A server, and a function that connects to it."""
-    listening = bind("127.0.0.1", 0)
-    where = listening.getsockname()
-    server = Server(format_address(*where), store.activate, store.release, "1.0", limits)
-    await server.start(listening)
-    wires = []
+@pytest.fixture(params=["asyncio", "uvloop"])
+def serving(request):
+    """Context manager of a server, and a function that connects to it.
 
-    async def connect(*, greet: bool = True, receive_bytes: int = 0) -> Wire:
-        connected = socket.socket()
-        if receive_bytes:  # else the kernel takes megabytes from a peer that does not read
-            connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
-        connected.setblocking(False)
-        await asyncio.get_running_loop().sock_connect(connected, where)
-        wire = Wire(*await asyncio.open_connection(sock=connected))
-        wires.append(wire)
-        if greet:
-            wire.send(HELLO)
-            assert (await wire.reply()).code == Code.OK
-        return wire
+    Every test runs with both event loops: the optional one differs in many small ways.
+    """
+    loops = asyncio if request.param == "asyncio" else pytest.importorskip("uvloop")
 
-    try:
-        yield server, connect
-    finally:
-        await server.stop()
-        for wire in wires:
-            await wire.close()
+    @contextlib.asynccontextmanager
+    async def serving(store, limits=None):
+        server = ServerThread(store, limits=limits, new_loop=loops.new_event_loop)
+        wires = []
+
+        async def connect(*, greet: bool = True, receive_bytes: int = 0) -> Wire:
+            wire = await Wire.to(server.where, receive_bytes)
+            wires.append(wire)
+            if greet:
+                wire.send(HELLO)
+                assert (await wire.reply()).code == Code.OK
+            return wire
+
+        try:
+            yield server, connect
+        finally:
+            await asyncio.to_thread(server.stop)
+            for wire in wires:
+                await wire.close()
+
+    return serving
 
 
 async def opened(connect, log=ORDERS) -> Wire:
@@ -91,7 +101,7 @@ async def opened(connect, log=ORDERS) -> Wire:
     return wire
 
 
-async def test_hundreds_of_pipelined_requests_are_answered_in_order(store):
+async def test_hundreds_of_pipelined_requests_are_answered_in_order(serving, store):
     async with serving(store) as (_, connect):
         wire = await opened(connect)
         wire.send(*(request(Kind.NEXT, number, a=2, b=1) for number in range(5000)))
@@ -99,7 +109,7 @@ async def test_hundreds_of_pipelined_requests_are_answered_in_order(store):
         assert [(r.request, r.a) for r in replies] == [(n, 2 * n) for n in range(5000)]
 
 
-async def test_a_request_that_arrives_byte_by_byte_is_understood(store):
+async def test_a_request_that_arrives_byte_by_byte_is_understood(serving, store):
     async with serving(store) as (_, connect):
         wire = await connect(greet=False)
         for data, kind in (
@@ -113,24 +123,24 @@ async def test_a_request_that_arrives_byte_by_byte_is_understood(store):
             assert (await wire.reply())[:2] == (kind, Code.OK)
 
 
-async def test_a_slow_take_over_delays_no_other_log(store):
-    store.gates[AUDIT] = asyncio.Event()
+async def test_a_slow_take_over_delays_no_other_log(serving, store):
+    store.shut(AUDIT)
     async with serving(store) as (_, connect):
         wire = await opened(connect)
         wire.send(open_request(AUDIT, 1), request(Kind.NEXT, 2, a=1), open_request(ORDERS, 3))
         assert [reply.request for reply in await wire.replies(2)] == [2, 3]
-        store.gates[AUDIT].set()
+        store.open(AUDIT)
         assert (await wire.reply()).request == 1
 
 
-async def test_only_so_many_take_overs_run_at_once(store):
-    store.gates[AUDIT] = asyncio.Event()
+async def test_only_so_many_take_overs_run_at_once(serving, store):
+    store.shut(AUDIT)
     async with serving(store, Limits(activations_max=1)) as (_, connect):
         wire = await connect()
         wire.send(open_request(AUDIT, 1), open_request(ORDERS, 2), request(Kind.STATUS, 3))
         assert (await wire.reply()).request == 3
         assert store.takeovers == 1
-        store.gates[AUDIT].set()
+        store.open(AUDIT)
         assert [reply.request for reply in await wire.replies(2)] == [1, 2]
 
 
@@ -144,7 +154,7 @@ async def test_only_so_many_take_overs_run_at_once(store):
         (KeyError("a mistake of the program"), Code.UNAVAILABLE),
     ],
 )
-async def test_a_take_over_that_fails_says_why_and_can_be_repeated(store, error, code):
+async def test_a_take_over_that_fails_says_why_and_can_be_repeated(serving, store, error, code):
     store.errors.append(error)
     async with serving(store) as (_, connect):
         wire = await connect()
@@ -154,15 +164,15 @@ async def test_a_take_over_that_fails_says_why_and_can_be_repeated(store, error,
         assert (await wire.reply()).code == Code.OK
 
 
-async def test_a_take_over_that_never_ends_is_given_up(store):
-    store.gates[ORDERS] = asyncio.Event()
+async def test_a_take_over_that_never_ends_is_given_up(serving, store):
+    store.shut(ORDERS)
     async with serving(store, Limits(activation_s_max=0.05)) as (_, connect):
         wire = await connect()
         wire.send(open_request())
         assert (await wire.reply()).code == Code.UNAVAILABLE
 
 
-async def test_a_take_over_with_an_old_epoch_is_refused(store):
+async def test_a_take_over_with_an_old_epoch_is_refused(serving, store):
     async with serving(store) as (_, connect):
         wire = await opened(connect)
         store.epochs[ORDERS] = 0
@@ -170,7 +180,7 @@ async def test_a_take_over_with_an_old_epoch_is_refused(store):
         assert (await wire.reply()).code == Code.UNAVAILABLE
 
 
-async def test_waits_are_answered_across_connections_and_by_time(store):
+async def test_waits_are_answered_across_connections_and_by_time(serving, store):
     async with serving(store) as (_, connect):
         reader, writer = await opened(connect), await opened(connect)
         reader.send(request(Kind.WAIT, 1, a=0, b=60_000), request(Kind.WAIT, 2, a=99, b=50))
@@ -179,7 +189,7 @@ async def test_waits_are_answered_across_connections_and_by_time(store):
         assert (await reader.reply())[1:5] == (Code.OK, 0, 1, 1)
 
 
-async def test_an_earlier_time_out_overtakes_a_later_one(store):
+async def test_an_earlier_time_out_overtakes_a_later_one(serving, store):
     async with serving(store) as (_, connect):
         wire = await opened(connect)
         wire.send(request(Kind.WAIT, 1, a=9, b=60_000))
@@ -187,7 +197,7 @@ async def test_an_earlier_time_out_overtakes_a_later_one(store):
         assert (await wire.reply()).request == 2
 
 
-async def test_strangers_are_cut_off_before_anything_is_done_for_them(store):
+async def test_strangers_are_cut_off_before_anything_is_done_for_them(serving, store):
     async with serving(store) as (_, connect):
         wire = await connect(greet=False)
         wire.send(b"GET /metrics HTTP/1.1\r\n\r\n", open_request())
@@ -195,7 +205,7 @@ async def test_strangers_are_cut_off_before_anything_is_done_for_them(store):
         assert store.takeovers == 0
 
 
-async def test_who_says_nothing_is_cut_off_after_a_while(store):
+async def test_who_says_nothing_is_cut_off_after_a_while(serving, store):
     async with serving(store, Limits(hello_s_max=0.05)) as (_, connect):
         silent = await connect(greet=False)
         greeted = await connect()
@@ -204,7 +214,7 @@ async def test_who_says_nothing_is_cut_off_after_a_while(store):
         assert (await greeted.reply()).code == Code.OK
 
 
-async def test_connections_are_bounded(store):
+async def test_connections_are_bounded(serving, store):
     async with serving(store, Limits(connections_max=1)) as (_, connect):
         first = await connect()
         second = await connect(greet=False)
@@ -219,7 +229,7 @@ async def test_connections_are_bounded(store):
         first.send(request(Kind.STATUS))
 
 
-async def test_a_malformed_stream_ends_its_connection_only(store):
+async def test_a_malformed_stream_ends_its_connection_only(serving, store):
     async with serving(store) as (_, connect):
         good, bad = await opened(connect), await connect()
         bad.send(b"\xff" * FRAME_BYTES)
@@ -229,7 +239,7 @@ async def test_a_malformed_stream_ends_its_connection_only(store):
         assert (await good.reply()).code == Code.OK
 
 
-async def test_nothing_more_is_read_from_a_peer_that_does_not_read(store):
+async def test_nothing_more_is_read_from_a_peer_that_does_not_read(serving, store):
     """The answers that wait in memory stay bounded, and what was asked is answered in the end."""
     limits = Limits(write_buffer_bytes_max=1 << 16)
     async with serving(store, limits) as (server, connect):
@@ -243,8 +253,7 @@ async def test_nothing_more_is_read_from_a_peer_that_does_not_read(store):
                 await asyncio.wait_for(slow.writer.drain(), 0.5)
                 sent += 1
         assert sent < 4000, "the server read all of it"
-        (peer,) = server._peers.values()
-        assert peer._transport.get_write_buffer_size() < (1 << 16) + (1 << 19)
+        assert server.unsent() < (1 << 16) + (1 << 19)
         other = await opened(connect)
         other.send(request(Kind.TAIL, 1))
         assert (await other.reply()).code == Code.OK
@@ -253,69 +262,64 @@ async def test_nothing_more_is_read_from_a_peer_that_does_not_read(store):
         assert [reply.a for reply in replies] == list(range(sent * 1000))
 
 
-async def test_a_peer_that_never_reads_is_cut_off(store):
+async def test_a_peer_that_never_reads_is_cut_off(serving, store):
     limits = Limits(write_buffer_bytes_max=1 << 10, stall_s_max=0.1)
     async with serving(store, limits) as (_, connect):
         slow = await opened(lambda: connect(receive_bytes=1 << 17))
         slow.writer.transport.pause_reading()
         burst = b"".join(request(Kind.NEXT, number, a=1) for number in range(10_000))
-        with pytest.raises(ConnectionError):
+
+        async def send_for_ever():
             while True:
                 slow.send(burst)
                 await asyncio.wait_for(slow.writer.drain(), SOON)
 
+        with pytest.raises(ConnectionError):
+            await send_for_ever()
 
-async def test_stop_releases_the_logs_before_it_cuts_connections(store):
+
+async def test_stop_releases_the_logs_before_it_cuts_connections(serving, store):
     async with serving(store) as (server, connect):
         wire = await opened(connect)
-        reading = asyncio.ensure_future(wire.reply())
-        wire.send(request(Kind.WAIT, 1, a=5, b=60_000))
-        releasing = asyncio.Event()
-
-        async def release(log):
-            await releasing.wait()
-            store.released.append(log)
-
-        server._release = release
-        await asyncio.sleep(0.05)
-        stopping = asyncio.ensure_future(server.stop())
-        assert (await reading).code == Code.UNAVAILABLE
+        wire.send(request(Kind.WAIT, 1, a=5, b=60_000), request(Kind.TAIL, 2))
+        assert (await wire.reply()).request == 2
+        store.shut("release")
+        stopping = asyncio.ensure_future(asyncio.to_thread(server.stop))
+        assert (await wire.reply())[:4] == (Kind.WAIT, Code.UNAVAILABLE, 0, 1)
         wire.send(request(Kind.NEXT, a=1), open_request())
         assert [reply.code for reply in await wire.replies(2)] == [Code.NOT_OPEN, Code.UNAVAILABLE]
         assert not stopping.done()
-        releasing.set()
+        store.open("release")
         await asyncio.wait_for(stopping, SOON)
         assert store.released == [ORDERS]
         assert await wire.ended()
 
 
-async def test_stop_gives_up_on_a_store_that_does_not_answer(store):
+async def test_stop_gives_up_on_a_store_that_does_not_answer(serving, store):
     async with serving(store, Limits(stop_s_max=0.1)) as (server, connect):
         await opened(connect)
-        store.gates[AUDIT] = asyncio.Event()
+        store.shut(AUDIT)
         wire = await connect()
         wire.send(open_request(AUDIT))
-        while store.takeovers < 2:
-            await asyncio.sleep(0.01)
-        await asyncio.wait_for(server.stop(), SOON)
+        await asyncio.to_thread(store.wait_for_takeovers, 2)
+        await asyncio.wait_for(asyncio.to_thread(server.stop), SOON)
         assert store.released == [ORDERS]
 
 
-async def test_a_take_over_in_progress_is_finished_and_released_by_stop(store):
-    store.gates[ORDERS] = asyncio.Event()
+async def test_a_take_over_in_progress_is_finished_and_released_by_stop(serving, store):
+    store.shut(ORDERS)
     async with serving(store) as (server, connect):
         wire = await connect()
         wire.send(open_request())
-        while not store.takeovers:
-            await asyncio.sleep(0.01)
-        stopping = asyncio.ensure_future(server.stop())
+        await asyncio.to_thread(store.wait_for_takeovers, 1)
+        stopping = asyncio.ensure_future(asyncio.to_thread(server.stop))
         assert (await wire.reply()).code == Code.UNAVAILABLE
-        store.gates[ORDERS].set()
+        store.open(ORDERS)
         await asyncio.wait_for(stopping, SOON)
         assert store.released == [ORDERS]
 
 
-async def test_a_release_that_fails_is_logged_and_stop_goes_on(store, caplog):
+async def test_a_release_that_fails_is_logged_and_stop_goes_on(serving, store, caplog):
     async def release(log):
         raise StoreUnavailable(f"no way to {log}")
 
@@ -326,7 +330,7 @@ async def test_a_release_that_fails_is_logged_and_stop_goes_on(store, caplog):
     assert "no way to orders" in caplog.text
 
 
-async def test_a_deposed_log_is_taken_over_again_in_a_higher_epoch(store):
+async def test_a_deposed_log_is_taken_over_again_in_a_higher_epoch(serving, store):
     async with serving(store) as (_, connect):
         wire = await opened(connect)
         wire.send(request(Kind.NEXT, 1, a=1, b=7))
@@ -344,11 +348,10 @@ async def test_port_0_takes_a_free_port_on_either_family():
             assert listening.getsockname()[1] > 0
 
 
-async def test_grant_is_what_the_store_said(store):
+async def test_grant_is_what_the_store_said(serving, store):
     store.tails[ORDERS] = 77
     async with serving(store) as (_, connect):
         wire = await connect()
         wire.send(open_request())
         reply = await wire.reply()
         assert Grant(reply.a, reply.b) == (1, 77)
-

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import cast
 
 from zlog._deadline import Deadline
 from zlog._frames import (
@@ -172,9 +173,8 @@ class _Link(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the transport."""
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101  # what TCP gives
+        self._transport = transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass
         keep_alive(transport.get_extra_info("socket"))
-        self._transport = transport
         if self.lost:
             transport.abort()
 

@@ -1,0 +1,180 @@
+"""Taking logs over in a real store, in this process."""
+
+from __future__ import annotations
+
+import pytest
+
+import zlog
+from zlog._deadline import Deadline
+from zlog._head import Directory
+from zlog._sequencer import SHARED_ADDRESS, LogAddress
+from zlog.errors import LogNotFound, NotLeader, StoreUnavailable
+from zlog.seqr.activation import Leadership, Stores
+from zlog.seqr.limits import Limits
+
+HERE = "tcp://127.0.0.1:7460"
+THERE = "tcp://127.0.0.1:7461"
+
+
+@pytest.fixture
+def store():
+    with zlog.connect("mem://") as store:
+        yield store
+
+
+@pytest.fixture
+def log(store):
+    with zlog.Log.create(store, "orders") as log:
+        yield log
+
+
+def address(log) -> LogAddress:
+    return LogAddress("", "", log.name, log.view.log_id)
+
+
+def newest(store):
+    with zlog.Log.open(store, "orders") as log:
+        return log.view
+
+
+@pytest.fixture
+async def stores(store):
+    stores = Stores(store, zlog.connect, Limits())
+    yield stores
+    await stores.close()
+
+
+async def test_a_take_over_brings_a_view_that_names_the_sequencer(store, log, stores):
+    for _ in range(3):
+        log.append(b"x")
+    before = newest(store)
+    grant = await Leadership(stores, HERE, Limits()).activate(address(log))
+    after = newest(store)
+    assert grant == (after.epoch, 3)
+    assert after.epoch > before.epoch
+    assert after.sequencer == HERE
+    assert after.stripes == before.stripes
+
+
+async def test_each_take_over_has_a_higher_epoch(log, stores):
+    here = Leadership(stores, HERE, Limits())
+    epochs = [(await here.activate(address(log))).epoch for _ in range(3)]
+    assert epochs == sorted(set(epochs))
+
+
+async def test_a_log_that_another_sequencer_serves_is_left_alone(store, log, stores):
+    await Leadership(stores, HERE, Limits()).activate(address(log))
+    before = newest(store)
+    with pytest.raises(NotLeader, match=HERE):
+        await Leadership(stores, THERE, Limits()).activate(address(log))
+    assert newest(store) == before
+
+
+async def test_a_log_that_is_not_there(stores):
+    with pytest.raises(LogNotFound):
+        await Leadership(stores, HERE, Limits()).activate(LogAddress("", "", "orders", 1))
+
+
+async def test_a_new_log_of_the_same_name_is_not_disturbed(store, log, stores):
+    before = newest(store)
+    with pytest.raises(LogNotFound, match="another one"):
+        await Leadership(stores, HERE, Limits()).activate(address(log)._replace(log_id=1))
+    assert newest(store) == before
+
+
+async def test_a_release_leaves_the_log_without_a_sequencer(store, log, stores):
+    here = Leadership(stores, HERE, Limits())
+    await here.activate(address(log))
+    await here.release(address(log))
+    assert newest(store).sequencer == ""
+
+
+async def test_a_release_does_not_touch_what_others_serve(store, log, stores):
+    await Leadership(stores, HERE, Limits()).activate(address(log))
+    before = newest(store)
+    await Leadership(stores, THERE, Limits()).release(address(log))
+    assert newest(store) == before
+
+
+async def test_without_pools_a_log_in_a_pool_is_not_found(log, stores):
+    with pytest.raises(LogNotFound, match="no pool"):
+        await stores.of(address(log)._replace(pool="logs"))
+
+
+class PoolStore:
+    """Stands for a store on Ceph: it has a pool, and does nothing."""
+
+    def __init__(self, url: str, pool: str, namespace: str = "") -> None:
+        self.url, self.pool, self.namespace = url, pool, namespace
+        self.open = True
+
+    def close(self) -> None:
+        self.open = False
+
+
+@pytest.fixture
+def opened():
+    return []
+
+
+@pytest.fixture
+def connect(opened):
+    def connect(url: str) -> PoolStore:
+        opened.append(url)
+        if "missing" in url:
+            raise StoreUnavailable("no such pool")
+        return PoolStore(url, "any")
+
+    return connect
+
+
+ELSEWHERE = LogAddress("other pool", "a/b", "orders", 1)
+
+
+async def test_other_pools_of_the_cluster_are_opened_once(opened, connect):
+    first = PoolStore("ceph://logs?conf=/etc/c.conf&id=me", "logs")
+    stores = Stores(first, connect, Limits())
+    assert (await stores.of(LogAddress("logs", "", "orders", 1))).store is first
+    other = await stores.of(ELSEWHERE)
+    assert await stores.of(ELSEWHERE._replace(name="audit")) is other
+    assert opened == ["ceph://other%20pool/a%2Fb?conf=/etc/c.conf&id=me"]
+    await stores.close()
+    assert not other.store.open
+    assert first.open
+
+
+async def test_a_pool_that_can_not_be_opened_is_tried_again(opened, connect):
+    stores = Stores(PoolStore("ceph://logs", "logs"), connect, Limits(stores_max=1))
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable, match="no such pool"):
+            await stores.of(ELSEWHERE._replace(pool="missing"))
+    await stores.of(ELSEWHERE)
+    assert len(opened) == 3
+    with pytest.raises(StoreUnavailable, match="open already"):
+        await stores.of(ELSEWHERE._replace(pool="one too many"))
+    await stores.close()
+
+
+async def test_the_announcement_is_made_and_withdrawn(stores):
+    here, there = Leadership(stores, HERE, Limits()), Leadership(stores, THERE, Limits())
+
+    async def announced():
+        return await Directory(stores.first).sequencer(Deadline(5))
+
+    await here.announce()
+    assert await announced() == HERE
+    await there.announce()
+    await here.withdraw()
+    assert await announced() == THERE
+    await there.withdraw()
+    assert await announced() == ""
+
+
+async def test_a_shared_sequencer_gives_way_to_a_daemon_and_comes_back(store, log, stores):
+    assert newest(store).sequencer == SHARED_ADDRESS
+    here = Leadership(stores, HERE, Limits())
+    log.append(b"one")
+    await here.activate(address(log))
+    await here.release(address(log))
+    assert log.append(b"two") == 1
+    assert newest(store).sequencer == SHARED_ADDRESS

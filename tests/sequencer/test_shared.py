@@ -1,0 +1,101 @@
+"""The clients of the sequencer that processes share through an embedded store."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+from zlog._deadline import Deadline
+from zlog._native import SharedSequencer
+from zlog._sequencer import AsyncioSharedSequencer, Grant, SharedSequencerClient
+from zlog.errors import SequencerUnavailable, StaleEpoch
+
+from .fakes import ORDERS
+
+FOREVER = Deadline.never()
+
+
+@pytest.fixture
+def shared():
+    shared = SharedSequencer()
+    shared.activate(ORDERS.log_id, 3, 10)
+    return shared
+
+
+@pytest.fixture(params=[SharedSequencerClient, AsyncioSharedSequencer])
+def client(request, shared):
+    return request.param(shared)
+
+
+async def test_it_hands_out_positions_in_the_active_epoch(client):
+    assert await client.next(ORDERS, 4, 3, FOREVER) == Grant(3, 10)
+    assert await client.tail(ORDERS, 3, FOREVER) == Grant(3, 14)
+
+
+@pytest.mark.parametrize("epoch", [2, 4])
+async def test_in_any_other_epoch_it_does_not(client, epoch):
+    with pytest.raises(StaleEpoch):
+        await client.next(ORDERS, 1, epoch, FOREVER)
+    with pytest.raises(StaleEpoch):
+        await client.tail(ORDERS, epoch, FOREVER)
+    with pytest.raises(StaleEpoch):
+        await client.wait(ORDERS, epoch, 0, 1.0, FOREVER)
+
+
+@pytest.mark.parametrize("count", [0, 65537])
+async def test_a_count_that_can_not_be_granted(client, count):
+    with pytest.raises(ValueError, match="positions"):
+        await client.next(ORDERS, count, 3, FOREVER)
+
+
+async def test_only_a_change_of_view_activates_it(client):
+    with pytest.raises(SequencerUnavailable, match="by itself"):
+        await client.open(ORDERS, 0, FOREVER)
+
+
+async def test_wait_is_over_when_the_tail_has_passed(client):
+    assert await client.wait(ORDERS, 3, 9, 5.0, FOREVER) == Grant(3, 10)
+
+
+async def test_wait_ends_with_the_time(client):
+    began = time.monotonic()
+    assert await client.wait(ORDERS, 3, 10, 0.05, FOREVER) is None
+    assert await client.wait(ORDERS, 3, 10, 60.0, Deadline(0.05)) is None
+    assert 0.1 <= time.monotonic() - began < 5
+
+
+async def test_status_and_close(client):
+    assert await client.status(FOREVER) == {"address": "store:"}
+    await client.close()
+    await client.close()
+
+
+def test_a_blocking_wait_sees_another_thread_append(shared):
+    timer = threading.Timer(0.05, shared.next, (ORDERS.log_id, 3, 1))
+    timer.start()
+    with pytest.raises(StopIteration) as stop:
+        SharedSequencerClient(shared).wait(ORDERS, 3, 10, 10.0, FOREVER).send(None)
+    assert stop.value.value == Grant(3, 11)
+    timer.join()
+
+
+async def test_waiting_tasks_leave_the_loop_free(shared):
+    client = AsyncioSharedSequencer(shared)
+    waiting = [asyncio.ensure_future(client.wait(ORDERS, 3, 10, 10.0, FOREVER)) for _ in range(20)]
+    await asyncio.sleep(0.05)
+    await client.next(ORDERS, 1, 3, FOREVER)
+    assert await asyncio.gather(*waiting) == [Grant(3, 11)] * 20
+    await client.close()
+
+
+async def test_a_waiting_task_notices_a_new_epoch(shared):
+    client = AsyncioSharedSequencer(shared)
+    waiting = asyncio.ensure_future(client.wait(ORDERS, 3, 10, 10.0, FOREVER))
+    await asyncio.sleep(0.05)
+    shared.activate(ORDERS.log_id, 4, 10)
+    with pytest.raises(StaleEpoch):
+        await waiting
+    await client.close()
