@@ -1,5 +1,6 @@
 #include "rados.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -21,15 +22,14 @@ constexpr std::chrono::milliseconds kCancelInterval{20};
 // The first release whose OSDs return what a writing method answers (OPERATION_RETURNVEC).
 constexpr int kOctopus = 15;
 
-// On a full cluster an operation that adds data is refused with ENOSPC or EDQUOT instead of waiting
-// for ever, and every other one goes through: else nobody could trim, which gives the space back.
+// On a full cluster an operation that adds data waits for room, as RADOS has it, and every other one
+// goes through: else nobody could trim, which gives the space back. (FULL_TRY is no way to have it
+// refused instead: an OSD then lets changes of keys and attributes pass, until nothing passes.)
 int flags_when_full(const Method& method) {
   static constexpr std::array<std::string_view, 4> kAddData = {"write", "fill", "head_create",
                                                                "directory_add"};
-  for (const std::string_view name : kAddData) {
-    if (name == method.name) return librados::OPERATION_FULL_TRY;
-  }
-  return librados::OPERATION_FULL_FORCE;
+  const bool adds = std::find(kAddData.begin(), kAddData.end(), method.name) != kAddData.end();
+  return adds ? 0 : librados::OPERATION_FULL_FORCE;
 }
 
 }  // namespace

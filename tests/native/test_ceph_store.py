@@ -1,0 +1,283 @@
+"""The store on Ceph: connecting, time-outs, OSDs that don't answer, Ioctx objects of others."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import json
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import pytest
+
+import zlog
+from zlog import StoreTimeout, StoreUnavailable
+from zlog._native import CompletionQueue, encode_epoch, encode_trim, encode_trim_to
+
+from ..support.ceph import CephCluster, ClusterSpec
+from .support import OBJECT, SECONDS, read, run, seal, write, write_request
+
+if TYPE_CHECKING:
+    import rados
+
+pytest.importorskip("zlog._rados", reason="zlog was built without librados")
+
+
+@pytest.fixture
+def url(ceph_cluster: CephCluster) -> str:
+    return ceph_cluster.url(namespace=f"native-{uuid4().hex[:12]}")
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[zlog.Store]:
+    with zlog.connect(url) as opened:
+        seal(opened)
+        yield opened
+
+
+@pytest.fixture
+def frozen_store(store: zlog.Store, ceph_cluster: CephCluster) -> Iterator[zlog.Store]:
+    """A store whose one OSD does not answer while the test runs."""
+    ceph_cluster.osd("freeze", 0)
+    yield store
+    ceph_cluster.osd("thaw", 0)
+
+
+def interrupt_soon() -> None:
+    """Send this process a Ctrl-C while its main thread waits."""
+    main = threading.main_thread().ident
+    assert main is not None
+    threading.Timer(0.2, signal.pthread_kill, (main, signal.SIGINT)).start()
+
+
+def test_a_pool_that_is_not_there(ceph_cluster: CephCluster) -> None:
+    with pytest.raises(StoreUnavailable, match="no pool 'missing'") as caught:
+        zlog.connect(ceph_cluster.url().replace(f"ceph://{ceph_cluster.pool}", "ceph://missing"))
+    assert "ceph osd pool create missing" in caught.value.hint
+
+
+def test_a_client_that_is_not_known(ceph_cluster: CephCluster) -> None:
+    with pytest.raises(StoreUnavailable, match="connect to the cluster"):
+        zlog.connect(f"{ceph_cluster.url()}&id=nobody")
+
+
+def test_a_configuration_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(StoreUnavailable, match=r"configuration file .*missing"):
+        zlog.connect(f"ceph://zlog?conf={tmp_path}/missing.conf")
+
+
+@pytest.fixture
+def silent_monitor(tmp_path: Path) -> Iterator[str]:
+    """The URL of a cluster whose monitor takes connections and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        conf = tmp_path / "ceph.conf"
+        conf.write_text(
+            "[global]\nauth client required = none\n"
+            f"mon host = [v2:127.0.0.1:{server.getsockname()[1]}]\n"
+        )
+        yield f"ceph://zlog?conf={conf}&timeout=1"
+
+
+def test_connecting_takes_a_bounded_time(silent_monitor: str) -> None:
+    begin = time.monotonic()
+    with pytest.raises(StoreTimeout, match="connect to the cluster") as caught:
+        zlog.connect(silent_monitor)
+    assert isinstance(caught.value, TimeoutError)
+    assert time.monotonic() - begin < 10
+
+
+def test_a_signal_interrupts_connecting(silent_monitor: str) -> None:
+    interrupt_soon()
+    begin = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        zlog.connect(silent_monitor.replace("timeout=1", "timeout=5"))
+    assert time.monotonic() - begin < 3
+
+
+def test_a_signal_interrupts_an_operation(frozen_store: zlog.Store) -> None:
+    interrupt_soon()
+    with pytest.raises(KeyboardInterrupt):
+        frozen_store.execute(OBJECT, "stat", encode_epoch(1))
+
+
+def test_an_operation_that_was_given_up_may_still_happen(
+    store: zlog.Store, ceph_cluster: CephCluster
+) -> None:
+    large = bytes(range(256)) * 4096
+    ceph_cluster.osd("freeze", 0)
+    try:
+        code, reply = store.execute(OBJECT, "write", write_request([0], large), 0.3)
+        assert (code, reply) == (-errno.ETIMEDOUT, b"")
+    finally:
+        ceph_cluster.osd("thaw", 0)
+    assert write(store, [1]) == 0, "operations on one object keep their order"
+    assert read(store, [0, 1]) == [large, b"data"]
+
+
+def test_results_come_without_the_interpreter_lock(store: zlog.Store) -> None:
+    queue, count = CompletionQueue(), 50
+    for position in range(count):
+        store.submit(queue, position, OBJECT, "write", write_request([position]))
+    # PyDLL, unlike CDLL, keeps the interpreter lock: nobody else can run Python meanwhile.
+    sleep = ctypes.PyDLL(None).usleep
+    deadline, results = time.monotonic() + SECONDS, queue.drain()
+    while len(results) < count and time.monotonic() < deadline:
+        sleep(100_000)
+        results += queue.drain()
+    assert sorted(token for token, _, _ in results) == list(range(count))
+    assert read(store, range(count)) == [b"data"] * count
+
+
+def test_closing_with_operations_outstanding_is_quick(url: str, ceph_cluster: CephCluster) -> None:
+    store = zlog.connect(url)
+    seal(store)
+    queue, count = CompletionQueue(), 500
+    waiting = threading.Thread(target=store.execute, args=(OBJECT, "stat", encode_epoch(1)))
+    ceph_cluster.osd("freeze", 0)
+    try:
+        for position in range(count):
+            store.submit(queue, position, OBJECT, "write", write_request([position]))
+        waiting.start()
+        begin = time.monotonic()
+        store.close()
+        assert time.monotonic() - begin < 5
+    finally:
+        ceph_cluster.osd("thaw", 0)
+    waiting.join(SECONDS)
+    assert not waiting.is_alive()
+    codes = {token: code for token, code, _ in queue.drain()}
+    assert codes == dict.fromkeys(range(count), -errno.ECANCELED)
+
+
+def test_dropping_a_store_closes_it(url: str) -> None:
+    code = """
+        import gc, sys, zlog
+        from zlog._native import CompletionQueue, encode_epoch, encode_trim, encode_trim_to
+        queue, store = CompletionQueue(), zlog.connect(sys.argv[1])
+        for token in range(200):
+            store.submit(queue, token, "object", "stat", encode_epoch(1))
+        del store
+        gc.collect()
+        print(len(queue.drain()))
+        unclosed = zlog.connect(sys.argv[1])
+        unclosed.submit(queue, 0, "object", "stat", encode_epoch(1))
+    """
+    assert run(code, url).strip() == "200"
+
+
+def test_a_forked_child_is_told_to_open_its_own(url: str) -> None:
+    code = """
+        import gc, os, sys, zlog
+        from zlog._native import encode_epoch
+        store = zlog.connect(sys.argv[1])
+        ask = lambda one: one.execute("object", "stat", encode_epoch(1), 30.0)[0]
+        print(ask(store), flush=True)
+        if os.fork() == 0:
+            try:
+                ask(store)
+            except zlog.StoreUnavailable as error:
+                print(error, flush=True)
+            store.close()
+            del store
+            gc.collect()
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.wait()[1]) == 0
+        print(ask(store))
+    """
+    before, refused, after = run(code, url).splitlines()
+    assert "before a fork" in refused
+    assert before == after == str(-errno.ENOENT)
+
+
+@pytest.fixture
+def ioctx(ceph_cluster: CephCluster) -> Iterator[rados.Ioctx]:
+    module = pytest.importorskip("rados")
+    with module.Rados(conffile=str(ceph_cluster.conf)) as cluster:
+        opened = cluster.open_ioctx(ceph_cluster.pool)
+        opened.set_namespace(f"native-{uuid4().hex[:12]}")
+        yield opened
+        opened.close()
+
+
+def test_an_ioctx_is_a_store(ioctx: rados.Ioctx, ceph_cluster: CephCluster) -> None:
+    with zlog.connect(ioctx) as store:
+        assert (store.pool, store.namespace) == (ioctx.name, ioctx.nspace)
+        seal(store)
+        assert write(store, [0]) == 0
+        with zlog.connect(ceph_cluster.url(namespace=ioctx.nspace)) as other:
+            assert read(other, [0]) == [b"data"]
+
+
+def test_an_ioctx_may_be_changed_and_closed_meanwhile(ioctx: rados.Ioctx) -> None:
+    with zlog.connect(ioctx) as store:
+        seal(store)
+        ioctx.set_namespace("elsewhere")
+        assert write(store, [0]) == 0
+        ioctx.close()
+        assert read(store, [0]) == [b"data"]
+
+
+def test_a_closed_ioctx_is_refused(ioctx: rados.Ioctx) -> None:
+    ioctx.close()
+    with pytest.raises(StoreUnavailable, match="closed"):
+        zlog.connect(ioctx)
+
+
+def test_what_is_no_ioctx_is_refused() -> None:
+    from zlog._rados import CephStore
+
+    with pytest.raises(TypeError, match=r"expected a rados\.Ioctx"):
+        CephStore.from_ioctx(object())  # type: ignore[arg-type]
+
+
+def test_an_ioctx_of_unknown_layout_is_refused(ioctx: rados.Ioctx) -> None:
+    from zlog._rados import CephStore
+
+    unknown = type(
+        "Ioctx", (type(ioctx),), {"__module__": "rados", "__slots__": ("more", "fields")}
+    )
+    with pytest.raises(StoreUnavailable, match="does not know") as caught:
+        CephStore.from_ioctx(unknown.__new__(unknown))
+    assert "ceph://" in caught.value.hint
+
+
+def set_full_ratio(cluster: rados.Rados, ratio: float) -> None:
+    for kind, part in (("nearfull", 0.8), ("backfillfull", 0.9), ("full", 1.0)):
+        command = {"prefix": f"osd set-{kind}-ratio", "ratio": ratio * part}
+        code, _, message = cluster.mon_command(json.dumps(command), b"")
+        assert code == 0, message
+
+
+def is_full(cluster: rados.Rados) -> bool:
+    dump = json.dumps({"prefix": "osd dump", "format": "json"})
+    pools = json.loads(cluster.mon_command(dump, b"")[1])["pools"]
+    return any("full" in pool["flags_names"].split(",") for pool in pools)
+
+
+def test_on_a_full_cluster_writes_wait_and_trims_go_on(
+    new_ceph_cluster: Callable[[ClusterSpec], CephCluster],
+) -> None:
+    module = pytest.importorskip("rados")
+    often = ("osd:osd heartbeat interval=1",)  # how often it looks how full it is
+    ceph = new_ceph_cluster(ClusterSpec("bluestore", options=often))
+    with module.Rados(conffile=str(ceph.conf)) as cluster, zlog.connect(ceph.url()) as store:
+        seal(store)
+        assert write(store, [0]) == 0
+        set_full_ratio(cluster, 0.0001)
+        deadline = time.monotonic() + SECONDS
+        while not is_full(cluster):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        request = write_request([1])
+        assert store.execute(OBJECT, "write", request, 1.0)[0] == -errno.ETIMEDOUT
+        assert store.execute(OBJECT, "trim", encode_trim(1, 1, [0]), SECONDS) == (0, b"")
+        assert store.execute(OBJECT, "trim_to", encode_trim_to(1, 1, 10), SECONDS)[0] == 0
+        set_full_ratio(cluster, 0.95)
+        assert write(store, [2]) == 0
+        assert read(store, [0, 1, 2]) == [None, b"data", b"data"]
