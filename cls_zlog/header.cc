@@ -16,7 +16,8 @@ bool valid(const Header& header) {
   return header.epoch >= 1 && header.stride >= 1 && header.stride <= limits::width_max &&
          header.residue < header.stride && header.highest <= limits::position_max &&
          header.trim_point <= limits::position_max + 1 &&
-         (!header.has_position || header.highest % header.stride == header.residue) &&
+         (header.has_position ? header.highest % header.stride == header.residue
+                              : header.highest == 0) &&
          header.stream_end <= limits::stream_bytes_max;
 }
 
