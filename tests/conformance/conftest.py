@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from uuid import uuid4
 
 import pytest
+
+import zlog
+
+from .stored import Door, door_to
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -26,3 +31,10 @@ def rewrite_transcripts(pytestconfig: pytest.Config) -> bool:
 def prefix() -> str:
     """The start of object names that no other test uses."""
     return f"conformance.{uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def door(store: zlog.Store) -> Iterator[Door]:
+    """The way to the stored bytes, past the class; the embedded store has none."""
+    with door_to(store) as opened:
+        yield opened

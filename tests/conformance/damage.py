@@ -1,0 +1,90 @@
+"""What the tests of damaged storage share: an object of known content, and ways to damage it."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+
+from .objects import Store, Stripe
+from .replies import Answer, Code, Read, State
+from .requests import Entry
+
+EPOCH = 5
+POSITIONS = range(20)
+LARGE = [bytes([65 + i]) * 9_000 for i in range(4)]  # 36 KB: goes to the bytestream
+DATA = {0: b"zero", 1: b"one", 2: b"", 5: b"five", **{8 + i: LARGE[i] for i in range(4)}}
+STATES = {**dict.fromkeys(DATA, State.WRITTEN), 3: State.FILLED, 4: State.FILLED, 6: State.TRIMMED}
+# Which positions each record covers, by its key.
+SPANS = {
+    b"e.0000000000000002.3": range(3),
+    b"e.0000000000000004.2": range(3, 5),
+    b"e.0000000000000005.1": range(5, 6),
+    b"e.0000000000000006.1": range(6, 7),
+    b"e.000000000000000b.4": range(8, 12),
+}
+INDEX_BYTES = {b"e.0000000000000002.3": 7, b"e.0000000000000005.1": 4}  # data behind the index
+EIO = Answer(-errno.EIO)
+
+
+def make(store: Store, name: str) -> Stripe:
+    """An object with records of every kind."""
+    stripe = Stripe(store, name)
+    first = [Entry(p, p, DATA[p]) for p in (0, 1, 2)]
+    answers = [
+        stripe.seal(EPOCH),
+        stripe.write(EPOCH, first),
+        stripe.fill(EPOCH, [3, 4]),
+        stripe.write(EPOCH, [Entry(5, 5, DATA[5])]),
+        stripe.trim(EPOCH, [6]),
+        stripe.write(EPOCH, [Entry(p, p, DATA[p]) for p in range(8, 12)]),
+    ]
+    assert {answer.code for answer in answers} == {Code.OK}
+    return stripe
+
+
+def states(answer: Answer) -> list[State]:
+    """The states of a read that must have worked, after a look at the data of what is written."""
+    assert isinstance(answer.value, Read), answer
+    slots = answer.value.slots
+    for position, slot in zip(POSITIONS, slots, strict=True):
+        expected = STATES.get(position, State.UNWRITTEN)
+        assert slot.state in (expected, State.LOST), position
+        assert slot.state != State.WRITTEN or slot.data == DATA[position], position
+    return [slot.state for slot in slots]
+
+
+def lost(answer: Answer) -> list[int]:
+    """Which positions of a read are lost; all others must be as they were."""
+    return [p for p, state in zip(POSITIONS, states(answer), strict=True) if state == State.LOST]
+
+
+def flip(value: bytes, at: int, bit: int = 0) -> bytes:
+    """The value with one bit flipped."""
+    return value[:at] + bytes([value[at] ^ 1 << bit]) + value[at + 1 :]
+
+
+def damages(value: bytes, host: str) -> Iterator[tuple[str, bytes]]:
+    """Ways in which a value may be damaged: all of them in memory, some on Ceph."""
+    step = 1 if host == "mem" else max(len(value) // 6, 1)
+    for at in range(0, len(value), step):
+        yield f"bit {at % 8} of byte {at} flipped", flip(value, at, at % 8)
+        yield f"cut to {at}", value[:at]
+    yield "one byte more", value + b"\0"
+    yield "zeros", bytes(len(value))
+    yield "another version", b"\x02" + value[1:]
+
+
+def calls(stripe: Stripe) -> list[tuple[str, Answer]]:
+    """Every method of a stripe object, by the object's own epoch or a higher one."""
+    return [
+        ("read", stripe.read(EPOCH, POSITIONS)),
+        ("write", stripe.put(EPOCH, 12, b"x")),
+        ("retry", stripe.put(EPOCH, 0, DATA[0])),
+        ("fill", stripe.fill(EPOCH, [12])),
+        ("trim", stripe.trim(EPOCH, [0])),
+        ("trim_to", stripe.trim_to(EPOCH, 4)),
+        ("max_position", stripe.max_position(EPOCH)),
+        ("stat", stripe.stat(EPOCH)),
+        ("remove", stripe.remove(EPOCH)),
+        ("seal", stripe.seal(EPOCH + 1)),
+    ]

@@ -1,0 +1,234 @@
+"""Damaged storage: lost, said so, and never taken for something else.
+
+The bytes are changed behind the class's back: in memory, on a live OSD by plain librados writes, in
+the embedded store's file. A reader may then see LOST or get EIO; it never sees other data than was
+written, and a position whose record is damaged is never taken for a free one.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from . import wire
+from .damage import (
+    DATA,
+    EIO,
+    EPOCH,
+    INDEX_BYTES,
+    POSITIONS,
+    SPANS,
+    calls,
+    damages,
+    flip,
+    lost,
+    make,
+)
+from .objects import Store, Stripe
+from .replies import Answer, Code, State
+from .stored import HEADER, STORES_WITH_DOORS, Content, Door, envelope
+
+pytestmark = pytest.mark.parametrize("store_url", STORES_WITH_DOORS, indirect=True)
+
+
+def test_a_damaged_record_is_lost_and_its_neighbours_are_not(
+    store: Store, prefix: str, host: str, door: Door
+) -> None:
+    stripe = make(store, prefix)
+    sound = door.load(prefix)
+    assert set(sound.omap) == set(SPANS)
+    for key, span in SPANS.items():
+        value = sound.omap[key]
+        index = len(value) - INDEX_BYTES.get(key, 0)
+        for what, damaged in damages(value, host):
+            door.save(prefix, sound.with_value(key, damaged))
+            gone = lost(stripe.read(EPOCH, POSITIONS, with_ids=True))
+            assert set(gone) <= set(span), (key, what)
+            if damaged[:index] != value[:index] or len(damaged) != len(value):
+                assert gone == list(span), (key, what)
+            else:
+                assert len(gone) == 1, (key, what)
+
+
+def test_a_record_under_another_key_is_lost(store: Store, prefix: str, door: Door) -> None:
+    """Whole and sound, but not what was written there."""
+    stripe = make(store, prefix)
+    sound = door.load(prefix)
+    for key, span in SPANS.items():
+        for other, value in sound.omap.items():
+            if other == key:
+                continue
+            door.save(prefix, sound.with_value(key, value))
+            assert lost(stripe.read(EPOCH, POSITIONS)) == list(span)
+
+
+@pytest.mark.parametrize(
+    ("what", "damage", "expected"),
+    [
+        ("one byte of one entry", lambda s: flip(s, 9_000), [9]),
+        ("two entries", lambda s: flip(flip(s, 8_999), 27_000), [8, 11]),
+        ("zeroed", lambda s: bytes(len(s)), [8, 9, 10, 11]),
+        ("cut inside an entry", lambda s: s[:20_000], [10, 11]),
+        ("cut at an entry's end", lambda s: s[:18_000], [10, 11]),
+        ("empty", lambda _: b"", [8, 9, 10, 11]),
+        ("shifted", lambda s: b"x" + s[:-1], [8, 9, 10, 11]),
+        ("entries exchanged", lambda s: s[9_000:18_000] + s[:9_000] + s[18_000:], [8, 9]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_damaged_bytestream_loses_what_it_held(
+    store: Store,
+    prefix: str,
+    door: Door,
+    what: str,
+    damage: Callable[[bytes], bytes],
+    expected: list[int],
+) -> None:
+    stripe = make(store, prefix)
+    sound = door.load(prefix)
+    door.save(prefix, replace(sound, stream=damage(sound.stream)))
+    assert lost(stripe.read(EPOCH, POSITIONS, bytes_max=1 << 20)) == expected, what
+    for position in range(8, 12):
+        alone = stripe.read(EPOCH, [position]).value.slots[0]
+        assert (alone.state == State.LOST) == (position in expected), what
+
+
+def test_nothing_is_ever_written_over_a_damaged_record(
+    store: Store, prefix: str, door: Door
+) -> None:
+    stripe = make(store, prefix)
+    sound = door.load(prefix)
+    for key, span in SPANS.items():
+        door.save(prefix, sound.with_value(key, flip(sound.omap[key], 9)))
+        for position in span:
+            taken = Answer(Code.READ_ONLY, position)
+            assert stripe.put(EPOCH, position, b"x", b"o" * 16) == taken
+            assert stripe.put(EPOCH, position, DATA.get(position, b"")) == taken  # identity is lost
+            assert stripe.fill(EPOCH, [position]) == taken
+        assert lost(stripe.read(EPOCH, POSITIONS)) == list(span)
+
+
+def test_a_damaged_record_can_be_trimmed(store: Store, prefix: str, door: Door) -> None:
+    stripe = make(store, prefix)
+    sound = door.load(prefix)
+    for key, span in SPANS.items():
+        door.save(prefix, sound.with_value(key, flip(sound.omap[key], 9)))
+        assert stripe.trim(EPOCH, [span[0]]).code == Code.OK
+        slots = stripe.read(EPOCH, list(span)).value.slots
+        rest = [State.LOST] * (len(span) - 1)
+        assert [slot.state for slot in slots] == [State.TRIMMED, *rest], key
+        assert stripe.put(EPOCH, span[0], b"x").code == Code.READ_ONLY
+        assert stripe.trim_to(EPOCH, span[-1] + 1) == Answer(Code.OK, False)
+        slots = stripe.read(EPOCH, list(span)).value.slots
+        assert {slot.state for slot in slots} == {State.TRIMMED}, key
+
+
+def test_a_damaged_header_stops_everything(
+    store: Store, prefix: str, host: str, door: Door
+) -> None:
+    """Without it neither the epoch nor the trim point is known, so nothing may be answered."""
+    stripe = make(store, prefix)
+    sound = door.load(prefix)
+    for what, damaged in damages(sound.attrs[HEADER], host):
+        content = sound.with_attr(HEADER, damaged)
+        door.save(prefix, content)
+        for method, answer in calls(stripe):
+            assert answer == EIO, (what, method)
+        assert door.load(prefix) == content, what
+
+
+def test_an_object_without_a_header_is_not_one_of_ours(
+    store: Store, prefix: str, door: Door
+) -> None:
+    """It was not made by seal: nothing is read from it, and seal does not take it over."""
+    stripe = make(store, prefix)
+    content = replace(door.load(prefix), attrs={})
+    door.save(prefix, content)
+    for method, answer in calls(stripe):
+        expected = -errno.EEXIST if method == "seal" else -errno.ENOENT
+        assert answer == Answer(expected), method
+    assert door.load(prefix) == content
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        b"e.x",
+        b"e.0000000000000003",
+        b"e.0000000000000003.",
+        b"e.0000000000000003.0",
+        b"e.0000000000000003.01",
+        b"e.0000000000000003.5",
+        b"e.0000000000000003.1x",
+        b"e.000000000000000A.1",
+        b"e.ffffffffffffffff.1",
+        b"e.0000000000000003.ffffffffffffffff",
+    ],
+)
+def test_a_key_that_is_no_record_is_an_error(
+    store: Store, prefix: str, door: Door, key: bytes
+) -> None:
+    stripe = Stripe(store, prefix)
+    stripe.seal(EPOCH)
+    stripe.fill(EPOCH, range(20))
+    sound = door.load(prefix)
+    door.save(prefix, replace(sound, omap={key: envelope(key, b"\x04")}))
+    assert stripe.read(EPOCH, POSITIONS) == EIO
+    assert stripe.put(EPOCH, 0, b"x") == EIO
+
+
+def test_keys_of_others_are_left_alone(store: Store, prefix: str, door: Door) -> None:
+    stripe = make(store, prefix)
+    sound = door.load(prefix)
+    foreign = {b"a": b"x", b"e": b"x", b"f.0000000000000003.1": b"x", b"z": b""}
+    door.save(prefix, replace(sound, omap={**sound.omap, **foreign}))
+    assert lost(stripe.read(EPOCH, POSITIONS)) == []
+    assert stripe.trim_to(EPOCH, 20).code == Code.OK
+    assert door.load(prefix).omap == foreign
+
+
+NONSENSE_ROUNDS = {"mem": 400, "ceph": 40}
+
+
+@pytest.mark.usefixtures("daemons_stay_up")
+def test_nonsense_with_a_right_checksum_harms_nobody(
+    store: Store, prefix: str, host: str, door: Door
+) -> None:
+    """Whoever may write plain objects may forge records too; the class must not fall over them."""
+    random = Random(f"{host}")
+    bystander = make(store, f"{prefix}.bystander")
+    stripe = make(store, prefix)
+    sound = door.load(prefix)
+    for _ in range(NONSENSE_ROUNDS[host]):
+        door.save(prefix, forge(random, sound))
+        for method, answer in calls(stripe):
+            refused = (-errno.EIO, -errno.EINVAL, -errno.ENOENT, -errno.E2BIG, -errno.EFBIG)
+            assert answer.code in (*Code, *refused), method
+    assert lost(bystander.read(EPOCH, POSITIONS)) == []
+
+
+def forge(random: Random, sound: Content) -> Content:
+    """The object with a header or a record replaced by other fields under a right checksum."""
+    if random.random() < 0.3:
+        return sound.with_attr(HEADER, _forged(random, HEADER, sound.attrs[HEADER]))
+    key = random.choice(list(sound.omap))
+    if random.random() < 0.5:
+        return sound.with_value(key, _forged(random, key, sound.omap[key]))
+    last, length = random.choice([2, 5, 11, 19, 2**62]), random.choice([1, 2, 3, 12, 2**16, 2**40])
+    other = b"e.%016x.%x" % (last, length)
+    return sound.with_value(other, _forged(random, other, sound.omap[key]))
+
+
+def _forged(random: Random, key: bytes, value: bytes) -> bytes:
+    length = int.from_bytes(value[5:9], "little")
+    body, payload = bytearray(value[9 : 9 + length]), value[9 + length :]
+    for _ in range(random.randrange(4)):
+        at = random.randrange(len(body))
+        number = random.choice([0, 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1])
+        width = random.choice([1, 4, 8])
+        body[at : at + width] = wire.u64(number)[:width]
+    return envelope(key, bytes(body), payload)

@@ -1,0 +1,50 @@
+"""A damaged file of the embedded store, as a failing disk leaves it: entries lost, never wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import zlog
+
+from . import wire
+from .damage import EIO, EPOCH, POSITIONS, calls, flip, lost, make
+from .objects import Stripe
+from .stored import HEADER, damage_file, door_to
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where an embedded store lives."""
+    return tmp_path / "store"
+
+
+@pytest.mark.parametrize(
+    ("what", "old", "new", "expected"),
+    [
+        ("data in a record", b"zero", b"ZERO", [0]),
+        ("the writer in a record", b"w" * 16 + wire.u64(5), b"W" * 16 + wire.u64(5), [5]),
+        ("data in the bytestream", b"B" * 9_000, b"B" * 8_999 + b"C", [9]),
+    ],
+)
+def test_a_damaged_file_of_the_embedded_store_loses_entries(
+    folder: Path, what: str, old: bytes, new: bytes, expected: list[int]
+) -> None:
+    with zlog.connect(folder.as_uri()) as store:
+        make(store, "object")
+    assert damage_file(folder, old, new) >= 1, what
+    with zlog.connect(folder.as_uri()) as store:
+        assert lost(Stripe(store, "object").read(EPOCH, POSITIONS)) == expected, what
+
+
+def test_a_damaged_header_in_the_embedded_store_is_an_error(folder: Path) -> None:
+    with zlog.connect(folder.as_uri()) as store, zlog.connect("mem://") as twin:
+        make(store, "object")
+        make(twin, "object")
+        with door_to(twin) as door:
+            header = door.load("object").attrs[HEADER]
+    assert damage_file(folder, header, flip(header, 20)) >= 1
+    with zlog.connect(folder.as_uri()) as store:
+        for method, answer in calls(Stripe(store, "object")):
+            assert answer == EIO, method

@@ -1,0 +1,104 @@
+"""A damaged head or directory says so: no epoch, view, name or address is ever made up."""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import replace
+
+import pytest
+
+from .damage import EIO, damages
+from .objects import Directory, Head, Store
+from .replies import Answer, Code
+from .requests import StripeView, View
+from .stored import HEAD, SEQUENCER, STORES_WITH_DOORS, Door
+from .wire import OPEN_END
+
+pytestmark = pytest.mark.parametrize("store_url", STORES_WITH_DOORS, indirect=True)
+
+
+def make_head(store: Store, name: str) -> Head:
+    """A head with two views."""
+    head = Head(store, name)
+    stripes = (StripeView(1, 0, OPEN_END, 8),)
+    assert head.create("orders", 7).code == Code.OK
+    for epoch in (1, 2):
+        assert head.epoch_next().code == Code.OK
+        assert head.view_propose(epoch - 1, View(epoch, 7, stripes=stripes)).code == Code.OK
+    return head
+
+
+def test_a_damaged_head_stops_everything(store: Store, prefix: str, host: str, door: Door) -> None:
+    head = make_head(store, prefix)
+    sound = door.load(prefix)
+    view = View(3, 7, stripes=(StripeView(1, 0, OPEN_END, 8),))
+    for what, damaged in damages(sound.attrs[HEAD], host):
+        content = sound.with_attr(HEAD, damaged)
+        door.save(prefix, content)
+        answers = [
+            head.epoch_next(),
+            head.epoch_read(),
+            head.tail_raise(2, 5),
+            head.trim_point_raise(5),
+            head.view_propose(2, view),
+            head.view_read(),
+            head.view_read(latest=True),
+            head.remove(2),
+        ]
+        assert answers == [EIO] * len(answers), what
+        assert head.create("orders", 8) == Answer(-errno.EEXIST), what
+        assert door.load(prefix) == content, what
+
+
+def test_a_damaged_view_is_never_shown(store: Store, prefix: str, host: str, door: Door) -> None:
+    head = make_head(store, prefix)
+    sound = door.load(prefix)
+    head.epoch_next()
+    counted = door.load(prefix)
+    view = View(3, 7, stripes=(StripeView(1, 0, OPEN_END, 8),))
+    for epoch in (1, 2):
+        key = b"v.%016x" % epoch
+        for what, damaged in damages(sound.omap[key], host):
+            door.save(prefix, counted.with_value(key, damaged))
+            assert head.view_read() == EIO, what
+            newest = head.view_read(latest=True)
+            assert (newest == EIO) == (epoch == 2), what
+            if epoch == 2:
+                assert head.view_propose(2, view) == EIO, what
+            assert head.epoch_read().code == Code.OK, what
+
+
+def test_a_missing_newest_view_is_an_error(store: Store, prefix: str, door: Door) -> None:
+    head = make_head(store, prefix)
+    sound = door.load(prefix)
+    omap = {key: value for key, value in sound.omap.items() if not key.endswith(b"2")}
+    door.save(prefix, replace(sound, omap=omap))
+    assert head.view_read(latest=True) == EIO
+    assert head.remove(2) == EIO
+
+
+def test_a_damaged_directory_entry_is_an_error_until_it_is_added_again(
+    store: Store, prefix: str, host: str, door: Door
+) -> None:
+    directory = Directory(store, prefix)
+    directory.add("a")
+    directory.add("b")
+    sound = door.load(prefix)
+    for what, damaged in damages(sound.omap[b"n.b"], host):
+        door.save(prefix, sound.with_value(b"n.b", damaged))
+        assert directory.list() == EIO, what
+        assert directory.add("b").code == Code.OK, what
+        assert directory.list().value == (False, ("a", "b")), what
+
+
+def test_a_damaged_address_is_an_error_until_it_is_announced_again(
+    store: Store, prefix: str, host: str, door: Door
+) -> None:
+    directory = Directory(store, prefix)
+    directory.announce("tcp://host:1")
+    sound = door.load(prefix)
+    for what, damaged in damages(sound.attrs[SEQUENCER], host):
+        door.save(prefix, sound.with_attr(SEQUENCER, damaged))
+        assert directory.find() == EIO, what
+        assert directory.announce("tcp://host:2").code == Code.OK, what
+        assert directory.find().value == "tcp://host:2", what

@@ -1,0 +1,192 @@
+"""The stored formats, byte for byte: what an object of each kind holds after a known history.
+
+Objects outlive releases. A change that makes this test fail must come with a new version of the
+stored value and with code that still reads the old one.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+import zlog
+
+from . import golden, requests
+from .golden import bytes_of
+from .objects import Directory, Head, Store, Stripe
+from .replies import Code
+from .requests import Entry, StripeView, View
+from .stored import STORES_WITH_DOORS, Content, Door, door_to, envelope
+from .wire import OPEN_END
+
+TIME = 0x0005543DF729C000
+FIRST_VIEW = View(1, 7, stripes=(StripeView(1, 0, OPEN_END, 8),))
+LARGE = b"x" * 32768  # from here on a batch's data goes to the bytestream
+
+STRIPE = Content(
+    attrs={
+        b"zlog.header": bytes_of(
+            """
+            01 eed1f351 45000000                # version, checksum, length of the body
+            0500000000000000                    # epoch
+            04000000 01000000                   # stride, residue
+            01 1900000000000000                 # highest position used
+            0000000000000000                    # trim point
+            0300000000000000 0680000000000000   # live entries and their bytes
+            0500000000000000 0080000000000000   # records, end of the bytestream
+            48000000                            # no value is longer
+            """
+        )
+    },
+    omap={
+        b"e.0000000000000009.2": bytes_of(
+            """
+            01 72f0f49e 3b000000
+            01                                  # entries, their data behind the index
+            00c029f73d540500                    # time, µs
+            000102030405060708090a0b0c0d0e0f    # writer
+            e803000000000000                    # base of the numbers
+            00 03                               # written, trimmed
+            04000000 04000000                   # ends of the data
+            0ebd805e 77cb2f87                   # checksums of (position, data)
+            07000000 00000000                   # numbers over the base
+            66697665
+            """
+        ),
+        b"e.000000000000000d.1": bytes_of(
+            """
+            01 e51f7408 1a000000
+            03                                  # fill
+            00c029f73d540500 000102030405060708090a0b0c0d0e0f
+            01                                  # reason: a reader waited
+            """
+        ),
+        b"e.0000000000000011.1": bytes_of(
+            """
+            01 c860ee9a 2e000000
+            01 00c029f73d540500 000102030405060708090a0b0c0d0e0f e803000000000000
+            00 02000000 830e4308 01000000
+            00ff
+            """
+        ),
+        b"e.0000000000000015.1": bytes_of("01 c963aeb2 01000000 04"),  # trimmed, never held any
+        b"e.0000000000000019.1": bytes_of(
+            """
+            01 6e3e1873 36000000
+            02                                  # entries, their data in the bytestream
+            00c029f73d540500 000102030405060708090a0b0c0d0e0f 1900000000000000
+            0000000000000000                    # where their data begins
+            00 00800000 f88990f2 00000000
+            """
+        ),
+    },
+    stream=LARGE,
+)
+
+HEAD = Content(
+    attrs={
+        b"zlog.head": bytes_of(
+            """
+            01 3d67b11b 32000000
+            0700000000000000                    # log id
+            0300000000000000 0300000000000000   # epoch counter, newest view
+            c800000000000000 6400000000000000   # tail floor, trim point
+            06000000 6f7264657273               # name
+            """
+        )
+    },
+    omap={
+        b"v.0000000000000001": bytes_of(
+            """
+            01 0a1fa80d 3a000000
+            01 0100000000000000 0700000000000000 00 00000000
+            01000000 0100000000000000 0000000000000000 ffffffffffffffff 08000000
+            00000000
+            """
+        ),
+        b"v.0000000000000003": bytes_of("01 7702d28f 75000000" + golden.VIEW_BYTES.hex()),
+    },
+)
+
+DIRECTORY = Content(
+    attrs={
+        b"zlog.sequencer": bytes_of("01 0fbf3293 0c000000 7463703a2f2f686f73743a31"),
+    },
+    omap={b"n.orders": bytes_of("01 758c68b9 08000000 0700000000000000")},
+)
+
+
+def make_objects(store: Store, prefix: str) -> dict[str, Content]:
+    """Objects with a known history, by name, and what must be stored of them."""
+    writer = golden.WRITER
+    stripe = Stripe(store, f"{prefix}.stripe", 4, 1)
+    head = Head(store, f"{prefix}.head")
+    directory = Directory(store, f"{prefix}.directory")
+    answers = [
+        stripe.seal(5),
+        stripe.write(5, golden.ENTRIES, writer, TIME),
+        stripe.fill(5, [13], writer, TIME, 1),
+        stripe.trim(5, [9, 21]),
+        stripe.write(5, [Entry(25, 25, LARGE)], writer, TIME),
+        head.create("orders", 7),
+        head.epoch_next(),
+        head.view_propose(0, FIRST_VIEW),
+        head.epoch_next(),
+        head.epoch_next(),
+        head.tail_raise(3, 200),
+        head.trim_point_raise(100),
+        head.propose_bytes(1, golden.VIEW_BYTES),
+        directory.add("orders", 7),
+        directory.announce("tcp://host:1"),
+    ]
+    assert {answer.code for answer in answers} == {Code.OK}
+    return {stripe.name: STRIPE, head.name: HEAD, directory.name: DIRECTORY}
+
+
+def test_stored_values_are_these_bytes(store: zlog.Store, prefix: str, host: str) -> None:
+    objects = make_objects(store, prefix)
+    if host == "file":
+        folder = Path(unquote(urlsplit(store.url).path))
+        store.close()
+        content = (folder / "data.mdb").read_bytes()
+        for expected in objects.values():
+            for value in (*expected.attrs.values(), *expected.omap.values(), expected.stream):
+                assert value in content, value.hex(" ")
+        return
+    with door_to(store) as door:
+        for name, expected in objects.items():
+            found = door.load(name)
+            assert {k: v.hex(" ") for k, v in found.attrs.items()} == {
+                k: v.hex(" ") for k, v in expected.attrs.items()
+            }
+            assert {k: v.hex(" ") for k, v in found.omap.items()} == {
+                k: v.hex(" ") for k, v in expected.omap.items()
+            }
+            assert found.stream == expected.stream
+
+
+@pytest.mark.parametrize("content", [STRIPE, HEAD, DIRECTORY], ids=["stripe", "head", "directory"])
+def test_stored_values_are_enveloped_as_documented(content: Content) -> None:
+    for key, value in [*content.attrs.items(), *content.omap.items()]:
+        length = int.from_bytes(value[5:9], "little")
+        body, payload = value[9 : 9 + length], value[9 + length :]
+        assert value.hex(" ") == envelope(key, body, payload).hex(" "), key
+
+
+@pytest.mark.parametrize("store_url", STORES_WITH_DOORS, indirect=True)
+def test_an_object_that_was_stored_before_is_read(store: Store, prefix: str, door: Door) -> None:
+    """The literals above, put where no code of this release has put them."""
+    door.save(f"{prefix}.stripe", STRIPE)
+    door.save(f"{prefix}.head", HEAD)
+    door.save(f"{prefix}.directory", DIRECTORY)
+    stripe = Stripe(store, f"{prefix}.stripe", 4, 1)
+    slots = stripe.read(5, [5, 9, 13, 17, 21, 25], with_ids=True).value.slots
+    assert [slot.state for slot in slots] == [0, 3, 2, 0, 3, 0]
+    assert [slot.data for slot in slots] == [b"five", b"", b"", b"\x00\xff", b"", LARGE]
+    assert stripe.put(5, 29, b"goes on").code == Code.OK
+    views = Head(store, f"{prefix}.head").view_read(0).value
+    assert views.views == (requests.view(FIRST_VIEW), golden.VIEW_BYTES)
+    assert Directory(store, f"{prefix}.directory").list().value == (False, ("orders",))
+    assert Directory(store, f"{prefix}.directory").find().value == "tcp://host:1"
