@@ -1,0 +1,227 @@
+// Prints one example of every message and every stored value, as "NAME HEX" lines: what
+// docs/formats shows, byte for byte. Everything printed was made by the code that runs in the OSD,
+// and every message is decoded again on the way.
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "check.h"
+#include "cls_zlog/codes.h"
+#include "cls_zlog/head_messages.h"
+#include "cls_zlog/host/memory.h"
+#include "cls_zlog/limits.h"
+#include "cls_zlog/messages.h"
+#include "cls_zlog/view.h"
+
+namespace {
+
+using namespace zlog;
+
+constexpr uint64_t kLogId = 0x1122334455667788;
+constexpr uint64_t kTime = 1700000000000000;  // µs since 1970
+const std::string kWriter = "writer-00000000a";
+
+void show(const char* name, std::string_view bytes) {
+  std::printf("%s ", name);
+  for (const char byte : bytes) std::printf("%02x", static_cast<unsigned char>(byte));
+  std::printf("\n");
+}
+
+// Shows a message and checks that decoding and encoding it again changes nothing.
+template <typename Message>
+void show_message(const char* name, const Message& message) {
+  const std::string bytes = message.encode();
+  Message again;
+  CHECK(Message::decode(bytes, &again) == 0);
+  CHECK(again.encode() == bytes);
+  show(name, bytes);
+}
+
+Runs runs_of(uint32_t stride, const std::vector<uint64_t>& positions) {
+  Runs runs;
+  CHECK(Runs::of(stride, positions, &runs));
+  return runs;
+}
+
+std::string call(MemoryHost* host, const char* object, const char* method,
+                 std::string_view request) {
+  std::string reply;
+  CHECK(host->execute(object, method, request, &reply) == kOk);
+  return reply;
+}
+
+// Two entries at positions 2 and 6 of the object with stride 4 and residue 2.
+std::string write_request() {
+  std::string request;
+  CHECK(encode_write(3, kTime, kWriter, 4, {{2, 41, "hello"}, {6, 42, "log"}}, &request) == 0);
+  return request;
+}
+
+void show_record(const char* name, const MemoryObject& object, const std::string& key) {
+  CHECK(object.omap.count(key) == 1);
+  show(name, object.omap.at(key));
+}
+
+void stripe_examples() {
+  MemoryHost host;
+  const char* const stripe = "stripe";
+  const SealRequest seal{3, 4, 2, true};
+  show_message("seal-request", seal);
+  show("highest-reply-none", call(&host, stripe, "seal", seal.encode()));
+
+  const std::string write = write_request();
+  show("write-request", write);
+  call(&host, stripe, "write", write);
+  MemoryObject object;
+  CHECK(host.peek(stripe, &object));
+  show("stored-header", object.attrs.at("zlog.header"));
+  show_record("record-inline", object, "e.0000000000000006.2");
+
+  FillRequest fill;
+  fill.epoch = 3;
+  fill.timestamp = kTime + 1;
+  fill.writer = kWriter;
+  fill.reason = FillReason::kReaderWaited;
+  fill.runs = runs_of(4, {10, 14, 18});
+  show_message("fill-request", fill);
+  call(&host, stripe, "fill", fill.encode());
+
+  TrimRequest trim;
+  trim.epoch = 3;
+  trim.runs = runs_of(4, {6, 14});
+  show_message("trim-request", trim);
+  call(&host, stripe, "trim", trim.encode());
+  CHECK(host.peek(stripe, &object));
+  show_record("record-inline-trimmed", object, "e.0000000000000006.2");
+  show_record("record-fill", object, "e.000000000000000a.1");
+  show_record("record-trim", object, "e.000000000000000e.1");
+
+  ReadRequest read;
+  read.epoch = 3;
+  read.with_ids = true;
+  read.bytes_max = 4096;
+  read.runs = runs_of(4, {2, 6, 10});
+  show_message("read-request", read);
+  const std::string reply = call(&host, stripe, "read", read.encode());
+  ReadReply decoded;
+  CHECK(ReadReply::decode(reply, true, 3, &decoded) == 0);
+  CHECK(decoded.state_of(0, 2) == EntryState::kWritten && decoded.data_of(0) == "hello");
+  show("read-reply", reply);
+
+  show("highest-reply", call(&host, stripe, "max_position", EpochRequest{3}.encode()));
+  show_message("epoch-request", EpochRequest{3});
+  show("epoch-reply", encode_epoch_reply(4));
+  show("position-reply", encode_position_reply(6));
+  const std::string stat = call(&host, stripe, "stat", EpochRequest{3}.encode());
+  StatReply numbers;
+  CHECK(StatReply::decode(stat, &numbers) == 0 && numbers.entries == 1 && numbers.bytes == 5);
+  show("stat-reply", stat);
+
+  const TrimToRequest trim_to{3, 7, 100};
+  show_message("trim-to-request", trim_to);
+  show("more-reply", call(&host, stripe, "trim_to", trim_to.encode()));
+}
+
+// A batch that is large enough for the bytestream, and a record that was lost and then cut by a
+// trim.
+void large_and_lost_examples() {
+  MemoryHost host;
+  const char* const stripe = "stripe";
+  call(&host, stripe, "seal", SealRequest{3, 4, 2, true}.encode());
+  const std::string first(20000, 'a');
+  const std::string second(12768, 'b');
+  std::string write;
+  CHECK(encode_write(3, kTime, kWriter, 4, {{2, 41, first}, {6, 42, second}}, &write) == 0);
+  call(&host, stripe, "write", write);
+  MemoryObject object;
+  CHECK(host.peek(stripe, &object));
+  CHECK(object.stream == first + second);
+  show_record("record-stream", object, "e.0000000000000006.2");
+
+  object.omap["e.0000000000000006.2"].back() ^= 1;
+  host.poke(stripe, object);
+  TrimRequest trim;
+  trim.epoch = 3;
+  trim.runs = runs_of(4, {2});
+  call(&host, stripe, "trim", trim.encode());
+  CHECK(host.peek(stripe, &object));
+  show_record("record-lost", object, "e.0000000000000006.1");
+}
+
+void head_examples() {
+  MemoryHost host;
+  const char* const head = "head";
+  const HeadCreateRequest create{"orders", kLogId};
+  show_message("head-create-request", create);
+  call(&host, head, "head_create", create.encode());
+  show("empty-request", encode_empty());
+  const std::string next = call(&host, head, "epoch_next", encode_empty());
+  EpochNextReply epoch;
+  CHECK(EpochNextReply::decode(next, &epoch) == 0 && epoch.epoch == 1);
+  show("epoch-next-reply", next);
+  show_message("tail-raise-request", TailRaiseRequest{1, 100});
+  call(&host, head, "tail_raise", TailRaiseRequest{1, 100}.encode());
+  show_message("trim-point-request", TrimPointRequest{40});
+  call(&host, head, "trim_point_raise", TrimPointRequest{40}.encode());
+
+  View view;
+  view.epoch = 1;
+  view.log_id = kLogId;
+  view.sequencer = "tcp://10.0.0.1:7878";
+  view.stripes = {{1, 0, limits::end_open, 4}};
+  view.options = {{"owner", "shop"}};
+  show_message("view", view);
+  const std::string bytes = view.encode();
+  const ViewProposeRequest propose{0, bytes};
+  show_message("view-propose-request", propose);
+  call(&host, head, "view_propose", propose.encode());
+  show("epoch-read-reply", call(&host, head, "epoch_read", encode_empty()));
+  show_message("view-read-request", ViewReadRequest{0, 16, true});
+  const std::string views = call(&host, head, "view_read", ViewReadRequest{0, 16, true}.encode());
+  ViewReadReply reply;
+  CHECK(ViewReadReply::decode(views, &reply) == 0);
+  CHECK(reply.views.size() == 1 && reply.views[0] == bytes && reply.encode() == views);
+  show("view-read-reply", views);
+
+  MemoryObject object;
+  CHECK(host.peek(head, &object));
+  show("stored-head", object.attrs.at("zlog.head"));
+  show_record("stored-view", object, "v.0000000000000001");
+}
+
+void directory_examples() {
+  MemoryHost host;
+  const char* const directory = "directory";
+  const DirectoryEntryRequest entry{"orders", kLogId};
+  show_message("directory-entry-request", entry);
+  call(&host, directory, "directory_add", entry.encode());
+  show_message("directory-list-request", DirectoryListRequest{"audit", 100});
+  const std::string names =
+      call(&host, directory, "directory_list", DirectoryListRequest{"audit", 100}.encode());
+  DirectoryListReply reply;
+  CHECK(DirectoryListReply::decode(names, &reply) == 0);
+  CHECK(reply.names.size() == 1 && reply.names[0] == "orders" && !reply.more);
+  show("directory-list-reply", names);
+  const AddressMessage address{"tcp://10.0.0.1:7878"};
+  show_message("address-message", address);
+  call(&host, directory, "sequencer_announce", address.encode());
+  CHECK(call(&host, directory, "sequencer_find", encode_empty()) == address.encode());
+
+  MemoryObject object;
+  CHECK(host.peek(directory, &object));
+  show_record("stored-directory-entry", object, "n.orders");
+  show("stored-sequencer", object.attrs.at("zlog.sequencer"));
+}
+
+}  // namespace
+
+int main() {
+  stripe_examples();
+  large_and_lost_examples();
+  head_examples();
+  directory_examples();
+  return 0;
+}

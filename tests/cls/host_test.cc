@@ -1,0 +1,154 @@
+// What a host does around a method (transaction.h, design: "what a host must imitate"), with
+// methods made to misbehave; and the parts that everything else stands on.
+
+#include <cerrno>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "check.h"
+#include "cls_zlog/crc32c.h"
+#include "cls_zlog/host/memory.h"
+#include "cls_zlog/host/transaction.h"
+#include "cls_zlog/limits.h"
+#include "cls_zlog/methods.h"
+#include "random.h"
+
+namespace {
+
+using namespace zlog;
+
+// A method that changes something and then ends as its request says.
+int end_as_told(Object& object, std::string_view in, std::string* out) {
+  if (object.attr_set("touched", in) < 0) return -EPERM;
+  std::string seen;
+  CHECK(object.attr_get("touched", &seen) == -ENODATA || seen == "before");
+  out->assign("reply");
+  if (in == "error") return -ESTALE;
+  if (in == "long") out->resize(limits::write_reply_bytes_max + 1);
+  if (in == "memory") throw std::bad_alloc();
+  if (in == "throw") throw std::runtime_error("a bug");
+  if (in == "int") throw 42;
+  return 3;
+}
+
+constexpr Method kWriter = {"writer", kRead | kWrite, end_as_told};
+constexpr Method kReader = {"reader", kRead, end_as_told};
+constexpr Method kBlind = {"blind", kWrite, [](Object& object, std::string_view, std::string*) {
+                             std::string value;
+                             return object.attr_get("touched", &value);
+                           }};
+
+// A backing with one attribute, which can be made to fail.
+class OneAttribute final : public Backing {
+ public:
+  int exists(bool* exists) override {
+    *exists = exists_;
+    return 0;
+  }
+  int attr_get(const std::string&, std::string* value) override {
+    if (value_.empty()) return -ENODATA;
+    *value = value_;
+    return 0;
+  }
+  int attr_set(const std::string&, std::string_view value) override {
+    if (full_) return -ENOSPC;
+    value_ = value;
+    return 0;
+  }
+  int create() override {
+    exists_ = true;
+    return 0;
+  }
+  int remove() override { return -EIO; }
+  int omap_get(const std::string&, std::string*) override { return -ENOENT; }
+  int omap_list(const std::string&, const std::string&, uint64_t,
+                std::map<std::string, std::string>*, bool*) override {
+    return 0;
+  }
+  int read(uint64_t, uint64_t, std::string*) override { return 0; }
+  int omap_set(const std::string&, std::string_view) override { return -EIO; }
+  int omap_remove(const std::string&) override { return -EIO; }
+  int omap_remove_range(const std::string&, const std::string&) override { return -EIO; }
+  int write(uint64_t, std::string_view) override { return -EIO; }
+  int zero(uint64_t, uint64_t) override { return -EIO; }
+
+  bool exists_ = false;
+  bool full_ = false;
+  std::string value_;
+};
+
+void only_a_positive_answer_applies() {
+  const struct {
+    const char* request;
+    int code;
+  } cases[] = {{"error", -ESTALE},
+               {"long", -EOVERFLOW},
+               {"memory", -ENOMEM},
+               {"throw", -EIO},
+               {"int", -EIO}};
+  for (const auto& [request, code] : cases) {
+    OneAttribute object;
+    std::string reply = "old";
+    const Outcome outcome = run_method(kWriter, object, request, &reply);
+    CHECK(outcome.code == code && !outcome.broken && reply.empty());
+    CHECK(!object.exists_ && object.value_.empty());
+  }
+  OneAttribute object;
+  std::string reply;
+  CHECK(run_method(kWriter, object, "before", &reply).code == 3 && reply == "reply");
+  CHECK(object.exists_ && object.value_ == "before");
+  CHECK(run_method(kWriter, object, "after", &reply).code == 3 && object.value_ == "after");
+}
+
+void flags_are_kept() {
+  OneAttribute object;
+  std::string reply;
+  CHECK(run_method(kReader, object, "", &reply).code == -ENOENT);
+  object.exists_ = true;
+  CHECK(run_method(kReader, object, "", &reply).code == -EPERM && object.value_.empty());
+  object.value_ = "before";
+  CHECK(run_method(kBlind, object, "", &reply).code == -EIO);
+}
+
+void a_failed_commit_is_reported_as_broken() {
+  OneAttribute object;
+  object.full_ = true;
+  std::string reply;
+  const Outcome outcome = run_method(kWriter, object, "before", &reply);
+  CHECK(outcome.code == -ENOSPC && outcome.broken && reply.empty());
+}
+
+void unknown_methods() {
+  MemoryHost host;
+  std::string reply = "old";
+  CHECK(host.execute("object", "no_such", "", &reply) == -EOPNOTSUPP && reply.empty());
+  CHECK(find_method("") == nullptr && find_method("seal") == &methods()[0]);
+}
+
+void crc32c_of_known_data() {
+  CHECK(crc32c("") == 0);
+  CHECK(crc32c("123456789") == 0xe3069283);  // the check value of the CRC catalogue
+  CHECK(crc32c(std::string(32, '\0')) == 0x8a9136aa);  // RFC 3720, appendix B.4
+  CHECK(crc32c(std::string(32, '\xff')) == 0x62a8ab43);
+  Random random(1);
+  for (size_t length = 0; length < 300; length++) {
+    const std::string bytes = random.bytes(length);
+    const size_t cut = random.below(length + 1);
+    const std::string_view whole = bytes;
+    CHECK(crc32c(whole) == crc32c_by_table(whole));
+    CHECK(crc32c(whole) == crc32c(whole.substr(cut), crc32c(whole.substr(0, cut))));
+  }
+}
+
+}  // namespace
+
+int main() {
+  only_a_positive_answer_applies();
+  flags_are_kept();
+  a_failed_commit_is_reported_as_broken();
+  unknown_methods();
+  crc32c_of_known_data();
+  return 0;
+}

@@ -1,0 +1,73 @@
+"""The protocol core in C++: its own tests, and that the documented bytes are the real ones."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+FORMATS = ROOT / "docs" / "formats"
+
+# A fenced block of hex with the name of its example, and in it the bytes at the start of each line.
+BLOCK = re.compile(r"^```hex ([a-z-]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BYTES = re.compile(r"^(?:[0-9a-f]{2} ?)+(?=\s|$)", re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def programs() -> Path:
+    """Build the programs, under the sanitizers; answer the folder that they are in."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    cmake = shutil.which("cmake", path=path)
+    if cmake is None:
+        pytest.skip("cmake is not installed")
+    folder = ROOT / "build" / "cls-tests"
+    steps = [
+        [cmake, "-S", str(HERE), "-B", str(folder)],
+        [cmake, "--build", str(folder), "--parallel", "2"],
+    ]
+    for command in steps:
+        built = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert built.returncode == 0, built.stdout + built.stderr
+    return folder
+
+
+def run(program: Path, *arguments: str) -> str:
+    """Run a program that says on stderr what is not so; answer what it printed."""
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-200:] + done.stderr
+    return done.stdout
+
+
+def documented() -> Iterator[tuple[str, str]]:
+    for page in sorted(FORMATS.glob("*.md")):
+        for name, block in BLOCK.findall(page.read_text()):
+            yield name, "".join(match.group().replace(" ", "") for match in BYTES.finditer(block))
+
+
+def test_documented_bytes_are_those_that_the_code_makes(programs: Path) -> None:
+    made = dict(line.split() for line in run(programs / "examples").splitlines())
+    assert dict(documented()) == made
+
+
+def test_hosts_apply_a_method_whole_or_not_at_all(programs: Path) -> None:
+    run(programs / "host_test")
+
+
+def test_the_protocol_at_its_limits(programs: Path) -> None:
+    run(programs / "limits_test")
+
+
+def test_random_calls_and_damage_against_the_model(programs: Path) -> None:
+    run(programs / "random_test", "1", "60")
+
+
+def test_arbitrary_bytes_at_every_method(programs: Path) -> None:
+    run(programs / "fuzz_methods", "1", "60000")

@@ -1,0 +1,274 @@
+// Arbitrary bytes at every method, on objects in every state, healthy and damaged: nothing crashes,
+// nothing escapes, and no answer breaks a host's rules.
+//
+// With clang: -fsanitize=fuzzer. With any compiler: its main() makes random inputs itself,
+//   fuzz_methods [SEED [COUNT]]     or     fuzz_methods FILE...   to run stored inputs again.
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cls_zlog/envelope.h"
+#include "cls_zlog/head_messages.h"
+#include "cls_zlog/host/memory.h"
+#include "cls_zlog/limits.h"
+#include "cls_zlog/messages.h"
+#include "cls_zlog/methods.h"
+#include "cls_zlog/view.h"
+
+namespace {
+
+using zlog::MemoryHost;
+using zlog::MemoryObject;
+
+constexpr uint32_t kStride = 3;
+constexpr uint32_t kResidue = 1;
+constexpr uint64_t kLogId = 7;
+const std::string kWriter(zlog::limits::writer_bytes, 'w');
+
+zlog::Runs runs_of(const std::vector<uint64_t>& positions) {
+  zlog::Runs runs;
+  if (!zlog::Runs::of(kStride, positions, &runs)) std::abort();
+  return runs;
+}
+
+std::string write_request(uint64_t first, uint32_t count, size_t entry_bytes) {
+  const std::string data(entry_bytes, 'd');
+  std::vector<zlog::NewEntry> entries;
+  for (uint32_t i = 0; i < count; i++) {
+    entries.push_back({kResidue + (first + i) * kStride, first + i, data});
+  }
+  std::string request;
+  if (zlog::encode_write(1, 1000, kWriter, kStride, entries, &request) != 0) std::abort();
+  return request;
+}
+
+std::string view_request() {
+  zlog::View view;
+  view.epoch = 1;
+  view.log_id = kLogId;
+  view.stripes = {{1, 0, zlog::limits::end_open, kStride}};
+  const std::string bytes = view.encode();
+  return zlog::ViewProposeRequest{0, bytes}.encode();
+}
+
+// One request of each method that does something, in the order of methods(): what the fuzzer starts
+// from when it damages a request rather than inventing one.
+std::vector<std::string> good_requests() {
+  const zlog::Runs runs = runs_of({1, 4, 7, 13});
+  zlog::ReadRequest read;
+  read.epoch = 1;
+  read.with_ids = true;
+  read.bytes_max = 1 << 20;
+  read.runs = runs;
+  zlog::FillRequest fill;
+  fill.epoch = 1;
+  fill.writer = kWriter;
+  fill.runs = runs_of({19, 22, 28});
+  zlog::TrimRequest trim;
+  trim.epoch = 1;
+  trim.runs = runs;
+  const std::string epoch = zlog::EpochRequest{1}.encode();
+  const std::string empty = zlog::encode_empty();
+  const std::string entry = zlog::DirectoryEntryRequest{"orders", kLogId}.encode();
+  const std::string address = zlog::AddressMessage{"tcp://host:1"}.encode();
+  return {
+      zlog::SealRequest{1, kStride, kResidue, true}.encode(),
+      write_request(0, 6, 10),
+      read.encode(),
+      fill.encode(),
+      trim.encode(),
+      zlog::TrimToRequest{1, 9, 2}.encode(),
+      epoch,
+      epoch,
+      epoch,
+      zlog::HeadCreateRequest{"orders", kLogId}.encode(),
+      empty,
+      empty,
+      zlog::TailRaiseRequest{1, 5}.encode(),
+      zlog::TrimPointRequest{5}.encode(),
+      view_request(),
+      zlog::ViewReadRequest{0, 10, false}.encode(),
+      epoch,
+      entry,
+      entry,
+      zlog::DirectoryListRequest{"", 10}.encode(),
+      address,
+      address,
+      empty,
+  };
+}
+
+// Objects to begin with: what calling the methods named makes of nothing.
+std::vector<MemoryObject> make_states(const std::vector<std::string>& requests) {
+  const auto made_by = [&](const std::vector<std::pair<const char*, std::string>>& calls) {
+    MemoryHost host;
+    std::string reply;
+    for (const auto& [method, request] : calls) {
+      if (host.execute("object", method, request, &reply) != 0) std::abort();
+    }
+    MemoryObject object;
+    host.peek("object", &object);
+    return object;
+  };
+  const std::string& seal = requests[0];
+  return {
+      made_by({{"seal", seal}}),
+      made_by({{"seal", seal}, {"write", requests[1]}, {"fill", requests[3]}}),
+      made_by({{"seal", seal}, {"write", write_request(0, 8, 6000)}, {"trim", requests[4]}}),
+      made_by({{"seal", seal}, {"write", requests[1]}, {"write", write_request(8, 8, 5000)},
+               {"trim_to", requests[5]}}),
+      made_by({{"head_create", requests[9]}, {"epoch_next", requests[10]}}),
+      made_by({{"head_create", requests[9]}, {"epoch_next", requests[10]},
+               {"view_propose", requests[14]}}),
+      made_by({{"directory_add", requests[17]}, {"sequencer_announce", requests[20]}}),
+  };
+}
+
+// Takes the fuzzer's bytes apart; zeros when they run out.
+class Input {
+ public:
+  Input(const uint8_t* data, size_t size) : data_(data), size_(size) {}
+  bool empty() const { return size_ == 0; }
+  uint8_t u8() {
+    if (size_ == 0) return 0;
+    size_--;
+    return *data_++;
+  }
+  uint16_t u16() { return static_cast<uint16_t>(u8() << 8 | u8()); }
+  std::string bytes(size_t length) {
+    std::string out;
+    while (out.size() < length && !empty()) out.push_back(static_cast<char>(u8()));
+    return out;
+  }
+
+ private:
+  const uint8_t* data_;
+  size_t size_;
+};
+
+// Changes some bytes of a value, or its length.
+void damage(Input* input, std::string* value) {
+  for (int changes = input->u8() % 4; changes > 0; changes--) {
+    if (value->empty()) return;
+    const size_t at = input->u16() % value->size();
+    if (input->u8() % 8 == 0) {
+      value->resize(at);
+    } else {
+      (*value)[at] = static_cast<char>(input->u8());
+    }
+  }
+}
+
+// Damages what is inside a stored value and gives it a good CRC again: what only a bug or somebody with
+// write access to the pool could store. It need not make sense to a method, but must not hurt it.
+void forge(Input* input, std::string_view key, std::string* value) {
+  zlog::Unwrapped stored;
+  if (!zlog::unwrap(key, *value, &stored)) return;
+  std::string body(stored.body);
+  std::string payload(stored.payload);
+  damage(input, &body);
+  damage(input, &payload);
+  *value = zlog::wrap(key, body, payload);
+}
+
+void damage(Input* input, MemoryObject* object) {
+  const bool forged = input->u8() % 2 == 0;
+  const auto change = [&](const std::string& key, std::string* value) {
+    if (forged) {
+      forge(input, key, value);
+    } else {
+      damage(input, value);
+    }
+  };
+  for (auto& [name, value] : object->attrs) change(name, &value);
+  for (auto& [key, value] : object->omap) change(key, &value);
+  damage(input, &object->stream);
+}
+
+void expect(bool good, const char* what, const char* method, int code) {
+  if (good) return;
+  std::fprintf(stderr, "%s: method %s, code %d\n", what, method, code);
+  std::abort();
+}
+
+void run(const uint8_t* data, size_t size) {
+  static const std::vector<std::string> requests = good_requests();
+  static const std::vector<MemoryObject> states = make_states(requests);
+  Input input(data, size);
+  MemoryHost host;
+  const size_t state = input.u8() % (states.size() + 1);
+  if (state < states.size()) {
+    MemoryObject object = states[state];
+    if (input.u8() % 2 == 0) damage(&input, &object);
+    host.poke("object", object);
+  }
+  while (!input.empty()) {
+    const size_t index = input.u8() % zlog::kMethodCount;
+    const zlog::Method& method = zlog::methods()[index];
+    std::string request;
+    if (input.u8() % 2 == 0) {
+      request = requests[index];
+      damage(&input, &request);
+    } else {
+      request = input.bytes(input.u8());
+    }
+    std::string reply;
+    const int code = host.execute("object", method.name, request, &reply);
+    expect(code <= zlog::kInvalidEpoch && code > -4096, "no such code", method.name, code);
+    expect(code >= 0 || reply.empty(), "an error with a reply", method.name, code);
+    expect((method.flags & zlog::kWrite) == 0 ||
+               reply.size() <= zlog::limits::write_reply_bytes_max,
+           "a reply too long", method.name, code);
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  run(data, size);
+  return 0;
+}
+
+#ifndef ZLOG_LIBFUZZER
+
+#include <fstream>
+#include <iterator>
+#include <random>
+
+namespace {
+
+int run_random(uint64_t seed, uint64_t count) {
+  std::printf("seed %llu, %llu inputs\n", static_cast<unsigned long long>(seed),
+              static_cast<unsigned long long>(count));
+  std::fflush(stdout);
+  std::mt19937_64 random(seed);
+  std::string bytes;
+  for (uint64_t i = 0; i < count; i++) {
+    bytes.resize(random() % 400);
+    for (char& byte : bytes) byte = static_cast<char>(random());
+    run(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string_view first = argc > 1 ? argv[1] : "1";
+  if (first.find_first_not_of("0123456789") == std::string_view::npos) {
+    return run_random(std::strtoull(first.data(), nullptr, 10),
+                      argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 20000);
+  }
+  for (int i = 1; i < argc; i++) {
+    std::ifstream file(argv[i], std::ios::binary);
+    const std::string bytes((std::istreambuf_iterator<char>(file)), {});
+    run(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+  }
+  return 0;
+}
+
+#endif
