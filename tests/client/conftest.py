@@ -1,4 +1,4 @@
-"""Fixtures of the client's tests: an open store and a log in it, on every host."""
+"""Fixtures of the client's tests: a log on every host, with and without a sequencer."""
 
 from __future__ import annotations
 
@@ -8,17 +8,25 @@ import pytest
 
 import zlog
 
-
-@pytest.fixture
-def store(store_url: str) -> Iterator[zlog.Store]:
-    with zlog.connect(store_url) as opened:
-        yield opened
+from ..support.sequencer import SequencerProcess
 
 
 @pytest.fixture
 def log(store: zlog.Store) -> Iterator[zlog.Log]:
+    """A log of width 4 as its creation leaves it: on Ceph without a sequencer."""
     with zlog.Log.create(store, "orders", width=4, hole_timeout=0.05) as opened:
         yield opened
+
+
+@pytest.fixture
+def sequenced(store: zlog.Store, host: str) -> Iterator[zlog.Log]:
+    """A log whose positions a sequencer hands out: on Ceph a process, elsewhere the store's own."""
+    if host == "ceph":
+        sequencer = SequencerProcess(store.url)
+    with zlog.Log.create(store, "orders", width=4, hole_timeout=0.05) as opened:
+        yield opened
+    if host == "ceph":
+        assert sequencer.stop() == 0
 
 
 @pytest.fixture

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import zlog
 from zlog._native import CompletionQueue, SharedSequencer
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class Died(BaseException):
@@ -49,7 +53,7 @@ class FaultyStore:
     def close(self) -> None:
         self.inner.close()
 
-    def __enter__(self) -> FaultyStore:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

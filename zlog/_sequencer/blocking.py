@@ -106,6 +106,11 @@ class _Dialer:
         if self._link is not None:
             self._link.drop("closed by its user")
 
+    def __del__(self) -> None:
+        """Let go of the socket with the last handle: logs need not be closed one by one."""
+        if self._link is not None:
+            self._link.forget()
+
     async def _dial(self, deadline: Deadline) -> _Link:
         step = deadline.sooner(CONNECT_SECONDS_MAX)
         try:

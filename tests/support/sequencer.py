@@ -1,0 +1,72 @@
+"""Sequencers as processes of their own, for tests that kill them."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from zlog._deadline import Deadline
+from zlog._head import Directory
+from zlog._io import BlockingIo, drive
+from zlog.store import Store
+
+ZLOG = str(Path(sys.executable).with_name("zlog"))
+_START_SECONDS = 30
+
+
+class SequencerProcess:
+    """``zlog seqr`` for one store, on a free port unless told otherwise."""
+
+    def __init__(self, url: str, port: int = 0) -> None:
+        self.process = subprocess.Popen(
+            [ZLOG, "--store", url, "seqr", "--listen", f"127.0.0.1:{port}"],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.log: list[str] = []
+        self.address = ""
+        self._listening = threading.Event()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        if not self._listening.wait(_START_SECONDS) or not self.address:
+            self.kill()
+            raise AssertionError("zlog seqr did not start:\n" + "".join(self.log))
+
+    @property
+    def port(self) -> int:
+        """The port it listens on."""
+        return int(self.address.rpartition(":")[2])
+
+    def announce(self, store: Store) -> None:
+        """Offer it to the clients of another pool or namespace of its cluster."""
+        drive(Directory(BlockingIo(store)).announce(self.address, Deadline(10)))
+
+    def kill(self) -> None:
+        """End it with SIGKILL, as a crash."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> int:
+        """End it with SIGTERM; returns its exit code."""
+        return self._end(signal.SIGTERM)
+
+    def _end(self, number: int) -> int:
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        code = self.process.wait(60)
+        self._reader.join()
+        if self.process.stderr is not None:
+            self.process.stderr.close()
+        return code
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.log.append(line)
+            if found := re.search(r"listening .*address=(\S+)", line):
+                self.address = found[1]
+                self._listening.set()
+        self._listening.set()

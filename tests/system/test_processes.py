@@ -1,0 +1,102 @@
+"""Several processes on one log: every acknowledged entry stands at a position of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import zlog
+
+from ..support.ceph import CephCluster, ClusterSpec
+from ..support.sequencer import SequencerProcess
+from .workers import Appender, merge
+
+WRITERS = 4
+ENTRIES = 10_000
+BLUESTORE = ClusterSpec("bluestore", osds=3)
+
+
+def append_and_check(url: str, folder: Path, *, width: int, entries: int = ENTRIES) -> None:
+    with zlog.connect(url) as store:
+        log = zlog.Log.create(store, "orders", width=width)
+        appenders = [Appender(url, "orders", f"w{i}", entries, folder) for i in range(WRITERS)]
+        for appender in appenders:
+            appender.wait()
+        acknowledged = merge(appenders)
+        assert len(acknowledged) == WRITERS * entries
+        read = {i.position: i.data for i in log.read_range() if isinstance(i, zlog.Entry)}
+        assert read == acknowledged
+        assert log.tail() == max(acknowledged) + 1
+        for position in list(acknowledged)[:: len(acknowledged) // 50]:
+            assert log.read(position).data == acknowledged[position]
+        assert [finding for finding in log.check() if finding.serious] == []
+
+
+def test_four_processes_on_the_embedded_store(tmp_path: Path) -> None:
+    append_and_check((tmp_path / "store").as_uri(), tmp_path, width=8)
+
+
+@pytest.mark.parametrize("ceph_cluster", [BLUESTORE], indirect=True)
+def test_four_processes_with_a_sequencer(ceph_cluster: CephCluster, tmp_path: Path) -> None:
+    url = ceph_cluster.url("with-sequencer")
+    sequencer = SequencerProcess(url)
+    append_and_check(url, tmp_path, width=8)
+    assert sequencer.stop() == 0
+
+
+def test_four_processes_without_a_sequencer(ceph_cluster: CephCluster, tmp_path: Path) -> None:
+    """Each append asks every object for the tail, so the log is narrow and the count smaller."""
+    append_and_check(ceph_cluster.url("without-sequencer"), tmp_path, width=2, entries=1_000)
+
+
+_ONLOOKER = """
+import itertools, sys, zlog
+with zlog.connect(sys.argv[1]) as store:
+    for _ in range(20):
+        with zlog.Log.open(store, "orders") as log:
+            log.tail(); log.stat(); log.views(); list(log.check())
+            list(log.read_range(max(0, log.tail() - 100)))
+            list(itertools.islice(log.follow(max(0, log.tail() - 10)), 10))
+    print(log.view.epoch)
+"""
+
+
+def disturb(url: str, folder: Path) -> None:
+    """Look at a log in every way while a process writes to it; its epoch must stay."""
+    with zlog.connect(url) as store:
+        log = zlog.Log.create(store, "orders", width=2)
+        log.append_many([b"before"] * 20)
+        epoch = log.view.epoch
+        appender = Appender(url, "orders", "w", 500, folder)
+        for _ in range(2):
+            done = subprocess.run(
+                [sys.executable, "-c", _ONLOOKER, url],
+                capture_output=True,
+                text=True,
+                check=True,
+                timeout=120,
+                cwd=folder,
+            )
+            assert int(done.stdout) == epoch
+        appender.wait()
+        assert zlog.Log.open(store, "orders").view.epoch == epoch
+        assert len(appender.acknowledged()) == 500
+
+
+@pytest.mark.parametrize(
+    "store_url", ["embedded", "ceph-memstore", "ceph-bluestore"], indirect=True
+)
+def test_onlookers_never_disturb_writers(store_url: str, tmp_path: Path) -> None:
+    """Opening, reading, tailing and inspecting change no epoch under a log that is written."""
+    disturb(store_url, tmp_path)
+
+
+@pytest.mark.parametrize("store_url", ["ceph-bluestore"], indirect=True)
+def test_onlookers_never_disturb_a_sequencer(store_url: str, tmp_path: Path) -> None:
+    """The same with a sequencer: nobody steals it by opening the log."""
+    sequencer = SequencerProcess(store_url)
+    disturb(store_url, tmp_path)
+    assert sequencer.stop() == 0
