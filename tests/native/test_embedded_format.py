@@ -1,0 +1,65 @@
+"""What lies in the embedded store's files is what docs/formats says."""
+
+from __future__ import annotations
+
+import errno
+import re
+import struct
+from pathlib import Path
+
+from zlog._native import EmbeddedStore, encode_head_create
+
+from .support import SECONDS, run
+
+PAGES = Path(__file__).parents[2] / "docs" / "formats"
+
+# Prints every key and value of a database, through LMDB itself.
+DUMP = """
+    import ctypes, sys
+    lmdb = ctypes.CDLL("liblmdb.so.0")
+    class Value(ctypes.Structure):
+        _fields_ = [("size", ctypes.c_size_t), ("data", ctypes.c_void_p)]
+        def __str__(self):
+            return ctypes.string_at(self.data, self.size).hex(" ")
+    READ_ONLY, NEXT = 0x20000, 8
+    env, txn, cursor = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+    lmdb.mdb_env_create(ctypes.byref(env))
+    assert lmdb.mdb_env_open(env, sys.argv[1].encode(), READ_ONLY, 0) == 0
+    assert lmdb.mdb_txn_begin(env, None, READ_ONLY, ctypes.byref(txn)) == 0
+    assert lmdb.mdb_cursor_open(txn, 1, ctypes.byref(cursor)) == 0
+    key, value = Value(), Value()
+    while lmdb.mdb_cursor_get(cursor, ctypes.byref(key), ctypes.byref(value), NEXT) == 0:
+        print(key, "→", value if value.size <= 16 else f"{value.size} bytes")
+"""
+
+
+def test_the_database_looks_as_documented(tmp_path: Path) -> None:
+    with EmbeddedStore(tmp_path) as store:
+        request = encode_head_create("a", 1)
+        assert store.execute("zlog.a.head", "head_create", request, SECONDS) == (0, b"")
+    page = (PAGES / "embedded.md").read_text()
+    example = re.search(r"```text embedded\n(.*?)```", page, re.DOTALL)
+    assert example is not None
+    assert run(DUMP, tmp_path) == example[1]
+
+
+def test_an_object_that_was_refused_leaves_nothing(tmp_path: Path) -> None:
+    with EmbeddedStore(tmp_path) as store:
+        code, _ = store.execute("zlog.a.head", "head_create", b"\x01 malformed", SECONDS)
+        assert code == -errno.EINVAL
+    assert len(run(DUMP, tmp_path).splitlines()) == 1
+
+
+def test_the_shared_sequencer_looks_as_documented(tmp_path: Path) -> None:
+    log_id, epoch, tail = 5, 7, 11
+    with EmbeddedStore(tmp_path) as store:
+        shared = store.sequencer()
+        assert shared is not None
+        assert shared.activate(log_id, epoch, tail)
+        assert shared.next(log_id, epoch, 2) == tail
+    content = (tmp_path / "sequencer").read_bytes()
+    assert len(content) == 131200
+    boot = Path("/proc/sys/kernel/random/boot_id").read_bytes().strip()
+    assert content[:52] == b"zlogseqr" + struct.pack("<II", 1, 128) + boot
+    slot = content[128 + log_id * 128 :][:128]
+    assert struct.unpack_from("<QIIQQII", slot, 40) == (log_id, 1, 0, epoch, tail + 2, 2, 0)
