@@ -21,7 +21,7 @@ namespace {
 
 using namespace zlog;
 
-constexpr int kSteps = 300;
+constexpr uint64_t kStepsMax = 300;
 constexpr uint64_t kIndexes = 60;  // positions that calls are about
 
 struct Write {
@@ -37,14 +37,14 @@ class Trial {
       : random_(seed),
         stride_(1 + static_cast<uint32_t>(random_.below(4))),
         residue_(static_cast<uint32_t>(random_.below(stride_))),
-        large_(random_.one_in(4)),
+        large_(random_.one_in(2)),
         client_(stride_, residue_),
         model_(stride_, residue_) {}
 
   void calls() {
     CHECK(client_.seal(1, false).code == -ENOENT);
     CHECK(client_.seal(1, true).code == model_.seal(1));
-    for (int step = 0; step < kSteps; step++) {
+    for (uint64_t steps = random_.below(kStepsMax); steps > 0; steps--) {
       call();
       check_records();
     }
@@ -57,6 +57,7 @@ class Trial {
       client_.replace(healthy);
       damage_header(healthy);
       damage_record(healthy);
+      swap_records(healthy);
       damage_stream(healthy);
     }
   }
@@ -115,7 +116,7 @@ class Trial {
     write.writer = std::string(limits::writer_bytes, static_cast<char>('a' + random_.below(3)));
     write.timestamp = random_.below(1000);
     for (const uint64_t position : some_positions()) {
-      const bool long_one = large_ && random_.one_in(3);
+      const bool long_one = large_ && random_.one_in(2);
       write.data.push_back(random_.bytes(random_.below(long_one ? 30000 : 40)));
       write.entries.push_back({position, number_++, {}});
     }
@@ -155,7 +156,8 @@ class Trial {
 
   void trim_to() {
     const uint64_t epoch = some_epoch();
-    const uint64_t point = model_.trim_point() + random_.below(3) * stride_;
+    const uint64_t near = model_.trim_point() + random_.below(3) * stride_;
+    const uint64_t point = random_.one_in(20) ? random_.below(kIndexes * stride_) : near;
     const auto records = static_cast<uint32_t>(1 + random_.below(3));
     CHECK(client_.trim_to(epoch, point, records).code == model_.trim_to(epoch, point));
   }
@@ -195,10 +197,8 @@ class Trial {
   void check_records() {
     uint64_t free_from = 0;
     for (const auto& [key, value] : client_.content().omap) {
-      const uint64_t last = std::strtoull(key.substr(2, 16).c_str(), nullptr, 16);
-      const uint64_t length = std::strtoull(key.substr(19).c_str(), nullptr, 16);
-      CHECK(last - (length - 1) * stride_ >= free_from);
-      free_from = last + 1;
+      CHECK(first_of(key) >= free_from);
+      free_from = last_of(key) + 1;
     }
   }
 
@@ -216,6 +216,15 @@ class Trial {
       const uint64_t position = client_.position(i);
       check(client_.read_all(model_.epoch(), {position})[0], model_.at(position));
     }
+  }
+
+  // The positions of the record with that key (layout.h).
+  static uint64_t last_of(const std::string& key) {
+    return std::strtoull(key.substr(2, 16).c_str(), nullptr, 16);
+  }
+  uint64_t first_of(const std::string& key) const {
+    const uint64_t length = std::strtoull(key.substr(19).c_str(), nullptr, 16);
+    return last_of(key) - (length - 1) * stride_;
   }
 
   // Every position still reads as the model says, or as lost if it is one of [first, last].
@@ -243,22 +252,39 @@ class Trial {
     check_damaged(0, UINT64_MAX);
   }
 
+  // Good records under each other's keys: all they cover is lost.
+  void swap_records(MemoryObject object) {
+    if (object.omap.size() < 2) return;
+    const auto first = object.omap.begin();
+    const auto second = std::next(first);
+    if (first->second.size() != second->second.size()) return;
+    std::swap(first->second, second->second);
+    client_.replace(object);
+    const std::vector<uint64_t> positions = all_positions();
+    const std::vector<ReadResult> results = client_.read_all(model_.epoch(), positions);
+    for (size_t i = 0; i < positions.size(); i++) {
+      const bool covered = positions[i] >= model_.trim_point() &&
+                           model_.cells().count(positions[i]) != 0 &&
+                           positions[i] <= last_of(second->first);
+      CHECK((results[i].state == EntryState::kLost) == covered);
+    }
+  }
+
   void damage_record(MemoryObject object) {
     if (object.omap.empty()) return;
     auto record = object.omap.begin();
     std::advance(record, random_.below(object.omap.size()));
     random_.damage(&record->second);
-    const uint64_t last = std::strtoull(record->first.substr(2, 16).c_str(), nullptr, 16);
-    const uint64_t length = std::strtoull(record->first.substr(19).c_str(), nullptr, 16);
-    const uint64_t first = last - (length - 1) * stride_;
+    const uint64_t first = first_of(record->first);
+    const uint64_t last = last_of(record->first);
     client_.replace(object);
     check_damaged(first, last);
 
     // Lost positions are taken; one of them can be trimmed, and the others stay lost.
     const uint64_t epoch = model_.epoch();
+    const uint64_t length = (last - first) / stride_ + 1;
     const uint64_t position = first + random_.below(length) * stride_;
     if (position < model_.trim_point()) return;
-    if (client_.content().omap.count(record->first) == 0) return;
     const std::vector<ReadResult> before = client_.read_all(epoch, all_positions());
     if (before[(position - residue_) / stride_].state != EntryState::kLost) return;
     const std::string writer(limits::writer_bytes, 'z');
