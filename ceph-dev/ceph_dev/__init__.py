@@ -3,7 +3,7 @@
 It uses the standard library only, because it runs before anything of this project is installed.
 Data goes down one step at a time:
 
-    cli -> cluster -> daemon, monitor, object_class -> settings
+    cli -> cluster -> object_class, daemon, monitor, keyring, ports -> settings
 """
 
 

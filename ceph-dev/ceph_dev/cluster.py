@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import errno
 import fcntl
 import os
-import random
 import shutil
-import socket
-import struct
 import sys
 import time
 import uuid
@@ -22,7 +18,9 @@ from typing import TypedDict
 
 from . import ClusterError, object_class
 from .daemon import Daemon, State, program, run, stop_all
+from .keyring import render_keyring
 from .monitor import Monitor, RadosError, connect
+from .ports import free_port, is_free
 from .settings import MONITOR, Folder, Settings, render_conf
 
 UP_TIMEOUT = 60.0  # seconds for the whole cluster to become usable
@@ -30,9 +28,7 @@ STOP_TIMEOUT = 10.0  # seconds before a daemon that was asked to end is killed
 _STATUS_TIMEOUT = 3.0
 _POLL = 0.02
 _PORT_TRIES = 5
-# Below the range that kernels take ports of outgoing connections from, so that a monitor's port
-# is still free when it is started again; above the OSDs' own range (6800 to 7568).
-_PORTS = range(20000, 32000)
+_LOG_LINES_SHOWN = 10
 
 
 class Process(TypedDict):
@@ -99,9 +95,13 @@ class Cluster:
             raise ClusterError(f"there is no osd.{number}: the cluster has {count}, from 0")
         return Daemon(self.folder, "osd", str(number))
 
+    def osds(self) -> list[Daemon]:
+        """The daemons of all OSDs."""
+        return [self.osd(number) for number in range(self.settings().osds)]
+
     def daemons(self) -> list[Daemon]:
         """All daemons, the monitor first."""
-        return [self.monitor(), *(self.osd(n) for n in range(self.settings().osds))]
+        return [self.monitor(), *self.osds()]
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -155,7 +155,7 @@ class Cluster:
         object_class.fill_class_folder(folder, library)
 
         folder.keyring.touch(mode=0o600)
-        folder.keyring.write_text(_render_keyring(self._entities(wanted)))
+        folder.keyring.write_text(render_keyring(self._entities(wanted)))
         self._start_monitor(replace(wanted, fsid=str(uuid.uuid4())))
         self._start_new_osds()
         with self._connect(UP_TIMEOUT) as monitor:
@@ -181,7 +181,7 @@ class Cluster:
         """Make and start the monitor, on another port if somebody took the first meanwhile."""
         daemon = self.monitor()
         for last in (False,) * (_PORT_TRIES - 1) + (True,):
-            settings = replace(wanted, port=_free_port(wanted.address))
+            settings = replace(wanted, port=free_port(wanted.address))
             with_class = settings.object_class != object_class.NO_CLASS
             conf = render_conf(settings, self.folder, object_class.class_list(with_class))
             self.folder.conf.write_text(conf)
@@ -193,7 +193,7 @@ class Cluster:
                 daemon.start()
                 return
             except ClusterError:
-                if last or _is_free(settings.address, settings.port):
+                if last or is_free(settings.address, settings.port):
                     raise
                 shutil.rmtree(self.folder.data(daemon.name))
 
@@ -263,17 +263,17 @@ class Cluster:
             self._check_class(monitor)
 
     def _check_class(self, monitor: Monitor) -> None:
-        """See that OSDs can load the class: with it, a read of a missing object is ENOENT."""
-        pool = self.settings().pool
-        code = monitor.class_call_code(pool, "cluster.probe", object_class.CLASS, "epoch_read")
+        """See that the OSDs can load the class: with it, a read of a missing object is ENOENT."""
+        pool, name = self.settings().pool, object_class.CLASS
+        code = monitor.class_call_code(pool, "cluster.probe", name, "epoch_read")
         if code == -errno.ENOENT or code >= 0:
             return
-        tail = self.osd(0).log_tail()
-        reason = {
-            errno.EOPNOTSUPP: "was not found or could not be loaded",
-            errno.EPERM: "is not in osd_class_load_list",
-        }.get(-code, os.strerror(-code))
-        say(f"warning: the object class {object_class.CLASS} {reason}\n{tail}")
+        logs = [self.folder.log(daemon.name).read_text(errors="replace") for daemon in self.osds()]
+        words = [line for log in logs for line in log.splitlines() if object_class.LIBRARY in line]
+        raise ClusterError(
+            f"the OSDs can't load the object class {name} ({os.strerror(-code)}):\n"
+            + "\n".join(words[-_LOG_LINES_SHOWN:])
+        )
 
     def _wait_for(self, reached: Callable[[], bool], timeout: float, failure: str) -> None:
         deadline = time.monotonic() + timeout
@@ -291,15 +291,14 @@ class Cluster:
                 raise ClusterError(f"{daemon.name} is frozen: thaw it first")
         self.monitor().start()
         with ThreadPoolExecutor(max_workers=8) as pool:
-            list(pool.map(Daemon.start, self.daemons()[1:]))
+            list(pool.map(Daemon.start, self.osds()))
         with self._connect(UP_TIMEOUT) as monitor:
             self._wait_usable(monitor)
 
     def stop(self) -> None:
         """End all processes cleanly, the monitor last; the data stays."""
-        monitor, *osds = self.daemons()
-        stop_all(osds, STOP_TIMEOUT)
-        monitor.stop(STOP_TIMEOUT)
+        stop_all(self.osds(), STOP_TIMEOUT)
+        self.monitor().stop(STOP_TIMEOUT)
 
     def down(self) -> None:
         """Kill all processes and remove what the cluster made. No cluster there: nothing to do."""
@@ -352,40 +351,3 @@ def _is_at(path: Path, descriptor: int) -> bool:
         return os.path.samestat(path.stat(), os.fstat(descriptor))
     except FileNotFoundError:
         return False
-
-
-def _free_port(address: str) -> int:
-    for port in random.sample(_PORTS, 100):
-        if _is_free(address, port):
-            return port
-    raise ClusterError(f"found no free port on {address} between {_PORTS[0]} and {_PORTS[-1]}")
-
-
-def _is_free(address: str, port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((address, port))
-        except OSError:
-            return False
-    return True
-
-
-def _new_key() -> str:
-    """A cephx secret: type 1 (AES), the time it was made, a length, and as many random bytes."""
-    secret = os.urandom(16)
-    return base64.b64encode(struct.pack("<HIIH", 1, int(time.time()), 0, 16) + secret).decode()
-
-
-def _render_keyring(names: list[str]) -> str:
-    """A keyring with a new key for each name. The monitor starts from it, so it knows them all."""
-    caps = {
-        "mon": {"mon": "allow *"},
-        "osd": {"mon": "allow profile osd", "mgr": "allow profile osd", "osd": "allow *"},
-        "client": {"mon": "allow *", "mgr": "allow *", "osd": "allow *"},
-    }
-    lines = []
-    for name in names:
-        lines += [f"[{name}]", f"\tkey = {_new_key()}"]
-        lines += [f'\tcaps {kind} = "{cap}"' for kind, cap in caps[name.split(".")[0]].items()]
-    return "\n".join(lines) + "\n"

@@ -8,8 +8,11 @@ file and the store URL hold on both sides.
 from __future__ import annotations
 
 import functools
+import importlib.util
 import json
 import os
+import shutil
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,22 +25,22 @@ if TYPE_CHECKING:
 
 IMAGE = "zlog-ceph-dev:test"
 UP_SECONDS = 90.0
+STOP_SECONDS = 20
 PROGRAM = "/opt/zlog/ceph-dev/cluster"
 
 
 def docker_problem() -> str | None:
     """Why no container can be started here, None if one can."""
+    if importlib.util.find_spec("testcontainers") is None:
+        return "testcontainers not installed"
+    if shutil.which("docker") is None:
+        return "no Docker here"
+    ask = ["docker", "version", "--format", "{{.Server.Version}}"]
     try:
-        import docker  # type: ignore[import-untyped]
-    except ImportError:
-        return "no Docker client for Python (testcontainers) installed"
-    try:
-        client = docker.from_env(timeout=10)
-        client.ping()
-    except docker.errors.DockerException as error:
-        return f"no Docker engine ({error})"
-    client.close()
-    return None
+        answer = subprocess.run(ask, capture_output=True, text=True, check=False, timeout=10)
+    except subprocess.TimeoutExpired:
+        return "no Docker engine answers within 10 s"
+    return None if answer.returncode == 0 else f"no Docker engine ({answer.stderr.strip()})"
 
 
 @functools.cache
@@ -73,13 +76,19 @@ def start_container(
     )
     container.with_command(["up", "--foreground", "--dir", str(folder), *spec.arguments()])
     container.start()
-    undo.append(container.stop)
+    undo.append(lambda: _stop(container))
 
     def control(verb: str, *words: str) -> str:
         return _execute(container, verb, "--dir", str(folder), *words)
 
     _wait_up(container, folder)
     return CephCluster(spec, control, json.loads(control("status", "--json")))
+
+
+def _stop(container: DockerContainer) -> None:
+    """End the cluster as SIGTERM does, which empties its folder, and remove the container."""
+    container.get_wrapped_container().stop(timeout=STOP_SECONDS)
+    container.stop()
 
 
 def _wait_up(container: DockerContainer, folder: Path) -> None:

@@ -1,0 +1,32 @@
+"""Ports for monitors: free now, and free again when the monitor is started another time."""
+
+from __future__ import annotations
+
+import random
+import socket
+
+from . import ClusterError
+
+# Below the range that kernels take ports of outgoing connections from, so that a monitor's port
+# is still free when it is started again; above the OSDs' own range (6800 to 7568).
+_PORTS = range(20000, 32000)
+_TRIES = 100
+
+
+def free_port(address: str) -> int:
+    """A port that nobody listens on at `address`. Raises ClusterError if none is found."""
+    for port in random.sample(_PORTS, _TRIES):
+        if is_free(address, port):
+            return port
+    raise ClusterError(f"found no free port on {address} between {_PORTS[0]} and {_PORTS[-1]}")
+
+
+def is_free(address: str, port: int) -> bool:
+    """Whether nobody listens on `port` at `address`."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((address, port))
+        except OSError:
+            return False
+    return True

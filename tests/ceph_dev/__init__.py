@@ -1,0 +1,1 @@
+"""Tests of ceph-dev/cluster, run as its users run it."""

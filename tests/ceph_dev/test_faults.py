@@ -1,0 +1,93 @@
+"""Daemons that die, freeze and come back."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from ..support.ceph import ClusterFailed
+from .conftest import FolderOfCluster, open_pool
+
+NOTICED = 15.0  # seconds: twice what a frozen OSD takes with the options that `up` sets
+
+
+def states(folder: FolderOfCluster) -> dict[str, str]:
+    return {daemon["name"]: daemon["state"] for daemon in folder.status()["daemons"]}
+
+
+def test_a_killed_osd_is_missed_and_comes_back(folder: FolderOfCluster) -> None:
+    conf = folder.up("--osds", "3", "--store", "bluestore")["conf"]
+    with open_pool(conf) as ioctx:
+        ioctx.write_full("before", b"1")
+        folder.run("osd", "kill", "1", "--wait", str(NOTICED))
+        assert states(folder)["osd.1"] == "stopped"
+        assert folder.status()["osds_up"] == [0, 2]
+        for number in range(20):  # of which the dead one was the primary of some
+            ioctx.write_full(f"while it is dead {number}", b"2")
+        folder.run("osd", "start", "1", "--wait", str(NOTICED))
+        assert folder.status()["healthy"]
+        assert ioctx.read("before") == b"1"
+
+
+def test_bluestore_keeps_its_data_when_its_only_osd_is_killed(folder: FolderOfCluster) -> None:
+    conf = folder.up("--store", "bluestore")["conf"]
+    with open_pool(conf) as ioctx:
+        ioctx.write_full("object", b"data")
+    folder.run("osd", "kill", "0")
+    folder.run("osd", "start", "0", "--wait", str(NOTICED))
+    with open_pool(conf) as ioctx:
+        assert ioctx.read("object") == b"data"
+
+
+def test_a_frozen_osd_is_missed_within_seconds(folder: FolderOfCluster) -> None:
+    folder.up("--osds", "2")
+    begin = time.monotonic()
+    folder.run("osd", "freeze", "1", "--wait", str(NOTICED))
+    assert states(folder)["osd.1"] == "frozen"
+    assert time.monotonic() - begin < NOTICED
+    folder.run("osd", "thaw", "1", "--wait", str(NOTICED))
+    assert folder.status()["healthy"]
+
+
+def test_a_monitor_comes_back_at_its_address(folder: FolderOfCluster) -> None:
+    conf = folder.up()["conf"]
+    with open_pool(conf) as ioctx:
+        folder.run("mon", "kill")
+        assert states(folder)["mon.a"] == "stopped"
+        assert folder.status()["osds_up"] is None
+        ioctx.write_full("object", b"data")  # who is connected goes on
+        folder.run("mon", "start")
+    with open_pool(conf) as ioctx:
+        assert ioctx.read("object") == b"data"
+
+
+def test_a_frozen_daemon_ends_too(folder: FolderOfCluster) -> None:
+    folder.up()
+    folder.run("osd", "freeze", "0")
+    folder.run("down", "--keep")
+    assert set(states(folder).values()) == {"stopped"}
+
+
+@pytest.mark.parametrize("action", ["kill", "stop", "freeze", "thaw"])
+def test_what_does_not_run_cannot_fail(folder: FolderOfCluster, action: str) -> None:
+    folder.up()
+    folder.run("osd", "stop", "0")
+    with pytest.raises(ClusterFailed, match=r"osd\.0 does not run"):
+        folder.run("osd", action, "0")
+
+
+def test_an_osd_that_is_not_there(folder: FolderOfCluster) -> None:
+    folder.up()
+    with pytest.raises(ClusterFailed, match=r"there is no osd\.1"):
+        folder.run("osd", "kill", "1")
+
+
+def test_status_in_words_and_as_json(folder: FolderOfCluster) -> None:
+    folder.up()
+    folder.run("osd", "kill", "0")
+    words = folder.run("status")
+    assert "osd.0    stopped  pid -" in words
+    assert "healthy  False" in words
+    assert json.loads(folder.run("status", "--json"))["healthy"] is False

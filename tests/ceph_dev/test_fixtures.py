@@ -1,0 +1,65 @@
+"""The fixtures themselves: nobody may overlook that Ceph was not tested; containers do as well."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ..support.ceph import REPOSITORY, ClusterSpec, run_all
+from ..support.container import docker_problem, start_container
+from .conftest import open_pool
+
+
+def run_pytest_without_ceph(**environment: str) -> subprocess.CompletedProcess[str]:
+    test = "tests/ceph_dev/test_life.py::test_the_object_class_is_there_beside_those_of_ceph"
+    nowhere = {"ZLOG_TEST_CEPH": "container", "DOCKER_HOST": "unix:///nowhere/docker.sock"}
+    ours = {key: value for key, value in os.environ.items() if key != "ZLOG_REQUIRE_CEPH"}
+    return subprocess.run(
+        [Path(sys.executable).with_name("pytest"), "-p", "no:cacheprovider", test],
+        cwd=REPOSITORY,
+        env=ours | nowhere | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_skipping_ceph_is_said_aloud() -> None:
+    done = run_pytest_without_ceph()
+    assert done.returncode == 0
+    assert "CEPH WAS NOT TESTED" in done.stdout
+    assert "1 tests skipped: no Ceph cluster: no Docker" in done.stdout
+
+
+def test_skipping_ceph_fails_where_it_is_required() -> None:
+    done = run_pytest_without_ceph(ZLOG_REQUIRE_CEPH="1")
+    assert done.returncode == 1
+    assert "ZLOG_REQUIRE_CEPH=1 forbids to skip" in done.stdout
+
+
+@pytest.fixture
+def undo() -> Iterator[list[Callable[[], object]]]:
+    actions: list[Callable[[], object]] = []
+    yield actions
+    run_all(actions)
+
+
+@pytest.mark.skipif(docker_problem() is not None, reason=f"no container: {docker_problem()}")
+def test_a_cluster_in_a_container_serves_clients_outside(
+    tmp_path: Path, undo: list[Callable[[], object]]
+) -> None:
+    cluster = start_container(ClusterSpec("bluestore", osds=3), tmp_path, undo)
+    assert cluster.status()["healthy"]
+    with open_pool(cluster.conf) as ioctx:
+        ioctx.write_full("object", b"data")
+        cluster.osd("kill", 1, wait=15)
+        assert cluster.status()["osds_up"] == [0, 2]
+        assert ioctx.read("object") == b"data"
+        cluster.osd("start", 1, wait=15)
+    run_all(undo)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,90 @@
+"""What `up` can be asked for, and what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import rados
+
+from ..support.ceph import ClusterFailed
+from .conftest import FolderOfCluster, open_pool, option
+
+
+def test_with_cephx_a_client_needs_the_key(folder: FolderOfCluster, tmp_path: Path) -> None:
+    conf = folder.up("--cephx", "on")["conf"]
+    nothing = tmp_path / "keyring"
+    nothing.touch()
+    with open_pool(conf):
+        pass
+    with pytest.raises(rados.Error), open_pool(conf, keyring=str(nothing)):
+        pass
+
+
+def test_without_cephx_a_client_needs_none(folder: FolderOfCluster, tmp_path: Path) -> None:
+    conf = folder.up("--cephx", "off")["conf"]
+    with open_pool(conf, keyring=str(tmp_path / "missing")) as ioctx:
+        ioctx.write_full("object", b"data")
+
+
+def test_the_key_is_for_its_owner_only(folder: FolderOfCluster) -> None:
+    folder.up()
+    assert (folder.path / "keyring").stat().st_mode & 0o077 == 0
+
+
+def test_options_reach_the_daemons_they_are_for(folder: FolderOfCluster) -> None:
+    conf = folder.up("--set", "osd_max_write_size=11", "--set", "osd:osd-op-threads = 3")["conf"]
+    assert option(conf, "mon.a", "osd_max_write_size") == "11"
+    assert option(conf, "osd.0", "osd_max_write_size") == "11"
+
+
+def test_an_option_given_replaces_our_own(folder: FolderOfCluster) -> None:
+    conf = folder.up("--set", "osd_heartbeat_grace=7")["conf"]
+    assert option(conf, "mon.a", "osd_heartbeat_grace") == "7"
+    assert "osd heartbeat grace = 3" not in Path(conf).read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--osds", "0"], "at least one"),
+        (["--osds", "2", "--size", "3"], "can't hold it"),
+        (["--class", "/nowhere/libcls_zlog.so"], "no object class at /nowhere"),
+        (["--set", "no equals sign"], r"expected \[SECTION:\]KEY=VALUE"),
+        (["--set", ":key=value"], r"expected \[SECTION:\]KEY=VALUE"),
+        (["--osd-bytes", "many"], "--osd-bytes"),
+    ],
+)
+def test_what_cannot_be_made_is_refused(
+    folder: FolderOfCluster, words: list[str], complaint: str
+) -> None:
+    with pytest.raises(ClusterFailed, match=complaint):
+        folder.run("up", *words)
+    with pytest.raises(ClusterFailed, match="no cluster in"):
+        folder.status()
+
+
+def test_a_folder_with_something_else_in_it_is_refused(folder: FolderOfCluster) -> None:
+    folder.path.mkdir()
+    (folder.path / "thesis.tex").write_text("x")
+    with pytest.raises(ClusterFailed, match=r"not empty \(thesis.tex\)"):
+        folder.up()
+    assert (folder.path / "thesis.tex").exists()
+
+
+def test_a_folder_too_deep_for_sockets_is_refused(folder: FolderOfCluster) -> None:
+    deep = FolderOfCluster(folder.path / ("d" * 90))
+    with pytest.raises(ClusterFailed, match="too long for the daemons' sockets"):
+        deep.up()
+
+
+def test_an_osd_that_cannot_start_shows_why_and_leaves_nothing_running(
+    folder: FolderOfCluster,
+) -> None:
+    no_ports = ("ms_bind_port_min=1", "ms_bind_port_max=0", "ms_bind_retry_count=0")
+    words = [word for option in no_ports for word in ("--set", f"osd:{option}")]
+    with pytest.raises(ClusterFailed, match=r"start of osd\.0 failed"):
+        folder.up(*words)
+    commands = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline")]
+    assert not [command for command in commands if str(folder.path).encode() in command]
+    assert folder.up()["healthy"]
