@@ -1,0 +1,195 @@
+"""At the limits: the largest entries, more records than a page, a full bytestream, freed space.
+
+Requests come from `zlog._native` where they are too large for the suite's own slow codec.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+
+import pytest
+
+from zlog import _native
+
+from . import wire
+from .objects import TIME, WRITER, Store, Stripe
+from .replies import Answer, Code, Slot, State
+from .requests import Entry
+from .stored import STORES_WITH_DOORS, Door
+
+MIB = 1 << 20
+ENTRY_BYTES_MAX = 16 * MIB
+STREAM_BYTES_MAX = 64 * MIB
+RECORDS = 600  # more than two pages of any listing
+
+
+def write_large(stripe: Stripe, entries: dict[int, bytes]) -> Answer:
+    """A write by the native codec, whose checksums take no time."""
+    positions = list(entries)
+    request = _native.encode_write(
+        1, TIME, WRITER, stripe.stride, positions, positions, list(entries.values())
+    )
+    return stripe.call("write", request)
+
+
+def read_large(stripe: Stripe, positions: list[int], bytes_max: int) -> _native.ReadReply:
+    """A read by the native codec."""
+    request = _native.encode_read(1, stripe.stride, positions, bytes_max)
+    code, reply = stripe.store.execute(stripe.name, "read", request)
+    assert code == Code.OK
+    return _native.decode_read(reply, positions)
+
+
+@pytest.fixture
+def stripe(store: Store, prefix: str) -> Stripe:
+    """A new object."""
+    made = Stripe(store, prefix)
+    assert made.seal(1).code == Code.OK
+    return made
+
+
+def test_the_largest_entry_comes_back(stripe: Stripe) -> None:
+    data = b"0123456789abcdef" * MIB
+    assert len(data) == ENTRY_BYTES_MAX
+    assert write_large(stripe, {0: data, 1: b"small"}).code == Code.OK
+    reply = read_large(stripe, [0, 1], ENTRY_BYTES_MAX)
+    assert (reply.count, reply.data(0) == data) == (1, True)
+    reply = read_large(stripe, [0, 1], 2 * ENTRY_BYTES_MAX)
+    assert (reply.count, reply.data(0) == data, reply.data(1)) == (2, True, b"small")
+
+
+def test_an_entry_above_the_limit_is_refused(stripe: Stripe) -> None:
+    """Whoever builds the request: the native codec will not, and the class looks for itself."""
+    data = bytes(ENTRY_BYTES_MAX + 1)
+    with pytest.raises(ValueError, match=r"."):
+        write_large(stripe, {0: data})
+    one = wire.u32(1) + wire.u32(1) + wire.u64(0) + wire.u32(1)
+    columns = wire.u32(len(data)) + wire.u32(_native.crc32c(wire.u64(0) + data)) + wire.u32(0)
+    head = wire.u8(1) + wire.u64(1) + wire.u64(1) + WRITER + wire.u64(0)
+    code, _ = stripe.store.execute(stripe.name, "write", head + one + columns + data)
+    assert code == -errno.EINVAL
+    assert stripe.max_position(1).value is None
+
+
+def test_reads_are_cut_at_the_replys_limit(stripe: Stripe) -> None:
+    """32 MiB of data is the most that one reply holds, whatever was asked."""
+    for position in range(3):
+        data = bytes([position]) * ENTRY_BYTES_MAX
+        assert write_large(stripe, {position: data}).code == Code.OK
+    reply = read_large(stripe, [0, 1, 2], 2**32 - 1)
+    assert reply.count == 2
+    assert [reply.data(i)[:1] for i in range(2)] == [b"\0", b"\1"]
+
+
+@pytest.mark.parametrize("store_url", ["mem", "embedded"], indirect=True)
+def test_a_full_bytestream_does_not_end_an_objects_life(stripe: Stripe) -> None:
+    each, count = 15 * MIB, 6
+    for position in range(count):
+        data = bytes([65 + position]) * each
+        assert write_large(stripe, {position: data}).code == Code.OK
+    stat = stripe.stat(1).value
+    assert (stat.entries, stat.data_bytes) == (count, count * each)
+    assert stat.stream_bytes <= STREAM_BYTES_MAX
+    batch = {10 + i: bytes([97 + i]) * 10_000 for i in range(20)}  # several records now
+    assert write_large(stripe, batch).code == Code.OK
+    for position in range(count):
+        data = read_large(stripe, [position], each).data(0)
+        assert data == bytes([65 + position]) * each
+    reply = read_large(stripe, list(batch), MIB)
+    assert [reply.data(i) for i in range(len(batch))] == list(batch.values())
+    assert stripe.trim(1, [3, 5, 15]).code == Code.OK
+    reply = read_large(stripe, [3, 5, 15, 16], MIB)
+    assert [reply.state(i) for i in range(3)] == [State.TRIMMED] * 3
+    assert reply.data(3) == batch[16]
+    assert stripe.stat(1).value.entries == count + len(batch) - 3
+    assert stripe.trim_to(1, 30) == Answer(Code.OK, False)
+    assert stripe.stat(1).value.data_bytes == 0
+
+
+@pytest.fixture
+def crowded(stripe: Stripe) -> Iterator[Stripe]:
+    """An object of many records, one entry each."""
+    for position in range(RECORDS):
+        assert stripe.put(1, position, b"%d" % position).code == Code.OK
+    yield stripe
+    assert stripe.put(1, 10 * RECORDS, b"goes on").code == Code.OK
+
+
+def test_more_records_than_a_page_are_read_in_one_go(crowded: Stripe) -> None:
+    slots = crowded.read(1, range(RECORDS + 1)).value.slots
+    assert [slot.data for slot in slots[:-1]] == [b"%d" % p for p in range(RECORDS)]
+    assert slots[-1] == Slot(State.UNWRITTEN)
+    sparse = list(range(3, RECORDS, 7))
+    assert [s.data for s in crowded.read(1, sparse).value.slots] == [b"%d" % p for p in sparse]
+
+
+def test_a_retry_and_a_fill_see_more_records_than_a_page(crowded: Stripe) -> None:
+    entries = [Entry(p, p, b"%d" % p) for p in range(RECORDS)]
+    assert crowded.write(1, entries) == Answer(Code.OK)
+    wrong = [*entries[:-1], Entry(RECORDS - 1, 0, b"x"), Entry(RECORDS, 1, b"x")]
+    assert crowded.write(1, wrong) == Answer(Code.READ_ONLY, RECORDS - 1)
+    holes = range(RECORDS, RECORDS + 10)
+    assert crowded.fill(1, [RECORDS - 1, *holes]) == Answer(Code.READ_ONLY, RECORDS - 1)
+    assert crowded.stat(1).value.entries == RECORDS
+    assert crowded.trim(1, range(RECORDS + 5)).code == Code.OK
+    assert {s.state for s in crowded.read(1, range(RECORDS + 5)).value.slots} == {State.TRIMMED}
+
+
+def test_trim_to_frees_at_most_as_many_records_as_it_may(crowded: Stripe) -> None:
+    step, left = 250, RECORDS
+    assert crowded.stat(1).value.records == left
+    for expected_more in (True, True, False):
+        assert crowded.trim_to(1, RECORDS, step) == Answer(Code.OK, expected_more)
+        freed = left - crowded.stat(1).value.records
+        assert freed == min(step, left)
+        left -= freed
+        slots = crowded.read(1, range(RECORDS)).value.slots
+        assert {slot.state for slot in slots} == {State.TRIMMED}
+    stat = crowded.stat(1).value
+    assert (stat.records, stat.entries, stat.data_bytes) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("store_url", STORES_WITH_DOORS, indirect=True)
+def test_trimmed_data_is_gone_from_storage(stripe: Stripe, door: Door) -> None:
+    """P10 of the reliability properties: trim frees space; nothing of an entry is kept."""
+    small = {p: b"small%d" % p for p in range(5)}
+    large = {10 + i: (b"large%d" % i) * 2_000 for i in range(5)}
+    assert stripe.write(1, [Entry(p, p, d) for p, d in small.items()]).code == Code.OK
+    assert stripe.write(1, [Entry(p, p, d) for p, d in large.items()]).code == Code.OK
+    assert stripe.trim(1, [1, 3, 11, 13]).code == Code.OK
+    content = door.load(stripe.name)
+    held = b"".join(content.omap.values()) + content.stream
+    for position, data in {**small, **large}.items():
+        assert (data in held) == (position not in (1, 3, 11, 13)), position
+    assert stripe.trim_to(1, 12) == Answer(Code.OK, False)
+    content = door.load(stripe.name)
+    assert list(content.omap) == [b"e.000000000000000e.5"]
+    held = b"".join(content.omap.values()) + content.stream
+    assert [p for p, data in {**small, **large}.items() if data in held] == [12, 14]
+
+
+@pytest.mark.parametrize("store_url", STORES_WITH_DOORS, indirect=True)
+def test_a_refused_or_reading_call_changes_no_stored_byte(stripe: Stripe, door: Door) -> None:
+    assert stripe.write(1, [Entry(p, p, b"x") for p in range(5)]).code == Code.OK
+    assert stripe.fill(1, [6]).code == Code.OK
+    before = door.load(stripe.name)
+    other = b"o" * 16
+    answers = [
+        stripe.put(1, 0, b"x"),
+        stripe.write(1, [Entry(4, 0, b"y"), Entry(5, 1, b"y")], other),
+        stripe.write(0, [Entry(7, 0, b"y")], other),
+        stripe.write(1, [Entry(7, 0, b"y")], crcs=[1]),
+        stripe.fill(1, [4, 5]),
+        stripe.fill(1, [6]),
+        stripe.fill(0, [5]),
+        stripe.trim(0, [0]),
+        stripe.trim_to(0, 3),
+        stripe.seal(1),
+        stripe.remove(0),
+        stripe.read(1, range(10)),
+        stripe.stat(1),
+        stripe.max_position(1),
+    ]
+    assert [a.code for a in answers] == [0, 2, 1, -errno.EINVAL, 2, 0, 1, 1, 1, 5, 1, 0, 0, 0]
+    assert door.load(stripe.name) == before
