@@ -35,7 +35,8 @@ run cmp "$file" "$folder/copy"
 printf 'equal: %s bytes, %s lines\n' "$(wc -c < "$folder/copy")" "$(wc -l < "$folder/copy")"
 
 say "4. Each entry has a position and a time. Here are the last three."
-run zlog read messages -3: -f '%p  %t  %s'
+show "zlog read messages -3: -f '%p  %t  %s'"
+zlog read messages -3: -f '%p  %t  %s'
 
 say "5. Follow the log in one process, append in another."
 show "zlog tail messages --follow -n 0 &"
@@ -44,7 +45,7 @@ zlog tail messages --follow -n 0 > "$folder/followed" &
 follower=$!
 tries=0
 until grep -q . "$folder/followed"; do
-    # The follower starts at the tail that it finds, so entries from before that are none of its.
+    # A follower that is still starting begins at the tail it finds: append until it shows one.
     show "date | zlog append messages"
     date | zlog append messages
     tries=$((tries + 1))
