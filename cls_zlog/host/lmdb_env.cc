@@ -1,5 +1,6 @@
 #include "lmdb_env.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -45,6 +46,15 @@ Registry& registry() {
     return new Registry;
   }();
   return *instance;
+}
+
+// Puts a directory's own entries on disk: a synced file is of no use where its name is lost.
+int sync_directory(const std::string& directory) {
+  const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return -errno;
+  const int error = ::fsync(fd) == 0 ? 0 : -errno;
+  ::close(fd);
+  return error;
 }
 
 bool file_system_full(const std::string& directory) {
@@ -135,6 +145,9 @@ int LmdbEnv::check_format() {
     return known(txn, dbi);
   });
   if (error != -ENOENT) return error;
+  for (const std::string& folder : {directory_, directory_ + "/.."}) {
+    if (const int failed = sync_directory(folder)) return failed;
+  }
   return write([&](MDB_txn* txn, MDB_dbi dbi) {
     const int now = known(txn, dbi);  // another process may have been first
     if (now != -ENOENT) return now;
