@@ -150,7 +150,6 @@ class Machine:
         for wait in self._timeouts.pop_through(now):
             wait.log.waits.note_answered()
             self._answer(wait, Code.TIMEOUT, wait.log.tail, wait.log.epoch, turn)
-            self._set_wake(wait.log)
         return turn.finish()
 
     def stop(self) -> list[Effect]:
@@ -372,9 +371,6 @@ class Machine:
         for wait in log.waits.pop_through(log.tail - 1):
             self._timeouts.note_answered()
             self._answer(wait, Code.OK, log.tail, log.epoch, turn)
-        self._set_wake(log)
-
-    def _set_wake(self, log: LogState) -> None:
         first = log.waits.first()
         log.wake_at = POSITION_MAX if first is None else int(first)
 

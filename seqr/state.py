@@ -49,7 +49,7 @@ class LogState:
         tail: the next position to hand out.
         end: no position from here on is handed out.
         epoch_last: the highest epoch that was ever active here; the next must be above it.
-        wake_at: the lowest position that somebody waits for.
+        wake_at: nobody waits for a position below it.
         granted_before: positions handed out in earlier epochs; with ``tail - first``, all of them.
         handles: connections that have the log open.
     """

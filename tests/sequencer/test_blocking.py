@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from zlog._deadline import Deadline
+from zlog._frames import Kind
 from zlog._sequencer import BlockingSequencer
 from zlog.errors import SequencerTimeout, SequencerUnavailable
 
-from .fakes import ORDERS
+from .fakes import ORDERS, ScriptedServer, greet
 
 
 def run(coroutine):
@@ -59,6 +62,32 @@ def test_a_waiting_thread_holds_up_no_other(client):
         for _ in range(60):
             run(client.next(ORDERS, 1, 0, deadline()))
         assert all(wait.result(10).position > tail + 50 for wait in waits)
+
+
+def test_the_thread_that_reads_hands_over_when_it_leaves(client, server):
+    """The second waiter depends on the first one's reading, until that one has its answer."""
+    other = BlockingSequencer(server.address)
+
+    def requests() -> int:
+        """How many the server has seen, without those for this number."""
+        nonlocal asked
+        asked += 1
+        return run(other.status(deadline()))["requests"] - asked
+
+    asked = 0
+    run(client.open(ORDERS, 0, deadline()))
+    run(other.open(ORDERS, 0, deadline()))
+    with ThreadPoolExecutor(2) as threads:
+        waits = []
+        for position in (0, 1):
+            before = requests()
+            waits.append(threads.submit(run, client.wait(ORDERS, 0, position, 10.0, deadline())))
+            while requests() == before:
+                pass
+        for position in (0, 1):
+            run(other.next(ORDERS, 1, 0, deadline()))
+            assert waits[position].result(5).position == position + 1
+    run(other.close())
 
 
 def test_threads_with_short_deadlines_leave_the_others_served(client):
@@ -111,6 +140,35 @@ def test_ctrl_c_ends_a_wait_and_leaves_the_connection_usable(client):
 
 def run_raw(coroutine):
     coroutine.send(None)
+
+
+def test_a_sequencer_that_reads_nothing_blocks_nobody_longer_than_asked(monkeypatch):
+    """Its end of the connection is full: the request can't even be sent."""
+
+    def small(connected):
+        connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
+
+    done = threading.Event()
+
+    def full(connected):
+        small(connected)
+        greet(connected)
+        assert done.wait(30)
+
+    monkeypatch.setattr("zlog._sequencer.blocking.keep_alive", small)
+    server = ScriptedServer(full)
+    client = BlockingSequencer(server.address)
+    link = run(client._dialer.link(deadline()))
+    full_frames = 0
+    while full_frames < 3 and not link.lost:
+        before = time.monotonic()
+        with pytest.raises(SequencerTimeout):
+            run_raw(link.call(Kind.STATUS, 0, 0, 0, b"x" * 4096, deadline(0.01)))
+        assert time.monotonic() - before < 5
+        full_frames += not link._writable.poll(0)
+    run(client.close())
+    done.set()
+    server.join()
 
 
 def test_a_forked_child_makes_its_own_connection(client, monkeypatch):

@@ -164,11 +164,14 @@ def test_a_payload_of_an_unbearable_length_ends_the_connection(length):
     assert desk.closed() == [client]
 
 
-def test_payload_frames_are_never_taken_for_requests():
+@pytest.mark.parametrize("cut", [0, 24, 48])
+def test_payload_frames_are_never_taken_for_requests(cut):
     desk = Desk()
     client = desk.client()
     looks_like_next = FRAME.pack(Kind.NEXT, 0, 0, 1, 1, 1)
-    desk.send(client, request(Kind.OPEN, 5, payload=looks_like_next * 2))
+    data = request(Kind.OPEN, 5, payload=looks_like_next * 2)
+    desk.send(client, data[:cut])
+    desk.send(client, data[cut:])
     (reply,) = desk.take(client)
     assert (reply.kind, reply.code) == (Kind.OPEN, Code.BAD_REQUEST)
     assert desk.machine.status(desk.now)["positions"] == 0

@@ -137,7 +137,9 @@ async def test_only_so_many_take_overs_run_at_once(serving, store):
     store.shut(AUDIT)
     async with serving(store, Limits(activations_max=1)) as (_, connect):
         wire = await connect()
-        wire.send(open_request(AUDIT, 1), open_request(ORDERS, 2), request(Kind.STATUS, 3))
+        wire.send(open_request(AUDIT, 1), open_request(ORDERS, 2))
+        await asyncio.to_thread(store.wait_for_takeovers, 1)
+        wire.send(request(Kind.STATUS, 3))
         assert (await wire.reply()).request == 3
         assert store.takeovers == 1
         store.open(AUDIT)

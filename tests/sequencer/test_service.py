@@ -205,9 +205,8 @@ def test_writers_go_on_without_a_sequencer_that_is_lost(start, store, log, numbe
         writers.wait_for(30)
         if number == signal.SIGSTOP:
             process.signal(signal.SIGCONT)
-            with client_of(process) as client:
-                grant = drive(client.next(address_of(log), 1, 0, Deadline(10)))
-            assert grant.epoch < log.view.epoch, "it still thinks that it leads"
+            with client_of(process) as client:  # it grants, in its dead epoch or in a new one
+                drive(client.next(address_of(log), 1, 0, Deadline(10)))
             writers.wait_for(30)
     finally:
         writers.stop()

@@ -157,8 +157,9 @@ class _Link:
         keep_alive(connected)
         self._socket = connected
         self._address = address
-        self._readable = select.poll()
+        self._readable, self._writable = select.poll(), select.poll()
         self._readable.register(connected, select.POLLIN)
+        self._writable.register(connected, select.POLLOUT)
         self._reader = ReplyReader(STATUS_BYTES_MAX)
         self._mutex = threading.Lock()
         self._sending = _Guard()
@@ -212,18 +213,16 @@ class _Link:
                     sent += self._socket.send(data[sent:])
                 if sent == len(data):
                     return
-                _, writable, _ = select.select((), (self._socket,), (), deadline.remaining())
-                if not writable:
-                    raise self._timeout()
+                if not _ready(self._writable, deadline):
+                    break
         except OSError as error:
             self.drop(str(error))
             raise LinkLost(self.lost) from error
-        except BaseException:
-            if sent:
-                self.drop("a request was cut short")
-            raise
         finally:
+            if 0 < sent < len(data):
+                self.drop("a request was cut short")
             self._sending.release()
+        raise self._timeout()
 
     def _receive(self, inbox: _Inbox, deadline: Deadline) -> Reply:
         while True:
@@ -244,8 +243,7 @@ class _Link:
 
     def _read(self, deadline: Deadline) -> None:
         """Read once, and hand out the answers that came. Only for the leader."""
-        left = deadline.remaining()
-        if not self._readable.poll(None if left is None else left * 1000):
+        if not _ready(self._readable, deadline):
             raise self._timeout()
         try:
             data = self._socket.recv(_READ_BYTES)
@@ -278,3 +276,9 @@ class _Link:
 
     def _timeout(self) -> SequencerTimeout:
         return SequencerTimeout(f"{self._address} did not answer in time")
+
+
+def _ready(poll: select.poll, deadline: Deadline) -> bool:
+    """Wait for what ``poll`` is registered for; False when the deadline passes first."""
+    left = deadline.remaining()
+    return bool(poll.poll(None if left is None else left * 1000))
