@@ -7,7 +7,6 @@
 #if defined(__x86_64__)
 #include <nmmintrin.h>
 #elif defined(__aarch64__) && defined(__linux__)
-#include <arm_acle.h>
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
 #endif
@@ -68,10 +67,17 @@ bool has_instruction() { return __builtin_cpu_supports("sse4.2") != 0; }
 
 #elif defined(__aarch64__) && defined(__linux__)
 
-[[gnu::target("+crc")]] uint32_t update_by_instruction(uint32_t state, const char* at,
-                                                       size_t length) {
-  for (; length >= 8; at += 8, length -= 8) state = __crc32cd(state, wire::load<uint64_t>(at));
-  for (; length > 0; at++, length--) state = __crc32cb(state, static_cast<unsigned char>(*at));
+// Written out, since compilers differ in where they offer these without requiring them of the whole
+// program.
+uint32_t update_by_instruction(uint32_t state, const char* at, size_t length) {
+  for (; length >= 8; at += 8, length -= 8) {
+    const uint64_t word = wire::load<uint64_t>(at);
+    __asm__(".arch_extension crc\n\tcrc32cx %w0, %w0, %x1" : "+r"(state) : "r"(word));
+  }
+  for (; length > 0; at++, length--) {
+    const uint32_t byte = static_cast<unsigned char>(*at);
+    __asm__(".arch_extension crc\n\tcrc32cb %w0, %w0, %w1" : "+r"(state) : "r"(byte));
+  }
   return state;
 }
 

@@ -32,9 +32,9 @@ struct Stored {
 // Reads the records of an object upwards, a bounded page at a time.
 class Cursor {
  public:
-  // `likely`: how many records the caller is likely to look at. That many are fetched at first, then
-  // twice as many each time: neither does a short look read much that it won't use, nor does a long
-  // one ask often.
+  // `likely`: how many records the caller is likely to look at. That many are fetched at first,
+  // then twice as many each time: neither does a short look read much that it won't use, nor does
+  // a long one ask often.
   Cursor(Object& object, const Header& header, uint64_t likely);
 
   // The lowest record that ends at or above `position`: the one that covers it, or the next one;

@@ -142,12 +142,21 @@ int BufferedObject::commit() {
 
 namespace {
 
-// The method itself, on buffered writes: answers a negative errno or a Code.
-int call_method(const Method& method, BufferedObject& object, std::string_view payload,
-                std::string* reply) {
-  const int code = method.call(object, payload, reply);
+// Runs the method and applies what it buffered; `applying` says how far that got if it does not
+// return.
+int run_and_apply(const Method& method, Backing& backing, std::string_view payload,
+                  std::string* reply, bool* applying) {
   const bool writes = (method.flags & kWrite) != 0;
-  if (code >= 0 && writes && reply->size() > limits::write_reply_bytes_max) return -EOVERFLOW;
+  bool exists = false;
+  if (const int r = backing.exists(&exists); r < 0) return r;
+  if (!exists && !writes) return -ENOENT;
+  BufferedObject object(backing, method.flags, exists);
+  const int code = method.call(object, payload, reply);
+  if (code < 0) return code;
+  if (writes && reply->size() > limits::write_reply_bytes_max) return -EOVERFLOW;
+  *applying = object.changed();
+  if (const int r = object.commit(); r < 0) return r;
+  *applying = false;
   return code;
 }
 
@@ -156,28 +165,14 @@ int call_method(const Method& method, BufferedObject& object, std::string_view p
 Outcome run_method(const Method& method, Backing& backing, std::string_view payload,
                    std::string* reply) {
   Outcome outcome;
-  bool applying = false;
   reply->clear();
   try {
-    bool exists = false;
-    outcome.code = backing.exists(&exists);
-    if (outcome.code == 0 && !exists && (method.flags & kWrite) == 0) outcome.code = -ENOENT;
-    if (outcome.code == 0) {
-      BufferedObject object(backing, method.flags, exists);
-      outcome.code = call_method(method, object, payload, reply);
-      if (outcome.code >= 0 && object.changed()) {
-        applying = true;
-        const int r = object.commit();
-        applying = r < 0;
-        if (r < 0) outcome.code = r;
-      }
-    }
+    outcome.code = run_and_apply(method, backing, payload, reply, &outcome.broken);
   } catch (const std::bad_alloc&) {
     outcome.code = -ENOMEM;
   } catch (...) {
     outcome.code = -EIO;
   }
-  outcome.broken = applying;
   if (outcome.code < 0) reply->clear();
   return outcome;
 }

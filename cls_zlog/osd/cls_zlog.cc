@@ -1,6 +1,6 @@
-// The host inside ceph-osd: the only file that knows Ceph. It gives the methods an Object made of object
-// class calls, and lets nothing escape: an exception that leaves a class method aborts the OSD, and the
-// client then resends the call to the next one.
+// The host inside ceph-osd: the only file that knows Ceph. It gives the methods an Object made of
+// object class calls, and lets nothing escape: an exception that leaves a class method aborts the
+// OSD, and the client then resends the call to the next one.
 
 #include <rados/objclass.h>
 
@@ -17,9 +17,9 @@
 #include "../methods.h"
 #include "../object.h"
 
-// Exported by ceph-osd but not declared in the public header. ceph-osd has all four since 15 (Octopus);
-// the first two are older. map_get_vals lists keys with their values (the SDK can only get one whose
-// name is known); map_remove_range and write_zero give space back.
+// Exported by ceph-osd but not declared in the public header. ceph-osd has all four since 15
+// (Octopus); the first two are older. map_get_vals lists keys with their values (the SDK can only
+// get one whose name is known); map_remove_range and write_zero give space back.
 extern int cls_cxx_map_get_vals(cls_method_context_t hctx, const std::string& start_after,
                                 const std::string& filter_prefix, uint64_t max_to_get,
                                 std::map<std::string, ceph::bufferlist>* vals, bool* more);
@@ -125,29 +125,38 @@ class OsdObject final : public zlog::Object {
 };
 
 int run(const zlog::Method& method, cls_method_context_t context, ceph::bufferlist* in,
-        ceph::bufferlist* out) noexcept {
+        ceph::bufferlist* out) {
+  if (in->length() > zlog::limits::request_bytes_max) return -EINVAL;
+  const std::string_view payload(in->c_str(), in->length());
+  OsdObject object(context);
+  std::string reply;
+  const int code = method.call(object, payload, &reply);
+  if (code == -EIO) cls_log(0, "zlog: %s: stored bytes are damaged, or unreadable", method.name);
+  if (code < 0) return code;
+  const bool writes = (method.flags & zlog::kWrite) != 0;
+  if (writes && reply.size() > zlog::limits::write_reply_bytes_max) return -EOVERFLOW;
+  out->append(reply.data(), static_cast<unsigned>(reply.size()));
+  return code;
+}
+
+int run_guarded(const zlog::Method& method, cls_method_context_t context, ceph::bufferlist* in,
+                ceph::bufferlist* out) noexcept {
   try {
-    if (in->length() > zlog::limits::request_bytes_max) return -EINVAL;
-    const std::string_view payload(in->c_str(), in->length());
-    OsdObject object(context);
-    std::string reply;
-    const int code = method.call(object, payload, &reply);
-    if (code < 0) return code;
-    const bool writes = (method.flags & zlog::kWrite) != 0;
-    if (writes && reply.size() > zlog::limits::write_reply_bytes_max) return -EOVERFLOW;
-    out->append(reply.data(), static_cast<unsigned>(reply.size()));
-    return code;
+    return run(method, context, in, out);
   } catch (const std::bad_alloc&) {
+    cls_log(0, "zlog: %s: out of memory", method.name);
     return -ENOMEM;
   } catch (...) {
+    cls_log(0, "zlog: %s: an exception, which is a bug", method.name);
     return -EIO;
   }
 }
 
-// An object class method is a plain function: one per method, made from the method's place in the table.
+// An object class method is a plain function: one per method, made from the method's place in the
+// table.
 template <size_t index>
 int call(cls_method_context_t context, ceph::bufferlist* in, ceph::bufferlist* out) {
-  return run(zlog::methods()[index], context, in, out);
+  return run_guarded(zlog::methods()[index], context, in, out);
 }
 
 template <size_t... index>
