@@ -19,6 +19,8 @@ CEPH_PACKAGES := ceph-mon ceph-osd librados-dev libradospp-dev python3-rados rad
 # What pyproject.toml asks for, kept between builds, and a cmake newer than Ubuntu 22.04's.
 BUILD_TOOLS := 'cmake>=3.24' 'cython>=3.1' ninja 'scikit-build-core>=1.0'
 
+# Folders, and programs without a suffix, which ruff would not find in them.
+PYTHON_CODE := ceph-dev cli seqr tests tools zlog ceph-dev/cluster tools/check-links
 SOURCES := pyproject.toml CMakeLists.txt \
 	$(shell find cls_zlog zlog seqr cli -type f -not -path '*/__pycache__/*')
 
@@ -41,8 +43,8 @@ build: $(DONE)/package-rados ## build the package with librados, and the object 
 
 .PHONY: lint
 lint: $(DONE)/dev-tools $(DONE)/package-rados ## ruff and mypy
-	$(BIN)/ruff check
-	$(BIN)/ruff format --check
+	$(BIN)/ruff check $(PYTHON_CODE)
+	$(BIN)/ruff format --check $(PYTHON_CODE)
 	$(BIN)/mypy --package zlog
 	$(BIN)/mypy ceph-dev/ceph_dev tests/support
 
