@@ -35,6 +35,7 @@ class ClusterSpec:
     osds: int = 1
     cephx: bool = True
     options: tuple[str, ...] = ()  # [SECTION:]KEY=VALUE words for ceph.conf
+    with_class: bool = True  # False: the OSDs refuse zlog's object class
 
     def __str__(self) -> str:
         return f"{self.store}-{self.osds}"
@@ -45,6 +46,8 @@ class ClusterSpec:
         words += ["--cephx", "on" if self.cephx else "off"]
         for option in self.options:
             words += ["--set", option]
+        if not self.with_class:
+            words += ["--class", "none"]  # the last one counts
         return words
 
 
