@@ -183,7 +183,7 @@ class Batches:
     def _more_soon(self) -> bool:
         """Whether the input has more, or gets it before the first pending entry waited too long."""
         patience = self._since + _LINGER_SECONDS - time.monotonic()
-        return self._source.ready(min(_QUIET_SECONDS, patience))
+        return patience > 0 and self._source.ready(min(_QUIET_SECONDS, patience))
 
     def _drain(self) -> list[bytes]:
         batch, self._pending = self._pending, []

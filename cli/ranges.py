@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import click
 
-_RANGE = re.compile(r"(-?\d+)?(:)?(-?\d+)?", re.ASCII)
+_RANGE = re.compile(r"(-?\d+)?(?:(:)(-?\d+)?)?", re.ASCII)
 
 
 class Range(NamedTuple):

@@ -1,0 +1,101 @@
+"""Fixtures of the command line's tests: the command as a process, and inside this one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from click.testing import CliRunner
+
+import zlog
+from zlog.cli.main import command
+
+ZLOG = str(Path(sys.executable).with_name("zlog"))
+SECONDS_MAX = 60
+
+
+class Result(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    out: bytes
+    err: str
+
+
+class Cli:
+    """The command ``zlog`` with a store, as a process of its own."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.environment = {**os.environ, "ZLOG_STORE": url, "TERM": "xterm"}
+
+    def __call__(self, *words: str, stdin: bytes = b"") -> Result:
+        done = subprocess.run(
+            [ZLOG, *words],
+            input=stdin,
+            capture_output=True,
+            env=self.environment,
+            timeout=SECONDS_MAX,
+            check=False,
+        )
+        return Result(done.returncode, done.stdout, done.stderr.decode())
+
+    def ok(self, *words: str, stdin: bytes = b"") -> bytes:
+        """Run a command that has to succeed in silence; returns its stdout."""
+        result = self(*words, stdin=stdin)
+        assert (result.code, result.err) == (0, "")
+        return result.out
+
+    def start(self, *words: str, **others: Any) -> subprocess.Popen[bytes]:
+        """Start a command whose stdin, stdout and stderr are pipes."""
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        return subprocess.Popen([ZLOG, *words], env=self.environment, **{**pipes, **others})
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    """An embedded store of the test's own."""
+    return (tmp_path / "store").as_uri()
+
+
+@pytest.fixture
+def cli(url: str) -> Cli:
+    """The command with that store, and a log ``orders`` in it."""
+    with zlog.connect(url) as store:
+        zlog.Log.create(store, "orders", width=2).close()
+    return Cli(url)
+
+
+@pytest.fixture
+def orders(cli: Cli) -> Iterator[zlog.Log]:
+    """The log ``orders``, opened beside the command."""
+    with zlog.connect(cli.url) as store, zlog.Log.open(store, "orders") as log:
+        yield log
+
+
+Invoke = Callable[..., Result]
+
+
+@pytest.fixture
+def invoke(url: str) -> Invoke:
+    """Runs the command in this process, where its surroundings can be replaced."""
+
+    def run(*words: str, stdin: bytes = b"") -> Result:
+        done = CliRunner().invoke(command, ["--store", url, *words], input=stdin)
+        return Result(done.exit_code, done.stdout_bytes, done.stderr)
+
+    return run
+
+
+def leave_hole(log: zlog.Log) -> int:
+    """Take a position and don't write it, as a writer that dies does."""
+    sequencer = log.store.sequencer()
+    assert sequencer is not None
+    position = sequencer.next(log.view.log_id, log.view.epoch, 1)
+    assert position is not None
+    return position

@@ -1,0 +1,256 @@
+"""append: what goes in comes out again, promptly, and failures tell how far it got."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import zlog
+from zlog.cli.entries import Batches, Limits, Splitter, as_is
+from zlog.cli.source import BadInput, Source
+
+from .conftest import Cli, Invoke
+
+LINES = b"first\r\nwith \0 NUL\n\n\xff\xfe no UTF-8\n\tlast\n"
+
+
+def test_lines_come_back_the_same(cli: Cli) -> None:
+    cli.ok("append", "orders", stdin=LINES)
+    assert cli.ok("read", "orders") == LINES
+
+
+def test_a_missing_last_newline_is_added_unless_newlines_are_kept(cli: Cli) -> None:
+    data = LINES + b"no newline at the end"
+    cli.ok("append", "orders", stdin=data)
+    assert cli.ok("read", "orders") == data + b"\n"
+    cli.ok("create", "kept")
+    cli.ok("append", "kept", "--keep-newline", stdin=data)
+    assert cli.ok("read", "kept", "--raw") == data
+
+
+@pytest.mark.parametrize("data", [b"", b"\n", b"\n\n", b"x", b"\r\n\r", b"\0"])
+def test_odd_inputs_come_back_the_same_with_newlines_kept(cli: Cli, data: bytes) -> None:
+    cli.ok("append", "orders", "-k", stdin=data)
+    assert cli.ok("read", "orders", "-r") == data
+
+
+def test_nul_separates_entries_that_have_newlines_in_them(cli: Cli) -> None:
+    data = b"two\nlines\0\0one\0"
+    cli.ok("append", "orders", "--null", stdin=data)
+    assert cli.ok("read", "orders", "--null") == data
+    assert cli.ok("read", "orders", "0", "--raw") == b"two\nlines"
+
+
+def test_files_are_appended_one_after_the_other(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"1\n2")
+    (tmp_path / "b").write_bytes(b"4\n")
+    cli.ok("append", "orders", str(tmp_path / "a"), "-", str(tmp_path / "b"), stdin=b"3\n")
+    assert cli.ok("read", "orders") == b"1\n2\n3\n4\n"
+
+
+def test_a_whole_file_is_one_entry(cli: Cli, tmp_path: Path) -> None:
+    data = os.urandom(200_000)
+    (tmp_path / "photo").write_bytes(data)
+    (tmp_path / "empty").write_bytes(b"")
+    cli.ok("append", "orders", "--whole", str(tmp_path / "photo"), str(tmp_path / "empty"))
+    assert cli.ok("read", "orders", "0", "--raw") == data
+    assert cli.ok("read", "orders", "1", "--raw") == b""
+
+
+def test_a_log_is_copied_by_json_with_its_bytes_and_without_its_gaps(
+    cli: Cli, orders: zlog.Log
+) -> None:
+    entries = [b"text", "ünï\n".encode(), b"\xff\0", b""]
+    orders.append_many([b"trimmed", *entries])
+    orders.trim(0)
+    cli.ok("create", "copy")
+    cli.ok("append", "copy", "--json", stdin=cli.ok("read", "orders", "--json"))
+    with zlog.Log.open(orders.store, "copy") as copy:
+        assert [item.data for item in copy.read_range() if isinstance(item, zlog.Entry)] == entries
+
+
+def test_positions_are_printed_in_the_order_of_the_entries(cli: Cli) -> None:
+    assert cli.ok("append", "orders", "--positions", stdin=b"a\nb\nc\n") == b"0\n1\n2\n"
+    assert cli.ok("append", "orders", stdin=b"d\n") == b""
+
+
+def test_many_lines_go_in_batches(cli: Cli, orders: zlog.Log) -> None:
+    data = b"".join(b"line %d\n" % i for i in range(30_000))
+    cli.ok("append", "orders", "--batch", "1000", stdin=data)
+    assert orders.tail() == 30_000
+    assert cli.ok("read", "orders") == data
+    assert len({item.timestamp for item in orders.read_range(0, 30_000)}) >= 30  # type: ignore[union-attr]
+
+
+def test_lines_of_a_slow_pipe_are_appended_as_they_come(cli: Cli) -> None:
+    with cli.start("append", "orders", "--positions") as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for number in range(3):
+            process.stdin.write(b"line\n")
+            process.stdin.flush()
+            assert process.stdout.readline() == b"%d\n" % number  # before the next one is sent
+        process.stdin.write(b"no newline")
+        process.stdin.close()
+        assert process.stdout.read() == b"3\n"
+        assert process.wait(10) == 0
+
+
+class Trickle(Source):
+    """An input that always has one more line in a moment."""
+
+    def ready(self, seconds: float) -> bool:
+        time.sleep(min(seconds, 0.001))
+        return True
+
+    def read(self) -> bytes:
+        return b"x\n"
+
+
+def test_a_trickle_without_a_pause_is_not_kept_waiting() -> None:
+    trickle = Trickle(os.devnull)
+    batches = Batches(trickle, Splitter(b"\n"), as_is, Limits(4096, 1 << 20, 9, 9))
+    with closing(trickle):
+        assert 1 < len(next(iter(batches))) < 1000
+
+
+def test_a_line_that_never_ends_does_not_fill_the_memory(tmp_path: Path) -> None:
+    path = tmp_path / "endless"
+    path.write_bytes(b"good\n" + b"x" * 3_000_000)
+    source = Source(str(path))
+    batches = iter(Batches(source, Splitter(b"\n"), as_is, Limits(10, 1 << 20, 1000, 1000)))
+    assert next(batches) == [b"good"]
+    with pytest.raises(BadInput, match="line 2: it is too long"):
+        next(batches)
+    source.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "stdin", "reason"),
+    [
+        (
+            ["--json"],
+            b'{"data": "a"}\n{"data": "b"}\n{"dat": "c"}\n{"data": "d"}\n',
+            "stdin, line 3",
+        ),
+        (["--max-bytes", "10"], b"a\nb\n" + b"c" * 11 + b"\nd\n", "stdin, line 3: it has 11 bytes"),
+        (["--max-bytes", "10"], b"a\nb\n" + b"c" * 99, "stdin, line 3: it is too long"),
+    ],
+)
+def test_bad_input_ends_it_after_the_entries_before(
+    cli: Cli, words: list[str], stdin: bytes, reason: str
+) -> None:
+    result = cli("append", "orders", *words, stdin=stdin)
+    assert result.code == 1
+    assert "the first 2 entries of the input are in the log" in result.err
+    assert reason in result.err
+    assert cli.ok("read", "orders") == b"a\nb\n"
+
+
+def test_a_whole_file_that_is_too_large_is_refused(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "large").write_bytes(b"x" * 100)
+    result = cli("append", "orders", "--whole", "--max-bytes", "99", str(tmp_path / "large"))
+    assert result.code == 1
+    assert "more than 99 bytes" in result.err
+
+
+def test_large_entries_are_taken_when_asked_for(cli: Cli) -> None:
+    data = b"x" * (2 << 20)
+    assert cli("append", "orders", stdin=data).code == 1
+    cli.ok("append", "orders", "--max-bytes", "2M", stdin=data)
+    assert cli.ok("read", "orders") == data + b"\n"
+
+
+def test_a_failure_tells_what_is_in_the_log(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    invoke("create", "orders")
+    calls: list[int] = []
+
+    def fail_later(_log: zlog.Log, batch: list[bytes]) -> list[int]:
+        calls.append(len(batch))
+        if len(calls) == 1:
+            return [0, 1]
+        error = zlog.StoreTimeout("no answer")
+        error.positions = (2, None, 4, None)
+        raise error
+
+    monkeypatch.setattr(zlog.Log, "append_many", fail_later)
+    result = invoke("append", "orders", "--batch", "2", "--positions", stdin=b"a\nb\nc\nd\n")
+    assert result.code == 6
+    assert result.out == b"0\n1\n2\n"
+    assert result.err.splitlines()[:3] == [
+        "zlog: the first 3 entries of the input are in the log",
+        "zlog: and 1 of the entries after the first one that is not",
+        "zlog: no answer",
+    ]
+
+
+def test_entries_that_changed_places_are_reported(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    invoke("create", "orders")
+    monkeypatch.setattr(zlog.Log, "append_many", lambda _log, _batch: [5, 1, 2])
+    result = invoke("append", "orders", "--positions", stdin=b"a\nb\nc\n")
+    assert (result.code, result.out) == (0, b"5\n1\n2\n")
+    assert "entry 1 changed places: it is at position 5, behind 2 later ones" in result.err
+
+
+def test_ctrl_c_is_quiet(cli: Cli, orders: zlog.Log) -> None:
+    with cli.start("append", "orders", "--positions") as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"kept\n")
+        process.stdin.flush()
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 130
+        assert process.stderr is not None
+        assert process.stderr.read().strip() == b""
+    assert orders.read(0).data == b"kept"
+
+
+def test_positions_for_a_reader_that_left(cli: Cli) -> None:
+    with cli.start("append", "orders", "--positions") as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdout.close()
+        process.stdin.write(b"a\n")
+        process.stdin.close()
+        assert process.wait(10) == 141
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+
+
+def test_json_and_positions_of_a_pipe_flow_through(cli: Cli) -> None:
+    lines = b"".join(json.dumps({"data": f"n{i}"}).encode() + b"\n" for i in range(100))
+    printed = cli.ok("append", "orders", "--json", "--positions", stdin=lines)
+    assert printed == b"".join(b"%d\n" % i for i in range(100))
+
+
+def test_a_regular_file_on_stdin_needs_no_poll(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "lines"
+    path.write_bytes(LINES)
+    with path.open("rb") as file, cli.start("append", "orders", stdin=file) as process:
+        assert process.wait(10) == 0
+    assert cli.ok("read", "orders") == LINES
+
+
+def test_sources_know_when_they_are_ready() -> None:
+    reading, writing = os.pipe()
+    source = Source(f"/dev/fd/{reading}")
+    assert not source.ready(0.0)
+    os.write(writing, b"x")
+    assert source.ready(10.0)
+    assert source.read() == b"x"
+    assert not source.ready(0.0)
+    os.close(writing)
+    assert source.read() == b""
+    source.close()
+    os.close(reading)

@@ -1,0 +1,284 @@
+"""doctor: whatever is missing is named, with a way to mend it and the right exit code."""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import json
+import shutil
+import socket
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+import zlog
+from zlog._deadline import Deadline
+from zlog._head import Directory
+from zlog._io import BlockingIo, drive
+from zlog._views import take_over
+from zlog.cli.ceph import Target
+from zlog.cli.doctor import directory, installation, pool, service
+from zlog.cli.doctor.diagnosis import Diagnosis, Level, worst
+from zlog.cli.exits import ExitCode
+
+from ..support.ceph import CephCluster, ClusterSpec
+from .conftest import Cli, Invoke
+
+URL = "ceph://logs?id=me"
+
+
+def by_part(diagnoses: Iterable[Diagnosis]) -> dict[str, Diagnosis]:
+    return {diagnosis.part: diagnosis for diagnosis in diagnoses}
+
+
+def findings(out: bytes) -> dict[str, dict[str, Any]]:
+    return {found["part"]: found for found in map(json.loads, out.splitlines())}
+
+
+def test_a_sound_embedded_store(cli: Cli) -> None:
+    found = findings(cli.ok("doctor", "--json"))
+    assert {each["level"] for part, each in found.items() if "rados" not in part} == {"ok"}
+    assert found["logs"]["text"] == "1"
+    assert "shared through the store" in found["sequencer"]["text"]
+    assert b"ok       directory: " in cli.ok("doctor")
+
+
+def test_a_store_that_is_not_there_yet_is_not_made(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "not" / "there"
+    found = findings(cli.ok("--store", path.as_uri(), "doctor", "--json"))
+    assert found["directory"]["level"] == "note"
+    assert "store" not in found
+    assert not path.parent.exists()
+
+
+def test_a_store_in_memory(cli: Cli) -> None:
+    assert findings(cli.ok("--store", "mem://", "doctor", "--json"))["logs"]["text"] == "0"
+
+
+def test_a_file_where_the_directory_should_be(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    result = cli("--store", (tmp_path / "file").as_uri(), "doctor")
+    assert result.code == 6
+    assert b"is no directory" in result.out
+    assert b"mend: mv " in result.out
+
+
+def test_a_directory_that_is_not_writable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("os.access", lambda *_: False)
+    found = by_part(directory.examine(tmp_path))["directory"]
+    assert (found.level, found.code) == (Level.FAILURE, ExitCode.UNREACHABLE)
+    assert "chown" in found.mend
+
+
+def test_a_store_that_another_user_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "data.mdb").touch()
+    monkeypatch.setattr("os.access", lambda path, _: Path(path) == tmp_path)
+    found = by_part(directory.examine(tmp_path))["directory"]
+    assert (found.level, found.code) == (Level.FAILURE, ExitCode.UNREACHABLE)
+
+
+@pytest.mark.parametrize(
+    ("free", "level"), [(0, Level.FAILURE), (1 << 30, Level.WARNING), (1 << 39, Level.OK)]
+)
+def test_the_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, free: int, level: Level) -> None:
+    usage = type(shutil.disk_usage(tmp_path))(1 << 40, 0, free)
+    monkeypatch.setattr("shutil.disk_usage", lambda _: usage)
+    assert by_part(directory.examine(tmp_path))["disk"].level is level
+
+
+def test_a_file_system_that_several_machines_share(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert "file system" not in by_part(directory.examine(tmp_path))
+    monkeypatch.setattr(directory, "_file_system", lambda _: "nfs4")
+    assert by_part(directory.examine(tmp_path))["file system"].level is Level.WARNING
+
+
+@pytest.mark.parametrize(
+    ("error", "mend"),
+    [(ModuleNotFoundError("no"), "librados-dev"), (ImportError("librados.so.2"), "librados2")],
+)
+def test_no_librados(monkeypatch: pytest.MonkeyPatch, error: ImportError, mend: str) -> None:
+    present = importlib.import_module
+
+    def absent(name: str) -> object:
+        if name == "zlog._rados":
+            raise error
+        return present(name)
+
+    monkeypatch.setattr("importlib.import_module", absent)
+    needed = by_part(installation.examine(ceph=True))["librados extension"]
+    assert (needed.level, needed.code) == (Level.FAILURE, ExitCode.UNREACHABLE)
+    assert mend in needed.mend
+    assert by_part(installation.examine(ceph=False))["librados extension"].level is Level.NOTE
+
+
+def test_no_python_rados(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "rados", None)
+    found = by_part(installation.examine(ceph=True))["python-rados"]
+    assert (found.level, "python3-rados" in found.mend) == (Level.NOTE, True)
+    (unknown,) = pool.examine(URL, 1)
+    assert unknown.level is Level.NOTE
+    assert "erasure coded" in unknown.text
+
+
+class Refusing:
+    """A store that answers every call with the same code."""
+
+    def __init__(self, code: int) -> None:
+        self.code = code
+
+    def execute(self, *_: object, timeout: float) -> tuple[int, bytes]:
+        assert timeout == 1
+        return self.code, b""
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "mend", "exit_code"),
+    [
+        (-errno.EOPNOTSUPP, "the OSDs don't have it", "libcls_zlog.so", 7),
+        (-errno.EPERM, "don't let this client", "ceph auth caps client.me mon", 7),
+        (-errno.EACCES, "EACCES", "caps", 6),
+        (-errno.ETIMEDOUT, "ETIMEDOUT", "ceph osd tree", 6),
+        (-errno.ENOSPC, "the store is full", "rim", 6),
+    ],
+)
+def test_a_class_that_does_not_run(code: int, text: str, mend: str, exit_code: int) -> None:
+    store = cast("zlog.Store", Refusing(code))
+    (found,) = service.examine_class(store, URL, 1)
+    assert (found.level, found.code) == (Level.FAILURE, exit_code)
+    assert text in found.text
+    assert mend in found.mend
+
+
+def test_a_class_that_runs_on_a_pool_without_logs() -> None:
+    (found,) = service.examine_class(cast("zlog.Store", Refusing(-errno.ENOENT)), URL, 1)
+    assert found.level is Level.OK
+
+
+def pools(**fields: object) -> list[dict[str, Any]]:
+    return [{"pool_name": "logs", "type": 1, "size": 3, "min_size": 2, **fields}]
+
+
+@pytest.mark.parametrize(
+    ("answer", "level", "text"),
+    [
+        (pools(), Level.OK, "3 copies, appends go on with 2"),
+        (pools(size=1, min_size=1), Level.WARNING, "one copy"),
+        (pools(type=3), Level.FAILURE, "erasure coded"),
+    ],
+)
+def test_pools(answer: list[dict[str, Any]], level: Level, text: str) -> None:
+    (found,) = pool._pool(Target.parse(URL), answer)
+    assert (found.level, text in found.text) == (level, True)
+
+
+def test_health() -> None:
+    def check(text: str) -> dict[str, Any]:
+        return {"summary": {"message": text}}
+
+    health = {"checks": {"POOL_FULL": check("1"), "OSD_NEARFULL": check("2"), "OTHER": check("3")}}
+    assert [(each.level, each.text) for each in pool._health(health)] == [
+        (Level.WARNING, "OSD_NEARFULL: 2"),
+        (Level.FAILURE, "POOL_FULL: 1"),
+    ]
+    assert list(pool._health({})) == []
+
+
+def test_the_worst_failure_is_the_one_that_others_stand_on() -> None:
+    fine = Diagnosis("a", Level.WARNING, "")
+    down = Diagnosis("b", Level.FAILURE, "", code=ExitCode.UNREACHABLE)
+    other = Diagnosis("c", Level.FAILURE, "")
+    assert worst([fine]) == 0
+    assert worst([fine, down, other]) == 6
+    assert worst([other, down]) == 1
+
+
+@pytest.fixture
+def nobody() -> str:
+    """An address where no sequencer is."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port: int = taken.getsockname()[1]
+        return f"tcp://127.0.0.1:{port}"
+
+
+def test_a_sequencer_that_is_announced_and_down(cli: Cli, orders: zlog.Log, nobody: str) -> None:
+    drive(Directory(BlockingIo(orders.store)).announce(nobody, Deadline(10)))
+    result = cli("doctor", "--json")
+    assert result.code == 6
+    found = findings(result.out)["sequencer"]
+    assert found["level"] == "failure"
+    assert f"{nobody}, announced in the store, does not answer" in found["text"]
+    assert "zlog seqr" in found["mend"]
+
+
+def test_a_sequencer_that_a_view_names_and_is_down(cli: Cli, orders: zlog.Log, nobody: str) -> None:
+    drive(take_over(BlockingIo(orders.store), "orders", nobody, Deadline(10)))
+    result = cli("doctor")
+    assert result.code == 6
+    assert f"{nobody}, named by log orders, does not answer".encode() in result.out
+
+
+def test_a_damaged_store(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    def damaged(*_: object, **__: object) -> list[str]:
+        raise zlog.CorruptEntry("the directory is damaged")
+
+    invoke("create", "orders")
+    monkeypatch.setattr(zlog.Log, "list", damaged)
+    result = invoke("doctor", "--json")
+    assert result.code == 1
+    assert findings(result.out)["logs"]["text"] == "the directory is damaged"
+
+
+def test_no_such_cluster(cli: Cli) -> None:
+    result = cli("--store", "ceph://logs?conf=/nowhere", "doctor", "--json")
+    assert result.code == 6
+    assert "/nowhere" in findings(result.out)["store"]["text"]
+
+
+def test_a_sound_cluster(ceph_cluster: CephCluster) -> None:
+    cli = Cli(ceph_cluster.url("doctor"))
+    result = cli("doctor", "--json")
+    assert result.code == 0
+    found = findings(result.out)
+    assert found["object class"]["level"] == "ok"
+    assert found["logs"]["text"] == "0"
+    assert found["sequencer"]["level"] == "note"
+
+
+def test_a_pool_that_is_missing(ceph_cluster: CephCluster) -> None:
+    result = Cli(f"ceph://nosuchpool?conf={ceph_cluster.conf}")("doctor")
+    assert result.code == 6
+    assert b"ceph osd pool create nosuchpool" in result.out
+
+
+def test_an_ill_cluster(new_ceph_cluster: Callable[[ClusterSpec], CephCluster]) -> None:
+    """A class that the OSDs don't allow, an erasure-coded pool, monitors that don't answer."""
+    cluster = new_ceph_cluster(ClusterSpec(with_class=False))
+    cli = Cli(cluster.url())
+    result = cli("doctor", "--json")
+    assert result.code == 7
+    found = findings(result.out)
+    assert "EPERM" in found["object class"]["text"]
+    assert "sequencer" not in found
+    assert cli("ls").code == 7
+
+    rados = pytest.importorskip("rados")
+    with rados.Rados(conffile=str(cluster.conf)) as connection:
+        command = {"prefix": "osd pool create", "pool": "coded", "pg_num": 1}
+        answer = connection.mon_command(json.dumps({**command, "pool_type": "erasure"}), b"")
+        assert answer[0] == 0
+    result = Cli(f"ceph://coded?conf={cluster.conf}")("doctor", "--json")
+    assert result.code == 1
+    assert "erasure coded" in findings(result.out)["pool"]["text"]
+
+    cluster.monitor("freeze")
+    began = time.monotonic()
+    result = cli("doctor", "--timeout", "1", "--json")
+    cluster.monitor("thaw")
+    assert time.monotonic() - began < 20
+    assert result.code == 6
+    assert "ceph -s" in findings(result.out)["store"]["mend"]

@@ -1,0 +1,81 @@
+"""Exit codes, and what is said on the way out."""
+
+from __future__ import annotations
+
+import pytest
+
+import zlog
+from zlog.cli.exits import ExitCode, exit_code_of
+
+from .conftest import Cli, Invoke, leave_hole
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (zlog.ZlogError("x"), 1),
+        (zlog.CorruptEntry("x"), 1),
+        (zlog.EntryTooLarge("x"), 1),
+        (zlog.AlreadyWritten("x"), 1),
+        (zlog.BeyondTail("x"), 1),
+        (zlog.LogNotFound("x"), 3),
+        (zlog.NotWritten("x"), 4),
+        (zlog.Invalidated("x"), 4),
+        (zlog.LogExists("x"), 5),
+        (zlog.StoreUnavailable("x"), 6),
+        (zlog.StoreTimeout("x"), 6),
+        (zlog.SequencerUnavailable("x"), 6),
+        (zlog.SequencerTimeout("x"), 6),
+        (zlog.ClassNotLoaded("x"), 7),
+        (OSError("x"), 1),
+        (KeyboardInterrupt(), 130),
+    ],
+)
+def test_the_code_of_each_error(error: BaseException, code: int) -> None:
+    assert exit_code_of(error) == code
+
+
+def test_the_codes_that_users_see(cli: Cli, orders: zlog.Log) -> None:
+    orders.append_many([b"a", b"b"])
+    orders.trim(0)
+    hole = leave_hole(orders)
+    assert cli("read", "nothere").code == ExitCode.NO_SUCH_LOG
+    assert cli("read", "orders", "0").code == ExitCode.NO_ENTRY
+    assert cli("read", "orders", str(hole)).code == ExitCode.NO_ENTRY
+    assert cli("read", "orders", "1").code == ExitCode.OK
+    assert cli("create", "orders").code == ExitCode.LOG_EXISTS
+    assert cli("fill", "orders", "1").code == ExitCode.FAILURE
+    assert cli("--store", "ceph://pool?conf=/nowhere", "ls").code == ExitCode.UNREACHABLE
+
+
+def test_errors_give_a_message_and_a_hint_and_no_traceback(cli: Cli) -> None:
+    result = cli("read", "nothere")
+    message, hint = result.err.splitlines()
+    assert message == f"zlog: there is no log 'nothere' in {cli.url}"
+    assert hint.startswith("zlog: hint: ")
+    assert result.out == b""
+
+
+def test_debug_gives_the_traceback_too(cli: Cli) -> None:
+    result = cli("--debug", "read", "nothere")
+    assert "Traceback" in result.err
+    assert "zlog: hint: " in result.err
+
+
+def test_a_missing_file_is_an_error_without_a_traceback(cli: Cli) -> None:
+    result = cli("append", "orders", "/nowhere/file")
+    assert result.code == 1
+    assert "/nowhere/file" in result.err
+    assert "Traceback" not in result.err
+
+
+def test_a_bug_is_named_as_such(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> list[str]:
+        raise KeyError("lost")
+
+    monkeypatch.setattr(zlog.Log, "list", broken)
+    result = invoke("ls")
+    assert result.code == 1
+    assert "internal error: KeyError: 'lost'" in result.err
+    assert "--debug" in result.err
+    assert "Traceback" in invoke("ls", "--debug").err

@@ -1,0 +1,121 @@
+"""Help, global options, usage errors."""
+
+from __future__ import annotations
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import zlog
+from zlog.cli.main import command
+
+from .conftest import Cli, Invoke
+
+VERBS = [
+    *("create", "ls", "info", "views", "rm"),
+    *("append", "read", "tail", "fill", "trim", "check"),
+    *("seqr", "doctor", "bench", "completion"),
+]
+
+
+def test_the_verbs_are_those_of_the_design() -> None:
+    assert command.list_commands(click.Context(command)) == VERBS
+
+
+@pytest.mark.parametrize(
+    "words", [*([verb] for verb in VERBS), ["bench", "append"], ["seqr", "status"]]
+)
+def test_each_verb_has_an_example_that_begins_with_it(words: list[str]) -> None:
+    result = CliRunner().invoke(command, [*words, "--help"])
+    assert result.exit_code == 0
+    _, _, examples = result.stdout.partition("\nExamples:\n")
+    assert f"zlog {' '.join(words)}" in examples
+
+
+def test_the_short_help_of_each_verb_fits_its_line() -> None:
+    assert "..." not in CliRunner().invoke(command, ["--help"]).stdout.partition("Commands:")[2]
+
+
+def test_global_options_stand_before_or_behind_the_verb(cli: Cli, url: str) -> None:
+    del cli.environment["ZLOG_STORE"]
+    assert cli.ok("--store", url, "ls") == b"orders\n"
+    assert cli.ok("ls", "--timeout", "5", "--store", url) == b"orders\n"
+
+
+def test_the_environment_names_the_store(cli: Cli) -> None:
+    assert cli.ok("ls") == b"orders\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["frobnicate"],
+        ["read"],
+        ["read", "orders", "--jsn"],
+        ["read", "orders", "1-2"],
+        ["read", "orders", "--json", "--raw"],
+        ["read", "a/b"],
+        ["create", "orders", "--width", "0"],
+        ["create", "orders", "--option", "novalue"],
+        ["ls", "--timeout", "soon"],
+        ["trim", "orders"],
+        ["trim", "orders", "1", "--to", "2"],
+        ["append", "orders", "--json", "--null"],
+        ["append", "orders", "--whole", "--null"],
+        ["append", "orders", "--max-bytes", "many"],
+        ["-N", "billing", "ls"],
+        ["-p", "pool", "ls"],
+        ["--store", "gopher://x", "ls"],
+        ["--store", "ceph://pool?frob=1", "ls"],
+        ["seqr", "--listen", "nowhere"],
+        ["seqr", "status", "nowhere"],
+    ],
+)
+def test_usage_errors_exit_with_2_and_say_nothing_on_stdout(
+    invoke: Invoke, words: list[str]
+) -> None:
+    result = invoke(*words)
+    assert (result.code, result.out) == (2, b"")
+    assert "Error: " in result.err
+
+
+def test_a_store_in_the_words_of_cephs_tools() -> None:
+    words = ["-p", "logs", "-N", "billing", "-c", "/nowhere/ceph.conf", "-n", "client.me", "ls"]
+    result = CliRunner().invoke(command, words)
+    assert result.exit_code == 6
+    assert "/nowhere/ceph.conf" in result.stderr
+
+
+def test_version(cli: Cli) -> None:
+    assert cli.ok("--version").startswith(b"zlog ")
+
+
+def test_completion_scripts(cli: Cli) -> None:
+    for shell in ("bash", "zsh", "fish"):
+        assert b"_ZLOG_COMPLETE" in cli.ok("completion", shell)
+    assert cli("completion", "tcsh").code == 2
+
+
+def complete(cli: Cli, line: str) -> list[str]:
+    """Return what bash is offered for the last word of a line."""
+    words = line.split(" ")
+    cli.environment |= {
+        "_ZLOG_COMPLETE": "bash_complete",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(len(words) - 1),
+    }
+    return [each.partition(",")[2] for each in cli.ok().decode().split()]
+
+
+def test_verbs_options_and_logs_are_completed(cli: Cli) -> None:
+    with zlog.connect(cli.url) as store:
+        zlog.Log.create(store, "others").close()
+    assert complete(cli, "zlog t") == ["tail", "trim"]
+    assert "--since-start" in complete(cli, "zlog tail --s")
+    assert complete(cli, "zlog read o") == ["orders", "others"]
+    assert complete(cli, "zlog rm orders ot") == ["others"]
+
+
+def test_completion_without_a_store_offers_nothing_and_says_nothing(cli: Cli) -> None:
+    cli.environment["ZLOG_STORE"] = "ceph://pool?conf=/nowhere"
+    assert complete(cli, "zlog read o") == []

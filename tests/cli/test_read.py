@@ -1,0 +1,161 @@
+"""read: ranges, formats, gaps, and readers that leave."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+import zlog
+
+from .conftest import ZLOG, Cli, Invoke, leave_hole
+
+
+@pytest.fixture
+def ten(orders: zlog.Log) -> zlog.Log:
+    orders.append_many([b"%d" % i for i in range(10)])
+    return orders
+
+
+@pytest.mark.parametrize(
+    ("words", "lines"),
+    [
+        ([], "0123456789"),
+        (["3"], "3"),
+        (["-1"], "9"),
+        (["3:5"], "34"),
+        (["8:"], "89"),
+        ([":2"], "01"),
+        (["-3:"], "789"),
+        (["-3:-1"], "78"),
+        (["8:100"], "89"),
+        (["100:"], ""),
+        (["5:5"], ""),
+        (["1", "-1", "0:2"], "1901"),
+    ],
+)
+def test_ranges(invoke: Invoke, ten: zlog.Log, words: list[str], lines: str) -> None:
+    assert ten.tail() == 10
+    result = invoke("read", "orders", *words)
+    assert (result.code, result.err) == (0, "")
+    assert result.out.split() == [line.encode() for line in lines]
+
+
+def test_an_empty_log_has_nothing_and_no_last_entry(cli: Cli) -> None:
+    assert cli.ok("read", "orders") == b""
+    assert cli.ok("read", "orders", "-10:") == b""
+    assert cli("read", "orders", "-1").code == 4
+
+
+def test_json_lines_carry_position_time_and_data(cli: Cli, orders: zlog.Log) -> None:
+    before = datetime.now(timezone.utc)
+    orders.append_many(["ünï\n".encode(), b"\xff\0"])
+    text, coded = map(json.loads, cli.ok("read", "orders", "--json").splitlines())
+    assert (text["position"], text["data"]) == (0, "ünï\n")
+    assert (coded["position"], coded["data_b64"]) == (1, "/wA=")
+    assert set(text) == {"position", "timestamp", "data"}
+    written = datetime.strptime(text["timestamp"], "%Y-%m-%dT%H:%M:%S.%f%z")
+    assert abs(written - before) < timedelta(minutes=1)
+
+
+def test_formats(cli: Cli, orders: zlog.Log) -> None:
+    orders.append_many([b"a", b"bc"])
+    printed = cli.ok("read", "orders", "-f", r"%p/%S/%s%%\0")
+    assert printed == b"0/1/a%\x001/2/bc%\0"
+
+
+@pytest.fixture
+def gaps(orders: zlog.Log) -> zlog.Log:
+    """Positions 0 and 1 trimmed, 2 an entry, 3 filled, 4 an entry, 5 a hole, 6 an entry."""
+    orders.append_many([b"0", b"1", b"2"])
+    orders.trim_to(2)
+    assert leave_hole(orders) == 3
+    orders.fill(3)
+    orders.append(b"4")
+    assert leave_hole(orders) == 5
+    orders.append(b"6")
+    return orders
+
+
+def test_gaps_are_objects_in_json(cli: Cli, gaps: zlog.Log) -> None:
+    printed = cli.ok("read", gaps.name, "--json", "--hole-timeout", "never")
+    assert [
+        (item.get("gap", item.get("data")), item["position"], item.get("end"))
+        for item in map(json.loads, printed.splitlines())
+    ] == [
+        ("trimmed", 0, 2),
+        ("2", 2, None),
+        ("filled", 3, 4),
+        ("4", 4, None),
+        ("unwritten", 5, 6),
+        ("6", 6, None),
+    ]
+
+
+@pytest.mark.parametrize("words", [[], ["--raw"], ["-z"], ["-f", "%s,"]])
+def test_gaps_are_told_on_stderr_beside_bytes(cli: Cli, gaps: zlog.Log, words: list[str]) -> None:
+    result = cli("read", gaps.name, "--hole-timeout", "never", *words)
+    assert result.code == 0
+    assert result.err.splitlines() == [
+        "zlog: gap: positions 0 to 1: trimmed",
+        "zlog: gap: position 3: filled",
+        "zlog: gap: position 5: unwritten",
+    ]
+    assert bytes(byte for byte in result.out if chr(byte).isdigit()) == b"246"
+
+
+def test_a_hole_is_filled_when_its_time_is_up(cli: Cli, gaps: zlog.Log) -> None:
+    result = cli("read", gaps.name, "5:", "--hole-timeout", "0.01")
+    assert result.out == b"6\n"
+    assert result.err == "zlog: gap: position 5: filled\n"
+
+
+@pytest.mark.parametrize("verb", ["read", "tail"])
+def test_lost_entries_are_shown_and_are_a_failure(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch, ten: zlog.Log, verb: str
+) -> None:
+    entry = ten.read(0)
+
+    def damaged(*_: object, **__: object) -> Iterator[zlog.Entry | zlog.Gap]:
+        yield zlog.Gap(0, 2, zlog.GapKind.LOST)
+        yield entry._replace(position=2)
+
+    monkeypatch.setattr(zlog.Log, "read_range", damaged)
+    result = invoke(verb, "orders")
+    assert result.code == 1
+    assert result.out == b"0\n"
+    assert result.err.splitlines() == [
+        "zlog: gap: positions 0 to 1: lost",
+        "zlog: some entries are lost; `zlog check orders` shows which",
+    ]
+
+
+def test_a_reader_that_leaves_ends_it_quietly(cli: Cli, orders: zlog.Log) -> None:
+    orders.append_many([b"x" * 1000] * 5000)
+    with cli.start("read", "orders") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == b"x" * 1000 + b"\n"
+        process.stdout.close()
+        assert process.wait(10) == 141
+        assert process.stderr.read() == b""
+
+
+def test_a_reader_that_leaves_at_once(cli: Cli, ten: zlog.Log) -> None:
+    line = f"'{ZLOG}' read {ten.name} | true; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", line], capture_output=True, env=cli.environment, timeout=60, check=True
+    )
+    assert done.stdout.strip() in (b"141", b"0")  # whoever was faster
+    assert done.stderr == b""
+
+
+def test_a_full_disk_is_an_error(cli: Cli, ten: zlog.Log) -> None:
+    with Path("/dev/full").open("wb") as full, cli.start("read", ten.name, stdout=full) as process:
+        assert process.stderr is not None
+        assert b"No space left" in process.stderr.read()
+        assert process.wait(10) == 1

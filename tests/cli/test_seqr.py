@@ -1,0 +1,78 @@
+"""seqr and seqr status. What a sequencer does is tested elsewhere; here it is the command."""
+
+from __future__ import annotations
+
+import json
+import socket
+
+import pytest
+
+import zlog
+from zlog.cli.sequencers import announced
+
+from ..support.sequencer import SequencerProcess
+from .conftest import Cli
+
+
+def test_status_of_a_sequencer(cli: Cli) -> None:
+    sequencer = SequencerProcess(cli.url)
+    try:
+        where = f"127.0.0.1:{sequencer.port}"
+        found = json.loads(cli.ok("seqr", "status", where, "--json"))
+        assert found["address"] == sequencer.address
+        assert found == {
+            **json.loads(cli.ok("seqr", "status", "--json")),
+            **{key: found[key] for key in ("uptime_s", "requests", "connections")},
+        }
+        assert cli.ok("seqr", "status", sequencer.address).startswith(b"address")
+    finally:
+        assert sequencer.stop() == 0
+    with zlog.connect(cli.url) as store:
+        assert announced(store, 10) == ""
+
+
+def test_status_without_a_sequencer(cli: Cli) -> None:
+    result = cli("seqr", "status")
+    assert result.code == 6
+    assert "no sequencer has announced itself" in result.err
+
+
+def test_status_of_a_sequencer_that_is_down(cli: Cli) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    result = cli("seqr", "status", f"127.0.0.1:{port}")
+    assert result.code == 6
+    assert f"tcp://127.0.0.1:{port}" in result.err
+
+
+def test_a_port_that_is_taken(cli: Cli) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        result = cli("seqr", "--listen", f"127.0.0.1:{taken.getsockname()[1]}")
+    assert result.code == 1
+    assert "in use" in result.err
+    assert result.out == b""
+
+
+def test_an_address_that_clients_can_not_reach(cli: Cli) -> None:
+    result = cli("seqr", "--listen", "0.0.0.0:0")
+    assert result.code == 2
+    assert "--advertise" in result.err
+
+
+@pytest.mark.parametrize("store_url", ["ceph-memstore"], indirect=True)
+def test_info_and_status_name_the_sequencer_that_serves(
+    store_url: str,
+) -> None:
+    cli = Cli(store_url)
+    cli.ok("create", "orders")
+    sequencer = SequencerProcess(store_url)
+    try:
+        cli.ok("append", "orders", stdin=b"a\nb\n")
+        assert json.loads(cli.ok("info", "orders", "--json"))["sequencer"] == sequencer.address
+        (log,) = json.loads(cli.ok("seqr", "status", "--json"))["logs"]
+        assert (log["log"], log["tail"]) == ("orders", 2)
+        assert b"orders" in cli.ok("seqr", "status")
+    finally:
+        assert sequencer.stop() == 0
+    assert json.loads(cli.ok("info", "orders", "--json"))["sequencer"] == ""
+    assert cli.ok("read", "orders") == b"a\nb\n"

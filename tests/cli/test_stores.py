@@ -1,0 +1,50 @@
+"""The same session at the command line, on the embedded store and on a real cluster."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from .conftest import Cli
+
+LINES = b"".join(
+    b"2026-11-20T17:00:%02d host-%d app[%d]: request %d took %d ms\n" % (i % 60, i % 7, i, i, i * i)
+    for i in range(2000)
+)
+
+
+@pytest.mark.parametrize("store_url", ["embedded", "ceph-memstore"], indirect=True)
+def test_the_life_of_a_log(store_url: str) -> None:
+    cli = Cli(store_url)
+    assert cli.ok("ls") == b""
+    cli.ok("create", "app", "--width", "8")
+    cli.ok("append", "app", stdin=LINES)
+    assert cli.ok("read", "app") == LINES
+    assert cli.ok("tail", "app", "-n", "5").splitlines() == LINES.splitlines()[-5:]
+    assert cli.ok("read", "app", "17") == LINES.splitlines(keepends=True)[17]
+    info = json.loads(cli.ok("info", "app", "--json"))
+    assert (info["tail"], info["entries"], info["bytes"]) == (2000, 2000, len(LINES) - 2000)
+    assert cli.ok("check", "app") == b""
+    cli.ok("trim", "app", "--to", "1500")
+    result = cli("read", "app")
+    assert result.out.splitlines() == LINES.splitlines()[1500:]
+    assert result.err == "zlog: gap: positions 0 to 1499: trimmed\n"
+    assert cli("read", "app", "17").code == 4
+    assert json.loads(cli.ok("info", "app", "--json"))["trim_point"] == 1500
+    cli.ok("rm", "app", "--yes")
+    assert cli.ok("ls") == b""
+    assert cli("read", "app").code == 3
+
+
+@pytest.mark.parametrize("store_url", ["embedded", "ceph-memstore"], indirect=True)
+def test_following_another_process(store_url: str) -> None:
+    cli = Cli(store_url)
+    cli.ok("create", "app")
+    with cli.start("tail", "app", "--follow", "--since-start") as follower:
+        assert follower.stdout is not None
+        for number in range(3):
+            cli.ok("append", "app", stdin=b"line %d\n" % number)
+            assert follower.stdout.readline() == b"line %d\n" % number
+        follower.stdout.close()
+        assert follower.wait(20) == 141

@@ -1,0 +1,177 @@
+"""The small languages of the command line: ranges, formats, sizes, times; cutting into entries."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+import click
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zlog import Entry
+from zlog.cli.append import moved_back
+from zlog.cli.entries import Splitter, from_json
+from zlog.cli.parameters import NEVER, or_none, seconds, size
+from zlog.cli.ranges import Range, parse
+from zlog.cli.render import printable
+from zlog.cli.tables import human_bytes
+from zlog.cli.template import Template
+
+
+@pytest.mark.parametrize(
+    ("word", "start", "end"),
+    [
+        ("5:10", 5, 10),
+        ("5:", 5, None),
+        (":10", 0, 10),
+        (":", 0, None),
+        ("-10:", 90, None),
+        ("-10:-5", 90, 95),
+        (":-1", 0, 99),
+        ("-200:", 0, None),
+        ("0:0", 0, 0),
+    ],
+)
+def test_ranges_are_slices(word: str, start: int, end: int | None) -> None:
+    assert parse(word).resolve(100) == Range(start, end)
+
+
+@pytest.mark.parametrize(("word", "position"), [("5", 5), ("-1", 99), ("-100", 0)])
+def test_a_single_number_is_one_position(word: str, position: int) -> None:
+    assert parse(word).resolve(100) == Range(position, None, single=True)
+
+
+@pytest.mark.parametrize("word", ["", "a", "1-2", "1:2:3", "--json", "-x", "1.5", "٣"])
+def test_other_words_are_no_ranges(word: str) -> None:
+    with pytest.raises(click.UsageError):
+        parse(word)
+
+
+ENTRY = Entry(7, b"\xffdata\n", datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=timezone.utc))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("%s", b"\xffdata\n"),
+        (r"%p\t%S\n", b"7\t6\n"),
+        ("%t", b"2026-01-02T03:04:05.000006Z"),
+        (r"100%% \\ \0\r", b"100% \\ \0\r"),
+        ("ü", "ü".encode()),
+        ("", b""),
+    ],
+)
+def test_formats(text: str, expected: bytes) -> None:
+    assert Template(text).render(ENTRY) == expected
+
+
+@pytest.mark.parametrize("text", ["%x", "%", "\\", r"\x"])
+def test_formats_with_unknown_words_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="means nothing"):
+        Template(text)
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("0", 0),
+        ("4096", 4096),
+        ("64K", 65536),
+        ("64k", 65536),
+        ("1.5M", 3 << 19),
+        ("2 GiB", 2 << 30),
+    ],
+)
+def test_sizes(word: str, expected: int) -> None:
+    assert size(word) == expected
+
+
+@pytest.mark.parametrize("word", ["", "K", "-1", "1X", "1e3"])
+def test_other_words_are_no_sizes(word: str) -> None:
+    with pytest.raises(click.BadParameter):
+        size(word)
+
+
+def test_time_spans() -> None:
+    assert seconds("1.5") == 1.5
+    assert or_none(seconds("never")) is None
+    assert or_none(0.0) == 0.0
+    assert seconds(1.0) == 1.0
+    assert NEVER > 1e300
+    for word in ("", "-1", "nan", "soon"):
+        with pytest.raises(click.BadParameter):
+            seconds(word)
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (5 << 40, "5.0 TiB")]
+)
+def test_numbers_of_bytes_for_eyes(count: int, text: str) -> None:
+    assert human_bytes(count) == text
+
+
+def test_nothing_upsets_the_terminal() -> None:
+    assert printable("ünï\tx".encode()) == "ünï\tx"
+    assert printable(b"\x1b[31m\xff\0\r") == r"\x1b[31m\xff\x00\r"
+
+
+@given(st.binary(), st.lists(st.integers(1, 9)), st.sampled_from([b"\n", b"\0"]))
+def test_lines_are_the_same_however_the_input_is_cut(
+    data: bytes, cuts: list[int], separator: bytes
+) -> None:
+    kept, plain = Splitter(separator, keep=True), Splitter(separator)
+    with_end: list[bytes] = []
+    without: list[bytes] = []
+    rest = data
+    for cut in [*cuts, len(data)]:
+        chunk, rest = rest[:cut], rest[cut:]
+        with_end += kept.feed(chunk)
+        without += plain.feed(chunk)
+    with_end += kept.finish()
+    without += plain.finish()
+    assert b"".join(with_end) == data
+    assert without == [line.removesuffix(separator) for line in with_end]
+    assert len(with_end) == data.count(separator) + (not data.endswith(separator) and data != b"")
+
+
+@pytest.mark.parametrize(
+    ("line", "entry"),
+    [
+        (b'{"data": "\xc3\xbc\\u0000", "position": 5}', "ü\0".encode()),
+        (b'{"data_b64": "/w=="}', b"\xff"),
+        (b'{"data": ""}', b""),
+        (b'{"gap": "filled", "position": 1, "end": 2}', None),
+        (b"  \r", None),
+    ],
+)
+def test_json_lines(line: bytes, entry: bytes | None) -> None:
+    assert from_json(line) == entry
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"text", b"[]", b"{}", b'{"data": 1}', b'{"data_b64": "*"}', b'{"data": "\\ud800"}', b"\xff"],
+)
+def test_other_json_is_refused(line: bytes) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011  # the texts are Python's own
+        from_json(line)
+
+
+def test_which_entries_changed_places() -> None:
+    assert moved_back([]) == []
+    assert moved_back([3, 4, 5]) == []
+    assert moved_back([9, 4, 5]) == [(0, 2)]
+    assert moved_back([1, 10, 2, 11, 3]) == [(1, 2), (3, 1)]
+
+
+@given(st.lists(st.integers(0, 50), unique=True))
+def test_entries_that_changed_places_are_those_with_a_lower_position_behind_them(
+    positions: list[int],
+) -> None:
+    expected = [
+        (index, behind)
+        for index, position in enumerate(positions)
+        if (behind := sum(later < position for later in positions[index + 1 :]))
+    ]
+    assert moved_back(positions) == expected
