@@ -87,6 +87,7 @@ def test_a_damaged_directory_entry_is_an_error_until_it_is_added_again(
     for what, damaged in damages(sound.omap[b"n.b"], host):
         door.save(prefix, sound.with_value(b"n.b", damaged))
         assert directory.list() == EIO, what
+        assert directory.remove("b") == EIO, what
         assert directory.add("b").code == Code.OK, what
         assert directory.list().value == (False, ("a", "b")), what
 
