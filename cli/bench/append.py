@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import click
 
@@ -123,9 +123,10 @@ def append(
 @contextmanager
 def _own_log(store: zlog.Store, width: int, timeout: float | None) -> Iterator[str]:
     """Make a log for the length of the benchmark."""
-    name = f"bench-{os.urandom(4).hex()}"
-    zlog.Log.create(store, name, width=width, timeout=timeout).close()
+    name = f"bench-{os.urandom(8).hex()}"
     try:
+        zlog.Log.create(store, name, width=width, timeout=timeout).close()
         yield name
     finally:
-        zlog.Log.remove(store, name, timeout=timeout)
+        with suppress(zlog.LogNotFound):  # interrupted before it was made
+            zlog.Log.remove(store, name, timeout=timeout)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,11 +27,31 @@ class Result(NamedTuple):
     err: str
 
 
-class Cli:
-    """The command ``zlog`` with a store, as a process of its own."""
+class Command:
+    """The command ``zlog`` with a store.
+
+    Args:
+        url: of the store.
+    """
 
     def __init__(self, url: str) -> None:
         self.url = url
+
+    def __call__(self, *words: str, stdin: bytes = b"") -> Result:
+        raise NotImplementedError
+
+    def ok(self, *words: str, stdin: bytes = b"") -> bytes:
+        """Run a command that has to succeed in silence; returns its stdout."""
+        result = self(*words, stdin=stdin)
+        assert (result.code, result.err) == (0, "")
+        return result.out
+
+
+class Cli(Command):
+    """The command as a process of its own, as users have it."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
         self.environment = {**os.environ, "ZLOG_STORE": url, "TERM": "xterm"}
 
     def __call__(self, *words: str, stdin: bytes = b"") -> Result:
@@ -45,16 +65,18 @@ class Cli:
         )
         return Result(done.returncode, done.stdout, done.stderr.decode())
 
-    def ok(self, *words: str, stdin: bytes = b"") -> bytes:
-        """Run a command that has to succeed in silence; returns its stdout."""
-        result = self(*words, stdin=stdin)
-        assert (result.code, result.err) == (0, "")
-        return result.out
-
     def start(self, *words: str, **others: Any) -> subprocess.Popen[bytes]:
         """Start a command whose stdin, stdout and stderr are pipes."""
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         return subprocess.Popen([ZLOG, *words], env=self.environment, **{**pipes, **others})
+
+
+class Inside(Command):
+    """The command inside this process: quicker, and its surroundings can be replaced."""
+
+    def __call__(self, *words: str, stdin: bytes = b"") -> Result:
+        done = CliRunner().invoke(command, ["--store", self.url, *words], input=stdin)
+        return Result(done.exit_code, done.stdout_bytes, done.stderr)
 
 
 @pytest.fixture
@@ -64,32 +86,24 @@ def url(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def cli(url: str) -> Cli:
-    """The command with that store, and a log ``orders`` in it."""
-    with zlog.connect(url) as store:
-        zlog.Log.create(store, "orders", width=2).close()
+def orders(url: str) -> Iterator[zlog.Log]:
+    """A log ``orders`` in that store, opened beside the command."""
+    with zlog.connect(url) as store, zlog.Log.create(store, "orders", width=2) as log:
+        yield log
+
+
+@pytest.fixture
+def cli(url: str, orders: zlog.Log) -> Cli:
+    """The command as a process, and the log ``orders``."""
+    assert orders.tail() == 0
     return Cli(url)
 
 
 @pytest.fixture
-def orders(cli: Cli) -> Iterator[zlog.Log]:
-    """The log ``orders``, opened beside the command."""
-    with zlog.connect(cli.url) as store, zlog.Log.open(store, "orders") as log:
-        yield log
-
-
-Invoke = Callable[..., Result]
-
-
-@pytest.fixture
-def invoke(url: str) -> Invoke:
-    """Runs the command in this process, where its surroundings can be replaced."""
-
-    def run(*words: str, stdin: bytes = b"") -> Result:
-        done = CliRunner().invoke(command, ["--store", url, *words], input=stdin)
-        return Result(done.exit_code, done.stdout_bytes, done.stderr)
-
-    return run
+def inside(url: str, orders: zlog.Log) -> Inside:
+    """The command in this process, and the log ``orders``."""
+    assert orders.tail() == 0
+    return Inside(url)
 
 
 def leave_hole(log: zlog.Log) -> int:

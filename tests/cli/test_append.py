@@ -15,7 +15,7 @@ import zlog
 from zlog.cli.entries import Batches, Limits, Splitter, as_is
 from zlog.cli.source import BadInput, Source
 
-from .conftest import Cli, Invoke
+from .conftest import Cli, Inside
 
 LINES = b"first\r\nwith \0 NUL\n\n\xff\xfe no UTF-8\n\tlast\n"
 
@@ -168,9 +168,8 @@ def test_large_entries_are_taken_when_asked_for(cli: Cli) -> None:
 
 
 def test_a_failure_tells_what_is_in_the_log(
-    invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+    inside: Inside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    invoke("create", "orders")
     calls: list[int] = []
 
     def fail_later(_log: zlog.Log, batch: list[bytes]) -> list[int]:
@@ -182,7 +181,7 @@ def test_a_failure_tells_what_is_in_the_log(
         raise error
 
     monkeypatch.setattr(zlog.Log, "append_many", fail_later)
-    result = invoke("append", "orders", "--batch", "2", "--positions", stdin=b"a\nb\nc\nd\n")
+    result = inside("append", "orders", "--batch", "2", "--positions", stdin=b"a\nb\nc\nd\n")
     assert result.code == 6
     assert result.out == b"0\n1\n2\n"
     assert result.err.splitlines()[:3] == [
@@ -193,11 +192,10 @@ def test_a_failure_tells_what_is_in_the_log(
 
 
 def test_entries_that_changed_places_are_reported(
-    invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+    inside: Inside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    invoke("create", "orders")
     monkeypatch.setattr(zlog.Log, "append_many", lambda _log, _batch: [5, 1, 2])
-    result = invoke("append", "orders", "--positions", stdin=b"a\nb\nc\n")
+    result = inside("append", "orders", "--positions", stdin=b"a\nb\nc\n")
     assert (result.code, result.out) == (0, b"5\n1\n2\n")
     assert "entry 1 changed places: it is at position 5, behind 2 later ones" in result.err
 

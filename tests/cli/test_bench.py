@@ -12,7 +12,7 @@ import pytest
 import zlog
 from zlog.cli.bench.workload import Sample, Workload, rate_of
 
-from .conftest import Cli, Invoke
+from .conftest import Cli, Inside
 
 QUICK = ("bench", "append", "--seconds", "0.1", "--json")
 
@@ -81,9 +81,9 @@ def test_the_table(cli: Cli) -> None:
     assert [line.split("  ")[0] for line in lines[2:5]] == ["append", "class calls", "plain file"]
 
 
-def test_a_store_in_memory_has_one_writer(invoke: Invoke) -> None:
-    assert invoke("--store", "mem://", *QUICK).code == 0
-    assert invoke("--store", "mem://", *QUICK, "--writers", "2").code == 2
+def test_a_store_in_memory_has_one_writer(inside: Inside) -> None:
+    assert inside("--store", "mem://", *QUICK).code == 0
+    assert inside("--store", "mem://", *QUICK, "--writers", "2").code == 2
 
 
 def test_an_error_of_a_writer_ends_it(cli: Cli) -> None:

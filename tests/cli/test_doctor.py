@@ -25,7 +25,7 @@ from zlog.cli.doctor.diagnosis import Diagnosis, Level, worst
 from zlog.cli.exits import ExitCode
 
 from ..support.ceph import CephCluster, ClusterSpec
-from .conftest import Cli, Invoke
+from .conftest import Cli, Inside
 
 URL = "ceph://logs?id=me"
 
@@ -38,29 +38,29 @@ def findings(out: bytes) -> dict[str, dict[str, Any]]:
     return {found["part"]: found for found in map(json.loads, out.splitlines())}
 
 
-def test_a_sound_embedded_store(cli: Cli) -> None:
-    found = findings(cli.ok("doctor", "--json"))
+def test_a_sound_embedded_store(inside: Inside) -> None:
+    found = findings(inside.ok("doctor", "--json"))
     assert {each["level"] for part, each in found.items() if "rados" not in part} == {"ok"}
     assert found["logs"]["text"] == "1"
     assert "shared through the store" in found["sequencer"]["text"]
-    assert b"ok       directory: " in cli.ok("doctor")
+    assert b"ok       directory: " in inside.ok("doctor")
 
 
-def test_a_store_that_is_not_there_yet_is_not_made(cli: Cli, tmp_path: Path) -> None:
+def test_a_store_that_is_not_there_yet_is_not_made(inside: Inside, tmp_path: Path) -> None:
     path = tmp_path / "not" / "there"
-    found = findings(cli.ok("--store", path.as_uri(), "doctor", "--json"))
+    found = findings(inside.ok("--store", path.as_uri(), "doctor", "--json"))
     assert found["directory"]["level"] == "note"
     assert "store" not in found
     assert not path.parent.exists()
 
 
-def test_a_store_in_memory(cli: Cli) -> None:
-    assert findings(cli.ok("--store", "mem://", "doctor", "--json"))["logs"]["text"] == "0"
+def test_a_store_in_memory(inside: Inside) -> None:
+    assert findings(inside.ok("--store", "mem://", "doctor", "--json"))["logs"]["text"] == "0"
 
 
-def test_a_file_where_the_directory_should_be(cli: Cli, tmp_path: Path) -> None:
+def test_a_file_where_the_directory_should_be(inside: Inside, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    result = cli("--store", (tmp_path / "file").as_uri(), "doctor")
+    result = inside("--store", (tmp_path / "file").as_uri(), "doctor")
     assert result.code == 6
     assert b"is no directory" in result.out
     assert b"mend: mv " in result.out
@@ -205,9 +205,11 @@ def nobody() -> str:
         return f"tcp://127.0.0.1:{port}"
 
 
-def test_a_sequencer_that_is_announced_and_down(cli: Cli, orders: zlog.Log, nobody: str) -> None:
+def test_a_sequencer_that_is_announced_and_down(
+    inside: Inside, orders: zlog.Log, nobody: str
+) -> None:
     drive(Directory(BlockingIo(orders.store)).announce(nobody, Deadline(10)))
-    result = cli("doctor", "--json")
+    result = inside("doctor", "--json")
     assert result.code == 6
     found = findings(result.out)["sequencer"]
     assert found["level"] == "failure"
@@ -215,26 +217,27 @@ def test_a_sequencer_that_is_announced_and_down(cli: Cli, orders: zlog.Log, nobo
     assert "zlog seqr" in found["mend"]
 
 
-def test_a_sequencer_that_a_view_names_and_is_down(cli: Cli, orders: zlog.Log, nobody: str) -> None:
+def test_a_sequencer_that_a_view_names_and_is_down(
+    inside: Inside, orders: zlog.Log, nobody: str
+) -> None:
     drive(take_over(BlockingIo(orders.store), "orders", nobody, Deadline(10)))
-    result = cli("doctor")
+    result = inside("doctor")
     assert result.code == 6
     assert f"{nobody}, named by log orders, does not answer".encode() in result.out
 
 
-def test_a_damaged_store(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_store(inside: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
     def damaged(*_: object, **__: object) -> list[str]:
         raise zlog.CorruptEntry("the directory is damaged")
 
-    invoke("create", "orders")
     monkeypatch.setattr(zlog.Log, "list", damaged)
-    result = invoke("doctor", "--json")
+    result = inside("doctor", "--json")
     assert result.code == 1
     assert findings(result.out)["logs"]["text"] == "the directory is damaged"
 
 
-def test_no_such_cluster(cli: Cli) -> None:
-    result = cli("--store", "ceph://logs?conf=/nowhere", "doctor", "--json")
+def test_no_such_cluster(inside: Inside) -> None:
+    result = inside("--store", "ceph://logs?conf=/nowhere", "doctor", "--json")
     assert result.code == 6
     assert "/nowhere" in findings(result.out)["store"]["text"]
 

@@ -7,7 +7,7 @@ import pytest
 import zlog
 from zlog.cli.exits import ExitCode, exit_code_of
 
-from .conftest import Cli, Invoke, leave_hole
+from .conftest import Inside, leave_hole
 
 
 @pytest.mark.parametrize(
@@ -35,47 +35,47 @@ def test_the_code_of_each_error(error: BaseException, code: int) -> None:
     assert exit_code_of(error) == code
 
 
-def test_the_codes_that_users_see(cli: Cli, orders: zlog.Log) -> None:
+def test_the_codes_that_users_see(inside: Inside, orders: zlog.Log) -> None:
     orders.append_many([b"a", b"b"])
     orders.trim(0)
     hole = leave_hole(orders)
-    assert cli("read", "nothere").code == ExitCode.NO_SUCH_LOG
-    assert cli("read", "orders", "0").code == ExitCode.NO_ENTRY
-    assert cli("read", "orders", str(hole)).code == ExitCode.NO_ENTRY
-    assert cli("read", "orders", "1").code == ExitCode.OK
-    assert cli("create", "orders").code == ExitCode.LOG_EXISTS
-    assert cli("fill", "orders", "1").code == ExitCode.FAILURE
-    assert cli("--store", "ceph://pool?conf=/nowhere", "ls").code == ExitCode.UNREACHABLE
+    assert inside("read", "nothere").code == ExitCode.NO_SUCH_LOG
+    assert inside("read", "orders", "0").code == ExitCode.NO_ENTRY
+    assert inside("read", "orders", str(hole)).code == ExitCode.NO_ENTRY
+    assert inside("read", "orders", "1").code == ExitCode.OK
+    assert inside("create", "orders").code == ExitCode.LOG_EXISTS
+    assert inside("fill", "orders", "1").code == ExitCode.FAILURE
+    assert inside("--store", "ceph://pool?conf=/nowhere", "ls").code == ExitCode.UNREACHABLE
 
 
-def test_errors_give_a_message_and_a_hint_and_no_traceback(cli: Cli) -> None:
-    result = cli("read", "nothere")
+def test_errors_give_a_message_and_a_hint_and_no_traceback(inside: Inside) -> None:
+    result = inside("read", "nothere")
     message, hint = result.err.splitlines()
-    assert message == f"zlog: there is no log 'nothere' in {cli.url}"
+    assert message == f"zlog: there is no log 'nothere' in {inside.url}"
     assert hint.startswith("zlog: hint: ")
     assert result.out == b""
 
 
-def test_debug_gives_the_traceback_too(cli: Cli) -> None:
-    result = cli("--debug", "read", "nothere")
+def test_debug_gives_the_traceback_too(inside: Inside) -> None:
+    result = inside("--debug", "read", "nothere")
     assert "Traceback" in result.err
     assert "zlog: hint: " in result.err
 
 
-def test_a_missing_file_is_an_error_without_a_traceback(cli: Cli) -> None:
-    result = cli("append", "orders", "/nowhere/file")
+def test_a_missing_file_is_an_error_without_a_traceback(inside: Inside) -> None:
+    result = inside("append", "orders", "/nowhere/file")
     assert result.code == 1
     assert "/nowhere/file" in result.err
     assert "Traceback" not in result.err
 
 
-def test_a_bug_is_named_as_such(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_is_named_as_such(inside: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object, **__: object) -> list[str]:
         raise KeyError("lost")
 
     monkeypatch.setattr(zlog.Log, "list", broken)
-    result = invoke("ls")
+    result = inside("ls")
     assert result.code == 1
     assert "internal error: KeyError: 'lost'" in result.err
     assert "--debug" in result.err
-    assert "Traceback" in invoke("ls", "--debug").err
+    assert "Traceback" in inside("ls", "--debug").err

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 import zlog
 from zlog.cli.main import command
 
-from .conftest import Cli, Invoke
+from .conftest import Cli, Inside
 
 VERBS = [
     *("create", "ls", "info", "views", "rm"),
@@ -72,9 +72,9 @@ def test_the_environment_names_the_store(cli: Cli) -> None:
     ],
 )
 def test_usage_errors_exit_with_2_and_say_nothing_on_stdout(
-    invoke: Invoke, words: list[str]
+    inside: Inside, words: list[str]
 ) -> None:
-    result = invoke(*words)
+    result = inside(*words)
     assert (result.code, result.out) == (2, b"")
     assert "Error: " in result.err
 

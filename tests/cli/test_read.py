@@ -12,7 +12,7 @@ import pytest
 
 import zlog
 
-from .conftest import ZLOG, Cli, Invoke, leave_hole
+from .conftest import ZLOG, Cli, Inside, leave_hole
 
 
 @pytest.fixture
@@ -38,23 +38,23 @@ def ten(orders: zlog.Log) -> zlog.Log:
         (["1", "-1", "0:2"], "1901"),
     ],
 )
-def test_ranges(invoke: Invoke, ten: zlog.Log, words: list[str], lines: str) -> None:
+def test_ranges(inside: Inside, ten: zlog.Log, words: list[str], lines: str) -> None:
     assert ten.tail() == 10
-    result = invoke("read", "orders", *words)
+    result = inside("read", "orders", *words)
     assert (result.code, result.err) == (0, "")
     assert result.out.split() == [line.encode() for line in lines]
 
 
-def test_an_empty_log_has_nothing_and_no_last_entry(cli: Cli) -> None:
-    assert cli.ok("read", "orders") == b""
-    assert cli.ok("read", "orders", "-10:") == b""
-    assert cli("read", "orders", "-1").code == 4
+def test_an_empty_log_has_nothing_and_no_last_entry(inside: Inside) -> None:
+    assert inside.ok("read", "orders") == b""
+    assert inside.ok("read", "orders", "-10:") == b""
+    assert inside("read", "orders", "-1").code == 4
 
 
-def test_json_lines_carry_position_time_and_data(cli: Cli, orders: zlog.Log) -> None:
+def test_json_lines_carry_position_time_and_data(inside: Inside, orders: zlog.Log) -> None:
     before = datetime.now(timezone.utc)
     orders.append_many(["ünï\n".encode(), b"\xff\0"])
-    text, coded = map(json.loads, cli.ok("read", "orders", "--json").splitlines())
+    text, coded = map(json.loads, inside.ok("read", "orders", "--json").splitlines())
     assert (text["position"], text["data"]) == (0, "ünï\n")
     assert (coded["position"], coded["data_b64"]) == (1, "/wA=")
     assert set(text) == {"position", "timestamp", "data"}
@@ -62,9 +62,9 @@ def test_json_lines_carry_position_time_and_data(cli: Cli, orders: zlog.Log) -> 
     assert abs(written - before) < timedelta(minutes=1)
 
 
-def test_formats(cli: Cli, orders: zlog.Log) -> None:
+def test_formats(inside: Inside, orders: zlog.Log) -> None:
     orders.append_many([b"a", b"bc"])
-    printed = cli.ok("read", "orders", "-f", r"%p/%S/%s%%\0")
+    printed = inside.ok("read", "orders", "-f", r"%p/%S/%s%%\0")
     assert printed == b"0/1/a%\x001/2/bc%\0"
 
 
@@ -81,8 +81,8 @@ def gaps(orders: zlog.Log) -> zlog.Log:
     return orders
 
 
-def test_gaps_are_objects_in_json(cli: Cli, gaps: zlog.Log) -> None:
-    printed = cli.ok("read", gaps.name, "--json", "--hole-timeout", "never")
+def test_gaps_are_objects_in_json(inside: Inside, gaps: zlog.Log) -> None:
+    printed = inside.ok("read", gaps.name, "--json", "--hole-timeout", "never")
     assert [
         (item.get("gap", item.get("data")), item["position"], item.get("end"))
         for item in map(json.loads, printed.splitlines())
@@ -97,8 +97,10 @@ def test_gaps_are_objects_in_json(cli: Cli, gaps: zlog.Log) -> None:
 
 
 @pytest.mark.parametrize("words", [[], ["--raw"], ["-z"], ["-f", "%s,"]])
-def test_gaps_are_told_on_stderr_beside_bytes(cli: Cli, gaps: zlog.Log, words: list[str]) -> None:
-    result = cli("read", gaps.name, "--hole-timeout", "never", *words)
+def test_gaps_are_told_on_stderr_beside_bytes(
+    inside: Inside, gaps: zlog.Log, words: list[str]
+) -> None:
+    result = inside("read", gaps.name, "--hole-timeout", "never", *words)
     assert result.code == 0
     assert result.err.splitlines() == [
         "zlog: gap: positions 0 to 1: trimmed",
@@ -108,15 +110,15 @@ def test_gaps_are_told_on_stderr_beside_bytes(cli: Cli, gaps: zlog.Log, words: l
     assert bytes(byte for byte in result.out if chr(byte).isdigit()) == b"246"
 
 
-def test_a_hole_is_filled_when_its_time_is_up(cli: Cli, gaps: zlog.Log) -> None:
-    result = cli("read", gaps.name, "5:", "--hole-timeout", "0.01")
+def test_a_hole_is_filled_when_its_time_is_up(inside: Inside, gaps: zlog.Log) -> None:
+    result = inside("read", gaps.name, "5:", "--hole-timeout", "0.01")
     assert result.out == b"6\n"
     assert result.err == "zlog: gap: position 5: filled\n"
 
 
 @pytest.mark.parametrize("verb", ["read", "tail"])
 def test_lost_entries_are_shown_and_are_a_failure(
-    invoke: Invoke, monkeypatch: pytest.MonkeyPatch, ten: zlog.Log, verb: str
+    inside: Inside, monkeypatch: pytest.MonkeyPatch, ten: zlog.Log, verb: str
 ) -> None:
     entry = ten.read(0)
 
@@ -125,7 +127,7 @@ def test_lost_entries_are_shown_and_are_a_failure(
         yield entry._replace(position=2)
 
     monkeypatch.setattr(zlog.Log, "read_range", damaged)
-    result = invoke(verb, "orders")
+    result = inside(verb, "orders")
     assert result.code == 1
     assert result.out == b"0\n"
     assert result.err.splitlines() == [

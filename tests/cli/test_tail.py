@@ -12,7 +12,7 @@ import pytest
 
 import zlog
 
-from .conftest import Cli, Invoke, leave_hole
+from .conftest import Cli, Inside, leave_hole
 
 
 @pytest.fixture
@@ -31,8 +31,8 @@ def twelve(orders: zlog.Log) -> zlog.Log:
         (["--since-start"], 0),
     ],
 )
-def test_the_last_entries(invoke: Invoke, twelve: zlog.Log, words: list[str], first: int) -> None:
-    result = invoke("tail", twelve.name, *words)
+def test_the_last_entries(inside: Inside, twelve: zlog.Log, words: list[str], first: int) -> None:
+    result = inside("tail", twelve.name, *words)
     assert (result.code, result.err) == (0, "")
     assert result.out.split() == [b"%d" % i for i in range(first, 12)]
 
