@@ -8,11 +8,12 @@ from contextlib import closing
 import click
 
 from zlog import Log, ZlogError
+from zlog._append import ENTRY_BYTES_MAX_DEFAULT
 from zlog.cli.entries import Batches, Limits, Splitter, as_is, from_json
 from zlog.cli.output import Output, note, say
 from zlog.cli.parameters import log_argument, size
 from zlog.cli.progress import Progress
-from zlog.cli.session import ENTRY_BYTES_MAX, Session, pass_session
+from zlog.cli.session import Session, pass_session
 from zlog.cli.source import BadInput, Source
 from zlog.cli.verb import Verb
 
@@ -49,7 +50,7 @@ _JSON_OVERHEAD = 8
 @click.option(
     "--max-bytes",
     type=size,
-    default=ENTRY_BYTES_MAX,
+    default=ENTRY_BYTES_MAX_DEFAULT,
     show_default="1M",
     metavar="SIZE",
     help="How large one entry may be.",

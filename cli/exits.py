@@ -16,7 +16,7 @@ from zlog import (
 
 
 class ExitCode(enum.IntEnum):
-    """What the command tells the shell (docs/cli.md)."""
+    """What the command tells the shell."""
 
     OK = 0
     FAILURE = 1

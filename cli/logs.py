@@ -8,12 +8,14 @@ import click
 
 import zlog
 from zlog import LogStat, View
+from zlog._admin import WIDTH_DEFAULT
 from zlog.cli.output import Output, note
 from zlog.cli.parameters import complete_log, json_option, log_argument, log_name
 from zlog.cli.render import to_json
 from zlog.cli.session import Session, pass_session
 from zlog.cli.tables import bold, human_bytes, table
 from zlog.cli.verb import Verb
+from zlog.view import WIDTH_MAX
 
 
 def _option(_ctx: click.Context, _param: click.Parameter, words: tuple[str, ...]) -> dict[str, str]:
@@ -36,8 +38,8 @@ def _option(_ctx: click.Context, _param: click.Parameter, words: tuple[str, ...]
 @log_argument
 @click.option(
     "--width",
-    type=click.IntRange(1, 1024),
-    default=8,
+    type=click.IntRange(1, WIDTH_MAX),
+    default=WIDTH_DEFAULT,
     show_default=True,
     help="Stripe objects over which positions are spread: more take more writes at once, and make"
     " range reads dearer.",

@@ -13,6 +13,7 @@ from click.shell_completion import CompletionItem
 
 import zlog
 from zlog._names import check_log_name
+from zlog._read import HOLE_TIMEOUT_SECONDS
 from zlog.cli.session import Session
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -88,7 +89,7 @@ def hole_timeout_option(verb: F) -> F:
     return click.option(
         "--hole-timeout",
         type=seconds,
-        default=1.0,
+        default=HOLE_TIMEOUT_SECONDS,
         show_default=True,
         metavar="SECONDS",
         help="How long to wait for a position that was handed out and not written, before filling"

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from zlog import Store
+from zlog import Store, _native
 from zlog._deadline import Deadline
 from zlog._head import Directory
 from zlog._io import BlockingIo, deadline_of, drive
 from zlog._sequencer import BlockingSequencer
+
+
+def idle_call() -> tuple[str, bytes]:
+    """Return a method of the object class that may write but changes nothing, and its request.
+
+    It withdraws an address that nobody announces, and does so on any object.
+    """
+    return "sequencer_withdraw", _native.encode_address("tcp://nobody.invalid:1")
 
 
 def announced(store: Store, timeout: float | None) -> str:

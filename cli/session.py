@@ -10,10 +10,9 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 import click
 
 import zlog
-
-TIMEOUT_SECONDS = 30.0
-HOLE_TIMEOUT_SECONDS = 1.0
-ENTRY_BYTES_MAX = 1 << 20
+from zlog._append import ENTRY_BYTES_MAX_DEFAULT
+from zlog._client import TIMEOUT_SECONDS
+from zlog._read import HOLE_TIMEOUT_SECONDS
 
 
 @dataclass
@@ -77,7 +76,7 @@ class Session:
         name: str,
         *,
         hole_timeout: float | None = HOLE_TIMEOUT_SECONDS,
-        entry_bytes_max: int = ENTRY_BYTES_MAX,
+        entry_bytes_max: int = ENTRY_BYTES_MAX_DEFAULT,
     ) -> Iterator[zlog.Log]:
         """Open a log for the length of a ``with`` block.
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from zlog._client import TIMEOUT_SECONDS
 from zlog.cli.parameters import or_none, seconds
 from zlog.cli.session import Session
 
@@ -36,7 +37,8 @@ def global_options(*, hidden: bool) -> list[click.Option]:
             "--timeout",
             type=seconds,
             metavar="SECONDS",
-            help="How long one call may take, or 'never'.  [default: 30]",
+            help="How long one call may take, or 'never' for no limit."
+            f"  [default: {TIMEOUT_SECONDS:g}]",
             hidden=hidden,
         ),
         _global("--debug", is_flag=True, help="Show the traceback of errors.", hidden=hidden),

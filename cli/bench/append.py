@@ -9,12 +9,14 @@ from contextlib import contextmanager, suppress
 import click
 
 import zlog
+from zlog._admin import WIDTH_DEFAULT
 from zlog.cli.bench import limits, results, writers
 from zlog.cli.bench.workload import Workload, rate_of
 from zlog.cli.output import Output, note
 from zlog.cli.parameters import json_option, size
 from zlog.cli.session import Session, pass_session
 from zlog.cli.verb import Verb
+from zlog.view import WIDTH_MAX
 
 
 @click.command(
@@ -61,8 +63,8 @@ from zlog.cli.verb import Verb
 )
 @click.option(
     "--width",
-    type=click.IntRange(1, 1024),
-    default=8,
+    type=click.IntRange(1, WIDTH_MAX),
+    default=WIDTH_DEFAULT,
     show_default=True,
     metavar="N",
     help="Stripe objects of the log.",

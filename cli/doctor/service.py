@@ -20,16 +20,13 @@ from zlog._names import DIRECTORY_OBJECT
 from zlog.cli.ceph import Target
 from zlog.cli.doctor.diagnosis import Diagnosis, Level, failed, ok
 from zlog.cli.exits import ExitCode
-from zlog.cli.sequencers import announced, status_of
+from zlog.cli.sequencers import announced, idle_call, status_of
 from zlog.errors import from_errno
 
 _LOGS_MAX = 200
 """Logs whose views are looked at."""
 
 _SEQUENCER_SECONDS = 2.0
-
-_NOBODY = "tcp://nobody.invalid:1"
-"""An address that nobody announces, so that withdrawing it changes nothing."""
 
 _LOAD_CLASS = (
     "install libcls_zlog.so in rados-classes on every OSD host; then, for LIST in"
@@ -55,7 +52,7 @@ def examine_class(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]
     """
     calls = (
         ("read", "sequencer_find", _native.encode_empty()),
-        ("write", "sequencer_withdraw", _native.encode_address(_NOBODY)),
+        ("write", *idle_call()),
     )
     for what, method, request in calls:
         code, _ = store.execute(DIRECTORY_OBJECT, method, request, timeout=seconds)
