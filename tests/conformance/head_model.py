@@ -105,7 +105,7 @@ class HeadModel:
         if view.stripes[0].start > self.trim_point:
             return False
         if not self.views:
-            return True
+            return all(stripe.id == view.epoch for stripe in view.stripes)
         base = self.views[-1]
         if base.removed and not view.removed:
             return False
@@ -114,7 +114,8 @@ class HeadModel:
         if any(stripe.id != view.epoch for stripe in view.stripes if stripe.id not in known):
             return False
         for stripe in base.stripes:
-            if stripe.end <= self.trim_point and stripe.id not in kept:
+            gone_before = stripe.id < view.stripes[0].id
+            if stripe.end <= self.trim_point and gone_before:
                 continue
             found = kept.get(stripe.id)
             if found is None or (found.start, found.width) != (stripe.start, stripe.width):

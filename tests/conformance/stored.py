@@ -125,8 +125,13 @@ def damage_file(folder: Path, old: bytes, new: bytes) -> int:
     return content.count(old)
 
 
-def envelope(key: bytes, body: bytes, payload: bytes = b"") -> bytes:
+def envelope(key: bytes, body: bytes, payload: bytes = b"", version: int = STORED_VERSION) -> bytes:
     """A stored value as it must be: version, checksum over key, version and body, body, payload."""
-    covered = wire.u8(STORED_VERSION) + wire.blob(body)
-    crc = wire.crc32c(key + covered)
-    return wire.u8(STORED_VERSION) + wire.u32(crc) + wire.blob(body) + payload
+    crc = wire.crc32c(key + wire.u8(version) + wire.blob(body))
+    return wire.u8(version) + wire.u32(crc) + wire.blob(body) + payload
+
+
+def of_version(key: bytes, value: bytes, version: int) -> bytes:
+    """A stored value as another release might have written it, with a right checksum."""
+    length = int.from_bytes(value[5:9], "little")
+    return envelope(key, value[9 : 9 + length], value[9 + length :], version)

@@ -14,7 +14,7 @@ from random import Random
 
 import pytest
 
-from . import wire
+from . import requests, wire
 from .damage import (
     DATA,
     EIO,
@@ -30,7 +30,7 @@ from .damage import (
 )
 from .objects import Store, Stripe
 from .replies import Answer, Code, State
-from .stored import HEADER, STORES_WITH_DOORS, Content, Door, envelope
+from .stored import HEADER, STORES_WITH_DOORS, Content, Door, envelope, of_version
 
 pytestmark = pytest.mark.parametrize("store_url", STORES_WITH_DOORS, indirect=True)
 
@@ -66,6 +66,18 @@ def test_a_record_under_another_key_is_lost(store: Store, prefix: str, door: Doo
             assert lost(stripe.read(EPOCH, POSITIONS)) == list(span)
 
 
+def test_what_a_later_release_stored_is_not_guessed_at(
+    store: Store, prefix: str, door: Door
+) -> None:
+    stripe = make(store, prefix)
+    sound = door.load(prefix)
+    for key, span in SPANS.items():
+        door.save(prefix, sound.with_value(key, of_version(key, sound.omap[key], 2)))
+        assert lost(stripe.read(EPOCH, POSITIONS)) == list(span)
+    door.save(prefix, sound.with_attr(HEADER, of_version(HEADER, sound.attrs[HEADER], 2)))
+    assert stripe.stat(EPOCH) == EIO
+
+
 @pytest.mark.parametrize(
     ("what", "damage", "expected"),
     [
@@ -95,6 +107,17 @@ def test_a_damaged_bytestream_loses_what_it_held(
     for position in range(8, 12):
         alone = stripe.read(EPOCH, [position]).value.slots[0]
         assert (alone.state == State.LOST) == (position in expected), what
+
+
+def test_the_class_itself_says_that_data_is_missing(store: Store, prefix: str, door: Door) -> None:
+    """What is cut off it can see without a checksum; what changed the reader's codec sees."""
+    make(store, prefix)
+    sound = door.load(prefix)
+    door.save(prefix, replace(sound, stream=sound.stream[:20_000]))
+    request = requests.read(EPOCH, 1, range(8, 12), 1 << 20, with_ids=False)
+    code, reply = store.execute(prefix, "read", request)
+    states = list(reply[14:18])  # after version, highest and count
+    assert (code, states) == (Code.OK, [State.WRITTEN] * 2 + [State.LOST] * 2)
 
 
 def test_nothing_is_ever_written_over_a_damaged_record(
@@ -179,6 +202,18 @@ def test_a_key_that_is_no_record_is_an_error(
     door.save(prefix, replace(sound, omap={key: envelope(key, b"\x04")}))
     assert stripe.read(EPOCH, POSITIONS) == EIO
     assert stripe.put(EPOCH, 0, b"x") == EIO
+
+
+def test_a_call_that_fails_half_way_changes_nothing(store: Store, prefix: str, door: Door) -> None:
+    """The trim has got past two records when it meets a key that is none: a host undoes all."""
+    stripe = make(store, prefix)
+    key = b"e.0000000000000007.x"
+    sound = door.load(prefix)
+    content = replace(sound, omap={**sound.omap, key: envelope(key, b"\x04")})
+    door.save(prefix, content)
+    assert stripe.trim(EPOCH, range(12)) == EIO
+    assert stripe.trim_to(EPOCH, 12) == EIO
+    assert door.load(prefix) == content
 
 
 def test_keys_of_others_are_left_alone(store: Store, prefix: str, door: Door) -> None:

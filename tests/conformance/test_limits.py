@@ -21,7 +21,7 @@ from .stored import STORES_WITH_DOORS, Door
 MIB = 1 << 20
 ENTRY_BYTES_MAX = 16 * MIB
 STREAM_BYTES_MAX = 64 * MIB
-RECORDS = 600  # more than two pages of any listing
+RECORDS = 1200  # more than an OSD gives in one listing (1024), and than several of our own pages
 
 
 def write_large(stripe: Stripe, entries: dict[int, bytes]) -> Answer:
@@ -109,9 +109,11 @@ def test_a_full_bytestream_does_not_end_an_objects_life(stripe: Stripe) -> None:
 
 @pytest.fixture
 def crowded(stripe: Stripe) -> Iterator[Stripe]:
-    """An object of many records, one entry each."""
-    for position in range(RECORDS):
-        assert stripe.put(1, position, b"%d" % position).code == Code.OK
+    """An object of many records, one entry each: no two of a write are neighbours."""
+    for start in (0, 1):
+        entries = [Entry(p, p, b"%d" % p) for p in range(start, RECORDS, 2)]
+        assert stripe.write(1, entries).code == Code.OK
+    assert stripe.stat(1).value.records == RECORDS
     yield stripe
     assert stripe.put(1, 10 * RECORDS, b"goes on").code == Code.OK
 
@@ -137,8 +139,7 @@ def test_a_retry_and_a_fill_see_more_records_than_a_page(crowded: Stripe) -> Non
 
 
 def test_trim_to_frees_at_most_as_many_records_as_it_may(crowded: Stripe) -> None:
-    step, left = 250, RECORDS
-    assert crowded.stat(1).value.records == left
+    step, left = 500, RECORDS
     for expected_more in (True, True, False):
         assert crowded.trim_to(1, RECORDS, step) == Answer(Code.OK, expected_more)
         freed = left - crowded.stat(1).value.records
@@ -192,4 +193,17 @@ def test_a_refused_or_reading_call_changes_no_stored_byte(stripe: Stripe, door: 
         stripe.max_position(1),
     ]
     assert [a.code for a in answers] == [0, 2, 1, -errno.EINVAL, 2, 0, 1, 1, 1, 5, 1, 0, 0, 0]
+    assert door.load(stripe.name) == before
+
+
+@pytest.mark.parametrize("store_url", STORES_WITH_DOORS, indirect=True)
+def test_nothing_is_stored_below_the_trim_point(stripe: Stripe, door: Door) -> None:
+    """What is given up as a whole needs no marks one by one; they would never be freed."""
+    assert stripe.write(1, [Entry(p, p, b"x") for p in range(5)]).code == Code.OK
+    assert stripe.trim_to(1, 10) == Answer(Code.OK, False)
+    before = door.load(stripe.name)
+    assert before.omap == {}
+    assert stripe.trim(1, range(10)).code == Code.OK
+    assert stripe.fill(1, range(10)).code == Code.OK
+    assert stripe.trim_to(1, 7).code == Code.OK
     assert door.load(stripe.name) == before

@@ -37,7 +37,7 @@ BYTES_MAX = st.sampled_from([0, 1, 10, 50, 20_000, 1 << 20])
 BATCH_BYTES_MAX = 50_000  # enough for both ways in which a batch can be laid out
 SIZE = st.sampled_from([0, 1, 3, 3, 3, 10, 10, 6_000, 40_000])
 NOTE_CHARS_MAX = 400
-STEPS = {"mem": (150, 50), "file": (25, 30), "ceph": (12, 30)}
+STEPS = {"mem": (300, 50), "file": (40, 40), "ceph": (20, 40)}
 
 
 def difference(found: Answer, expected: Answer) -> str:
