@@ -35,6 +35,17 @@ if TYPE_CHECKING:
 STORES = ("mem", "embedded", "ceph-memstore", "ceph-bluestore")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Run in an empty folder: `python -c` looks first where it runs.
+
+    In the repository that is the package's source, which lacks what was built.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("elsewhere"))
+        yield
+
+
 @pytest.fixture(scope="session")
 def ceph_clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clusters]:
     """All clusters of the session."""
