@@ -1,0 +1,93 @@
+"""Sessions in pages: what is typed after `$ `, and what appears below it."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from .pages import Block
+from .terminal import Terminal
+
+_ANYTHING = "…"
+_BACKGROUND_SECONDS = 20.0
+
+_VARIES = (
+    (re.compile(r"^building the object class\n", re.MULTILINE), ""),
+    # The shell tells when it likes that a job has ended.
+    (re.compile(r"^\[\d+\][+-]? +[A-Z].*(\n|\Z)", re.MULTILINE), ""),
+    (re.compile(r"^\[(\d+)\] \d+$", re.MULTILINE), r"[\1] PID"),
+    (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.,]\d+Z?"), "TIME"),
+    (re.compile(r"\b[0-9a-f]{16}\b"), "ID"),
+    (re.compile(r"\b(pid|uptime s|grants|grants per second) +[\d.]+"), r"\1 N"),
+    (re.compile(r"(?<![\w.])\d+\.\d+ (s|KiB|MiB|GiB)\b"), r"N \1"),
+    (re.compile(r"\b\d+\.\d+\.\d+(?!\.)\b"), "VERSION"),
+    (re.compile(r"\b127\.0\.0\.1:\d+"), "ADDRESS"),
+    (re.compile(r"(?<=[\s(/=])/[^\s/)][^\s)]*"), "PATH"),
+    (re.compile(r"[ ]+$", re.MULTILINE), ""),
+    (re.compile(r" {3,}"), "  "),  # columns are as wide as what stands in them
+)
+"""What differs from run to run and from machine to machine, and what stands for it."""
+
+
+class Step(NamedTuple):
+    """A command of a session.
+
+    Attributes:
+        block: that it stands in.
+        command: what is typed.
+        output: what the page says appears.
+    """
+
+    block: Block
+    command: str
+    output: str
+
+
+def steps(block: Block) -> Iterator[Step]:
+    """Go through the commands of a block; `> ` goes on with the line before."""
+    command: list[str] = []
+    output: list[str] = []
+    for line in block.text.splitlines():
+        if line.startswith("$ "):
+            if command:
+                yield Step(block, "\n".join(command), "\n".join(output))
+            command, output = [line[2:]], []
+        elif line.startswith("> ") and not output:
+            command.append(line[2:])
+        else:
+            output.append(line)
+    if command:
+        yield Step(block, "\n".join(command), "\n".join(output))
+
+
+def same_for_all(text: str) -> str:
+    """Return output with everything replaced that differs from run to run."""
+    for pattern, replacement in _VARIES:
+        text = pattern.sub(replacement, text)
+    return text.strip()
+
+
+def agrees(shown: str, expected: str) -> bool:
+    """Whether output is as a page says, where `…` stands for anything."""
+    parts = (re.escape(part.strip("\n")) for part in same_for_all(expected).split(_ANYTHING))
+    return re.fullmatch(r"[^\0]*".join(parts), same_for_all(shown)) is not None
+
+
+def run(terminal: Terminal, step: Step, seconds: float) -> str:
+    """Run a step and return its output.
+
+    What runs in the background may print after the command has ended, so this waits a while for
+    the output that the page promises.
+
+    Raises:
+        TimeoutError: the command takes longer than so many seconds.
+    """
+    terminal.clear()
+    terminal.enter(step.command)
+    terminal.settle(seconds)
+    end = time.monotonic() + _BACKGROUND_SECONDS
+    while not agrees(terminal.screen(), step.output) and time.monotonic() < end:
+        terminal.read(0.1)
+    return terminal.screen()

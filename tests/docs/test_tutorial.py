@@ -1,0 +1,81 @@
+"""The tutorial does what it says: its commands are typed, and what appears is compared."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.ceph import choose, unavailable
+
+from . import session
+from .pages import DOCS, REPOSITORY, Block, blocks
+from .terminal import Terminal
+
+_SECONDS = 120.0
+"""For one command, on a machine that has other things to do."""
+
+_SEQUENCER = "zlog seqr 2>"
+_FREE_PORT = "zlog seqr --listen 127.0.0.1:0 2>"
+"""The tutorial's sequencer takes the default port, which here somebody may have."""
+
+
+@pytest.fixture
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The home directory of a reader who has the sources in ~/zlog, as the tutorial asks."""
+    # A short name: the cluster's sockets lie in there, and a socket's path has 107 bytes.
+    home = tmp_path_factory.mktemp("home")
+    (home / "zlog").symlink_to(REPOSITORY)
+    (home / "tutorial").mkdir()
+    return home
+
+
+@pytest.fixture
+def terminal(home: Path) -> Iterator[Terminal]:
+    programs = Path(sys.executable).parent
+    environment = {
+        "HOME": str(home),
+        "PATH": f"{programs}:{os.environ['PATH']}:/usr/sbin:/sbin",
+        "LANG": "C.UTF-8",
+        "ZLOG_CEPH_DIR": str(home / "ceph"),
+    }
+    if library := os.environ.get("ZLOG_CLASS"):
+        environment["ZLOG_CLASS"] = str(Path(library).absolute())
+    with Terminal(home / "tutorial", environment) as terminal:
+        terminal.settle(_SECONDS)
+        yield terminal
+        terminal.enter("~/zlog/ceph-dev/cluster down")
+        terminal.settle(_SECONDS)
+
+
+def follow(page: list[Block], terminal: Terminal, folder: Path) -> None:
+    """Do what a page says, block by block."""
+    for block in page:
+        if block.file_name is not None:
+            (folder / block.file_name).write_text(block.text)
+        if block.language != "console":
+            continue
+        for step in session.steps(block):
+            typed = step._replace(command=step.command.replace(_SEQUENCER, _FREE_PORT))
+            shown = session.run(terminal, typed, _SECONDS)
+            assert session.agrees(shown, step.output), (
+                f"{block.page.name}, in the block of line {block.line}, says of `{step.command}`:\n"
+                f"{step.output}\nbut it shows:\n{shown}"
+            )
+
+
+def test_the_tutorial_on_an_embedded_store(terminal: Terminal, home: Path) -> None:
+    page = [block for block in blocks(DOCS / "tutorial.md") if not block.needs_ceph]
+    follow(page, terminal, home / "tutorial")
+
+
+def test_the_tutorial_on_ceph(terminal: Terminal, home: Path) -> None:
+    if choose() != "native":
+        unavailable("the tutorial starts Ceph's daemons itself, and they are not installed")
+    page = blocks(DOCS / "tutorial.md")
+    files = [block for block in page if block.file_name is not None]
+    sessions = [block for block in page if block.needs_ceph]
+    follow([*files, *sessions], terminal, home / "tutorial")
