@@ -25,8 +25,10 @@ READ_BYTES_MAX = 4 << 20
 
 HOLE_TIMEOUT_SECONDS = 1.0
 
-_POLL_SECONDS = 0.005
+_POLL_SECONDS = 0.0003
 _POLL_SECONDS_MAX = 0.1
+"""How often an unwritten position is looked at. A sequencer tells of positions when it hands them
+out, so a follower is usually there a moment before the entry; the first look again is soon."""
 _NOBODY = bytes(16)
 
 Slot = Entry | GapKind
