@@ -14,15 +14,15 @@ therefore at one position at most, also when the call ends in a time-out.
 from __future__ import annotations
 
 import errno
-import itertools
 import os
+import threading
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from zlog import _native
 from zlog._codes import Code
 from zlog._deadline import Deadline
-from zlog._io import Call
+from zlog._io import Call, Reply
 from zlog._layout import Layout
 from zlog._positions import Positions
 from zlog.errors import CorruptEntry, EntryTooLarge, ZlogError, from_errno
@@ -30,25 +30,9 @@ from zlog.view import ObjectRef, View
 
 ENTRY_BYTES_MAX_DEFAULT = 1 << 20
 
-_ROUND_ENTRIES_MAX = 16384
-_ROUND_BYTES_MAX = 16 << 20
+ROUND_ENTRIES_MAX = 16384
+ROUND_BYTES_MAX = 16 << 20
 """What one grant covers at most; longer lists go in several rounds, one after the other."""
-
-
-class _Slot(NamedTuple):
-    """A position, and which of the entries in hand is about to be written there."""
-
-    position: int
-    entry: int
-
-
-class _Round(NamedTuple):
-    """What became of one attempt to write some entries."""
-
-    bumped: list[int]
-    stale: bool
-    missing: str | None
-    error: ZlogError | None
 
 
 class Appender:
@@ -56,11 +40,11 @@ class Appender:
 
     def __init__(self, layout: Layout, positions: Positions, entry_bytes_max: int) -> None:
         self._layout = layout
-        self._io = layout.io
         self._positions = positions
         self._entry_bytes_max = entry_bytes_max
         self._writer = os.urandom(16)
-        self._numbers = itertools.count()
+        self._number = 0
+        self._lock = threading.Lock()
 
     async def append(self, entries: Sequence[bytes], deadline: Deadline) -> list[int]:
         """Append entries; returns their positions, in the entries' order.
@@ -73,126 +57,188 @@ class Appender:
             ZlogError: with ``positions`` set to what was acknowledged until then (None: not
                 acknowledged, and for a StoreTimeout possibly in the log all the same).
         """
-        for index, data in enumerate(entries):
-            if len(data) > self._entry_bytes_max:
-                raise EntryTooLarge(
-                    f"entry {index} has {len(data)} bytes; log {self._layout.view.log!r} takes"
-                    f" up to {self._entry_bytes_max}"
-                )
-        numbers = [next(self._numbers) for _ in entries]
-        positions: list[int | None] = [None] * len(entries)
-        try:
-            for start, end in _rounds(entries):
-                await self._append_round(
-                    entries, numbers, list(range(start, end)), positions, deadline
-                )
-        except ZlogError as error:
-            error.positions = tuple(positions)
-            raise
+        self.check(entries)
+        positions: list[int | None] = []
+        start = 0
+        while start < len(entries):
+            end = _native.entries_cut(entries, start, ROUND_ENTRIES_MAX, ROUND_BYTES_MAX)
+            work = _Round(self._layout, self._writer, entries, start, self._take(end - start))
+            try:
+                positions += await work.append(end - start, self._positions, deadline)
+            except ZlogError as error:
+                known = [*positions, *work.acknowledged(end - start)]
+                error.positions = (*known, *[None] * (len(entries) - end))
+                raise
+            start = end
         return [position for position in positions if position is not None]
 
-    async def _append_round(
-        self,
-        entries: Sequence[bytes],
-        numbers: Sequence[int],
-        pending: list[int],
-        positions: list[int | None],
-        deadline: Deadline,
+    def check(self, entries: Sequence[bytes]) -> None:
+        """Raise EntryTooLarge, or TypeError for what is no bytes, before anything is sent."""
+        found = _native.entries_check(entries, self._entry_bytes_max)
+        if found is not None:
+            raise EntryTooLarge(
+                f"entry {found[0]} has {found[1]} bytes; log {self._layout.view.log!r} takes up to"
+                f" {self._entry_bytes_max}"
+            )
+
+    def _take(self, count: int) -> int:
+        """Return the first of so many append numbers that nobody else gets."""
+        with self._lock:
+            number = self._number
+            self._number += count
+            return number
+
+
+class _Slot(NamedTuple):
+    """A position, and which entry of the round is about to be written there."""
+
+    position: int
+    entry: int
+
+
+_Groups = dict[ObjectRef, list[_Slot]]
+
+
+class _Round:
+    """Entries that travel together: one grant, one write per stripe object, all at once.
+
+    In the usual case every object takes its share, and no entry is looked at one by one. Where an
+    object refuses, its entries are sorted out: see :meth:`_sort`.
+    """
+
+    def __init__(
+        self, layout: Layout, writer: bytes, entries: Sequence[bytes], start: int, number: int
     ) -> None:
-        timestamp = self._io.wall_clock_us()
-        while pending:
-            view, first = await self._positions.grant(len(pending), deadline)
-            slots = [_Slot(first + offset, index) for offset, index in enumerate(pending)]
-            done = await self._write(view, slots, entries, numbers, timestamp, positions, deadline)
-            if done.error is not None:
-                raise done.error
-            pending = done.bumped
-            if done.stale:
-                await self._layout.advance(view, deadline)
-            elif done.missing:
-                newest = await self._layout.refresh(deadline)
-                if newest.epoch == view.epoch:
-                    raise CorruptEntry(f"stripe object {done.missing} is missing")
+        self._layout = layout
+        self._writer = writer
+        self._entries = entries
+        self._start = start
+        self._number = number
+        self._timestamp = layout.io.wall_clock_us()
+        self._acknowledged: dict[int, int] = {}
+        self._bumped: list[int] = []
+        self._stale = False
+        self._missing = ""
 
-    async def _write(
-        self,
-        view: View,
-        slots: Sequence[_Slot],
-        entries: Sequence[bytes],
-        numbers: Sequence[int],
-        timestamp: int,
-        positions: list[int | None],
-        deadline: Deadline,
-    ) -> _Round:
-        """Write entries at their positions, one operation per object, all at the same time.
+    def acknowledged(self, count: int) -> list[int | None]:
+        """Return the positions acknowledged so far, None for the other entries."""
+        return [self._acknowledged.get(index) for index in range(count)]
 
-        An object takes all or none of its entries. Where somebody was faster at one position, the
-        others of that object are sent again without it.
-        """
-        bumped: list[int] = []
-        stale = False
-        missing: str | None = None
-        error: ZlogError | None = None
+    async def append(
+        self, count: int, positions: Positions, deadline: Deadline
+    ) -> Sequence[int | None]:
+        """Append ``count`` entries and return their positions."""
+        layout = self._layout
+        view, first = await positions.grant(count, deadline)
+        calls, residues = self._all_at_once(view, first, count)
+        replies = await layout.io.execute(calls, deadline)
+        if not any(reply.code for reply in replies):
+            return range(first, first + count)
+        slots = [_Slot(first + index, index) for index in range(count)]
         groups = _by_object(view, slots)
-        while groups:
-            calls = [
-                Call(
-                    ref.name,
-                    "write",
-                    _native.encode_write(
-                        view.epoch,
-                        timestamp,
-                        self._writer,
-                        ref.stride,
-                        [slot.position for slot in group],
-                        [numbers[slot.entry] for slot in group],
-                        [entries[slot.entry] for slot in group],
-                    ),
-                )
-                for ref, group in groups.items()
-            ]
-            again: dict[ObjectRef, list[_Slot]] = {}
-            replies = await self._io.execute(calls, deadline)
+        by_residue = dict(zip(residues, replies, strict=True))
+        replies = [by_residue[ref.residue] for ref in groups]
+        while True:
+            await self._settle(view, groups, replies, deadline)
+            if not self._bumped:
+                return self.acknowledged(count)
+            await self._catch_up(view, deadline)
+            pending, self._bumped = sorted(self._bumped), []
+            view, first = await positions.grant(len(pending), deadline)
+            slots = [_Slot(first + offset, index) for offset, index in enumerate(pending)]
+            groups = _by_object(view, slots)
+            replies = await layout.io.execute(self._calls(view, groups), deadline)
+
+    def _all_at_once(self, view: View, first: int, count: int) -> tuple[list[Call], list[int]]:
+        stripe = view.live_stripe
+        requests = _native.encode_writes(
+            view.epoch,
+            self._timestamp,
+            self._writer,
+            stripe.width,
+            first,
+            self._number,
+            self._entries,
+            self._start,
+            self._start + count,
+        )
+        refs = self._layout.objects(view, stripe)
+        calls = [Call(refs[residue].name, "write", request) for residue, request in requests]
+        return calls, [residue for residue, _ in requests]
+
+    def _calls(self, view: View, groups: _Groups) -> list[Call]:
+        return [
+            Call(
+                ref.name,
+                "write",
+                _native.encode_write(
+                    view.epoch,
+                    self._timestamp,
+                    self._writer,
+                    ref.stride,
+                    [slot.position for slot in group],
+                    [self._number + slot.entry for slot in group],
+                    [self._entries[self._start + slot.entry] for slot in group],
+                ),
+            )
+            for ref, group in groups.items()
+        ]
+
+    async def _settle(
+        self, view: View, groups: _Groups, replies: Sequence[Reply], deadline: Deadline
+    ) -> None:
+        """Bring every entry to a definite answer at its position in ``view``."""
+        error = None
+        while True:
+            again: _Groups = {}
             for (ref, group), reply in zip(groups.items(), replies, strict=True):
-                if reply.code == Code.OK:
-                    for slot in group:
-                        positions[slot.entry] = slot.position
-                elif reply.code == Code.READ_ONLY:
-                    taken = _native.decode_position(reply.payload)
-                    bumped += (slot.entry for slot in group if slot.position == taken)
-                    if rest := [slot for slot in group if slot.position != taken]:
-                        again[ref] = rest
-                elif reply.code == Code.STALE_EPOCH or reply.code == -errno.ENOENT:
-                    bumped += (slot.entry for slot in group)
-                    stale = stale or reply.code == Code.STALE_EPOCH
-                    missing = ref.name if reply.code < 0 else missing
-                else:
-                    what = f"append to log {view.log!r}, object {ref.name}"
-                    error = from_errno(reply.code, what)
+                rest, failure = self._sort(ref, group, reply)
+                error = failure or error
+                if rest:
+                    again[ref] = rest
+            if error is not None:
+                raise error
+            if not again:
+                return
             groups = again
-        return _Round(sorted(bumped), stale, missing, error)
+            replies = await self._layout.io.execute(self._calls(view, groups), deadline)
+
+    def _sort(
+        self, ref: ObjectRef, group: list[_Slot], reply: Reply
+    ) -> tuple[list[_Slot], ZlogError | None]:
+        """Take note of one object's answer, which concerns all entries of the group.
+
+        An object takes all or none. Where somebody was faster at one position, that entry needs
+        another one, and the rest is returned, to be sent again without it.
+        """
+        if reply.code == Code.OK:
+            self._acknowledged.update((slot.entry, slot.position) for slot in group)
+        elif reply.code == Code.READ_ONLY:
+            taken = _native.decode_position(reply.payload)
+            self._bumped += (slot.entry for slot in group if slot.position == taken)
+            return [slot for slot in group if slot.position != taken], None
+        elif reply.code in (Code.STALE_EPOCH, -errno.ENOENT):
+            self._bumped += (slot.entry for slot in group)
+            self._stale = self._stale or reply.code == Code.STALE_EPOCH
+            self._missing = ref.name if reply.code < 0 else self._missing
+        else:
+            what = f"append to log {self._layout.view.log!r}, object {ref.name}"
+            return [], from_errno(reply.code, what)
+        return [], None
+
+    async def _catch_up(self, view: View, deadline: Deadline) -> None:
+        """Find the newer view, if an object refused this one or is gone."""
+        if self._stale:
+            await self._layout.advance(view, deadline)
+        elif self._missing and (await self._layout.refresh(deadline)).epoch == view.epoch:
+            raise CorruptEntry(f"stripe object {self._missing} is missing")
+        self._stale, self._missing = False, ""
 
 
-def _by_object(view: View, slots: Sequence[_Slot]) -> dict[ObjectRef, list[_Slot]]:
+def _by_object(view: View, slots: Sequence[_Slot]) -> _Groups:
     """Sort positions of the live stripe by the object that holds them."""
     stripe = view.live_stripe
     groups: dict[int, list[_Slot]] = {}
     for slot in slots:
         groups.setdefault(slot.position % stripe.width, []).append(slot)
     return {view.object_at(stripe, index): group for index, group in groups.items()}
-
-
-def _rounds(entries: Sequence[bytes]) -> list[tuple[int, int]]:
-    """Cut a list into ranges that one grant and one write per object may carry."""
-    ranges: list[tuple[int, int]] = []
-    start = size = 0
-    for index, data in enumerate(entries):
-        if index > start and (
-            index - start >= _ROUND_ENTRIES_MAX or size + len(data) > _ROUND_BYTES_MAX
-        ):
-            ranges.append((start, index))
-            start, size = index, 0
-        size += len(data)
-    if start < len(entries):
-        ranges.append((start, len(entries)))
-    return ranges

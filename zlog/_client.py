@@ -17,10 +17,10 @@ from zlog._io import Call, Io, deadline_of
 from zlog._layout import Layout
 from zlog._names import check_log_name
 from zlog._positions import SEQUENCER_TIMEOUT_SECONDS, Positions
-from zlog._read import HOLE_TIMEOUT_SECONDS, Reader
+from zlog._read import HOLE_TIMEOUT_SECONDS, Reader, WindowItems, WindowRead
 from zlog._sequencer import LogAddress
 from zlog._trim import trim_to
-from zlog.entry import Entry, Gap, GapKind
+from zlog.entry import Entry, GapKind
 from zlog.errors import (
     AlreadyWritten,
     BeyondTail,
@@ -136,18 +136,12 @@ class LogClient:
         """Return the caller's own hole time-out, or the handle's where it gave none (``...``)."""
         return self.settings.hole_timeout if isinstance(given, EllipsisType) else given
 
-    async def window(
-        self, start: int, end: int, hole_timeout: float | None, tail: int
-    ) -> list[Entry | Gap]:
-        """Read ``[start, end)`` below ``tail``; a trimmed beginning of any length is one Gap."""
-        trimmed = min(self.layout.view.trim_point, tail)
-        if start < trimmed:
-            return [Gap(start, trimmed, GapKind.TRIMMED)]
+    async def finish_window(self, read: WindowRead, hole_timeout: float | None) -> WindowItems:
+        """Bring in a window of positions below the tail that is being read."""
         budget = self.settings.timeout
         if budget is not None and hole_timeout is not None:
             budget += hole_timeout
-        deadline = deadline_of(self.io, budget)
-        return await self.reader.read_settled(start, end, hole_timeout, deadline)
+        return await self.reader.finish(read, hole_timeout, deadline_of(self.io, budget))
 
     async def wait(self, position: int) -> int | None:
         """Wait some seconds for the tail to pass ``position``. Returns the tail, or None."""

@@ -200,14 +200,12 @@ def encode_write(
     cdef NewEntry entry
     cdef string request
     cdef list alive = []  # the bytes that `entries` points into
-    cdef bytes item
     if not len(positions) == len(numbers) == len(data):
         raise ValueError("positions, numbers and data must be equally long")
     entries.reserve(len(positions))
     for position, number, content in zip(positions, numbers, data):
-        item = content if isinstance(content, bytes) else bytes(memoryview(content))
-        alive.append(item)
-        entry.position, entry.number, entry.data = position, number, view_of(item)
+        entry.position, entry.number = position, number
+        entry.data = entry_view(content, alive)
         entries.push_back(entry)
     if cpp_encode_write(epoch, timestamp, view_of(writer), stride, entries, &request) != 0:
         raise ValueError(
@@ -215,6 +213,81 @@ def encode_write(
             " numbers lie within 2**32, the writer's id has 16 bytes, and the limits hold"
         )
     return request
+
+
+cdef string_view entry_view(item, list alive) except *:
+    """The bytes of one entry, kept alive by `alive` as long as they are pointed into."""
+    if not isinstance(item, bytes):
+        if isinstance(item, str):
+            raise TypeError("an entry is bytes, not str: encode it first, as in text.encode()")
+        item = bytes(memoryview(item))
+    alive.append(item)
+    return view_of(<bytes> item)
+
+
+def entries_cut(entries, Py_ssize_t start, Py_ssize_t count_max, Py_ssize_t bytes_max):
+    cdef Py_ssize_t end = start, total = len(entries), left = bytes_max, size
+    while end < total and end - start < count_max:
+        item = entries[end]
+        size = len(<bytes> item) if isinstance(item, bytes) else memoryview(item).nbytes
+        if size > left and end > start:
+            break
+        left -= size
+        end += 1
+    return end
+
+
+def entries_check(entries, Py_ssize_t bytes_max):
+    cdef Py_ssize_t i, size
+    for i in range(len(entries)):
+        item = entries[i]
+        if isinstance(item, bytes):
+            size = len(<bytes> item)
+        elif isinstance(item, str):
+            raise TypeError("an entry is bytes, not str: encode it first, as in text.encode()")
+        else:
+            size = memoryview(item).nbytes
+        if size > bytes_max:
+            return i, size
+    return None
+
+
+def encode_writes(
+    uint64_t epoch,
+    uint64_t timestamp,
+    bytes writer not None,
+    uint32_t width,
+    uint64_t position,
+    uint64_t number,
+    entries,
+    Py_ssize_t start,
+    Py_ssize_t end,
+):
+    cdef list alive = []
+    cdef vector[string_view] views
+    cdef vector[NewEntry] group
+    cdef NewEntry entry
+    cdef string request
+    cdef string_view writer_view = view_of(writer)
+    cdef Py_ssize_t count = end - start, i, j
+    cdef int result
+    out = []
+    views.reserve(count)
+    for i in range(start, end):
+        views.push_back(entry_view(entries[i], alive))
+    for i in range(min(<Py_ssize_t> width, count)):
+        with nogil:
+            group.clear()
+            j = i
+            while j < count:
+                entry.position, entry.number, entry.data = position + j, number + j, views[j]
+                group.push_back(entry)
+                j += width
+            result = cpp_encode_write(epoch, timestamp, writer_view, width, group, &request)
+        if result != 0:
+            raise ValueError("the entries exceed what one write may carry")
+        out.append(((position + i) % width, <bytes> request))
+    return out
 
 
 def encode_read(

@@ -53,6 +53,14 @@ TIMED_OUT = Reply(-errno.ETIMEDOUT, b"")
 """Nobody answered in time; whether the call took effect is unknown."""
 
 
+class Started(Protocol):
+    """Calls under way."""
+
+    async def finish(self, deadline: Deadline) -> list[Reply]:
+        """Wait for all of them; replies in the calls' order."""
+        ...
+
+
 class Io(Protocol):
     """What the logic may ask of the world."""
 
@@ -60,6 +68,10 @@ class Io(Protocol):
 
     async def execute(self, calls: Sequence[Call], deadline: Deadline) -> list[Reply]:
         """Run independent calls at the same time; replies in the calls' order."""
+        ...
+
+    def start(self, calls: Sequence[Call]) -> Started:
+        """Start independent calls, to wait for them later or never."""
         ...
 
     async def sleep(self, seconds: float) -> None:
@@ -156,34 +168,35 @@ class BlockingIo(_Base):
 
     def __init__(self, store: Store) -> None:
         super().__init__(store, BlockingSequencer, SharedSequencerClient)
-        self._thread = threading.local()
-        self._tokens = itertools.count()
 
     async def execute(self, calls: Sequence[Call], deadline: Deadline) -> list[Reply]:
         if len(calls) == 1:
             return [Reply(*self.store.execute(*calls[0], timeout=deadline.remaining()))]
-        queue = self._queue()
-        waiting: dict[int, int] = {}
-        replies = [TIMED_OUT] * len(calls)
-        for index, call in enumerate(calls):
-            token = next(self._tokens)
-            waiting[token] = index
-            self.store.submit(queue, token, *call)
-        while waiting and queue.wait(deadline.remaining()):
-            for token, code, payload in queue.drain():
-                # Tokens of an earlier call that ran out of time still arrive: nobody waits.
-                if (at := waiting.pop(token, None)) is not None:
-                    replies[at] = Reply(code, payload)
-        return replies
+        return await self.start(calls).finish(deadline)
+
+    def start(self, calls: Sequence[Call]) -> Started:
+        return _BlockingCalls(self.store, calls)
 
     async def sleep(self, seconds: float) -> None:
         time.sleep(seconds)  # noqa: ASYNC251 - this Io blocks on purpose, see drive()
 
-    def _queue(self) -> CompletionQueue:
-        queue: CompletionQueue | None = getattr(self._thread, "queue", None)
-        if queue is None:
-            queue = self._thread.queue = CompletionQueue()
-        return queue
+
+class _BlockingCalls:
+    """Calls under way, with a queue of their own: whoever gives them up leaves nothing behind."""
+
+    def __init__(self, store: Store, calls: Sequence[Call]) -> None:
+        self._queue = CompletionQueue()
+        self._replies = [TIMED_OUT] * len(calls)
+        for index, call in enumerate(calls):
+            store.submit(self._queue, index, *call)
+
+    async def finish(self, deadline: Deadline) -> list[Reply]:
+        waiting = len(self._replies)
+        while waiting and self._queue.wait(deadline.remaining()):
+            for index, code, payload in self._queue.drain():
+                self._replies[index] = Reply(code, payload)
+                waiting -= 1
+        return self._replies
 
 
 class AsyncioIo(_Base):
@@ -201,9 +214,10 @@ class AsyncioIo(_Base):
         return self._loop.time()
 
     async def execute(self, calls: Sequence[Call], deadline: Deadline) -> list[Reply]:
-        futures = [self._submit(call) for call in calls]
-        await asyncio.wait(futures, timeout=deadline.remaining())
-        return [future.result() if future.done() else TIMED_OUT for future in futures]
+        return await self.start(calls).finish(deadline)
+
+    def start(self, calls: Sequence[Call]) -> Started:
+        return _AsyncioCalls([self._submit(call) for call in calls])
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -228,3 +242,14 @@ class AsyncioIo(_Base):
             future = self._waiting.pop(token)
             if not future.done():
                 future.set_result(Reply(code, payload))
+
+
+class _AsyncioCalls:
+    """Calls under way on an event loop."""
+
+    def __init__(self, futures: list[asyncio.Future[Reply]]) -> None:
+        self._futures = futures
+
+    async def finish(self, deadline: Deadline) -> list[Reply]:
+        await asyncio.wait(self._futures, timeout=deadline.remaining())
+        return [future.result() if future.done() else TIMED_OUT for future in self._futures]

@@ -11,7 +11,7 @@ from zlog._io import Call, Io, Reply
 from zlog._sequencer import LogAddress
 from zlog._views import Change, Edit, backoff, change_view, unless_newer
 from zlog.errors import LogNotFound, SequencerUnavailable, StaleEpoch, StoreTimeout
-from zlog.view import View
+from zlog.view import ObjectRef, Stripe, View
 
 PATIENCE_SECONDS = 0.3
 """How long to wait for the view of somebody who sealed objects, before doing it oneself."""
@@ -25,6 +25,14 @@ class Layout:
         self.address = address
         self.head = Head(io, view.log)
         self.view = view
+        self._objects: dict[int, list[ObjectRef]] = {}
+
+    def objects(self, view: View, stripe: Stripe) -> list[ObjectRef]:
+        """Return the objects of a stripe, by index; made once, since a stripe never changes."""
+        objects = self._objects.get(stripe.id)
+        if objects is None:
+            objects = self._objects[stripe.id] = list(view.objects(stripe))
+        return objects
 
     async def refresh(self, deadline: Deadline) -> View:
         """Read the newest view from the head object.

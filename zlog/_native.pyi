@@ -7,10 +7,13 @@ out of range); those that decode raise `zlog.CorruptEntry` for bytes that are no
 
 import os
 from collections.abc import Sequence
+from datetime import datetime
 from types import TracebackType
 from typing import NamedTuple, TypeAlias
 
 from typing_extensions import Buffer, Self
+
+from zlog.entry import Entry, GapKind
 
 def crc32c(data: Buffer, seed: int = 0) -> int:
     """Return the CRC-32C (Castagnoli) of ``data``, continuing from ``seed``."""
@@ -51,6 +54,36 @@ def encode_write(
         positions: ascending, congruent modulo ``stride``, at most 65536.
         numbers: each append's number, within 2**32 of each other; with ``writer`` its identity.
         data: each entry's bytes.
+    """
+
+def encode_writes(
+    epoch: int,
+    timestamp: int,
+    writer: bytes,
+    width: int,
+    position: int,
+    number: int,
+    entries: Sequence[Buffer],
+    start: int,
+    end: int,
+) -> list[tuple[int, bytes]]:
+    """Encode ``entries[start:end]`` as one write per stripe object, at positions in a row.
+
+    The first entry stands at ``position`` and has append number ``number``, both ascend by one.
+    The interpreter's lock is free while data is copied and checksummed.
+
+    Returns:
+        ``(index of the stripe object, request)`` for each object that gets an entry.
+    """
+
+def entries_cut(entries: Sequence[Buffer], start: int, count_max: int, bytes_max: int) -> int:
+    """Return the end of the longest ``entries[start:end]`` within both limits, one at least."""
+
+def entries_check(entries: Sequence[Buffer], bytes_max: int) -> tuple[int, int] | None:
+    """Return index and size of the first entry that is too large; None when all fit.
+
+    Raises:
+        TypeError: an entry is not bytes-like.
     """
 
 def encode_read(
@@ -94,6 +127,39 @@ class ReadReply:
 
 def decode_read(reply: bytes, positions: Sequence[int], with_ids: bool = False) -> ReadReply:
     """Decode the reply to a read of these positions, and check every entry's checksum."""
+
+def from_timestamp(us: int) -> datetime:
+    """Turn stored time (µs since 1970, UTC) into an aware datetime; too large becomes the last."""
+
+class Window:
+    """Positions ``[start, end)``, put together from the replies of several stripe objects.
+
+    Attributes:
+        items: what each position holds: an Entry, a GapKind, or None while nobody has answered.
+        entries: how many of them are entries.
+        unanswered: how many are None.
+        data_bytes: data of the entries together.
+    """
+
+    start: int
+    end: int
+    items: list[Entry | GapKind | None]
+    entries: int
+    unanswered: int
+    data_bytes: int
+
+    def __init__(self, start: int, end: int) -> None: ...
+    def add(self, reply: bytes, first: int, stride: int) -> int:
+        """Take in the reply to a read of the positions ``range(first, end, stride)``.
+
+        An object may answer a prefix of what it was asked. Returns how many it answered.
+
+        Raises:
+            CorruptEntry: the reply is malformed. (An entry with a wrong checksum is LOST.)
+        """
+
+    def found(self) -> dict[int, Entry | GapKind]:
+        """Return what has been answered, by position."""
 
 def encode_fill(
     epoch: int,

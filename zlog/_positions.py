@@ -71,7 +71,7 @@ class Positions:
                 attempt += 1
             else:
                 if granted is not None:
-                    return view, granted
+                    return granted
 
     async def tail(self, deadline: Deadline, *, checked: bool = True) -> int:
         """Return the next position that will be handed out.
@@ -107,17 +107,16 @@ class Positions:
                 await io.sleep(min(poll, left))
                 poll = min(poll * 2, _POLL_SECONDS_MAX)
 
-    async def _ask(self, view: View, count: int, deadline: Deadline) -> int | None:
-        """Ask the view's sequencer. None: it is ahead of this client's view, which is now read."""
+    async def _ask(self, view: View, count: int, deadline: Deadline) -> tuple[View, int] | None:
+        """Ask the view's sequencer. None: it serves another epoch than the newest view's."""
         step = deadline.sooner(self._sequencer_timeout)
         sequencer = self._io.sequencer(view.sequencer)
         grant = await sequencer.next(self._layout.address, count, view.epoch, step)
         self._lost_since = None
-        if grant.epoch == view.epoch:
-            return grant.position
-        # The positions are given up: they are only good in the sequencer's epoch.
-        await self._layout.refresh(deadline)
-        return None
+        if grant.epoch != view.epoch:
+            view = await self._layout.refresh(deadline)
+        # The positions are only good in the epoch in which they were granted.
+        return (view, grant.position) if grant.epoch == view.epoch else None
 
     async def _without(
         self, view: View, error: SequencerUnavailable, attempt: int, deadline: Deadline

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime, timedelta, timezone
+from typing import NamedTuple, cast
 
 from zlog import _native
 from zlog._codes import Code, FillReason, State
 from zlog._deadline import Deadline
-from zlog._io import Call, Reply
+from zlog._io import Call, Reply, Started
 from zlog._layout import Layout
 from zlog.entry import Entry, Gap, GapKind
 from zlog.errors import StoreTimeout, from_errno
@@ -25,9 +25,10 @@ READ_BYTES_MAX = 4 << 20
 
 HOLE_TIMEOUT_SECONDS = 1.0
 
-_POLL_SECONDS = 0.005
+_POLL_SECONDS = 0.0003
 _POLL_SECONDS_MAX = 0.1
-_EPOCH_ZERO = datetime(1970, 1, 1, tzinfo=timezone.utc)
+"""How often an unwritten position is looked at. A sequencer tells of positions when it hands them
+out, so a follower is usually there a moment before the entry; the first look again is soon."""
 _NOBODY = bytes(16)
 
 Slot = Entry | GapKind
@@ -41,12 +42,23 @@ _GAPS = {
 }
 
 
-def from_timestamp(microseconds: int) -> datetime:
-    """Turn stored time (µs since 1970, UTC) into an aware datetime; too large becomes the last."""
-    try:
-        return _EPOCH_ZERO + timedelta(microseconds=microseconds)
-    except OverflowError:
-        return datetime.max.replace(tzinfo=timezone.utc)
+class WindowRead(NamedTuple):
+    """A window of positions that is being read.
+
+    ``parts`` are the first position and the stride of what each call asks for.
+    """
+
+    start: int
+    end: int
+    parts: list[tuple[int, int]]
+    started: Started
+
+
+class WindowItems(NamedTuple):
+    """What a window holds, in order, and how many bytes its entries have together."""
+
+    items: list[Entry | Gap]
+    data_bytes: int
 
 
 class Reader:
@@ -72,21 +84,58 @@ class Reader:
             wanted = [p for p in wanted if p not in found]
         return found
 
-    async def read_settled(
-        self, start: int, end: int, hole_timeout: float | None, deadline: Deadline
-    ) -> list[Entry | Gap]:
-        """Read ``[start, end)``, all below the tail, in order and without leaving anything out.
+    def start(self, start: int, end: int) -> WindowRead:
+        """Start reading ``[start, end)``: one operation per stripe object, nothing awaited."""
+        view = self._layout.view
+        parts: list[tuple[int, int]] = []
+        calls: list[Call] = []
+        for stripe in view.stripes:
+            first, last = max(start, stripe.start), min(end, stripe.end)
+            objects = self._layout.objects(view, stripe) if first < last else []
+            for position in range(first, min(last, first + stripe.width)):
+                ref = objects[position % stripe.width]
+                asked = range(position, last, ref.stride)
+                request = _native.encode_read(view.epoch, ref.stride, asked, READ_BYTES_MAX)
+                parts.append((position, ref.stride))
+                calls.append(Call(ref.name, "read", request))
+        return WindowRead(start, end, parts, self._io.start(calls))
+
+    async def finish(
+        self, read: WindowRead, hole_timeout: float | None, deadline: Deadline
+    ) -> WindowItems:
+        """Bring in what :meth:`start` asked for: all of it, in order, nothing left out.
+
+        All positions must lie below the tail.
 
         Args:
+            read: what is under way.
             hole_timeout: seconds to wait for an unwritten position before filling it; None leaves
                 holes alone and reports them as UNWRITTEN.
+            deadline: budget of the whole call.
         """
+        window = _native.Window(read.start, read.end)
+        replies = await read.started.finish(deadline)
+        for (first, stride), reply in zip(read.parts, replies, strict=True):
+            if reply.code == Code.OK:
+                window.add(reply.payload, first, stride)
+        if window.entries == read.end - read.start:
+            return WindowItems(cast("list[Entry | Gap]", window.items), window.data_bytes)
+        found: dict[int, Slot] = window.found()
+        if window.unanswered:
+            rest = [p for p in range(read.start, read.end) if p not in found]
+            found.update(await self.read(rest, deadline))
+        await self._settle(found, hole_timeout, deadline)
+        return WindowItems(in_order(found, read.start, read.end), window.data_bytes)
+
+    async def _settle(
+        self, found: dict[int, Slot], hole_timeout: float | None, deadline: Deadline
+    ) -> None:
+        """Wait for the holes among what was found, and fill those that stay."""
         io = self._io
-        found = await self.read(range(start, end), deadline)
         give_up = None if hole_timeout is None else io.monotonic() + hole_timeout
         poll = _POLL_SECONDS
         while give_up is not None:
-            holes = [p for p in range(start, end) if found[p] is GapKind.UNWRITTEN]
+            holes = sorted(p for p, slot in found.items() if slot is GapKind.UNWRITTEN)
             if not holes:
                 break
             left = give_up - io.monotonic()
@@ -96,7 +145,6 @@ class Reader:
             else:
                 await self.fill(holes, FillReason.READER_WAITED, deadline)
             found.update(await self.read(holes, deadline))
-        return in_order(found, start, end)
 
     async def fill(
         self, positions: Sequence[int], reason: FillReason, deadline: Deadline
@@ -204,7 +252,9 @@ def _decode(payload: bytes, group: list[int], found: dict[int, Slot]) -> None:
     for i in range(reply.count):
         state = reply.state(i)
         if state == State.WRITTEN:
-            found[group[i]] = Entry(group[i], reply.data(i), from_timestamp(reply.timestamp(i)))
+            found[group[i]] = Entry(
+                group[i], reply.data(i), _native.from_timestamp(reply.timestamp(i))
+            )
         else:
             found[group[i]] = _GAPS[State(state)]
 

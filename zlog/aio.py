@@ -18,6 +18,7 @@ from zlog._admin import WIDTH_DEFAULT, create_log, list_logs, remove_log
 from zlog._append import ENTRY_BYTES_MAX_DEFAULT
 from zlog._check import Checker, Finding
 from zlog._client import TIMEOUT_SECONDS, LogClient, LogStat, Settings, check_position
+from zlog._coalesce import Coalescer
 from zlog._io import AsyncioIo, deadline_of
 from zlog._iterate import Follower, RangeReader
 from zlog._positions import SEQUENCER_TIMEOUT_SECONDS
@@ -44,6 +45,7 @@ class Log:
     def __init__(self, client: LogClient) -> None:
         """Wrap a client; programs call :meth:`open` or :meth:`create`."""
         self._client = client
+        self._coalescer = Coalescer(client.appender, client.io, client.settings.timeout)
 
     @classmethod
     async def create(
@@ -122,8 +124,15 @@ class Log:
         return self._client.layout.view
 
     async def append(self, data: bytes, *, timeout: float | None = None) -> int:
-        """Append one entry and return its position; see :meth:`zlog.Log.append`."""
-        return (await self._client.append([data], timeout))[0]
+        """Append one entry and return its position; see :meth:`zlog.Log.append`.
+
+        Appends that wait at the same time travel together, in the order of the calls, unless they
+        come with a ``timeout`` of their own. A quiet log's append leaves at once. When more than
+        64 MiB wait to be sent, further appends wait before they are handed in.
+        """
+        if timeout is not None:
+            return (await self._client.append([data], timeout))[0]
+        return await self._coalescer.append(data)
 
     async def append_many(
         self, entries: Iterable[bytes], *, timeout: float | None = None
@@ -192,7 +201,8 @@ class Log:
                 yield finding
 
     async def close(self) -> None:
-        """Close what this handle opened; the store stays open. Safe to call twice."""
+        """Wait for appends under way and close what this handle opened. Safe to call twice."""
+        await self._coalescer.drain()
         await self._client.io.close()
 
     async def __aenter__(self) -> Self:
