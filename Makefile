@@ -35,7 +35,8 @@ demo: $(DONE)/package ## build, then keep a real file in a log on the local disk
 .PHONY: test
 test: lint docs-check ## check the code, then run all tests; without Ceph they fail
 	ZLOG_CLASS=$$(ceph-dev/cluster build-class build/class) && export ZLOG_CLASS && \
-	ZLOG_REQUIRE_CEPH=1 timeout --signal=INT --kill-after=60 $(TEST_MINUTES)m $(BIN)/pytest
+	ZLOG_REQUIRE_CEPH=1 timeout --signal=INT --kill-after=60 $(TEST_MINUTES)m \
+		$(BIN)/pytest -o faulthandler_timeout=300
 
 .PHONY: build
 build: $(DONE)/package-rados ## build the package with librados, and the object class

@@ -30,7 +30,8 @@ def fill_class_folder(folder: Folder, library: Path | None) -> None:
     somebody is building just then. `library` None leaves ours out.
     """
     option = ("--show-config-value", "osd_class_dir")
-    source = Path(run([program("ceph-osd"), "--no-mon-config", *option], "ceph-osd").strip())
+    # Debian 13's default is relative, which daemons take from where they run: the root.
+    source = Path("/", run([program("ceph-osd"), "--no-mon-config", *option], "ceph-osd").strip())
     shutil.rmtree(folder.classes, ignore_errors=True)
     folder.classes.mkdir(parents=True)
     for path in source.glob("libcls_*.so*"):
