@@ -27,7 +27,8 @@ from .objects import RECORDS_MAX, Store, Stripe, writer_id
 from .replies import Answer, Code, Read, Stat
 from .requests import Entry
 
-PLACES = 48  # positions that histories are about, counted in the object
+PLACES = 40  # positions that a history is about at a time, from just below the trim point on
+BELOW = 4  # how far below
 PLACE = st.integers(0, PLACES - 1)
 SPAN = st.tuples(PLACE, st.integers(1, 16))  # first place, length
 PLACES_SET = st.one_of(SPAN, st.sets(PLACE, min_size=1, max_size=10))
@@ -82,16 +83,21 @@ class StripeMachine(RuleBasedStateMachine):
         return found
 
     def _positions(self, places: Any) -> list[int]:
+        """The positions of places that count from the window's start."""
         if isinstance(places, tuple):
             places = range(places[0], places[0] + places[1])
-        return [self.stripe.residue + place * self.stripe.stride for place in sorted(places)]
+        start = max(self.model.trim_point // self.stripe.stride - BELOW, 0)
+        return self._absolute([start + place for place in sorted(places)])
+
+    def _absolute(self, places: Sequence[int]) -> list[int]:
+        return [self.stripe.residue + place * self.stripe.stride for place in places]
 
     def _entries(self, positions: Sequence[int], size: int) -> list[Entry]:
         entries = []
         size = min(size, BATCH_BYTES_MAX // len(positions))
         for position in positions:
             self._number += 1
-            data = (b"%d:" % self._number * size)[:size]
+            data = (b"%d:" % self._number * size)[: max(size - self._number % 3, 0)]
             entries.append(Entry(position, self._number, data))
         return entries
 
@@ -120,8 +126,8 @@ class StripeMachine(RuleBasedStateMachine):
         self.both("write", self._epoch(offset), entries, writer)
 
     @precondition(lambda self: self._written)
-    @rule(data=st.data(), offset=EPOCH_OFFSET, extra=PLACES_SET)
-    def retry_otherwise(self, data: st.DataObject, offset: int, extra: Any) -> None:
+    @rule(data=st.data(), offset=EPOCH_OFFSET, extra=PLACES_SET, behind=st.booleans())
+    def retry_otherwise(self, data: st.DataObject, offset: int, extra: Any, behind: bool) -> None:
         """A part of a write once more, or with others added, or by somebody else."""
         writer, entries = data.draw(st.sampled_from(self._written))
         change = data.draw(st.sampled_from(["part", "more", "writer", "number"]))
@@ -130,7 +136,9 @@ class StripeMachine(RuleBasedStateMachine):
             entries = sorted(kept, key=lambda entry: entry.position)
         elif change == "more":
             had = {entry.position for entry in entries}
-            new = [p for p in self._positions(extra) if p not in had]
+            above = max(had) if behind else 0  # among those it had, or all behind them
+            new = [p + above - above % self.stripe.stride for p in self._positions(extra)]
+            new = [p for p in new if p not in had]
             added = self._entries(new, 3) if new else []
             entries = sorted([*entries, *added], key=lambda entry: entry.position)
         elif change == "writer":
@@ -144,8 +152,7 @@ class StripeMachine(RuleBasedStateMachine):
     def append(self, offset: int, above: int, length: int, size: int) -> None:
         """A batch at the tail, the common case, with or without a gap before it."""
         start = (self.model.highest or 0) // self.stripe.stride + above
-        places = range(start, start + length)
-        entries = self._entries(self._positions(places), size)
+        entries = self._entries(self._absolute(range(start, start + length)), size)
         self.both("write", self._epoch(offset), entries, writer_id("a"))
         self._written.append((writer_id("a"), entries))
 
@@ -160,14 +167,19 @@ class StripeMachine(RuleBasedStateMachine):
 
     @rule(
         offset=EPOCH_OFFSET,
-        position=st.integers(-12, 6),
+        places=st.sampled_from([-3, 0, 1, 2, 3, 5, 8, 13, 30, 100]),
+        beside=st.integers(0, 7),
         records_max=st.sampled_from([1, 2, 3, RECORDS_MAX, RECORDS_MAX]),
         finish=st.booleans(),
     )
-    def trim_to(self, offset: int, position: int, records_max: int, finish: bool) -> None:
-        """Near the highest position, so that histories keep something; not always to the end."""
-        stride, epoch = self.stripe.stride, self._epoch(offset)
-        point = max((self.model.highest or 0) + position * stride, 0)
+    def trim_to(
+        self, offset: int, places: int, beside: int, records_max: int, finish: bool
+    ) -> None:
+        """Some places on from the last point, at any position between; not always to the end."""
+        point = self.model.trim_point + places * self.stripe.stride + beside % self.stripe.stride
+        self._trim_to(self._epoch(offset), max(point, 0), records_max, finish)
+
+    def _trim_to(self, epoch: int, point: int, records_max: int, finish: bool) -> None:
         for _ in range(1000):
             expected = self.model.trim_to(epoch, point, records_max)
             found = self.stripe.trim_to(epoch, point, records_max)
@@ -212,11 +224,9 @@ class StripeMachine(RuleBasedStateMachine):
         """At the end of a history everything is looked at."""
         if not hasattr(self, "model"):
             return
-        top = (self.model.highest or 0) // self.stripe.stride + 20
-        step = 1000  # a wide look, and not one reply of all
-        for start in range(0, min(top, 4 * step), step):
-            self.both("read", self.model.epoch, self._positions((start, step)), 1 << 25, True)
-        self.trim_to(0, 0, RECORDS_MAX, finish=True)
+        top = (self.model.highest or 0) // self.stripe.stride + PLACES
+        self.both("read", self.model.epoch, self._absolute(range(min(top, 4000))), 1 << 25, True)
+        self._trim_to(self.model.epoch, 0, RECORDS_MAX, finish=True)
         self.look(0)
 
 
