@@ -1,0 +1,99 @@
+"""Concurrent appends of one event loop travel together, and each gets its own answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+import zlog
+from zlog import _coalesce, aio
+
+from .faulty import FaultyStore, loses_first
+
+
+@pytest.fixture
+def store(memory: zlog.Store) -> FaultyStore:
+    return FaultyStore(memory, lambda *_: None)
+
+
+@pytest.fixture
+async def log(store: FaultyStore) -> AsyncIterator[aio.Log]:
+    async with await aio.Log.create(store, "orders", width=4, timeout=0.3) as opened:
+        yield opened
+
+
+async def entries(log: aio.Log) -> list[bytes]:
+    return [item.data async for item in log.read_range() if isinstance(item, zlog.Entry)]
+
+
+async def test_many_appends_make_few_operations(store: FaultyStore, log: aio.Log) -> None:
+    before = store.operations
+    positions = await asyncio.gather(*(log.append(b"%d" % i) for i in range(5000)))
+    assert positions == list(range(5000))
+    assert store.operations - before <= 2 * 4 + 4  # two rounds of one write per object
+    assert await entries(log) == [b"%d" % i for i in range(5000)]
+
+
+async def test_a_lone_append_is_one_operation(store: FaultyStore, log: aio.Log) -> None:
+    before = store.operations
+    await log.append(b"alone")
+    assert store.operations - before == 1
+
+
+async def test_an_append_with_a_budget_of_its_own_travels_alone(
+    store: FaultyStore, log: aio.Log
+) -> None:
+    before = store.operations
+    await asyncio.gather(*(log.append(b"x", timeout=5) for _ in range(3)))
+    assert store.operations - before == 3
+
+
+async def test_a_lost_reply_fails_only_those_it_concerns(store: FaultyStore, log: aio.Log) -> None:
+    store.fault = loses_first("write")
+    results = await asyncio.gather(
+        *(log.append(b"%d" % i) for i in range(40)), return_exceptions=True
+    )
+    lost = [i for i, result in enumerate(results) if isinstance(result, zlog.StoreTimeout)]
+    assert lost == list(range(0, 40, 4))  # one object's share
+    assert [results[i] for i in range(40) if i % 4] == [i for i in range(40) if i % 4]
+    assert await entries(log) == [b"%d" % i for i in range(40)]  # indeterminate: here it landed
+
+
+async def test_what_is_cancelled_before_it_leaves_is_not_sent(log: aio.Log) -> None:
+    tasks = [asyncio.create_task(log.append(b"%d" % i)) for i in range(10)]
+    await asyncio.sleep(0)
+    for task in tasks[::2]:
+        task.cancel()
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [isinstance(r, asyncio.CancelledError) for r in results] == [True, False] * 5
+    assert await entries(log) == [b"%d" % i for i in range(1, 10, 2)]
+
+
+async def test_an_entry_that_is_no_entry_hurts_nobody_else(log: aio.Log) -> None:
+    good = asyncio.create_task(log.append(b"good"))
+    with pytest.raises(zlog.EntryTooLarge):
+        await log.append(bytes((1 << 20) + 1))
+    with pytest.raises(TypeError, match="encode"):
+        await log.append("text")  # type: ignore[arg-type]
+    assert await good == 0
+
+
+async def test_who_comes_when_much_is_waiting_waits_too(
+    log: aio.Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_coalesce, "_WAITING_BYTES_MAX", 10_000)
+    data = bytes(1000)
+    tasks = [asyncio.create_task(log.append(data)) for _ in range(100)]
+    await asyncio.sleep(0)
+    assert log._coalescer._waiting_bytes <= 10_000
+    assert sorted(await asyncio.gather(*tasks)) == list(range(100))
+
+
+async def test_closing_waits_for_what_is_under_way(store: FaultyStore) -> None:
+    log = await aio.Log.create(store, "closing", width=2)
+    tasks = [asyncio.create_task(log.append(b"%d" % i)) for i in range(20)]
+    await asyncio.sleep(0)
+    await log.close()
+    assert await asyncio.gather(*tasks) == list(range(20))

@@ -1,0 +1,119 @@
+"""The codec's fast paths give the same bytes and entries as the plain ones."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import zlog
+from zlog import Entry, GapKind, _native
+
+WRITER = bytes(range(16))
+ENTRIES = st.lists(st.binary(max_size=40), max_size=40)
+
+
+@given(ENTRIES, st.integers(1, 9), st.integers(0, 100), st.integers(0, 5))
+def test_writes_are_those_of_each_object_alone(
+    entries: list[bytes], width: int, position: int, start: int
+) -> None:
+    start = min(start, len(entries))
+    number, count = 7, len(entries) - start
+    found = dict(
+        _native.encode_writes(3, 99, WRITER, width, position, number, entries, start, len(entries))
+    )
+    expected = {}
+    for first in range(min(width, count)):
+        mine = range(first, count, width)
+        expected[(position + first) % width] = _native.encode_write(
+            3,
+            99,
+            WRITER,
+            width,
+            [position + i for i in mine],
+            [number + i for i in mine],
+            [entries[start + i] for i in mine],
+        )
+    assert found == expected
+
+
+@given(ENTRIES, st.integers(1, 10), st.integers(1, 100))
+def test_a_cut_keeps_both_limits(entries: list[bytes], count_max: int, bytes_max: int) -> None:
+    start, parts = 0, []
+    while start < len(entries):
+        end = _native.entries_cut(entries, start, count_max, bytes_max)
+        part = entries[start:end]
+        assert 1 <= len(part) <= count_max
+        assert len(part) == 1 or sum(map(len, part)) <= bytes_max
+        parts += part
+        start = end
+    assert parts == entries
+
+
+def test_what_is_too_large_or_no_bytes_is_found() -> None:
+    assert _native.entries_check([b"abc", bytearray(4), memoryview(b"12345")], 5) is None
+    assert _native.entries_check([b"abc", memoryview(b"12345")], 4) == (1, 5)
+    with pytest.raises(TypeError, match="encode"):
+        _native.entries_check([b"abc", "text"], 5)  # type: ignore[list-item]
+
+
+def written(data: bytes, width: int) -> zlog.Log:
+    log = zlog.Log.create(zlog.connect("mem://"), "orders", width=width)
+    log.append_many([data] * 10)
+    return log
+
+
+def reply_to(log: zlog.Log, index: int, positions: range) -> bytes:
+    ref = list(log.view.objects())[index]
+    request = _native.encode_read(1, ref.stride, positions, 1 << 20)
+    code, reply = log.store.execute(ref.name, "read", request)
+    assert code == 0
+    return reply
+
+
+def test_a_window_is_put_together_from_replies() -> None:
+    log = written(b"data", 3)
+    log.trim(4)
+    window = _native.Window(2, 12)
+    for first in (2, 3, 4):
+        window.add(reply_to(log, first % 3, range(first, 12, 3)), first, 3)
+    assert window.unanswered == 0
+    assert window.entries == 7
+    assert window.data_bytes == 28
+    expected = [log.read(p) if p != 4 else GapKind.TRIMMED for p in range(2, 10)]
+    assert window.items == [*expected, GapKind.UNWRITTEN, GapKind.UNWRITTEN]
+    assert all(type(item) in (Entry, GapKind) for item in window.items)
+
+
+def test_a_window_knows_what_nobody_answered() -> None:
+    log = written(b"data", 2)
+    window = _native.Window(0, 4)
+    window.add(reply_to(log, 1, range(1, 4, 2)), 1, 2)
+    assert window.unanswered == 2
+    assert window.found() == {1: log.read(1), 3: log.read(3)}
+
+
+def test_a_reply_to_other_positions_is_lost_and_never_wrong() -> None:
+    """The checksum covers the position: an answer about others can't be taken for this one's."""
+    log = written(b"data", 2)
+    window = _native.Window(0, 4)
+    window.add(reply_to(log, 0, range(4, 8, 2)), 0, 2)
+    assert window.items == [GapKind.LOST, None, GapKind.LOST, None]
+
+
+@pytest.mark.parametrize("reply", [b"", b"\x01", b"\x02" + bytes(20), bytes(64)])
+def test_a_malformed_reply_is_an_error(reply: bytes) -> None:
+    with pytest.raises(zlog.CorruptEntry):
+        _native.Window(0, 4).add(reply, 0, 2)
+
+
+@given(st.integers(0, 2**64 - 1))
+def test_times_are_exact_and_the_last_one_is_the_last(us: int) -> None:
+    last = datetime.max.replace(tzinfo=timezone.utc)
+    try:
+        expected = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=us)
+    except OverflowError:
+        expected = last
+    assert _native.from_timestamp(us) == expected
