@@ -1,9 +1,10 @@
 """A small command language for conversations with an object, and its interpreter.
 
-A transcript is a file of blocks: comment lines (`#`), one command, a line `----`, the expected
-answer up to an empty line. Commands name the method. `POSITIONS` are `3`, `0,2,4` or `0..8` (8 not
-included, in steps of the object's stride); data is a word, `"a text"`, `""`, `x*1000` or `0xff00`;
-a writer is a letter, and an entry's number its position unless `#NUMBER` says otherwise.
+A transcript is a file of blocks: comment lines (`#`), one command (which goes on in lines that
+begin with a space), a line `----`, the expected answer up to an empty line. Commands name the
+method. `POSITIONS` are `3`, `0,2,4` or `0..8` (8 not included, in steps of the object's stride);
+data is a word, `"a text"`, `""`, `x*1000` or `0xff00`; a writer is a letter, and an entry's number
+its position unless `#NUMBER` says otherwise.
 
     seal EPOCH [existing]
     write EPOCH WRITER POSITIONS[#NUMBER]=DATA… [time=µs] [crc=WRONG]
@@ -68,12 +69,16 @@ def parse_file(content: str) -> tuple[list[Block], list[str]]:
         if not line or line.startswith("#"):
             comment.append(line)
             continue
+        start = at
+        while at < len(lines) and lines[at].startswith(" "):
+            line += "\n" + lines[at]
+            at += 1
         if at >= len(lines) or lines[at] != SEPARATOR:
-            raise ValueError(f"line {at}: `{line}` is not followed by {SEPARATOR}")
+            raise ValueError(f"line {start}: `{line}` is not followed by {SEPARATOR}")
         end = at + 1
         while end < len(lines) and lines[end]:
             end += 1
-        blocks.append(Block(comment, line, lines[at + 1 : end], at))
+        blocks.append(Block(comment, line, lines[at + 1 : end], start))
         comment = []
         at = end + 1
     return blocks, comment
