@@ -178,6 +178,9 @@ def render_conf(settings: Settings, folder: Folder, class_list: str) -> str:
             "osd fast shutdown": "false" if settings.store == "memstore" else "true",
             "memstore device bytes": str(settings.osd_bytes),
             "bluestore block size": str(settings.osd_bytes),
+            # Closing the device waits for one such interval (250 ms), a dozen times until it is up.
+            "bdev aio poll ms": "10",
+            "bluestore fsck on mkfs": "false",
             # From Quincy on an OSD measures its disk at the first start, for half a minute.
             "osd mclock skip benchmark": "true",
         },
