@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from zlog._codes import Code
 from zlog._deadline import Deadline
@@ -13,8 +15,11 @@ from zlog._views import Change, Edit, backoff, change_view, unless_newer
 from zlog.errors import LogNotFound, SequencerUnavailable, StaleEpoch, StoreTimeout
 from zlog.view import ObjectRef, Stripe, View
 
-PATIENCE_SECONDS = 0.3
+PATIENCE_SECONDS = 0.2
 """How long to wait for the view of somebody who sealed objects, before doing it oneself."""
+
+_PATIENCE_LOOKS = 8
+"""The same in looks at the head: a slow store is slow for that somebody too."""
 
 
 class Layout:
@@ -25,6 +30,8 @@ class Layout:
         self.address = address
         self.head = Head(io, view.log)
         self.view = view
+        self._lock = threading.Lock()
+        self._refused = (0, 0.0)  # the epoch that was last refused, and when it was first
         self._objects: dict[int, list[ObjectRef]] = {}
 
     def objects(self, view: View, stripe: Stripe) -> list[ObjectRef]:
@@ -41,34 +48,65 @@ class Layout:
             LogNotFound: the log was removed (also when a new one has its name).
         """
         view = (await self.head.read(deadline)).view
-        if view is None or view.removed or view.log_id != self.address.log_id:
-            raise LogNotFound(f"log {self.address.name!r} was removed from {self.io.store.url}")
-        return self.adopt(view)
+        if view is None or view.removed:
+            raise self._removed()
+        return self.adopt(self._of_this_log(view))
 
     def adopt(self, view: View) -> View:
-        """Take over a view that was read or proposed, unless it is older than the known one."""
-        if view.epoch >= self.view.epoch:
-            self.view = view
-        return self.view
+        """Take over a view that was read or proposed, unless it is older than the known one.
+
+        The trim point and the tail floor grow without a new view, and answers may overtake each
+        other: neither ever goes back for this client.
+        """
+        with self._lock:
+            known = self.view
+            newest = view if view.epoch >= known.epoch else known
+            self.view = replace(
+                newest,
+                trim_point=max(view.trim_point, known.trim_point),
+                tail_floor=max(view.tail_floor, known.tail_floor),
+            )
+            return self.view
 
     async def change(self, edit: Edit, deadline: Deadline) -> View:
-        """Change the layout (see :func:`zlog._views.change_view`) and take it over."""
-        changed = await change_view(self.io, self.address.name, edit, deadline)
+        """Change the layout (see :func:`zlog._views.change_view`) and take it over.
+
+        Raises:
+            LogNotFound: the log was removed; another one that has its name is left alone.
+        """
+        changed = await change_view(
+            self.io, self.address.name, lambda view: edit(self._of_this_log(view)), deadline
+        )
         return self.adopt(changed.view if isinstance(changed, Change) else changed)
+
+    def _of_this_log(self, view: View) -> View:
+        if view.log_id != self.address.log_id:
+            raise self._removed()
+        return view
+
+    def _removed(self) -> LogNotFound:
+        return LogNotFound(f"log {self.address.name!r} was removed from {self.io.store.url}")
 
     async def advance(self, stale: View, deadline: Deadline) -> View:
         """Return a view newer than ``stale``, which somebody refused as too old.
 
-        Usually whoever sealed the objects is about to propose its view. If nothing comes, it died
-        half-way, and this client finishes the job.
+        Usually whoever sealed the objects is about to propose its view. If nothing comes for a
+        short random time, it died half-way, and this client finishes the job.
         """
         io = self.io
-        patience = io.monotonic() + PATIENCE_SECONDS
+        began = io.monotonic()
+        if self._refused[0] != stale.epoch:
+            self._refused = (stale.epoch, began)
+        patience = 0.0
         attempt = 0
         while True:
             view = await self.refresh(deadline)
             if view.epoch > stale.epoch:
                 return view
+            if not attempt:
+                look = io.monotonic() - began
+                wait = max(PATIENCE_SECONDS, _PATIENCE_LOOKS * look)
+                patience = self._refused[1] + wait * (1 + io.random())
             if deadline.expired:
                 raise StaleEpoch(
                     f"log {stale.log!r}: epoch {stale.epoch} is sealed and no newer view came"

@@ -9,6 +9,10 @@
 Whoever dies in between leaves sealed objects and no new view. Writers then find their epoch stale
 with nothing newer to read, and the first one that loses patience does the steps again.
 
+When several take the steps at once, the view that comes in may have a lower epoch than some of the
+objects, and be of no use to anybody. So those who lose let the one with the highest epoch finish,
+and whoever sealed above the view that won brings it in again.
+
 Source: CORFU (NSDI 2012), sections 2.2 and 2.3; docs/design.md, "Changing the layout".
 """
 
@@ -30,6 +34,7 @@ from zlog.view import ObjectRef, View
 
 _RETRY_SECONDS = 0.02
 _RETRY_SECONDS_MAX = 0.5
+_RETRY_DOUBLINGS_MAX = 5
 
 Edit = Callable[[View], View | None]
 """Takes the newest view; returns it changed as wanted, or None when nothing is left to do."""
@@ -44,7 +49,7 @@ class Change(NamedTuple):
 
 async def backoff(io: Io, attempt: int) -> None:
     """Wait a short random time that doubles with each attempt, up to half a second."""
-    ceiling = min(_RETRY_SECONDS * 2.0**attempt, _RETRY_SECONDS_MAX)
+    ceiling = min(_RETRY_SECONDS * 2.0 ** min(attempt, _RETRY_DOUBLINGS_MAX), _RETRY_SECONDS_MAX)
     await io.sleep(ceiling * (0.5 + io.random() / 2))
 
 
@@ -104,38 +109,60 @@ async def change_view(
         InvalidEpoch: other clients kept winning until the time was up.
     """
     head = Head(io, log)
+    sealed = 0  # the highest epoch with which this call sealed objects, in vain so far
+    patience = io.monotonic()
     attempt = 0
     while True:
-        base = (await head.read(deadline)).view
-        if base is None or (base.removed and not removing):
-            raise LogNotFound(f"there is no log {log!r} in {io.store.url}")
+        state = await head.read(deadline)
+        base = _live(io, log, state.view, removing=removing)
         wanted = edit(base)
-        if wanted is None:
+        if wanted is None and base.epoch >= sealed:
             return base
-        change = await _try_change(io, head, base, wanted, deadline)
-        if change is not None:
-            return change
+        if state.counter > max(base.epoch, sealed) and io.monotonic() < patience:
+            # This call lost a race, and whoever has the highest epoch now is at work.
+            await backoff(io, attempt)
+            attempt += 1
+        else:
+            began = io.monotonic()
+            tried = await _try_change(io, head, base, base if wanted is None else wanted, deadline)
+            if isinstance(tried, Change):
+                return tried
+            sealed = tried
+            # The winner needs about as long as this took, and not all losers may come at once.
+            took = io.monotonic() - began
+            patience = began + took * (2 + 2 * io.random())
+            attempt = 0
         if deadline.expired:
             raise InvalidEpoch(f"could not change the layout of log {log!r} in time")
-        await backoff(io, attempt)
-        attempt += 1
+
+
+def _live(io: Io, log: str, view: View | None, *, removing: bool = False) -> View:
+    """Return the view of a log that is there. Raises LogNotFound."""
+    if view is None or (view.removed and not removing):
+        raise LogNotFound(f"there is no log {log!r} in {io.store.url}")
+    return view
 
 
 async def _try_change(
     io: Io, head: Head, base: View, wanted: View, deadline: Deadline
-) -> Change | None:
-    """Take the steps once. None: another client is ahead."""
+) -> Change | int:
+    """Take the steps once. Returns the epoch that was taken when another client is ahead."""
     epoch, tail_floor = await head.epoch_next(deadline)
-    highest = await seal(
-        io, base.objects(base.live_stripe), epoch, deadline, missing_ok=wanted.removed
-    )
+    try:
+        objects = base.objects(base.live_stripe)
+        highest = await seal(io, objects, epoch, deadline, missing_ok=wanted.removed)
+    except CorruptEntry:
+        # Objects are missing for good, or because the log was removed meanwhile.
+        if _live(io, base.log, (await head.read(deadline)).view).log_id != base.log_id:
+            raise LogNotFound(f"log {base.log!r} was removed from {io.store.url}") from None
+        raise
     if highest is None:
-        return None
+        return epoch
     written = max((each for each in highest if each is not None), default=-1)
     tail = max(base.live_stripe.start, written + 1, tail_floor)
     view = replace(wanted, epoch=epoch, tail_floor=tail_floor)
     if not await head.propose(base.epoch, view, deadline):
-        return None
+        return epoch
     if view.sequencer == SHARED_ADDRESS:
         activate_shared(io, view, tail)
     return Change(view, tail)

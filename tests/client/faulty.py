@@ -68,6 +68,18 @@ class FaultyStore:
         return verdict
 
 
+class WithoutSequencer(FaultyStore):
+    """A store that does not share a sequencer, as a Ceph cluster."""
+
+    def __init__(
+        self, store: zlog.Store, fault: Callable[[int, str], str | None] = lambda *_: None
+    ) -> None:
+        super().__init__(store, fault)
+
+    def sequencer(self) -> None:
+        return None
+
+
 def dies_at(number: int) -> Callable[[int, str], str | None]:
     """Fault that kills the process before operation ``number``."""
     return lambda at, _: "die" if at >= number else None

@@ -9,21 +9,12 @@ import pytest
 
 import zlog
 
-from .faulty import FaultyStore
-
-
-class WithoutSequencer(FaultyStore):
-    """A store that does not share a sequencer, as a Ceph cluster."""
-
-    def sequencer(self) -> None:
-        return None
+from .faulty import WithoutSequencer
 
 
 @pytest.fixture
 def slow(store: zlog.Store) -> Iterator[zlog.Log]:
-    with zlog.Log.create(
-        WithoutSequencer(store, lambda *_: None), "orders", width=4, hole_timeout=0.05
-    ) as log:
+    with zlog.Log.create(WithoutSequencer(store), "orders", width=4, hole_timeout=0.05) as log:
         yield log
 
 

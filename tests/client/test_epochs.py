@@ -1,0 +1,165 @@
+"""Changes of the layout: several at once, half-way, on logs that are removed meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+import zlog
+from zlog._admin import create_log
+from zlog._client import LogClient, Settings
+from zlog._deadline import Deadline
+from zlog._head import Head
+from zlog._io import BlockingIo, deadline_of, drive
+from zlog._views import Change, backoff, change_view, seal, unless_newer
+
+from .faulty import FaultyStore, WithoutSequencer
+from .virtual import VirtualIo, run_virtually
+
+SLOW = (0.01, 0.1)
+"""Seconds an operation takes on a cluster with a lot to do."""
+
+
+class Clients:
+    """Clients of one log without a sequencer, on a slow store in virtual time."""
+
+    def __init__(self, store: zlog.Store, seed: int) -> None:
+        self.io = VirtualIo(WithoutSequencer(store), seed, *SLOW)
+        self.patient = Deadline(None, self.io.monotonic)
+
+    async def open(self, count: int) -> list[LogClient]:
+        await create_log(self.io, "orders", 8, {}, self.patient)
+        settings = Settings(timeout=None)
+        return [await LogClient.open(self.io, "orders", settings) for _ in range(count)]
+
+    async def assert_settled(self) -> zlog.View:
+        """Nobody holds an epoch above that of the newest view, so that all can go on in it."""
+        state = await Head(self.io, "orders").read(self.patient)
+        assert state.view is not None
+        assert state.counter == state.view.epoch
+        return state.view
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_many_changes_at_once_end_in_a_view_that_works(memory: zlog.Store, seed: int) -> None:
+    """A view that comes in after a higher epoch has sealed is of no use: its loser mends it."""
+
+    async def work() -> float:
+        clients = Clients(memory, seed)
+        opened = await clients.open(30)
+        view = opened[0].layout.view
+        began = clients.io.monotonic()
+        await asyncio.gather(
+            *(c.layout.change(unless_newer(view), clients.patient) for c in opened)
+        )
+        await clients.assert_settled()
+        return clients.io.monotonic() - began
+
+    assert run_virtually(work()) < 10
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_many_writers_of_a_sealed_log_get_on(memory: zlog.Store, seed: int) -> None:
+    """All find nothing newer, wait and take the steps; none may cut the others off for ever."""
+
+    async def work() -> float:
+        clients = Clients(memory, seed)
+        opened = await clients.open(8)
+        head = Head(clients.io, "orders")
+        epoch, _ = await head.epoch_next(clients.patient)
+        await seal(clients.io, opened[0].layout.view.objects(), epoch, clients.patient)
+        began = clients.io.monotonic()
+        positions = await asyncio.gather(*(c.append([b"x"], None) for c in opened))
+        assert sorted(p for (p,) in positions) == list(range(8))
+        await clients.assert_settled()
+        return clients.io.monotonic() - began
+
+    assert run_virtually(work()) < 20
+
+
+def test_waiting_longer_and_longer_has_an_end(memory: zlog.Store) -> None:
+    """Also for a follower that has stood before a hole for days."""
+
+    async def work() -> float:
+        io = VirtualIo(memory, 0, *SLOW)
+        await backoff(io, 10_000)
+        return io.monotonic()
+
+    assert run_virtually(work()) <= 0.5
+
+
+def once(method: str, then: Callable[[], object]) -> Callable[[int, str], None]:
+    """Do something else just before the first call of ``method``."""
+    left = [then]
+
+    def fault(_: int, called: str) -> None:
+        if called == method and left:
+            left.pop()()
+
+    return fault
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("method", ["epoch_next", "seal", "view_propose"])
+def test_a_change_of_a_log_that_is_removed_meanwhile(
+    memory: zlog.Store, method: str, *, again: bool
+) -> None:
+    """It says so, and does not touch another log that has the name by then."""
+    log = zlog.Log.create(memory, "orders", width=2)
+
+    def remove() -> None:
+        zlog.Log.remove(memory, "orders")
+        if again:
+            zlog.Log.create(memory, "orders", width=2)
+
+    other = zlog.Log.open(FaultyStore(memory, once(method, remove)), "orders")
+    layout = other._client.layout
+    with pytest.raises(zlog.LogNotFound):
+        drive(layout.change(unless_newer(log.view), other._client.deadline(None)))
+    assert layout.view.log_id == log.view.log_id
+    if again:
+        new = zlog.Log.open(memory, "orders")
+        assert len(new.views()) == 1
+        assert new.append(b"new") == 0
+
+
+def test_a_handle_on_an_old_log_leaves_the_new_one_of_its_name_alone(memory: zlog.Store) -> None:
+    old = zlog.Log.create(memory, "orders", width=2)
+    zlog.Log.remove(memory, "orders")
+    new = zlog.Log.create(memory, "orders", width=2)
+    new.append(b"secret")
+    view = new.views()[-1]
+    layout = old._client.layout
+    with pytest.raises(zlog.LogNotFound):
+        drive(layout.change(lambda each: each, old._client.deadline(None)))
+    with pytest.raises(zlog.LogNotFound):
+        old.read(0)
+    assert new.views()[-1] == view
+
+
+def test_what_a_handle_knows_never_goes_back(memory: zlog.Store) -> None:
+    """Replies may overtake each other; a position that was trimmed for a reader stays so."""
+    log = zlog.Log.create(memory, "orders", width=2)
+    log.append_many([b"a", b"b", b"c"])
+    before = log.view
+    log.trim_to(2)
+    assert log.tail() == 3
+    log.stat()
+    after = log.view
+    assert (after.trim_point, after.tail_floor) == (2, 3)
+    layout = log._client.layout
+    assert layout.adopt(before) == after
+    newer = drive(layout.change(lambda view: view, log._client.deadline(None)))
+    assert layout.adopt(after) == newer
+
+
+def test_a_change_tells_its_tail(memory: zlog.Store) -> None:
+    log = zlog.Log.create(memory, "orders", width=2)
+    log.append_many([b"a", b"b", b"c"])
+    io = BlockingIo(memory)
+    changed = drive(change_view(io, "orders", lambda view: view, deadline_of(io, 5)))
+    assert isinstance(changed, Change)
+    assert changed.tail == 3
+    assert changed.view.epoch == log.view.epoch + 1

@@ -1,0 +1,94 @@
+"""Many clients in one thread, in virtual time: every operation takes as long as the test says.
+
+The same seed gives the same run. An operation takes effect somewhere between its start and its
+reply, so that those of different clients interleave as they do on a cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Coroutine, Sequence
+from typing import Any, TypeVar
+
+import zlog
+from zlog._deadline import Deadline
+from zlog._io import Call, Reply
+from zlog._sequencer import SequencerClient
+from zlog.errors import SequencerUnavailable
+
+T = TypeVar("T")
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """An event loop whose clock jumps to the next timer as soon as nothing else is left to do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._now = 0.0
+
+    def time(self) -> float:
+        return self._now
+
+    def _run_once(self) -> None:
+        if not self._ready and self._scheduled:  # type: ignore[attr-defined]
+            self._now = max(self._now, self._scheduled[0].when())  # type: ignore[attr-defined]
+        super()._run_once()  # type: ignore[misc]
+
+
+class VirtualIo:
+    """Io over a store whose operations take ``low`` to ``high`` seconds of virtual time."""
+
+    def __init__(self, store: zlog.Store, seed: int, low: float, high: float) -> None:
+        self.store = store
+        self._random = random.Random(seed)
+        self._low, self._high = low, high
+
+    async def execute(self, calls: Sequence[Call], deadline: Deadline) -> list[Reply]:
+        return await self.start(calls).finish(deadline)
+
+    def start(self, calls: Sequence[Call]) -> _VirtualCalls:
+        return _VirtualCalls([asyncio.ensure_future(self._execute_one(call)) for call in calls])
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    def monotonic(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def wall_clock_us(self) -> int:
+        return round(self.monotonic() * 1e6)
+
+    def random(self) -> float:
+        return self._random.random()
+
+    def sequencer(self, address: str) -> SequencerClient:
+        raise SequencerUnavailable(f"there is no network to reach {address}")
+
+    async def close(self) -> None:
+        pass
+
+    async def _execute_one(self, call: Call) -> Reply:
+        await asyncio.sleep(self._random.uniform(self._low, self._high) / 2)
+        reply = Reply(*self.store.execute(*call))
+        await asyncio.sleep(self._random.uniform(self._low, self._high) / 2)
+        return reply
+
+
+class _VirtualCalls:
+    """Calls under way."""
+
+    def __init__(self, tasks: list[asyncio.Task[Reply]]) -> None:
+        self._tasks = tasks
+
+    async def finish(self, deadline: Deadline) -> list[Reply]:  # noqa: ARG002
+        return await asyncio.gather(*self._tasks)
+
+
+def run_virtually(work: Coroutine[Any, Any, T]) -> T:
+    """Run to the end, in no time."""
+    loop = VirtualLoop()
+    try:
+        return loop.run_until_complete(work)
+    finally:
+        loop.close()
