@@ -92,8 +92,8 @@ class LogClient:
     def __init__(self, io: Io, address: LogAddress, view: View, settings: Settings) -> None:
         self.io = io
         self.settings = settings
-        self.layout = Layout(io, address, view)
-        self.positions = Positions(self.layout, settings.sequencer_timeout)
+        self.layout = Layout(io, address, view, settings.sequencer_timeout)
+        self.positions = Positions(self.layout)
         self.reader = Reader(self.layout)
         self.appender = Appender(self.layout, self.positions, settings.entry_bytes_max)
 
@@ -137,11 +137,15 @@ class LogClient:
         return self.settings.hole_timeout if isinstance(given, EllipsisType) else given
 
     async def finish_window(self, read: WindowRead, hole_timeout: float | None) -> WindowItems:
-        """Bring in a window of positions below the tail that is being read."""
+        """Bring in a window of positions that is being read.
+
+        Those that turn out to lie at or beyond the checked tail are left unwritten.
+        """
         budget = self.settings.timeout
         if budget is not None and hole_timeout is not None:
             budget += hole_timeout
-        return await self.reader.finish(read, hole_timeout, deadline_of(self.io, budget))
+        deadline = deadline_of(self.io, budget)
+        return await self.reader.finish(read, hole_timeout, self.positions.tail, deadline)
 
     async def wait(self, position: int) -> int | None:
         """Wait some seconds for the tail to pass ``position``. Returns the tail, or None."""

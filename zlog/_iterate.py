@@ -118,6 +118,8 @@ class Follower:
             return items
         self._ahead.go_to(items[hole].position)
         if hole == 0:
+            # An open hole; or a sequencer that was replaced has told a tail that no longer counts.
+            self._tail = 0
             await backoff(self._client.io, self._waits)
             self._waits += 1
         return items[:hole]

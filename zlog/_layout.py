@@ -10,6 +10,7 @@ from zlog._codes import Code
 from zlog._deadline import Deadline
 from zlog._head import Head
 from zlog._io import Call, Io, Reply
+from zlog._outage import Outage
 from zlog._sequencer import LogAddress
 from zlog._views import Change, Edit, backoff, change_view, unless_newer
 from zlog.errors import LogNotFound, SequencerUnavailable, StaleEpoch, StoreTimeout
@@ -23,13 +24,21 @@ _PATIENCE_LOOKS = 8
 
 
 class Layout:
-    """The newest view of one log. It only ever moves to higher epochs."""
+    """The newest view of one log. It only ever moves to higher epochs.
 
-    def __init__(self, io: Io, address: LogAddress, view: View) -> None:
+    Args:
+        io: the world.
+        address: which log.
+        view: the newest one known.
+        sequencer_timeout: seconds that a sequencer may be out of reach.
+    """
+
+    def __init__(self, io: Io, address: LogAddress, view: View, sequencer_timeout: float) -> None:
         self.io = io
         self.address = address
         self.head = Head(io, view.log)
         self.view = view
+        self.outage = Outage(io, sequencer_timeout)
         self._lock = threading.Lock()
         self._refused = (0, 0.0)  # the epoch that was last refused, and when it was first
         self._objects: dict[int, list[ObjectRef]] = {}
@@ -119,14 +128,21 @@ class Layout:
 
     async def _finish(self, stale: View, deadline: Deadline) -> View:
         """Bring in a view above ``stale``: by its sequencer if it has one, else by this client."""
-        if stale.sequencer.startswith("tcp://"):
-            sequencer = self.io.sequencer(stale.sequencer)
+        if not stale.sequencer.startswith("tcp://"):
+            return await self.change(unless_newer(stale), deadline)
+        if not self.outage.lost(stale.epoch):
+            began = self.io.monotonic()
             try:
-                await sequencer.open(self.address, stale.epoch, deadline)
+                sequencer = self.io.sequencer(stale.sequencer)
+                step = deadline.sooner(self.outage.limit)
+                await sequencer.open(self.address, stale.epoch, step)
                 return await self.refresh(deadline)
             except SequencerUnavailable:
-                return await self.drop_sequencer(stale, deadline)
-        return await self.change(unless_newer(stale), deadline)
+                # Nobody can append meanwhile, and nobody else finishes it: no time to lose.
+                self.outage.failed(stale.epoch, began)
+                if deadline.expired:
+                    raise
+        return await self.drop_sequencer(stale, deadline)
 
     async def drop_sequencer(self, view: View, deadline: Deadline) -> View:
         """Go on without the sequencer of ``view``, unless there is a newer view already."""

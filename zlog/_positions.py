@@ -39,12 +39,11 @@ _POLL_SECONDS_MAX = 0.25
 class Positions:
     """Hands out positions of one log, and tells its tail."""
 
-    def __init__(self, layout: Layout, sequencer_timeout: float) -> None:
+    def __init__(self, layout: Layout) -> None:
         self._layout = layout
         self._io = layout.io
         self._directory = Directory(layout.io)
-        self._sequencer_timeout = sequencer_timeout
-        self._lost_since: float | None = None
+        self._outage = layout.outage
         self._next_look = 0.0
 
     async def grant(self, count: int, deadline: Deadline) -> tuple[View, int]:
@@ -62,13 +61,22 @@ class Positions:
                 view, position = await self._scan(deadline)
                 if not view.sequencer:
                     return view, position
+            if self._outage.lost(view.epoch):
+                self._next_look = self._io.monotonic() + _LOOK_SECONDS
+                await self._layout.drop_sequencer(view, deadline)
+                continue
+            began = self._io.monotonic()
             try:
                 granted = await self._ask(view, count, deadline)
             except StaleEpoch:
                 await self._layout.advance(view, deadline)
-            except SequencerUnavailable as error:
-                await self._without(view, error, attempt, deadline)
-                attempt += 1
+            except SequencerUnavailable:
+                self._outage.failed(view.epoch, began)
+                if deadline.expired:
+                    raise
+                if (await self._layout.refresh(deadline)).epoch == view.epoch:
+                    await backoff(self._io, attempt)
+                    attempt += 1
             else:
                 if granted is not None:
                     return granted
@@ -102,6 +110,8 @@ class Positions:
                 return tail
             left = end - io.monotonic()
             if left <= 0:
+                # Has the sequencer been replaced without knowing? Then it would wait for ever.
+                await self._layout.refresh(deadline)
                 return None
             if tail is not None:  # nobody to wait at: this was one look at the objects
                 await io.sleep(min(poll, left))
@@ -109,34 +119,14 @@ class Positions:
 
     async def _ask(self, view: View, count: int, deadline: Deadline) -> tuple[View, int] | None:
         """Ask the view's sequencer. None: it serves another epoch than the newest view's."""
-        step = deadline.sooner(self._sequencer_timeout)
+        step = deadline.sooner(self._outage.limit)
         sequencer = self._io.sequencer(view.sequencer)
         grant = await sequencer.next(self._layout.address, count, view.epoch, step)
-        self._lost_since = None
+        self._outage.answered()
         if grant.epoch != view.epoch:
             view = await self._layout.refresh(deadline)
         # The positions are only good in the epoch in which they were granted.
         return (view, grant.position) if grant.epoch == view.epoch else None
-
-    async def _without(
-        self, view: View, error: SequencerUnavailable, attempt: int, deadline: Deadline
-    ) -> None:
-        """Deal with a sequencer that does not answer: wait, and in the end go on without it."""
-        now = self._io.monotonic()
-        if self._lost_since is None:
-            waited = self._sequencer_timeout if isinstance(error, SequencerTimeout) else 0.0
-            self._lost_since = now - waited
-        newest = await self._layout.refresh(deadline)
-        if newest.epoch > view.epoch:
-            self._lost_since = None
-        elif now - self._lost_since >= self._sequencer_timeout:
-            self._lost_since = None
-            self._next_look = now + _LOOK_SECONDS
-            await self._layout.drop_sequencer(view, deadline)
-        elif deadline.expired:
-            raise error
-        else:
-            await backoff(self._io, attempt)
 
     async def _find_sequencer(self, view: View, deadline: Deadline) -> None:
         """Look, once in a while, for a sequencer for a view that has none."""
@@ -144,10 +134,12 @@ class Positions:
         began = io.monotonic()
         if began < self._next_look:
             return
+        # Of many appends at once, one looks; the others need not wait for what it finds.
+        self._next_look = began + _LOOK_SECONDS + self._outage.limit
         offered = await self._directory.sequencer(deadline)
         if offered:
             try:
-                step = deadline.sooner(self._sequencer_timeout)
+                step = deadline.sooner(self._outage.limit)
                 await io.sequencer(offered).open(self._layout.address, view.epoch, step)
             except SequencerUnavailable:
                 offered = ""
@@ -165,7 +157,7 @@ class Positions:
         """
         if not view.sequencer:
             return None
-        step = deadline.sooner(self._sequencer_timeout)
+        step = deadline.sooner(self._outage.limit)
         try:
             sequencer = self._io.sequencer(view.sequencer)
             grant = await sequencer.tail(self._layout.address, view.epoch, step)
@@ -201,9 +193,9 @@ class Positions:
 
         while True:
             # The floor is read before the objects: tails shown later lie above what they hold.
-            floor = (await self._layout.refresh(deadline)).tail_floor
+            await self._layout.refresh(deadline)
             view, replies = await self._layout.guarded(calls, deadline)
-            tail = max(view.live_stripe.start, floor)
+            tail = max(view.live_stripe.start, view.tail_floor)
             missing = False
             for reply in replies:
                 if reply.code == -errno.ENOENT:

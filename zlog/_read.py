@@ -8,7 +8,7 @@ never disagree about a position.
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import NamedTuple, cast
 
 from zlog import _native
@@ -30,6 +30,8 @@ _POLL_SECONDS_MAX = 0.1
 """How often an unwritten position is looked at. A sequencer tells of positions when it hands them
 out, so a follower is usually there a moment before the entry; the first look again is soon."""
 _NOBODY = bytes(16)
+
+TailOf = Callable[[Deadline], Awaitable[int]]
 
 Slot = Entry | GapKind
 """What one position holds: an entry, or the reason why it has none."""
@@ -101,16 +103,16 @@ class Reader:
         return WindowRead(start, end, parts, self._io.start(calls))
 
     async def finish(
-        self, read: WindowRead, hole_timeout: float | None, deadline: Deadline
+        self, read: WindowRead, hole_timeout: float | None, tail_of: TailOf, deadline: Deadline
     ) -> WindowItems:
         """Bring in what :meth:`start` asked for: all of it, in order, nothing left out.
-
-        All positions must lie below the tail.
 
         Args:
             read: what is under way.
             hole_timeout: seconds to wait for an unwritten position before filling it; None leaves
                 holes alone and reports them as UNWRITTEN.
+            tail_of: tells the checked tail. Nothing is filled at or beyond it: a sequencer that
+                was replaced may have handed out what its successor will hand out again.
             deadline: budget of the whole call.
         """
         window = _native.Window(read.start, read.end)
@@ -124,11 +126,15 @@ class Reader:
         if window.unanswered:
             rest = [p for p in range(read.start, read.end) if p not in found]
             found.update(await self.read(rest, deadline))
-        await self._settle(found, hole_timeout, deadline)
+        await self._settle(found, hole_timeout, tail_of, deadline)
         return WindowItems(in_order(found, read.start, read.end), window.data_bytes)
 
     async def _settle(
-        self, found: dict[int, Slot], hole_timeout: float | None, deadline: Deadline
+        self,
+        found: dict[int, Slot],
+        hole_timeout: float | None,
+        tail_of: TailOf,
+        deadline: Deadline,
     ) -> None:
         """Wait for the holes among what was found, and fill those that stay."""
         io = self._io
@@ -143,7 +149,11 @@ class Reader:
                 await io.sleep(min(poll, left))
                 poll = min(poll * 2, _POLL_SECONDS_MAX)
             else:
-                await self.fill(holes, FillReason.READER_WAITED, deadline)
+                tail = await tail_of(deadline)
+                lost = [p for p in holes if p < tail]
+                if not lost:
+                    break
+                await self.fill(lost, FillReason.READER_WAITED, deadline)
             found.update(await self.read(holes, deadline))
 
     async def fill(

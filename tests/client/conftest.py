@@ -8,7 +8,9 @@ import pytest
 
 import zlog
 
+from ..support.local_sequencer import LocalSequencer
 from ..support.sequencer import SequencerProcess
+from .faulty import WithoutSequencer
 
 
 @pytest.fixture
@@ -34,3 +36,17 @@ def memory() -> Iterator[zlog.Store]:
     """A store in memory, for tests that are about the client and not about its host."""
     with zlog.connect("mem://") as opened:
         yield opened
+
+
+@pytest.fixture
+def plain(memory: zlog.Store) -> zlog.Store:
+    """The same without a sequencer of its own, as on Ceph."""
+    return WithoutSequencer(memory)
+
+
+@pytest.fixture
+def sequencer(plain: zlog.Store) -> Iterator[LocalSequencer]:
+    """A TCP sequencer for the logs of `plain`."""
+    running = LocalSequencer(plain)
+    yield running
+    running.stop()

@@ -1,0 +1,190 @@
+"""Sequencers that are slow, out of reach, paused or replaced; what writers and followers do."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+import zlog
+from zlog import Entry
+from zlog._head import Head
+from zlog._io import BlockingIo, deadline_of, drive
+from zlog._views import seal
+
+from ..support.local_sequencer import LocalSequencer
+from .faulty import FaultyStore, dies_at
+
+
+@pytest.fixture
+def log(plain: zlog.Store, sequencer: LocalSequencer) -> zlog.Log:
+    """A log that has the sequencer, with one entry."""
+    log = zlog.Log.create(plain, "orders", width=2, timeout=10, sequencer_timeout=0.5)
+    log.append(b"first")
+    assert log.view.sequencer == sequencer.address
+    return log
+
+
+def newest(log: zlog.Log) -> zlog.View:
+    return zlog.Log.open(log.store, "orders").view
+
+
+def drop_sequencer(log: zlog.Log) -> None:
+    """Go on without the sequencer, as a writer that can't reach it."""
+    client = log._client
+    drive(client.layout.drop_sequencer(client.layout.view, client.deadline(None)))
+
+
+def leave_sealed(log: zlog.Log) -> None:
+    """Die after sealing the objects and before bringing in the view."""
+    io = BlockingIo(log.store)
+    deadline = deadline_of(io, 10)
+    epoch, _ = drive(Head(io, "orders").epoch_next(deadline))
+    assert drive(seal(io, newest(log).objects(), epoch, deadline)) is not None
+
+
+def test_an_impatient_append_leaves_a_slow_sequencer_alone(
+    log: zlog.Log, sequencer: LocalSequencer
+) -> None:
+    """What ran out is the call's time, not the sequencer's."""
+    before = newest(log)
+    sequencer.pause()
+    with pytest.raises(zlog.SequencerTimeout):
+        log.append(b"impatient", timeout=0.05)
+    sequencer.resume()
+    assert newest(log) == before
+    log.append(b"later")
+    assert newest(log) == before
+
+
+def test_impatient_appends_together_notice_that_the_sequencer_is_lost(
+    log: zlog.Log, sequencer: LocalSequencer
+) -> None:
+    sequencer.pause()
+    began = time.monotonic()
+    while True:
+        try:
+            log.append(b"impatient", timeout=0.2)
+            break
+        except zlog.SequencerTimeout:
+            assert time.monotonic() - began < 5
+    assert time.monotonic() - began >= 0.5
+    assert newest(log).sequencer == ""
+
+
+def test_failures_far_apart_do_not_add_up(log: zlog.Log, sequencer: LocalSequencer) -> None:
+    before = newest(log)
+    for _ in range(3):
+        sequencer.pause()
+        with pytest.raises(zlog.SequencerTimeout):
+            log.append(b"impatient", timeout=0.2)
+        sequencer.resume()
+        time.sleep(0.6)  # nobody asks
+    log.append(b"later")
+    assert newest(log) == before
+
+
+def test_a_paused_sequencer_is_given_up_after_its_time(
+    log: zlog.Log, sequencer: LocalSequencer
+) -> None:
+    sequencer.pause()
+    began = time.monotonic()
+    assert log.append(b"second") == 1
+    assert 0.5 <= time.monotonic() - began < 5
+    assert newest(log).sequencer == ""
+
+
+def test_a_sealed_log_with_a_paused_sequencer_goes_on(
+    log: zlog.Log, sequencer: LocalSequencer
+) -> None:
+    """Whoever finishes an abandoned change does not wait for the sequencer for all its time."""
+    leave_sealed(log)
+    sequencer.pause()
+    began = time.monotonic()
+    assert log.read(0).data == b"first"
+    assert time.monotonic() - began < 5
+
+
+def test_a_sealed_log_is_finished_by_impatient_calls_too(plain: zlog.Store) -> None:
+    """No call has the patience to wait for a view that never comes; together they have."""
+    log = zlog.Log.create(plain, "orders", width=2)
+    log.append(b"first")
+    leave_sealed(log)
+    end = time.monotonic() + 5
+    while time.monotonic() < end:
+        try:
+            assert log.append(b"second", timeout=0.1) == 1
+            break
+        except zlog.StaleEpoch:
+            pass
+    assert log.read(1).data == b"second"
+
+
+def test_a_follower_leaves_a_sequencer_that_was_replaced(
+    log: zlog.Log, sequencer: LocalSequencer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The old one lives, knows nothing of it, and would let its followers wait for ever."""
+    monkeypatch.setattr("zlog._client._WAIT_SECONDS", 0.2)
+    reader = zlog.Log.open(log.store, "orders")
+    follower = reader.follow(1)
+    seen: list[bytes] = []
+
+    def follow() -> None:
+        for _ in range(3):
+            item = next(follower)
+            assert isinstance(item, Entry)
+            seen.append(item.data)
+
+    thread = threading.Thread(target=follow, daemon=True)
+    thread.start()
+    time.sleep(0.1)  # the follower is at the sequencer
+    sequencer.withdraw()
+    writer = zlog.Log.open(log.store, "orders")
+    drop_sequencer(writer)
+    writer.append_many([b"a", b"b", b"c"])
+    thread.join(10)
+    assert seen == [b"a", b"b", b"c"]
+
+
+def test_a_follower_hears_that_its_log_was_removed(
+    log: zlog.Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zlog._client._WAIT_SECONDS", 0.2)
+    follower = zlog.Log.open(log.store, "orders").follow(1)
+    zlog.Log.remove(log.store, "orders")
+    with pytest.raises(zlog.LogNotFound):
+        next(follower)
+
+
+def test_a_follower_fills_nothing_that_the_next_sequencer_hands_out_again(
+    log: zlog.Log, sequencer: LocalSequencer
+) -> None:
+    """Positions that died with their sequencer lie beyond the tail, where nothing is filled."""
+    reader = zlog.Log.open(log.store, "orders", hole_timeout=0.05)
+    follower = reader.follow(1)
+    client = log._client
+    drive(client.positions.grant(10, client.deadline(None)))  # never written
+    seen: list[object] = []
+    thread = threading.Thread(target=lambda: seen.append(next(follower)), daemon=True)
+    sequencer.withdraw()
+    drop_sequencer(log)
+    assert log.tail() == 1
+    thread.start()
+    time.sleep(0.3)
+    assert log.tail() == 1
+    log.append(b"second")
+    thread.join(10)
+    assert [item.data for item in seen if isinstance(item, Entry)] == [b"second"]
+
+
+def test_a_writer_that_dies_while_it_drops_the_sequencer_is_finished_by_others(
+    log: zlog.Log, sequencer: LocalSequencer
+) -> None:
+    for number in range(1, 6):
+        dying = zlog.Log.open(FaultyStore(log.store, dies_at(number)), "orders")
+        with pytest.raises(BaseException, match="at operation"):
+            drop_sequencer(dying)
+        position = log.append(b"%d" % number)
+        assert log.read(position).data == b"%d" % number
+        assert newest(log).sequencer in ("", sequencer.address)
