@@ -13,13 +13,25 @@ from zlog._codes import Code
 from zlog._deadline import Deadline
 from zlog._head import Directory, Head
 from zlog._io import Call, Io
-from zlog._names import check_log_name
+from zlog._names import check_log_name, head_object
 from zlog._sequencer import SHARED_ADDRESS
-from zlog._views import Change, activate_shared, change_view, seal
-from zlog.errors import LogExists, LogNotFound, from_errno
+from zlog._views import Change, activate_shared, backoff, change_view, seal
+from zlog.errors import (
+    CorruptEntry,
+    LogExists,
+    LogNotFound,
+    SequencerUnavailable,
+    from_errno,
+)
 from zlog.view import OPEN_END, WIDTH_MAX, Stripe, View
 
 WIDTH_DEFAULT = 8
+
+OPTION_KEY_BYTES_MAX = 128
+OPTION_VALUE_BYTES_MAX = 4096
+
+_REMOVED_MEANWHILE_MAX = 8
+"""How often a head can be there when it is made, and gone when it is read: others remove logs."""
 
 
 async def create_log(
@@ -32,17 +44,24 @@ async def create_log(
 
     Raises:
         LogExists: there is one, or another client was faster.
-        ValueError: a name or width that can't be.
+        SequencerUnavailable: the store's own sequencer has no room for another log.
+        ValueError: a name, width or options that can't be.
     """
     check_log_name(name)
     if not 1 <= width <= WIDTH_MAX:
         raise ValueError(f"width must be 1 to {WIDTH_MAX} stripe objects, not {width}")
+    check_options(options)
     head = Head(io, name)
+    removed = 0
     while not await head.create(_new_log_id(), deadline):
         try:
             state = await head.read(deadline)
         except LogNotFound:
-            continue  # removed in between
+            if removed == _REMOVED_MEANWHILE_MAX:
+                raise CorruptEntry(f"the object {head_object(name)} is no head of a log") from None
+            await backoff(io, removed)
+            removed += 1
+            continue
         if state.view is None:
             break  # its creator died, or is at work: the head accepts one view
         if not state.view.removed:
@@ -78,7 +97,11 @@ async def _first_view(
         await _remove_objects(io, view, deadline)
         raise LogExists(f"another client made log {name!r} at the same time")
     if view.sequencer == SHARED_ADDRESS:
-        activate_shared(io, view, 0)
+        try:
+            activate_shared(io, view, 0)
+        except SequencerUnavailable:  # it has no room: nobody could append to such a log
+            await remove_log(io, name, deadline)
+            raise
     return view
 
 
@@ -143,6 +166,17 @@ async def _remove_objects(io: Io, view: View, deadline: Deadline) -> bool:
         if reply.code < 0 and reply.code != -errno.ENOENT:
             raise from_errno(reply.code, f"remove on {call.object}")
     return not any(reply.code == Code.STALE_EPOCH for reply in replies)
+
+
+def check_options(options: Mapping[str, str]) -> None:
+    """Raise ValueError unless a view can carry these options (cls_zlog/limits.h)."""
+    for key, value in options.items():
+        if not 1 <= len(key.encode()) <= OPTION_KEY_BYTES_MAX:
+            raise ValueError(
+                f"the name of an option has 1 to {OPTION_KEY_BYTES_MAX} bytes, not {key!r}"
+            )
+        if len(value.encode()) > OPTION_VALUE_BYTES_MAX:
+            raise ValueError(f"option {key!r} has more than {OPTION_VALUE_BYTES_MAX} bytes")
 
 
 def _new_log_id() -> int:

@@ -30,6 +30,9 @@ from zlog.view import ObjectRef, View
 
 ENTRY_BYTES_MAX_DEFAULT = 1 << 20
 
+ENTRY_BYTES_LIMIT = 16 << 20
+"""What a log can be set to take at most: the class takes no more (cls_zlog/limits.h)."""
+
 ROUND_ENTRIES_MAX = 16384
 ROUND_BYTES_MAX = 16 << 20
 """What one grant covers at most; longer lists go in several rounds, one after the other."""
@@ -49,8 +52,8 @@ class Appender:
     async def append(self, entries: Sequence[bytes], deadline: Deadline) -> list[int]:
         """Append entries; returns their positions, in the entries' order.
 
-        Positions ascend unless a reader filled one of them meanwhile: such an entry goes to a
-        later position than its successors (docs/design.md, "Order within a batch").
+        Positions ascend unless one of them was lost meanwhile: such an entry goes to a later
+        position than its successors (docs/design.md, "Order within a batch").
 
         Raises:
             EntryTooLarge: before anything was sent.
@@ -58,6 +61,9 @@ class Appender:
                 acknowledged, and for a StoreTimeout possibly in the log all the same).
         """
         self.check(entries)
+        if set(map(type, entries)) - {bytes}:
+            # A buffer may change between two attempts, and the entry must not.
+            entries = [bytes(data) for data in entries]
         positions: list[int | None] = []
         start = 0
         while start < len(entries):

@@ -9,7 +9,7 @@ from types import EllipsisType
 from typing import NamedTuple
 
 from zlog import _native
-from zlog._append import ENTRY_BYTES_MAX_DEFAULT, Appender
+from zlog._append import ENTRY_BYTES_LIMIT, ENTRY_BYTES_MAX_DEFAULT, Appender
 from zlog._codes import Code, FillReason
 from zlog._deadline import Deadline
 from zlog._head import Head
@@ -47,13 +47,19 @@ class Settings:
         hole_timeout: seconds to wait for a hole before filling it; None: never fill.
         sequencer_timeout: seconds that a sequencer may be out of reach before writers bring in a
             view without it.
-        entry_bytes_max: bytes of one entry, at most.
+        entry_bytes_max: bytes of one entry, at most; 1 to 16 MiB.
     """
 
     timeout: float | None = TIMEOUT_SECONDS
     hole_timeout: float | None = HOLE_TIMEOUT_SECONDS
     sequencer_timeout: float = SEQUENCER_TIMEOUT_SECONDS
     entry_bytes_max: int = ENTRY_BYTES_MAX_DEFAULT
+
+    def __post_init__(self) -> None:
+        if not 0 < self.entry_bytes_max <= ENTRY_BYTES_LIMIT:
+            raise ValueError(
+                f"entry_bytes_max is 1 to {ENTRY_BYTES_LIMIT} bytes, not {self.entry_bytes_max}"
+            )
 
 
 class LogStat(NamedTuple):

@@ -7,6 +7,7 @@ gather and leave together when one of them is back, so the busier the log, the l
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections import deque
 
 from zlog._append import Appender
@@ -40,6 +41,7 @@ class Coalescer:
     async def append(self, data: bytes) -> int:
         """Append one entry; its budget begins when it is sent."""
         self._appender.check((data,))
+        data = bytes(data)  # the same object, unless it is a buffer, which may change meanwhile
         while self._waiting_bytes + len(data) > _WAITING_BYTES_MAX and self._waiting:
             await self._wait_for_room()
         future: asyncio.Future[int] = self._loop.create_future()
@@ -104,7 +106,7 @@ class Coalescer:
                 if future.done():
                     continue
                 if position is None:
-                    future.set_exception(error)
+                    future.set_exception(_own(error))
                 else:
                     future.set_result(position)
             if not isinstance(error, Exception):
@@ -113,3 +115,12 @@ class Coalescer:
         for future, place in zip(futures, positions, strict=True):
             if not future.done():
                 future.set_result(place)
+
+
+def _own(error: BaseException) -> BaseException:
+    """Return an error of a whole round as that of one append in it."""
+    own = copy.copy(error)
+    own.__cause__ = error
+    if isinstance(own, ZlogError):
+        own.positions = (None,)
+    return own

@@ -28,7 +28,7 @@ from zlog._sequencer import (
     SequencerClient,
     SharedSequencerClient,
 )
-from zlog.errors import SequencerUnavailable
+from zlog.errors import SequencerUnavailable, StoreUnavailable
 from zlog.store import Store
 
 T = TypeVar("T")
@@ -208,6 +208,7 @@ class AsyncioIo(_Base):
         self._queue = CompletionQueue()
         self._tokens = itertools.count()
         self._waiting: dict[int, asyncio.Future[Reply]] = {}
+        self._closed = False
         self._loop.add_reader(self._queue.fileno(), self._drain)
 
     def monotonic(self) -> float:
@@ -216,15 +217,31 @@ class AsyncioIo(_Base):
     async def execute(self, calls: Sequence[Call], deadline: Deadline) -> list[Reply]:
         return await self.start(calls).finish(deadline)
 
+    def sequencer(self, address: str) -> SequencerClient:
+        self._check_open()
+        return super().sequencer(address)
+
     def start(self, calls: Sequence[Call]) -> Started:
+        self._check_open()
         return _AsyncioCalls([self._submit(call) for call in calls])
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
     async def close(self) -> None:
-        self._loop.remove_reader(self._queue.fileno())
+        if not self._closed:
+            self._closed = True
+            self._loop.remove_reader(self._queue.fileno())
+            # Nobody takes replies out any more: what is under way has no known outcome.
+            for future in self._waiting.values():
+                if not future.done():
+                    future.set_result(TIMED_OUT)
+            self._waiting.clear()
         await super().close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreUnavailable("the log's handle is closed", hint="Open the log again.")
 
     def _submit(self, call: Call) -> asyncio.Future[Reply]:
         token = next(self._tokens)

@@ -17,7 +17,7 @@ from zlog._deadline import Deadline
 from zlog._io import Call, Reply, Started
 from zlog._layout import Layout
 from zlog.entry import Entry, Gap, GapKind
-from zlog.errors import StoreTimeout, from_errno
+from zlog.errors import CorruptEntry, StoreTimeout, from_errno
 from zlog.view import ObjectRef, View
 
 READ_BYTES_MAX = 4 << 20
@@ -203,6 +203,9 @@ class Reader:
         _, replies = await self._layout.guarded(calls, deadline)
         result: list[tuple[ObjectRef, Reply]] = []
         for (ref, _), reply in zip(groups, replies, strict=True):
+            if reply.code == -errno.ENOENT:
+                await self._layout.refresh(deadline)  # says so if the whole log is gone
+                raise CorruptEntry(f"stripe object {ref.name} is missing")
             if reply.code < 0:
                 raise from_errno(reply.code, f"{method} on {ref.name}")
             result.append((ref, reply))

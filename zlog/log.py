@@ -59,23 +59,18 @@ class Log:
             name: 1 to 128 letters, digits, ``_``, ``.`` or ``-``.
             width: stripe objects over which positions are spread, 1 to 1024. More objects take
                 more writes at the same time, and cost more operations per range read.
-            options: settings that travel with the log, for its users.
+            options: settings that travel with the log, for its users: names of up to 128 bytes,
+                values of up to 4096.
             timeout, hole_timeout, sequencer_timeout, entry_bytes_max: see :meth:`open`.
 
         Raises:
             LogExists: there is one of this name.
-            ValueError: the name or the width can't be.
+            ValueError: the name, the width or an option can't be.
         """
+        settings = Settings(timeout, hole_timeout, sequencer_timeout, entry_bytes_max)
         io = BlockingIo(store)
         drive(create_log(io, name, width, options or {}, deadline_of(io, timeout)))
-        return cls.open(
-            store,
-            name,
-            timeout=timeout,
-            hole_timeout=hole_timeout,
-            sequencer_timeout=sequencer_timeout,
-            entry_bytes_max=entry_bytes_max,
-        )
+        return cls(drive(LogClient.open(io, name, settings)))
 
     @classmethod
     def open(
@@ -98,7 +93,7 @@ class Log:
                 before they fill it; None to never fill, and see such positions as gaps.
             sequencer_timeout: seconds that a sequencer may be out of reach before appends go on
                 without it.
-            entry_bytes_max: bytes of one entry that ``append`` accepts.
+            entry_bytes_max: bytes of one entry that ``append`` accepts, at most 16 MiB.
 
         Raises:
             LogNotFound: no such log.
@@ -152,9 +147,10 @@ class Log:
         """Append entries in one go and return their positions, in the entries' order.
 
         Much faster than one by one: a range of positions is asked for once, and each stripe object
-        gets one write. Positions ascend, except for an entry whose position a reader filled
-        meanwhile: that one moves behind its successors. Entries that must never change places are
-        appended one by one.
+        gets one write. Positions ascend, except for an entry that lost its position meanwhile:
+        because a reader filled it, because the layout changed, or, without a sequencer, because
+        another writer was faster. That one moves behind its successors. Entries that must never
+        change places are appended one by one.
 
         Raises:
             EntryTooLarge: nothing was sent.

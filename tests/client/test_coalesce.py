@@ -61,6 +61,27 @@ async def test_a_lost_reply_fails_only_those_it_concerns(store: FaultyStore, log
     assert await entries(log) == [b"%d" % i for i in range(40)]  # indeterminate: here it landed
 
 
+async def test_each_append_has_an_error_of_its_own(store: FaultyStore, log: aio.Log) -> None:
+    """It tells of one entry, and its traceback does not grow with those of the others."""
+    store.fault = loses_first("write")
+    results = await asyncio.gather(
+        *(log.append(b"%d" % i) for i in range(40)), return_exceptions=True
+    )
+    errors = [each for each in results if isinstance(each, zlog.StoreTimeout)]
+    assert len({id(error) for error in errors}) == len(errors) == 10
+    assert {error.positions for error in errors} == {(None,)}
+    assert {(error.hint, str(error)) for error in errors} == {(errors[0].hint, str(errors[0]))}
+
+
+async def test_a_buffer_may_be_used_again_at_once(log: aio.Log) -> None:
+    buffer = bytearray(b"first")
+    task = asyncio.create_task(log.append(buffer))  # type: ignore[arg-type]
+    await asyncio.sleep(0)
+    buffer[:] = b"later"
+    await task
+    assert await entries(log) == [b"first"]
+
+
 async def test_what_is_cancelled_before_it_leaves_is_not_sent(log: aio.Log) -> None:
     tasks = [asyncio.create_task(log.append(b"%d" % i)) for i in range(10)]
     await asyncio.sleep(0)

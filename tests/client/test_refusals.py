@@ -1,0 +1,154 @@
+"""What is refused, when, and in which words: bad arguments, closed handles, damaged stores."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+import pytest
+
+import zlog
+from zlog import _native, aio
+
+from .faulty import FaultyStore
+
+
+@pytest.mark.parametrize("wrong", ["text", 7, None, [1, 2]])
+def test_an_entry_that_is_not_bytes_takes_no_position(memory: zlog.Store, wrong: object) -> None:
+    log = zlog.Log.create(memory, "orders", width=2)
+    with pytest.raises(TypeError, match="bytes"):
+        log.append_many([b"good", wrong])  # type: ignore[list-item]
+    assert log.tail() == 0
+
+
+def test_an_entry_is_measured_in_bytes(memory: zlog.Store) -> None:
+    log = zlog.Log.create(memory, "orders", width=2, entry_bytes_max=8)
+    words = memoryview(bytes(16)).cast("Q")
+    with pytest.raises(zlog.EntryTooLarge, match="16 bytes"):
+        log.append(words)  # type: ignore[arg-type]
+    backwards = memoryview(b"abcd")[::-1]
+    assert log.read(log.append(backwards)).data == b"dcba"  # type: ignore[arg-type]
+    assert log.read(log.append(bytearray(b"x"))).data == b"x"  # type: ignore[arg-type]
+
+
+def test_an_entry_is_what_it_was_when_the_call_began(memory: zlog.Store) -> None:
+    """A buffer that changes between two attempts must not change the entry."""
+    buffer = bytearray(b"before")
+
+    def fault(_: int, method: str) -> None:
+        if method == "write":
+            buffer[:] = b"after!"
+
+    zlog.Log.create(memory, "orders", width=2)
+    log = zlog.Log.open(FaultyStore(memory, fault), "orders")
+    other = zlog.Log.open(memory, "orders")
+    client = other._client
+    inner = log._client.positions.grant
+    filled = False
+
+    async def grant(count, deadline):  # type: ignore[no-untyped-def]
+        nonlocal filled
+        view, position = await inner(count, deadline)
+        if not filled:  # so that there is a second attempt
+            filled = True
+            await client.fill(position, None)
+        return view, position
+
+    log._client.positions.grant = grant  # type: ignore[method-assign]
+    assert log.append(buffer) == 1  # type: ignore[arg-type]
+    assert log.read(1).data == b"before"
+
+
+@pytest.mark.parametrize("limit", [0, -1, (16 << 20) + 1])
+def test_a_limit_that_the_class_does_not_know(memory: zlog.Store, limit: int) -> None:
+    with pytest.raises(ValueError, match="entry_bytes_max"):
+        zlog.Log.create(memory, "orders", entry_bytes_max=limit)
+    assert zlog.Log.list(memory) == []
+
+
+@pytest.mark.parametrize("options", [{"": "x"}, {"k" * 129: "x"}, {"k": "v" * 4097}])
+def test_options_that_can_not_be(memory: zlog.Store, options: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="option"):
+        zlog.Log.create(memory, "orders", options=options)
+    assert memory.execute("zlog.orders.head", "epoch_read", _native.encode_empty())[0] < 0
+
+
+def test_a_head_that_is_something_else(memory: zlog.Store) -> None:
+    """An object of another kind under the head's name is reported, not waited for."""
+    entry = _native.encode_directory_entry("orders", 1)
+    assert memory.execute("zlog.orders.head", "directory_add", entry)[0] == 0
+    began = time.monotonic()
+    with pytest.raises(zlog.CorruptEntry, match=r"zlog\.orders\.head is no head"):
+        zlog.Log.create(memory, "orders")
+    assert time.monotonic() - began > 0.1, "it asked again without a pause"
+
+
+def test_a_store_whose_sequencer_has_no_room_takes_no_further_log(memory: zlog.Store) -> None:
+    """A log to which nobody could append is not left behind."""
+    shared = memory.sequencer()
+    assert shared is not None
+    for log_id in range(1, 1025):
+        shared.activate(log_id, 1, 0)
+    with pytest.raises(zlog.SequencerUnavailable, match="1024 logs") as caught:
+        zlog.Log.create(memory, "orders")
+    assert "Remove logs" in caught.value.hint
+    assert zlog.Log.list(memory) == []
+    shared.release(7)
+    assert zlog.Log.create(memory, "orders").append(b"first") == 0
+
+
+@pytest.mark.parametrize("verb", ["fill", "trim", "append"])
+def test_a_lost_object_is_called_so(memory: zlog.Store, verb: str) -> None:
+    """Not "try again": nothing brings it back."""
+    log = zlog.Log.create(memory, "orders", width=2)
+    log.append_many([b"a", b"b"])
+    lost = log.view.object_of(1).name
+    assert memory.execute(lost, "remove", _native.encode_epoch(log.view.epoch))[0] == 0
+    calls: dict[str, Callable[[], object]] = {
+        "fill": lambda: log.fill(1),
+        "trim": lambda: log.trim(1),
+        "append": lambda: log.append_many([b"c", b"d"]),
+    }
+    with pytest.raises(zlog.CorruptEntry, match=lost) as caught:
+        calls[verb]()
+    assert not caught.value.retryable
+
+
+async def test_a_closed_handle_says_so_at_once(memory: zlog.Store) -> None:
+    log = await aio.Log.create(memory, "orders", width=2)
+    await log.append(b"first")
+    await log.close()
+    for call in (log.append(b"late"), log.read(0), log.tail()):
+        with pytest.raises(zlog.StoreUnavailable, match="closed"):
+            await asyncio.wait_for(call, 5)
+    await log.close()
+
+
+async def test_closing_a_handle_ends_its_calls(memory: zlog.Store) -> None:
+    """Nobody would bring their replies any more. Whether they took effect is open."""
+    log = await aio.Log.create(memory, "orders", width=2)
+    calls = [asyncio.create_task(log.append_many([b"%d" % i])) for i in range(5)]
+    await asyncio.sleep(0)
+    await log.close()
+    results = await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), 5)
+    assert all(isinstance(each, zlog.StoreTimeout) for each in results)
+
+
+def test_a_call_inside_a_call_takes_no_replies_away(memory: zlog.Store) -> None:
+    """As from a signal handler, which runs in the thread that waits."""
+    zlog.Log.create(memory, "orders", width=4)
+    writes = 0
+
+    def fault(_: int, method: str) -> None:
+        nonlocal writes
+        if method == "write":
+            writes += 1
+            if writes == 3:
+                inner.append(log.append_many([b"inner"] * 8))
+
+    log = zlog.Log.open(FaultyStore(memory, fault), "orders", timeout=5)
+    inner: list[list[int]] = []
+    outer = log.append_many([b"outer"] * 8)
+    assert outer == list(range(8))
+    assert inner == [list(range(8, 16))]
