@@ -47,12 +47,13 @@ def _elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _interruptible() -> Iterator[None]:
-    """Heed SIGINT, which tests send: a shell has whatever it starts with `&` ignore it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
+@pytest.fixture(autouse=True)
+def _interruptible() -> None:
+    """Heed SIGINT, which tests send: a shell has whatever it starts with `&` ignore it.
+
+    For each test again, since a uvloop that took the signal keeps it when it is closed.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
