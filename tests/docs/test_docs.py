@@ -1,0 +1,192 @@
+"""The documentation is complete, agrees with the program, and its Python runs."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import zlog
+import zlog.aio
+from tests.support.ceph import CephCluster
+from zlog.cli import template
+from zlog.cli.exits import ExitCode
+
+from .pages import DOCS, REPOSITORY, Block, blocks
+
+README = REPOSITORY / "README.md"
+API = DOCS / "api.md"
+CLI = DOCS / "cli.md"
+
+
+def python_blocks(page: Path, *, ceph: bool) -> list[Block]:
+    return [
+        block
+        for block in blocks(page)
+        if block.language == "python" and block.file_name is None and block.needs_ceph is ceph
+    ]
+
+
+def run(block: Block, names: dict[str, Any], **replaced: str) -> None:
+    """Run a block, with its line numbers, in the names that earlier blocks left."""
+    text = block.text
+    for old, new in replaced.items():
+        assert old in text, f"{block.page.name}, line {block.line}: no {old}"
+        text = text.replace(old, new)
+    exec(compile("\n" * block.line + text, str(block.page), "exec"), names)
+
+
+def table(page: Path, head: str) -> list[list[str]]:
+    """Return the rows of the table with this first line."""
+    lines = page.read_text().splitlines()
+    start = lines.index(head) + 2
+    rows = []
+    for line in lines[start:]:
+        if not line.startswith("|"):
+            break
+        rows.append([cell.strip() for cell in line.strip("|").split("|")])
+    return rows
+
+
+def words(page: Path) -> set[str]:
+    """Return every name that stands in backquotes, alone or at the beginning of a call."""
+    code = re.findall(r"`([^`\n]+)`|^ {4}(.+)$", page.read_text(), re.MULTILINE)
+    return {name for pair in code for name in re.findall(r"\w+", "".join(pair))}
+
+
+@pytest.fixture
+def generate() -> Any:
+    """The program docs/generate.py."""
+    spec = importlib.util.spec_from_file_location("generate", DOCS / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_readme_runs(tmp_path: Path) -> None:
+    (block,) = python_blocks(README, ceph=False)
+    run(block, {}, **{"file:///tmp/zlog-store": (tmp_path / "store").as_uri()})
+
+
+def test_the_python_reference_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZLOG_STORE", (tmp_path / "store").as_uri())
+    names: dict[str, Any] = {}
+    for block in python_blocks(API, ceph=False):
+        run(block, names)
+    names["store"].close()
+
+
+def test_the_python_reference_runs_on_ceph(ceph_cluster: CephCluster) -> None:
+    for module in ("rados", "zlog._rados"):
+        pytest.importorskip(module, reason=f"{module} is not there")
+    for block in python_blocks(API, ceph=True):
+        place = {"/etc/ceph/ceph.conf": str(ceph_cluster.conf), '"logs"': repr(ceph_cluster.pool)}
+        run(block, {"zlog": zlog}, **place)
+
+
+def test_no_link_is_dead() -> None:
+    program = [sys.executable, str(REPOSITORY / "tools" / "check-links"), str(README), str(DOCS)]
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_every_page_is_reachable_from_the_index() -> None:
+    index = (DOCS / "README.md").read_text()
+    for page in DOCS.glob("*.md"):
+        assert page.name == "README.md" or f"({page.name})" in index
+
+
+def test_the_command_reference_agrees_with_help(generate: Any) -> None:
+    text = CLI.read_text()
+    assert generate.render(text) == text, "run: python docs/generate.py"
+
+
+def test_every_verb_is_in_the_command_reference(generate: Any) -> None:
+    text = CLI.read_text()
+    for name, _ in generate.verbs():
+        assert f"<!-- begin {name} -->" in text
+
+
+def test_every_exit_code_is_documented() -> None:
+    rows = table(CLI, "| code | meaning |")
+    assert {int(code) for code, _ in rows} == set(ExitCode)
+
+
+def test_every_format_token_is_documented() -> None:
+    rows = table(CLI, "| token | becomes |")
+    tokens = {token.strip("`") for row in rows for token in row[0].split()}
+    known = {"%": {*template._TOKENS}, "\\": {*template._ESCAPES}}
+    assert tokens == {sign + key for sign, keys in known.items() for key in keys}
+
+
+def test_every_finding_is_documented() -> None:
+    rows = table(CLI, "| kind | serious | meaning |")
+    serious = {kind.strip("`"): answer == "yes" for kind, answer, _ in rows}
+    findings = [zlog.Finding(kind, "", None, None, "") for kind in zlog.FindingKind]
+    assert serious == {finding.kind.value: finding.serious for finding in findings}
+
+
+@pytest.mark.parametrize(
+    "documented",
+    [
+        zlog,
+        zlog.aio,
+        zlog.Log,
+        zlog.Store,
+        zlog.Entry,
+        zlog.Gap,
+        zlog.GapKind,
+        zlog.LogStat,
+        zlog.View,
+        zlog.Stripe,
+        zlog.Finding,
+        zlog.FindingKind,
+    ],
+    ids=lambda documented: documented.__name__,
+)
+def test_every_public_name_is_documented(documented: Any) -> None:
+    names = getattr(documented, "__all__", None)
+    if names is None:
+        inherited = {*dir(tuple), *dir(object)}
+        names = [name for name in vars(documented) if name[0] != "_" and name not in inherited]
+        names += getattr(documented, "__dataclass_fields__", [])
+    missing = {*names} - words(API)
+    assert not missing
+
+
+def test_every_error_is_documented() -> None:
+    rows = table(API, "| error | retryable | when |")
+    retryable = {name.strip("`"): answer == "yes" for name, answer, _ in rows}
+    errors = {
+        name: value
+        for name in zlog.__all__
+        if inspect.isclass(value := getattr(zlog, name)) and issubclass(value, zlog.ZlogError)
+    }
+    assert retryable == {name: error.retryable for name, error in errors.items()}
+
+
+@pytest.mark.parametrize("face", [zlog.Log, zlog.aio.Log])
+def test_settings_have_the_documented_defaults(face: Any) -> None:
+    rows = table(API, "| setting | default | means |")
+    documented = {name.strip("`"): float(value) for name, value, _ in rows}
+    for call in (face.open, face.create):
+        parameters = inspect.signature(call).parameters
+        assert documented == {name: parameters[name].default for name in documented}
+        assert {*parameters} - {*documented} <= {"store", "name", "width", "options"}
+
+
+@pytest.mark.parametrize("name", [name for name in vars(zlog.Log) if not name.startswith("_")])
+def test_both_faces_of_a_log_have_the_same_calls(name: str) -> None:
+    sync, asynchronous = getattr(zlog.Log, name), getattr(zlog.aio.Log, name)
+    if callable(sync):
+        assert [*inspect.signature(sync).parameters] == [
+            *inspect.signature(asynchronous).parameters
+        ]
