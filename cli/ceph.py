@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, quote, unquote, urlsplit
+
+ADMIN = "admin"
+"""The client that Ceph's own tools are by default, and that may do everything."""
 
 
 class Target(NamedTuple):
@@ -32,8 +35,25 @@ class Target(NamedTuple):
             unquote(parts.netloc),
             unquote(parts.path.strip("/")),
             query.get("conf", [None])[0],
-            query.get("id", ["admin"])[0],
+            query.get("id", [ADMIN])[0],
         )
+
+
+def new_client(target: Target) -> str:
+    """Return how to make a client that may use a pool's logs.
+
+    A new one, since ``ceph auth caps`` would replace all that an existing one may do elsewhere.
+    """
+    where = f"pool {target.pool}"
+    path = quote(target.pool, safe="")
+    if target.namespace:
+        where += f" namespace {target.namespace}"
+        path += f"/{quote(target.namespace, safe='')}"
+    return (
+        "make a client for it, ceph auth get-or-create client.zlog mon 'allow r'"
+        f" osd 'allow {where} class zlog' -o /etc/ceph/ceph.client.zlog.keyring, and use"
+        f" --store 'ceph://{path}?id=zlog'"
+    )
 
 
 @contextmanager

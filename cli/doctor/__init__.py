@@ -65,8 +65,11 @@ def _examine(session: Session) -> Iterator[Diagnosis]:
     yield from installation.examine(ceph=parts.scheme == "ceph")
     if parts.scheme not in ("ceph", "mem"):
         path = Path(unquote(parts.path)).absolute()
-        yield from directory.examine(path)
-        if not path.exists():
+        usable = True
+        for diagnosis in directory.examine(path):
+            usable = usable and diagnosis.code is not ExitCode.UNREACHABLE
+            yield diagnosis
+        if not usable or not path.exists():
             return
     try:
         with session.connect() as store:

@@ -43,8 +43,9 @@ def ok(part: str, text: str) -> Diagnosis:
 
 
 def failed(part: str, error: ZlogError, mend: str = "") -> Diagnosis:
-    """Return that a part raised an error."""
-    return Diagnosis(part, Level.FAILURE, str(error), mend or error.hint, exit_code_of(error))
+    """Return that a part raised an error; its hint is the mend, unless that is the doctor."""
+    hint = "" if "zlog doctor" in error.hint else error.hint
+    return Diagnosis(part, Level.FAILURE, str(error), mend or hint, exit_code_of(error))
 
 
 def worst(diagnoses: Iterable[Diagnosis]) -> ExitCode:

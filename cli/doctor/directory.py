@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,8 @@ from zlog.cli.tables import human_bytes
 _PART = "directory"
 _DATA_FILE = "data.mdb"
 
+_ANOTHER = "name another directory with --store"
+
 _FREE_BYTES_MIN = 16 << 20
 _FREE_SHARE_LOW = 0.05
 
@@ -24,13 +27,15 @@ _REMOTE = frozenset(("9p", "ceph", "cifs", "fuse.sshfs", "glusterfs", "nfs", "nf
 def examine(path: Path) -> Iterator[Diagnosis]:
     """Look at the directory and the disk that it is on, without making it."""
     ground = _existing(path)
+    if ground is None:
+        yield _failure(f"{path} is in a directory that this user may not enter", _ANOTHER)
+        return
     if not ground.is_dir():
-        yield _failure(f"{ground} is no directory", f"mv {ground} {ground}.old")
-    elif not os.access(ground, os.R_OK | os.W_OK | os.X_OK):
         yield _failure(
-            f"{ground} is not writable for this user",
-            f"chown -R {os.environ.get('USER', 'USER')} {ground}, or name another with --store",
+            f"{ground} is no directory", f"{_ANOTHER}, or mv {_word(ground)} {_word(ground)}.old"
         )
+    elif not os.access(ground, os.R_OK | os.W_OK | os.X_OK):
+        yield _not_writable(ground, path)
     elif ground != path:
         yield Diagnosis(_PART, Level.NOTE, f"{path} is not there yet; `zlog create` makes it")
     else:
@@ -39,10 +44,30 @@ def examine(path: Path) -> Iterator[Diagnosis]:
     yield _disk(ground)
 
 
-def _existing(path: Path) -> Path:
-    while not path.exists() and path != path.parent:
-        path = path.parent
+def _existing(path: Path) -> Path | None:
+    """Return the nearest of the path and its parents that is there; None: not for us to know."""
+    try:
+        while not path.exists() and path != path.parent:
+            path = path.parent
+    except PermissionError:
+        return None
     return path
+
+
+def _not_writable(what: Path, path: Path) -> Diagnosis:
+    """Say why this user can't write to what a store in ``path`` needs."""
+    if os.statvfs(what).f_flag & os.ST_RDONLY:
+        return _failure(f"{what} is on a read-only file system", _ANOTHER)
+    user = os.environ.get("USER", "USER")
+    # Never the parent of a store that is to be made: it is somebody else's, and may be large.
+    mend = f"chown -R {user}" if path.exists() else f"install -d -o {user}"
+    return _failure(
+        f"{what} is not writable for this user", f"sudo {mend} {_word(path)}, or {_ANOTHER}"
+    )
+
+
+def _word(path: Path) -> str:
+    return shlex.quote(str(path))
 
 
 def _store_in(path: Path) -> Iterator[Diagnosis]:
@@ -50,10 +75,7 @@ def _store_in(path: Path) -> Iterator[Diagnosis]:
     if not data.exists():
         yield ok(_PART, f"{path} is writable, and has no store in it so far")
     elif not os.access(data, os.R_OK | os.W_OK):
-        yield _failure(
-            f"{data} is not writable for this user",
-            f"chown -R {os.environ.get('USER', 'USER')} {path}",
-        )
+        yield _not_writable(data, path)
     else:
         used = human_bytes(data.stat().st_blocks * 512)
         yield ok(_PART, f"{path} is writable; the store takes {used}")

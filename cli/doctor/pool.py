@@ -6,11 +6,14 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from zlog.cli.ceph import Target, connected
+from zlog.cli.ceph import Target, connected, new_client
 from zlog.cli.doctor.diagnosis import Diagnosis, Level, ok
 
 _ERASURE = 3
 """``type`` of an erasure-coded pool in the monitors' answers (osd_types.h)."""
+
+_COPIES = 3
+"""Ceph's own default size of a pool. With fewer OSDs than copies nothing is fully stored."""
 
 _FULL = frozenset(("OSD_FULL", "POOL_FULL"))
 
@@ -31,15 +34,15 @@ def examine(url: str, seconds: float) -> Iterator[Diagnosis]:
     target = Target.parse(url)
     try:
         with connected(url, seconds) as (cluster, _):
-            yield from _pool(target, _ask(cluster, "osd pool ls", seconds, detail="detail"))
+            pools = _ask(cluster, "osd pool ls", seconds, detail="detail")
+            yield from _pool(target, pools, len(_ask(cluster, "osd ls", seconds)))
             yield from _health(_ask(cluster, "health", seconds, detail="detail"))
     except rados.Error as error:
         yield Diagnosis(
             "pool",
             Level.WARNING,
             f"the monitors don't tell this client about it: {error}",
-            f"ceph auth caps client.{target.client_id} mon 'allow r' osd 'allow rwx"
-            f" pool={target.pool}'",
+            new_client(target),
         )
 
 
@@ -53,7 +56,7 @@ def _ask(cluster: Any, prefix: str, seconds: float, **others: str) -> Any:
     return json.loads(answer)
 
 
-def _pool(target: Target, pools: list[dict[str, Any]]) -> Iterator[Diagnosis]:
+def _pool(target: Target, pools: list[dict[str, Any]], osds: int) -> Iterator[Diagnosis]:
     found = next((each for each in pools if each["pool_name"] == target.pool), None)
     if found is None:
         return  # connecting has said so
@@ -73,7 +76,9 @@ def _pool(target: Target, pools: list[dict[str, Any]]) -> Iterator[Diagnosis]:
             "pool",
             Level.WARNING,
             f"{name!r} keeps one copy: entries die with the disk they are on",
-            f"ceph osd pool set {name} size 3",
+            f"ceph osd pool set {name} size {_COPIES}"
+            if osds >= _COPIES
+            else f"add OSDs: the cluster has {osds}, and {_COPIES} copies need {_COPIES}",
         )
     else:
         text = f"{name!r} is replicated: {size} copies, appends go on with {least}"

@@ -17,7 +17,7 @@ from zlog import (
     _native,
 )
 from zlog._names import DIRECTORY_OBJECT
-from zlog.cli.ceph import Target
+from zlog.cli.ceph import ADMIN, Target, new_client
 from zlog.cli.doctor.diagnosis import Diagnosis, Level, failed, ok
 from zlog.cli.exits import ExitCode
 from zlog.cli.sequencers import announced, idle_call, status_of
@@ -28,17 +28,12 @@ _LOGS_MAX = 200
 
 _SEQUENCER_SECONDS = 2.0
 
-_LOAD_CLASS = (
-    "install libcls_zlog.so in rados-classes on every OSD host; then, for LIST in"
-    " osd_class_load_list and osd_class_default_list,"
-    ' ceph config set osd LIST "$(ceph config get osd LIST) zlog"; then restart the OSDs'
+_ALLOW_CLASS = (
+    'ceph config set osd osd_class_load_list "$(ceph config get osd osd_class_load_list) zlog"'
+    " && ceph config set osd osd_class_default_list"
+    ' "$(ceph config get osd osd_class_default_list) zlog"; then restart the OSDs'
 )
-_PERMIT_CLASS = (
-    "ceph auth caps client.{id} mon 'allow r' osd 'allow rwx pool={pool}'; if the client may do"
-    " that already, osd_class_load_list lacks zlog: for LIST in osd_class_load_list and"
-    ' osd_class_default_list, ceph config set osd LIST "$(ceph config get osd LIST) zlog"; then'
-    " restart the OSDs"
-)
+_LOAD_CLASS = f"install libcls_zlog.so in rados-classes on every OSD host; then {_ALLOW_CLASS}"
 _FIND_OSD = "ceph health detail && ceph osd tree   # shows which OSDs are down"
 
 
@@ -73,7 +68,9 @@ def _refused(what: str, code: int, error: ZlogError, url: str) -> Diagnosis:
     else:
         target = Target.parse(url)
         text = f"the OSDs don't let this client {what} with it"
-        mend = _PERMIT_CLASS.format(id=target.client_id, pool=target.pool)
+        mend = _ALLOW_CLASS
+        if target.client_id != ADMIN:
+            mend += f". If they list zlog already, the client's caps lack it: {new_client(target)}"
     text = f"{text} ({errno.errorcode[-code]})"
     return Diagnosis(part, Level.FAILURE, text, mend, ExitCode.CLASS_NOT_LOADED)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import importlib
 import json
+import os
 import shutil
 import socket
 import time
@@ -19,9 +20,9 @@ from zlog._deadline import Deadline
 from zlog._head import Directory
 from zlog._io import BlockingIo, drive
 from zlog._views import take_over
-from zlog.cli.ceph import Target
+from zlog.cli.ceph import Target, new_client
 from zlog.cli.doctor import directory, installation, pool, service
-from zlog.cli.doctor.diagnosis import Diagnosis, Level, worst
+from zlog.cli.doctor.diagnosis import Diagnosis, Level, failed, worst
 from zlog.cli.exits import ExitCode
 
 from ..support.ceph import CephCluster, ClusterSpec
@@ -63,14 +64,42 @@ def test_a_file_where_the_directory_should_be(inside: Inside, tmp_path: Path) ->
     result = inside("--store", (tmp_path / "file").as_uri(), "doctor")
     assert result.code == 6
     assert b"is no directory" in result.out
-    assert b"mend: mv " in result.out
+    assert b"mend: name another directory" in result.out
+    assert b"zlog doctor" not in result.out
 
 
 def test_a_directory_that_is_not_writable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("os.access", lambda *_: False)
     found = by_part(directory.examine(tmp_path))["directory"]
     assert (found.level, found.code) == (Level.FAILURE, ExitCode.UNREACHABLE)
-    assert "chown" in found.mend
+    assert found.mend.startswith("sudo chown -R")
+    absent = by_part(directory.examine(tmp_path / "new" / "store"))["directory"]
+    assert absent.mend.startswith("sudo install -d -o")
+
+
+def test_a_read_only_file_system(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    class ReadOnly:
+        f_flag = os.ST_RDONLY
+
+    monkeypatch.setattr("os.access", lambda *_: False)
+    monkeypatch.setattr("os.statvfs", lambda _: ReadOnly)
+    monkeypatch.setattr("shutil.disk_usage", lambda _: (1 << 40, 0, 1 << 39))
+    found = next(iter(directory.examine(tmp_path)))
+    assert "read-only file system" in found.text
+    assert "chown" not in found.mend
+
+
+def test_a_directory_that_may_not_be_entered(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(_: Path) -> bool:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "exists", refused)
+    (found,) = directory.examine(Path("/closed/store"))
+    assert (found.level, found.code) == (Level.FAILURE, ExitCode.UNREACHABLE)
+
+
+def test_the_doctor_does_not_send_to_the_doctor() -> None:
+    assert failed("store", zlog.StoreUnavailable("broken")).mend == ""
 
 
 def test_a_store_that_another_user_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -140,7 +169,8 @@ class Refusing:
     ("code", "text", "mend", "exit_code"),
     [
         (-errno.EOPNOTSUPP, "the OSDs don't have it", "libcls_zlog.so", 7),
-        (-errno.EPERM, "don't let this client", "ceph auth caps client.me mon", 7),
+        (-errno.EPERM, "don't let this client", "ceph config set osd osd_class_load_list", 7),
+        (-errno.EPERM, "don't let this client", "ceph auth get-or-create client.zlog mon", 7),
         (-errno.EACCES, "EACCES", "caps", 6),
         (-errno.ETIMEDOUT, "ETIMEDOUT", "ceph osd tree", 6),
         (-errno.ENOSPC, "the store is full", "rim", 6),
@@ -152,6 +182,19 @@ def test_a_class_that_does_not_run(code: int, text: str, mend: str, exit_code: i
     assert (found.level, found.code) == (Level.FAILURE, exit_code)
     assert text in found.text
     assert mend in found.mend
+
+
+@pytest.mark.parametrize("client", ["admin", "me"])
+def test_no_mend_takes_caps_away(client: str) -> None:
+    """`ceph auth caps` replaces all that a client may do; for the admin this locks everyone out."""
+    store = cast("zlog.Store", Refusing(-errno.EPERM))
+    (found,) = service.examine_class(store, f"ceph://logs?id={client}", 1)
+    assert "auth caps" not in found.mend
+    assert found.mend.startswith("ceph config set osd osd_class_load_list")
+    assert ("client." in found.mend) == (client == "me")
+    assert "osd 'allow pool logs namespace a class zlog'" in new_client(
+        Target("logs", "a", None, client)
+    )
 
 
 def test_a_class_that_runs_on_a_pool_without_logs() -> None:
@@ -172,8 +215,15 @@ def pools(**fields: object) -> list[dict[str, Any]]:
     ],
 )
 def test_pools(answer: list[dict[str, Any]], level: Level, text: str) -> None:
-    (found,) = pool._pool(Target.parse(URL), answer)
+    (found,) = pool._pool(Target.parse(URL), answer, 3)
     assert (found.level, text in found.text) == (level, True)
+
+
+@pytest.mark.parametrize(("osds", "mend"), [(3, "ceph osd pool set logs size 3"), (1, "add OSDs")])
+def test_more_copies_than_osds_are_never_asked_for(osds: int, mend: str) -> None:
+    (found,) = pool._pool(Target.parse(URL), pools(size=1), osds)
+    assert found.mend.startswith(mend)
+    assert ("pool set" in found.mend) == (osds >= 3)
 
 
 def test_health() -> None:
