@@ -2,7 +2,7 @@
 
 from cpython.exc cimport PyErr_CheckSignals
 from cython.operator cimport dereference as deref
-from libc.errno cimport EPROTO, ETIMEDOUT
+from libc.errno cimport EIO, EPROTO, ETIMEDOUT
 from libc.stddef cimport size_t
 from libcpp.map cimport map as cpp_map
 from libcpp.memory cimport make_shared, shared_ptr, unique_ptr
@@ -41,7 +41,12 @@ cdef extern from "cls_zlog/host/memory.h" namespace "zlog" nogil:
 cdef extern from "cls_zlog/host/embedded.h" namespace "zlog" nogil:
     cdef cppclass EmbeddedHost(AsyncHost):
         @staticmethod
-        int open(const string& directory, size_t map_bytes, unique_ptr[EmbeddedHost]* host) except +
+        int open(
+            const string& directory,
+            size_t map_bytes,
+            unique_ptr[EmbeddedHost]* host,
+            string* reason,
+        ) except +
 
 
 # A wait that no event ends is cut into slices of this length: a signal may have come just before.
@@ -233,13 +238,28 @@ cdef class MemoryStore(HostStore):
         self.memory.poke(<bytes> object.encode(), content)
 
 
+def not_opened(str folder, int error, str reason):
+    if error == -EPROTO:
+        more = f" ({reason})" if reason else ""
+        return StoreUnavailable(
+            f"{folder} holds something else, or a store of another version of zlog{more}",
+            hint="Choose another directory, or use the version that made it.",
+        )
+    failure = StoreUnavailable(
+        f"can't open the store in {folder}: {reason or os.strerror(-error)}",
+        hint="Restore it from a backup." if error == -EIO else None,
+    )
+    failure.retryable = error != -EIO
+    return failure
+
+
 cdef class EmbeddedStore(HostStore):
     cdef readonly str path
     cdef SharedSequencer shared
 
     def __init__(self, path, *, size_t map_bytes=MAP_BYTES):
         cdef unique_ptr[EmbeddedHost] host
-        cdef string directory
+        cdef string directory, reason
         cdef size_t bytes_wanted = map_bytes
         cdef int error
         try:
@@ -249,14 +269,9 @@ cdef class EmbeddedStore(HostStore):
         folder = os.path.realpath(path)
         directory = os.fsencode(folder)
         with nogil:
-            error = EmbeddedHost.open(directory, bytes_wanted, &host)
-        if error == -EPROTO:
-            raise StoreUnavailable(
-                f"{folder} holds something else, or a store of another version of zlog",
-                hint="Choose another directory, or use the version that made it.",
-            )
+            error = EmbeddedHost.open(directory, bytes_wanted, &host, &reason)
         if error != 0:
-            raise StoreUnavailable(f"can't open the store in {folder}: {os.strerror(-error)}")
+            raise not_opened(folder, error, reason.decode())
         self.attach(shared_ptr[AsyncHost](host.release()), Path(folder).as_uri())
         self.path = folder
 

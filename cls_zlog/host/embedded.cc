@@ -104,9 +104,9 @@ void read_batch(LmdbEnv& env, std::vector<Operation>* batch) {
 }  // namespace
 
 int EmbeddedHost::open(const std::string& directory, size_t map_bytes,
-                       std::unique_ptr<EmbeddedHost>* host) {
+                       std::unique_ptr<EmbeddedHost>* host, std::string* reason) {
   std::shared_ptr<LmdbEnv> env;
-  if (const int error = LmdbEnv::open(directory, map_bytes, &env)) return error;
+  if (const int error = LmdbEnv::open(directory, map_bytes, &env, reason)) return error;
   host->reset(new EmbeddedHost(env));
   return 0;
 }

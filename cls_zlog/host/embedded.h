@@ -23,7 +23,7 @@ class EmbeddedHost final : public Host, public AsyncHost {
  public:
   // As LmdbEnv::open.
   static int open(const std::string& directory, size_t map_bytes,
-                  std::unique_ptr<EmbeddedHost>* host);
+                  std::unique_ptr<EmbeddedHost>* host, std::string* reason);
 
   // Runs a method in the caller's thread and in a transaction of its own.
   int execute(std::string_view object, std::string_view method, std::string_view payload,

@@ -11,6 +11,8 @@
 #include <mutex>
 #include <string_view>
 
+#include "lmdb_file.h"
+
 namespace zlog {
 namespace {
 
@@ -80,7 +82,7 @@ int lmdb_errno(int result) {
 }
 
 int LmdbEnv::open(const std::string& directory, size_t map_bytes,
-                  std::shared_ptr<LmdbEnv>* env) {
+                  std::shared_ptr<LmdbEnv>* env, std::string* reason) {
   char* resolved = ::realpath(directory.c_str(), nullptr);
   if (resolved == nullptr) return -errno;
   const std::string path = resolved;
@@ -91,7 +93,7 @@ int LmdbEnv::open(const std::string& directory, size_t map_bytes,
   // What a parent process had open is of no use here, and must not even be closed.
   if (found == registry().entries.end() || found->second.pid != ::getpid()) {
     LmdbEnv* made = nullptr;
-    if (const int error = create(path, map_bytes, &made)) return error;
+    if (const int error = create(path, map_bytes, &made, reason)) return error;
     found = registry().entries.insert_or_assign(path, Registry::Entry{made, 0, ::getpid()}).first;
   }
   found->second.users++;
@@ -109,7 +111,9 @@ void LmdbEnv::release(LmdbEnv* env) {
   delete env;  // still under the mutex: it must be closed before anyone can open it again
 }
 
-int LmdbEnv::create(const std::string& directory, size_t map_bytes, LmdbEnv** env) {
+int LmdbEnv::create(const std::string& directory, size_t map_bytes, LmdbEnv** env,
+                    std::string* reason) {
+  if (const int error = check_not_emptied(directory, reason)) return error;
   for (size_t bytes = map_bytes;; bytes /= 2) {
     MDB_env* handle = nullptr;
     if (const int result = ::mdb_env_create(&handle)) return lmdb_errno(result);
@@ -122,10 +126,14 @@ int LmdbEnv::create(const std::string& directory, size_t map_bytes, LmdbEnv** en
       break;
     }
     ::mdb_env_close(handle);
-    if (result != ENOMEM || bytes / 2 < kMapBytesMin) return lmdb_errno(result);
+    if (result != ENOMEM || bytes / 2 < kMapBytesMin) {
+      if (result < 0) *reason = ::mdb_strerror(result);  // LMDB's own: no errno says as much
+      return lmdb_errno(result);
+    }
   }
   (*env)->forget_dead_readers();
-  const int error = (*env)->check_format();
+  int error = check_length((*env)->env_, reason);
+  if (error == 0) error = (*env)->check_format();
   if (error != 0) delete *env;
   return error;
 }

@@ -22,8 +22,10 @@ class LmdbEnv {
 
   // Opens the environment in `directory` (which must exist), mapping up to `map_bytes` of it, or
   // less where the process may not have so much address space. Answers 0 or a negative errno:
-  // EPROTO when the directory holds something that this version does not know.
-  static int open(const std::string& directory, size_t map_bytes, std::shared_ptr<LmdbEnv>* env);
+  // EPROTO when the directory holds something that this version does not know, EIO when its files
+  // are damaged. `reason` then says more, where there is more to say than the errno does.
+  static int open(const std::string& directory, size_t map_bytes, std::shared_ptr<LmdbEnv>* env,
+                  std::string* reason);
 
   LmdbEnv(const LmdbEnv&) = delete;
   LmdbEnv& operator=(const LmdbEnv&) = delete;
@@ -46,7 +48,8 @@ class LmdbEnv {
   LmdbEnv(const std::string& directory, MDB_env* env) : directory_(directory), env_(env) {}
   ~LmdbEnv() { ::mdb_env_close(env_); }
 
-  static int create(const std::string& directory, size_t map_bytes, LmdbEnv** env);
+  static int create(const std::string& directory, size_t map_bytes, LmdbEnv** env,
+                    std::string* reason);
   static void release(LmdbEnv* env);
   int check_format();
   int transact(unsigned flags, const Work& work);

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <lmdb.h>
+
+#include <string>
+
+namespace zlog {
+
+// LMDB trusts the length of its file: where that was cut short, touching a page that is gone kills
+// the process (SIGBUS), and an emptied file becomes a new database. These find out before.
+//
+// Both answer 0 or a negative errno, and then say in `reason` what is wrong.
+
+// Before LMDB opens the database: EIO when it is missing or empty although the store was in use.
+int check_not_emptied(const std::string& directory, std::string* reason);
+
+// After LMDB opened it, and before anything is read: EIO when a page in use lies beyond the file's
+// end.
+int check_length(MDB_env* env, std::string* reason);
+
+}  // namespace zlog
