@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from contextlib import closing
 
 import click
 
 from zlog import Log, ZlogError
 from zlog._append import ENTRY_BYTES_MAX_DEFAULT
+from zlog.cli import signals
+from zlog.cli.account import Account
 from zlog.cli.entries import Batches, Limits, Splitter, as_is, from_json
 from zlog.cli.output import Output, note, say
-from zlog.cli.parameters import log_argument, size
+from zlog.cli.parameters import entry_size, log_argument
 from zlog.cli.progress import Progress
 from zlog.cli.session import Session, pass_session
-from zlog.cli.source import BadInput, Source
+from zlog.cli.source import Source, check_readable
 from zlog.cli.verb import Verb
 
 _BATCH_BYTES = 4 << 20
@@ -49,11 +52,10 @@ _JSON_OVERHEAD = 8
 )
 @click.option(
     "--max-bytes",
-    type=size,
+    type=entry_size,
     default=ENTRY_BYTES_MAX_DEFAULT,
-    show_default="1M",
     metavar="SIZE",
-    help="How large one entry may be.",
+    help="How large one entry may be, 16M at most.  [default: 1M]",
 )
 @pass_session
 def append(
@@ -74,7 +76,8 @@ def append(
     is durable. Lines of a slow pipe are appended as they come, those of a fast one in batches. With
     --json, gaps among the lines are passed over, so that what `read --json` prints can be appended.
 
-    When it fails, it tells how many entries from the beginning of the input are in the log.
+    When it fails or is stopped, it tells how many entries from the beginning of the input are in
+    the log, and how many more may be.
     """
     if whole and (null or keep_newline or as_json):
         raise click.UsageError("--whole goes with none of --null, --keep-newline and --json")
@@ -91,8 +94,18 @@ def append(
         splitter = Splitter(b"\0" if null else b"\n", keep=keep_newline)
         return Batches(source, splitter, from_json if as_json else as_is, limits)
 
-    with Output() as out, session.open_log(log, entry_bytes_max=max_bytes) as opened:
-        appending = _Appending(opened, out if positions else None)
+    # The log is opened first: without one there is nothing to tell of.
+    with (
+        signals.terminable(),
+        Output() as out,
+        session.open_log(log, entry_bytes_max=max_bytes) as opened,
+        Account() as account,
+    ):
+        if positions:
+            out.check()
+        for path in files or ("-",):
+            check_readable(path)
+        appending = _Appending(opened, account, out if positions else None)
         for path in files or ("-",):
             with closing(Source(path)) as source:
                 if source.is_terminal:
@@ -101,7 +114,7 @@ def append(
                     appending.append([source.read_all(max_bytes)])
                 else:
                     appending.append_all(source, batches_of, hidden=positions and out.is_terminal)
-        note(appending.summary())
+        note(account.summary())
 
 
 class _Appending:
@@ -109,15 +122,14 @@ class _Appending:
 
     Args:
         log: where to.
+        account: of what is in the log.
         out: where positions are printed; None to print none.
     """
 
-    def __init__(self, log: Log, out: Output | None) -> None:
+    def __init__(self, log: Log, account: Account, out: Output | None) -> None:
         self._log = log
+        self._account = account
         self._out = out
-        self._count = 0
-        self._first: int | None = None
-        self._last: int | None = None
 
     def append_all(
         self, source: Source, batches_of: Callable[[Source], Batches], *, hidden: bool
@@ -125,85 +137,55 @@ class _Appending:
         """Append all entries of a source."""
         batches = batches_of(source)
         shown = 0
-        try:
-            with Progress(source.size, f"appending {source.name}", hidden=hidden) as progress:
-                for batch in batches:
-                    self.append(batch)
-                    progress.advance(batches.consumed - shown)
-                    shown = batches.consumed
-        except BadInput:
-            self._tell()
-            raise
-        except KeyboardInterrupt:
-            note(self.summary())
-            raise
+        with Progress(source.size, f"appending {source.name}", hidden=hidden) as progress:
+            for batch in batches:
+                self.append(batch)
+                progress.advance(batches.consumed - shown)
+                shown = batches.consumed
 
     def append(self, batch: Sequence[bytes]) -> None:
         """Append some entries in one go.
 
         Raises:
-            ZlogError: as the log does; what is in the log all the same was told.
+            ZlogError: as the log does; what is in the log all the same was noted.
         """
+        self._account.sent(len(batch))
+        before = self._account.count
         try:
             positions = self._log.append_many(batch)
         except ZlogError as error:
-            acknowledged = list(_until_none(error.positions))
-            self._account(acknowledged)
-            self._tell(sum(each is not None for each in error.positions) - len(acknowledged))
+            self._account.sent(0)
+            self._print(self._account.failed(error))
             raise
-        self._account(positions)
-
-    def summary(self) -> str:
-        """Say what was appended."""
-        if not self._count:
-            return "nothing appended"
-        entries = "1 entry" if self._count == 1 else f"{self._count:,} entries"
-        return f"appended {entries} from position {self._first} to {self._last}"
-
-    def _account(self, positions: Sequence[int]) -> None:
-        if not positions:
-            return
+        self._account.settled(positions)
         for offset, ahead in moved_back(positions):
+            later = "1 later one" if ahead == 1 else f"{ahead:,} later ones"
             say(
-                f"entry {self._count + offset + 1} changed places: it is at position"
-                f" {positions[offset]}, behind {ahead} later ones (--batch 1 avoids this)"
+                f"entry {before + offset + 1} changed places: it is at position"
+                f" {positions[offset]}, behind {later} (--batch 1 avoids this)"
             )
-        self._first = min(positions) if self._first is None else self._first
-        self._last = max(positions)
-        self._count += len(positions)
-        if self._out is not None:
-            for position in positions:
-                self._out.line(str(position))
-            self._out.flush()
+        self._print(positions)
 
-    def _tell(self, scattered: int = 0) -> None:
-        """Say, before the error, what is in the log."""
-        say(f"the first {self._count:,} entries of the input are in the log")
-        if scattered:
-            say(f"and {scattered:,} of the entries after the first one that is not")
-
-
-def _until_none(positions: Sequence[int | None]) -> Iterator[int]:
-    for position in positions:
-        if position is None:
+    def _print(self, positions: Sequence[int]) -> None:
+        if self._out is None:
             return
-        yield position
+        for position in positions:
+            self._out.line(str(position))
+        self._out.flush()
 
 
 def moved_back(positions: Sequence[int]) -> list[tuple[int, int]]:
     """Return the index of each entry that stands behind later ones, and behind how many.
 
-    This happens when a reader filled the entry's first position, so that it got another.
+    This happens when a reader filled the entry's first position, so that it got another. As long as
+    few entries moved, the time it takes is in proportion to the number of positions.
     """
     moved: list[tuple[int, int]] = []
-    lowest: list[int] = []
-    least = positions[-1] if positions else 0
-    for position in reversed(positions):
-        least = min(least, position)
-        lowest.append(least)
-    lowest.reverse()
-    for index, position in enumerate(positions):
-        if position > lowest[index]:
-            behind = sum(1 for later in positions[index + 1 :] if later < position)
-            moved.append((index, behind))
+    later: list[int] = []  # negated, so that what is in order goes to the end of this list
+    for index in range(len(positions) - 1, -1, -1):
+        place = bisect_left(later, -positions[index])
+        if place < len(later):
+            moved.append((index, len(later) - place))
+        later.insert(place, -positions[index])
+    moved.reverse()
     return moved

@@ -35,8 +35,13 @@ def from_json(line: bytes) -> bytes | None:
     """
     if not line.strip():
         return None
-    fields = json.loads(line)
+    try:
+        fields = json.loads(line)
+    except json.JSONDecodeError as error:  # its own text has a line number too, always 1
+        raise ValueError(f"it is no JSON: {error.msg} at column {error.colno}") from error
     if isinstance(fields, dict):
+        if "data" in fields and "data_b64" in fields:
+            raise ValueError("it has both data and data_b64")
         if isinstance(text := fields.get("data"), str):
             return text.encode()
         if isinstance(coded := fields.get("data_b64"), str):

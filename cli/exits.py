@@ -30,6 +30,8 @@ class ExitCode(enum.IntEnum):
     """Ctrl-C: what a shell reports for a process that died of SIGINT."""
     OUTPUT_CLOSED = 141
     """Nobody reads stdout any more: what a shell reports for SIGPIPE."""
+    TERMINATED = 143
+    """What a shell reports for a process that died of SIGTERM."""
 
 
 _CODES: tuple[tuple[type[Exception], ExitCode], ...] = (

@@ -56,7 +56,7 @@ def _option(_ctx: click.Context, _param: click.Parameter, words: tuple[str, ...]
 @pass_session
 def create(session: Session, log: str, width: int, options: dict[str, str], exist_ok: bool) -> None:
     """Make a log."""
-    with session.connect() as store:
+    with session.connect(create=True) as store:
         try:
             zlog.Log.create(
                 store, log, width=width, options=options, timeout=session.timeout
@@ -232,7 +232,7 @@ def _view_fields(view: View) -> dict[str, object]:
 @pass_session
 def rm(session: Session, log_names: tuple[str, ...], yes: bool) -> int:
     """Remove logs with all their entries, for good."""
-    if not yes and not sys.stdin.isatty():
+    if not yes and not (sys.stdin and sys.stdin.isatty()):
         raise click.UsageError("without a terminal to ask on, rm needs --yes")
     with session.connect() as store:
         for name in log_names:

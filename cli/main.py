@@ -13,8 +13,9 @@ import click
 
 from zlog import ZlogError
 from zlog.cli.exits import ExitCode, exit_code_of
-from zlog.cli.output import OutputClosed, say, silence_stdout
+from zlog.cli.output import OutputClosed, OutputFailed, hold_descriptors, say, silence_stdout
 from zlog.cli.session import Session
+from zlog.cli.signals import Terminated
 from zlog.cli.verb import ceph_options, global_options, write_examples
 
 _VERBS = {
@@ -86,6 +87,8 @@ def _run(run: Callable[[], object], session: Session) -> int:
         result = run()
     except click.Abort:
         return ExitCode.INTERRUPTED
+    except Terminated:
+        return ExitCode.TERMINATED
     except OutputClosed:
         silence_stdout()
         return ExitCode.OUTPUT_CLOSED
@@ -95,7 +98,9 @@ def _run(run: Callable[[], object], session: Session) -> int:
         return error.exit_code
     except (ZlogError, OSError) as error:
         _show_traceback(session)
-        say(str(error))
+        say(_in_words(error))
+        if isinstance(error, OutputFailed):
+            silence_stdout()
         if isinstance(error, ZlogError):
             say(f"hint: {error.hint}")
         return exit_code_of(error)
@@ -105,6 +110,12 @@ def _run(run: Callable[[], object], session: Session) -> int:
             say("hint: run it again with --debug, and report what it shows")
         return ExitCode.FAILURE
     return result if isinstance(result, int) else ExitCode.OK
+
+
+def _in_words(error: ZlogError | OSError) -> str:
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
 
 
 def _show_traceback(session: Session) -> bool:
@@ -142,4 +153,5 @@ command = Zlog(
 
 def main() -> NoReturn:
     """Run the command line of this process."""
+    hold_descriptors()
     command.main(prog_name="zlog")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from types import TracebackType
@@ -16,25 +17,35 @@ class OutputClosed(Exception):
     """Nobody reads stdout any more; the command ends without a word."""
 
 
+class OutputFailed(OSError):
+    """What stdout leads to takes no more: a full disk, or stdout was closed from the start."""
+
+
 class Output:
     """Data on its way to stdout, gathered so that a write carries many entries.
 
     Use it as a context manager: what is left goes out at the end, also when the command failed
     half-way.
 
-    Raises, from every method that writes: OutputClosed when the reader is gone, OSError when the
-    file can't take more (a full disk).
+    Raises, from every method that writes: OutputClosed when the reader is gone, OutputFailed when
+    the file can't take more.
     """
 
     def __init__(self, stream: BinaryIO | None = None) -> None:
-        self._stream = sys.stdout.buffer if stream is None else stream
+        standard = None if sys.stdout is None else sys.stdout.buffer
+        self._stream: BinaryIO | None = stream or standard
         self._parts: list[bytes] = []
         self._size = 0
 
     @property
     def is_terminal(self) -> bool:
         """Whether a person reads this as it is written."""
-        return self._stream.isatty()
+        return self._stream is not None and self._stream.isatty()
+
+    def check(self) -> None:
+        """Raise OutputFailed if stdout is closed, before there is anything to print."""
+        if self._stream is None:
+            raise OutputFailed(errno.EBADF, "it is closed", "stdout")
 
     def write(self, data: bytes) -> None:
         """Put bytes out, as they are."""
@@ -52,12 +63,18 @@ class Output:
         data = b"".join(self._parts)
         self._parts.clear()
         self._size = 0
+        if data:
+            self.check()
+        if self._stream is None:
+            return
         try:
             if data:
                 self._stream.write(data)
             self._stream.flush()
         except BrokenPipeError:
             raise OutputClosed from None
+        except OSError as error:
+            raise OutputFailed(error.errno, error.strerror, "stdout") from error
 
     def __enter__(self) -> Output:
         return self
@@ -68,7 +85,7 @@ class Output:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if kind is None or not issubclass(kind, OutputClosed):
+        if kind is None or not issubclass(kind, (OutputClosed, OutputFailed)):
             self.flush()
 
 
@@ -79,12 +96,31 @@ def say(text: str) -> None:
 
 def note(text: str) -> None:
     """Tell a person something; scripts, whose stderr is no terminal, are spared it."""
-    if sys.stderr.isatty():
+    if stderr_is_terminal():
         say(text)
+
+
+def stderr_is_terminal() -> bool:
+    """Whether a person reads stderr. Python has none (None) where it was closed from the start."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+def hold_descriptors() -> None:
+    """Keep the numbers of closed standard streams from the files that will be opened.
+
+    Else a store's file may get number 2, and what a library writes to stderr goes into it.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free: this one
 
 
 def silence_stdout() -> None:
     """Let Python's own flush at exit go nowhere, after the reader has gone."""
+    if sys.stdout is None:
+        return
     try:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, sys.stdout.fileno())

@@ -12,6 +12,7 @@ import click
 from click.shell_completion import CompletionItem
 
 import zlog
+from zlog._append import ENTRY_BYTES_LIMIT
 from zlog._names import check_log_name
 from zlog._read import HOLE_TIMEOUT_SECONDS
 from zlog.cli.session import Session
@@ -56,6 +57,15 @@ def size(word: str | int) -> int:
     if found is None:
         raise click.BadParameter(f"{word!r} is no size: write 4096, 64K or 1M")
     return int(float(found[1]) * _UNITS[found[2].lower()])
+
+
+def entry_size(word: str | int) -> int:
+    """Return how many bytes an entry may have: a size that the object class takes."""
+    count = size(word)
+    if not 0 < count <= ENTRY_BYTES_LIMIT:
+        limit = f"{ENTRY_BYTES_LIMIT >> 20}M"
+        raise click.BadParameter(f"{word} is out of range: an entry has 1 byte to {limit}")
+    return count
 
 
 def complete_log(

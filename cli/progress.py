@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from zlog.cli.output import stderr_is_terminal
+
 _DELAY_SECONDS = 1.0
 
 
@@ -24,7 +26,7 @@ class Progress:
     def __init__(self, total: int | None, label: str, *, hidden: bool = False) -> None:
         self._total = total
         self._label = label
-        self._hidden = hidden or not total or not sys.stderr.isatty()
+        self._hidden = hidden or not total or not stderr_is_terminal()
         self._due = time.monotonic() + _DELAY_SECONDS
         self._done = 0
         self._bar: Any = None

@@ -35,6 +35,11 @@ def show(items: Renderer, item: Entry | Gap) -> bool:
     return item.kind is not GapKind.LOST
 
 
+def entries_of(count: int) -> str:
+    """Return a number of entries in words."""
+    return "1 entry" if count == 1 else f"{count:,} entries"
+
+
 def describe(gap: Gap) -> str:
     """Say which positions a gap has, and why."""
     if gap.end == gap.position + 1:

@@ -39,8 +39,14 @@ from zlog.seqr import service
     metavar="HOST:PORT",
     help="Where clients reach it.  [default: where it listens]",
 )
+@click.option(
+    "--also",
+    multiple=True,
+    metavar="POOL[/NAMESPACE]",
+    help="Offer it there too, in the same cluster; may be given again.",
+)
 @click.pass_context
-def seqr(ctx: click.Context, listen: str, advertise: str | None) -> None:
+def seqr(ctx: click.Context, listen: str, advertise: str | None, also: tuple[str, ...]) -> None:
     """Run a sequencer, or ask one how it is.
 
     It hands out positions, and appends get faster. Clients of the store find it by themselves. It
@@ -51,7 +57,7 @@ def seqr(ctx: click.Context, listen: str, advertise: str | None) -> None:
         return
     session = ctx.ensure_object(Session)
     try:
-        service.run(listen, advertise, session.url)
+        service.run(listen, advertise, session.url, also=also)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
 

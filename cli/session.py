@@ -56,15 +56,18 @@ class Session:
         return f"ceph://{path}" + (f"?{urlencode(given, safe='/')}" if given else "")
 
     @contextmanager
-    def connect(self) -> Iterator[zlog.Store]:
+    def connect(self, *, create: bool = False) -> Iterator[zlog.Store]:
         """Open the store for the length of a ``with`` block.
+
+        Args:
+            create: make an embedded store where there is none: not for a typing error's sake.
 
         Raises:
             click.UsageError: the URL can't be understood.
-            StoreUnavailable: it can't be reached.
+            StoreUnavailable: it can't be reached, or is not there.
         """
         try:
-            store = zlog.connect(_bounded(self.url, self.timeout))
+            store = zlog.connect(_bounded(self.url, self.timeout), create=create)
         except ValueError as error:
             raise click.UsageError(str(error)) from error
         with store:

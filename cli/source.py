@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import stat
@@ -19,9 +20,26 @@ class BadInput(click.ClickException):
 
 
 def _open(path: str) -> BinaryIO:
-    if path == "-":
-        return sys.stdin.buffer
-    return Path(path).open("rb")
+    if path != "-":
+        return Path(path).open("rb")
+    if sys.stdin is None:  # so Python has it where it was closed from the start
+        raise OSError(errno.EBADF, "it is closed", "stdin")
+    return sys.stdin.buffer
+
+
+def check_readable(path: str) -> None:
+    """Raise OSError if there is no such source; one that may give its bytes once is not opened.
+
+    Files are checked ahead of all reading rather than kept open: there may be thousands.
+    """
+    if path == "-" or Path(path).is_file():
+        Source(path).close()
+    elif Path(path).is_dir():
+        raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    else:
+        Path(path).stat()
+        if not os.access(path, os.R_OK):
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES), path)
 
 
 class Source:

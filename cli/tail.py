@@ -146,6 +146,8 @@ class _LiveOutput:
     def _watch(self) -> None:
         """Ask to be told when the other end of a pipe is closed, for else only a write tells."""
         try:
+            if sys.stdout is None:
+                return
             descriptor = sys.stdout.fileno()
             if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
                 return

@@ -97,7 +97,7 @@ def append(
     there. RATIO is the part of each limit that was reached.
     """
     with (
-        session.connect() as store,
+        session.connect(create=True) as store,
         _own_log(store, width, session.timeout) as log,
         Output() as out,
     ):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import time
 from contextlib import closing
 from pathlib import Path
@@ -12,10 +13,11 @@ from pathlib import Path
 import pytest
 
 import zlog
+from zlog.cli.append import moved_back
 from zlog.cli.entries import Batches, Limits, Splitter, as_is
 from zlog.cli.source import BadInput, Source
 
-from .conftest import Cli, Inside
+from .conftest import ZLOG, Cli, Inside
 
 LINES = b"first\r\nwith \0 NUL\n\n\xff\xfe no UTF-8\n\tlast\n"
 
@@ -139,6 +141,12 @@ def test_a_line_that_never_ends_does_not_fill_the_memory(tmp_path: Path) -> None
             b'{"data": "a"}\n{"data": "b"}\n{"dat": "c"}\n{"data": "d"}\n',
             "stdin, line 3",
         ),
+        (["--json"], b'{"data": "a"}\n{"data": "b"}\n{"dat', "line 3: it is no JSON: Untermi"),
+        (
+            ["--json"],
+            b'{"data": "a"}\n{"data": "b"}\n{"data": "c", "data_b64": ""}\n',
+            "both data and data_b64",
+        ),
         (["--max-bytes", "10"], b"a\nb\n" + b"c" * 11 + b"\nd\n", "stdin, line 3: it has 11 bytes"),
         (["--max-bytes", "10"], b"a\nb\n" + b"c" * 99, "stdin, line 3: it is too long"),
     ],
@@ -184,11 +192,10 @@ def test_a_failure_tells_what_is_in_the_log(
     result = inside("append", "orders", "--batch", "2", "--positions", stdin=b"a\nb\nc\nd\n")
     assert result.code == 6
     assert result.out == b"0\n1\n2\n"
-    assert result.err.splitlines()[:3] == [
-        "zlog: the first 3 entries of the input are in the log",
-        "zlog: and 1 of the entries after the first one that is not",
-        "zlog: no answer",
-    ]
+    account, reason = result.err.splitlines()[:2]
+    assert account.startswith("zlog: the first 3 entries of the input are in the log, and 1 after")
+    assert account.endswith("; up to 2 more may be")
+    assert reason == "zlog: no answer"
 
 
 def test_entries_that_changed_places_are_reported(
@@ -200,17 +207,27 @@ def test_entries_that_changed_places_are_reported(
     assert "entry 1 changed places: it is at position 5, behind 2 later ones" in result.err
 
 
-def test_ctrl_c_is_quiet(cli: Cli, orders: zlog.Log) -> None:
+def test_moved_entries_are_counted() -> None:
+    assert moved_back([]) == []
+    assert moved_back(range(16384)) == []
+    assert moved_back([9, 0, 8, 1, 2]) == [(0, 4), (2, 2)]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_it_with_the_account(
+    cli: Cli, orders: zlog.Log, number: int, code: int
+) -> None:
     with cli.start("append", "orders", "--positions") as process:
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(b"kept\n")
         process.stdin.flush()
         process.stdout.readline()
-        process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 130
+        process.send_signal(number)
+        assert process.wait(10) == code
         assert process.stderr is not None
-        assert process.stderr.read().strip() == b""
+        said = process.stderr.read().strip()
+        assert said == b"zlog: the first entry of the input is in the log"
     assert orders.read(0).data == b"kept"
 
 
@@ -223,7 +240,84 @@ def test_positions_for_a_reader_that_left(cli: Cli) -> None:
         process.stdin.close()
         assert process.wait(10) == 141
         assert process.stderr is not None
-        assert process.stderr.read() == b""
+        assert process.stderr.read() == b"zlog: the first entry of the input is in the log\n"
+
+
+def test_a_signal_with_a_batch_on_its_way(
+    inside: Inside, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Also with --whole: what was sent and not answered is counted as open."""
+    for name in "ab":
+        (tmp_path / name).write_bytes(b"x")
+    calls: list[int] = []
+
+    def stop_later(_log: zlog.Log, batch: list[bytes]) -> list[int]:
+        calls.append(len(batch))
+        if len(calls) == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return [len(calls)]
+
+    monkeypatch.setattr(zlog.Log, "append_many", stop_later)
+    result = inside("append", "orders", "--whole", str(tmp_path / "a"), str(tmp_path / "b"))
+    assert result.code == 143
+    expected = "the first entry of the input is in the log; up to 1 more may be"
+    assert result.err == f"zlog: {expected}\n"
+
+
+@pytest.mark.parametrize("missing", ["nothere", ""])
+def test_files_that_can_not_be_read_are_found_before_anything_is_sent(
+    cli: Cli, orders: zlog.Log, tmp_path: Path, missing: str
+) -> None:
+    (tmp_path / "a").write_bytes(b"1\n")
+    result = cli("append", "orders", str(tmp_path / "a"), str(tmp_path / missing))
+    assert result.code == 1
+    account, reason = result.err.splitlines()
+    assert account == "zlog: no entry from the beginning of the input is in the log"
+    assert reason.startswith(f"zlog: {tmp_path / missing}: ")
+    assert orders.tail() == 0
+
+
+def test_positions_for_a_full_disk(cli: Cli, orders: zlog.Log) -> None:
+    with (
+        Path("/dev/full").open("wb") as full,
+        cli.start("append", "orders", "--positions", stdout=full) as process,
+    ):
+        _, said = process.communicate(b"a\nb\n")
+        assert process.returncode == 1
+    assert said.decode().splitlines() == [
+        "zlog: the first 2 entries of the input are in the log",
+        "zlog: stdout: No space left on device",
+    ]
+    assert orders.tail() == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [
+        ("append orders <&-", 1, "stdin: it is closed"),
+        ("append orders --positions <<< x >&-", 1, "stdout: it is closed"),
+        ("append orders <<< x >&-", 0, ""),
+        ("append orders <<< x 2>&-", 0, ""),
+        ("read orders >&-", 0, ""),
+        ("ls >&-", 1, "stdout: it is closed"),
+        ("rm orders <&-", 2, "needs --yes"),
+    ],
+)
+def test_closed_streams(cli: Cli, line: str, code: int, said: str) -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"{ZLOG} {line}"], capture_output=True, env=cli.environment, check=False
+    )
+    assert done.returncode == code
+    assert said in done.stderr.decode()
+    assert "internal" not in done.stderr.decode()
+
+
+@pytest.mark.parametrize("limit", ["0", "16777217", "1G"])
+def test_a_limit_that_the_class_does_not_take_is_refused(cli: Cli, limit: str) -> None:
+    result = cli("append", "orders", "--max-bytes", limit, stdin=b"x\n")
+    assert result.code == 2
+    assert "1 byte to 16M" in result.err
+    cli.ok("append", "orders", "--max-bytes", "16M", stdin=b"x\n")
 
 
 def test_json_and_positions_of_a_pipe_flow_through(cli: Cli) -> None:
