@@ -6,12 +6,13 @@ import asyncio
 import logging
 import signal
 import sys
+from collections.abc import Sequence
 from importlib import metadata
 
 from zlog import store as stores
 from zlog._sequencer.types import format_address, parse_host_port
 from zlog.errors import ZlogError
-from zlog.seqr.activation import Leadership, Stores
+from zlog.seqr.activation import Leadership, Place, Stores
 from zlog.seqr.limits import Limits
 from zlog.seqr.server import Server, bind
 from zlog.store import Store
@@ -27,15 +28,17 @@ def run(
     advertise: str | None = None,
     store: str | None = None,
     limits: Limits | None = None,
+    also: Sequence[str] = (),
 ) -> None:
     """Serve until SIGTERM or SIGINT, then release the logs and return.
 
     Args:
         listen: ``HOST:PORT`` to listen on; port 0 takes any that is free.
         advertise: ``HOST:PORT`` at which clients reach it; by default what it listens on.
-        store: URL of the store whose logs it serves (on Ceph: and those of the cluster's other
-            pools); None for the default store.
+        store: URL of the store whose logs it serves; None for the default store. It offers itself
+            there, and serves the logs of the cluster's other pools to whoever asks for them.
         limits: see there.
+        also: ``POOL[/NAMESPACE]`` of the same cluster in which it offers itself too.
 
     Raises:
         ValueError: an address or URL can't be understood, or clients could not reach it.
@@ -48,7 +51,7 @@ def run(
     loop = _new_event_loop()
     try:
         asyncio.set_event_loop(loop)
-        loop.run_until_complete(_serve(listen, advertise, store, limits or Limits()))
+        loop.run_until_complete(_serve(listen, advertise, store, limits or Limits(), also))
     finally:
         loop.run_until_complete(loop.shutdown_default_executor())
         asyncio.set_event_loop(None)
@@ -74,7 +77,10 @@ def client_address(advertise: str | None, host: str, port: int) -> str:
     return format_address(host, port)
 
 
-async def _serve(listen: str, advertise: str | None, url: str | None, limits: Limits) -> None:
+async def _serve(
+    listen: str, advertise: str | None, url: str | None, limits: Limits, also: Sequence[str]
+) -> None:
+    places = [Place.parse(each) for each in also]
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -84,7 +90,7 @@ async def _serve(listen: str, advertise: str | None, url: str | None, limits: Li
         address = client_address(advertise, host, listening.getsockname()[1])
         with stores.connect(url) as store:
             opened = Stores(store, stores.connect, limits)
-            leadership = Leadership(opened, address, limits)
+            leadership = Leadership(opened, address, limits, places)
             server = Server(address, leadership.activate, leadership.release, _version(), limits)
             await server.start(listening)
             try:

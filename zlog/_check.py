@@ -165,18 +165,11 @@ class Checker:
             if other != position:
                 detail = f"the same append stands at position {other}"
                 findings.append(_at(FindingKind.DUPLICATE, ref, position, detail))
-        elif state in (State.UNWRITTEN, State.LOST):
-            kind = FindingKind.HOLE if state == State.UNWRITTEN else FindingKind.LOST
-            last = findings[-1] if findings else None
-            if last is not None and last.kind is kind and last.end == position - ref.stride + 1:
-                findings[-1] = last._replace(end=position + 1)
-            else:
-                detail = (
-                    "handed out, not written"
-                    if kind is FindingKind.HOLE
-                    else "stored bytes fail their checksum"
-                )
-                findings.append(_at(kind, ref, position, detail))
+        elif state == State.UNWRITTEN:
+            findings.append(_at(FindingKind.HOLE, ref, position, "handed out, not written"))
+        elif state == State.LOST:
+            detail = "stored bytes fail their checksum"
+            findings.append(_at(FindingKind.LOST, ref, position, detail))
 
 
 def _about(kind: FindingKind, ref: ObjectRef, detail: str) -> Finding:

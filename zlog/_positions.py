@@ -58,7 +58,7 @@ class Positions:
             view = self._layout.view
             if not view.sequencer:
                 await self._find_sequencer(view, deadline)
-                view, position = await self._scan(deadline)
+                view, position = await self._scan(deadline, whole=True)
                 if not view.sequencer:
                     return view, position
             if self._outage.lost(view.epoch):
@@ -179,10 +179,12 @@ class Positions:
                 await self._layout.refresh(deadline)
         return (await self._scan(deadline))[1]
 
-    async def _scan(self, deadline: Deadline) -> tuple[View, int]:
+    async def _scan(self, deadline: Deadline, *, whole: bool = False) -> tuple[View, int]:
         """Find the tail by asking every object of the live stripe for its highest position.
 
-        Returns the view whose epoch the objects still accepted, and the tail.
+        Returns the view whose epoch the objects still accepted, and the tail. Objects that are
+        lost are passed over, so that the rest can be read; ``whole`` is for handing out positions,
+        which must not go on below what a lost object held.
         """
 
         def calls(view: View) -> list[Call]:
@@ -204,7 +206,7 @@ class Positions:
                     raise from_errno(reply.code, f"max_position of log {view.log!r}")
                 elif (highest := _native.decode_highest(reply.payload)) is not None:
                     tail = max(tail, highest + 1)
-            if not missing:
+            if not (missing and whole):
                 return view, tail
             if (await self._layout.refresh(deadline)).epoch == view.epoch:
                 raise CorruptEntry(f"a stripe object of log {view.log!r} is missing")

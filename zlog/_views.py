@@ -13,7 +13,8 @@ When several take the steps at once, the view that comes in may have a lower epo
 objects, and be of no use to anybody. So those who lose let the one with the highest epoch finish,
 and whoever sealed above the view that won brings it in again.
 
-Source: CORFU (NSDI 2012), sections 2.2 and 2.3; docs/design.md, "Changing the layout".
+Source: CORFU (NSDI 2012), sections 2.2 and 2.3; docs/design.md, "Views, epochs, and
+changing the layout".
 """
 
 from __future__ import annotations

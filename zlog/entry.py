@@ -11,7 +11,7 @@ class Entry(NamedTuple):
     """One entry of a log.
 
     Attributes:
-        position: where it stands, 0 ≤ position < 2**64.
+        position: where it stands, 0 ≤ position < 2**63.
         data: its bytes, as appended.
         timestamp: when its writer appended it, by the writer's clock, UTC, in microseconds.
     """

@@ -182,7 +182,11 @@ def from_errno(code: int, what: str) -> ZlogError:
             f"{what}: the store is full", hint="Trim logs (`zlog trim --to`) or add space."
         )
     if number == errno.EIO:
-        return CorruptEntry(f"{what}: stored bytes are damaged ({errno.errorcode[number]})")
+        return CorruptEntry(
+            f"{what}: stored bytes are damaged, or the object class can't be loaded (EIO)",
+            hint="Run `zlog check LOG`; on Ceph the OSD's log tells which it is: a checksum, or a"
+            " libcls_zlog.so that was built for another release.",
+        )
     if number == errno.EINVAL:
         return ZlogError(
             f"{what}: the object class refused the request as malformed",

@@ -57,7 +57,7 @@ class Store(Protocol):
 
         Args:
             object: name of the object.
-            method: a method of the class ``zlog`` (docs/formats/messages.md).
+            method: a method of the class ``zlog`` (docs/formats/wire.md).
             payload: the encoded request.
             timeout: seconds to wait; None waits for ever.
 
@@ -100,43 +100,58 @@ def default_url() -> str:
     return Path(platformdirs.user_data_dir("zlog")).as_uri()
 
 
-def connect(target: str | os.PathLike[str] | rados.Ioctx | None = None) -> Store:
+def connect(
+    target: str | os.PathLike[str] | rados.Ioctx | None = None, *, create: bool = True
+) -> Store:
     """Open a store.
 
     Args:
-        target: ``ceph://POOL[/NAMESPACE][?conf=PATH&id=NAME&timeout=SECONDS]``, ``file:///PATH``
-            (embedded, made if missing), ``mem://`` (gone with the process), a directory path, an
-            open ``rados.Ioctx`` (its pool and namespace), or None for :func:`default_url`.
+        target: one of
+
+            - ``ceph://POOL[/NAMESPACE][?conf=PATH&id=NAME&timeout=SECONDS]``
+            - ``file:///PATH``, or a path that is a ``PathLike`` or has a ``/``: an embedded store
+            - ``mem://``: a store of its own that only this process has, gone when it is closed
+            - an open ``rados.Ioctx``: its pool and namespace. The caller's ``Rados`` has to stay
+              connected until the store is closed: librados ends the process otherwise.
+            - None: :func:`default_url`
+
+        create: make an embedded store where there is none. Other stores are never made.
 
     Raises:
         ValueError: the URL can't be understood.
-        StoreUnavailable: no such pool, cluster out of reach, or no librados support installed.
+        StoreUnavailable: no such pool, cluster out of reach, no librados support installed, an
+            embedded store that is damaged, or none there without ``create``.
     """
     if target is None:
         target = default_url()
     if isinstance(target, os.PathLike):
-        return _native.EmbeddedStore(os.fspath(target))
+        return _native.EmbeddedStore(os.fspath(target), create=create)
     if not isinstance(target, str):
         return _from_ioctx(target)
     parts = urlsplit(target)
     if parts.scheme == "mem":
         return _native.MemoryStore()
     if parts.scheme == "file":
-        return _open_embedded(target, parts.netloc, unquote(parts.path))
+        return _open_embedded(target, parts.netloc, unquote(parts.path), create)
     if parts.scheme == "ceph":
         return _open_ceph(target, unquote(parts.netloc), unquote(parts.path), parts.query)
-    if not parts.scheme and target:
-        return _native.EmbeddedStore(target)
+    if not parts.scheme and ("/" in target or target in (".", "..")):
+        return _native.EmbeddedStore(target, create=create)
+    if not parts.scheme and target:  # not a directory: it may be a pool, or `mem` for mem://
+        raise ValueError(
+            f"{target!r} is no store URL: write file:///ABSOLUTE/PATH or ./{target} for a directory,"
+            f" ceph://{target} for a pool"
+        )
     raise ValueError(
         f"can't understand the store URL {target!r}: use ceph://POOL[/NAMESPACE][?conf=PATH&id=NAME],"
         " file:///PATH or mem://"
     )
 
 
-def _open_embedded(url: str, host: str, path: str) -> Store:
+def _open_embedded(url: str, host: str, path: str, create: bool) -> Store:
     if host not in ("", "localhost") or not path.startswith("/"):
         raise ValueError(f"{url!r} names no local directory: write file:///ABSOLUTE/PATH")
-    return _native.EmbeddedStore(path)
+    return _native.EmbeddedStore(path, create=create)
 
 
 def _open_ceph(url: str, pool: str, path: str, query: str) -> Store:

@@ -147,3 +147,10 @@ def test_a_grant_is_for_one_epoch(sequenced: zlog.Log) -> None:
     assert sequenced.append(b"b") in (hole, hole + 1)
     data = [i.data for i in sequenced.read_range() if isinstance(i, Entry)]
     assert data == [b"a", b"b"]
+
+
+def test_an_audit_names_each_hole(sequenced: zlog.Log) -> None:
+    first = leave_hole(sequenced, 6)
+    sequenced.append(b"x")
+    holes = sorted(finding.position or 0 for finding in sequenced.check())
+    assert holes == list(range(first, first + 6))

@@ -9,7 +9,7 @@ from zlog._deadline import Deadline
 from zlog._head import Directory
 from zlog._sequencer import SHARED_ADDRESS, LogAddress
 from zlog.errors import LogNotFound, NotLeader, StoreUnavailable
-from zlog.seqr.activation import Leadership, Stores
+from zlog.seqr.activation import Leadership, Place, Stores
 from zlog.seqr.limits import Limits
 
 HERE = "tcp://127.0.0.1:7460"
@@ -98,7 +98,7 @@ async def test_a_release_does_not_touch_what_others_serve(store, log, stores):
 
 async def test_without_pools_a_log_in_a_pool_is_not_found(log, stores):
     with pytest.raises(LogNotFound, match="no pool"):
-        await stores.of(address(log)._replace(pool="logs"))
+        await stores.of(Place("logs", ""))
 
 
 class PoolStore:
@@ -128,15 +128,15 @@ def connect(opened):
     return connect
 
 
-ELSEWHERE = LogAddress("other pool", "a/b", "orders", 1)
+ELSEWHERE = Place("other pool", "a/b")
 
 
 async def test_other_pools_of_the_cluster_are_opened_once(opened, connect):
     first = PoolStore("ceph://logs?conf=/etc/c.conf&id=me", "logs")
     stores = Stores(first, connect, Limits())
-    assert (await stores.of(LogAddress("logs", "", "orders", 1))).store is first
+    assert (await stores.of(Place("logs", ""))).store is first
     other = await stores.of(ELSEWHERE)
-    assert await stores.of(ELSEWHERE._replace(name="audit")) is other
+    assert await stores.of(Place("other pool", "a/b")) is other
     assert opened == ["ceph://other%20pool/a%2Fb?conf=/etc/c.conf&id=me"]
     await stores.close()
     assert not other.store.open

@@ -21,9 +21,9 @@ _START_SECONDS = 30
 class SequencerProcess:
     """``zlog seqr`` for one store, on a free port unless told otherwise."""
 
-    def __init__(self, url: str, port: int = 0) -> None:
+    def __init__(self, url: str, *options: str, port: int = 0) -> None:
         self.process = subprocess.Popen(
-            [ZLOG, "--store", url, "seqr", "--listen", f"127.0.0.1:{port}"],
+            [ZLOG, "--store", url, "seqr", "--listen", f"127.0.0.1:{port}", *options],
             stderr=subprocess.PIPE,
             text=True,
         )

@@ -100,3 +100,20 @@ def test_onlookers_never_disturb_a_sequencer(store_url: str, tmp_path: Path) -> 
     sequencer = SequencerProcess(store_url)
     disturb(store_url, tmp_path)
     assert sequencer.stop() == 0
+
+
+def test_one_sequencer_serves_several_namespaces(ceph_cluster: CephCluster) -> None:
+    """It offers itself where it is told to, and takes their logs over as they are written."""
+    urls = [ceph_cluster.url(f"place-{i}") for i in range(3)]
+    sequencer = SequencerProcess(
+        urls[0], "--also", f"{ceph_cluster.pool}/place-1", "--also", f"{ceph_cluster.pool}/place-2"
+    )
+    for url in urls:
+        with zlog.connect(url) as store:
+            log = zlog.Log.create(store, "orders", width=2)
+            assert log.append_many([b"a", b"b"]) == [0, 1]
+            assert log.view.sequencer == sequencer.address
+    assert sequencer.stop() == 0
+    for url in urls:
+        with zlog.connect(url) as store:
+            assert zlog.Log.open(store, "orders").view.sequencer == ""
