@@ -96,7 +96,7 @@ async def test_a_release_does_not_touch_what_others_serve(store, log, stores):
     assert newest(store) == before
 
 
-async def test_without_pools_a_log_in_a_pool_is_not_found(log, stores):
+async def test_without_pools_a_log_in_a_pool_is_not_found(stores):
     with pytest.raises(LogNotFound, match="no pool"):
         await stores.of(Place("logs", ""))
 
