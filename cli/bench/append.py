@@ -34,6 +34,9 @@ _KEY_BYTES_MAX = 32 << 10
 """Below this an operation's bytes are written as a key, from it on as data: what RADOS does best,
 and what the object class does."""
 
+_ONE_BY_ONE_DEPTH = 64
+"""Appends in flight where each has an operation of its own, beside a load where they have not."""
+
 
 @click.command(
     cls=Verb,
@@ -77,7 +80,8 @@ def append(
     Beside it stand the raw limits of the same store, measured in turns with it and with as much in
     flight: the same operations of the object class sent by a C++ program; calls of the class that
     write nothing; plain librados writes of the same bytes, or LMDB alone, or a plain file that is
-    appended to and synced. RATIO is the part of each limit that was reached.
+    appended to and synced. RATIO is the part of each limit that was reached. Where entries travel
+    together, what they would reach each on its own stands there too.
     """
     printer = Printer(as_json, plot)
     load = Workload(size, batch, writers, depth, width, alone)
@@ -91,6 +95,12 @@ def append(
         note(f"appending and measuring the limits, {seconds:g} s each")
         contender = Contender("append", _how(load, running.traffic), running.run)
         limits = [*stack.enter_context(_Limits(place, load, running.traffic)).contenders()]
+        if running.traffic.batch > 1:
+            one_by_one = Workload(size, 1, 1, _ONE_BY_ONE_DEPTH, width, alone=True)
+            others = stack.enter_context(Writers(place, one_by_one))
+            others.run(seconds / ROUNDS / 2)
+            how = f"the same log with {_how(one_by_one, others.traffic)}"
+            limits.append(Contender("one by one", how, others.run))
         measured = contest(contender, limits, seconds, size)
         title = (
             f"{human_bytes(size)} × {batch} entries per append, {writers} writers × {depth} in"
