@@ -53,6 +53,7 @@ lint: $(DONE)/dev-tools $(DONE)/package-rados ## ruff and mypy
 	$(BIN)/ruff format --check $(PYTHON_CODE)
 	$(BIN)/mypy --package zlog
 	$(BIN)/mypy ceph-dev/ceph_dev tests/support
+	$(BIN)/mypy tools/standard
 
 .PHONY: docs-check
 docs-check: ## look for dead links in the documentation

@@ -23,6 +23,7 @@ import zlog
 from zlog._deadline import Deadline
 from zlog._head import Directory
 from zlog._io import BlockingIo, drive
+from zlog._sequencer import format_address, parse_host_port
 from zlog.cli.bench.limits import Limits
 from zlog.cli.bench.processes import python
 from zlog.cli.bench.usage import Processes, connected_osds, own_cpu_seconds
@@ -95,9 +96,14 @@ def own_place(session: Session, sequencer: str = _OWN) -> Iterator[Place]:
     Args:
         session: says in which store.
         sequencer: ``own``, ``none`` or an address; only on Ceph.
+
+    Raises:
+        click.UsageError: of these, or of the store's URL, something can't be.
+        ZlogError: the store can't be used, or the sequencer did not start.
     """
     name = f"bench-{os.urandom(8).hex()}"
     kind = urlsplit(session.url).scheme
+    address = _address_of(sequencer)
     if kind != "ceph" and sequencer != _OWN:
         raise click.UsageError("--sequencer is for stores on Ceph: others have one built in")
     with ExitStack() as stack:
@@ -117,7 +123,8 @@ def own_place(session: Session, sequencer: str = _OWN) -> Iterator[Place]:
         if kind == "ceph" and sequencer == _OWN:
             process = stack.enter_context(running_sequencer(url))
         elif kind == "ceph" and sequencer != NO_SEQUENCER:
-            drive(Directory(BlockingIo(store)).announce(sequencer, Deadline(session.timeout)))
+            announcing = Directory(BlockingIo(store)).announce(address, Deadline(session.timeout))
+            drive(announcing)
         place = Place(
             store.url,
             store,
@@ -129,6 +136,15 @@ def own_place(session: Session, sequencer: str = _OWN) -> Iterator[Place]:
         with place.new_log(1):  # after which there are connections to look at
             limits.osds = place.osds = connected_osds()
         yield place
+
+
+def _address_of(sequencer: str) -> str:
+    if sequencer in (_OWN, NO_SEQUENCER):
+        return ""
+    try:
+        return format_address(*parse_host_port(sequencer.removeprefix("tcp://")))
+    except ValueError as error:
+        raise click.UsageError(f"--sequencer: {error}") from error
 
 
 def _in_namespace(url: str, name: str) -> tuple[str, tuple[str, ...]]:

@@ -144,6 +144,7 @@ def test_a_plot(cli: Cli, tmp_path: Path) -> None:
         (None, ["read", "--depth", "2"], "--order random"),
         (None, ["open", "--small", "10", "--large", "10"], "--large"),
         (None, ["append", "--sequencer", "none"], "on Ceph"),
+        ("ceph://nowhere", ["append", "--sequencer", "?"], "--sequencer"),
     ],
 )
 def test_what_makes_no_sense_is_refused(
@@ -220,7 +221,7 @@ def test_a_cluster_with_a_sequencer_of_its_own(store_url: str) -> None:
 
     running = SequencerProcess(store_url)
     try:
-        run(Cli(store_url), "append", "--sequencer", running.address)
+        run(Cli(store_url), "append", "--sequencer", running.address.removeprefix("tcp://"))
     finally:
         running.stop()
 

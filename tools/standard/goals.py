@@ -47,9 +47,10 @@ def _run(stores: tuple[str, ...], words: str, *goals: Goal) -> Run:
     return Run(stores, tuple(words.split()), goals)
 
 
-_BATCHES = "append, 100 B, batches of 1024"
+_BATCHES = "append, 100 B, batches of 1024, one after the other"
+_PIPELINED = "append, 100 B, batches of 1024, 4 in flight"
 _CONCURRENT = "append, 100 B, 4096 concurrent"
-_LARGE = "append, 16 KiB, batches of 1024"
+_LARGE = "append, 16 KiB, batches of 1024, 2 in flight"
 _SINGLE = "append, 100 B, one at a time"
 _TAIL = "follower, from acknowledgement to the entry in hand"
 
@@ -63,11 +64,22 @@ def _ceph_runs() -> Iterator[Run]:
     )
     yield _run(
         CEPH,
+        "append --batch 1024 --depth 4",
+        Goal(_PIPELINED, "one by one", 60),
+        Goal(_PIPELINED, "class writes", 0.6),
+    )
+    yield _run(
+        CEPH,
         "append --depth 4096",
         Goal(_CONCURRENT, "one by one", 25),
         Goal(_CONCURRENT, "class writes", 0.6),
     )
-    yield _run(CEPH, "append --size 16K --batch 1024", Goal(_LARGE, "plain librados", 0.85))
+    yield _run(
+        CEPH,
+        "append --size 16K --batch 1024 --depth 2",
+        Goal(_LARGE, "plain librados", 0.85),
+        Goal(_LARGE, "class writes", None),
+    )
     yield _run(CEPH, "append", Goal(_SINGLE, "position + write", 0.85))
     for size, entries, ratio in (("100", 1 << 20, 0.7), ("16K", 16384, 0.9)):
         what = f"range read, {size.replace('K', ' Ki').strip()}{'' if 'K' in size else ' '}B"

@@ -21,7 +21,8 @@ constexpr uint64_t kBytesMax = uint64_t{4} << 30;  // on disk, by one measuremen
 
 // Throws std::system_error for a result of LMDB: its own codes are negative, errno positive.
 void lmdb_check(int result, const char* what) {
-  if (result != 0) check(result > 0 ? -result : -EIO, std::string(what) + ": " + mdb_strerror(result));
+  if (result == 0) return;
+  check(result > 0 ? -result : -EIO, std::string(what) + ": " + mdb_strerror(result));
 }
 
 // A key that sorts as its number does.
@@ -87,7 +88,8 @@ class Database {
     MDB_val at = key.value(), value{};
     out->clear();
     for (uint64_t i = 0; i < count; i++) {
-      lmdb_check(mdb_cursor_get(cursor, &at, &value, i == 0 ? MDB_SET_KEY : MDB_NEXT), "LMDB's scan");
+      const MDB_cursor_op next = i == 0 ? MDB_SET_KEY : MDB_NEXT;
+      lmdb_check(mdb_cursor_get(cursor, &at, &value, next), "LMDB's scan");
       out->append(static_cast<const char*>(value.mv_data), value.mv_size);
     }
     mdb_cursor_close(cursor);
@@ -175,7 +177,8 @@ class DirectoryWork final : public Work {
     int error = 0;
     const Sample sample = repeat_alone(request.seconds(), [&] {
       if (bytes > kBytesMax || error != 0) return false;
-      if (::write(file, data.data(), data.size()) != static_cast<ssize_t>(data.size())) error = -EIO;
+      const ssize_t written = ::write(file, data.data(), data.size());
+      if (written != static_cast<ssize_t>(data.size())) error = -EIO;
       if (::fdatasync(file) != 0) error = -errno;
       bytes += data.size();
       return true;

@@ -4,9 +4,10 @@
 //                             directory PATH
 //                             memory
 //
-// stdin: one measurement a line, see request.h. Each is answered on stdout by a line of JSON: calls,
-// seconds, cpu_seconds, memory_peak_bytes, latencies; then that many float32, each the seconds of a
-// call. Where it failed: by a line with `error`. It ends, and tidies up, at the end of stdin.
+// It says {} on stdout when the place is there. stdin: one measurement a line, see request.h. Each
+// is answered by a line of JSON (calls, seconds, cpu_seconds, memory_peak_bytes, latencies) and that
+// many float32, each the seconds of a call; where it failed, by a line with `error`. It ends, and
+// tidies up, at the end of stdin.
 
 #include <sys/resource.h>
 

@@ -21,7 +21,8 @@ constexpr uint64_t kPieceBytes = uint64_t{4} << 20;  // of an object that is wri
 class Connection {
  public:
   explicit Connection(const RadosPlace& place) {
-    check(rados_create(&cluster_, place.client.empty() ? nullptr : place.client.c_str()), "librados");
+    const char* client = place.client.empty() ? nullptr : place.client.c_str();
+    check(rados_create(&cluster_, client), "librados");
     const char* conf = place.conf.empty() ? nullptr : place.conf.c_str();
     check(rados_conf_read_file(cluster_, conf), "ceph.conf");
     check(rados_conf_parse_env(cluster_, nullptr), "CEPH_ARGS");

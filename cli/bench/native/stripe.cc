@@ -18,9 +18,9 @@ constexpr std::string_view kWriter = "limits of a log.";
 static_assert(kWriter.size() == limits::writer_bytes);
 
 uint64_t now_us() {
-  using std::chrono::system_clock;
+  using namespace std::chrono;
   const auto since = system_clock::now().time_since_epoch();
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(since).count());
+  return static_cast<uint64_t>(duration_cast<microseconds>(since).count());
 }
 
 // Ends a call when the last of its operations has, with the first error.
@@ -111,7 +111,7 @@ void Stripe::read(uint64_t start, uint64_t end, uint32_t bytes_max, const Finish
   const auto join = std::make_shared<Join>(std::min(end - start, width), finish);
   for (uint64_t first = start; first < std::min(start + width, end); first++) {
     std::vector<uint64_t> positions;
-    for (uint64_t position = first; position < end; position += width) positions.push_back(position);
+    for (uint64_t at = first; at < end; at += width) positions.push_back(at);
     ReadRequest request;
     request.epoch = kEpoch;
     request.bytes_max = bytes_max;

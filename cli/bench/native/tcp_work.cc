@@ -75,7 +75,8 @@ class Client {
 
   // Takes the answers that are there; returns their number.
   uint64_t take(Sample* sample) {
-    const ssize_t got = ::recv(socket_, buffer_.data() + held_, buffer_.size() - held_, MSG_DONTWAIT);
+    const size_t room = buffer_.size() - held_;
+    const ssize_t got = ::recv(socket_, buffer_.data() + held_, room, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
     if (got <= 0) check(got == 0 ? -ECONNRESET : -errno, "the server");
     held_ += static_cast<size_t>(got);
