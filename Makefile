@@ -20,7 +20,7 @@ CEPH_PACKAGES := ceph-mon ceph-osd librados-dev libradospp-dev python3-rados rad
 BUILD_TOOLS := 'cmake>=3.24' 'cython>=3.1' ninja 'scikit-build-core>=1.0'
 
 # Folders, and programs without a suffix, which ruff would not find in them.
-PYTHON_CODE := ceph-dev cli seqr tests tools zlog ceph-dev/cluster tools/check-links
+PYTHON_CODE := ceph-dev cli seqr tests tools zlog ceph-dev/cluster tools/bench tools/check-links
 SOURCES := pyproject.toml CMakeLists.txt \
 	$(shell find cls_zlog zlog seqr cli -type f -not -path '*/__pycache__/*')
 
@@ -42,12 +42,19 @@ test: lint docs-check ## check the code, then run all tests; without Ceph they f
 build: $(DONE)/package-rados ## build the package with librados, and the object class
 	ceph-dev/cluster build-class build/class
 
+.PHONY: bench
+bench: $(DONE)/package-rados ## measure the tables of docs/performance.md, in under 10 minutes
+	ZLOG_CLASS=$$(ceph-dev/cluster build-class build/class) && export ZLOG_CLASS && \
+	$(BIN)/python tools/bench --zlog $(BIN)/zlog --folder build/bench \
+		--json docs/performance.json --page docs/performance.md
+
 .PHONY: lint
 lint: $(DONE)/dev-tools $(DONE)/package-rados ## ruff and mypy
 	$(BIN)/ruff check $(PYTHON_CODE)
 	$(BIN)/ruff format --check $(PYTHON_CODE)
 	$(BIN)/mypy --package zlog
 	$(BIN)/mypy ceph-dev/ceph_dev tests/support
+	$(BIN)/mypy tools/standard
 
 .PHONY: docs-check
 docs-check: ## look for dead links in the documentation

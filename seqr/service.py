@@ -48,7 +48,7 @@ def run(
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
     )
-    loop = _new_event_loop()
+    loop = new_event_loop()
     try:
         asyncio.set_event_loop(loop)
         loop.run_until_complete(_serve(listen, advertise, store, limits or Limits(), also))
@@ -115,7 +115,7 @@ async def _withdraw(leadership: Leadership, limits: Limits) -> None:
         _logger.warning("could not withdraw the announcement: %s", error or "no answer in time")
 
 
-def _new_event_loop() -> asyncio.AbstractEventLoop:
+def new_event_loop() -> asyncio.AbstractEventLoop:
     """Return uvloop's loop where it is installed: a third faster for a single client."""
     try:
         import uvloop

@@ -351,16 +351,19 @@ class EmbeddedStore(HostStore):
     What was answered is on disk. Writing methods of all threads share transactions and syncs.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, map_bytes: int = ...) -> None:
-        """Open the store in a directory, and make both if they are missing.
+    def __init__(
+        self, path: str | os.PathLike[str], *, map_bytes: int = ..., create: bool = True
+    ) -> None:
+        """Open the store in a directory.
 
         Args:
             path: the directory; on a local file system.
+            create: make directory and store if they are missing.
             map_bytes: how far the store may grow. Takes address space, not memory or disk; less
                 is taken where the process may not have so much. Beyond it writes get ENOSPC.
 
         Raises:
-            StoreUnavailable: it can't be opened, or holds something else.
+            StoreUnavailable: it is not there, can't be opened, is damaged, or something else.
         """
 
     @property

@@ -194,6 +194,9 @@ cdef class HostStore:
     def __exit__(self, kind, error, trace):
         self.close()
 
+    def __reduce__(self):
+        raise TypeError(f"a store can't be pickled or copied: open {self.url} in the other process")
+
     def __repr__(self):
         return f"<{type(self).__name__} {self.url}{'' if self.host else ' closed'}>"
 
@@ -238,6 +241,24 @@ cdef class MemoryStore(HostStore):
         self.memory.poke(<bytes> object.encode(), content)
 
 
+def check_holds_store(path):
+    data, sequencer = os.path.join(path, "data.mdb"), os.path.join(path, "sequencer")
+    try:
+        if os.stat(data).st_size > 0:
+            return
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError:
+        return  # opening it tells what is wrong
+    if not os.path.exists(sequencer):  # with it, opening tells that the database was lost
+        failure = StoreUnavailable(
+            f"there is no store in {os.path.abspath(path)}",
+            hint="`zlog create` makes one; check the URL and $ZLOG_STORE.",
+        )
+        failure.retryable = False
+        raise failure
+
+
 def not_opened(str folder, int error, str reason):
     if error == -EPROTO:
         more = f" ({reason})" if reason else ""
@@ -257,11 +278,13 @@ cdef class EmbeddedStore(HostStore):
     cdef readonly str path
     cdef SharedSequencer shared
 
-    def __init__(self, path, *, size_t map_bytes=MAP_BYTES):
+    def __init__(self, path, *, size_t map_bytes=MAP_BYTES, create=True):
         cdef unique_ptr[EmbeddedHost] host
         cdef string directory, reason
         cdef size_t bytes_wanted = map_bytes
         cdef int error
+        if not create:
+            check_holds_store(path)
         try:
             os.makedirs(path, mode=0o770, exist_ok=True)
         except OSError as failed:

@@ -34,9 +34,11 @@ if TYPE_CHECKING:
 __all__ = ["Log", "connect"]
 
 
-async def connect(target: str | os.PathLike[str] | rados.Ioctx | None = None) -> Store:
+async def connect(
+    target: str | os.PathLike[str] | rados.Ioctx | None = None, *, create: bool = True
+) -> Store:
     """Open a store without blocking the event loop; see :func:`zlog.connect`."""
-    return await asyncio.to_thread(_store.connect, target)
+    return await asyncio.to_thread(_store.connect, target, create=create)
 
 
 class Log:

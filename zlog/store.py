@@ -139,8 +139,8 @@ def connect(
         return _native.EmbeddedStore(target, create=create)
     if not parts.scheme and target:  # not a directory: it may be a pool, or `mem` for mem://
         raise ValueError(
-            f"{target!r} is no store URL: write file:///ABSOLUTE/PATH or ./{target} for a directory,"
-            f" ceph://{target} for a pool"
+            f"{target!r} is no store URL: write file:///ABSOLUTE/PATH or ./{target} for a"
+            f" directory, ceph://{target} for a pool"
         )
     raise ValueError(
         f"can't understand the store URL {target!r}: use ceph://POOL[/NAMESPACE][?conf=PATH&id=NAME],"

@@ -1,30 +1,32 @@
 """The verb bench: how fast this store is, beside what it could do at most.
 
-``workload`` says what is run, ``writers`` runs it, ``limits`` measures the raw limits of the same
-store in the same run, ``results`` prints. A further benchmark is one more module beside
-``append``.
+``place`` makes room for a benchmark, ``measure`` runs contenders in turns and compares them,
+``limits`` runs the C++ program that measures what is possible, ``results`` prints. Each benchmark
+is a module with a verb of its name; what it runs stands beside it.
 """
 
 from __future__ import annotations
 
 import click
 
-from zlog.cli.bench import append
+from zlog.cli.bench import append, opening, read, sequencer, tail
 from zlog.cli.verb import VerbGroup
 
 
 @click.group(
     cls=VerbGroup,
     examples="""
-    zlog bench append
-    zlog bench append --size 1K --batch 256
+    zlog bench append --batch 1024
+    zlog --store ceph://logs bench read --size 16K
     """,
 )
 def bench() -> None:
-    """Measure how fast a store is.
+    """Measure how fast a store is, beside what it can do at most.
 
-    Each benchmark makes a log of its own and removes it in the end.
+    Each benchmark works in a place of its own in the store, which it removes in the end: a
+    namespace of the pool, or a folder inside the store's.
     """
 
 
-bench.add_command(append.append)
+for _verb in (append.append, read.read, tail.tail, sequencer.sequencer, opening.open_):
+    bench.add_command(_verb)

@@ -2,133 +2,249 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
 
 import click
 
 import zlog
-from zlog._admin import WIDTH_DEFAULT
-from zlog.cli.bench import limits, results, writers
-from zlog.cli.bench.workload import Workload, rate_of
-from zlog.cli.output import Output, note
-from zlog.cli.parameters import json_option, size
+from zlog.cli.bench import frames
+from zlog.cli.bench.measure import ROUNDS, Contender, Slice, contest, one_after_the_other
+from zlog.cli.bench.options import (
+    count_option,
+    output_options,
+    seconds_option,
+    sequencer_option,
+    size_option,
+    width_option,
+)
+from zlog.cli.bench.place import Place, own_place
+from zlog.cli.bench.results import Printer, Report
+from zlog.cli.bench.workload import Traffic, Workload
+from zlog.cli.bench.writers import Writers
+from zlog.cli.output import note
 from zlog.cli.session import Session, pass_session
+from zlog.cli.tables import human_bytes
 from zlog.cli.verb import Verb
-from zlog.view import WIDTH_MAX
+
+_KEY_BYTES_MAX = 32 << 10
+"""Below this an operation's bytes are written as a key, from it on as data: what RADOS does best,
+and what the object class does."""
+
+_ONE_BY_ONE_DEPTH = 64
+"""Appends in flight where each has an operation of its own, beside a load where they have not."""
 
 
 @click.command(
     cls=Verb,
     examples="""
-    zlog bench append
-    zlog bench append --size 1K --batch 256 --seconds 10
-    zlog --store ceph://logs bench append --writers 4 --depth 16 --json
+    zlog bench append                              # one entry after the other
+    zlog bench append --batch 1024                 # batches
+    zlog bench append --depth 4096                 # many concurrent appends of one program
+    zlog bench append --depth 64 --alone           # each of them an operation of its own
+    zlog --store ceph://logs bench append --size 16K --batch 256 --writers 4 --seconds 20
     """,
 )
+@size_option("100")
+@count_option("--batch", 1, 16384, "Entries that one call appends.")
+@count_option("--depth", 1, 65536, "Calls that each writer has in flight.")
+@count_option("--writers", 1, 64, "Processes that append at the same time.")
 @click.option(
-    "--size",
-    "entry_size",
-    type=size,
-    default="100",
-    show_default=True,
-    metavar="SIZE",
-    help="Bytes of one entry.",
+    "--alone",
+    is_flag=True,
+    help="Calls in flight don't travel together: each has operations of its own.",
 )
-@click.option(
-    "--batch",
-    type=click.IntRange(1, 16384),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Entries that one call appends.",
-)
-@click.option(
-    "--writers",
-    "writer_count",
-    type=click.IntRange(1, 64),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Processes that append at the same time.",
-)
-@click.option(
-    "--depth",
-    type=click.IntRange(1, 4096),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Appends that each writer has in flight.",
-)
-@click.option(
-    "--width",
-    type=click.IntRange(1, WIDTH_MAX),
-    default=WIDTH_DEFAULT,
-    show_default=True,
-    metavar="N",
-    help="Stripe objects of the log.",
-)
-@click.option(
-    "--seconds",
-    type=click.FloatRange(min=0, min_open=True),
-    default=5.0,
-    show_default=True,
-    metavar="S",
-    help="How long to append, and to measure each limit.",
-)
-@json_option("Print one JSON object.")
+@width_option
+@seconds_option(5.0)
+@sequencer_option
+@output_options
 @pass_session
 def append(
     session: Session,
-    entry_size: int,
+    size: int,
     batch: int,
-    writer_count: int,
     depth: int,
+    writers: int,
+    alone: bool,
     width: int,
     seconds: float,
+    sequencer: str,
     as_json: bool,
+    plot: Path | None,
 ) -> None:
     """Measure how fast entries are appended, durably.
 
-    Beside it stand the raw limits of the same store, measured in the same run with as much in
-    flight: calls of a class method that writes nothing; for an embedded store a plain file that is
-    appended to and synced; for Ceph plain librados writes of the same bytes, where python-rados is
-    there. RATIO is the part of each limit that was reached.
+    Beside it stand the raw limits of the same store, measured in turns with it and with as much in
+    flight: the same operations of the object class sent by a C++ program; calls of the class that
+    write nothing; plain librados writes of the same bytes, or LMDB alone, or a plain file that is
+    appended to and synced. RATIO is the part of each limit that was reached. Where entries travel
+    together, what they would reach each on its own stands there too.
     """
-    with (
-        session.connect(create=True) as store,
-        _own_log(store, width, session.timeout) as log,
-        Output() as out,
-    ):
-        load = Workload(
-            url=session.url,
-            log=log,
-            size=entry_size,
-            batch=batch,
-            writers=writer_count,
-            depth=depth,
-            width=width,
-            seconds=seconds,
-            timeout=session.timeout,
-        )
-        if writer_count > 1 and store.url.startswith("mem:"):
+    printer = Printer(as_json, plot)
+    load = Workload(size, batch, writers, depth, width, alone)
+    with ExitStack() as stack:
+        place = stack.enter_context(own_place(session, sequencer))
+        if writers > 1 and place.kind == "mem":
             raise click.UsageError("mem:// is one process's memory: it has only one writer")
-        note(f"appending for {seconds:g} s to {store.url}")
-        done = rate_of("append", writers.run(load, store), batch, entry_size, "durable appends")
-        note("measuring the limits")
-        raw = list(limits.measure(load, store))
-        show = results.print_json if as_json else results.print_table
-        show(out, load, done, raw)
+        running = stack.enter_context(Writers(place, load))
+        note(f"warming up in {place.url}")
+        running.run(seconds / ROUNDS / 2)
+        note(f"appending and measuring the limits, {seconds:g} s each")
+        contender = Contender("append", _how(load, running.traffic), running.run)
+        limits = [*stack.enter_context(_Limits(place, load, running.traffic)).contenders()]
+        if running.traffic.batch > 1:
+            one_by_one = Workload(size, 1, 1, _ONE_BY_ONE_DEPTH, width, alone=True)
+            others = stack.enter_context(Writers(place, one_by_one))
+            others.run(seconds / ROUNDS / 2)
+            how = f"the same log with {_how(one_by_one, others.traffic)}"
+            limits.append(Contender("one by one", how, others.run))
+        measured = contest(contender, limits, seconds, size)
+        title = (
+            f"{human_bytes(size)} × {batch} entries per append, {writers} writers × {depth} in"
+            f" flight{', alone' if alone else ''}, width {width}, on {session.url}"
+        )
+        workload = {**asdict(load), "store": session.url, "seconds": seconds}
+    printer.show([Report("append", title, workload, measured)])
 
 
-@contextmanager
-def _own_log(store: zlog.Store, width: int, timeout: float | None) -> Iterator[str]:
-    """Make a log for the length of the benchmark."""
-    name = f"bench-{os.urandom(8).hex()}"
-    try:
-        zlog.Log.create(store, name, width=width, timeout=timeout).close()
-        yield name
-    finally:
-        with suppress(zlog.LogNotFound):  # interrupted before it was made
-            zlog.Log.remove(store, name, timeout=timeout)
+def _how(load: Workload, traffic: Traffic) -> str:
+    if load.depth == 1:
+        call = "append, one after the other" if load.batch == 1 else "append_many, one by one"
+    elif load.batch == 1 and not load.alone:
+        call = f"{load.depth} concurrent appends of one event loop"
+    else:
+        call = f"{load.depth} concurrent append_many of one event loop"
+    return f"{call}; {traffic.per_operation:.1f} entries per write to a stripe object"
+
+
+class _Limits:
+    """The limits of appending at a place, as traffic of the load's kind meets them."""
+
+    def __init__(self, place: Place, load: Workload, traffic: Traffic) -> None:
+        self._place = place
+        self._load = load
+        self._traffic = traffic
+        self._stack = ExitStack()
+
+    def __enter__(self) -> _Limits:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._stack.close()
+
+    def contenders(self) -> Iterator[Contender]:
+        """Give the limits that this kind of store has."""
+        yield self._class_writes()
+        if self._load.in_flight == 1 and self._place.kind == "ceph":
+            yield from self._with_round_trip()
+        yield self._class_calls()
+        if self._place.kind == "ceph":
+            yield self._librados()
+        if self._place.kind == "file":
+            yield from self._lmdb()
+            yield self._file()
+
+    def _contender(
+        self, name: str, how: str, kind: str, entries: float, **options: object
+    ) -> Contender:
+        measure = self._place.limits.measure
+        return Contender(
+            name, how, lambda seconds: measure(kind, entries, seconds=seconds, **options)
+        )
+
+    def _class_writes(self) -> Contender:
+        traffic = self._traffic
+        return self._contender(
+            "class writes",
+            f"a C++ program that sends the same operations, {traffic.batch} entries together,"
+            f" {traffic.lanes} times in flight, at positions of its own",
+            "class_writes",
+            traffic.batch,
+            objects=traffic.width,
+            size=self._load.size,
+            batch=traffic.batch,
+            in_flight=traffic.lanes,
+        )
+
+    def _class_calls(self) -> Contender:
+        traffic = self._traffic
+        return self._contender(
+            "class calls",
+            f"a class method that writes nothing, {traffic.operations} in flight, counted as"
+            f" {traffic.per_operation:.1f} entries each",
+            "class_calls",
+            traffic.per_operation,
+            objects=traffic.width,
+            in_flight=traffic.operations,
+        )
+
+    def _with_round_trip(self) -> Iterator[Contender]:
+        """One write after the other, each with a round trip to the sequencer, from C++."""
+        place = self._place
+        log = self._stack.enter_context(place.new_log(self._load.width))
+        with zlog.Log.open(place.store, log) as opened:
+            opened.append(b"")  # now the view names the sequencer
+            address = opened.view.sequencer
+        if not address:
+            return
+        write = self._class_writes()
+        greeting = frames.to_sequencer(place.store, log, address)
+
+        def run(seconds: float) -> Slice:
+            ask = partial(place.limits.measure, "frames", 1, connections=1, depth=1, **greeting)
+            return one_after_the_other(write.run(seconds * 0.75), ask(seconds=seconds * 0.25))
+
+        how = "a class write and a round trip to the sequencer, from C++, one after the other"
+        yield Contender("position + write", how, run)
+
+    def _librados(self) -> Contender:
+        traffic = self._traffic
+        size = max(1, round(self._load.size * traffic.per_operation))
+        keys = size < _KEY_BYTES_MAX
+        what = "a new key" if keys else "data at the end of an object"
+        return self._contender(
+            "plain librados",
+            f"{size} bytes as {what}, {traffic.operations} in flight, counted as"
+            f" {traffic.per_operation:.1f} entries each",
+            "rados_keys" if keys else "rados_appends",
+            traffic.per_operation,
+            objects=traffic.width,
+            size=size,
+            in_flight=traffic.operations,
+        )
+
+    def _lmdb(self) -> Iterator[Contender]:
+        load, traffic = self._load, self._traffic
+        yield self._contender(
+            "LMDB, entries",
+            f"LMDB alone in C++, {load.in_flight} keys per synced transaction, an entry each",
+            "lmdb_puts",
+            load.in_flight,
+            keys=load.in_flight,
+            size=load.size,
+        )
+        if traffic.per_operation < 1.5:
+            return
+        size = max(1, round(load.size * load.in_flight / traffic.operations))
+        yield self._contender(
+            "LMDB, records",
+            f"LMDB alone in C++, {traffic.operations} keys per synced transaction,"
+            f" {load.in_flight / traffic.operations:.1f} entries each",
+            "lmdb_puts",
+            load.in_flight,
+            keys=traffic.operations,
+            size=size,
+        )
+
+    def _file(self) -> Contender:
+        entries = self._load.in_flight
+        return self._contender(
+            "plain file",
+            f"write and fdatasync on a plain file, {entries} entries at a time",
+            "file_syncs",
+            entries,
+            size=self._load.size * entries,
+        )

@@ -2,55 +2,121 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
-from zlog.cli.bench.workload import Rate, Workload
+from zlog.cli.bench.measure import Measured, Ratio
+from zlog.cli.bench.plot import check_plot, draw
 from zlog.cli.output import Output
 from zlog.cli.render import to_json
-from zlog.cli.tables import human_bytes, table
+from zlog.cli.tables import table
 
 
-def print_json(out: Output, load: Workload, done: Rate, limits: Sequence[Rate]) -> None:
-    """Print one object: the load, its rate, and each limit with the ratio to it."""
-    fields: dict[str, object] = {
-        "workload": asdict(load),
-        "result": _fields(done),
-        "limits": [{**_fields(limit), "ratio": _ratio(done, limit)} for limit in limits],
-    }
-    out.line(to_json(fields))
+@dataclass(frozen=True)
+class Report:
+    """One benchmark's outcome.
+
+    Attributes:
+        benchmark: its name.
+        title: what was measured, in one line.
+        workload: its options.
+        measured: the load, then its limits.
+    """
+
+    benchmark: str
+    title: str
+    workload: Mapping[str, object]
+    measured: Sequence[Measured]
 
 
-def print_table(out: Output, load: Workload, done: Rate, limits: Sequence[Rate]) -> None:
-    """Print a line for the load and one for each limit."""
-    out.line(
-        f"{human_bytes(load.size)} × {load.batch} entries per append, {load.writers} writers ×"
-        f" {load.depth} in flight, width {load.width}, {load.seconds:g} s on {load.url}"
-    )
-    head = ("", "ENTRIES/S", "MB/S", "P50 MS", "P99 MS", "P99.9 MS", "RATIO")
-    rows = [_row(done, "")]
-    rows += [_row(limit, f"{_ratio(done, limit):.2f}") for limit in limits]
-    table(out, head, rows, head_always=True)
-    for limit in limits:
-        out.line(f"{limit.name}: {limit.how}")
+class Printer:
+    """Where results go. Complains at once about a plot that can't be drawn in the end.
+
+    Raises:
+        click.UsageError: a plot is asked for, and matplotlib is not there.
+    """
+
+    def __init__(self, as_json: bool, plot: Path | None) -> None:
+        self._as_json = as_json
+        self._plot = plot
+        if plot is not None:
+            check_plot()
+
+    def show(self, reports: Sequence[Report]) -> None:
+        """Print reports, and draw them if asked."""
+        with Output() as out:
+            for report in reports:
+                if self._as_json:
+                    out.line(to_json(_fields(report)))
+                else:
+                    _table(out, report)
+        if self._plot is not None:
+            draw(self._plot, [(report.title, report.measured) for report in reports])
 
 
-def _row(rate: Rate, ratio: str) -> tuple[str, ...]:
-    quantiles = (f"{rate.latencies[each]:.2f}" for each in ("p50", "p99", "p99.9"))
-    return (rate.name, f"{rate.entries:,.0f}", f"{rate.bytes / 1e6:,.2f}", *quantiles, ratio)
-
-
-def _ratio(done: Rate, limit: Rate) -> float:
-    """Return which part of the limit was reached."""
-    return round(done.entries / limit.entries, 3)
-
-
-def _fields(rate: Rate) -> dict[str, object]:
+def _fields(report: Report) -> dict[str, object]:
+    load, *limits = report.measured
     return {
-        "name": rate.name,
-        "how": rate.how,
-        "entries_per_second": round(rate.entries, 1),
-        "bytes_per_second": round(rate.bytes),
-        "calls_per_second": round(rate.calls, 1),
-        "latency_ms": {key: round(value, 3) for key, value in rate.latencies.items()},
+        "benchmark": report.benchmark,
+        "title": report.title,
+        "workload": dict(report.workload),
+        "result": _rate(load),
+        "limits": [
+            {
+                **_rate(limit),
+                "compare": limit.compare.value,
+                "ratio": round(limit.ratio, 4),
+                "ratios": [round(ratio, 4) for ratio in limit.ratios],
+            }
+            for limit in limits
+        ],
     }
+
+
+def _rate(measured: Measured) -> dict[str, object]:
+    return {
+        "name": measured.name,
+        "how": measured.how,
+        "entries_per_second": round(measured.entries, 1),
+        "bytes_per_second": round(measured.bytes),
+        "calls_per_second": round(measured.calls, 1),
+        "latency_ms": {key: round(value, 4) for key, value in measured.latencies.items()},
+        "cpu_us_per_entry": {who: round(spent, 3) for who, spent in measured.cpu.items()},
+        "memory_peak_bytes": measured.memory,
+    }
+
+
+_CPU = {"client": "CLIENT", "osd": "OSD", "sequencer": "SEQR"}
+
+
+def _table(out: Output, report: Report) -> None:
+    """Print a line for the load and one for each limit, then what each of them did."""
+    out.line(report.title)
+    who = [name for name in _CPU if any(name in each.cpu for each in report.measured)]
+    rates = ("", "ENTRIES/S", "MB/S", "P50 MS", "P99 MS", "P99.9 MS")
+    head = (*rates, *(f"{_CPU[name]} US" for name in who), "MIB", "RATIO")
+    table(out, head, [_row(each, who) for each in report.measured], head_always=True)
+    for each in report.measured:
+        out.line(f"{each.name}: {each.how}")
+
+
+def _row(each: Measured, who: Sequence[str]) -> tuple[str, ...]:
+    times = (f"{each.latencies[name]:.3f}" for name in ("p50", "p99", "p99.9"))
+    cpu = (f"{each.cpu[name]:.2f}" if name in each.cpu else "" for name in who)
+    memory = f"{each.memory / (1 << 20):.0f}" if each.memory else ""
+    return (
+        each.name,
+        f"{each.entries:,.0f}",
+        f"{each.bytes / 1e6:,.2f}",
+        *times,
+        *cpu,
+        memory,
+        _ratio(each),
+    )
+
+
+def _ratio(each: Measured) -> str:
+    if not each.ratios:
+        return ""
+    return f"{each.ratio:.2f}" if each.compare is Ratio.RATE else f"{each.ratio:.1f} x as long"

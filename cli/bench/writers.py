@@ -1,4 +1,4 @@
-"""Running a load: one or more processes, each with one or more appends in flight."""
+"""Running a load of appends: one or more processes, each with one or more calls in flight."""
 
 from __future__ import annotations
 
@@ -8,114 +8,259 @@ import os
 import threading
 import time
 from array import array
+from collections.abc import Coroutine
 from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
+from types import TracebackType
+from typing import Any, TypeVar
 
 import zlog
-from zlog import aio
-from zlog.cli.bench.workload import Sample, Workload
+from zlog import _native, aio
+from zlog.cli.bench.measure import Slice
+from zlog.cli.bench.place import Place, cpu_between
+from zlog.cli.bench.usage import own_cpu_seconds, own_memory_peak
+from zlog.cli.bench.workload import Traffic, Workload
+
+T = TypeVar("T")
 
 _START_SECONDS = 60.0
-"""How long writers may take to start and connect."""
+"""How long writers may take to start and connect, and after their time to come to an end."""
 
-_GRACE_SECONDS = 60.0
-"""How long after the end of the load a writer may take to tell its result."""
+_LATENCY_TASKS = 64
+"""Of how many concurrent calls the latency is taken: looking at the clock costs time as well."""
 
 
-def run(load: Workload, store: zlog.Store) -> list[Sample]:
-    """Run the load: a single writer in this process, on ``store``, and several in their own.
+class Writers:
+    """Appends to a log in turns. Use it as a context manager.
 
-    Raises:
-        ZlogError: an append failed.
+    With one writer this process appends, so that a profiler sees it; several are processes.
     """
-    if load.writers == 1:
-        return [_write(load, store)]
-    context = multiprocessing.get_context("spawn")
-    barrier = context.Barrier(load.writers)
-    processes = []
-    pipes: list[Connection] = []
-    try:
+
+    def __init__(self, place: Place, load: Workload) -> None:
+        self.traffic = Traffic(1, 1, load.width)
+        self._place = place
+        self._load = load
+        self._crew: _Crew | None = None
+        self._writer: _Writer | None = None
+        if load.writers == 1:
+            self._writer = _Writer(place.store, load, place.timeout)
+        else:
+            self._crew = _Crew(place, load)
+
+    def run(self, seconds: float) -> Slice:
+        """Append to a new log for a while; also learns how the entries travel."""
+        with self._place.new_log(self._load.width) as log:
+            if self._crew is not None:
+                done = self._crew.append(log, seconds)
+            else:
+                assert self._writer is not None
+                before = self._place.cpu()
+                done = self._writer.append(log, seconds)
+                done.cpu = cpu_between(before, self._place.cpu())
+            self._learn(log)
+        return done
+
+    def __enter__(self) -> Writers:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._crew is not None:
+            self._crew.close()
+        if self._writer is not None:
+            self._writer.close()
+
+    def _learn(self, name: str) -> None:
+        """Ask the stripe objects how many entries they got in how many writes."""
+        store = self._place.store
+        with zlog.Log.open(store, name, timeout=self._place.timeout) as log:
+            request = _native.encode_epoch(log.view.epoch)
+            replies = [store.execute(ref.name, "stat", request) for ref in log.view.objects()]
+        stats = [_native.decode_stat(payload) for code, payload in replies if code == 0]
+        writes = sum(stat.records for stat in stats)
+        per_operation = sum(stat.entries for stat in stats) / max(1, writes)
+        operations = max(1, round(self._load.in_flight / per_operation))
+        self.traffic = Traffic(per_operation, operations, self._load.width)
+
+
+class _Crew:
+    """Several writers, each a process."""
+
+    def __init__(self, place: Place, load: Workload) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._place = place
+        self._load = load
+        self._pipes: list[Connection] = []
+        self._processes = []
+        # Kept, as the writers open it by name when they start.
+        self._barrier = barrier = context.Barrier(load.writers)
         for _ in range(load.writers):
-            ours, theirs = context.Pipe(duplex=False)
-            process = context.Process(target=_writer, args=(load, barrier, theirs), daemon=True)
+            ours, theirs = context.Pipe()
+            process = context.Process(
+                target=_be_writer,
+                args=(place.url, load, place.timeout, barrier, theirs),
+                daemon=True,
+            )
             process.start()
             theirs.close()
-            processes.append(process)
-            pipes.append(ours)
-        return [_result(pipe, load) for pipe in pipes]
-    finally:
-        for process in processes:
+            self._processes.append(process)
+            self._pipes.append(ours)
+
+    def append(self, log: str, seconds: float) -> Slice:
+        """Have all of them append to one log at the same time."""
+        before = self._place.cpu()
+        for pipe in self._pipes:
+            pipe.send((log, seconds))
+        results = [self._result(pipe, seconds) for pipe in self._pipes]
+        used = cpu_between(before, self._place.cpu())
+        used["client"] = sum(each.cpu["client"] for each in results)
+        whole = max(each.seconds for each in results)
+        latencies = array("d")
+        for each in results:
+            latencies.extend(each.latencies)
+        calls = sum(each.calls for each in results)
+        memory = sum(each.memory for each in results)
+        return Slice(calls, calls * self._load.batch, whole, latencies, used, memory)
+
+    def close(self) -> None:
+        """End the processes."""
+        for process in self._processes:
             process.terminate()
             process.join()
 
+    def _result(self, pipe: Connection, seconds: float) -> Slice:
+        if not pipe.poll(2 * _START_SECONDS + seconds):
+            raise zlog.StoreTimeout("a writer of the benchmark did not come to an end")
+        try:
+            result = pipe.recv()
+        except (EOFError, ConnectionError):
+            raise zlog.ZlogError("a writer of the benchmark died") from None
+        if isinstance(result, Exception):
+            raise result
+        assert isinstance(result, Slice)  # what _be_writer sends
+        return result
 
-def _result(pipe: Connection, load: Workload) -> Sample:
-    if not pipe.poll(_START_SECONDS + load.seconds + _GRACE_SECONDS):
-        raise zlog.StoreTimeout("a writer of the benchmark did not come to an end")
+
+def _be_writer(
+    url: str, load: Workload, timeout: float | None, barrier: Barrier, pipe: Connection
+) -> None:
+    """Be one of several writers: turn after turn, begin when all are ready, send the result."""
     try:
-        result = pipe.recv()
-    except EOFError:
-        raise zlog.ZlogError("a writer of the benchmark died") from None
-    if isinstance(result, Exception):
-        raise result
-    assert isinstance(result, Sample)  # what _writer sends
-    return result
-
-
-def _writer(load: Workload, barrier: Barrier, pipe: Connection) -> None:
-    """Be one of several writers: begin when all are ready, and send the result."""
-    try:
-        with zlog.connect(load.url) as store:
-            pipe.send(_write(load, store, barrier))
+        with zlog.connect(url) as store:
+            writer = _Writer(store, load, timeout, barrier)
+            while True:
+                log, seconds = pipe.recv()
+                before = own_cpu_seconds()
+                done = writer.append(log, seconds)
+                done.cpu = {"client": own_cpu_seconds() - before}
+                pipe.send(done)
     except threading.BrokenBarrierError:
-        pipe.send(zlog.ZlogError("another writer of the benchmark did not start"))
+        pipe.send(zlog.ZlogError("another writer of the benchmark failed"))
     except zlog.ZlogError as error:
         barrier.abort()
         pipe.send(error)
+    except (EOFError, KeyboardInterrupt):
+        pass  # the benchmark is over
 
 
-def _write(load: Workload, store: zlog.Store, barrier: Barrier | None = None) -> Sample:
-    if load.depth == 1:
-        return _write_blocking(load, store, barrier)
-    return asyncio.run(_write_async(load, store, barrier))
+class _Writer:
+    """One process's part of the load."""
 
+    def __init__(
+        self,
+        store: zlog.Store,
+        load: Workload,
+        timeout: float | None,
+        barrier: Barrier | None = None,
+    ) -> None:
+        self._store = store
+        self._load = load
+        self._timeout = timeout
+        self._barrier = barrier
+        self._entries = [os.urandom(load.size) for _ in range(load.batch)]
+        self._loop: asyncio.AbstractEventLoop | None = None
+        if load.depth > 1:
+            self._loop = asyncio.new_event_loop()
 
-def _entries(load: Workload) -> list[bytes]:
-    return [os.urandom(load.size) for _ in range(load.batch)]
+    def append(self, log: str, seconds: float) -> Slice:
+        """Append to a log for a while."""
+        if self._loop is None:
+            done = self._append_blocking(log, seconds)
+        else:
+            done = self._drive(self._append_concurrently(log, seconds))
+        done.memory = own_memory_peak()
+        return done
 
+    def close(self) -> None:
+        """Let go of the event loop."""
+        if self._loop is not None:
+            self._loop.close()
 
-def _begin(barrier: Barrier | None) -> float:
-    if barrier is not None:
-        barrier.wait(_START_SECONDS)
-    return time.perf_counter()
+    def _drive(self, work: Coroutine[Any, Any, T]) -> T:
+        assert self._loop is not None
+        task = self._loop.create_task(work)
+        try:
+            return self._loop.run_until_complete(task)
+        except BaseException:  # Ctrl-C too: the coroutine still has a log to close
+            task.cancel()
+            self._loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
+            raise
 
+    def _begin(self) -> float:
+        if self._barrier is not None:
+            self._barrier.wait(_START_SECONDS)
+        return time.perf_counter()
 
-def _write_blocking(load: Workload, store: zlog.Store, barrier: Barrier | None) -> Sample:
-    entries = _entries(load)
-    latencies = array("d")
-    with zlog.Log.open(store, load.log, timeout=load.timeout) as log:
-        log.append_many(entries)  # opens connections, which is not what is measured
-        now = began = _begin(barrier)
-        while now < began + load.seconds:
-            log.append_many(entries)
-            before, now = now, time.perf_counter()
-            latencies.append(now - before)
-    return Sample(len(latencies), now - began, latencies)
+    def _append_blocking(self, name: str, seconds: float) -> Slice:
+        entries, latencies = self._entries, array("d")
+        with zlog.Log.open(self._store, name, timeout=self._timeout) as log:
+            log.append_many(entries)  # takes the log over, which is not what is measured
+            left = self._load.calls_max
+            now = began = self._begin()
+            while now < began + seconds and left > 0:
+                if len(entries) == 1:
+                    log.append(entries[0])
+                else:
+                    log.append_many(entries)
+                before, now = now, time.perf_counter()
+                latencies.append(now - before)
+                left -= 1
+        calls = len(latencies)
+        return Slice(calls, calls * len(entries), now - began, latencies)
 
+    async def _append_concurrently(self, name: str, seconds: float) -> Slice:
+        load, latencies = self._load, array("d")
+        every = max(1, load.depth // _LATENCY_TASKS)
+        async with await aio.Log.open(self._store, name, timeout=self._timeout) as log:
+            await log.append_many(self._entries)
+            began = self._begin()
+            until = began + seconds
+            calls = await asyncio.gather(
+                *(
+                    self._repeat(log, until, None if number % every else latencies)
+                    for number in range(load.depth)
+                )
+            )
+            took = time.perf_counter() - began
+        return Slice(sum(calls), sum(calls) * load.batch, took, latencies)
 
-async def _write_async(load: Workload, store: zlog.Store, barrier: Barrier | None) -> Sample:
-    entries = _entries(load)
-    latencies = array("d")
-
-    async def repeat(log: aio.Log, until: float) -> None:
+    async def _repeat(self, log: aio.Log, until: float, latencies: array[float] | None) -> int:
+        """Make one call after the other; returns how many."""
+        entries = self._entries
+        together = not self._load.alone and len(entries) == 1
+        calls, most = 0, max(1, self._load.calls_max // self._load.depth)
         now = time.perf_counter()
-        while now < until:
-            await log.append_many(entries)
+        while now < until and calls < most:
+            if together:
+                await log.append(entries[0])
+            else:
+                await log.append_many(entries)
+            calls += 1
             before, now = now, time.perf_counter()
-            latencies.append(now - before)
-
-    async with await aio.Log.open(store, load.log, timeout=load.timeout) as log:
-        await log.append_many(entries)
-        began = _begin(barrier)
-        await asyncio.gather(*(repeat(log, began + load.seconds) for _ in range(load.depth)))
-        return Sample(len(latencies), time.perf_counter() - began, latencies)
+            if latencies is not None:
+                latencies.append(now - before)
+        return calls

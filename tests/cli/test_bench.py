@@ -1,113 +1,247 @@
-"""bench append: it measures what it says, and leaves nothing behind."""
+"""zlog bench: every benchmark runs, prints what it should, and leaves nothing behind.
+
+How fast anything is, is no concern of a test.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import os
 import signal
-from array import array
+import subprocess
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import zlog
-from zlog.cli.bench.workload import Sample, Workload, rate_of
 
-from .conftest import Cli, Inside
+from .conftest import Cli
 
-QUICK = ("bench", "append", "--seconds", "0.1", "--json")
-
-
-def test_rates_and_quantiles() -> None:
-    samples = [
-        Sample(500, 1.0, array("d", (i / 1000 for i in range(500)))),
-        Sample(500, 2.0, array("d", (i / 1000 for i in range(500, 1000)))),
-    ]
-    rate = rate_of("x", samples, 4, 100, "so")
-    assert (rate.calls, rate.entries, rate.bytes) == (750, 3000, 300_000)
-    assert rate.latencies == {"p50": 500, "p99": 990, "p99.9": 999, "max": 999}
-
-
-def test_a_benchmark_without_a_single_call_says_so() -> None:
-    with pytest.raises(ValueError, match="--seconds"):
-        rate_of("x", [Sample(0, 1.0, array("d"))], 1, 1, "so")
+QUICK = ("--seconds", "0.2", "--json")
+LOAD = (
+    "name",
+    "how",
+    "entries_per_second",
+    "bytes_per_second",
+    "calls_per_second",
+    "latency_ms",
+    "cpu_us_per_entry",
+    "memory_peak_bytes",
+)
+LIMIT = (*LOAD, "compare", "ratio", "ratios")
 
 
-@pytest.mark.parametrize(("batch", "operations", "each"), [(1, 1, 1), (5, 5, 1), (32, 8, 4)])
-def test_operations_of_an_append(batch: int, operations: int, each: float) -> None:
-    load = Workload("mem://", "x", 100, batch, 2, 3, 8, 1.0, None)
-    assert (load.in_flight, load.operations_per_append) == (6, operations)
-    assert load.entries_per_operation == each
+def run(cli: Cli, *words: str) -> list[dict[str, Any]]:
+    """Run a benchmark, and check what all of them have in common."""
+    reports = [json.loads(line) for line in cli.ok("bench", *words, *QUICK).splitlines()]
+    for report in reports:
+        assert set(report) == {"benchmark", "title", "workload", "result", "limits"}
+        assert set(report["result"]) == set(LOAD)
+        for each in (report["result"], *report["limits"]):
+            assert each["entries_per_second"] > 0
+            assert 0 <= each["latency_ms"]["p50"] <= each["latency_ms"]["max"]
+        for limit in report["limits"]:
+            assert set(limit) == set(LIMIT)
+            assert limit["ratio"] == sorted(limit["ratios"])[len(limit["ratios"]) // 2]
+    return reports
+
+
+def limits_of(report: dict[str, Any]) -> list[str]:
+    return [limit["name"] for limit in report["limits"]]
+
+
+def untouched(cli: Cli, folder: Path) -> bool:
+    """Whether the store is as it was before: with the log ``orders``, and no folder inside."""
+    return cli.ok("ls") == b"orders\n" and not [each for each in folder.iterdir() if each.is_dir()]
 
 
 @pytest.mark.parametrize(
-    "words",
+    ("words", "together"),
     [
-        [],
-        ["--size", "1K", "--batch", "16"],
-        ["--depth", "4"],
-        ["--writers", "2"],
-        ["--writers", "2", "--depth", "2"],
+        ([], False),
+        (["--size", "1K", "--batch", "16"], True),
+        (["--depth", "64"], True),
+        (["--depth", "4", "--alone"], False),
+        (["--batch", "64", "--depth", "2"], True),
+        (["--writers", "2"], False),
+        (["--writers", "2", "--depth", "2", "--batch", "16"], True),
     ],
 )
-def test_the_embedded_store_beside_its_limits(cli: Cli, words: list[str], tmp_path: Path) -> None:
-    found = json.loads(cli.ok(*QUICK, *words))
-    assert found["result"]["entries_per_second"] > 0
-    assert [limit["name"] for limit in found["limits"]] == ["class calls", "plain file"]
-    for limit in found["limits"]:
-        ratio = found["result"]["entries_per_second"] / limit["entries_per_second"]
-        assert limit["ratio"] == pytest.approx(ratio, abs=0.001)
-    assert cli.ok("ls") == b"orders\n"
-    assert {path.name for path in (tmp_path / "store").iterdir()} <= {
-        "data.mdb",
-        "lock.mdb",
-        "sequencer",
-    }
+def test_append_on_the_embedded_store(
+    cli: Cli, tmp_path: Path, words: list[str], together: bool
+) -> None:
+    (report,) = run(cli, "append", *words)
+    expected = ["class writes", "class calls", "LMDB, entries", "plain file"]
+    if together:
+        expected = [*expected[:3], "LMDB, records", "plain file", "one by one"]
+    assert limits_of(report) == expected
+    assert report["result"]["cpu_us_per_entry"]["client"] > 0
+    assert report["result"]["memory_peak_bytes"] > 1 << 20
+    assert untouched(cli, tmp_path / "store")
+
+
+@pytest.mark.parametrize(
+    "words", [[], ["--order", "random"], ["--order", "random", "--depth", "4"]]
+)
+def test_read_on_the_embedded_store(cli: Cli, tmp_path: Path, words: list[str]) -> None:
+    (report,) = run(cli, "read", "--entries", "4096", *words)
+    assert limits_of(report) == ["LMDB", "class reads"]
+    assert untouched(cli, tmp_path / "store")
+
+
+def test_tail_on_the_embedded_store(cli: Cli, tmp_path: Path) -> None:
+    (report,) = run(cli, "tail")
+    assert limits_of(report) == ["LMDB", "class reads"]
+    assert {limit["compare"] for limit in report["limits"]} == {"latency"}
+    assert untouched(cli, tmp_path / "store")
+
+
+def test_sequencer_beside_echoes(cli: Cli, tmp_path: Path) -> None:
+    (report,) = run(cli, "sequencer", "--connections", "2", "--depth", "4")
+    assert limits_of(report) == ["echo", "parsed echo"]
+    assert untouched(cli, tmp_path / "store")
+
+
+def test_open_compares_two_sizes(cli: Cli, tmp_path: Path) -> None:
+    reports = run(cli, "open", "--small", "10", "--large", "3000")
+    names = [report["result"]["name"] for report in reports]
+    assert names == ["open, 3000", "append, 3000", "read, 3000", "take over, 3000"]
+    assert limits_of(reports[0]) == ["open, 10", "class call"]
+    assert limits_of(reports[1]) == ["append, 10"]
+    assert untouched(cli, tmp_path / "store")
 
 
 def test_the_table(cli: Cli) -> None:
-    lines = cli.ok("bench", "append", "--seconds", "0.1").decode().splitlines()
+    lines = cli.ok("bench", "append", "--seconds", "0.2").decode().splitlines()
     assert lines[0].startswith("100 B × 1 entries per append")
-    assert lines[1].split() == [
-        "ENTRIES/S",
-        "MB/S",
-        "P50",
-        "MS",
-        "P99",
-        "MS",
-        "P99.9",
-        "MS",
-        "RATIO",
-    ]
-    assert [line.split("  ")[0] for line in lines[2:5]] == ["append", "class calls", "plain file"]
+    head = "ENTRIES/S MB/S P50 MS P99 MS P99.9 MS CLIENT US MIB RATIO"
+    assert " ".join(lines[1].split()) == head
+    assert [line.split("  ")[0] for line in lines[2:4]] == ["append", "class writes"]
+    assert lines[-1].startswith("plain file: ")
 
 
-def test_a_store_in_memory_has_one_writer(inside: Inside) -> None:
-    assert inside("--store", "mem://", *QUICK).code == 0
-    assert inside("--store", "mem://", *QUICK, "--writers", "2").code == 2
+def test_a_plot(cli: Cli, tmp_path: Path) -> None:
+    picture = tmp_path / "picture.png"
+    words = ("bench", "append", "--seconds", "0.2", "--plot", str(picture))
+    if importlib.util.find_spec("matplotlib") is None:
+        result = cli(*words)
+        assert result.code == 2
+        assert "pip install" in result.err
+    else:
+        cli.ok(*words)
+        assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_an_error_of_a_writer_ends_it(cli: Cli) -> None:
-    result = cli(*QUICK, "--size", "2M", "--writers", "2")
+@pytest.mark.parametrize(
+    ("store", "words", "complaint"),
+    [
+        ("mem://", ["append", "--writers", "2"], "one writer"),
+        ("mem://", ["tail"], "nobody else can follow"),
+        ("mem://", ["sequencer"], "no server"),
+        (None, ["read", "--depth", "2"], "--order random"),
+        (None, ["open", "--small", "10", "--large", "10"], "--large"),
+        (None, ["append", "--sequencer", "none"], "on Ceph"),
+        ("ceph://nowhere", ["append", "--sequencer", "?"], "--sequencer"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    cli: Cli, store: str | None, words: list[str], complaint: str
+) -> None:
+    result = Cli(store or cli.url)("bench", *words, *QUICK)
+    assert (result.code, result.out) == (2, b"")
+    assert complaint in result.err
+
+
+def test_a_store_in_memory() -> None:
+    memory = Cli("mem://")
+    (report,) = run(memory, "append", "--batch", "16")
+    assert limits_of(report) == ["class writes", "class calls", "one by one"]
+    assert limits_of(run(memory, "read", "--entries", "1024")[0]) == ["class reads"]
+
+
+def test_an_error_of_a_writer_ends_it(cli: Cli, tmp_path: Path) -> None:
+    result = cli("bench", "append", *QUICK, "--size", "2M", "--writers", "2")
     assert result.code == 1
     assert "2097152" in result.err
-    assert cli.ok("ls") == b"orders\n"
+    assert untouched(cli, tmp_path / "store")
 
 
-def test_ctrl_c_leaves_no_log_behind(cli: Cli, orders: zlog.Log) -> None:
+def test_ctrl_c_leaves_nothing_behind(cli: Cli, tmp_path: Path) -> None:
+    store = tmp_path / "store"
     with cli.start("bench", "append", "--seconds", "60") as process:
-        while len(zlog.Log.list(orders.store)) < 2:
+        while not [*store.glob("bench-*/store/data.mdb")]:
             assert process.poll() is None
+            time.sleep(0.01)
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 130
-    assert zlog.Log.list(orders.store) == ["orders"]
+        assert process.wait(40) == 130
+    assert untouched(cli, store)
+
+
+def test_a_store_that_was_not_there_is_not_there_afterwards(tmp_path: Path) -> None:
+    Cli((tmp_path / "new").as_uri()).ok("bench", "append", *QUICK)
+    assert [*tmp_path.iterdir()] == []
 
 
 @pytest.mark.parametrize("store_url", ["ceph-memstore"], indirect=True)
-def test_a_cluster_beside_its_limits(store_url: str) -> None:
-    pytest.importorskip("rados")
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["append"], ["class writes", "position + write", "class calls", "plain librados"]),
+        (
+            ["append", "--batch", "16"],
+            ["class writes", "class calls", "plain librados", "one by one"],
+        ),
+        (["append", "--size", "64K"], None),
+        (["append", "--sequencer", "none"], ["class writes", "class calls", "plain librados"]),
+        (["read", "--entries", "2048"], ["plain librados", "class reads"]),
+        (["read", "--entries", "64", "--order", "random"], ["plain librados", "class reads"]),
+        (["tail"], ["plain librados", "class reads"]),
+        (["sequencer", "--connections", "2", "--depth", "4"], ["echo", "parsed echo"]),
+        (["open", "--small", "10", "--large", "2000"], None),
+    ],
+)
+def test_on_a_cluster(store_url: str, words: list[str], expected: list[str] | None) -> None:
     cli = Cli(store_url)
-    found = json.loads(cli.ok(*QUICK, "--batch", "16"))
-    assert [limit["name"] for limit in found["limits"]] == ["class calls", "plain librados"]
-    large = json.loads(cli.ok(*QUICK, "--size", "64K"))
-    assert "data at the end of an object" in large["limits"][1]["how"]
+    reports = run(cli, *words)
+    if expected is not None:
+        assert limits_of(reports[0]) == expected
+    if "64K" in words:
+        assert "data at the end of an object" in reports[0]["limits"][-1]["how"]
+    if words[0] != "sequencer" and "CONTAINER" not in os.environ.get("ZLOG_TEST_CEPH", "").upper():
+        assert reports[0]["result"]["cpu_us_per_entry"].keys() >= {"client", "osd"}
     assert cli.ok("ls") == b""
+
+
+@pytest.mark.parametrize("store_url", ["ceph-memstore"], indirect=True)
+def test_a_cluster_with_a_sequencer_of_its_own(store_url: str) -> None:
+    from tests.support.sequencer import SequencerProcess
+
+    running = SequencerProcess(store_url)
+    try:
+        run(Cli(store_url), "append", "--sequencer", running.address.removeprefix("tcp://"))
+    finally:
+        running.stop()
+
+
+@pytest.mark.parametrize("store_url", ["ceph-memstore"], indirect=True)
+def test_nothing_is_left_in_the_pool(store_url: str) -> None:
+    rados = pytest.importorskip("rados")
+    cli = Cli(store_url)
+    run(cli, "append", "--batch", "16")
+    from zlog.cli.ceph import connected
+
+    with connected(store_url, 30) as (_, ioctx):
+        ioctx.set_namespace(rados.LIBRADOS_ALL_NSPACES)
+        left = [each.nspace for each in ioctx.list_objects() if "bench-" in each.nspace]
+    assert left == []
+
+
+def test_processes_are_gone_afterwards(cli: Cli) -> None:
+    run(cli, "sequencer", "--connections", "1", "--depth", "1")
+    found = subprocess.run(["pgrep", "-f", cli.url], capture_output=True, check=False)
+    assert found.stdout == b""
+    with zlog.connect(cli.url) as store:
+        assert zlog.Log.list(store) == ["orders"]

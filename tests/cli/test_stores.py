@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
-from .conftest import Cli
+from .conftest import Cli, Inside
 
 LINES = b"".join(
     b"2026-11-20T17:00:%02d host-%d app[%d]: request %d took %d ms\n" % (i % 60, i % 7, i, i, i * i)
@@ -17,8 +18,8 @@ LINES = b"".join(
 @pytest.mark.parametrize("store_url", ["embedded", "ceph-memstore"], indirect=True)
 def test_the_life_of_a_log(store_url: str) -> None:
     cli = Cli(store_url)
-    assert cli.ok("ls") == b""
     cli.ok("create", "app", "--width", "8")
+    assert cli.ok("ls") == b"app\n"
     cli.ok("append", "app", stdin=LINES)
     assert cli.ok("read", "app") == LINES
     assert cli.ok("tail", "app", "-n", "5").splitlines() == LINES.splitlines()[-5:]
@@ -48,3 +49,19 @@ def test_following_another_process(store_url: str) -> None:
             assert follower.stdout.readline() == b"line %d\n" % number
         follower.stdout.close()
         assert follower.wait(20) == 141
+
+
+@pytest.mark.parametrize(
+    "words", [["ls"], ["info", "app"], ["append", "app"], ["read", "app"], ["check", "app"]]
+)
+def test_a_store_that_is_not_there_is_not_made(tmp_path: Path, words: list[str]) -> None:
+    result = Inside((tmp_path / "typo").as_uri())(*words)
+    assert result.code == 6
+    assert f"there is no store in {tmp_path}/typo" in result.err
+    assert "`zlog create` makes one" in result.err
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_bare_word_is_a_usage_error() -> None:
+    result = Inside("logs")("ls")
+    assert (result.code, "./logs" in result.err) == (2, True)

@@ -1,0 +1,203 @@
+#include <fcntl.h>
+#include <lmdb.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <random>
+#include <utility>
+
+#include "work.h"
+
+namespace zlog::bench {
+namespace {
+
+constexpr size_t kMapBytes = size_t{1} << 40;  // address space, as the embedded store takes it
+constexpr uint64_t kBytesMax = uint64_t{4} << 30;  // on disk, by one measurement
+
+// Throws std::system_error for a result of LMDB: its own codes are negative, errno positive.
+void lmdb_check(int result, const char* what) {
+  if (result == 0) return;
+  check(result > 0 ? -result : -EIO, std::string(what) + ": " + mdb_strerror(result));
+}
+
+// A key that sorts as its number does.
+struct Key {
+  explicit Key(uint64_t number) {
+    for (size_t i = 0; i < bytes.size(); i++) {
+      bytes[bytes.size() - 1 - i] = static_cast<uint8_t>(number >> (8 * i));
+    }
+  }
+  MDB_val value() { return MDB_val{bytes.size(), bytes.data()}; }
+
+  std::array<uint8_t, 8> bytes;
+};
+
+// A database of its own, which disappears with it. It syncs at every commit, as LMDB does.
+class Database {
+ public:
+  explicit Database(const std::string& directory) : directory_(directory) {
+    std::filesystem::create_directory(directory);
+    lmdb_check(mdb_env_create(&env_), "LMDB");
+    lmdb_check(mdb_env_set_mapsize(env_, kMapBytes), "LMDB's map");
+    lmdb_check(mdb_env_open(env_, directory.c_str(), MDB_NOTLS, 0660), "opening LMDB");
+    MDB_txn* txn = begin(0);
+    lmdb_check(mdb_dbi_open(txn, nullptr, 0, &dbi_), "LMDB's database");
+    lmdb_check(mdb_txn_commit(txn), "LMDB's commit");
+  }
+  ~Database() {
+    mdb_env_close(env_);
+    std::filesystem::remove_all(directory_);
+  }
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
+
+  uint64_t keys() const { return keys_; }
+
+  // Puts `count` keys behind the others, in one durable transaction.
+  void append(uint64_t count, std::string& data) {
+    MDB_txn* txn = begin(0);
+    for (uint64_t i = 0; i < count; i++) {
+      Key key(keys_++);
+      MDB_val at = key.value(), value{data.size(), data.data()};
+      lmdb_check(mdb_put(txn, dbi_, &at, &value, MDB_APPEND), "LMDB's put");
+    }
+    lmdb_check(mdb_txn_commit(txn), "LMDB's commit");
+  }
+
+  // Copies a value out, in a snapshot of its own.
+  void get(uint64_t number, std::string* out) {
+    MDB_txn* txn = begin(MDB_RDONLY);
+    Key key(number);
+    MDB_val at = key.value(), value{};
+    lmdb_check(mdb_get(txn, dbi_, &at, &value), "LMDB's get");
+    out->assign(static_cast<const char*>(value.mv_data), value.mv_size);
+    mdb_txn_abort(txn);
+  }
+
+  // Copies `count` values in a row out, in a snapshot of its own.
+  void scan(uint64_t first, uint64_t count, std::string* out) {
+    MDB_txn* txn = begin(MDB_RDONLY);
+    MDB_cursor* cursor = nullptr;
+    lmdb_check(mdb_cursor_open(txn, dbi_, &cursor), "LMDB's cursor");
+    Key key(first);
+    MDB_val at = key.value(), value{};
+    out->clear();
+    for (uint64_t i = 0; i < count; i++) {
+      const MDB_cursor_op next = i == 0 ? MDB_SET_KEY : MDB_NEXT;
+      lmdb_check(mdb_cursor_get(cursor, &at, &value, next), "LMDB's scan");
+      out->append(static_cast<const char*>(value.mv_data), value.mv_size);
+    }
+    mdb_cursor_close(cursor);
+    mdb_txn_abort(txn);
+  }
+
+ private:
+  MDB_txn* begin(unsigned flags) {
+    MDB_txn* txn = nullptr;
+    lmdb_check(mdb_txn_begin(env_, nullptr, flags, &txn), "LMDB's transaction");
+    return txn;
+  }
+
+  const std::string directory_;
+  MDB_env* env_ = nullptr;
+  MDB_dbi dbi_ = 0;
+  uint64_t keys_ = 0;
+};
+
+class DirectoryWork final : public Work {
+ public:
+  explicit DirectoryWork(std::string directory) : directory_(std::move(directory)) {}
+
+  bool measure(const Request& request, Sample* sample) override {
+    if (request.kind() == "lmdb_puts") {
+      *sample = puts(request);
+    } else if (request.kind() == "lmdb_gets" || request.kind() == "lmdb_scans") {
+      *sample = gets(request);
+    } else if (request.kind() == "file_syncs") {
+      *sample = syncs(request);
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+ private:
+  // One call: a transaction of `keys` values, `size` bytes each, synced.
+  Sample puts(const Request& request) {
+    const uint64_t keys = request.number("keys");
+    std::string data = noise(request.number("size"));
+    Database database(directory_ + "/lmdb");
+    return repeat_alone(request.seconds(), [&] {
+      if (database.keys() * data.size() > kBytesMax) return false;
+      database.append(keys, data);
+      return true;
+    });
+  }
+
+  // One call: one value anywhere, or a window of values in a row, copied out.
+  Sample gets(const Request& request) {
+    constexpr uint64_t kPutTogether = 4096;
+    const uint64_t size = request.number("size"), entries = request.number("entries");
+    if (!to_read_ || to_read_size_ != size || to_read_->keys() < entries) {
+      to_read_.reset();
+      to_read_ = std::make_unique<Database>(directory_ + "/lmdb-to-read");
+      to_read_size_ = size;
+      std::string data = noise(size);
+      while (to_read_->keys() < entries) to_read_->append(kPutTogether, data);
+    }
+    std::string out;
+    if (request.kind() == "lmdb_gets") {
+      std::mt19937_64 generator(1);
+      return repeat_alone(request.seconds(), [&] {
+        to_read_->get(generator() % entries, &out);
+        return true;
+      });
+    }
+    const uint64_t window = std::min(request.number("window"), entries);
+    uint64_t next = 0;
+    return repeat_alone(request.seconds(), [&] {
+      if (next + window > entries) next = 0;
+      to_read_->scan(next, window, &out);
+      next += window;
+      return true;
+    });
+  }
+
+  // One call: `size` bytes at the end of a plain file, and a sync.
+  Sample syncs(const Request& request) {
+    const std::string data = noise(request.number("size")), path = directory_ + "/plain";
+    const int file = ::open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+    if (file < 0) check(-errno, path);
+    uint64_t bytes = 0;
+    int error = 0;
+    const Sample sample = repeat_alone(request.seconds(), [&] {
+      if (bytes > kBytesMax || error != 0) return false;
+      const ssize_t written = ::write(file, data.data(), data.size());
+      if (written != static_cast<ssize_t>(data.size())) error = -EIO;
+      if (::fdatasync(file) != 0) error = -errno;
+      bytes += data.size();
+      return true;
+    });
+    ::close(file);
+    ::unlink(path.c_str());
+    check(error, "writing and syncing " + path);
+    return sample;
+  }
+
+  const std::string directory_;
+  std::unique_ptr<Database> to_read_;
+  uint64_t to_read_size_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Work> directory_work(const std::string& directory) {
+  return std::make_unique<DirectoryWork>(directory);
+}
+
+}  // namespace zlog::bench

@@ -1,0 +1,130 @@
+#include "stripe.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <memory>
+#include <string_view>
+
+#include "cls_zlog/codes.h"
+#include "cls_zlog/messages.h"
+
+namespace zlog::bench {
+namespace {
+
+constexpr uint64_t kEpoch = 1;
+constexpr uint64_t kObjectBytesMax = uint64_t{48} << 20;
+constexpr std::string_view kWriter = "limits of a log.";
+static_assert(kWriter.size() == limits::writer_bytes);
+
+uint64_t now_us() {
+  using namespace std::chrono;
+  const auto since = system_clock::now().time_since_epoch();
+  return static_cast<uint64_t>(duration_cast<microseconds>(since).count());
+}
+
+// Ends a call when the last of its operations has, with the first error.
+class Join {
+ public:
+  Join(uint64_t operations, Finish finish) : left_(operations), finish_(std::move(finish)) {}
+
+  void end(int error) {
+    int none = 0;
+    if (error != 0) error_.compare_exchange_strong(none, error);
+    if (left_.fetch_sub(1) == 1) finish_(error_);
+  }
+
+ private:
+  std::atomic<uint64_t> left_;
+  std::atomic<int> error_{0};
+  const Finish finish_;
+};
+
+// What a method answered as an errno: every code but OK is one here.
+int error_of(int code) { return code > 0 ? -EPROTO : code; }
+
+// Checks a reply as a reader does: every entry there, its checksum right.
+int verify(const std::string& reply, uint64_t first, uint64_t stride, uint32_t asked) {
+  ReadReply decoded;
+  if (const int error = ReadReply::decode(reply, false, asked, &decoded)) return error;
+  for (uint32_t i = 0; i < decoded.count; i++) {
+    if (decoded.state_of(i, first + i * stride) != EntryState::kWritten) return -EIO;
+  }
+  return decoded.count == 0 ? -EIO : 0;
+}
+
+}  // namespace
+
+Stripe::Stripe(AsyncHost& host, uint32_t width) : host_(host) {
+  static std::atomic<uint64_t> made{0};
+  const std::string name = "limits." + std::to_string(made++);
+  for (uint32_t residue = 0; residue < width; residue++) {
+    objects_.push_back(name + "." + std::to_string(residue));
+    SealRequest seal;
+    seal.epoch = kEpoch;
+    seal.stride = width;
+    seal.residue = residue;
+    seal.create = true;
+    check(run(objects_.back(), "seal", seal.encode()), "seal " + objects_.back());
+  }
+}
+
+Stripe::~Stripe() {
+  EpochRequest remove;
+  remove.epoch = kEpoch;
+  for (const std::string& object : objects_) run(object, "remove", remove.encode());
+}
+
+bool Stripe::full() const { return bytes_ >= kObjectBytesMax * objects_.size(); }
+
+int Stripe::run(const std::string& object, const char* method, const std::string& request) {
+  const auto pending = std::make_shared<Pending>();
+  host_.run(object, method, request, Pending::completer(pending));
+  while (!pending->wait(1000)) {
+  }
+  return error_of(pending->code());
+}
+
+void Stripe::append(const std::string& entry, uint64_t count, const Finish& finish) {
+  const uint64_t width = objects_.size(), first = tail_;
+  tail_ += count;
+  bytes_ += count * entry.size();
+  const auto join = std::make_shared<Join>(std::min(count, width), finish);
+  std::vector<NewEntry> share;
+  for (uint64_t start = first; start < std::min(first + width, tail_); start++) {
+    share.clear();
+    for (uint64_t position = start; position < tail_; position += width) {
+      share.push_back({position, position, entry});
+    }
+    std::string request;
+    if (encode_write(kEpoch, now_us(), kWriter, static_cast<uint32_t>(width), share, &request)) {
+      join->end(-EINVAL);
+      continue;
+    }
+    host_.submit(object(start), "write", request,
+                 [join](int code, std::string) { join->end(error_of(code)); });
+  }
+}
+
+void Stripe::read(uint64_t start, uint64_t end, uint32_t bytes_max, const Finish& finish) {
+  const uint64_t width = objects_.size();
+  const auto join = std::make_shared<Join>(std::min(end - start, width), finish);
+  for (uint64_t first = start; first < std::min(start + width, end); first++) {
+    std::vector<uint64_t> positions;
+    for (uint64_t at = first; at < end; at += width) positions.push_back(at);
+    ReadRequest request;
+    request.epoch = kEpoch;
+    request.bytes_max = bytes_max;
+    if (!Runs::of(static_cast<uint32_t>(width), positions, &request.runs)) {
+      join->end(-EINVAL);
+      continue;
+    }
+    const auto asked = static_cast<uint32_t>(positions.size());
+    host_.submit(object(first), "read", request.encode(),
+                 [join, first, width, asked](int code, const std::string& reply) {
+                   join->end(code == 0 ? verify(reply, first, width, asked) : error_of(code));
+                 });
+  }
+}
+
+}  // namespace zlog::bench

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cls_zlog/host/async_host.h"
+#include "sample.h"
+
+namespace zlog::bench {
+
+// Stripe objects without a log: made and sealed at the beginning, removed at the end. Positions are
+// handed out here, to one thread.
+class Stripe {
+ public:
+  // Throws std::system_error when the objects can't be made.
+  Stripe(AsyncHost& host, uint32_t width);
+  ~Stripe();
+  Stripe(const Stripe&) = delete;
+  Stripe& operator=(const Stripe&) = delete;
+
+  const std::string& object(uint64_t number) const { return objects_[number % objects_.size()]; }
+  uint64_t tail() const { return tail_; }
+
+  // Whether the objects hold as much as objects of a log should.
+  bool full() const;
+
+  // Writes `count` copies of an entry at the next positions: one operation per object.
+  void append(const std::string& entry, uint64_t count, const Finish& finish);
+
+  // Reads [start, end), one operation per object, and checks every entry. An object whose share has
+  // more bytes than `bytes_max` answers the beginning of it.
+  void read(uint64_t start, uint64_t end, uint32_t bytes_max, const Finish& finish);
+
+ private:
+  int run(const std::string& object, const char* method, const std::string& request);
+
+  AsyncHost& host_;
+  std::vector<std::string> objects_;
+  uint64_t tail_ = 0;
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace zlog::bench

@@ -1,0 +1,192 @@
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "work.h"
+
+namespace zlog::bench {
+namespace {
+
+constexpr int kWaitMs = 5000;
+constexpr uint8_t kNext = 3;  // the kind of frame that asks a sequencer for positions
+
+// A frame of the sequencer (zlog/_frames.py), as it is on the wire of a little-endian machine.
+struct Frame {
+  uint8_t kind, code;
+  uint16_t log;
+  uint32_t request;
+  uint64_t a, b;
+};
+static_assert(sizeof(Frame) == 24);
+
+std::string bytes_of_hex(const std::string& hex) {
+  std::string bytes;
+  for (size_t i = 0; i + 1 < hex.size(); i += 2) {
+    bytes.push_back(static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16)));
+  }
+  return bytes;
+}
+
+// A connection on which `depth` requests are on their way: each answer makes room for the next.
+class Client {
+ public:
+  // Connects, sends `preamble` and waits for `replies` frames, of which the last one says which log
+  // and epoch to ask for. Throws std::system_error.
+  Client(const std::string& host, const std::string& port, const std::string& preamble,
+         uint64_t replies, uint64_t depth)
+      : started_(depth) {
+    connect(host, port);
+    send(preamble);
+    Frame frame{};
+    for (uint64_t i = 0; i < replies; i++) {
+      if (::recv(socket_, &frame, sizeof frame, MSG_WAITALL) != sizeof frame) {
+        check(-ECONNRESET, "the server's greeting");
+      }
+      if (frame.code != 0) check(-EPROTO, "the server's greeting");
+    }
+    request_ = Frame{kNext, 0, frame.log, 0, 1, frame.a};
+  }
+  ~Client() { ::close(socket_); }
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  int socket() const { return socket_; }
+  uint64_t outstanding() const { return outstanding_; }
+
+  // Sends requests.
+  void ask(uint64_t count, Clock::time_point now) {
+    outgoing_.clear();
+    for (uint64_t i = 0; i < count; i++) {
+      started_[request_.request % started_.size()] = now;
+      outgoing_.append(reinterpret_cast<const char*>(&request_), sizeof request_);
+      request_.request++;
+    }
+    outstanding_ += count;
+    if (count != 0) send(outgoing_);
+  }
+
+  // Takes the answers that are there; returns their number.
+  uint64_t take(Sample* sample) {
+    const size_t room = buffer_.size() - held_;
+    const ssize_t got = ::recv(socket_, buffer_.data() + held_, room, MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
+    if (got <= 0) check(got == 0 ? -ECONNRESET : -errno, "the server");
+    held_ += static_cast<size_t>(got);
+    const Clock::time_point now = Clock::now();
+    const uint64_t count = held_ / sizeof(Frame);
+    for (uint64_t i = 0; i < count; i++) {
+      Frame frame{};
+      std::memcpy(&frame, buffer_.data() + i * sizeof frame, sizeof frame);
+      if (frame.code != 0) check(-EPROTO, "the server refused code " + std::to_string(frame.code));
+      const Clock::time_point began = started_[frame.request % started_.size()];
+      sample->latencies.push_back(std::chrono::duration<float>(now - began).count());
+    }
+    held_ -= count * sizeof(Frame);
+    std::memmove(buffer_.data(), buffer_.data() + count * sizeof(Frame), held_);
+    sample->calls += count;
+    outstanding_ -= count;
+    return count;
+  }
+
+ private:
+  void connect(const std::string& host, const std::string& port) {
+    addrinfo hints{}, *found = nullptr;
+    hints.ai_socktype = SOCK_STREAM;
+    if (::getaddrinfo(host.c_str(), port.c_str(), &hints, &found) != 0) check(-EHOSTUNREACH, host);
+    socket_ = ::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int result = ::connect(socket_, found->ai_addr, found->ai_addrlen);
+    const int error = result == 0 ? 0 : -errno;
+    ::freeaddrinfo(found);
+    check(error, "connecting to " + host + ":" + port);
+    const int on = 1;
+    ::setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  }
+
+  void send(const std::string& bytes) {
+    for (size_t sent = 0; sent < bytes.size();) {
+      const ssize_t now = ::send(socket_, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
+      if (now < 0) check(-errno, "sending");
+      sent += static_cast<size_t>(now);
+    }
+  }
+
+  int socket_ = -1;
+  Frame request_{};
+  std::vector<Clock::time_point> started_;
+  std::string outgoing_;
+  std::array<char, 1 << 16> buffer_;
+  size_t held_ = 0;
+  uint64_t outstanding_ = 0;
+};
+
+class Epoll {
+ public:
+  Epoll() : epoll_(::epoll_create1(EPOLL_CLOEXEC)) {}
+  ~Epoll() { ::close(epoll_); }
+  Epoll(const Epoll&) = delete;
+  Epoll& operator=(const Epoll&) = delete;
+
+  void add(Client* client) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.ptr = client;
+    ::epoll_ctl(epoll_, EPOLL_CTL_ADD, client->socket(), &event);
+  }
+
+  // Waits; calls `ready` for each client that has something.
+  template <typename Ready>
+  void wait(const Ready& ready) {
+    std::array<epoll_event, 64> events;
+    const int count = ::epoll_wait(epoll_, events.data(), events.size(), kWaitMs);
+    if (count == 0) check(-ETIMEDOUT, "the server's answer");
+    for (int i = 0; i < count; i++) ready(*static_cast<Client*>(events[i].data.ptr));
+  }
+
+ private:
+  const int epoll_;
+};
+
+class TcpWork final : public Work {
+ public:
+  // frames: one call is a frame sent and its answer.
+  bool measure(const Request& request, Sample* sample) override {
+    if (request.kind() != "frames") return false;
+    const uint64_t depth = request.number("depth");
+    std::vector<std::unique_ptr<Client>> clients;
+    Epoll epoll;
+    for (uint64_t i = 0; i < request.number("connections"); i++) {
+      clients.push_back(std::make_unique<Client>(
+          request.text("host"), request.text("port"), bytes_of_hex(request.text("preamble")),
+          request.number("replies"), depth));
+      epoll.add(clients.back().get());
+    }
+    const double seconds = request.seconds();
+    const Clock::time_point began = Clock::now();
+    uint64_t outstanding = depth * clients.size();
+    for (const auto& client : clients) client->ask(depth, began);
+    while (outstanding != 0) {
+      epoll.wait([&](Client& client) {
+        const uint64_t count = client.take(sample);
+        const bool more = seconds_since(began) < seconds;
+        if (more) client.ask(count, Clock::now());
+        outstanding -= more ? 0 : count;
+      });
+    }
+    sample->seconds = seconds_since(began);
+    return true;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Work> tcp_work() { return std::make_unique<TcpWork>(); }
+
+}  // namespace zlog::bench

@@ -1,0 +1,214 @@
+"""Where a benchmark works: a place of its own in the store, which disappears with all in it.
+
+On Ceph that is a namespace in the pool, with a sequencer of its own; in an embedded store it is a
+folder inside the store's, on the same disk.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
+
+import click
+
+import zlog
+from zlog._deadline import Deadline
+from zlog._head import Directory
+from zlog._io import BlockingIo, drive
+from zlog._sequencer import format_address, parse_host_port
+from zlog.cli.bench.limits import Limits
+from zlog.cli.bench.processes import python
+from zlog.cli.bench.usage import Processes, connected_osds, own_cpu_seconds
+from zlog.cli.ceph import Target
+from zlog.cli.session import Session
+
+_OWN = "own"
+NO_SEQUENCER = "none"
+SEQUENCER_HELP = (
+    "Who hands out positions, on Ceph: a sequencer started for the benchmark, the one at an"
+    " address, or none (writers find the tail themselves)."
+)
+
+
+@dataclass
+class Place:
+    """A place that is there for one benchmark.
+
+    Attributes:
+        url: of the store in it.
+        store: opened.
+        limits: the program that measures what it can do at most.
+        timeout: seconds for one call; None for no limit.
+        osds: the OSDs on this machine that serve it.
+        sequencer: the process of its sequencer, where it was started for it.
+    """
+
+    url: str
+    store: zlog.Store
+    limits: Limits
+    timeout: float | None
+    osds: Processes
+    sequencer: Processes
+
+    @property
+    def kind(self) -> str:
+        """``ceph``, ``file`` or ``mem``."""
+        return urlsplit(self.url).scheme
+
+    def cpu(self) -> dict[str, float]:
+        """Return the CPU seconds used so far, by who used them."""
+        used = {"client": own_cpu_seconds()}
+        if self.osds:
+            used["osd"] = self.osds.cpu_seconds()
+        if self.sequencer:
+            used["sequencer"] = self.sequencer.cpu_seconds()
+        return used
+
+    @contextmanager
+    def new_log(self, width: int) -> Iterator[str]:
+        """Make a log for the length of a ``with`` block; gives its name."""
+        name = f"bench-{os.urandom(8).hex()}"
+        try:
+            zlog.Log.create(self.store, name, width=width, timeout=self.timeout).close()
+            yield name
+        finally:
+            with suppress(zlog.LogNotFound):  # interrupted before it was made
+                zlog.Log.remove(self.store, name, timeout=self.timeout)
+
+
+def cpu_between(before: dict[str, float], after: dict[str, float]) -> dict[str, float]:
+    """Return what was used between two moments."""
+    return {who: seconds - before.get(who, 0.0) for who, seconds in after.items()}
+
+
+@contextmanager
+def own_place(session: Session, sequencer: str = _OWN) -> Iterator[Place]:
+    """Make a place for a benchmark, for the length of a ``with`` block.
+
+    Args:
+        session: says in which store.
+        sequencer: ``own``, ``none`` or an address; only on Ceph.
+
+    Raises:
+        click.UsageError: of these, or of the store's URL, something can't be.
+        ZlogError: the store can't be used, or the sequencer did not start.
+    """
+    name = f"bench-{os.urandom(8).hex()}"
+    kind = urlsplit(session.url).scheme
+    address = _address_of(sequencer)
+    if kind != "ceph" and sequencer != _OWN:
+        raise click.UsageError("--sequencer is for stores on Ceph: others have one built in")
+    with ExitStack() as stack:
+        if kind == "ceph":
+            url, words = _in_namespace(session.url, name)
+        elif kind == "mem":
+            url, words = session.url, ("memory",)
+        else:
+            folder = stack.enter_context(_folder_in(_path_of(session.url), name))
+            url, words = (folder / "store").as_uri(), ("directory", str(folder / "limits"))
+        own = replace(session, store=url, pool=None, namespace=None, conf=None, name=None)
+        store = stack.enter_context(own.connect(create=True))
+        limits = stack.enter_context(Limits(words))
+        if kind == "ceph":
+            stack.callback(limits.measure, "clear")
+        process = None
+        if kind == "ceph" and sequencer == _OWN:
+            process = stack.enter_context(running_sequencer(url))
+        elif kind == "ceph" and sequencer != NO_SEQUENCER:
+            announcing = Directory(BlockingIo(store)).announce(address, Deadline(session.timeout))
+            drive(announcing)
+        place = Place(
+            store.url,
+            store,
+            limits,
+            session.timeout,
+            Processes(()),
+            Processes(() if process is None else (process.pid,)),
+        )
+        with place.new_log(1):  # after which there are connections to look at
+            limits.osds = place.osds = connected_osds()
+        yield place
+
+
+def _address_of(sequencer: str) -> str:
+    if sequencer in (_OWN, NO_SEQUENCER):
+        return ""
+    try:
+        return format_address(*parse_host_port(sequencer.removeprefix("tcp://")))
+    except ValueError as error:
+        raise click.UsageError(f"--sequencer: {error}") from error
+
+
+def _in_namespace(url: str, name: str) -> tuple[str, tuple[str, ...]]:
+    target = Target.parse(url)
+    namespace = f"{target.namespace}.{name}" if target.namespace else name
+    path = f"/{quote(namespace, safe='')}"
+    words = ("rados", target.conf or "-", target.client_id, target.pool, namespace)
+    return urlunsplit(urlsplit(url)._replace(path=path)), words
+
+
+def _path_of(url: str) -> Path:
+    parts = urlsplit(url)
+    return Path(unquote(parts.path) if parts.scheme == "file" else url)
+
+
+@contextmanager
+def _folder_in(store: Path, name: str) -> Iterator[Path]:
+    made = not store.exists()
+    folder = store / name
+    (folder / "limits").mkdir(parents=True)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+        if made:
+            store.rmdir()
+
+
+class SequencerProcess:
+    """``zlog seqr`` beside the benchmark.
+
+    Attributes:
+        pid: of the process.
+        address: where it listens, ``tcp://HOST:PORT``.
+    """
+
+    def __init__(self, process: subprocess.Popen[str], address: str) -> None:
+        self.pid = process.pid
+        self.address = address
+
+
+@contextmanager
+def running_sequencer(url: str) -> Iterator[SequencerProcess]:
+    """Run a sequencer of a store, for the length of a ``with`` block.
+
+    Raises:
+        SequencerUnavailable: it did not start.
+    """
+    code = "from zlog.cli.main import main; main()"
+    words = [*python(code), "--store", url, "seqr", "--listen", "127.0.0.1:0"]
+    with subprocess.Popen(  # noqa: S603  # our own program, no shell
+        words, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        assert process.stderr is not None
+        try:
+            said = []
+            for line in process.stderr:
+                said.append(line)
+                if found := re.search(r"listening .*address=(\S+)", line):
+                    # What it says from now on must not fill the pipe.
+                    threading.Thread(target=process.stderr.read, daemon=True).start()
+                    yield SequencerProcess(process, found[1])
+                    return
+            raise zlog.SequencerUnavailable("zlog seqr did not start: " + "".join(said).strip())
+        finally:
+            process.terminate()
+            process.wait()

@@ -1,0 +1,196 @@
+"""The benchmark ``bench read``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import click
+
+from zlog.cli.bench.measure import ROUNDS, Contender, contest
+from zlog.cli.bench.options import (
+    count_option,
+    output_options,
+    seconds_option,
+    sequencer_option,
+    size_option,
+    width_option,
+)
+from zlog.cli.bench.place import Place, own_place
+from zlog.cli.bench.readers import RandomReader, RangeReader, ReadLoad, prepare
+from zlog.cli.bench.results import Printer, Report
+from zlog.cli.output import note
+from zlog.cli.session import Session, pass_session
+from zlog.cli.tables import human_bytes
+from zlog.cli.verb import Verb
+
+_RAW_READS_PER_OBJECT = 2
+"""Plain reads in flight per object, beside a range read: one that arrives, and one on its way."""
+
+
+@click.command(
+    cls=Verb,
+    examples="""
+    zlog bench read                                # a range, from its beginning to its end
+    zlog bench read --order random --depth 64
+    zlog --store ceph://logs bench read --size 16K --entries 16384 --json
+    """,
+)
+@click.option(
+    "--order",
+    type=click.Choice(["range", "random"]),
+    default="range",
+    show_default=True,
+    help="Read a range, or one position here and one there.",
+)
+@size_option("100")
+@count_option("--entries", 262144, 1 << 27, "Entries that are written first, to be read.")
+@count_option("--batch", 1024, 16384, "Entries that one append wrote.")
+@count_option("--depth", 1, 4096, "Random reads in flight.")
+@width_option
+@seconds_option(5.0)
+@sequencer_option
+@output_options
+@pass_session
+def read(
+    session: Session,
+    order: str,
+    size: int,
+    entries: int,
+    batch: int,
+    depth: int,
+    width: int,
+    seconds: float,
+    sequencer: str,
+    as_json: bool,
+    plot: Path | None,
+) -> None:
+    """Measure how fast entries are read.
+
+    Beside it stand the raw limits of the same store, measured in turns with it: plain librados
+    reads of the same bytes from as many objects, or LMDB alone; and the same operations of the
+    object class sent by a C++ program. RATIO is the part of each limit that was reached.
+    """
+    if order == "range" and depth > 1:
+        raise click.UsageError("--depth is for --order random: a range has its own read-ahead")
+    printer = Printer(as_json, plot)
+    load = ReadLoad(size, entries, batch, depth, width)
+    with ExitStack() as stack:
+        place = stack.enter_context(own_place(session, sequencer))
+        log = stack.enter_context(place.new_log(width))
+        note(f"writing {entries} entries in {place.url}")
+        prepare(place, log, load)
+        reader: RangeReader | RandomReader
+        if order == "range":
+            reader = stack.enter_context(RangeReader(place, log, load))
+        else:
+            reader = stack.enter_context(RandomReader(place, log, load))
+        reader.run(seconds / ROUNDS / 2)
+        note(f"reading and measuring the limits, {seconds:g} s each")
+        contender = Contender(f"{order} read", reader.how, reader.run)
+        if order == "range":
+            limits = [*_range_limits(place, load, reader.per_operation)]
+        else:
+            limits = [*_random_limits(place, load)]
+        measured = contest(contender, limits, seconds, size)
+        title = (
+            f"{order} read of {entries} entries of {human_bytes(size)}, written {batch} at a time,"
+            f" {depth} in flight, width {width}, on {session.url}"
+        )
+        workload = {
+            "order": order,
+            "size": size,
+            "entries": entries,
+            "batch": batch,
+            "depth": depth,
+            "width": width,
+            "store": session.url,
+            "seconds": seconds,
+        }
+    printer.show([Report("read", title, workload, measured)])
+
+
+def _contender(
+    place: Place, name: str, how: str, kind: str, per_call: float, **options: Any
+) -> Contender:
+    measure = place.limits.measure
+    return Contender(name, how, lambda seconds: measure(kind, per_call, seconds=seconds, **options))
+
+
+def _range_limits(place: Place, load: ReadLoad, per_operation: float) -> Iterator[Contender]:
+    window = max(load.width, round(per_operation * load.width))
+    if place.kind == "ceph":
+        size = max(1, round(per_operation * load.size))
+        in_flight = _RAW_READS_PER_OBJECT * load.width
+        yield _contender(
+            place,
+            "plain librados",
+            f"reads of {size} bytes from {load.width} objects, {in_flight} in flight, counted as"
+            f" {per_operation:.0f} entries each",
+            "rados_reads",
+            per_operation,
+            order="range",
+            objects=load.width,
+            size=size,
+            bytes=load.size * load.entries,
+            in_flight=in_flight,
+        )
+    if place.kind == "file":
+        yield _contender(
+            place,
+            "LMDB",
+            f"LMDB alone in C++: {window} values after each other, copied out",
+            "lmdb_scans",
+            min(window, load.entries),
+            size=load.size,
+            entries=load.entries,
+            window=window,
+        )
+    yield _class_reads(place, load, window, _RAW_READS_PER_OBJECT)
+
+
+def _random_limits(place: Place, load: ReadLoad) -> Iterator[Contender]:
+    if place.kind == "ceph":
+        yield _contender(
+            place,
+            "plain librados",
+            f"reads of {load.size} bytes from {load.width} objects, {load.depth} in flight",
+            "rados_reads",
+            1,
+            order="random",
+            objects=load.width,
+            size=load.size,
+            bytes=load.size * load.entries,
+            in_flight=load.depth,
+        )
+    if place.kind == "file":
+        yield _contender(
+            place,
+            "LMDB",
+            "LMDB alone in C++: one value anywhere, copied out, in a transaction of its own",
+            "lmdb_gets",
+            1,
+            size=load.size,
+            entries=load.entries,
+        )
+    yield _class_reads(place, load, 1, load.depth)
+
+
+def _class_reads(place: Place, load: ReadLoad, window: int, in_flight: int) -> Contender:
+    window = min(window, load.entries)
+    return _contender(
+        place,
+        "class reads",
+        f"a C++ program that sends the same operations, {window} entries together, {in_flight}"
+        " times in flight, and checks every entry",
+        "class_reads",
+        window,
+        objects=load.width,
+        size=load.size,
+        batch=load.batch,
+        entries=load.entries,
+        window=window,
+        in_flight=in_flight,
+    )

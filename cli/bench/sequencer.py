@@ -1,0 +1,103 @@
+"""The benchmark ``bench sequencer``."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import click
+
+from zlog.cli.bench import frames
+from zlog.cli.bench.echo import running_echo
+from zlog.cli.bench.measure import ROUNDS, Contender, Slice, contest
+from zlog.cli.bench.options import count_option, output_options, seconds_option
+from zlog.cli.bench.place import NO_SEQUENCER, Place, own_place, running_sequencer
+from zlog.cli.bench.results import Printer, Report
+from zlog.cli.bench.usage import Processes
+from zlog.cli.output import note
+from zlog.cli.session import Session, pass_session
+from zlog.cli.verb import Verb
+
+_ECHOES = {
+    "echo": "a bare asyncio Protocol that sends the same bytes back",
+    "parsed echo": "an asyncio Protocol that unpacks and packs every frame, and no more",
+}
+_KINDS = {"echo": "echo", "parsed echo": "frames"}
+
+
+@click.command(
+    cls=Verb,
+    examples="""
+    zlog bench sequencer
+    zlog --store ceph://logs bench sequencer --connections 8 --depth 256
+    """,
+)
+@count_option("--connections", 8, 64, "Connections that ask at the same time.")
+@count_option("--depth", 16, 4096, "Requests that each of them has in flight.")
+@seconds_option(5.0)
+@output_options
+@pass_session
+def sequencer(
+    session: Session,
+    connections: int,
+    depth: int,
+    seconds: float,
+    as_json: bool,
+    plot: Path | None,
+) -> None:
+    """Measure how fast a sequencer hands out positions, one per request, over TCP.
+
+    A client in C++ asks `zlog seqr`, which is started for it on this machine. Beside it stand
+    servers that do less, asked by the same client in turns with it. RATIO is the part of their rate
+    that was reached. An entry is a position here.
+    """
+    printer = Printer(as_json, plot)
+    load = {"connections": connections, "depth": depth}
+    with ExitStack() as stack:
+        place = stack.enter_context(own_place(session, _unused(session)))
+        if place.kind == "mem":
+            raise click.UsageError("mem:// is one process's memory: no server can serve it")
+        log = stack.enter_context(place.new_log(1))
+        server = stack.enter_context(running_sequencer(place.url))
+        greeting = frames.to_sequencer(place.store, log, server.address)
+        contender = _contender(
+            place, "sequencer", "zlog seqr, one position per request", server.pid, greeting, load
+        )
+        limits = []
+        for name, how in _ECHOES.items():
+            echo = stack.enter_context(running_echo(_KINDS[name]))
+            limits.append(
+                _contender(place, name, how, echo.pid, frames.to_echo(echo.address), load)
+            )
+        contender.run(seconds / ROUNDS / 2)
+        note(f"asking and measuring the limits, {seconds:g} s each")
+        measured = contest(contender, limits, seconds, 0)
+        title = f"{connections} connections × {depth} requests in flight, on {session.url}"
+        workload = {**load, "store": session.url, "seconds": seconds}
+    printer.show([Report("sequencer", title, workload, measured)])
+
+
+def _unused(session: Session) -> str:
+    """Return the choice of sequencer for a place that gets another one."""
+    return NO_SEQUENCER if session.url.startswith("ceph:") else "own"
+
+
+def _contender(
+    place: Place,
+    name: str,
+    how: str,
+    pid: int,
+    greeting: dict[str, object],
+    load: dict[str, int],
+) -> Contender:
+    server = Processes((pid,))
+
+    def run(seconds: float) -> Slice:
+        options: dict[str, Any] = {**greeting, **load}
+        before = server.cpu_seconds()
+        done = place.limits.measure("frames", seconds=seconds, **options)
+        done.cpu["sequencer"] = server.cpu_seconds() - before
+        return done
+
+    return Contender(name, how, run)

@@ -1,0 +1,132 @@
+"""The benchmark ``bench tail``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import click
+
+from zlog.cli.bench.followers import Followed
+from zlog.cli.bench.measure import ROUNDS, Contender, Ratio, contest
+from zlog.cli.bench.options import (
+    output_options,
+    seconds_option,
+    sequencer_option,
+    size_option,
+    width_option,
+)
+from zlog.cli.bench.place import Place, own_place
+from zlog.cli.bench.results import Printer, Report
+from zlog.cli.output import note
+from zlog.cli.session import Session, pass_session
+from zlog.cli.tables import human_bytes
+from zlog.cli.verb import Verb
+
+_ENTRIES = 10_000
+"""Entries in what the raw reads read from."""
+
+
+@click.command(
+    cls=Verb,
+    examples="""
+    zlog bench tail
+    zlog --store ceph://logs bench tail --rate 1000 --size 1K
+    """,
+)
+@size_option("100")
+@click.option(
+    "--rate",
+    type=click.FloatRange(min=0.1),
+    default=200.0,
+    show_default=True,
+    metavar="N",
+    help="Entries that are appended per second, one after the other.",
+)
+@width_option
+@seconds_option(5.0)
+@sequencer_option
+@output_options
+@pass_session
+def tail(
+    session: Session,
+    size: int,
+    rate: float,
+    width: int,
+    seconds: float,
+    sequencer: str,
+    as_json: bool,
+    plot: Path | None,
+) -> None:
+    """Measure how soon a follower has what a writer appended.
+
+    The time runs from the append's acknowledgement in the writer's process to the entry in the
+    reader's hands in another one; it is 0 where the reader was faster. Beside it stand single raw
+    reads of an entry from the same store, measured in turns with it. RATIO says how many of those
+    it takes, at p50.
+    """
+    printer = Printer(as_json, plot)
+    with ExitStack() as stack:
+        place = stack.enter_context(own_place(session, sequencer))
+        if place.kind == "mem":
+            raise click.UsageError("mem:// is one process's memory: nobody else can follow")
+        log = stack.enter_context(place.new_log(width))
+        followed = stack.enter_context(Followed(place, log, size, rate))
+        followed.run(seconds / ROUNDS / 2)
+        note(f"following and measuring the limits, {seconds:g} s each")
+        contender = Contender("follow", followed.how, followed.run)
+        measured = contest(contender, [*_limits(place, size, width)], seconds, size)
+        title = (
+            f"{human_bytes(size)} entries, {rate:g} appended per second, width {width}, on"
+            f" {session.url}"
+        )
+        workload = {
+            "size": size,
+            "rate": rate,
+            "width": width,
+            "store": session.url,
+            "seconds": seconds,
+        }
+    printer.show([Report("tail", title, workload, measured)])
+
+
+def _limits(place: Place, size: int, width: int) -> Iterator[Contender]:
+    measure = place.limits.measure
+    if place.kind == "ceph":
+        yield Contender(
+            "plain librados",
+            f"reads of {size} bytes, one after the other, from C++",
+            lambda seconds: measure(
+                "rados_reads",
+                seconds=seconds,
+                order="random",
+                objects=width,
+                size=size,
+                bytes=size * _ENTRIES,
+                in_flight=1,
+            ),
+            Ratio.LATENCY,
+        )
+    else:
+        yield Contender(
+            "LMDB",
+            "LMDB alone in C++: one value, copied out, in a transaction of its own",
+            lambda seconds: measure("lmdb_gets", seconds=seconds, size=size, entries=_ENTRIES),
+            Ratio.LATENCY,
+        )
+    yield Contender(
+        "class reads",
+        "class reads of one entry, one after the other, from C++",
+        lambda seconds: measure(
+            "class_reads",
+            seconds=seconds,
+            objects=width,
+            size=size,
+            batch=1,
+            entries=_ENTRIES // 10,
+            window=1,
+            in_flight=1,
+        ),
+        Ratio.LATENCY,
+    )

@@ -1,0 +1,106 @@
+"""How slices become rates and ratios."""
+
+from __future__ import annotations
+
+from array import array
+
+import pytest
+
+from zlog.cli.bench.measure import (
+    ROUNDS,
+    Contender,
+    Ratio,
+    Slice,
+    contest,
+    one_after_the_other,
+    quantiles,
+)
+from zlog.cli.bench.workload import Traffic, Workload
+
+
+def constant(calls: int, latency: float, entries_per_call: float = 1) -> Slice:
+    return Slice(calls, calls * entries_per_call, 1.0, array("d", [latency] * calls))
+
+
+def test_quantiles_over_several_slices() -> None:
+    slices = [array("d", (i / 1000 for i in range(start, start + 500))) for start in (0, 500)]
+    assert quantiles(slices) == {"p50": 500, "p99": 990, "p99.9": 999, "max": 999}
+
+
+def test_everybody_has_a_turn_in_every_round_and_the_load_the_first() -> None:
+    turns: list[str] = []
+
+    def contender(name: str) -> Contender:
+        def run(seconds: float) -> Slice:
+            assert seconds == pytest.approx(1.0)
+            turns.append(name)
+            return constant(10, 0.1)
+
+        return Contender(name, "", run)
+
+    contest(contender("load"), [contender("a"), contender("b")], float(ROUNDS), 1)
+    rounds = [turns[i : i + 3] for i in range(0, len(turns), 3)]
+    assert len(rounds) == ROUNDS
+    assert {tuple(each) for each in rounds} == {("load", "a", "b"), ("load", "b", "a")}
+
+
+def test_the_ratio_is_the_median_of_the_rounds_ratios() -> None:
+    # The machine is slow in one round, and once while only the limit runs.
+    loads = iter([100, 100, 10, 100, 100])
+    limits = iter([200, 200, 20, 50, 200])
+    load, limit = contest(
+        Contender("load", "", lambda _: constant(next(loads), 0.1, 4)),
+        [Contender("limit", "", lambda _: constant(next(limits), 0.1, 4))],
+        1.0,
+        100,
+    )
+    assert (load.calls, load.entries, load.bytes) == (100, 400, 40_000)
+    assert limit.ratios == [0.5, 0.5, 0.5, 2.0, 0.5]
+    assert limit.ratio == 0.5
+    assert load.ratios == []
+
+
+def test_latencies_are_compared_by_their_medians() -> None:
+    _, limit = contest(
+        Contender("load", "", lambda _: constant(5, 0.3)),
+        [Contender("limit", "", lambda _: constant(1000, 0.1), Ratio.LATENCY)],
+        1.0,
+        1,
+    )
+    assert limit.ratio == pytest.approx(3.0)
+
+
+def test_cpu_is_per_entry_and_by_who_used_it() -> None:
+    def run(_: float) -> Slice:
+        done = constant(10, 0.1, 10)
+        done.cpu = {"client": 0.001, "osd": 0.002}
+        return done
+
+    (load,) = contest(Contender("load", "", run), [], 1.0, 1)
+    assert load.cpu == pytest.approx({"client": 10.0, "osd": 20.0})
+
+
+def test_a_contender_without_a_single_call_says_so() -> None:
+    with pytest.raises(ValueError, match="--seconds"):
+        contest(Contender("x", "", lambda _: constant(0, 0)), [], 1.0, 1)
+
+
+def test_two_things_one_after_the_other_take_as_long_as_both() -> None:
+    both = one_after_the_other(constant(100, 0.01), constant(50, 0.02))
+    assert both.rate == pytest.approx(1 / 0.03)
+    assert both.latencies[0] == pytest.approx(0.03)
+
+
+@pytest.mark.parametrize(
+    ("per_operation", "operations", "batch", "lanes"),
+    [(1, 1, 1, 1), (1, 64, 1, 64), (128, 8, 1024, 1), (64, 16, 512, 2), (2, 2, 16, 1)],
+)
+def test_traffic_as_batches(per_operation: float, operations: int, batch: int, lanes: int) -> None:
+    traffic = Traffic(per_operation, operations, width=8)
+    assert (traffic.batch, traffic.lanes) == (batch, lanes)
+
+
+def test_a_turn_does_not_fill_objects() -> None:
+    load = Workload(size=1 << 20, batch=16, writers=2, depth=1, width=8)
+    assert load.in_flight == 32
+    assert 1 <= load.calls_max * load.writers * load.batch * load.size <= 8 * 64 << 20

@@ -1,0 +1,77 @@
+"""What `connect` takes for a store, what it makes, and what a store refuses to be used for."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+from pathlib import Path
+
+import pytest
+
+import zlog
+from zlog import aio
+from zlog._native import EmbeddedStore
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_without_create_nothing_is_made(tmp_path: Path, there: bool) -> None:
+    folder = tmp_path / "typo" / "store"
+    if there:
+        folder.mkdir(parents=True)
+    for target in (folder, str(folder), folder.as_uri()):
+        with pytest.raises(zlog.StoreUnavailable, match=f"no store in {folder}") as caught:
+            zlog.connect(target, create=False)
+        assert "zlog create" in caught.value.hint
+        assert "$ZLOG_STORE" in caught.value.hint
+        assert not caught.value.retryable
+    assert [*tmp_path.iterdir()] == ([folder.parent] if there else [])
+    assert not there or not [*folder.iterdir()]
+
+
+async def test_without_create_what_is_there_opens(tmp_path: Path) -> None:
+    with pytest.raises(zlog.StoreUnavailable, match="there is no store"):
+        await aio.connect(tmp_path, create=False)
+    zlog.connect(tmp_path).close()
+    zlog.connect(tmp_path, create=False).close()
+    (await aio.connect(tmp_path, create=False)).close()
+    zlog.connect("mem://", create=False).close()
+
+
+def test_a_file_is_no_store(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"")
+    with pytest.raises(zlog.StoreUnavailable, match="there is no store"):
+        EmbeddedStore(file, create=False)
+
+
+@pytest.mark.parametrize("word", ["mem", "logs", "...", "a b"])
+def test_a_bare_word_is_no_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for create in (True, False):
+        with pytest.raises(ValueError, match="is no store URL") as caught:
+            zlog.connect(word, create=create)
+        for advice in ("file:///ABSOLUTE/PATH", f"./{word}", f"ceph://{word}"):
+            assert advice in str(caught.value)
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("path", [".", "..", "./logs", "logs/", Path("logs")])
+def test_what_looks_like_a_path_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str | Path
+) -> None:
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    monkeypatch.chdir(inside)
+    with zlog.connect(path) as store:
+        assert store.url == Path(os.path.realpath(path)).as_uri()
+
+
+def test_a_store_stays_in_its_process(tmp_path: Path) -> None:
+    with zlog.connect(tmp_path) as embedded, zlog.connect("mem://") as memory:
+        for store in (embedded, memory):
+            for duplicate in (pickle.dumps, copy.copy, copy.deepcopy):
+                with pytest.raises(TypeError, match=f"open {store.url} in the other process"):
+                    duplicate(store)
