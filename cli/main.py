@@ -13,6 +13,7 @@ import click
 
 from zlog import ZlogError
 from zlog.cli.exits import ExitCode, exit_code_of
+from zlog.cli.hints import hint_of
 from zlog.cli.output import OutputClosed, OutputFailed, hold_descriptors, say, silence_stdout
 from zlog.cli.session import Session
 from zlog.cli.signals import Terminated
@@ -102,7 +103,7 @@ def _run(run: Callable[[], object], session: Session) -> int:
         if isinstance(error, OutputFailed):
             silence_stdout()
         if isinstance(error, ZlogError):
-            say(f"hint: {error.hint}")
+            say(f"hint: {_hint(error, session)}")
         return exit_code_of(error)
     except Exception as error:  # noqa: BLE001  # the last door before the user
         if not _show_traceback(session):
@@ -116,6 +117,13 @@ def _in_words(error: ZlogError | OSError) -> str:
     if isinstance(error, OSError) and error.filename and error.strerror:
         return f"{error.filename}: {error.strerror}"
     return str(error)
+
+
+def _hint(error: ZlogError, session: Session) -> str:
+    try:
+        return hint_of(error, session.url)
+    except click.UsageError:  # a verb that needs no store was given half of one's name
+        return error.hint
 
 
 def _show_traceback(session: Session) -> bool:

@@ -33,7 +33,10 @@ class Range(NamedTuple):
         return self.start < 0 or (self.end is not None and self.end < 0)
 
     def resolve(self, tail: int) -> Range:
-        """Return the range in positions, as seen when the tail was there."""
+        """Return the range in positions, as seen when the tail was there.
+
+        What would be before the first position begins there, as in a slice.
+        """
         end = None if self.end is None else _absolute(self.end, tail)
         return Range(_absolute(self.start, tail), end, self.single)
 

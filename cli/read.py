@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import click
 
-from zlog import Entry, Gap, Log
+from zlog import Entry, Gap, Log, NotWritten
 from zlog.cli import ranges
 from zlog.cli.exits import ExitCode
 from zlog.cli.output import Output, say
@@ -30,7 +30,7 @@ from zlog.cli.verb import Verb
 )
 @log_argument
 @click.argument("wanted", metavar="[RANGE]...", nargs=-1, type=ranges.parse)
-@style_options
+@style_options()
 @hole_timeout_option
 @pass_session
 def read(
@@ -68,13 +68,40 @@ def read(
 def _items(log: Log, wanted: ranges.Range, *, hidden: bool) -> Iterator[Entry | Gap]:
     """Go through a range, and show how far it is."""
     tail = log.tail()
+    if wanted.single:
+        yield _one(log, wanted.start, tail)
+        return
     if wanted.relative:
         wanted = wanted.resolve(tail)
-    if wanted.single:
-        yield log.read(wanted.start)
-        return
     end = tail if wanted.end is None else min(wanted.end, tail)
     with Progress(end - wanted.start, "reading", hidden=hidden) as progress:
         for item in log.read_range(wanted.start, end):
             yield item
             progress.advance(len(item) if isinstance(item, Gap) else 1)
+
+
+def _one(log: Log, position: int, tail: int) -> Entry:
+    """Return the entry at a position; a negative one counts back from the tail.
+
+    Raises:
+        NotWritten: it holds none so far, or the log does not reach there.
+    """
+    where = f"log {log.name!r}"
+    start = position + tail if position < 0 else position
+    if start < 0:
+        why = (
+            f"is empty: it has no position {position}"
+            if not tail
+            else (f"has its tail at {tail}: position {position} is before its start")
+        )
+        raise NotWritten(f"{where} {why}", hint=f"`zlog info {log.name}` shows its tail.")
+    try:
+        return log.read(start)
+    except NotWritten as error:
+        if start < tail:
+            raise
+        why = f"position {start} of {where} is beyond the tail ({tail})"
+        raise NotWritten(
+            why if tail else f"{where} is empty: position {start} holds nothing yet",
+            hint=f"`zlog tail {log.name} --follow` waits for what comes.",
+        ) from error

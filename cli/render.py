@@ -159,23 +159,37 @@ def _template(word: str) -> Template:
         raise click.BadParameter(str(error)) from error
 
 
-def style_options(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a verb the options that say how entries are printed, as one argument ``style``."""
+def style_options(format_words: tuple[str, ...] = ("-f", "--format")) -> Callable[[Any], Any]:
+    """Give a verb the options that say how entries are printed, as one argument ``style``.
 
-    @functools.wraps(verb)
-    def with_style(
-        *args: Any, as_json: bool, template: Template | None, null: bool, raw: bool, **others: Any
-    ) -> Any:
-        if sum((as_json, template is not None, null, raw)) > 1:
-            raise click.UsageError("--json, --format, --null and --raw exclude each other")
-        return verb(*args, style=Style(as_json, template, null, raw), **others)
+    Args:
+        format_words: of the option that takes a format.
+    """
 
-    options = (
-        click.option("--json", "as_json", is_flag=True, help="Print JSON lines."),
-        click.option("-f", "--format", "template", type=_template, metavar="FORMAT", help=HELP),
-        click.option("-z", "--null", is_flag=True, help="End each entry with NUL, not newline."),
-        click.option("-r", "--raw", is_flag=True, help="Print nothing but the entries' bytes."),
-    )
-    for option in reversed(options):
-        with_style = option(with_style)
-    return with_style
+    def decorate(verb: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(verb)
+        def with_style(
+            *args: Any,
+            as_json: bool,
+            template: Template | None,
+            null: bool,
+            raw: bool,
+            **others: Any,
+        ) -> Any:
+            if sum((as_json, template is not None, null, raw)) > 1:
+                raise click.UsageError("--json, --format, --null and --raw exclude each other")
+            return verb(*args, style=Style(as_json, template, null, raw), **others)
+
+        options = (
+            click.option("--json", "as_json", is_flag=True, help="Print JSON lines."),
+            click.option(*format_words, "template", type=_template, metavar="FORMAT", help=HELP),
+            click.option(
+                "-z", "--null", is_flag=True, help="End each entry with NUL, not newline."
+            ),
+            click.option("-r", "--raw", is_flag=True, help="Print nothing but the entries' bytes."),
+        )
+        for option in reversed(options):
+            with_style = option(with_style)
+        return with_style
+
+    return decorate

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 
-from zlog import SequencerUnavailable
+from zlog import SequencerUnavailable, ZlogError
 from zlog._sequencer import format_address, parse_host_port
 from zlog.cli.output import Output
 from zlog.cli.parameters import json_option
@@ -56,10 +58,22 @@ def seqr(ctx: click.Context, listen: str, advertise: str | None, also: tuple[str
     if ctx.invoked_subcommand is not None:
         return
     session = ctx.ensure_object(Session)
+    if urlsplit(session.url).scheme != "ceph":
+        raise click.UsageError(
+            f"{session.url} needs no sequencer: whoever uses this store shares one in it"
+        )
     try:
         service.run(listen, advertise, session.url, also=also)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        raise ZlogError(
+            f"{listen} is in use, maybe by a sequencer",
+            hint=f"`zlog seqr status {listen}` shows whether it is one; --listen HOST:PORT"
+            " chooses another place.",
+        ) from error
 
 
 @seqr.command(
@@ -73,7 +87,15 @@ def seqr(ctx: click.Context, listen: str, advertise: str | None, also: tuple[str
 @pass_session
 def status(session: Session, address: str | None, as_json: bool) -> None:
     """Show what a sequencer serves, and how fast."""
-    found = status_of(_address(session, address), session.timeout)
+    address = _address(session, address)
+    try:
+        found = status_of(address, session.timeout)
+    except SequencerUnavailable as error:
+        error.hint = (
+            f"Check the address; `zlog seqr --listen {address.removeprefix('tcp://')}` starts one"
+            " there."
+        )
+        raise
     with Output() as out:
         if as_json:
             out.line(to_json(found))

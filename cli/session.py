@@ -13,6 +13,7 @@ import zlog
 from zlog._append import ENTRY_BYTES_MAX_DEFAULT
 from zlog._client import TIMEOUT_SECONDS
 from zlog._read import HOLE_TIMEOUT_SECONDS
+from zlog.cli.output import note
 
 
 @dataclass
@@ -70,6 +71,8 @@ class Session:
             store = zlog.connect(_bounded(self.url, self.timeout), create=create)
         except ValueError as error:
             raise click.UsageError(str(error)) from error
+        if urlsplit(self.url).scheme == "mem":
+            note("mem:// is a store of this command alone, and gone when it ends")
         with store:
             yield store
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import click
 
+from zlog import StoreUnavailable
 from zlog.cli.output import note
 from zlog.cli.parameters import POSITION, log_argument
 from zlog.cli.session import Session, pass_session
@@ -31,6 +35,20 @@ def fill(session: Session, log: str, positions: tuple[int, ...]) -> None:
             note(f"filled position {position}")
 
 
+@contextmanager
+def _full_store() -> Iterator[None]:
+    """Give those who trim since the store is full another hint than to trim.
+
+    What was trimmed has to be noted, which takes some space; removing a log gives more back.
+    """
+    try:
+        yield
+    except StoreUnavailable as error:
+        if "store is full" in str(error):
+            error.hint = "Remove a log that nobody needs (`zlog rm LOG`), or add space."
+        raise
+
+
 @click.command(
     cls=Verb,
     examples="""
@@ -49,7 +67,7 @@ def trim(session: Session, log: str, positions: tuple[int, ...], end: int | None
     """
     if (end is None) == (not positions):
         raise click.UsageError("name either positions, or --to P for all positions below P")
-    with session.open_log(log) as opened:
+    with session.open_log(log) as opened, _full_store():
         if end is not None:
             opened.trim_to(end)
             note(f"trimmed every position below {end}")

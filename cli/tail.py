@@ -17,6 +17,8 @@ from zlog.cli.render import Renderer, Style, show, style_options
 from zlog.cli.session import Session, pass_session
 from zlog.cli.verb import Verb
 
+_COUNT_DEFAULT = 10
+
 
 @click.command(
     cls=Verb,
@@ -24,7 +26,7 @@ from zlog.cli.verb import Verb
     zlog tail orders                      # the last ten
     zlog tail orders -n 100 --json
     zlog tail orders --follow             # and what is appended from now on
-    zlog tail orders --since-start --follow -f '%p %s\n'
+    zlog tail orders --since-start -f --format '%p %s\n'
     """,
 )
 @log_argument
@@ -32,20 +34,18 @@ from zlog.cli.verb import Verb
     "-n",
     "count",
     type=click.IntRange(min=0),
-    default=10,
-    show_default=True,
     metavar="N",
-    help="How many positions before the tail to print.",
+    help=f"How many positions before the tail to print.  [default: {_COUNT_DEFAULT}]",
 )
-@click.option("-F", "--follow", is_flag=True, help="Go on with new entries, until stopped.")
+@click.option("-f", "-F", "--follow", is_flag=True, help="Go on with new entries, until stopped.")
 @click.option("--since-start", is_flag=True, help="Begin with the oldest entry.")
-@style_options
+@style_options(("--format",))
 @hole_timeout_option
 @pass_session
 def tail(
     session: Session,
     log: str,
-    count: int,
+    count: int | None,
     follow: bool,
     since_start: bool,
     style: Style,
@@ -58,7 +58,9 @@ def tail(
     it.
     """
     hole_seconds = or_none(hole_timeout)
-    before = None if since_start else count
+    if since_start and count is not None:
+        raise click.UsageError("-n and --since-start exclude each other")
+    before = None if since_start else _COUNT_DEFAULT if count is None else count
     with Output() as out:
         renderer = style.renderer(out)
         if follow:

@@ -48,7 +48,23 @@ def test_ranges(inside: Inside, ten: zlog.Log, words: list[str], lines: str) -> 
 def test_an_empty_log_has_nothing_and_no_last_entry(inside: Inside) -> None:
     assert inside.ok("read", "orders") == b""
     assert inside.ok("read", "orders", "-10:") == b""
-    assert inside("read", "orders", "-1").code == 4
+    for position in ("-1", "0"):
+        result = inside("read", "orders", position)
+        assert result.code == 4
+        assert "log 'orders' is empty" in result.err
+
+
+def test_positions_outside_the_log(inside: Inside, ten: zlog.Log) -> None:
+    assert ten.tail() == 10
+    result = inside("read", "orders", "-11")
+    assert (result.code, result.out) == (4, b"")
+    assert "has its tail at 10: position -11 is before its start" in result.err
+    assert inside.ok("read", "orders", "-11:1") == b"0\n"
+    result = inside("read", "orders", "10")
+    assert result.code == 4
+    message, hint = result.err.splitlines()
+    assert message == "zlog: position 10 of log 'orders' is beyond the tail (10)"
+    assert "tail orders --follow" in hint
 
 
 def test_json_lines_carry_position_time_and_data(inside: Inside, orders: zlog.Log) -> None:

@@ -14,7 +14,9 @@ from ..support.sequencer import SequencerProcess
 from .conftest import Cli
 
 
-def test_status_of_a_sequencer(cli: Cli) -> None:
+@pytest.mark.parametrize("store_url", ["ceph-memstore"], indirect=True)
+def test_status_of_a_sequencer(store_url: str) -> None:
+    cli = Cli(store_url)
     sequencer = SequencerProcess(cli.url)
     try:
         where = f"127.0.0.1:{sequencer.port}"
@@ -40,21 +42,30 @@ def test_status_without_a_sequencer(cli: Cli) -> None:
 def test_status_of_a_sequencer_that_is_down(cli: Cli) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    result = cli("seqr", "status", f"127.0.0.1:{port}")
+    result = cli("-N", "half", "seqr", "status", f"127.0.0.1:{port}")
     assert result.code == 6
+    assert f"`zlog seqr --listen 127.0.0.1:{port}` starts one" in result.err
     assert f"tcp://127.0.0.1:{port}" in result.err
 
 
-def test_a_port_that_is_taken(cli: Cli) -> None:
+@pytest.mark.parametrize("url", ["file:///nothere", "mem://"])
+def test_stores_that_need_no_sequencer(url: str) -> None:
+    result = Cli(url)("seqr")
+    assert result.code == 2
+    assert f"{url} needs no sequencer" in result.err
+
+
+def test_a_port_that_is_taken() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        result = cli("seqr", "--listen", f"127.0.0.1:{taken.getsockname()[1]}")
+        result = Cli("ceph://nothere")("seqr", "--listen", f"127.0.0.1:{taken.getsockname()[1]}")
     assert result.code == 1
     assert "in use" in result.err
+    assert "zlog seqr status 127.0.0.1:" in result.err
     assert result.out == b""
 
 
-def test_an_address_that_clients_can_not_reach(cli: Cli) -> None:
-    result = cli("seqr", "--listen", "0.0.0.0:0")
+def test_an_address_that_clients_can_not_reach() -> None:
+    result = Cli("ceph://nothere")("seqr", "--listen", "0.0.0.0:0")
     assert result.code == 2
     assert "--advertise" in result.err
 

@@ -37,6 +37,10 @@ def test_the_last_entries(inside: Inside, twelve: zlog.Log, words: list[str], fi
     assert result.out.split() == [b"%d" % i for i in range(first, 12)]
 
 
+def test_the_start_and_a_number_exclude_each_other(inside: Inside) -> None:
+    assert inside("tail", "orders", "-n", "3", "--since-start").code == 2
+
+
 def read_line(process: subprocess.Popen[bytes]) -> bytes:
     assert process.stdout is not None
     return process.stdout.readline()
@@ -62,7 +66,7 @@ def test_following_prints_entries_as_they_come(cli: Cli, twelve: zlog.Log) -> No
 
 def test_following_from_the_start_catches_up_first(cli: Cli, orders: zlog.Log) -> None:
     orders.append_many([b"%d" % i for i in range(5000)])
-    with cli.start("tail", "orders", "--since-start", "-F", "-f", r"%p=%s\n") as process:
+    with cli.start("tail", "orders", "--since-start", "-f", "--format", r"%p=%s\n") as process:
         assert [read_line(process) for _ in range(5000)] == [
             b"%d=%d\n" % (i, i) for i in range(5000)
         ]

@@ -1,0 +1,60 @@
+"""Hints speak of the command line, and of the store at hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import zlog
+from zlog.cli.hints import hint_of
+
+from .conftest import Inside
+
+LOCAL = "file:///store"
+
+
+def test_hints_name_options_and_verbs_only(inside: Inside, orders: zlog.Log) -> None:
+    orders.append(b"x")
+    orders.trim(0)
+    assert "zlog read LOG P:" in inside("read", "orders", "0").err
+    assert "--max-bytes" in hint_of(zlog.EntryTooLarge("x"), LOCAL)
+    assert hint_of(zlog.Invalidated("x", hint="own"), LOCAL) == "own"
+
+
+def test_nobody_is_told_to_start_a_sequencer_that_the_store_does_not_need(inside: Inside) -> None:
+    result = inside("--timeout", "0", "append", "orders", stdin=b"x\n")
+    assert result.code == 6
+    assert "--timeout" in result.err
+    assert "zlog seqr" not in result.err
+    assert "zlog seqr" in hint_of(zlog.SequencerTimeout("x"), "ceph://logs")
+
+
+def test_a_missing_ceph_conf(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("CEPH_CONF", raising=False)
+    monkeypatch.setattr("zlog.cli.hints._CONFS", (str(tmp_path / "ceph.conf"),))
+    error = zlog.StoreUnavailable("x")
+    assert str(tmp_path / "ceph.conf") in hint_of(error, "ceph://logs")
+    assert hint_of(error, "ceph://logs?conf=/there") == error.hint
+    (tmp_path / "ceph.conf").touch()
+    assert hint_of(error, "ceph://logs") == error.hint
+
+
+def test_a_full_store_is_not_mended_by_trimming(
+    inside: Inside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise zlog.StoreUnavailable("trim: the store is full", hint="Trim logs.")
+
+    monkeypatch.setattr(zlog.Log, "trim_to", full)
+    result = inside("trim", "orders", "--to", "1")
+    assert result.code == 6
+    assert "zlog rm" in result.err
+
+
+def test_a_store_in_memory_is_said_to_be_gone_soon(
+    inside: Inside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zlog.cli.output.stderr_is_terminal", lambda: True)
+    assert "gone when it ends" in inside("--store", "mem://", "ls").err
+    assert inside("ls").err == ""
