@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from types import EllipsisType
 from typing import NamedTuple
@@ -117,6 +117,9 @@ class LogClient:
         address = LogAddress(io.store.pool, io.store.namespace, name, state.log_id)
         return cls(io, address, state.view, settings)
 
+    def __str__(self) -> str:
+        return f"{self.layout.view.log!r} in {self.io.store.url}"
+
     def deadline(self, timeout: float | None) -> Deadline:
         """Start the budget of one call."""
         return deadline_of(self.io, self.settings.timeout if timeout is None else timeout)
@@ -166,7 +169,7 @@ class LogClient:
     async def fill(self, position: int, timeout: float | None) -> None:
         """Fill a hole; see :meth:`zlog.Log.fill`."""
         deadline = self.deadline(timeout)
-        await self._check_below_tail("fill", position, position + 1, deadline)
+        await self._check_below_tail("fill", position, 1, deadline)
         written = await self.reader.fill([position], FillReason.OPERATOR, deadline)
         if written is not None:
             raise AlreadyWritten(
@@ -176,13 +179,13 @@ class LogClient:
     async def trim(self, position: int, timeout: float | None) -> None:
         """Trim one position; see :meth:`zlog.Log.trim`."""
         deadline = self.deadline(timeout)
-        await self._check_below_tail("trim", position, position + 1, deadline)
+        await self._check_below_tail("trim", position, 1, deadline)
         await self.reader.trim([position], deadline)
 
     async def trim_to(self, position: int, timeout: float | None) -> None:
         """Trim everything below a position; see :meth:`zlog.Log.trim_to`."""
         deadline = self.deadline(timeout)
-        await self._check_below_tail("trim to", position, position, deadline)
+        await self._check_below_tail("trim to", position, 0, deadline)
         await trim_to(self.layout, position, deadline)
 
     async def stat(self, timeout: float | None) -> LogStat:
@@ -223,17 +226,45 @@ class LogClient:
         return await self.layout.head.views(self.deadline(timeout))
 
     async def _check_below_tail(
-        self, verb: str, position: int, end: int, deadline: Deadline
+        self, verb: str, position: int, count: int, deadline: Deadline
     ) -> None:
         check_position(position)
         tail = await self.positions.tail(deadline)
-        if end > tail:
+        if position + count > tail:
             raise BeyondTail(
                 f"can't {verb} {position}: the tail of log {self.layout.view.log!r} is {tail}"
             )
 
 
 def check_position(position: int) -> None:
-    """Raise ValueError unless the number can be a position."""
+    """Raise TypeError or ValueError unless it is a number that can be a position."""
+    _check_int(position)
     if not 0 <= position < 2**63:
         raise ValueError(f"a position is 0 to 2**63 - 1, not {position}")
+
+
+def check_range(start: int, end: int | None) -> None:
+    """Raise TypeError or ValueError unless a range can begin and end there (None: at the tail)."""
+    check_position(start)
+    if end is not None:
+        _check_int(end)
+
+
+def _check_int(position: int) -> None:
+    if not hasattr(position, "__index__"):  # which NumPy's integers have too
+        raise TypeError(f"a position is an int, not {position!r}")
+
+
+def entry_list(entries: Iterable[bytes]) -> Sequence[bytes]:
+    """Return what ``append_many`` was given as a sequence.
+
+    Raises:
+        TypeError: it is no collection of entries, but perhaps a single one.
+    """
+    if isinstance(entries, (bytes, bytearray, memoryview, str)) or not isinstance(
+        entries, Iterable
+    ):
+        raise TypeError(
+            f"append_many takes a list of entries, each of bytes, not {type(entries).__name__!r}"
+        )
+    return entries if isinstance(entries, Sequence) else [*entries]

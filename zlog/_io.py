@@ -123,8 +123,13 @@ class _Base:
         store: Store,
         connect: Callable[[str], SequencerClient],
         share: Callable[[SharedSequencer], SequencerClient],
+        what: str,
     ) -> None:
+        if not hasattr(store, "url"):
+            raise TypeError(f"expected a store, as zlog.connect() returns it, not {store!r}")
         self.store = store
+        self._what = what
+        self._closed = False
         self._connect = connect
         self._share = share
         self._sequencers: dict[str, SequencerClient] = {}
@@ -141,6 +146,7 @@ class _Base:
 
     def sequencer(self, address: str) -> SequencerClient:
         with self._lock:
+            self._check_open()
             client = self._sequencers.get(address)
             if client is None:
                 client = self._sequencers[address] = self._new_sequencer(address)
@@ -158,23 +164,40 @@ class _Base:
 
     async def close(self) -> None:
         with self._lock:
+            self._closed = True
             clients, self._sequencers = list(self._sequencers.values()), {}
         for client in clients:
             await client.close()
 
+    def _check_open(self) -> None:
+        if self._closed:
+            error = StoreUnavailable(
+                f"{self._what} is closed; open it again",
+                hint="Close it after its last use, and its iterators' too.",
+            )
+            error.retryable = False
+            raise error
+
 
 class BlockingIo(_Base):
-    """Io whose coroutines block the calling thread. Usable from several threads at once."""
+    """Io whose coroutines block the calling thread. Usable from several threads at once.
 
-    def __init__(self, store: Store) -> None:
-        super().__init__(store, BlockingSequencer, SharedSequencerClient)
+    Args:
+        store: where calls run.
+        what: whose it is, for the message that it is closed.
+    """
+
+    def __init__(self, store: Store, what: str = "the handle") -> None:
+        super().__init__(store, BlockingSequencer, SharedSequencerClient, what)
 
     async def execute(self, calls: Sequence[Call], deadline: Deadline) -> list[Reply]:
+        self._check_open()
         if len(calls) == 1:
             return [Reply(*self.store.execute(*calls[0], timeout=deadline.remaining()))]
         return await self.start(calls).finish(deadline)
 
     def start(self, calls: Sequence[Call]) -> Started:
+        self._check_open()
         return _BlockingCalls(self.store, calls)
 
     async def sleep(self, seconds: float) -> None:
@@ -200,15 +223,19 @@ class _BlockingCalls:
 
 
 class AsyncioIo(_Base):
-    """Io of one running event loop: completions wake the loop through one file descriptor."""
+    """Io of one running event loop: completions wake the loop through one file descriptor.
 
-    def __init__(self, store: Store) -> None:
-        super().__init__(store, AsyncioSequencer, AsyncioSharedSequencer)
+    Args:
+        store: where calls run.
+        what: whose it is, for the message that it is closed.
+    """
+
+    def __init__(self, store: Store, what: str = "the handle") -> None:
+        super().__init__(store, AsyncioSequencer, AsyncioSharedSequencer, what)
         self._loop = asyncio.get_running_loop()
         self._queue = CompletionQueue()
         self._tokens = itertools.count()
         self._waiting: dict[int, asyncio.Future[Reply]] = {}
-        self._closed = False
         self._loop.add_reader(self._queue.fileno(), self._drain)
 
     def monotonic(self) -> float:
@@ -216,10 +243,6 @@ class AsyncioIo(_Base):
 
     async def execute(self, calls: Sequence[Call], deadline: Deadline) -> list[Reply]:
         return await self.start(calls).finish(deadline)
-
-    def sequencer(self, address: str) -> SequencerClient:
-        self._check_open()
-        return super().sequencer(address)
 
     def start(self, calls: Sequence[Call]) -> Started:
         self._check_open()
@@ -230,7 +253,6 @@ class AsyncioIo(_Base):
 
     async def close(self) -> None:
         if not self._closed:
-            self._closed = True
             self._loop.remove_reader(self._queue.fileno())
             # Nobody takes replies out any more: what is under way has no known outcome.
             for future in self._waiting.values():
@@ -238,10 +260,6 @@ class AsyncioIo(_Base):
                     future.set_result(TIMED_OUT)
             self._waiting.clear()
         await super().close()
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise StoreUnavailable("the log's handle is closed", hint="Open the log again.")
 
     def _submit(self, call: Call) -> asyncio.Future[Reply]:
         token = next(self._tokens)

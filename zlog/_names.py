@@ -14,8 +14,11 @@ def check_log_name(name: str) -> str:
     """Return ``name`` if it can name a log.
 
     Raises:
+        TypeError: not a str.
         ValueError: not 1 to 128 of the characters A-Z a-z 0-9 _ . - or begins with . or -.
     """
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a log is a str, not {name!r}")
     if len(name) > LOG_NAME_BYTES_MAX or not _LOG_NAME.match(name):
         raise ValueError(
             f"{name!r} can't name a log: use 1 to {LOG_NAME_BYTES_MAX} letters, digits, '_', '.'"

@@ -9,15 +9,23 @@ from __future__ import annotations
 import asyncio
 import builtins
 import os
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping
 from types import EllipsisType, TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from zlog import store as _store
 from zlog._admin import WIDTH_DEFAULT, create_log, list_logs, remove_log
 from zlog._append import ENTRY_BYTES_MAX_DEFAULT
 from zlog._check import Checker, Finding
-from zlog._client import TIMEOUT_SECONDS, LogClient, LogStat, Settings, check_position
+from zlog._client import (
+    TIMEOUT_SECONDS,
+    LogClient,
+    LogStat,
+    Settings,
+    check_position,
+    check_range,
+    entry_list,
+)
 from zlog._coalesce import Coalescer
 from zlog._io import AsyncioIo, deadline_of
 from zlog._iterate import Follower, RangeReader
@@ -64,7 +72,7 @@ class Log:
     ) -> Log:
         """Make a log and open it; see :meth:`zlog.Log.create`."""
         settings = Settings(timeout, hole_timeout, sequencer_timeout, entry_bytes_max)
-        io = AsyncioIo(store)
+        io = AsyncioIo(store, f"the log {name!r}")
         try:
             await create_log(io, name, width, options or {}, deadline_of(io, timeout))
             return cls(await LogClient.open(io, name, settings))
@@ -85,7 +93,7 @@ class Log:
     ) -> Log:
         """Open a log that exists; see :meth:`zlog.Log.open`."""
         settings = Settings(timeout, hole_timeout, sequencer_timeout, entry_bytes_max)
-        io = AsyncioIo(store)
+        io = AsyncioIo(store, f"the log {name!r}")
         try:
             return cls(await LogClient.open(io, name, settings))
         except BaseException:
@@ -140,7 +148,7 @@ class Log:
         self, entries: Iterable[bytes], *, timeout: float | None = None
     ) -> builtins.list[int]:
         """Append entries in one go; see :meth:`zlog.Log.append_many`."""
-        data = entries if isinstance(entries, Sequence) else [*entries]
+        data = entry_list(entries)
         return await self._client.append(data, timeout)
 
     async def read(self, position: int, *, timeout: float | None = None) -> Entry:
@@ -155,7 +163,7 @@ class Log:
         hole_timeout: float | EllipsisType | None = ...,
     ) -> AsyncIterator[Entry | Gap]:
         """Iterate over ``[start, end)`` in order; see :meth:`zlog.Log.read_range`."""
-        check_position(start)
+        check_range(start, end)
         reader = RangeReader(self._client, start, end, self._client.hole_timeout(hole_timeout))
         while (items := await reader.next()) is not None:
             for item in items:
@@ -206,6 +214,14 @@ class Log:
         """Wait for appends under way and close what this handle opened. Safe to call twice."""
         await self._coalescer.drain()
         await self._client.io.close()
+
+    def __repr__(self) -> str:
+        return f"<zlog.aio.Log {self._client}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"a log can't be pickled or copied: open {self.name!r} in the other process"
+        )
 
     async def __aenter__(self) -> Self:
         return self

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from types import EllipsisType, TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from zlog._admin import WIDTH_DEFAULT, create_log, list_logs, remove_log
 from zlog._append import ENTRY_BYTES_MAX_DEFAULT
 from zlog._check import Checker, Finding
-from zlog._client import TIMEOUT_SECONDS, LogClient, LogStat, Settings, check_position
+from zlog._client import (
+    TIMEOUT_SECONDS,
+    LogClient,
+    LogStat,
+    Settings,
+    check_position,
+    check_range,
+    entry_list,
+)
 from zlog._io import BlockingIo, deadline_of, drive
 from zlog._iterate import Follower, RangeReader
 from zlog._positions import SEQUENCER_TIMEOUT_SECONDS
@@ -68,7 +76,7 @@ class Log:
             ValueError: the name, the width or an option can't be.
         """
         settings = Settings(timeout, hole_timeout, sequencer_timeout, entry_bytes_max)
-        io = BlockingIo(store)
+        io = BlockingIo(store, f"the log {name!r}")
         drive(create_log(io, name, width, options or {}, deadline_of(io, timeout)))
         return cls(drive(LogClient.open(io, name, settings)))
 
@@ -99,7 +107,8 @@ class Log:
             LogNotFound: no such log.
         """
         settings = Settings(timeout, hole_timeout, sequencer_timeout, entry_bytes_max)
-        return cls(drive(LogClient.open(BlockingIo(store), name, settings)))
+        io = BlockingIo(store, f"the log {name!r}")
+        return cls(drive(LogClient.open(io, name, settings)))
 
     @staticmethod
     def list(store: Store, *, timeout: float | None = TIMEOUT_SECONDS) -> builtins.list[str]:
@@ -156,7 +165,7 @@ class Log:
             EntryTooLarge: nothing was sent.
             ZlogError: as in :meth:`append`; its ``positions`` tells what was acknowledged before.
         """
-        data = entries if isinstance(entries, Sequence) else [*entries]
+        data = entry_list(entries)
         return drive(self._client.append(data, timeout))
 
     def read(self, position: int, *, timeout: float | None = None) -> Entry:
@@ -185,7 +194,7 @@ class Log:
             end: one past the last; None or beyond the tail: up to the tail.
             hole_timeout: as in :meth:`open`; not given: the handle's own.
         """
-        check_position(start)
+        check_range(start, end)
         reader = RangeReader(self._client, start, end, self._client.hole_timeout(hole_timeout))
         while (items := drive(reader.next())) is not None:
             yield from items
@@ -258,8 +267,19 @@ class Log:
             yield from findings
 
     def close(self) -> None:
-        """Close connections of this handle; the store stays open. Safe to call twice."""
+        """Close this handle; the store stays open. Safe to call twice.
+
+        Whatever is asked of the handle afterwards raises StoreUnavailable.
+        """
         drive(self._client.io.close())
+
+    def __repr__(self) -> str:
+        return f"<zlog.Log {self._client}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"a log can't be pickled or copied: open {self.name!r} in the other process"
+        )
 
     def __enter__(self) -> Self:
         return self

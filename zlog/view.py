@@ -36,6 +36,10 @@ class Stripe:
         """Whether positions are still handed out in this stripe."""
         return self.end == OPEN_END
 
+    def __repr__(self) -> str:
+        end = "open" if self.open else self.end
+        return f"Stripe(id={self.id}, start={self.start}, end={end}, width={self.width})"
+
 
 class ObjectRef(NamedTuple):
     """One stripe object: its name, and the geometry that is sealed into it."""
@@ -105,6 +109,14 @@ class View:
         for each in self.stripes if stripe is None else (stripe,):
             for index in range(each.width):
                 yield self.object_at(each, index)
+
+    def __repr__(self) -> str:
+        return (
+            f"View(epoch={self.epoch}, log={self.log!r}, log_id={self.log_id:#018x},"
+            f" sequencer={self.sequencer!r}, stripes={self.stripes!r}, removed={self.removed},"
+            f" options={dict(self.options)}, trim_point={self.trim_point},"
+            f" tail_floor={self.tail_floor})"
+        )
 
     def encode(self) -> bytes:
         """Return the bytes that the head object keeps for this view (docs/formats/view.md)."""
