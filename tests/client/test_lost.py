@@ -8,7 +8,7 @@ import zlog
 from zlog import FindingKind, GapKind
 from zlog._native import encode_epoch
 
-from .test_slow_way import WithoutSequencer
+from .faulty import WithoutSequencer
 
 WIDTH = 4
 LOST = 1

@@ -1,0 +1,105 @@
+"""Where an entry ends up when its position is taken, its epoch over, or its reply lost."""
+
+from __future__ import annotations
+
+import pytest
+
+import zlog
+from zlog import Entry, _native
+from zlog._deadline import Deadline
+from zlog._io import drive
+
+from .faulty import FaultyStore, loses_first
+
+
+def append_ids(log: zlog.Log) -> dict[int, tuple[bytes, int]]:
+    """Return writer and number of every entry in the log, by position."""
+    found = {}
+    view = log.view
+    for ref in view.objects():
+        positions = range(ref.residue, log.tail(), ref.stride)
+        request = _native.encode_read(view.epoch, ref.stride, positions, 1 << 20, True)
+        code, reply = log.store.execute(ref.name, "read", request)
+        assert code == 0
+        read = _native.decode_read(reply, positions, True)
+        for i in range(read.count):
+            if read.state(i) == 0:
+                found[positions[i]] = (read.writer(i), read.number(i))
+    return found
+
+
+def test_an_entry_keeps_its_append_id_wherever_it_goes(memory: zlog.Store) -> None:
+    """The id belongs to the entry, so that an audit can tell an entry that stands twice."""
+    log = zlog.Log.create(memory, "orders", width=2)
+    client = log._client
+    inner = client.positions.grant
+    grants: list[int] = []
+
+    async def grant(count: int, deadline: Deadline) -> tuple[zlog.View, int]:
+        view, position = await inner(count, deadline)
+        if not grants:  # two of the positions are gone before the entries come
+            other = zlog.Log.open(memory, "orders")
+            other.fill(position)
+            other.fill(position + 3)
+        grants.append(count)
+        return view, position
+
+    client.positions.grant = grant  # type: ignore[method-assign]
+    assert log.append_many([b"0", b"1", b"2", b"3", b"4"]) == [5, 1, 2, 6, 4]
+    assert grants == [5, 2]
+    ids = append_ids(log)
+    assert {writer for writer, _ in ids.values()} == {client.appender._writer}
+    assert {position: number for position, (_, number) in ids.items()} == {
+        5: 0,
+        1: 1,
+        2: 2,
+        6: 3,
+        4: 4,
+    }
+
+
+def test_handles_have_ids_of_their_own(memory: zlog.Store) -> None:
+    first = zlog.Log.create(memory, "orders", width=1)
+    second = zlog.Log.open(memory, "orders")
+    assert [first.append(b"same"), second.append(b"same")] == [0, 1]
+    assert len(set(append_ids(first).values())) == 2
+
+
+def test_positions_of_an_old_epoch_are_given_up(memory: zlog.Store) -> None:
+    """Entries that met a seal go to positions of the new epoch, though the old ones are free."""
+    log = zlog.Log.create(memory, "orders", width=2)
+    client = log._client
+    inner = client.positions.grant
+    changed = False
+
+    async def grant(count: int, deadline: Deadline) -> tuple[zlog.View, int]:
+        nonlocal changed
+        view, position = await inner(count, deadline)
+        if not changed:
+            changed = True
+            other = zlog.Log.open(memory, "orders")
+            layout = other._client.layout
+            drive(layout.change(lambda each: each, other._client.deadline(None)))
+            assert other.append_many([b"other"] * 6) == list(range(6))
+        return view, position
+
+    client.positions.grant = grant  # type: ignore[method-assign]
+    assert log.append_many([b"0", b"1"]) == [6, 7]
+    assert [item.data for item in log.read_range() if isinstance(item, Entry)] == [
+        *[b"other"] * 6,
+        b"0",
+        b"1",
+    ]
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_a_time_out_moves_nothing(memory: zlog.Store, count: int) -> None:
+    """The write may land later, so the entry has no other place until its caller says so."""
+    zlog.Log.create(memory, "orders", width=1)
+    log = zlog.Log.open(FaultyStore(memory, loses_first("write")), "orders")
+    with pytest.raises(zlog.StoreTimeout) as caught:
+        log.append_many([b"%d" % i for i in range(count)], timeout=0.2)
+    assert caught.value.positions == (None,) * count
+    assert log.tail() == count
+    entries = [item.data for item in log.read_range() if isinstance(item, Entry)]
+    assert entries == [b"%d" % i for i in range(count)]

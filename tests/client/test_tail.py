@@ -1,0 +1,186 @@
+"""The tail: above everything acknowledged, never going back, whoever hands out positions."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+import zlog
+from zlog import _native
+from zlog._codes import Code
+from zlog._head import Head
+from zlog._io import BlockingIo, deadline_of, drive
+from zlog._views import Change, change_view
+
+from ..support.local_sequencer import LocalSequencer
+from .faulty import FaultyStore, WithoutSequencer
+
+WIDTH = 3
+
+
+@pytest.fixture
+def log(memory: zlog.Store) -> zlog.Log:
+    """A log with three entries, whose positions the store's own sequencer hands out."""
+    log = zlog.Log.create(memory, "orders", width=WIDTH)
+    log.append_many([b"a", b"b", b"c"])
+    return log
+
+
+def take(log: zlog.Log, count: int) -> int:
+    """Take positions and write nothing there; returns the first."""
+    client = log._client
+    return drive(client.positions.grant(count, client.deadline(None)))[1]
+
+
+def change(store: zlog.Store, sequencer: str | None = None) -> Change:
+    """Bring in a new view; without a sequencer if that is empty."""
+    from dataclasses import replace
+
+    def edit(view: zlog.View) -> zlog.View:
+        return view if sequencer is None else replace(view, sequencer=sequencer)
+
+    io = BlockingIo(store)
+    changed = drive(change_view(io, "orders", edit, deadline_of(io, 10)))
+    assert isinstance(changed, Change)
+    return changed
+
+
+def at_call(method: str, number: int, then: Callable[[], object]) -> Callable[[int, str], None]:
+    """Do something else just before the call of ``method`` with this number, from 0."""
+    calls = 0
+
+    def fault(_: int, called: str) -> None:
+        nonlocal calls
+        if called == method:
+            calls += 1
+            if calls == number + 1:
+                then()
+
+    return fault
+
+
+@pytest.mark.parametrize("number", range(WIDTH))
+def test_a_new_epoch_begins_above_what_lands_while_objects_are_sealed(
+    memory: zlog.Store, log: zlog.Log, number: int
+) -> None:
+    """Each object's highest position counts as of its own seal, not as of an earlier look."""
+    first = take(log, WIDTH)
+    view = log.view
+    landed: list[int] = []
+
+    def write_what_is_not_sealed_yet() -> None:
+        for position in range(first, first + WIDTH):
+            request = _native.encode_write(view.epoch, 0, bytes(16), WIDTH, [position], [0], [b"x"])
+            code, _ = memory.execute(view.object_of(position).name, "write", request)
+            if code == Code.OK:
+                landed.append(position)
+
+    hooked = FaultyStore(memory, at_call("seal", number, write_what_is_not_sealed_yet))
+    changed = change(hooked)
+    assert len(landed) == WIDTH - number
+    assert changed.tail == max(landed) + 1
+    assert log.append(b"next") == changed.tail
+
+
+def test_a_new_epoch_begins_above_every_tail_that_was_shown(
+    memory: zlog.Store, log: zlog.Log
+) -> None:
+    take(log, 10)
+    assert log.tail() == 13
+    assert change(memory).tail == 13
+    assert log.append(b"next") == 13
+
+
+def test_without_a_sequencer_the_tail_lies_above_what_its_predecessor_told(
+    memory: zlog.Store, log: zlog.Log
+) -> None:
+    take(log, 10)
+    assert log.tail() == 13
+    change(memory, sequencer="")
+    slow = zlog.Log.open(WithoutSequencer(memory), "orders")
+    assert slow.tail() == 13
+    assert slow.append(b"next") == 13
+    assert slow.tail() == 14
+
+
+def test_what_nobody_was_shown_is_handed_out_again(memory: zlog.Store, log: zlog.Log) -> None:
+    """Only the checked tail is a promise."""
+    take(log, 10)
+    assert log.tail(checked=False) == 13
+    assert change(memory).tail == 3
+
+
+def test_a_tail_of_a_dead_epoch_is_not_told(plain: zlog.Store, sequencer: LocalSequencer) -> None:
+    """A sequencer that was replaced and lives on answers what is long outdated."""
+    reader = zlog.Log.create(plain, "orders", width=WIDTH)
+    reader.append(b"a")
+    assert reader.view.sequencer == sequencer.address
+    sequencer.withdraw()
+    change(plain, sequencer="")
+    writer = zlog.Log.open(plain, "orders")
+    assert writer.append_many([b"b", b"c"]) == [1, 2]
+    assert reader.view.sequencer == sequencer.address
+    assert reader.tail(checked=False) == 1
+    assert reader.tail() == 3
+
+
+def test_a_tail_is_not_recorded_after_a_higher_epoch_was_taken(
+    memory: zlog.Store, log: zlog.Log
+) -> None:
+    """The next epoch may have begun below it: the caller gets that one's tail instead."""
+    take(log, 10)
+    changed: list[Change] = []
+    hooked = FaultyStore(memory, at_call("tail_raise", 0, lambda: changed.append(change(memory))))
+    assert zlog.Log.open(hooked, "orders").tail() == 3
+    assert changed[0].tail == 3
+
+
+def test_a_tail_never_goes_back_while_the_layout_changes(memory: zlog.Store, log: zlog.Log) -> None:
+    """Readers compare notes while positions are taken, lost and handed out again."""
+    stop = threading.Event()
+    shown = 0
+    lock = threading.Lock()
+    wrong: list[tuple[int, int]] = []
+
+    def look() -> None:
+        nonlocal shown
+        with zlog.Log.open(memory, "orders") as reader:
+            while not stop.is_set():
+                with lock:
+                    before = shown
+                tail = reader.tail()
+                if tail < before:
+                    wrong.append((before, tail))
+                with lock:
+                    shown = max(shown, tail)
+
+    readers = [threading.Thread(target=look) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    for number in range(40):
+        take(log, 1 + number % 5)
+        if number % 4 == 0:
+            change(memory)
+        log.append(b"x")
+    stop.set()
+    for reader in readers:
+        reader.join()
+    assert wrong == []
+
+
+def test_a_view_is_in_after_the_seals_only(memory: zlog.Store, log: zlog.Log) -> None:
+    """Who learns of a view finds every object sealed with its epoch."""
+    epochs: list[int] = []
+    head = Head(BlockingIo(memory), "orders")
+
+    def newest(_: int, method: str) -> None:
+        if method == "seal":
+            view = drive(head.read(deadline_of(BlockingIo(memory), 5))).view
+            assert view is not None
+            epochs.append(view.epoch)
+
+    changed = change(FaultyStore(memory, newest))
+    assert epochs == [log.view.epoch] * WIDTH
+    assert changed.view.epoch > log.view.epoch
