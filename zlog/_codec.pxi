@@ -215,12 +215,19 @@ def encode_write(
     return request
 
 
+cdef object buffer_of(item):
+    if isinstance(item, str):
+        raise TypeError("an entry is bytes, not str: encode it first, as in text.encode()")
+    try:
+        return memoryview(item)
+    except TypeError:
+        raise TypeError(f"an entry is bytes, not {item!r}") from None
+
+
 cdef string_view entry_view(item, list alive) except *:
     """The bytes of one entry, kept alive by `alive` as long as they are pointed into."""
     if not isinstance(item, bytes):
-        if isinstance(item, str):
-            raise TypeError("an entry is bytes, not str: encode it first, as in text.encode()")
-        item = bytes(memoryview(item))
+        item = bytes(buffer_of(item))
     alive.append(item)
     return view_of(<bytes> item)
 
@@ -243,10 +250,8 @@ def entries_check(entries, Py_ssize_t bytes_max):
         item = entries[i]
         if isinstance(item, bytes):
             size = len(<bytes> item)
-        elif isinstance(item, str):
-            raise TypeError("an entry is bytes, not str: encode it first, as in text.encode()")
         else:
-            size = memoryview(item).nbytes
+            size = buffer_of(item).nbytes
         if size > bytes_max:
             return i, size
     return None
