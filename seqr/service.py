@@ -88,7 +88,7 @@ async def _serve(
     host, port = parse_host_port(listen)
     with bind(host, port) as listening:
         address = client_address(advertise, host, listening.getsockname()[1])
-        with stores.connect(url) as store:
+        with stores.connect(url, create=False) as store:
             opened = Stores(store, stores.connect, limits)
             leadership = Leadership(opened, address, limits, places)
             server = Server(address, leadership.activate, leadership.release, _version(), limits)

@@ -69,11 +69,11 @@ def store(url):
 
 
 @pytest.fixture
-def start(url):
+def start(store):
     started = []
 
     def start(*args) -> Process:
-        started.append(Process(url, *args))
+        started.append(Process(store.url, *args))
         return started[-1]
 
     yield start
@@ -219,9 +219,12 @@ def test_a_port_that_is_taken_is_told(start, url):
         service.run(process.listen, store=url)
 
 
-def test_a_store_that_is_not_there_is_told():
+def test_a_store_that_is_not_there_is_told(tmp_path):
     with pytest.raises(ValueError, match="store URL"):
         service.run("127.0.0.1:0", store="nonsense://")
+    with pytest.raises(zlog.StoreUnavailable, match="there is no store"):
+        service.run("127.0.0.1:0", store=(tmp_path / "typo").as_uri())
+    assert not (tmp_path / "typo").exists()
 
 
 @pytest.mark.parametrize("listen", ["nonsense", "127.0.0.1"])
