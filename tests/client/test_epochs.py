@@ -13,6 +13,7 @@ from zlog._client import LogClient, Settings
 from zlog._deadline import Deadline
 from zlog._head import Head
 from zlog._io import BlockingIo, deadline_of, drive
+from zlog._native import MemoryStore
 from zlog._views import Change, backoff, change_view, seal, unless_newer
 
 from .faulty import FaultyStore, WithoutSequencer
@@ -137,6 +138,25 @@ def test_a_handle_on_an_old_log_leaves_the_new_one_of_its_name_alone(memory: zlo
     with pytest.raises(zlog.LogNotFound):
         old.read(0)
     assert new.views()[-1] == view
+
+
+def test_a_removal_takes_objects_that_somebody_sealed_meanwhile(memory: zlog.Store) -> None:
+    """A change of the layout that comes too late must not leave objects behind."""
+    log = zlog.Log.create(memory, "orders", width=3)
+    log.append_many([b"a", b"b", b"c"])
+    objects = [ref.name for ref in log.view.objects()]
+
+    def seal_above() -> None:
+        io = BlockingIo(memory)
+        deadline = deadline_of(io, 5)
+        epoch, _ = drive(Head(io, "orders").epoch_next(deadline))
+        assert drive(seal(io, log.view.objects(), epoch, deadline)) is not None
+
+    zlog.Log.remove(FaultyStore(memory, once("remove", seal_above)), "orders")
+    assert isinstance(memory, MemoryStore)
+    assert [name for name in objects if memory.peek(name) is not None] == []
+    assert memory.peek("zlog.orders.head") is None
+    assert zlog.Log.create(memory, "orders", width=3).append(b"new") == 0
 
 
 def test_what_a_handle_knows_never_goes_back(memory: zlog.Store) -> None:

@@ -95,6 +95,23 @@ def test_a_paused_sequencer_is_given_up_after_its_time(
     assert newest(log).sequencer == ""
 
 
+def test_nobody_goes_the_slow_way_while_the_view_names_a_sequencer(
+    plain: zlog.Store, sequencer: LocalSequencer
+) -> None:
+    """What it handed out may not be written yet: the objects don't know of it."""
+    sequencer.withdraw()
+    slow = zlog.Log.create(plain, "orders", width=2)
+    assert slow.append(b"slow") == 0
+    assert slow.view.sequencer == ""
+    sequencer.announce()
+    quick = zlog.Log.open(plain, "orders")
+    client = quick._client
+    assert drive(client.positions.grant(5, client.deadline(None)))[1] == 1
+    assert quick.view.sequencer == sequencer.address
+    assert slow.append(b"asks") == 6
+    assert slow.view.sequencer == sequencer.address
+
+
 def test_a_sealed_log_with_a_paused_sequencer_goes_on(
     log: zlog.Log, sequencer: LocalSequencer
 ) -> None:

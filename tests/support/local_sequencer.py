@@ -30,6 +30,10 @@ class LocalSequencer:
         self._thread.start()
         assert self._ready.wait(_SECONDS)
 
+    def announce(self) -> None:
+        """Make the offer again."""
+        asyncio.run_coroutine_threadsafe(self._leadership.announce(), self._loop).result(_SECONDS)
+
     def withdraw(self) -> None:
         """Take the offer back; logs that have it keep it."""
         asyncio.run_coroutine_threadsafe(self._leadership.withdraw(), self._loop).result(_SECONDS)
