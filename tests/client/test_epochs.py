@@ -102,6 +102,25 @@ def once(method: str, then: Callable[[], object]) -> Callable[[int, str], None]:
     return fault
 
 
+def test_a_refused_view_is_not_taken_for_the_newest(memory: zlog.Store) -> None:
+    """Another client was faster: this one goes on from the view that won."""
+    log = zlog.Log.create(memory, "orders", width=2)
+    other = zlog.Log.open(memory, "orders")
+
+    def be_faster() -> None:
+        client = other._client
+        drive(client.layout.change(lambda view: view, client.deadline(None)))
+        assert other.append(b"other") == 0
+
+    hooked = FaultyStore(memory, once("view_propose", be_faster))
+    io = BlockingIo(hooked)
+    changed = drive(change_view(io, "orders", lambda view: view, deadline_of(io, 5)))
+    assert isinstance(changed, Change)
+    assert changed.tail == 1
+    assert [view.epoch for view in log.views()] == [1, other.view.epoch, changed.view.epoch]
+    assert log.append(b"next") == 1
+
+
 @pytest.mark.parametrize("again", [False, True])
 @pytest.mark.parametrize("method", ["epoch_next", "seal", "view_propose"])
 def test_a_change_of_a_log_that_is_removed_meanwhile(

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 import zlog
 
 from ..support.ceph import CephCluster, ClusterSpec
@@ -91,3 +93,28 @@ def test_an_osd_that_is_killed_and_comes_back(
         cluster.osd("start", 1)
         check(log, appenders, 2000)
     assert sequencer.stop() == 0
+
+
+def test_appends_that_time_out_on_a_frozen_osd_are_in_the_log_once_or_not_at_all(
+    new_ceph_cluster: Callable[[ClusterSpec], CephCluster],
+) -> None:
+    """The OSD carries them out when it goes on, long after their callers gave up."""
+    cluster = new_ceph_cluster(ClusterSpec("bluestore"))
+    with zlog.connect(cluster.url()) as store:
+        log = zlog.Log.create(store, "orders", width=2)
+        acknowledged = {log.append(b"before"): b"before"}
+        cluster.osd("freeze", 0)
+        unknown = set()
+        for number in range(3):
+            data = b"frozen %d" % number
+            with pytest.raises(zlog.StoreTimeout):
+                log.append(data, timeout=0.5)
+            unknown.add(data)
+        cluster.osd("thaw", 0)
+        for number in range(3):
+            data = b"after %d" % number
+            acknowledged[log.append(data)] = data
+        read = {i.position: i.data for i in log.read_range() if isinstance(i, zlog.Entry)}
+        assert len(set(read.values())) == len(read)
+        assert {p: data for p, data in read.items() if data not in unknown} == acknowledged
+        assert [finding for finding in log.check() if finding.serious] == []
