@@ -11,8 +11,9 @@ import copy
 from collections import deque
 
 from zlog._append import Appender
+from zlog._deadline import Deadline
 from zlog._io import Io, deadline_of
-from zlog.errors import ZlogError
+from zlog.errors import StoreTimeout, ZlogError
 
 _ROUNDS_MAX = 2
 """Rounds under way at the same time: one with the store, one on its way."""
@@ -32,20 +33,28 @@ class Coalescer:
         self._io = io
         self._timeout = timeout
         self._loop = asyncio.get_running_loop()
-        self._waiting: deque[tuple[bytes, asyncio.Future[int]]] = deque()
+        self._waiting: deque[tuple[bytes, asyncio.Future[int], Deadline]] = deque()
         self._waiting_bytes = 0
         self._blocked: deque[asyncio.Future[None]] = deque()
         self._rounds: set[asyncio.Task[None]] = set()
         self._scheduled = False
 
     async def append(self, data: bytes) -> int:
-        """Append one entry; its budget begins when it is sent."""
+        """Append one entry.
+
+        Raises:
+            StoreTimeout: also when its time was up before it was sent. Once it is sent it has the
+                time of its round, so that it can take twice its budget at most.
+        """
         self._appender.check((data,))
         data = bytes(data)  # the same object, unless it is a buffer, which may change meanwhile
+        deadline = deadline_of(self._io, self._timeout)
         while self._waiting_bytes + len(data) > _WAITING_BYTES_MAX and self._waiting:
             await self._wait_for_room()
+            if deadline.expired:
+                raise _not_sent()
         future: asyncio.Future[int] = self._loop.create_future()
-        self._waiting.append((data, future))
+        self._waiting.append((data, future, deadline))
         self._waiting_bytes += len(data)
         if not self._scheduled and len(self._rounds) < _ROUNDS_MAX:
             # Not at once: appends that are made in this turn of the loop come along.
@@ -77,11 +86,15 @@ class Coalescer:
             futures: list[asyncio.Future[int]] = []
             size = 0
             while self._waiting and len(data) < _ROUND_ENTRIES_MAX and size < _ROUND_BYTES_MAX:
-                entry, future = self._waiting.popleft()
+                entry, future, deadline = self._waiting.popleft()
                 size += len(entry)
-                if not future.done():  # its caller was cancelled, and nothing was sent
-                    data.append(entry)
-                    futures.append(future)
+                if future.done():
+                    continue  # its caller was cancelled, and nothing was sent
+                if deadline.expired:
+                    future.set_exception(_not_sent())
+                    continue
+                data.append(entry)
+                futures.append(future)
             self._waiting_bytes -= size
             if data:
                 task = self._loop.create_task(self._round(data, futures))
@@ -115,6 +128,13 @@ class Coalescer:
         for future, place in zip(futures, positions, strict=True):
             if not future.done():
                 future.set_result(place)
+
+
+def _not_sent() -> StoreTimeout:
+    error = StoreTimeout("the entry was not sent in time: those before it were not acknowledged")
+    error.hint = "It is not in the log. The store is slow or unreachable (`zlog doctor`)."
+    error.positions = (None,)
+    return error
 
 
 def _own(error: BaseException) -> BaseException:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 
 import pytest
@@ -118,3 +119,25 @@ async def test_closing_waits_for_what_is_under_way(store: FaultyStore) -> None:
     await asyncio.sleep(0)
     await log.close()
     assert await asyncio.gather(*tasks) == list(range(20))
+
+
+@pytest.mark.parametrize("waiting_bytes_max", [10_000, 1 << 20])
+async def test_nobody_waits_much_longer_than_its_time_allows(
+    store: FaultyStore,
+    log: aio.Log,
+    monkeypatch: pytest.MonkeyPatch,
+    waiting_bytes_max: int,
+) -> None:
+    """However many rounds are before it: what was not sent in time is not sent at all."""
+    monkeypatch.setattr(_coalesce, "_ROUND_BYTES_MAX", 1000)
+    monkeypatch.setattr(_coalesce, "_WAITING_BYTES_MAX", waiting_bytes_max)
+    store.fault = lambda _, method: "lose" if method == "write" else None
+    began = time.monotonic()
+    results = await asyncio.gather(
+        *(log.append(bytes(1000)) for _ in range(40)), return_exceptions=True
+    )
+    assert time.monotonic() - began < 5 * 0.3
+    assert all(isinstance(each, zlog.StoreTimeout) for each in results)
+    unsent = [each for each in results if "not sent" in str(each)]
+    assert len(unsent) > 30
+    assert await log.tail() == 40 - len(unsent)
