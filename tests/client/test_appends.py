@@ -8,7 +8,9 @@ import zlog
 from zlog import Entry, _native
 from zlog._deadline import Deadline
 from zlog._io import drive
+from zlog._sequencer import Grant, LogAddress
 
+from ..support.local_sequencer import LocalSequencer
 from .faulty import FaultyStore, loses_first
 
 
@@ -90,6 +92,33 @@ def test_positions_of_an_old_epoch_are_given_up(memory: zlog.Store) -> None:
         b"0",
         b"1",
     ]
+
+
+def test_a_grant_counts_in_its_own_epoch_only(
+    plain: zlog.Store, sequencer: LocalSequencer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sequencer ahead of the client's view may be behind the view that is then read."""
+    log = zlog.Log.create(plain, "orders", width=2)
+    log.append(b"first")
+    other = zlog.Log.open(plain, "orders")._client
+    client = log._client
+    link = client.io.sequencer(sequencer.address)
+    inner = link.next
+    asked: list[int] = []
+
+    async def next_epoch(log: LogAddress, count: int, epoch: int, deadline: Deadline) -> Grant:
+        asked.append(epoch)
+        if len(asked) > 1:
+            return await inner(log, count, epoch, deadline)
+        opened = await link.open(log, epoch, deadline)
+        drive(other.layout.change(lambda view: view, deadline))  # and that epoch is over, too
+        return Grant(opened.epoch, 100)
+
+    monkeypatch.setattr(link, "next", next_epoch)
+    view, position = drive(client.positions.grant(1, client.deadline(None)))
+    assert position == 1
+    assert len(asked) > 1
+    assert view == client.layout.view
 
 
 @pytest.mark.parametrize("count", [1, 5])
