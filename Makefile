@@ -16,6 +16,8 @@ TEST_MINUTES := 18
 
 DEMO_PACKAGES := ca-certificates g++ liblmdb-dev python3-dev python3-venv
 CEPH_PACKAGES := ceph-mon ceph-osd librados-dev libradospp-dev python3-rados rados-objclass-dev
+# pgrep, with which tests look for processes that were left behind.
+TEST_PACKAGES := procps
 # What pyproject.toml asks for, kept between builds, and a cmake newer than Ubuntu 22.04's.
 BUILD_TOOLS := 'cmake>=3.24' 'cython>=3.1' ninja 'scikit-build-core>=1.0'
 
@@ -78,6 +80,7 @@ $(DONE)/build-tools: $(DONE)/venv
 	@touch $@
 
 $(DONE)/dev-tools: pyproject.toml $(DONE)/venv
+	tools/apt-install $(TEST_PACKAGES)
 	$(PIP) install --group dev
 	@touch $@
 
