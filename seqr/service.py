@@ -20,6 +20,7 @@ from zlog.store import Store
 _logger = logging.getLogger(__name__)
 
 LISTEN_DEFAULT = "127.0.0.1:7460"
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _WILDCARDS = ("0.0.0.0", "::")  # noqa: S104  # refused as an address for clients, not bound
 
 
@@ -54,6 +55,8 @@ def run(
         loop.run_until_complete(_serve(listen, advertise, store, limits or Limits(), also))
     finally:
         loop.run_until_complete(loop.shutdown_default_executor())
+        for number in _STOP_SIGNALS:  # uvloop would keep them for itself
+            loop.remove_signal_handler(number)
         asyncio.set_event_loop(None)
         loop.close()
 
@@ -83,7 +86,7 @@ async def _serve(
     places = [Place.parse(each) for each in also]
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in _STOP_SIGNALS:
         loop.add_signal_handler(number, stop.set)
     host, port = parse_host_port(listen)
     with bind(host, port) as listening:
