@@ -13,6 +13,14 @@ Many writers append to one log; all readers see the same entries in the same ord
 :mod:`zlog.aio` has the same for asyncio.
 """
 
+try:
+    from zlog import _native as _native
+except ImportError as error:
+    raise ImportError(
+        f"zlog's compiled part can't be loaded ({error}). In the folder of its sources Python finds"
+        " those instead of the installed package: run from another directory."
+    ) from error
+
 from zlog._check import Finding, FindingKind
 from zlog._client import LogStat
 from zlog.entry import Entry, Gap, GapKind
