@@ -102,6 +102,29 @@ def once(method: str, then: Callable[[], object]) -> Callable[[int, str], None]:
     return fault
 
 
+def test_an_object_that_refuses_a_seal_stops_the_change(memory: zlog.Store) -> None:
+    """Somebody with a higher epoch was there first: what that object holds is not known yet."""
+    log = zlog.Log.create(memory, "orders", width=2)
+    log.append_many([b"%d" % i for i in range(6)])
+    last = log.view.object_of(5)
+    epochs: list[int] = []
+
+    def seal_the_last_one_and_die() -> None:
+        io = BlockingIo(memory)
+        deadline = deadline_of(io, 5)
+        epochs.append(drive(Head(io, "orders").epoch_next(deadline))[0])
+        assert drive(seal(io, [last], epochs[0], deadline)) == [5]
+
+    hooked = FaultyStore(memory, once("seal", seal_the_last_one_and_die))
+    io = BlockingIo(hooked)
+    changed = drive(change_view(io, "orders", lambda view: view, deadline_of(io, 5)))
+    assert isinstance(changed, Change)
+    assert changed.view.epoch > epochs[0]
+    assert changed.tail == 6
+    assert len(log.views()) == 2
+    assert log.append(b"next") == 6
+
+
 def test_a_refused_view_is_not_taken_for_the_newest(memory: zlog.Store) -> None:
     """Another client was faster: this one goes on from the view that won."""
     log = zlog.Log.create(memory, "orders", width=2)
