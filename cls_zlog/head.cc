@@ -10,58 +10,16 @@
 #include "codes.h"
 #include "envelope.h"
 #include "head_messages.h"
+#include "head_state.h"
 #include "limits.h"
 #include "messages.h"
-#include "names.h"
 #include "view.h"
-#include "wire.h"
 
 namespace zlog::head {
 namespace {
 
-constexpr const char* kAttribute = "zlog.head";
 constexpr std::string_view kViewPrefix = "v.";
 constexpr uint64_t kViewsPerListing = 16;  // each up to view_bytes_max
-
-// What the attribute holds, docs/formats/head.md.
-struct Head {
-  uint64_t log_id = 0;
-  uint64_t counter = 0;     // the last epoch handed out
-  uint64_t newest = 0;      // epoch of the newest view; 0 none
-  uint64_t tail_floor = 0;  // a new epoch's tail begins at or above it
-  uint64_t trim_point = 0;  // every position below it is trimmed
-  std::string name;
-
-  static int load(Object& object, Head* out);
-  int save(Object& object) const;
-};
-
-int Head::load(Object& object, Head* out) {
-  std::string value;
-  const int r = object.attr_get(kAttribute, &value);
-  if (r == -ENODATA) return -ENOENT;
-  if (r < 0) return r;
-  Unwrapped stored;
-  if (!unwrap(kAttribute, value, &stored) || !stored.payload.empty()) return -EIO;
-  wire::Reader reader(stored.body);
-  out->log_id = reader.u64();
-  out->counter = reader.u64();
-  out->newest = reader.u64();
-  out->tail_floor = reader.u64();
-  out->trim_point = reader.u64();
-  out->name = reader.string(limits::log_name_bytes_max);
-  const bool valid = reader.done() && out->newest <= out->counter &&
-                     out->tail_floor <= limits::position_max + 1 &&
-                     out->trim_point <= limits::position_max + 1 && valid_log_name(out->name);
-  return valid ? 0 : -EIO;
-}
-
-int Head::save(Object& object) const {
-  std::string body;
-  wire::Writer writer(&body);
-  writer.u64(log_id).u64(counter).u64(newest).u64(tail_floor).u64(trim_point).string(name);
-  return object.attr_set(kAttribute, wrap(kAttribute, body));
-}
 
 std::string view_key(uint64_t epoch) {
   char digits[16 + 1];
