@@ -133,7 +133,10 @@ void crc32c_of_known_data() {
   CHECK(crc32c(std::string(32, '\0')) == 0x8a9136aa);  // RFC 3720, appendix B.4
   CHECK(crc32c(std::string(32, '\xff')) == 0x62a8ab43);
   Random random(1);
-  for (size_t length = 0; length < 300; length++) {
+  for (size_t count = 0; count < 700; count++) {
+    // Short ones, then around what is cut into three stretches of 128 and of 1024 bytes.
+    const size_t length = count < 300 ? count : count < 500 ? 380 + random.below(800)
+                                                           : 3000 + random.below(13000);
     const std::string bytes = random.bytes(length);
     const size_t cut = random.below(length + 1);
     const std::string_view whole = bytes;
