@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <functional>
 #include <map>
 #include <new>
 #include <string>
@@ -46,7 +47,9 @@ bool fits(uint64_t offset, uint64_t length) {
 
 class OsdObject final : public zlog::Object {
  public:
-  explicit OsdObject(cls_method_context_t context) : context_(context) {}
+  // `request` lies in one piece, which is `bytes`.
+  OsdObject(cls_method_context_t context, const ceph::bufferlist& request, std::string_view bytes)
+      : context_(context), request_(request), request_bytes_(bytes) {}
 
   int create(bool exclusive) override { return cls_cxx_create(context_, exclusive); }
 
@@ -104,7 +107,7 @@ class OsdObject final : public zlog::Object {
 
   int write(uint64_t offset, std::string_view data) override {
     if (!fits(offset, data.size())) return -EFBIG;
-    ceph::bufferlist list = list_of(data);
+    ceph::bufferlist list = shared(data);
     return cls_cxx_write(context_, static_cast<int>(offset), static_cast<int>(data.size()), &list);
   }
 
@@ -121,14 +124,30 @@ class OsdObject final : public zlog::Object {
     return 0;
   }
 
+  // As list_of, but what is part of the request is not copied: it stays in the message that it came
+  // in, which lives as long as anything refers to it.
+  ceph::bufferlist shared(std::string_view bytes) const {
+    const std::less_equal<const char*> not_after;
+    const char* const begin = request_bytes_.data();
+    const bool inside = not_after(begin, bytes.data()) &&
+                        not_after(bytes.data() + bytes.size(), begin + request_bytes_.size());
+    if (!inside) return list_of(bytes);
+    ceph::bufferlist list;
+    list.substr_of(request_, static_cast<unsigned>(bytes.data() - begin),
+                   static_cast<unsigned>(bytes.size()));
+    return list;
+  }
+
   cls_method_context_t context_;
+  const ceph::bufferlist& request_;
+  const std::string_view request_bytes_;
 };
 
 int run(const zlog::Method& method, cls_method_context_t context, ceph::bufferlist* in,
         ceph::bufferlist* out) {
   if (in->length() > zlog::limits::request_bytes_max) return -EINVAL;
   const std::string_view payload(in->c_str(), in->length());
-  OsdObject object(context);
+  OsdObject object(context, *in, payload);
   std::string reply;
   const int code = method.call(object, payload, &reply);
   if (code == -EIO) cls_log(0, "zlog: %s: stored bytes are damaged, or unreadable", method.name);
