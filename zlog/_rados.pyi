@@ -1,6 +1,7 @@
 """Stores on a Ceph cluster, through librados. Not there where zlog was built without it."""
 
 import os
+from collections.abc import Mapping
 
 import rados
 
@@ -12,6 +13,9 @@ class CephStore(HostStore):
     An operation that a caller gave up (`execute` with a timeout, an abandoned token) goes on in
     librados; its buffers live until it ends. At most 1024 operations are in flight (librados'
     ``objecter_inflight_ops``): beyond them `submit` and `execute` wait.
+
+    Beside zlog's own methods it runs ``lock.lock``, ``lock.unlock``, ``lock.break_lock`` and
+    ``lock.get_info`` of Ceph's class `lock` (see `zlog._rados_lock`).
     """
 
     def __init__(
@@ -47,4 +51,26 @@ class CephStore(HostStore):
 
         Raises:
             StoreUnavailable: it is of a python-rados that zlog does not know; pass a URL then.
+        """
+
+    def register_service(self, service: str, daemon: str, metadata: Mapping[str, str]) -> None:
+        """Have this process shown by ``ceph -s`` as one of the daemons of ``service``.
+
+        It stays there for as long as the store is open. Without a manager nothing is shown, and
+        nothing fails; once there is one, the daemon is shown.
+
+        Args:
+            service: as ``ceph -s`` names it.
+            daemon: tells this one from the others.
+            metadata: what ``ceph service dump`` says of it, for good.
+
+        Raises:
+            StoreUnavailable: this store is registered already.
+        """
+
+    def update_service(self, status: Mapping[str, str]) -> None:
+        """Tell what ``ceph service status`` says of the registered daemon from now on.
+
+        Raises:
+            StoreUnavailable: librados refused.
         """

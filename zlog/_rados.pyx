@@ -5,6 +5,7 @@ from cpython.ref cimport PyObject
 from cython.operator cimport dereference as deref
 from libc.errno cimport ENOENT, EPROTO, ETIMEDOUT
 from libc.stdint cimport int64_t
+from libcpp.map cimport map as cpp_map
 from libcpp.memory cimport shared_ptr, unique_ptr
 from libcpp.string cimport string
 from posix.unistd cimport getpid
@@ -34,6 +35,10 @@ cdef extern from "cls_zlog/host/rados.h" namespace "zlog" nogil:
         @staticmethod
         unique_ptr[RadosHost] share(rados_ioctx_t ioctx) except +
         int check_release() except +
+        int register_service(
+            const string& service, const string& daemon, const cpp_map[string, string]& metadata
+        ) except +
+        int update_service(cpp_map[string, string] status) except +
 
     cdef cppclass RadosConnecting:
         @staticmethod
@@ -79,11 +84,22 @@ def _refusal(int error, str step, str pool):
     )
 
 
+def _service_error(int error):
+    return StoreUnavailable(f"can't register with Ceph's manager: {os.strerror(-error)}")
+
+
 def _url_of(pool, namespace, conf, client_id):
     path = quote(pool, safe="") + ("/" + quote(namespace, safe="") if namespace else "")
     query = {"conf": conf, "id": client_id}
     text = urlencode({key: value for key, value in query.items() if value}, safe="/")
     return f"ceph://{path}" + (f"?{text}" if text else "")
+
+
+cdef cpp_map[string, string] _strings(words) except *:
+    cdef cpp_map[string, string] out
+    for key, value in words.items():
+        out[key.encode()] = value.encode()
+    return out
 
 
 cdef rados_ioctx_t _pointer_in(ioctx) except NULL:
@@ -154,3 +170,22 @@ cdef class CephStore(HostStore):
         store.attach(shared_ptr[AsyncHost](host.release()), url, pool, namespace)
         store.ioctx = ioctx
         return store
+
+    def register_service(self, str service not None, str daemon not None, metadata):
+        cdef shared_ptr[AsyncHost] host = self.opened()
+        cdef string service_bytes = service.encode(), daemon_bytes = daemon.encode()
+        cdef cpp_map[string, string] words = _strings(metadata)
+        cdef int error
+        with nogil:
+            error = (<RadosHost*> host.get()).register_service(service_bytes, daemon_bytes, words)
+        if error != 0:
+            raise _service_error(error)
+
+    def update_service(self, status):
+        cdef shared_ptr[AsyncHost] host = self.opened()
+        cdef cpp_map[string, string] words = _strings(status)
+        cdef int error
+        with nogil:
+            error = (<RadosHost*> host.get()).update_service(words)
+        if error != 0:
+            raise _service_error(error)

@@ -57,7 +57,8 @@ class Store(Protocol):
 
         Args:
             object: name of the object.
-            method: a method of the class ``zlog`` (docs/formats/wire.md).
+            method: a method of the class ``zlog`` (docs/formats/wire.md), and on Ceph also one of
+                its class ``lock``, written ``lock.METHOD``.
             payload: the encoded request.
             timeout: seconds to wait; None waits for ever.
 

@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -22,13 +23,35 @@ constexpr std::chrono::milliseconds kCancelInterval{20};
 // The first release whose OSDs return what a writing method answers (OPERATION_RETURNVEC).
 constexpr int kOctopus = 15;
 
+// What sequencers need of Ceph's own class `lock`; a caller writes "lock.unlock" and so on.
+constexpr std::string_view kLockPrefix = "lock.";
+constexpr ClassCall kLockCalls[] = {
+    {"lock", "lock", true},
+    {"lock", "unlock", true},
+    {"lock", "break_lock", true},
+    {"lock", "get_info", false},
+};
+
+std::optional<ClassCall> find_call(std::string_view name) {
+  if (name.substr(0, kLockPrefix.size()) != kLockPrefix) {
+    const Method* method = find_method(name);
+    if (method == nullptr) return std::nullopt;
+    return ClassCall{kClassName, method->name, (method->flags & kWrite) != 0};
+  }
+  name.remove_prefix(kLockPrefix.size());
+  for (const ClassCall& call : kLockCalls) {
+    if (name == call.method) return call;
+  }
+  return std::nullopt;
+}
+
 // On a full cluster an operation that adds data waits for room, as RADOS has it, and every other one
 // goes through: else nobody could trim, which gives the space back. (FULL_TRY is no way to have it
 // refused instead: an OSD then lets changes of keys and attributes pass, until nothing passes.)
-int flags_when_full(const Method& method) {
+int flags_when_full(std::string_view method) {
   static constexpr std::array<std::string_view, 4> kAddData = {"write", "fill", "head_create",
                                                                "directory_add"};
-  const bool adds = std::find(kAddData.begin(), kAddData.end(), method.name) != kAddData.end();
+  const bool adds = std::find(kAddData.begin(), kAddData.end(), method) != kAddData.end();
   return adds ? 0 : librados::OPERATION_FULL_FORCE;
 }
 
@@ -113,12 +136,25 @@ int RadosHost::check_release() {
   return oldest < kOctopus ? -EPROTO : 0;
 }
 
+int RadosHost::register_service(const std::string& service, const std::string& daemon,
+                                const std::map<std::string, std::string>& metadata) {
+  const std::shared_lock<std::shared_mutex> lock(handles_mutex_);
+  if (closing_) return -ECANCELED;
+  return librados::Rados(io_).service_daemon_register(service, daemon, metadata);
+}
+
+int RadosHost::update_service(std::map<std::string, std::string> status) {
+  const std::shared_lock<std::shared_mutex> lock(handles_mutex_);
+  if (closing_) return -ECANCELED;
+  return librados::Rados(io_).service_daemon_update_status(std::move(status));
+}
+
 void RadosHost::submit(std::string_view object, std::string_view method, std::string_view payload,
                        Done done) {
-  const Method* found = find_method(method);
+  const std::optional<ClassCall> found = find_call(method);
   const std::shared_lock<std::shared_mutex> lock(handles_mutex_);
-  if (found == nullptr || closing_) {
-    done(found == nullptr ? -EOPNOTSUPP : -ECANCELED, {});
+  if (!found || closing_) {
+    done(found ? -ECANCELED : -EOPNOTSUPP, {});
     return;
   }
   const auto call = std::make_shared<Call>(std::move(done));
@@ -131,18 +167,18 @@ void RadosHost::submit(std::string_view object, std::string_view method, std::st
   }
 }
 
-int RadosHost::start(const Method& method, const std::string& object, std::string_view payload,
+int RadosHost::start(const ClassCall& what, const std::string& object, std::string_view payload,
                      Call* call) {
   librados::bufferlist input;
   input.append(payload.data(), static_cast<unsigned>(payload.size()));
-  if ((method.flags & kWrite) == 0) {
+  if (!what.writes) {
     librados::ObjectReadOperation operation;
-    operation.exec(kClassName, method.name, input, &call->reply, &call->method_result);
+    operation.exec(what.class_name, what.method, input, &call->reply, &call->method_result);
     return io_.aio_operate(object, call->completion, &operation, 0, nullptr);
   }
   librados::ObjectWriteOperation operation;
-  operation.exec(kClassName, method.name, input, &call->reply, &call->method_result);
-  const int flags = librados::OPERATION_RETURNVEC | flags_when_full(method);
+  operation.exec(what.class_name, what.method, input, &call->reply, &call->method_result);
+  const int flags = librados::OPERATION_RETURNVEC | flags_when_full(what.method);
   return io_.aio_operate(object, call->completion, &operation, flags);
 }
 

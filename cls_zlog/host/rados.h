@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <shared_mutex>
 #include <string>
@@ -23,7 +24,15 @@ struct RadosTarget {
   unsigned timeout_s = 0;   // seconds for connecting and for every answer of a monitor
 };
 
+// Which method of which class an operation runs.
+struct ClassCall {
+  const char* class_name;
+  const char* method;
+  bool writes;
+};
+
 // The OSDs of a cluster as hosts: every operation is one call of the class's method in librados.
+// Beside zlog's own methods it runs those of Ceph's class `lock`, under names like "lock.unlock".
 //
 // Completions come on librados' threads; buffers and results belong to the operation until then,
 // also when nobody waits any more.
@@ -45,6 +54,12 @@ class RadosHost final : public AsyncHost {
   // EPROTO when not.
   int check_release();
 
+  // Makes this process show up in `ceph -s`, as long as it lives: one of the daemons of `service`.
+  // Both return 0 also where no manager runs; EEXIST when the process is registered already.
+  int register_service(const std::string& service, const std::string& daemon,
+                       const std::map<std::string, std::string>& metadata);
+  int update_service(std::map<std::string, std::string> status);
+
  private:
   friend class RadosConnecting;
   struct Call;
@@ -52,7 +67,7 @@ class RadosHost final : public AsyncHost {
 
   RadosHost(std::unique_ptr<librados::Rados> cluster, librados::IoCtx io);
   static void on_complete(rados_completion_t completion, void* call);
-  int start(const Method& method, const std::string& object, std::string_view payload, Call* call);
+  int start(const ClassCall& what, const std::string& object, std::string_view payload, Call* call);
 
   const std::shared_ptr<Outstanding> outstanding_;
   std::atomic<bool> closing_{false};          // set first: nothing new is started

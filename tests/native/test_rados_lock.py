@@ -1,0 +1,176 @@
+"""Ceph's class `lock`: its bytes, and what an OSD makes of them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pytest
+
+import zlog
+from zlog import CorruptEntry, StoreTimeout
+from zlog._deadline import Deadline
+from zlog._io import BlockingIo, drive
+from zlog._rados_lock import (
+    Holder,
+    RadosLock,
+    decode_info,
+    encode_break_lock,
+    encode_get_info,
+    encode_lock,
+    encode_unlock,
+)
+
+from ..support.ceph import CephCluster
+
+# As python-rados and an OSD of Ceph 16.2.15 exchanged them.
+INFO = bytes.fromhex(
+    "0101b0000000"  # two holders of a shared lock
+    "02000000"
+    "01010f000000" "08" "0e10000000000000" "02000000" "6331"
+    "010138000000" "acaa006b" "ec38d108"
+    "01" "01011c000000" "01000000" "e925b972" "10000000" "02000000" "7f0000010000000000000000"
+    "09000000" "7463703a2f2f613a31"
+    "01010f000000" "08" "0e10000000000000" "02000000" "6332"
+    "010138000000" "acaa006b" "e62a0209"
+    "01" "01011c000000" "01000000" "e925b972" "10000000" "02000000" "7f0000010000000000000000"
+    "09000000" "7463703a2f2f623a31"
+    "02" "01000000" "74"
+)  # fmt: skip
+FIRST = Holder(b"\x08\x0e\x10" + bytes(6), "c1", "tcp://a:1", 0x6B00AAAC + 0x08D138EC / 1e9)
+
+
+def test_what_is_sent() -> None:
+    assert encode_lock("l", 1, "c1", "tcp://a:1", 2.5, 1) == bytes.fromhex(
+        "010126000000 01000000 6c 01 02000000 6331 00000000 09000000 7463703a2f2f613a31"
+        "02000000 0065cd1d 01"
+    )
+    assert encode_unlock("m", "c2") == bytes.fromhex("01010b000000 01000000 6d 02000000 6332")
+    assert encode_break_lock("m", FIRST) == bytes.fromhex(
+        "010114000000 01000000 6d 080e10000000000000 02000000 6331"
+    )
+    assert encode_get_info("l") == bytes.fromhex("010105000000 01000000 6c")
+
+
+def test_who_holds_a_lock() -> None:
+    first, second = decode_info(INFO)
+    assert first == FIRST
+    assert (second.cookie, second.description) == ("c2", "tcp://b:1")
+    assert decode_info(bytes.fromhex("010109000000 00000000 00 00000000")) == []
+
+
+def test_what_is_cut_short_is_no_answer() -> None:
+    for length in range(len(INFO)):
+        with pytest.raises(CorruptEntry, match="lock"):
+            decode_info(INFO[:length])
+
+
+@pytest.fixture
+def store(ceph_cluster: CephCluster) -> Iterator[zlog.Store]:
+    pytest.importorskip("zlog._rados", reason="zlog was built without librados")
+    with zlog.connect(ceph_cluster.url(namespace=f"lock-{uuid4().hex[:12]}")) as store:
+        yield store
+
+
+def lock(store: zlog.Store, holder: str, *, shared: bool = False) -> RadosLock:
+    name = "guests" if shared else "host"
+    return RadosLock(
+        BlockingIo(store), "zlog.directory", name, holder, f"at {holder}", shared=shared
+    )
+
+
+def soon() -> Deadline:
+    return Deadline(10)
+
+
+def test_one_holder_until_it_lets_go(store: zlog.Store) -> None:
+    one, other = lock(store, "one"), lock(store, "other")
+    assert drive(one.holders(soon())) == []  # there isn't even an object
+    assert drive(one.take(60, soon()))
+    assert drive(one.take(60, soon()))  # renewed
+    assert not drive(other.take(60, soon()))
+    (holder,) = drive(other.holders(soon()))
+    assert (holder.cookie, holder.description) == ("one", "at one")
+    assert 0 < holder.expires - time.time() <= 61
+    drive(other.release(soon()))  # not its own: nothing happens
+    assert not drive(other.take(60, soon()))
+    drive(one.release(soon()))
+    assert drive(other.take(60, soon()))
+
+
+def test_a_lock_ends_by_itself(store: zlog.Store) -> None:
+    one, other = lock(store, "one"), lock(store, "other")
+    began = time.monotonic()
+    assert drive(one.take(0.5, soon()))
+    while not drive(other.take(60, soon())):
+        assert time.monotonic() - began < 10
+    assert time.monotonic() - began >= 0.5
+    assert not drive(one.take(60, soon()))
+    assert [holder.cookie for holder in drive(one.holders(soon()))] == ["other"]
+
+
+def test_a_lock_is_taken_away_from_the_one_that_was_seen(store: zlog.Store) -> None:
+    one, other, third = (lock(store, name) for name in ("one", "other", "third"))
+    assert drive(one.take(60, soon()))
+    (seen,) = drive(other.holders(soon()))
+    drive(other.break_(seen, soon()))
+    assert drive(other.take(60, soon()))
+    drive(third.break_(seen, soon()))  # too late: that one has it no more
+    assert not drive(third.take(60, soon()))
+
+
+def test_a_shared_lock_lists_all_who_have_it(store: zlog.Store) -> None:
+    one, other = lock(store, "one", shared=True), lock(store, "other", shared=True)
+    assert drive(one.take(60, soon()))
+    assert drive(other.take(0.5, soon()))
+    assert {each.description for each in drive(one.holders(soon()))} == {"at one", "at other"}
+    while len(drive(one.holders(soon()))) > 1:
+        time.sleep(0.05)
+
+
+def test_locks_and_logs_do_not_disturb_each_other(store: zlog.Store) -> None:
+    assert drive(lock(store, "one").take(60, soon()))
+    with zlog.Log.create(store, "orders") as log:
+        assert log.append(b"x") == 0
+        assert zlog.Log.list(store) == ["orders"]
+    zlog.Log.remove(store, "orders")
+    assert zlog.Log.list(store) == []
+    assert not drive(lock(store, "other").take(60, soon()))
+
+
+def test_a_lock_on_an_osd_that_does_not_answer(
+    store: zlog.Store, ceph_cluster: CephCluster
+) -> None:
+    one = lock(store, "one")
+    assert drive(one.take(60, soon()))
+    ceph_cluster.osd("freeze", 0)
+    try:
+        began = time.monotonic()
+        with pytest.raises(StoreTimeout):
+            drive(one.take(60, Deadline(0.3)))
+        assert time.monotonic() - began < 2
+    finally:
+        threading.Thread(target=ceph_cluster.osd, args=("thaw", 0)).start()
+    assert drive(one.take(60, soon()))
+
+
+def test_no_other_method_of_another_class(store: zlog.Store) -> None:
+    for method in ("lock.assert_locked", "version.read", "lock."):
+        code, _ = store.execute("zlog.directory", method, b"")
+        assert code == -95, method  # EOPNOTSUPP
+
+
+def test_stores_without_the_class() -> None:
+    with zlog.connect("mem://") as store, pytest.raises(zlog.ClassNotLoaded):
+        drive(lock(store, "one").take(60, soon()))
+
+
+def test_a_process_is_registered_once(store: zlog.Store) -> None:
+    """Without a manager nothing shows it, and nothing fails."""
+    with zlog.connect(store.url) as other:
+        other.register_service("zlog-test", uuid4().hex, {"address": "here"})
+        other.update_service({"role": "leader"})
+        with pytest.raises(zlog.StoreUnavailable, match="register"):
+            other.register_service("zlog-test", uuid4().hex, {})
