@@ -44,7 +44,7 @@ class Appender:
     def __init__(self, layout: Layout, positions: Positions, entry_bytes_max: int) -> None:
         self._layout = layout
         self._positions = positions
-        self._entry_bytes_max = entry_bytes_max
+        self.entry_bytes_max = entry_bytes_max
         self._writer = os.urandom(16)
         self._number = 0
         self._lock = threading.Lock()
@@ -64,27 +64,40 @@ class Appender:
         if set(map(type, entries)) - {bytes}:
             # A buffer may change between two attempts, and the entry must not.
             entries = [bytes(data) for data in entries]
-        positions: list[int | None] = []
+        positions: list[int] = []
         start = 0
         while start < len(entries):
             end = _native.entries_cut(entries, start, ROUND_ENTRIES_MAX, ROUND_BYTES_MAX)
-            work = _Round(self._layout, self._writer, entries, start, self._take(end - start))
             try:
-                positions += await work.append(end - start, self._positions, deadline)
+                positions += await self._send(entries, start, end, deadline)
             except ZlogError as error:
-                known = [*positions, *work.acknowledged(end - start)]
-                error.positions = (*known, *[None] * (len(entries) - end))
+                error.positions = (*positions, *error.positions, *[None] * (len(entries) - end))
                 raise
             start = end
-        return [position for position in positions if position is not None]
+        return positions
+
+    async def append_round(self, entries: Sequence[bytes], deadline: Deadline) -> Sequence[int]:
+        """Append entries that were checked and are few enough for one round; as ``append``."""
+        return await self._send(entries, 0, len(entries), deadline)
+
+    async def _send(
+        self, entries: Sequence[bytes], start: int, end: int, deadline: Deadline
+    ) -> Sequence[int]:
+        count = end - start
+        work = _Round(self._layout, self._writer, entries, start, self._take(count))
+        try:
+            return await work.append(count, self._positions, deadline)
+        except ZlogError as error:
+            error.positions = (*work.acknowledged(count),)
+            raise
 
     def check(self, entries: Sequence[bytes]) -> None:
         """Raise EntryTooLarge, or TypeError for what is no bytes, before anything is sent."""
-        found = _native.entries_check(entries, self._entry_bytes_max)
+        found = _native.entries_check(entries, self.entry_bytes_max)
         if found is not None:
             raise EntryTooLarge(
                 f"entry {found[0]} has {found[1]} bytes; log {self._layout.view.log!r} takes up to"
-                f" {self._entry_bytes_max}"
+                f" {self.entry_bytes_max}"
             )
 
     def _take(self, count: int) -> int:
@@ -130,9 +143,7 @@ class _Round:
         """Return the positions acknowledged so far, None for the other entries."""
         return [self._acknowledged.get(index) for index in range(count)]
 
-    async def append(
-        self, count: int, positions: Positions, deadline: Deadline
-    ) -> Sequence[int | None]:
+    async def append(self, count: int, positions: Positions, deadline: Deadline) -> Sequence[int]:
         """Append ``count`` entries and return their positions."""
         layout = self._layout
         view, first = await positions.grant(count, deadline)
@@ -147,7 +158,7 @@ class _Round:
         while True:
             await self._settle(view, groups, replies, deadline)
             if not self._bumped:
-                return self.acknowledged(count)
+                return [self._acknowledged[index] for index in range(count)]
             await self._catch_up(view, deadline)
             pending, self._bumped = sorted(self._bumped), []
             view, first = await positions.grant(len(pending), deadline)

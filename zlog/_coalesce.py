@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections import deque
+from collections.abc import Sequence
+from functools import partial
 
 from zlog._append import Appender
-from zlog._deadline import Deadline
 from zlog._io import Io, deadline_of
+from zlog._native import Append, Gathering
 from zlog.errors import StoreTimeout, ZlogError
 
 _ROUNDS_MAX = 2
@@ -22,112 +23,69 @@ _ROUND_ENTRIES_MAX = 4096
 _ROUND_BYTES_MAX = 4 << 20
 
 _WAITING_BYTES_MAX = 64 << 20
-"""Data that may wait to be sent; whoever comes later waits before handing anything in."""
+"""Data that may wait to be sent; what comes later is held back."""
 
 
 class Coalescer:
-    """Gathers the appends of one event loop."""
+    """Sends the appends of one event loop in rounds.
+
+    Attributes:
+        append: returns the coroutine that appends one entry. It raises StoreTimeout also when its
+            time was up before it was sent. Once it is sent it has the time of its round, so that
+            it can take twice its budget at most.
+    """
 
     def __init__(self, appender: Appender, io: Io, timeout: float | None) -> None:
         self._appender = appender
         self._io = io
         self._timeout = timeout
-        self._loop = asyncio.get_running_loop()
-        self._waiting: deque[tuple[bytes, asyncio.Future[int], Deadline]] = deque()
-        self._waiting_bytes = 0
-        self._blocked: deque[asyncio.Future[None]] = deque()
-        self._rounds: set[asyncio.Task[None]] = set()
-        self._scheduled = False
+        self._loop = loop = asyncio.get_running_loop()
+        self._gathering = Gathering(
+            loop, self._send, appender.check, appender.entry_bytes_max, _WAITING_BYTES_MAX, timeout
+        )
+        self._rounds: set[asyncio.Task[Sequence[int]]] = set()
+        self.append = self._gathering.append
 
-    async def append(self, data: bytes) -> int:
-        """Append one entry.
-
-        Raises:
-            StoreTimeout: also when its time was up before it was sent. Once it is sent it has the
-                time of its round, so that it can take twice its budget at most.
-        """
-        self._appender.check((data,))
-        data = bytes(data)  # the same object, unless it is a buffer, which may change meanwhile
-        deadline = deadline_of(self._io, self._timeout)
-        while self._waiting_bytes + len(data) > _WAITING_BYTES_MAX and self._waiting:
-            await self._wait_for_room()
-            if deadline.expired:
-                raise _not_sent()
-        future: asyncio.Future[int] = self._loop.create_future()
-        self._waiting.append((data, future, deadline))
-        self._waiting_bytes += len(data)
-        if not self._scheduled and len(self._rounds) < _ROUNDS_MAX:
-            # Not at once: appends that are made in this turn of the loop come along.
-            self._scheduled = True
-            self._loop.call_soon(self._send)
-        return await future
+    @property
+    def waiting_bytes(self) -> int:
+        """Data that waits to be sent, without what is held back."""
+        return self._gathering.waiting_bytes
 
     async def drain(self) -> None:
         """Wait until everything that was handed in is acknowledged or has failed."""
-        while self._rounds or self._waiting:
+        while self._rounds or len(self._gathering):
             if self._rounds:
                 await asyncio.wait(self._rounds)
             else:
                 await asyncio.sleep(0)
 
-    async def _wait_for_room(self) -> None:
-        room = self._loop.create_future()
-        self._blocked.append(room)
-        try:
-            await room
-        finally:
-            if not room.done():
-                self._blocked.remove(room)
-
     def _send(self) -> None:
-        self._scheduled = False
-        while self._waiting and len(self._rounds) < _ROUNDS_MAX:
-            data: list[bytes] = []
-            futures: list[asyncio.Future[int]] = []
-            size = 0
-            while self._waiting and len(data) < _ROUND_ENTRIES_MAX and size < _ROUND_BYTES_MAX:
-                entry, future, deadline = self._waiting.popleft()
-                size += len(entry)
-                if future.done():
-                    continue  # its caller was cancelled, and nothing was sent
-                if deadline.expired:
-                    future.set_exception(_not_sent())
-                    continue
-                data.append(entry)
-                futures.append(future)
-            self._waiting_bytes -= size
-            if data:
-                task = self._loop.create_task(self._round(data, futures))
+        gathering = self._gathering
+        while len(gathering) and len(self._rounds) < _ROUNDS_MAX:
+            entries, appends, late = gathering.take(_ROUND_ENTRIES_MAX, _ROUND_BYTES_MAX)
+            gathering.settle(late, [_not_sent() for _ in late])
+            if entries:
+                work = self._appender.append_round(entries, deadline_of(self._io, self._timeout))
+                task = self._loop.create_task(work)
                 self._rounds.add(task)
-                task.add_done_callback(self._finished)
-        while self._blocked and self._waiting_bytes < _WAITING_BYTES_MAX // 2:
-            room = self._blocked.popleft()
-            if not room.done():
-                room.set_result(None)
+                task.add_done_callback(partial(self._finished, appends))
+        gathering.alert = len(self._rounds) < _ROUNDS_MAX
 
-    def _finished(self, task: asyncio.Task[None]) -> None:
+    def _finished(self, appends: list[Append], task: asyncio.Task[Sequence[int]]) -> None:
         self._rounds.discard(task)
+        error = asyncio.CancelledError() if task.cancelled() else task.exception()
+        if error is None:
+            self._gathering.settle(appends, task.result())
+        else:
+            self._gathering.settle(appends, _outcomes(error, len(appends)))
         self._send()
 
-    async def _round(self, data: list[bytes], futures: list[asyncio.Future[int]]) -> None:
-        try:
-            positions = await self._appender.append(data, deadline_of(self._io, self._timeout))
-        except BaseException as error:
-            acknowledged = error.positions if isinstance(error, ZlogError) else ()
-            known = acknowledged or (None,) * len(futures)
-            for future, position in zip(futures, known, strict=True):
-                if future.done():
-                    continue
-                if position is None:
-                    future.set_exception(_own(error))
-                else:
-                    future.set_result(position)
-            if not isinstance(error, Exception):
-                raise
-            return
-        for future, place in zip(futures, positions, strict=True):
-            if not future.done():
-                future.set_result(place)
+
+def _outcomes(error: BaseException, count: int) -> list[int | BaseException]:
+    """Return what became of each append of a round that failed."""
+    acknowledged = error.positions if isinstance(error, ZlogError) else ()
+    known = acknowledged or (None,) * count
+    return [_own(error) if position is None else position for position in known]
 
 
 def _not_sent() -> StoreTimeout:

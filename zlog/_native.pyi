@@ -5,11 +5,12 @@ that encode raise ValueError for values that no valid request holds (OverflowErr
 out of range); those that decode raise `zlog.CorruptEntry` for bytes that are no such reply.
 """
 
+import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from typing_extensions import Buffer, Self
 
@@ -272,6 +273,67 @@ class CompletionQueue:
 
     def wait(self, timeout: float | None = None) -> bool:
         """Block until results wait; False after ``timeout`` seconds. Ctrl-C interrupts it."""
+
+class Append(Coroutine[Any, Any, int]):
+    """An entry on its way: a coroutine that returns its position.
+
+    Awaiting it hands it in, and nothing happens before. To the task that awaits it, it is the
+    future as well. Cancelled before it has left, it is not sent.
+    """
+
+    def send(self, value: None, /) -> Any: ...
+    def throw(self, kind: Any, value: Any = None, trace: Any = None, /) -> Any: ...
+    def close(self) -> None: ...
+    def __await__(self) -> Generator[Any, Any, int]: ...
+
+class Gathering:
+    """Entries of one event loop's concurrent appends that wait to be sent together.
+
+    What is above ``waiting_bytes_max`` is held back, in the order of the calls, until there is
+    room. Not thread-safe: everything happens in the loop's thread.
+
+    Attributes:
+        waiting_bytes: data that waits, without what is held back.
+        alert: whether the loop is to call ``send`` when the next entry is handed in; once.
+    """
+
+    waiting_bytes: int
+    alert: bool
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        send: Callable[[], None],
+        check: Callable[[Sequence[bytes]], None],
+        entry_bytes_max: int,
+        waiting_bytes_max: int,
+        timeout: float | None,
+    ) -> None:
+        """Gather for ``loop``; ``check`` raises for an entry that is too large or not bytes-like.
+
+        An entry that was not taken out ``timeout`` seconds after it was handed in comes too late.
+        """
+
+    def __len__(self) -> int:
+        """Return how many appends wait, with those held back."""
+
+    def append(self, data: bytes) -> Append:
+        """Return the coroutine that appends an entry."""
+
+    def take(
+        self, entries_max: int, bytes_max: int
+    ) -> tuple[list[bytes], list[Append], list[Append]]:
+        """Take out what has waited longest: until a maximum is reached, but one at least.
+
+        Returns:
+            The entries, their appends, and the appends that come too late to be sent.
+        """
+
+    def settle(self, appends: Sequence[Append], outcomes: Iterable[int | BaseException]) -> None:
+        """Give each append its position or its error; their tasks are woken by the event loop."""
+
+    def wake(self) -> None:
+        """Wake tasks. For the event loop only, which is told to call it."""
 
 class SharedSequencer:
     """A sequencer that the processes using one directory share through memory (`mmap`).

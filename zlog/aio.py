@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import builtins
 import os
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
 from types import EllipsisType, TracebackType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from zlog import store as _store
 from zlog._admin import WIDTH_DEFAULT, create_log, list_logs, remove_log
@@ -56,6 +56,7 @@ class Log:
         """Wrap a client; programs call :meth:`open` or :meth:`create`."""
         self._client = client
         self._coalescer = Coalescer(client.appender, client.io, client.settings.timeout)
+        self._append = self._coalescer.append
 
     @classmethod
     async def create(
@@ -133,16 +134,17 @@ class Log:
         """The newest layout that this handle has seen. Asks nobody."""
         return self._client.layout.view
 
-    async def append(self, data: bytes, *, timeout: float | None = None) -> int:
+    def append(self, data: bytes, *, timeout: float | None = None) -> Coroutine[Any, Any, int]:
         """Append one entry and return its position; see :meth:`zlog.Log.append`.
 
         Appends that wait at the same time travel together, in the order of the calls, unless they
         come with a ``timeout`` of their own. A quiet log's append leaves at once. When more than
         64 MiB wait to be sent, further appends wait before they are handed in.
         """
-        if timeout is not None:
-            return (await self._client.append([data], timeout))[0]
-        return await self._coalescer.append(data)
+        return self._append(data) if timeout is None else self._append_alone(data, timeout)
+
+    async def _append_alone(self, data: bytes, timeout: float) -> int:
+        return (await self._client.append([data], timeout))[0]
 
     async def append_many(
         self, entries: Iterable[bytes], *, timeout: float | None = None

@@ -103,14 +103,15 @@ async def test_an_entry_that_is_no_entry_hurts_nobody_else(log: aio.Log) -> None
 
 
 async def test_who_comes_when_much_is_waiting_waits_too(
-    log: aio.Log, monkeypatch: pytest.MonkeyPatch
+    store: FaultyStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_coalesce, "_WAITING_BYTES_MAX", 10_000)
-    data = bytes(1000)
-    tasks = [asyncio.create_task(log.append(data)) for _ in range(100)]
-    await asyncio.sleep(0)
-    assert log._coalescer._waiting_bytes <= 10_000
-    assert sorted(await asyncio.gather(*tasks)) == list(range(100))
+    async with await aio.Log.create(store, "much", width=4) as log:
+        data = bytes(1000)
+        tasks = [asyncio.create_task(log.append(data)) for _ in range(100)]
+        await asyncio.sleep(0)
+        assert log._coalescer.waiting_bytes == 10_000
+        assert await asyncio.gather(*tasks) == list(range(100))
 
 
 async def test_closing_waits_for_what_is_under_way(store: FaultyStore) -> None:
@@ -124,20 +125,20 @@ async def test_closing_waits_for_what_is_under_way(store: FaultyStore) -> None:
 @pytest.mark.parametrize("waiting_bytes_max", [10_000, 1 << 20])
 async def test_nobody_waits_much_longer_than_its_time_allows(
     store: FaultyStore,
-    log: aio.Log,
     monkeypatch: pytest.MonkeyPatch,
     waiting_bytes_max: int,
 ) -> None:
     """However many rounds are before it: what was not sent in time is not sent at all."""
     monkeypatch.setattr(_coalesce, "_ROUND_BYTES_MAX", 1000)
     monkeypatch.setattr(_coalesce, "_WAITING_BYTES_MAX", waiting_bytes_max)
-    store.fault = lambda _, method: "lose" if method == "write" else None
-    began = time.monotonic()
-    results = await asyncio.gather(
-        *(log.append(bytes(1000)) for _ in range(40)), return_exceptions=True
-    )
-    assert time.monotonic() - began < 5 * 0.3
-    assert all(isinstance(each, zlog.StoreTimeout) for each in results)
-    unsent = [each for each in results if "not sent" in str(each)]
-    assert len(unsent) > 30
-    assert await log.tail() == 40 - len(unsent)
+    async with await aio.Log.create(store, "slow", width=4, timeout=0.3) as log:
+        store.fault = lambda _, method: "lose" if method == "write" else None
+        began = time.monotonic()
+        results = await asyncio.gather(
+            *(log.append(bytes(1000)) for _ in range(40)), return_exceptions=True
+        )
+        assert time.monotonic() - began < 5 * 0.3
+        assert all(isinstance(each, zlog.StoreTimeout) for each in results)
+        unsent = [each for each in results if "not sent" in str(each)]
+        assert len(unsent) > 30
+        assert await log.tail() == 40 - len(unsent)

@@ -1,0 +1,299 @@
+# Appends that gather until they leave together, and the coroutines that wait for them.
+#
+# What thousands of appends in flight cost is what the interpreter does for each of them. Here an
+# append is a single object: the coroutine that is awaited, and the future that its task waits for.
+# It is advanced through the slot that generators have (am_send), without an exception to carry its
+# result; and one callback of the event loop wakes the tasks of a whole round.
+
+from cpython.exc cimport PyErr_WarnEx
+from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
+
+import contextvars
+from asyncio import CancelledError
+
+cimport cython
+
+cdef extern from "Python.h":
+    ctypedef enum PySendResult:
+        PYGEN_RETURN
+        PYGEN_ERROR
+        PYGEN_NEXT
+    ctypedef PySendResult (*sendfunc)(PyObject*, PyObject*, PyObject**) except PYGEN_ERROR
+    ctypedef struct PyAsyncMethods:
+        sendfunc am_send
+    ctypedef struct TypeSlots "PyTypeObject":
+        PyAsyncMethods* tp_as_async
+    int PyContext_Enter(object context) except -1
+    int PyContext_Exit(object context) except -1
+    object PyObject_CallOneArg(object function, object argument)
+
+# How many tasks are woken before the event loop sees to anything else.
+cdef enum:
+    WAKE_MAX = 1024
+
+cdef double NEVER = float("inf")
+
+
+cdef double monotonic_seconds() noexcept:
+    cdef timespec now
+    clock_gettime(CLOCK_MONOTONIC, &now)
+    return now.tv_sec + 1e-9 * now.tv_nsec
+
+
+# The life of an append.
+cdef enum AppendState:
+    NEW  # not awaited yet, and nothing has happened
+    HANDED_IN  # waits, first in a gathering and then in a round
+    SETTLED  # has a position or an error, of which its task has yet to hear
+    OVER
+
+
+@cython.freelist(1024)
+cdef class Append:
+    cdef Gathering gathering
+    cdef object data
+    cdef Py_ssize_t size
+    cdef double deadline
+    cdef AppendState state
+    cdef bint blocking
+    cdef object callback
+    cdef object context
+    cdef object position
+    cdef object error
+
+    # What a coroutine has.
+
+    def __await__(self):
+        return self
+
+    def __iter__(self):  # for `yield from`
+        return self
+
+    def __next__(self):
+        return self.send(None)
+
+    def send(self, value):
+        cdef PyObject* out = NULL
+        cdef PySendResult result = advance(<PyObject*> self, NULL, &out)
+        answer = <object> out
+        Py_DECREF_PTR(out)
+        if result == PYGEN_NEXT:
+            return answer
+        raise StopIteration(answer)
+
+    def throw(self, kind, value=None, trace=None):
+        self.end()
+        error = kind if value is None else value
+        if isinstance(error, type):
+            error = error()
+        raise error if trace is None else error.with_traceback(trace)
+
+    def close(self):
+        self.end()
+
+    @property
+    def __name__(self):
+        return "append"
+
+    @property
+    def __qualname__(self):
+        return "Log.append"
+
+    # What a task asks of a future for which it waits.
+
+    @property
+    def _asyncio_future_blocking(self):
+        # None while it is a coroutine and no more: asyncio.ensure_future() shall make it a task.
+        return self.blocking if self.state in (HANDED_IN, SETTLED) else None
+
+    @_asyncio_future_blocking.setter
+    def _asyncio_future_blocking(self, bint blocking):
+        self.blocking = blocking
+
+    def get_loop(self):
+        return None if self.gathering is None else self.gathering.loop
+
+    def add_done_callback(self, callback, *, context=None):
+        if self.state != HANDED_IN or self.callback is not None:
+            raise awaited_twice()
+        self.context = contextvars.copy_context() if context is None else context
+        self.callback = callback
+
+    def cancel(self, msg=None):
+        if self.state != HANDED_IN:
+            return False
+        self.settle(None, CancelledError() if msg is None else CancelledError(msg))
+        if self.callback is not None:
+            self.gathering.loop.call_soon(self.callback, self, context=self.context)
+        return True
+
+    def done(self):
+        return self.state in (SETTLED, OVER)
+
+    def result(self):
+        if self.error is not None:
+            raise self.error
+        return self.position
+
+    cdef int settle(self, position, error) except -1:
+        self.state, self.position, self.error = SETTLED, position, error
+        return 0
+
+    cdef int end(self) except -1:
+        self.state = OVER
+        self.gathering = self.data = self.callback = self.context = None
+        return 0
+
+    def __dealloc__(self):
+        if self.state == NEW:
+            PyErr_WarnEx(RuntimeWarning, "an append to a log was never awaited", 1)
+
+
+def awaited_twice():
+    return RuntimeError("an append to a log is awaited once, and makes one entry")
+
+
+# Take an append one step on: hand it in, and when it is settled return its position.
+cdef PySendResult advance(PyObject* this, PyObject* _, PyObject** out) except PYGEN_ERROR:
+    cdef Append append = <Append> this
+    cdef PySendResult result = PYGEN_NEXT
+    if append.state == NEW:
+        append.state = OVER  # unless it is taken in
+        append.gathering.hand_in(append)
+        append.state, append.blocking = HANDED_IN, True
+        answer = append
+    elif append.state == SETTLED:
+        error, answer, result = append.error, append.position, PYGEN_RETURN
+        append.error = None
+        append.end()
+        if error is not None:
+            raise error
+    else:
+        raise awaited_twice()
+    Py_INCREF(answer)
+    out[0] = <PyObject*> answer
+    return result
+
+
+(<TypeSlots*> Append).tp_as_async.am_send = advance
+
+
+cdef class Gathering:
+    cdef object loop
+    cdef object send
+    cdef object check
+    cdef double timeout
+    cdef Py_ssize_t entry_bytes_max
+    cdef list waiting
+    cdef list blocked  # those for which there is no room yet
+    cdef list settled  # those whose tasks have yet to be woken
+    cdef readonly Py_ssize_t waiting_bytes
+    cdef Py_ssize_t waiting_bytes_max
+    cdef public bint alert
+
+    def __init__(
+        self, loop, send, check, Py_ssize_t entry_bytes_max, Py_ssize_t waiting_bytes_max, timeout
+    ):
+        self.loop, self.send, self.check = loop, send, check
+        self.entry_bytes_max, self.waiting_bytes_max = entry_bytes_max, waiting_bytes_max
+        self.timeout = NEVER if timeout is None else timeout
+        self.waiting, self.blocked, self.settled = [], [], []
+        self.alert = True
+
+    def append(self, data):
+        cdef Append append = Append.__new__(Append)
+        append.gathering, append.data = self, data
+        return append
+
+    def __len__(self):
+        return len(self.waiting) + len(self.blocked)
+
+    cdef int hand_in(self, Append append) except -1:
+        data = append.data
+        if type(data) is not bytes or len(<bytes> data) > self.entry_bytes_max:
+            self.check((data,))
+            data = append.data = bytes(data)  # a buffer may change meanwhile
+        append.size = len(<bytes> data)
+        append.deadline = monotonic_seconds() + self.timeout
+        if self.blocked or not self.room_for(append):
+            self.blocked.append(append)
+        else:
+            self.let_in(append)
+        if self.alert:
+            self.alert = False
+            # Not at once: appends that are made in this turn of the loop come along.
+            self.loop.call_soon(self.send)
+        return 0
+
+    cdef bint room_for(self, Append append) noexcept:
+        return not self.waiting or self.waiting_bytes + append.size <= self.waiting_bytes_max
+
+    cdef int let_in(self, Append append) except -1:
+        self.waiting.append(append)
+        self.waiting_bytes += append.size
+        return 0
+
+    def take(self, Py_ssize_t entries_max, Py_ssize_t bytes_max):
+        cdef Append append
+        cdef Py_ssize_t taken = 0, size = 0
+        cdef double now = monotonic_seconds()
+        cdef list entries = [], appends = [], late = []
+        while taken < len(self.waiting) and len(entries) < entries_max and size < bytes_max:
+            append = <Append> self.waiting[taken]
+            taken += 1
+            size += append.size
+            if append.state != HANDED_IN:
+                continue  # cancelled, and nothing of it was sent
+            if append.deadline <= now:
+                late.append(append)
+                continue
+            entries.append(append.data)
+            appends.append(append)
+        del self.waiting[:taken]
+        self.waiting_bytes -= size
+        self.let_in_blocked()
+        return entries, appends, late
+
+    cdef int let_in_blocked(self) except -1:
+        cdef Py_ssize_t count = 0
+        while count < len(self.blocked) and self.room_for(<Append> self.blocked[count]):
+            self.let_in(<Append> self.blocked[count])
+            count += 1
+        del self.blocked[:count]
+        return 0
+
+    def settle(self, list appends, outcomes):
+        cdef Append append
+        cdef bint wake = not self.settled
+        for append, outcome in zip(appends, outcomes):
+            if append.state != HANDED_IN:
+                continue
+            if isinstance(outcome, BaseException):
+                append.settle(None, outcome)
+            else:
+                append.settle(outcome, None)
+            self.settled.append(append)
+        if wake:
+            self.loop.call_soon(self.wake)
+
+    def wake(self):
+        cdef Append append
+        cdef list woken = self.settled[:WAKE_MAX]
+        cdef Py_ssize_t i = 0
+        try:
+            while i < len(woken):
+                append = <Append> woken[i]
+                i += 1
+                context, callback = append.context, append.callback
+                if callback is None:
+                    continue  # whoever drives it is no task
+                PyContext_Enter(context)
+                try:
+                    PyObject_CallOneArg(callback, append)
+                finally:
+                    PyContext_Exit(context)
+        finally:
+            # A task may end the loop (KeyboardInterrupt): the others are woken when it runs again.
+            del self.settled[:i]
+            if self.settled:
+                self.loop.call_soon(self.wake)
