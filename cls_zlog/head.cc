@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <cstdio>
 #include <map>
+#include <optional>
 
 #include "codes.h"
+#include "cursors.h"
 #include "envelope.h"
 #include "head_messages.h"
 #include "head_state.h"
@@ -130,12 +132,21 @@ int tail_raise(Object& object, std::string_view in, std::string* out) {
   return head.save(object);
 }
 
-int trim_point_raise(Object& object, std::string_view in, std::string*) {
+int trim_point_raise(Object& object, std::string_view in, std::string* out) {
   TrimPointRequest request;
   if (const int r = TrimPointRequest::decode(in, &request); r < 0) return r;
   Head head;
   if (const int r = Head::load(object, &head); r < 0) return r;
+  if (request.log_id != head.log_id) return -ENOENT;
   if (request.position <= head.trim_point) return kOk;
+  if (!request.past_cursors) {
+    std::optional<uint64_t> held;
+    if (const int r = cursors::lowest(object, &held); r < 0) return r;
+    if (held && *held < request.position) {
+      *out = encode_position_reply(*held);
+      return kReadOnly;
+    }
+  }
   head.trim_point = request.position;
   return head.save(object);
 }

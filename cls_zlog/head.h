@@ -26,7 +26,9 @@ int epoch_read(Object& object, std::string_view in, std::string* out);
 int tail_raise(Object& object, std::string_view in, std::string* out);
 
 // Raises the trim point: every position below it counts as trimmed from now on, and its space may
-// be freed. It never falls. Raising it costs no epoch.
+// be freed. It never falls. Raising it costs no epoch. kReadOnly (with the lowest one): a cursor
+// (cursors.h) lies below it, and the request does not say that it may pass cursors. -ENOENT also
+// when the log has another id.
 int trim_point_raise(Object& object, std::string_view in, std::string* out);
 
 // Takes a view if it was made from the newest one and may follow it (view.h); a view that is the

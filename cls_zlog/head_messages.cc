@@ -104,13 +104,15 @@ int TailRaiseRequest::decode(std::string_view bytes, TailRaiseRequest* out) {
 
 std::string TrimPointRequest::encode() const {
   std::string out = new_message();
-  Writer(&out).u64(position);
+  Writer(&out).u64(log_id).u64(position).u8(past_cursors ? 1 : 0);
   return out;
 }
 
 int TrimPointRequest::decode(std::string_view bytes, TrimPointRequest* out) {
   Reader reader = open_request(bytes);
+  out->log_id = reader.u64();
   out->position = reader.u64();
+  out->past_cursors = flag(&reader);
   return result(reader.done() && out->position <= limits::position_max + 1);
 }
 

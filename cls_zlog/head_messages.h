@@ -50,7 +50,9 @@ struct TailRaiseRequest {
 
 // trim_point_raise.
 struct TrimPointRequest {
-  uint64_t position = 0;  // everything below it counts as trimmed
+  uint64_t log_id = 0;        // a client of a removed log trims no new one of its name
+  uint64_t position = 0;      // everything below it counts as trimmed
+  bool past_cursors = false;  // also what readers with a cursor have not read
 
   std::string encode() const;
   static int decode(std::string_view bytes, TrimPointRequest* out);

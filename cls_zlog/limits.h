@@ -31,6 +31,7 @@ constexpr uint32_t view_bytes_max = 1u << 20;  // bytes of one encoded view
 constexpr uint32_t views_page_max = 1024;  // views in one view_read reply
 constexpr uint32_t names_page_max = 4096;  // names in one directory_list reply
 constexpr uint32_t address_bytes_max = 256;  // bytes of a sequencer's address
+constexpr uint32_t cursors_max = 1024;  // cursors of one log; each trim looks at all of them
 constexpr uint32_t option_key_bytes_max = 128;  // bytes
 constexpr uint32_t option_value_bytes_max = 4096;  // bytes
 

@@ -2,6 +2,7 @@
 
 #include <iterator>
 
+#include "cursors.h"
 #include "directory.h"
 #include "head.h"
 #include "stripe.h"
@@ -37,6 +38,11 @@ constexpr Method kMethods[] = {
     {"sequencer_announce", kRead | kWrite, directory::announce},
     {"sequencer_withdraw", kRead | kWrite, directory::withdraw},
     {"sequencer_find", kRead, directory::find},
+    // the cursors of a log, on its head object
+    {"cursor_commit", kRead | kWrite, cursors::commit},
+    {"cursor_read", kRead, cursors::read},
+    {"cursor_list", kRead, cursors::list},
+    {"cursor_remove", kRead | kWrite, cursors::remove},
 };
 static_assert(std::size(kMethods) == kMethodCount);
 

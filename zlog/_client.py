@@ -182,11 +182,13 @@ class LogClient:
         await self._check_below_tail("trim", position, 1, deadline)
         await self.reader.trim([position], deadline)
 
-    async def trim_to(self, position: int, timeout: float | None) -> None:
+    async def trim_to(
+        self, position: int, timeout: float | None, *, past_cursors: bool = False
+    ) -> None:
         """Trim everything below a position; see :meth:`zlog.Log.trim_to`."""
         deadline = self.deadline(timeout)
         await self._check_below_tail("trim to", position, 0, deadline)
-        await trim_to(self.layout, position, deadline)
+        await trim_to(self.layout, position, deadline, past_cursors=past_cursors)
 
     async def stat(self, timeout: float | None) -> LogStat:
         """Return the log at a glance; see :meth:`zlog.Log.stat`."""

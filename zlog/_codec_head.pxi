@@ -34,7 +34,9 @@ cdef extern from "cls_zlog/head_messages.h" namespace "zlog" nogil:
         string encode() except +
 
     cdef cppclass TrimPointRequest:
+        uint64_t log_id
         uint64_t position
+        cbool past_cursors
         string encode() except +
 
     cdef cppclass ViewProposeRequest:
@@ -131,9 +133,10 @@ def encode_tail_raise(uint64_t epoch, uint64_t tail):
     return request.encode()
 
 
-def encode_trim_point(uint64_t position):
+def encode_trim_point(uint64_t log_id, uint64_t position, bint past_cursors):
     cdef TrimPointRequest request
-    request.position = position
+    request.log_id, request.position = log_id, position
+    request.past_cursors = past_cursors
     return request.encode()
 
 

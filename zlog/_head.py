@@ -110,9 +110,17 @@ class Head:
         reply = await self._call("tail_raise", request, deadline)
         return reply.code == Code.OK
 
-    async def trim_point_raise(self, position: int, deadline: Deadline) -> None:
-        """Record that every position below ``position`` is trimmed. Only ever grows."""
-        await self._call("trim_point_raise", _native.encode_trim_point(position), deadline)
+    async def trim_point_raise(
+        self, log_id: int, position: int, deadline: Deadline, *, past_cursors: bool = False
+    ) -> int | None:
+        """Record that every position below ``position`` is trimmed. Only ever grows.
+
+        Returns None, or the lowest cursor's position where that lies below ``position``: nothing
+        is recorded then, unless the trim may go ``past_cursors``.
+        """
+        request = _native.encode_trim_point(log_id, position, past_cursors)
+        reply = await self._call("trim_point_raise", request, deadline)
+        return None if reply.code == Code.OK else _native.decode_position(reply.payload)
 
     async def remove(self, epoch: int, deadline: Deadline) -> None:
         """Remove the head object, if its newest view is that of ``epoch`` and says removed."""

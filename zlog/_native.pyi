@@ -223,7 +223,7 @@ def decode_epoch_read(reply: bytes) -> tuple[int, int, int, int, int]:
 def encode_tail_raise(epoch: int, tail: int) -> bytes:
     """Encode a tail_raise."""
 
-def encode_trim_point(position: int) -> bytes:
+def encode_trim_point(log_id: int, position: int, past_cursors: bool) -> bytes:
     """Encode a trim_point_raise."""
 
 def encode_view(view: _View) -> bytes:
@@ -240,6 +240,21 @@ def encode_view_read(from_epoch: int, count_max: int, latest: bool) -> bytes:
 
 def decode_view_read(reply: bytes) -> tuple[int, int, int, int, int, bool, list[bytes]]:
     """Return ``(counter, newest, tail_floor, trim_point, log_id, more, views)``."""
+
+def encode_cursor_commit(log_id: int, name: str, mode: int, position: int, timestamp: int) -> bytes:
+    """Encode a cursor_commit: mode 0 advances, 1 creates, 2 sets; the timestamp is in µs."""
+
+def encode_cursor(log_id: int, name: str) -> bytes:
+    """Encode the request of cursor_read and cursor_remove."""
+
+def decode_cursor(reply: bytes) -> tuple[int, int, int]:
+    """Return ``(position, created, updated)`` of a cursor_read; times in µs."""
+
+def encode_cursor_list(log_id: int, after: str, count_max: int) -> bytes:
+    """Encode a cursor_list: the cursors with names above ``after``."""
+
+def decode_cursor_list(reply: bytes) -> tuple[bool, list[tuple[str, int, int, int]]]:
+    """Return ``(more, [(name, position, created, updated), …])``."""
 
 def encode_directory_entry(name: str, log_id: int) -> bytes:
     """Encode the request of directory_add and directory_remove."""

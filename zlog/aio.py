@@ -189,9 +189,11 @@ class Log:
         """Trim one position; see :meth:`zlog.Log.trim`."""
         await self._client.trim(position, timeout)
 
-    async def trim_to(self, position: int, *, timeout: float | None = None) -> None:
+    async def trim_to(
+        self, position: int, *, past_cursors: bool = False, timeout: float | None = None
+    ) -> None:
         """Trim every position below ``position``; see :meth:`zlog.Log.trim_to`."""
-        await self._client.trim_to(position, timeout)
+        await self._client.trim_to(position, timeout, past_cursors=past_cursors)
 
     async def tail(self, *, checked: bool = True, timeout: float | None = None) -> int:
         """Return the next position that will be handed out; see :meth:`zlog.Log.tail`."""

@@ -80,6 +80,43 @@ class BeyondTail(ZlogError, ValueError):
     hint = "Only positions below the tail can be filled or trimmed; see `zlog info LOG`."
 
 
+class HeldByCursor(ZlogError):
+    """A trim would pass what a reader with a named cursor has not read yet. Nothing was trimmed.
+
+    Attributes:
+        position: the lowest cursor's position; a trim to it is fine.
+    """
+
+    hint = (
+        "Wait for the reader (`zlog cursor ls LOG`), remove its cursor if nobody reads with it any"
+        " more, or trim all the same: `past_cursors=True`, `zlog trim --past-cursors`."
+    )
+
+    def __init__(self, message: str, *, position: int, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.position = position
+
+
+class CursorNotFound(ZlogError, LookupError):
+    """The log has no cursor of this name, or it was removed meanwhile."""
+
+    hint = "`zlog cursor ls LOG` lists the log's cursors, `zlog cursor set LOG NAME P` makes one."
+
+
+class CursorAhead(ZlogError):
+    """A commit would move a cursor back: another reader of the same name has come further.
+
+    Attributes:
+        position: where the cursor is, and stays.
+    """
+
+    hint = "Let one reader at a time work with a cursor; `reset` moves it back on purpose."
+
+    def __init__(self, message: str, *, position: int, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.position = position
+
+
 class LogNotFound(ZlogError, LookupError):
     """No log of this name is in the store."""
 

@@ -234,13 +234,21 @@ class Log:
         """
         drive(self._client.trim(position, timeout))
 
-    def trim_to(self, position: int, *, timeout: float | None = None) -> None:
+    def trim_to(
+        self, position: int, *, past_cursors: bool = False, timeout: float | None = None
+    ) -> None:
         """Trim every position below ``position``. Safe to repeat.
+
+        Args:
+            position: the first one that stays.
+            past_cursors: trim also what readers with a named :meth:`cursor` have not read.
+            timeout: budget of the call; when it runs out, what was trimmed stays so.
 
         Raises:
             BeyondTail: some of them have not been handed out yet.
+            HeldByCursor: some of them have not been read yet. Nothing was trimmed.
         """
-        drive(self._client.trim_to(position, timeout))
+        drive(self._client.trim_to(position, timeout, past_cursors=past_cursors))
 
     def tail(self, *, checked: bool = True, timeout: float | None = None) -> int:
         """Return the next position that will be handed out.

@@ -10,6 +10,7 @@
 
 #include "check.h"
 #include "cls_zlog/codes.h"
+#include "cls_zlog/cursor_messages.h"
 #include "cls_zlog/head_messages.h"
 #include "cls_zlog/host/memory.h"
 #include "cls_zlog/limits.h"
@@ -164,8 +165,9 @@ void head_examples() {
   show("epoch-next-reply", next);
   show_message("tail-raise-request", TailRaiseRequest{1, 100});
   call(&host, head, "tail_raise", TailRaiseRequest{1, 100}.encode());
-  show_message("trim-point-request", TrimPointRequest{40});
-  call(&host, head, "trim_point_raise", TrimPointRequest{40}.encode());
+  const TrimPointRequest trim{kLogId, 40, false};
+  show_message("trim-point-request", trim);
+  call(&host, head, "trim_point_raise", trim.encode());
 
   View view;
   view.epoch = 1;
@@ -190,6 +192,32 @@ void head_examples() {
   CHECK(host.peek(head, &object));
   show("stored-head", object.attrs.at("zlog.head"));
   show_record("stored-view", object, "v.0000000000000001");
+}
+
+void cursor_examples() {
+  MemoryHost host;
+  const char* const head = "head";
+  call(&host, head, "head_create", HeadCreateRequest{"orders", kLogId}.encode());
+  const CursorCommitRequest commit{kLogId, "app", CommitMode::kCreate, 100, kTime};
+  show_message("cursor-commit-request", commit);
+  call(&host, head, "cursor_commit", commit.encode());
+  const CursorRequest cursor{kLogId, "app"};
+  show_message("cursor-request", cursor);
+  const std::string read = call(&host, head, "cursor_read", cursor.encode());
+  CursorReadReply position;
+  CHECK(CursorReadReply::decode(read, &position) == 0 && position.encode() == read);
+  show("cursor-read-reply", read);
+  const CursorListRequest list{kLogId, "a", 100};
+  show_message("cursor-list-request", list);
+  const std::string cursors = call(&host, head, "cursor_list", list.encode());
+  CursorListReply reply;
+  CHECK(CursorListReply::decode(cursors, &reply) == 0 && reply.encode() == cursors);
+  CHECK(reply.cursors.size() == 1 && reply.cursors[0].name == "app" && !reply.more);
+  show("cursor-list-reply", cursors);
+
+  MemoryObject object;
+  CHECK(host.peek(head, &object));
+  show_record("stored-cursor", object, "c.app");
 }
 
 void directory_examples() {
@@ -222,6 +250,7 @@ int main() {
   stripe_examples();
   large_and_lost_examples();
   head_examples();
+  cursor_examples();
   directory_examples();
   return 0;
 }

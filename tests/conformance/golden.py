@@ -30,6 +30,7 @@ class Sample:
     expected: bytes
 
 
+TIME = 0x0005543DF729C000
 WRITER = bytes(range(16))
 ENTRIES = (Entry(5, 1007, b"five"), Entry(9, 1000, b""), Entry(17, 1001, b"\x00\xff"))
 VIEW = View(
@@ -87,11 +88,11 @@ SAMPLES = (
     ),
     _sample(
         "write",
-        lambda: requests.write(5, 0x0005543DF729C000, WRITER, 4, ENTRIES),
+        lambda: requests.write(5, TIME, WRITER, 4, ENTRIES),
         "encode_write",
         (
             5,
-            0x0005543DF729C000,
+            TIME,
             WRITER,
             4,
             [e.position for e in ENTRIES],
@@ -127,9 +128,9 @@ SAMPLES = (
     ),
     _sample(
         "fill",
-        lambda: requests.fill(5, 0x0005543DF729C000, WRITER, 1, 4, [13]),
+        lambda: requests.fill(5, TIME, WRITER, 1, 4, [13]),
         "encode_fill",
-        (5, 0x0005543DF729C000, WRITER, 1, 4, [13]),
+        (5, TIME, WRITER, 1, 4, [13]),
         """
         01 0500000000000000 00c029f73d540500 000102030405060708090a0b0c0d0e0f
         01                                  # reason: a reader waited
@@ -176,8 +177,36 @@ SAMPLES = (
         "trim_point",
         lambda: requests.trim_point(100),
         "encode_trim_point",
-        (100,),
-        "01 6400000000000000",
+        (7, 100, False),
+        "01 0700000000000000 6400000000000000 00",
+    ),
+    _sample(
+        "trim_point_past_cursors",
+        lambda: requests.trim_point(100, past_cursors=True),
+        "encode_trim_point",
+        (7, 100, True),
+        "01 0700000000000000 6400000000000000 01",
+    ),
+    _sample(
+        "cursor_commit",
+        lambda: requests.cursor_commit(7, "app", 2, 100, TIME),
+        "encode_cursor_commit",
+        (7, "app", 2, 100, TIME),
+        "01 0700000000000000 03000000 617070 02 6400000000000000 00c029f73d540500",
+    ),
+    _sample(
+        "cursor",
+        lambda: requests.cursor(7, "app"),
+        "encode_cursor",
+        (7, "app"),
+        "01 0700000000000000 03000000 617070",
+    ),
+    _sample(
+        "cursor_list",
+        lambda: requests.cursor_list(7, "a", 10),
+        "encode_cursor_list",
+        (7, "a", 10),
+        "01 0700000000000000 01000000 61 0a000000",
     ),
     _sample(
         "view_propose",
@@ -238,22 +267,21 @@ def _exchange(method: str, request: bytes, code: int, reply: str = "") -> Exchan
     return Exchange(method, request, code, bytes_of(reply))
 
 
-_TIME = 0x0005543DF729C000
 _READ = [5, 9, 13, 17, 21, 25]
 
 STRIPE_CONVERSATION = (
     _exchange("seal", requests.seal(5, 4, 1, create=True), 0, "01 00 0000000000000000"),
     _exchange("seal", requests.seal(5, 4, 1, create=True), 5, "01 0500000000000000"),
     _exchange("max_position", requests.epoch(5), 0, "01 00 0000000000000000"),
-    _exchange("write", requests.write(5, _TIME, WRITER, 4, ENTRIES), 0),
+    _exchange("write", requests.write(5, TIME, WRITER, 4, ENTRIES), 0),
     _exchange(
-        "write", requests.write(5, _TIME, bytes(16), 4, ENTRIES[1:]), 2, "01 0900000000000000"
+        "write", requests.write(5, TIME, bytes(16), 4, ENTRIES[1:]), 2, "01 0900000000000000"
     ),
     _exchange(
-        "write", requests.write(4, _TIME, bytes(16), 4, ENTRIES[1:]), 1, "01 0500000000000000"
+        "write", requests.write(4, TIME, bytes(16), 4, ENTRIES[1:]), 1, "01 0500000000000000"
     ),
-    _exchange("fill", requests.fill(5, _TIME, WRITER, 1, 4, [13]), 0),
-    _exchange("fill", requests.fill(5, _TIME, WRITER, 1, 4, [13, 17]), 2, "01 1100000000000000"),
+    _exchange("fill", requests.fill(5, TIME, WRITER, 1, 4, [13]), 0),
+    _exchange("fill", requests.fill(5, TIME, WRITER, 1, 4, [13, 17]), 2, "01 1100000000000000"),
     _exchange("trim", requests.trim(5, 4, [21]), 0),
     _exchange(
         "read",
@@ -331,6 +359,46 @@ HEAD_CONVERSATION = (
         + VIEW_BYTES.hex(),
     ),
     _exchange("head_remove", requests.epoch(3), 5, "01 0300000000000000"),
+)
+
+CURSOR_CONVERSATION = (
+    _exchange("head_create", requests.head_create("orders", 7), 0),
+    _exchange("cursor_commit", requests.cursor_commit(7, "app", 0, 100, TIME), 3),
+    _exchange("cursor_commit", requests.cursor_commit(7, "app", 1, 100, TIME), 0),
+    _exchange(
+        "cursor_commit",
+        requests.cursor_commit(7, "app", 0, 99, TIME),
+        2,
+        "01 6400000000000000",
+    ),
+    _exchange("cursor_commit", requests.cursor_commit(7, "app", 0, 200, TIME + 1), 0),
+    _exchange("cursor_commit", requests.cursor_commit(7, "b", 2, 150, TIME), 0),
+    _exchange(
+        "cursor_read",
+        requests.cursor(7, "app"),
+        0,
+        "01 c800000000000000 00c029f73d540500 01c029f73d540500",
+    ),
+    _exchange("cursor_read", requests.cursor(7, "none"), 3),
+    _exchange(
+        "cursor_list",
+        requests.cursor_list(7, "", 1),
+        0,
+        """
+        01 01 01000000                                          # more, cursors
+        03000000 617070 c800000000000000 00c029f73d540500 01c029f73d540500
+        """,
+    ),
+    _exchange("trim_point_raise", requests.trim_point(151), 2, "01 9600000000000000"),
+    _exchange("trim_point_raise", requests.trim_point(151, past_cursors=True), 0),
+    _exchange(
+        "cursor_commit",
+        requests.cursor_commit(7, "c", 1, 150, TIME),
+        4,
+        "01 9700000000000000",
+    ),
+    _exchange("cursor_remove", requests.cursor(7, "b"), 0),
+    _exchange("cursor_remove", requests.cursor(7, "b"), 3),
 )
 
 DIRECTORY_CONVERSATION = (

@@ -9,12 +9,14 @@ from itertools import pairwise
 
 from . import requests
 from .model import POSITION_MAX, WIDTH_MAX
-from .replies import Answer, Code, HeadState, Views
+from .objects import ADVANCE, CREATE, SET, TIME
+from .replies import Answer, Code, Cursor, HeadState, Views
 from .requests import StripeView, View
 from .wire import OPEN_END
 
 PAGE_VIEWS_MAX = 1024
 PAGE_NAMES_MAX = 4096
+CURSORS_MAX = 1024
 _OK = Answer(Code.OK)
 _MISSING = Answer(-errno.ENOENT)
 _INVALID = Answer(-errno.EINVAL)
@@ -30,6 +32,7 @@ class HeadModel:
     tail_floor: int = 0
     trim_point: int = 0
     views: list[View] = field(default_factory=list)
+    cursors: dict[str, Cursor] = field(default_factory=dict)
 
     @property
     def newest(self) -> int:
@@ -70,14 +73,73 @@ class HeadModel:
         self.tail_floor = max(self.tail_floor, tail)
         return _OK
 
-    def trim_point_raise(self, position: int) -> Answer:
-        """trim_point_raise: in any epoch, and only upwards."""
-        if not self.exists:
-            return _MISSING
+    def trim_point_raise(
+        self, position: int, log_id: int = 7, past_cursors: bool = False
+    ) -> Answer:
+        """trim_point_raise: in any epoch, only upwards, and past cursors only if told to."""
         if position > POSITION_MAX + 1:
             return _INVALID
+        if self._absent(log_id):
+            return _MISSING
+        lowest = min((cursor.position for cursor in self.cursors.values()), default=position)
+        if position > self.trim_point and lowest < position and not past_cursors:
+            return Answer(Code.READ_ONLY, lowest)
         self.trim_point = max(self.trim_point, position)
         return _OK
+
+    def _absent(self, log_id: int) -> bool:
+        return not self.exists or log_id != self.log_id
+
+    def cursor_commit(
+        self, name: str, mode: int, position: int, timestamp: int = TIME, log_id: int = 7
+    ) -> Answer:
+        """cursor_commit: forward only, unless set; made and set nowhere below the trim point."""
+        if not valid_name(name) or mode > SET or position > POSITION_MAX + 1:
+            return _INVALID
+        if self._absent(log_id):
+            return _MISSING
+        known = self.cursors.get(name)
+        if known is None and mode == ADVANCE:
+            return Answer(Code.NOT_WRITTEN)
+        if known and (mode == CREATE or (mode == ADVANCE and position < known.position)):
+            return Answer(Code.READ_ONLY, known.position)
+        if mode != ADVANCE and position < self.trim_point:
+            return Answer(Code.INVALIDATED, self.trim_point)
+        if known is None and len(self.cursors) >= CURSORS_MAX:
+            return Answer(-errno.EMFILE)
+        created = known.created if known else timestamp
+        self.cursors[name] = Cursor(position, created, timestamp)
+        return _OK
+
+    def cursor_read(self, name: str, log_id: int = 7) -> Answer:
+        """cursor_read: one, if it is there."""
+        if not self.exists:
+            return _MISSING
+        if not valid_name(name):
+            return _INVALID
+        if self._absent(log_id):
+            return _MISSING
+        known = self.cursors.get(name)
+        return Answer(Code.NOT_WRITTEN) if known is None else Answer(Code.OK, known)
+
+    def cursor_list(self, after: str = "", count_max: int = 1000, log_id: int = 7) -> Answer:
+        """cursor_list: ascending by the bytes of their names."""
+        if not self.exists:
+            return _MISSING
+        if not 1 <= count_max <= CURSORS_MAX or (after and not valid_name(after)):
+            return _INVALID
+        if self._absent(log_id):
+            return _MISSING
+        found = sorted((name, each) for name, each in self.cursors.items() if name > after)
+        return Answer(Code.OK, (len(found) > count_max, tuple(found[:count_max])))
+
+    def cursor_remove(self, name: str, log_id: int = 7) -> Answer:
+        """cursor_remove: once."""
+        if not valid_name(name):
+            return _INVALID
+        if self._absent(log_id):
+            return _MISSING
+        return Answer(Code.NOT_WRITTEN) if self.cursors.pop(name, None) is None else _OK
 
     def view_propose(self, base: int, view: View) -> Answer:
         """view_propose: compare-and-swap on the newest view, in epoch order, of a sound view.

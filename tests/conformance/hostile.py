@@ -40,6 +40,10 @@ SOUND: dict[str, bytes] = {
     "sequencer_announce": requests.address("tcp://a:1"),
     "sequencer_withdraw": requests.address("tcp://a:1"),
     "sequencer_find": requests.empty(),
+    "cursor_commit": requests.cursor_commit(7, "reader", 2, 5, 1),
+    "cursor_read": requests.cursor(7, "reader"),
+    "cursor_list": requests.cursor_list(7, "a", 10),
+    "cursor_remove": requests.cursor(7, "reader"),
 }
 
 
@@ -99,6 +103,10 @@ def lies() -> Iterator[tuple[str, bytes]]:
         yield "directory_add", wire.u8(1) + wire.u32(count) + b"log" + wire.u64(7)
         yield "directory_list", wire.u8(1) + wire.u32(0) + wire.u32(count)
         yield "sequencer_announce", wire.u8(1) + wire.u32(count) + b"tcp://a:1"
+        cursor = wire.u8(1) + wire.u64(7) + wire.u32(count)
+        for method in ("cursor_commit", "cursor_read", "cursor_remove"):
+            yield method, cursor + b"reader"
+        yield "cursor_list", wire.u8(1) + wire.u64(7) + wire.u32(0) + wire.u32(count)
         yield "view_read", wire.u8(1) + wire.u64(0) + wire.u32(count) + wire.u8(0)
         yield "view_propose", wire.u8(1) + wire.u64(0) + wire.u32(count) + requests.view(_VIEW)
         yield "view_propose", requests.view_propose(0, _view_that_lies(count))

@@ -15,6 +15,7 @@ from .requests import Entry
 
 TIME = 1_500_000_000_000_000  # µs since 1970, where a test does not care
 BYTES_MAX = 1 << 20
+ADVANCE, CREATE, SET = 0, 1, 2  # what cursor_commit does
 RECORDS_MAX = 1024  # the most that one trim_to may be asked to free
 
 
@@ -136,9 +137,31 @@ class Head(_Object):
         """tail_raise: OK, or STALE_EPOCH with the counter."""
         return self.call("tail_raise", requests.tail_raise(epoch, tail))
 
-    def trim_point_raise(self, position: int) -> Answer:
-        """trim_point_raise: OK; the point only grows."""
-        return self.call("trim_point_raise", requests.trim_point(position))
+    def trim_point_raise(
+        self, position: int, log_id: int = 7, past_cursors: bool = False
+    ) -> Answer:
+        """trim_point_raise: OK; the point only grows. READ_ONLY with the lowest cursor."""
+        request = requests.trim_point(position, log_id, past_cursors)
+        return self.call("trim_point_raise", request)
+
+    def cursor_commit(
+        self, name: str, mode: int, position: int, timestamp: int = TIME, log_id: int = 7
+    ) -> Answer:
+        """cursor_commit: OK, or why not; mode is ADVANCE, CREATE or SET."""
+        request = requests.cursor_commit(log_id, name, mode, position, timestamp)
+        return self.call("cursor_commit", request)
+
+    def cursor_read(self, name: str, log_id: int = 7) -> Answer:
+        """cursor_read: OK with a `replies.Cursor`, or NOT_WRITTEN."""
+        return self.call("cursor_read", requests.cursor(log_id, name))
+
+    def cursor_list(self, after: str = "", count_max: int = 1000, log_id: int = 7) -> Answer:
+        """cursor_list: OK with (more, (name, `replies.Cursor`) pairs)."""
+        return self.call("cursor_list", requests.cursor_list(log_id, after, count_max))
+
+    def cursor_remove(self, name: str, log_id: int = 7) -> Answer:
+        """cursor_remove: OK, or NOT_WRITTEN."""
+        return self.call("cursor_remove", requests.cursor(log_id, name))
 
     def view_propose(self, base: int, view: requests.View) -> Answer:
         """view_propose: OK, INVALID_EPOCH or STALE_EPOCH."""

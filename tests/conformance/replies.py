@@ -99,6 +99,15 @@ class HeadState:
 
 
 @dataclass(frozen=True)
+class Cursor:
+    """The reply of cursor_read; times in µs since 1970."""
+
+    position: int
+    created: int
+    updated: int
+
+
+@dataclass(frozen=True)
 class Views:
     """The reply of view_read: the head's state and some views' bytes."""
 
@@ -135,6 +144,15 @@ def _views(reader: Reader) -> Views:
     return Views(head, more, tuple(reader.blob() for _ in range(reader.u32())))
 
 
+def _cursor(reader: Reader) -> Cursor:
+    return Cursor(reader.u64(), reader.u64(), reader.u64())
+
+
+def _cursors(reader: Reader) -> tuple[bool, tuple[tuple[str, Cursor], ...]]:
+    more = reader.flag()
+    return more, tuple((reader.text(), _cursor(reader)) for _ in range(reader.u32()))
+
+
 def _names(reader: Reader) -> tuple[bool, tuple[str, ...]]:
     more = reader.flag()
     return more, tuple(reader.text() for _ in range(reader.u32()))
@@ -158,7 +176,7 @@ _FORMS: dict[str, dict[Code, Any]] = {
     "epoch_next": {Code.OK: lambda r: (r.u64(), r.u64())},
     "epoch_read": {Code.OK: _head_state},
     "tail_raise": {Code.OK: None, **_EPOCH},
-    "trim_point_raise": _NO_REPLY,
+    "trim_point_raise": {Code.OK: None, Code.READ_ONLY: _U64},
     "view_propose": {Code.OK: None, Code.INVALID_EPOCH: _U64, **_EPOCH},
     "view_read": {Code.OK: _views},
     "head_remove": {Code.OK: None, Code.INVALID_EPOCH: _U64},
@@ -168,11 +186,30 @@ _FORMS: dict[str, dict[Code, Any]] = {
     "sequencer_announce": _NO_REPLY,
     "sequencer_withdraw": _NO_REPLY,
     "sequencer_find": {Code.OK: Reader.text},
+    "cursor_commit": {
+        Code.OK: None,
+        Code.NOT_WRITTEN: None,
+        Code.READ_ONLY: _U64,
+        Code.INVALIDATED: _U64,
+    },
+    "cursor_read": {Code.OK: _cursor, Code.NOT_WRITTEN: None},
+    "cursor_list": {Code.OK: _cursors},
+    "cursor_remove": {Code.OK: None, Code.NOT_WRITTEN: None},
     "read": _EPOCH,  # and OK, which needs the positions asked for: see `parse_read`
 }
 METHODS = tuple(_FORMS)
 READ_METHODS = frozenset(
-    {"read", "max_position", "stat", "epoch_read", "view_read", "directory_list", "sequencer_find"}
+    [
+        "read",
+        "max_position",
+        "stat",
+        "epoch_read",
+        "view_read",
+        "directory_list",
+        "sequencer_find",
+        "cursor_read",
+        "cursor_list",
+    ]
 )
 
 

@@ -133,9 +133,24 @@ def tail_raise(epoch: int, tail: int) -> bytes:
     return _start(u64(epoch), u64(tail))
 
 
-def trim_point(position: int) -> bytes:
+def trim_point(position: int, log_id: int = 7, past_cursors: bool = False) -> bytes:
     """trim_point_raise: everything below `position` is given up."""
-    return _start(u64(position))
+    return _start(u64(log_id), u64(position), u8(past_cursors))
+
+
+def cursor_commit(log_id: int, name: str, mode: int, position: int, timestamp: int) -> bytes:
+    """cursor_commit: a cursor is advanced (0), made (1) or set (2)."""
+    return _start(u64(log_id), text(name), u8(mode), u64(position), u64(timestamp))
+
+
+def cursor(log_id: int, name: str) -> bytes:
+    """cursor_read, cursor_remove: a log's id and a cursor's name."""
+    return _start(u64(log_id), text(name))
+
+
+def cursor_list(log_id: int, after: str, count_max: int) -> bytes:
+    """cursor_list: cursors named after `after`, ascending."""
+    return _start(u64(log_id), text(after), u32(count_max))
 
 
 def view(value: View) -> bytes:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from . import replies
 from .objects import TIME
-from .replies import Answer, HeadState, Read, Slot, Stat, State, Views
+from .replies import Answer, Cursor, HeadState, Read, Slot, Stat, State, Views
 from .requests import View
 from .wire import OPEN_END
 
@@ -108,6 +108,17 @@ def _show_names(value: tuple[bool, tuple[str, ...]]) -> list[str]:
     return [" ".join([*names, *(["(more)"] if more else [])])]
 
 
+def _show_cursor(cursor: Cursor) -> list[str]:
+    times = f"created={cursor.created} updated={cursor.updated}"
+    return [f"position={_or_none(cursor.position)} {times}"]
+
+
+def _show_cursors(value: tuple[bool, tuple[tuple[str, Cursor], ...]]) -> list[str]:
+    more, cursors = value
+    lines = ["", *(f"{name} {_show_cursor(cursor)[0]}" for name, cursor in cursors)]
+    return [*lines, "(more)"] if more else lines
+
+
 _NONE_SHOWN = {("seal", 0), ("max_position", 0)}
 _SHOW: dict[str, Callable[..., list[str]]] = {
     "seal": _show_highest,
@@ -119,5 +130,7 @@ _SHOW: dict[str, Callable[..., list[str]]] = {
     "epoch_read": _show_head,
     "view_read": _show_views,
     "directory_list": _show_names,
+    "cursor_read": _show_cursor,
+    "cursor_list": _show_cursors,
     "sequencer_find": lambda address: [f'"{address}"'],
 }

@@ -38,7 +38,8 @@ def test_small_requests(epoch: int, stride: int, residue: int) -> None:
     create = bool(residue % 2)
     ours = requests.seal(epoch, stride, residue, create)
     assert _native.encode_seal(epoch, stride, residue, create) == ours
-    assert _native.encode_trim_point(epoch) == requests.trim_point(epoch)
+    ours = requests.trim_point(epoch, residue, create)
+    assert _native.encode_trim_point(residue, epoch, create) == ours
     assert _native.encode_epoch(epoch) == requests.epoch(epoch)
     assert _native.encode_tail_raise(epoch, residue) == requests.tail_raise(epoch, residue)
     ours = requests.trim_to(epoch, stride, residue)

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from .damage import EIO, damages
-from .objects import Directory, Head, Store
-from .replies import Answer, Code
+from .objects import ADVANCE, CREATE, SET, Directory, Head, Store
+from .replies import Answer, Code, Cursor
 from .requests import StripeView, View
 from .stored import HEAD, SEQUENCER, STORES_WITH_DOORS, Door
 from .wire import OPEN_END
@@ -40,6 +40,10 @@ def test_a_damaged_head_stops_everything(store: Store, prefix: str, host: str, d
             head.epoch_read(),
             head.tail_raise(2, 5),
             head.trim_point_raise(5),
+            head.cursor_commit("a", SET, 5),
+            head.cursor_read("a"),
+            head.cursor_list(),
+            head.cursor_remove("a"),
             head.view_propose(2, view),
             head.view_read(),
             head.view_read(latest=True),
@@ -75,6 +79,30 @@ def test_a_missing_newest_view_is_an_error(store: Store, prefix: str, door: Door
     door.save(prefix, replace(sound, omap=omap))
     assert head.view_read(latest=True) == EIO
     assert head.remove(2) == EIO
+
+
+def test_a_damaged_cursor_is_an_error_until_it_is_set_or_removed(
+    store: Store, prefix: str, host: str, door: Door
+) -> None:
+    """And nothing is trimmed meanwhile, unless all cursors may be passed."""
+    head = make_head(store, prefix)
+    for name in "ab":
+        assert head.cursor_commit(name, SET, 50).code == Code.OK
+    sound = door.load(prefix)
+    for what, damaged in damages(sound.omap[b"c.b"], host):
+        door.save(prefix, sound.with_value(b"c.b", damaged))
+        assert head.cursor_read("b") == EIO, what
+        assert head.cursor_list() == EIO, what
+        assert head.cursor_commit("b", ADVANCE, 60) == EIO, what
+        assert head.cursor_commit("b", CREATE, 60) == EIO, what
+        assert head.trim_point_raise(10) == EIO, what
+        assert head.cursor_read("a").code == Code.OK, what
+        assert head.trim_point_raise(10, past_cursors=True).code == Code.OK, what
+        assert head.cursor_commit("b", SET, 40, 9).code == Code.OK, what
+        assert head.cursor_read("b") == Answer(Code.OK, Cursor(40, 9, 9)), what
+        door.save(prefix, sound.with_value(b"c.b", damaged))
+        assert head.cursor_remove("b").code == Code.OK, what
+        assert head.trim_point_raise(10).code == Code.OK, what
 
 
 def test_a_damaged_directory_entry_is_an_error_until_it_is_added_again(

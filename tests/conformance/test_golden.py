@@ -15,6 +15,7 @@ from .objects import Store
 CONVERSATIONS = {
     "stripe": golden.STRIPE_CONVERSATION,
     "head": golden.HEAD_CONVERSATION,
+    "cursors": golden.CURSOR_CONVERSATION,
     "directory": golden.DIRECTORY_CONVERSATION,
 }
 
@@ -77,6 +78,11 @@ def test_native_codec_reads_these_replies() -> None:
     assert _native.decode_epoch_read(exchange_of(head, "epoch_read").reply) == (3, 0, 200, 100, 7)
     views = _native.decode_view_read(exchange_of(head, "view_read").reply)
     assert views == (3, 3, 200, 100, 7, False, [golden.VIEW_BYTES])
+    cursors = golden.CURSOR_CONVERSATION
+    times = (0x0005543DF729C000, 0x0005543DF729C001)
+    assert _native.decode_cursor(exchange_of(cursors, "cursor_read").reply) == (200, *times)
+    found = _native.decode_cursor_list(exchange_of(cursors, "cursor_list").reply)
+    assert found == (True, [("app", 200, *times)])
     directory = golden.DIRECTORY_CONVERSATION
     listed = _native.decode_directory_list(exchange_of(directory, "directory_list").reply)
     assert listed == (True, ["b"])

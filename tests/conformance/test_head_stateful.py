@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from .head_model import DirectoryModel, HeadModel
-from .objects import Directory, Head, Store
+from .objects import ADVANCE, CREATE, SET, Directory, Head, Store
 from .replies import Answer
 from .requests import StripeView, View
 from .wire import OPEN_END
@@ -20,6 +20,8 @@ from .wire import OPEN_END
 STEPS = {"mem": (100, 50), "file": (20, 30), "ceph": (8, 30)}
 LOG_ID = 7
 NAME = st.sampled_from(["a", "b", "b.b", "b-b", "c", "_", "Z", "9", "z" * 128])
+CURSOR = st.sampled_from(["a", "b", "b.b", "_", "Z", "z" * 128, ".bad", ""])
+LOG_ID_SENT = st.sampled_from([LOG_ID] * 9 + [LOG_ID + 1])
 LOG_IDS = st.integers(1, 2)
 ADDRESS = st.sampled_from(["tcp://a:1", "tcp://b:2", "store:"])
 _numbers: Iterator[int] = count()
@@ -105,9 +107,32 @@ class HeadMachine(_Machine):
             stripes.pop(0)
         return replace(base, epoch=epoch, stripes=tuple(stripes))
 
-    @rule(point=st.integers(0, 60))
-    def trim_point_raise(self, point: int) -> None:
-        self.both("trim_point_raise", point)
+    @rule(point=st.integers(0, 60), log_id=LOG_ID_SENT, past_cursors=st.booleans())
+    def trim_point_raise(self, point: int, log_id: int, past_cursors: bool) -> None:
+        self.both("trim_point_raise", point, log_id, past_cursors)
+
+    @rule(
+        name=CURSOR,
+        mode=st.sampled_from([ADVANCE, ADVANCE, CREATE, SET]),
+        position=st.integers(0, 60),
+        time=st.integers(0, 3),
+        log_id=LOG_ID_SENT,
+    )
+    def cursor_commit(self, name: str, mode: int, position: int, time: int, log_id: int) -> None:
+        self.both("cursor_commit", name, mode, position, time, log_id)
+
+    @rule(name=CURSOR, log_id=LOG_ID_SENT)
+    def cursor_read(self, name: str, log_id: int) -> None:
+        self.both("cursor_read", name, log_id)
+
+    @rule(name=CURSOR, log_id=LOG_ID_SENT, happens=st.integers(0, 2))
+    def cursor_remove(self, name: str, log_id: int, happens: int) -> None:
+        if happens == 0:
+            self.both("cursor_remove", name, log_id)
+
+    @rule(after=st.one_of(st.just(""), CURSOR), count_max=st.sampled_from([1, 2, 1024]))
+    def cursor_list(self, after: str, count_max: int) -> None:
+        self.both("cursor_list", after, count_max)
 
     @rule(
         start=st.integers(0, 40), count_max=st.sampled_from([1, 2, 5, 1024]), latest=st.booleans()
@@ -125,6 +150,7 @@ class HeadMachine(_Machine):
         """At the end of a history everything is looked at."""
         if self.model is not None:
             self.both("view_read", 0, 1024)
+            self.both("cursor_list", "", 1024)
 
 
 def _spoil(view: View, flaw: str) -> View:

@@ -14,12 +14,12 @@ from random import Random
 import pytest
 
 from . import hostile, replies
-from .objects import Directory, Head, Store, Stripe
+from .objects import SET, Directory, Head, Store, Stripe
 from .replies import Code, State
 from .requests import Entry
 
 ROUNDS = {"mem": 400, "file": 60, "ceph": 60}  # rounds of one mutation and one noise per method
-HEAD_METHODS = ("head", "epoch", "tail", "trim_point", "view")  # how their names start
+HEAD_METHODS = ("head", "epoch", "tail", "trim_point", "view", "cursor")  # how their names start
 REFRESH = 20  # rounds after which the victims are replaced: a flipped epoch makes an object useless
 SEEDS = (1, 2)
 REFUSALS = frozenset({-errno.EINVAL, -errno.ENOENT, -errno.EEXIST})
@@ -46,6 +46,7 @@ class Victims:
         self.head = Head(self._store, f"{name}.head")
         assert self.head.create("log", 7).code == Code.OK
         assert self.head.epoch_next().code == Code.OK
+        assert self.head.cursor_commit("held", SET, 3).code == Code.OK
         self.directory = Directory(self._store, f"{name}.directory")
         assert self.directory.add("held").code == Code.OK
         self.names = (self.stripe.name, self.head.name, self.directory.name, f"{name}.missing")

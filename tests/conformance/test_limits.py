@@ -13,7 +13,8 @@ import pytest
 from zlog import _native
 
 from . import wire
-from .objects import TIME, WRITER, Store, Stripe
+from .head_model import CURSORS_MAX
+from .objects import ADVANCE, CREATE, SET, TIME, WRITER, Head, Store, Stripe
 from .replies import Answer, Code, Slot, State
 from .requests import Entry
 from .stored import STORES_WITH_DOORS, Door
@@ -207,3 +208,25 @@ def test_nothing_is_stored_below_the_trim_point(stripe: Stripe, door: Door) -> N
     assert stripe.fill(1, range(10)).code == Code.OK
     assert stripe.trim_to(1, 7).code == Code.OK
     assert door.load(stripe.name) == before
+
+
+def test_a_log_has_so_many_cursors_and_no_more(store: Store, prefix: str) -> None:
+    """The last may be moved and replaced; of a thousand, the lowest holds a trim back."""
+    head = Head(store, prefix)
+    assert head.create("orders", 7).code == Code.OK
+    for n in range(CURSORS_MAX):
+        assert head.cursor_commit(f"reader-{n}", CREATE, 5000 - n).code == Code.OK, n
+    full = Answer(-errno.EMFILE)
+    assert head.cursor_commit("more", CREATE, 9000) == full
+    assert head.cursor_commit("more", SET, 9000) == full
+    assert head.cursor_commit("reader-0", SET, 6000).code == Code.OK
+    assert head.cursor_commit("reader-1", ADVANCE, 6000).code == Code.OK
+    lowest = 5000 - (CURSORS_MAX - 1)
+    assert head.trim_point_raise(lowest + 1) == Answer(Code.READ_ONLY, lowest)
+    assert head.trim_point_raise(lowest).code == Code.OK
+    more, cursors = head.cursor_list(count_max=CURSORS_MAX).value
+    assert (more, len(cursors)) == (False, CURSORS_MAX)
+    assert [name for name, _ in cursors] == sorted(f"reader-{n}" for n in range(CURSORS_MAX))
+    assert head.cursor_remove("reader-7").code == Code.OK
+    assert head.cursor_commit("more", CREATE, 9000).code == Code.OK
+    assert head.cursor_commit("still.more", CREATE, 9000) == full

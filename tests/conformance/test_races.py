@@ -16,7 +16,7 @@ from typing import TypeVar
 from zlog import Store, _native
 
 from . import replies, requests
-from .objects import TIME, Head, Stripe, writer_id
+from .objects import ADVANCE, CREATE, TIME, Head, Stripe, writer_id
 from .replies import Answer, Code, State
 from .requests import Entry
 
@@ -160,3 +160,51 @@ def test_submitted_operations_take_effect_one_by_one(store: Store, prefix: str) 
     assert [found[token] for token in range(len(calls))] == [answer for _, _, answer in calls]
     slots = stripe.read(2, range(40)).value.slots
     assert [slot.data for slot in slots] == [b"", b"a", b"d", b""] * 10
+
+
+def test_of_two_readers_of_one_cursor_neither_undoes_the_other(store: Store, prefix: str) -> None:
+    """Everybody commits every position in an order of their own: what is kept only grows."""
+    Head(store, prefix).create("orders", 7)
+    Head(store, prefix).cursor_commit("reader", CREATE, 0)
+
+    def race(caller: int) -> None:
+        head = Head(store, prefix)
+        order = list(range(POSITIONS))
+        Random(caller).shuffle(order)
+        seen = 0
+        for position in order:
+            answer = head.cursor_commit("reader", ADVANCE, position)
+            kept = position if answer.code == Code.OK else answer.value
+            assert answer.code in (Code.OK, Code.READ_ONLY)
+            assert kept >= seen
+            seen = kept
+
+    at_once(race)
+    assert Head(store, prefix).cursor_read("reader").value.position == POSITIONS - 1
+
+
+def test_a_trim_and_a_new_cursor_exclude_each_other(store: Store, prefix: str) -> None:
+    """Either the cursor is there first and holds the trim back, or it comes too late."""
+    for turn in range(POSITIONS // 3):
+        Head(store, f"{prefix}.{turn}").create("orders", 7)
+
+    def race(caller: int) -> list[Answer]:
+        answers = []
+        for turn in range(POSITIONS // 3):
+            head = Head(store, f"{prefix}.{turn}")
+            trims = caller % 2 == 0
+            answers.append(
+                head.trim_point_raise(10)
+                if trims
+                else head.cursor_commit(f"reader-{caller}", CREATE, 5)
+            )
+        return answers
+
+    for turn, answers in enumerate(zip(*at_once(race), strict=True)):
+        trims, cursors = answers[0::2], answers[1::2]
+        trimmed = Head(store, f"{prefix}.{turn}").epoch_read().value.trim_point == 10
+        assert any(trim.code == Code.OK for trim in trims) == trimmed
+        for trim in trims:
+            assert trim in ((Answer(Code.OK), Answer(Code.READ_ONLY, 5)))
+        for cursor in cursors:
+            assert cursor == (Answer(Code.INVALIDATED, 10) if trimmed else Answer(Code.OK))

@@ -15,7 +15,7 @@ import zlog
 
 from . import golden, requests
 from .golden import bytes_of
-from .objects import Directory, Head, Store, Stripe
+from .objects import ADVANCE, CREATE, Directory, Head, Store, Stripe
 from .replies import Code
 from .requests import Entry, StripeView, View
 from .stored import STORES_WITH_DOORS, Content, Door, door_to, envelope
@@ -106,6 +106,12 @@ HEAD = Content(
             00000000
             """
         ),
+        b"c.app": bytes_of(
+            """
+            01 43b173a6 18000000
+            c800000000000000 00c029f73d540500 01c029f73d540500  # position, created, updated
+            """
+        ),
         b"v.0000000000000003": bytes_of("01 7702d28f 75000000" + golden.VIEW_BYTES.hex()),
     },
 )
@@ -137,6 +143,8 @@ def make_objects(store: Store, prefix: str) -> dict[str, Content]:
         head.epoch_next(),
         head.tail_raise(3, 200),
         head.trim_point_raise(100),
+        head.cursor_commit("app", CREATE, 150, TIME),
+        head.cursor_commit("app", ADVANCE, 200, TIME + 1),
         head.propose_bytes(1, golden.VIEW_BYTES),
         directory.add("orders", 7),
         directory.announce("tcp://host:1"),

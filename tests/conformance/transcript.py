@@ -15,7 +15,11 @@ its position unless `#NUMBER` says otherwise.
     max_position EPOCH · stat EPOCH · remove EPOCH
 
     head_create NAME LOG_ID · head_remove EPOCH
-    epoch_next · epoch_read · tail_raise EPOCH TAIL · trim_point_raise POSITION
+    epoch_next · epoch_read · tail_raise EPOCH TAIL
+    trim_point_raise POSITION [past_cursors] [log_id=ID]
+    cursor_commit NAME advance|create|set POSITION [time=µs] [log_id=ID]
+    cursor_read NAME [log_id=ID] · cursor_remove NAME [log_id=ID]
+    cursor_list [AFTER] [count=N] [log_id=ID]
     view_propose BASE epoch=E [log_id=ID] [sequencer=ADDRESS] [removed] [option.KEY=VALUE]
         ID:START-END/WIDTH…                     (END is left out when the stripe is open)
     view_read FROM [count=N] [latest]
@@ -45,6 +49,7 @@ from .show import show_answer
 from .words import Words, entries_of, stripe_view_of
 
 SEPARATOR = "----"
+_MODES = ("advance", "create", "set")  # of cursor_commit, by their values
 
 
 @dataclass
@@ -233,7 +238,25 @@ class Interpreter:
         return self._head.tail_raise(words.number(), words.number())
 
     def _trim_point_raise(self, words: Words) -> Answer:
-        return self._head.trim_point_raise(words.number())
+        past_cursors, log_id = words.flag("past_cursors"), int(words.option("log_id", 7))
+        return self._head.trim_point_raise(words.number(), log_id, past_cursors)
+
+    def _cursor_commit(self, words: Words) -> Answer:
+        time, log_id = int(words.option("time", TIME)), int(words.option("log_id", 7))
+        name, mode = words.next(), _MODES.index(words.next())
+        return self._head.cursor_commit(name, mode, words.number(), time, log_id)
+
+    def _cursor_read(self, words: Words) -> Answer:
+        log_id = int(words.option("log_id", 7))
+        return self._head.cursor_read(words.next(), log_id)
+
+    def _cursor_list(self, words: Words) -> Answer:
+        count, log_id = int(words.option("count", 1000)), int(words.option("log_id", 7))
+        return self._head.cursor_list(words.next(""), count, log_id)
+
+    def _cursor_remove(self, words: Words) -> Answer:
+        log_id = int(words.option("log_id", 7))
+        return self._head.cursor_remove(words.next(), log_id)
 
     def _view_propose(self, words: Words) -> Answer:
         base = words.number()

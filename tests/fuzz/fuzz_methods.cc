@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cls_zlog/cursor_messages.h"
 #include "cls_zlog/envelope.h"
 #include "cls_zlog/head_messages.h"
 #include "cls_zlog/host/memory.h"
@@ -75,6 +76,7 @@ std::vector<std::string> good_requests() {
   const std::string empty = zlog::encode_empty();
   const std::string entry = zlog::DirectoryEntryRequest{"orders", kLogId}.encode();
   const std::string address = zlog::AddressMessage{"tcp://host:1"}.encode();
+  const std::string cursor = zlog::CursorRequest{kLogId, "app"}.encode();
   return {
       zlog::SealRequest{1, kStride, kResidue, true}.encode(),
       write_request(0, 6, 10),
@@ -89,7 +91,7 @@ std::vector<std::string> good_requests() {
       empty,
       empty,
       zlog::TailRaiseRequest{1, 5}.encode(),
-      zlog::TrimPointRequest{5}.encode(),
+      zlog::TrimPointRequest{kLogId, 5, false}.encode(),
       view_request(),
       zlog::ViewReadRequest{0, 10, false}.encode(),
       epoch,
@@ -99,6 +101,10 @@ std::vector<std::string> good_requests() {
       address,
       address,
       empty,
+      zlog::CursorCommitRequest{kLogId, "app", zlog::CommitMode::kSet, 7, 1000}.encode(),
+      cursor,
+      zlog::CursorListRequest{kLogId, "", 10}.encode(),
+      cursor,
   };
 }
 
@@ -124,6 +130,7 @@ std::vector<MemoryObject> make_states(const std::vector<std::string>& requests) 
       made_by({{"head_create", requests[9]}, {"epoch_next", requests[10]}}),
       made_by({{"head_create", requests[9]}, {"epoch_next", requests[10]},
                {"view_propose", requests[14]}}),
+      made_by({{"head_create", requests[9]}, {"cursor_commit", requests[23]}}),
       made_by({{"directory_add", requests[17]}, {"sequencer_announce", requests[20]}}),
   };
 }
