@@ -17,7 +17,8 @@ T little_endian(T value) {
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
   if constexpr (sizeof(T) == 8) return __builtin_bswap64(value);
   if constexpr (sizeof(T) == 4) return __builtin_bswap32(value);
-  static_assert(sizeof(T) == 8 || sizeof(T) == 4 || sizeof(T) == 1);
+  if constexpr (sizeof(T) == 2) return __builtin_bswap16(value);
+  static_assert(sizeof(T) == 8 || sizeof(T) == 4 || sizeof(T) == 2 || sizeof(T) == 1);
 #endif
   return value;
 }

@@ -1,7 +1,9 @@
 """The sequencer as a pure state machine: bytes and events in, bytes and effects out.
 
 It has no socket, no clock and no store: whoever runs it passes the time in seconds (monotonic)
-and carries out the effects. So it can be tested and simulated to the last transition.
+and carries out the effects. So it can be tested and simulated to the last transition. The requests
+that come by the million, NEXT and TAIL, are answered in C++ (``zlog.seqr._grants``), which keeps
+tails and epochs; what is here is all that is rare, and works on the same numbers.
 
 What holds (CORFU, section 2.2, "the sequencer is only a hint"; docs/design.md, "Unique", "Tail"):
 
@@ -20,7 +22,6 @@ from collections.abc import Iterator
 
 from zlog._frames import (
     FRAME,
-    GRANT_COUNT_MAX,
     POSITION_MAX,
     PROTOCOL_VERSION,
     Code,
@@ -45,8 +46,6 @@ from zlog.seqr.statistics import Statistics
 from zlog.seqr.waits import Wait, WaitHeap
 
 _pack = FRAME.pack
-_CLOSED = LogState(LogAddress("", "", "closed", 0))
-"""What a handle that was never given out means: a log that is never active."""
 
 
 class Machine:
@@ -79,32 +78,42 @@ class Machine:
         if self._stopping or len(self._connections) >= self._limits.connections_max:
             code = Code.UNAVAILABLE if self._stopping else Code.LIMIT
             return None, _pack(Kind.HELLO, code, 0, 0, 0, 0)
-        connection = Connection()
+        connection = Connection(self._statistics)
         self._connections.add(connection)
         return connection, b""
 
     def disconnect(self, connection: Connection) -> None:
         """Forget a connection, and what it waits for."""
-        connection.closed = True
         self._connections.discard(connection)
         for wait in connection.waits:
             wait.answered = True
             wait.log.waits.note_answered()
             self._timeouts.note_answered()
         connection.waits.clear()
-        for log in connection.logs:
+        for log in connection.close():
             log.handles -= 1
-        connection.logs.clear()
         connection.handles.clear()
 
     def receive(self, connection: Connection, data: bytes, now: float) -> list[Effect]:
-        """Take a chunk of a connection's stream, cut anywhere."""
+        """Take a chunk of a connection's stream, cut anywhere.
+
+        Whoever has given a chunk to ``connection.answer`` itself, which is quicker, passes nothing
+        here, and only if the connection is ``unfinished`` then.
+        """
         if connection.closed:
             return []
         self._statistics.observe(now)
         turn = Turn()
-        self._frames(connection, data, turn, now)
-        return turn.finish()
+        out = turn.frames(connection)
+        while True:
+            out.append(connection.answer(data, now))
+            for log in connection.take_passed():
+                self._wake(log, turn)
+            frame = connection.take()
+            if frame is None:
+                return turn.finish()
+            self._other(connection, frame, turn, now)
+            data = b""
 
     def activated(self, address: LogAddress, grant: Grant) -> list[Effect]:
         """Hear that a log was taken over, in this epoch and with this tail.
@@ -171,62 +180,19 @@ class Machine:
 
     # What a connection sends.
 
-    def _frames(self, connection: Connection, data: bytes, turn: Turn, now: float) -> None:
-        """Answer the frames of a chunk.
-
-        This is the hot path: a NEXT that can be granted is one test, one append and one assignment.
-        """
-        out = turn.frames(connection).append
-        logs = connection.logs
-        grants = 0
-        woken = set()
-        plain = connection.greeted and connection.open is None
-        for frame in connection.cutter.feed(data):
-            kind, _, handle, request, a, b = frame
-            if plain and kind == 3:  # Kind.NEXT; looking it up would cost a tenth of the loop
-                log = logs[handle] if handle < len(logs) else _CLOSED
-                tail = log.tail
-                if 0 < a <= GRANT_COUNT_MAX and b <= log.epoch and tail + a <= log.end:
-                    log.tail = tail + a
-                    grants += 1
-                    out(_pack(3, 0, handle, request, tail, log.epoch))
-                    if log.tail > log.wake_at:
-                        woken.add(log)
-                    continue
-            self._other(connection, frame, turn, now)
-            if connection.closed:
-                break
-            plain = connection.open is None
-        self._statistics.grants += grants
-        self._statistics.requests += grants
-        for log in woken:
-            self._wake(log, turn)
-
     def _other(self, connection: Connection, frame: RawFrame, turn: Turn, now: float) -> None:
+        """Deal with a frame that the hot path leaves alone."""
         if connection.open is not None:
             self._open_payload(connection, frame, turn)
             return
         self._statistics.requests += 1
-        kind, _, handle, request, a, b = frame
+        kind, _, _, request, _, _ = frame
         if not connection.greeted:
             self._hello(connection, frame, turn)
-        elif kind in (Kind.NEXT, Kind.TAIL, Kind.WAIT):
-            log = connection.logs[handle] if handle < len(connection.logs) else _CLOSED
-            if not log.epoch:
-                code, a, b = Code.NOT_OPEN, 0, 0
-            elif kind == Kind.WAIT:
-                answer = self._wait(connection, frame, log, now)
-                if answer is None:
-                    return
-                code, a, b = answer
-            elif b > log.epoch:
-                code, a, b = Code.STALE_EPOCH, log.epoch, 0
-                self._deactivate(log, Code.STALE_EPOCH, turn)
-            elif kind == Kind.TAIL:
-                code, a, b = Code.OK, log.tail, log.epoch
-            else:
-                code, a, b = (Code.LIMIT if a else Code.BAD_REQUEST), 0, 0
-            turn.frames(connection).append(_pack(kind, code, handle, request, a, b))
+        elif kind in (Kind.NEXT, Kind.TAIL):
+            self._depose(connection, frame, turn)
+        elif kind == Kind.WAIT:
+            self._wait(connection, frame, turn, now)
         elif kind == Kind.OPEN:
             self._open(connection, frame, turn)
         elif kind == Kind.STATUS:
@@ -245,7 +211,7 @@ class Machine:
             )
             self._close(connection, f"protocol version {a}", turn)
         else:
-            connection.greeted = True
+            connection.greeted = connection.expects_requests = True
             turn.frames(connection).append(
                 _pack(Kind.HELLO, Code.OK, 0, request, PROTOCOL_VERSION, 0)
             )
@@ -260,24 +226,35 @@ class Machine:
             (_pack(Kind.STATUS, Code.OK, 0, request, len(data), 0), pack_payload(data))
         )
 
-    def _wait(
-        self, connection: Connection, frame: RawFrame, log: LogState, now: float
-    ) -> tuple[Code, int, int] | None:
-        """Return the code, a and b of a WAIT's answer; None when it has to wait for it."""
+    def _depose(self, connection: Connection, frame: RawFrame, turn: Turn) -> None:
+        """Grant nothing more in an epoch of which the frame knows that it is over."""
+        kind, _, handle, request, _, epoch = frame
+        log = connection.log(handle)
+        assert log is not None  # else it had been answered
+        assert 0 < log.epoch < epoch
+        turn.frames(connection).append(_pack(kind, Code.STALE_EPOCH, handle, request, log.epoch, 0))
+        self._deactivate(log, Code.STALE_EPOCH, turn)
+
+    def _wait(self, connection: Connection, frame: RawFrame, turn: Turn, now: float) -> None:
         _, _, handle, request, position, milliseconds = frame
-        if log.tail > position:
-            return Code.OK, log.tail, log.epoch
-        if not milliseconds:
-            return Code.TIMEOUT, log.tail, log.epoch
-        if connection.outstanding >= self._limits.outstanding_per_connection_max:
-            return Code.LIMIT, 0, 0
-        wait = Wait(connection, handle, request, log, position)
-        connection.outstanding += 1
-        connection.waits.add(wait)
-        log.waits.push(position, wait)
-        log.wake_at = min(log.wake_at, position)
-        self._timeouts.push(now + min(milliseconds, self._limits.wait_ms_max) / 1000, wait)
-        return None
+        log = connection.log(handle)
+        if log is None or not log.epoch:
+            code, a, b = Code.NOT_OPEN, 0, 0
+        elif log.tail > position:
+            code, a, b = Code.OK, log.tail, log.epoch
+        elif not milliseconds:
+            code, a, b = Code.TIMEOUT, log.tail, log.epoch
+        elif connection.outstanding >= self._limits.outstanding_per_connection_max:
+            code, a, b = Code.LIMIT, 0, 0
+        else:
+            wait = Wait(connection, handle, request, log, position)
+            connection.outstanding += 1
+            connection.waits.add(wait)
+            log.waits.push(position, wait)
+            log.wake_at = min(log.wake_at, position)
+            self._timeouts.push(now + min(milliseconds, self._limits.wait_ms_max) / 1000, wait)
+            return
+        turn.frames(connection).append(_pack(Kind.WAIT, code, handle, request, a, b))
 
     # OPEN and what follows from it.
 
@@ -288,6 +265,7 @@ class Machine:
             self._close(connection, f"an OPEN with a payload of {length} bytes", turn)
             return
         connection.open = (frame, Payload(length))
+        connection.expects_requests = False
 
     def _open_payload(self, connection: Connection, frame: RawFrame, turn: Turn) -> None:
         assert connection.open is not None  # the caller has looked
@@ -296,6 +274,7 @@ class Machine:
         if not payload.complete:
             return
         connection.open = None
+        connection.expects_requests = True
         try:
             address = LogAddress.decode(payload.data())
         except ValueError:
@@ -337,12 +316,10 @@ class Machine:
     def _opened(self, connection: Connection, request: int, log: LogState, turn: Turn) -> None:
         handle = connection.handles.get(log.address)
         if handle is None:
-            handle = len(connection.logs)
-            if handle >= self._limits.logs_per_connection_max:
+            if len(connection.handles) >= self._limits.logs_per_connection_max:
                 self._refuse(connection, Kind.OPEN, request, Code.LIMIT, turn)
                 return
-            connection.handles[log.address] = handle
-            connection.logs.append(log)
+            handle = connection.handles[log.address] = connection.add(log)
             log.handles += 1
         turn.frames(connection).append(
             _pack(Kind.OPEN, Code.OK, handle, request, log.epoch, log.tail)

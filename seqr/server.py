@@ -209,9 +209,15 @@ class _Peer(asyncio.Protocol):
         self._timer = self._loop.call_later(self._limits.hello_s_max, self._no_hello)
 
     def data_received(self, data: bytes) -> None:
-        """Pass a chunk on."""
-        if self._connection is not None:
-            self._server.receive(self._connection, data)
+        """Answer a chunk, at once where nothing but answers comes of it."""
+        connection, transport = self._connection, self._transport
+        if connection is None or transport is None:
+            return
+        answers = connection.answer(data, self._loop.time())
+        if answers:
+            transport.write(answers)
+        if connection.unfinished:
+            self._server.receive(connection, b"")
 
     def pause_writing(self) -> None:
         """Read nothing more from a peer that does not read, and cut it off after a while."""

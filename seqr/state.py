@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from zlog._frames import POSITION_MAX, Cutter, Payload, RawFrame
+from zlog._frames import POSITION_MAX, Payload, RawFrame
 from zlog._sequencer.types import Grant, LogAddress
+from zlog.seqr._grants import Counters, LogTail, Stream
 from zlog.seqr.waits import Wait, WaitHeap
 
 
-class Connection:
+class Connection(Stream["LogState"]):
     """One client's side of the machine.
 
     Life: connected → greeted (its HELLO was right) → closed.
     """
 
-    __slots__ = ("closed", "cutter", "greeted", "handles", "logs", "open", "outstanding", "waits")
+    __slots__ = ("greeted", "handles", "open", "outstanding", "waits")
 
-    def __init__(self) -> None:
-        self.cutter = Cutter()
+    def __init__(self, counters: Counters) -> None:
+        super().__init__(counters)
         self.greeted = False
-        self.closed = False
-        self.logs: list[LogState] = []
         self.handles: dict[LogAddress, int] = {}
         self.open: tuple[RawFrame, Payload] | None = None
         """An OPEN whose payload is still arriving."""
@@ -37,19 +36,15 @@ class Opener(NamedTuple):
     dead_epoch: int
 
 
-class LogState:
-    """One log.
+class LogState(LogTail):
+    """One log. Its epoch and tail are where ``zlog.seqr._grants`` works on them.
 
     Life: idle → activating → active → idle again, when a higher epoch becomes known. ``epoch`` is
-    0 and ``end`` is 0 unless active, so that the one test ``tail + count <= end`` refuses grants
-    for a log that isn't.
+    0 unless active.
 
     Attributes:
-        epoch: in which the grants count.
-        tail: the next position to hand out.
-        end: no position from here on is handed out.
         epoch_last: the highest epoch that was ever active here; the next must be above it.
-        wake_at: nobody waits for a position below it.
+        first: the first position of the newest epoch.
         granted_before: positions handed out in earlier epochs; with ``tail - first``, all of them.
         handles: connections that have the log open.
     """
@@ -57,27 +52,19 @@ class LogState:
     __slots__ = (
         "activating",
         "address",
-        "end",
-        "epoch",
         "epoch_last",
         "first",
         "granted_before",
         "handles",
         "openers",
-        "tail",
         "waits",
-        "wake_at",
     )
 
     def __init__(self, address: LogAddress) -> None:
         self.address = address
-        self.epoch = 0
         self.epoch_last = 0
         self.first = 0
-        self.tail = 0
-        self.end = 0
         self.granted_before = 0
-        self.wake_at = POSITION_MAX
         self.waits = WaitHeap()
         self.activating = False
         self.openers: list[Opener] = []
@@ -100,11 +87,10 @@ class LogState:
         self.granted_before = self.granted
         self.epoch = self.epoch_last = grant.epoch
         self.first = self.tail = grant.position
-        self.end = POSITION_MAX
 
     def deactivate(self) -> list[Wait]:
         """Stop granting; return the waits that need an answer."""
-        self.epoch = self.end = 0
+        self.epoch = 0
         self.wake_at = POSITION_MAX
         return self.waits.pop_through(POSITION_MAX)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
+from zlog.seqr._grants import Counters
 from zlog.seqr.state import LogState
 
 _WINDOW_S = 10.0
@@ -14,21 +15,17 @@ _STEP_S = 1.0
 class Rate:
     """How fast a counter has grown over about the last ten seconds.
 
-    Samples are taken only when something happens, at most one a second; so a burst after a long
-    silence is measured from its own beginning.
+    Samples are taken only when something happens; so a burst after a long silence is measured from
+    its own beginning.
     """
 
-    __slots__ = ("_due", "_samples")
+    __slots__ = ("_samples",)
 
     def __init__(self, now: float) -> None:
         self._samples = deque([(now, 0)])
-        self._due = now
 
     def observe(self, now: float, total: int) -> None:
         """Note the counter as it was before what happens now."""
-        if now < self._due:
-            return
-        self._due = now + _STEP_S
         self._samples.append((now, total))
         while self._samples[0][0] < now - _WINDOW_S:
             self._samples.popleft()
@@ -42,7 +39,7 @@ class Rate:
         return (total - before) / max(now - then, _STEP_S)
 
 
-class Statistics:
+class Statistics(Counters):
     """The counters of one sequencer.
 
     Args:
@@ -51,21 +48,22 @@ class Statistics:
         now: the time of its start, in seconds.
     """
 
-    __slots__ = ("_address", "_rate", "_started", "_version", "grants", "positions", "requests")
+    __slots__ = ("_address", "_rate", "_started", "_version", "positions")
 
     def __init__(self, address: str, version: str, now: float) -> None:
         self._address = address
         self._version = version
         self._started = now
-        self.requests = 0
-        self.grants = 0
+        self.due = now
         self.positions = 0
         """Granted in logs that the machine has forgotten since."""
         self._rate = Rate(now)
 
     def observe(self, now: float) -> None:
-        """Note the time before requests are counted."""
-        self._rate.observe(now, self.grants)
+        """Note the time before requests are counted: once a second, for the rate."""
+        if now >= self.due:
+            self.due = now + _STEP_S
+            self._rate.observe(now, self.grants)
 
     def report(
         self, now: float, connections: int, logs: Iterable[LogState], listed_max: int

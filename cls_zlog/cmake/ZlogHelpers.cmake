@@ -18,13 +18,13 @@ function(zlog_find_header option header packages)
   endif()
 endfunction()
 
-# Adds a Python extension made of ${name}.pyx in this folder, installed into the wheel's zlog/.
-function(zlog_add_extension name)
+# Adds the Python extension ${package}.${name} made of ${name}.pyx in this folder.
+function(zlog_add_extension package name)
   set(source ${CMAKE_CURRENT_SOURCE_DIR}/${name}.pyx)
   set(generated ${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp)
   add_custom_command(
     OUTPUT ${generated}
-    COMMAND ${Python_EXECUTABLE} -m cython -3 --cplus --depfile --module-name zlog.${name}
+    COMMAND ${Python_EXECUTABLE} -m cython -3 --cplus --depfile --module-name ${package}.${name}
             -I ${CMAKE_SOURCE_DIR} -o ${generated} ${source}
     DEPENDS ${source}
     DEPFILE ${generated}.dep
@@ -33,5 +33,6 @@ function(zlog_add_extension name)
   python_add_library(${name} MODULE WITH_SOABI ${generated})
   # Cython's own output is not ours to warn about.
   target_compile_options(${name} PRIVATE -w)
-  install(TARGETS ${name} DESTINATION zlog COMPONENT python)
+  string(REPLACE . / folder ${package})
+  install(TARGETS ${name} DESTINATION ${folder} COMPONENT python)
 endfunction()

@@ -6,10 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zlog._sequencer import LogAddress
+from zlog.seqr._grants import Counters
 from zlog.seqr.state import Connection, LogState
 from zlog.seqr.waits import Wait, WaitHeap
 
-CONNECTION = Connection()
+CONNECTION = Connection(Counters())
 LOG = LogState(LogAddress("", "", "orders", 1))
 
 steps = st.lists(

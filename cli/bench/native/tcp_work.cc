@@ -3,6 +3,7 @@
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <array>
@@ -47,8 +48,9 @@ class Client {
     send(preamble);
     Frame frame{};
     for (uint64_t i = 0; i < replies; i++) {
+      errno = 0;
       if (::recv(socket_, &frame, sizeof frame, MSG_WAITALL) != sizeof frame) {
-        check(-ECONNRESET, "the server's greeting");
+        check(errno == EAGAIN ? -ETIMEDOUT : -ECONNRESET, "the server's greeting");
       }
       if (frame.code != 0) check(-EPROTO, "the server's greeting");
     }
@@ -108,6 +110,8 @@ class Client {
     check(error, "connecting to " + host + ":" + port);
     const int on = 1;
     ::setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    const timeval patience{kWaitMs / 1000, 0};  // for the greeting; later reads never wait
+    ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   }
 
   void send(const std::string& bytes) {

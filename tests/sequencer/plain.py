@@ -1,0 +1,128 @@
+"""A sequencer in plain Python, slow and short: what the machine must answer, frame by frame."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from zlog._frames import FRAME, FRAME_BYTES, POSITION_MAX, Code, Kind, payload_frames
+from zlog._sequencer import LogAddress
+
+
+class PlainLog:
+    def __init__(self) -> None:
+        self.epoch = 0
+        self.epoch_last = 0
+        self.tail = 0
+        self.granted = 0
+        self.waits: list[tuple[object, int, int, int]] = []
+        self.openers: list[tuple[object, int, int]] = []
+
+
+class PlainSequencer:
+    """Greeted connections that open logs, append, wait and depose.
+
+    A request is dealt with when its last byte is there. Logs are taken over by ``take_over``.
+    """
+
+    def __init__(self) -> None:
+        self.logs: dict[LogAddress, PlainLog] = defaultdict(PlainLog)
+        self.requests = 0
+        self.grants = 0
+        self._handles: dict[object, list[PlainLog]] = defaultdict(list)
+        self._streams: dict[object, bytes] = defaultdict(bytes)
+        self._replies: dict[object, list[tuple[int, ...]]] = defaultdict(list)
+
+    def take(self, connection) -> list[tuple[int, ...]]:
+        """The answers since the last look."""
+        return self._replies.pop(connection, [])
+
+    def receive(self, connection, data: bytes) -> None:
+        stream = self._streams[connection] + data
+        while len(stream) >= FRAME_BYTES:
+            frame = FRAME.unpack_from(stream)
+            length = FRAME_BYTES
+            if frame[0] == Kind.OPEN:
+                length += payload_frames(frame[4]) * FRAME_BYTES
+                if len(stream) < length:
+                    break
+                self._open(connection, frame, stream[FRAME_BYTES:][: frame[4]])
+            else:
+                self._request(connection, *frame)
+            stream = stream[length:]
+            self.requests += 1
+        self._streams[connection] = stream
+
+    def take_over(self, address: LogAddress, skipped: int) -> tuple[int, int]:
+        """Take a log over; returns its new epoch, and the tail."""
+        log = self.logs[address]
+        log.epoch = log.epoch_last = log.epoch_last + 2
+        log.tail = min(log.tail + skipped, POSITION_MAX)
+        for connection, number, dead_epoch in log.openers:
+            if dead_epoch < log.epoch:
+                self._opened(connection, number, log)
+            else:
+                answer = (Kind.OPEN, Code.UNAVAILABLE, 0, number, 0, 0)
+                self._replies[connection].append(answer)
+        log.openers = []
+        return log.epoch, log.tail
+
+    def _request(self, connection, kind, _, handle, number, a, b) -> None:
+        opened = self._handles[connection]
+        log = opened[handle] if handle < len(opened) else PlainLog()
+        if log.epoch == 0:
+            answer = (Code.NOT_OPEN, 0, 0)
+        elif kind == Kind.WAIT:
+            if log.tail > a or b == 0:
+                code = Code.OK if log.tail > a else Code.TIMEOUT
+                answer = (code, log.tail, log.epoch)
+            else:
+                log.waits.append((connection, handle, number, a))
+                return
+        elif b > log.epoch:
+            answer = (Code.STALE_EPOCH, log.epoch, 0)
+            self._depose(log)
+        elif kind == Kind.TAIL:
+            answer = (Code.OK, log.tail, log.epoch)
+        elif a == 0:
+            answer = (Code.BAD_REQUEST, 0, 0)
+        elif a > 65536 or log.tail + a > POSITION_MAX:
+            answer = (Code.LIMIT, 0, 0)
+        else:
+            answer = (Code.OK, log.tail, log.epoch)
+            log.tail += a
+            log.granted += a
+            self.grants += 1
+        self._replies[connection].append((kind, answer[0], handle, number, *answer[1:]))
+        self._wake(log)
+
+    def _open(self, connection, frame, payload: bytes) -> None:
+        log = self.logs[LogAddress.decode(payload)]
+        if log.epoch > frame[5]:
+            self._opened(connection, frame[3], log)
+        else:
+            self._depose(log)
+            log.openers.append((connection, frame[3], frame[5]))
+
+    def _opened(self, connection, number: int, log: PlainLog) -> None:
+        opened = self._handles[connection]
+        if log not in opened:
+            opened.append(log)
+        answer = (Kind.OPEN, Code.OK, opened.index(log), number, log.epoch, log.tail)
+        self._replies[connection].append(answer)
+
+    def _wake(self, log: PlainLog) -> None:
+        self._end_waits(log, lambda position: log.tail > position, (Code.OK, log.tail, log.epoch))
+
+    def _depose(self, log: PlainLog) -> None:
+        self._end_waits(log, lambda _: True, (Code.STALE_EPOCH, log.epoch, 0))
+        log.epoch = 0
+
+    def _end_waits(self, log: PlainLog, due, answer: tuple[int, int, int]) -> None:
+        waits, log.waits = log.waits, []
+        for wait in waits:
+            connection, handle, number, position = wait
+            if due(position):
+                reply = (Kind.WAIT, answer[0], handle, number, *answer[1:])
+                self._replies[connection].append(reply)
+            else:
+                log.waits.append(wait)
