@@ -141,6 +141,10 @@ struct ReadReply {
   // does not have the CRC that it was written with.
   EntryState state_of(uint32_t i, uint64_t position) const;
 
+  // The states of all of them, given that positions from `first` on were asked for, one every
+  // `stride`. `out` has room for `count`.
+  void states_of(uint64_t first, uint32_t stride, uint8_t* out) const;
+
   // `asked` is the number of positions in the request.
   static int decode(std::string_view bytes, bool with_ids, uint32_t asked, ReadReply* out);
 };

@@ -1,5 +1,6 @@
 # Requests and replies of the methods on a stripe object (cls_zlog/messages.h).
 
+from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libcpp cimport bool as cbool
@@ -73,6 +74,7 @@ cdef extern from "cls_zlog/messages.h" namespace "zlog" nogil:
         string_view data_of(uint32_t i)
         string_view writer_of(uint32_t i)
         uint8_t state_of "state_of"(uint32_t i, uint64_t position)
+        void states_of(uint64_t first, uint32_t stride, uint8_t* out)
         @staticmethod
         int decode(string_view reply, cbool with_ids, uint32_t asked, CppReadReply* out) except +
 
@@ -107,6 +109,47 @@ cdef extern from "cls_zlog/messages.h" namespace "zlog" nogil:
         uint64_t stream_bytes
         @staticmethod
         int decode(string_view reply, CppStatReply* out)
+
+
+# A large reply, where the store put it: a bytes-like object that nobody can change.
+cdef class Payload:
+    cdef CppBuffer buffer
+
+    def __len__(self):
+        return <Py_ssize_t> self.buffer.bytes.size()
+
+    def __getbuffer__(self, Py_buffer* view, int flags):
+        PyBuffer_FillInfo(
+            view,
+            self,
+            <void*> self.buffer.bytes.data(),
+            <Py_ssize_t> self.buffer.bytes.size(),
+            True,
+            flags,
+        )
+
+
+# Below this, copying a reply is cheaper than keeping it.
+cdef enum:
+    PAYLOAD_BYTES_MIN = 4096
+
+
+cdef object reply_of(const CppBuffer& reply):
+    cdef Payload kept
+    if reply.bytes.size() < PAYLOAD_BYTES_MIN:
+        return bytes_of(reply.bytes)
+    kept = Payload.__new__(Payload)
+    kept.buffer = reply
+    return kept
+
+
+# The bytes of a reply, valid as long as the object is.
+cdef string_view reply_view(reply) except *:
+    if isinstance(reply, Payload):
+        return (<Payload> reply).buffer.bytes
+    if not isinstance(reply, bytes):
+        raise TypeError(f"a reply is bytes, not {type(reply).__name__}")
+    return view_of(<bytes> reply)
 
 
 # The bytes of a Python object, valid as long as the object is.
@@ -163,27 +206,27 @@ def encode_seal(uint64_t epoch, uint32_t stride, uint32_t residue, bint create):
     return request.encode()
 
 
-def decode_highest(bytes reply not None):
+def decode_highest(reply not None):
     cdef Highest highest
-    well_formed(Highest.decode(view_of(reply), &highest), "highest position")
+    well_formed(Highest.decode(reply_view(reply), &highest), "highest position")
     return highest.position if highest.has else None
 
 
-def decode_epoch(bytes reply not None):
+def decode_epoch(reply not None):
     cdef uint64_t epoch = 0
-    well_formed(decode_epoch_reply(view_of(reply), &epoch), "epoch")
+    well_formed(decode_epoch_reply(reply_view(reply), &epoch), "epoch")
     return epoch
 
 
-def decode_position(bytes reply not None):
+def decode_position(reply not None):
     cdef uint64_t position = 0
-    well_formed(decode_position_reply(view_of(reply), &position), "position")
+    well_formed(decode_position_reply(reply_view(reply), &position), "position")
     return position
 
 
-def decode_more(bytes reply not None):
+def decode_more(reply not None):
     cdef cbool more = False
-    well_formed(decode_more_reply(view_of(reply), &more), "trim_to")
+    well_formed(decode_more_reply(reply_view(reply), &more), "trim_to")
     return bool(more)
 
 
@@ -305,7 +348,7 @@ def encode_read(
 
 
 cdef class ReadReply:
-    cdef bytes reply  # what `decoded` points into
+    cdef object reply  # what `decoded` points into
     cdef CppReadReply decoded
     cdef vector[uint8_t] states
 
@@ -351,13 +394,13 @@ cdef class ReadReply:
         return self.decoded.reasons[self.at_id(i)]
 
 
-def decode_read(bytes reply not None, positions, bint with_ids=False):
+def decode_read(reply not None, positions, bint with_ids=False):
     cdef ReadReply out = ReadReply.__new__(ReadReply)
     cdef vector[uint64_t] asked = positions_of(positions)
     cdef uint32_t i
     out.reply = reply
     well_formed(
-        CppReadReply.decode(view_of(reply), with_ids, <uint32_t> asked.size(), &out.decoded), "read"
+        CppReadReply.decode(reply_view(reply), with_ids, <uint32_t> asked.size(), &out.decoded), "read"
     )
     out.states.reserve(out.decoded.count)
     for i in range(out.decoded.count):
@@ -410,9 +453,9 @@ class StatReply(NamedTuple):
     stream_bytes: int
 
 
-def decode_stat(bytes reply not None):
+def decode_stat(reply not None):
     cdef CppStatReply stat
-    well_formed(CppStatReply.decode(view_of(reply), &stat), "stat")
+    well_formed(CppStatReply.decode(reply_view(reply), &stat), "stat")
     return StatReply(
         stat.object_epoch,
         stat.highest.position if stat.highest.has else None,

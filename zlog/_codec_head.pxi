@@ -115,15 +115,15 @@ def encode_head_create(str name not None, uint64_t log_id):
     return request.encode()
 
 
-def decode_epoch_next(bytes reply not None):
+def decode_epoch_next(reply not None):
     cdef EpochNextReply out
-    well_formed(EpochNextReply.decode(view_of(reply), &out), "epoch_next")
+    well_formed(EpochNextReply.decode(reply_view(reply), &out), "epoch_next")
     return out.epoch, out.tail_floor
 
 
-def decode_epoch_read(bytes reply not None):
+def decode_epoch_read(reply not None):
     cdef EpochReadReply out
-    well_formed(EpochReadReply.decode(view_of(reply), &out), "epoch_read")
+    well_formed(EpochReadReply.decode(reply_view(reply), &out), "epoch_read")
     return out.counter, out.newest, out.tail_floor, out.trim_point, out.log_id
 
 
@@ -186,10 +186,10 @@ def encode_view_read(uint64_t from_epoch, uint32_t count_max, bint latest):
     return request.encode()
 
 
-def decode_view_read(bytes reply not None):
+def decode_view_read(reply not None):
     cdef ViewReadReply out
     cdef string_view view
-    well_formed(ViewReadReply.decode(view_of(reply), &out), "view_read")
+    well_formed(ViewReadReply.decode(reply_view(reply), &out), "view_read")
     views = []
     for view in out.views:
         views.append(bytes_of(view))
@@ -211,10 +211,10 @@ def encode_directory_list(str after not None, uint32_t count_max):
     return request.encode()
 
 
-def decode_directory_list(bytes reply not None):
+def decode_directory_list(reply not None):
     cdef DirectoryListReply out
     cdef string_view name
-    well_formed(DirectoryListReply.decode(view_of(reply), &out), "directory_list")
+    well_formed(DirectoryListReply.decode(reply_view(reply), &out), "directory_list")
     names = []
     for name in out.names:
         names.append(bytes_of(name).decode())
@@ -228,7 +228,7 @@ def encode_address(str address not None):
     return message.encode()
 
 
-def decode_address(bytes reply not None):
+def decode_address(reply not None):
     cdef AddressMessage message
-    well_formed(AddressMessage.decode(view_of(reply), &message), "sequencer_find")
+    well_formed(AddressMessage.decode(reply_view(reply), &message), "sequencer_find")
     return bytes_of(message.address).decode()

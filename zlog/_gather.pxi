@@ -6,6 +6,8 @@
 # result; and one callback of the event loop wakes the tasks of a whole round.
 
 from cpython.exc cimport PyErr_WarnEx
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
 import contextvars
@@ -14,6 +16,7 @@ from asyncio import CancelledError
 cimport cython
 
 cdef extern from "Python.h":
+    void Py_DECREF_PTR "Py_DECREF"(PyObject* object)
     ctypedef enum PySendResult:
         PYGEN_RETURN
         PYGEN_ERROR

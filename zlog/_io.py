@@ -16,7 +16,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from zlog._deadline import Deadline
 from zlog._native import CompletionQueue, SharedSequencer
@@ -30,6 +30,9 @@ from zlog._sequencer import (
 )
 from zlog.errors import SequencerUnavailable, StoreUnavailable
 from zlog.store import Store
+
+if TYPE_CHECKING:
+    from zlog._native import ReplyBytes
 
 T = TypeVar("T")
 
@@ -46,7 +49,7 @@ class Reply(NamedTuple):
     """What came back: a negative errno or an inner code, and the method's reply."""
 
     code: int
-    payload: bytes
+    payload: ReplyBytes
 
 
 TIMED_OUT = Reply(-errno.ETIMEDOUT, b"")

@@ -38,7 +38,7 @@ class _Ahead:
         self._count = _WINDOW_POSITIONS_FIRST
         self._under_way: deque[WindowRead] = deque()
 
-    async def next(self, tail: int) -> list[Entry | Gap]:
+    async def next(self, tail: int) -> Sequence[Entry | Gap]:
         """Return the items from ``position`` on, which lies below ``tail``."""
         trimmed = min(self._client.layout.view.trim_point, tail)
         if self.position < trimmed:
@@ -126,6 +126,8 @@ class Follower:
 
 
 def _first_hole(items: Sequence[Entry | Gap]) -> int | None:
+    if not isinstance(items, list):  # a window that is full of entries, not laid out
+        return None
     for index, item in enumerate(items):
         if isinstance(item, Gap) and item.kind is GapKind.UNWRITTEN:
             return index

@@ -9,11 +9,16 @@ from libc.stdint cimport uint64_t
 from posix.types cimport pid_t
 
 
+cdef extern from "cls_zlog/buffer.h" namespace "zlog" nogil:
+    cdef cppclass CppBuffer "zlog::Buffer":
+        string_view bytes
+
+
 cdef extern from "cls_zlog/host/completion_queue.h" namespace "zlog" nogil:
     cdef cppclass CppCompletion "zlog::Completion":
         uint64_t token
         int code
-        string reply
+        CppBuffer reply
 
     cdef cppclass CppCompletionQueue "zlog::CompletionQueue":
         CppCompletionQueue() except +
@@ -30,7 +35,7 @@ cdef extern from "cls_zlog/host/async_host.h" namespace "zlog" nogil:
         Pending()
         cbool wait(int timeout_ms)
         int code()
-        const string& reply()
+        const CppBuffer& reply()
         @staticmethod
         Done completer(shared_ptr[Pending] pending)
 

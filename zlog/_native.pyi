@@ -7,14 +7,23 @@ out of range); those that decode raise `zlog.CorruptEntry` for bytes that are no
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from typing_extensions import Buffer, Self
 
-from zlog.entry import Entry, GapKind
+from zlog.entry import Gap
+
+class Payload:
+    """A large reply, where the store put it: bytes-like, read-only."""
+
+    def __len__(self) -> int: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+ReplyBytes: TypeAlias = bytes | Payload
+"""What a method answered. Large replies of submitted operations are not copied."""
 
 def crc32c(data: Buffer, seed: int = 0) -> int:
     """Return the CRC-32C (Castagnoli) of ``data``, continuing from ``seed``."""
@@ -24,16 +33,16 @@ def crc32c(data: Buffer, seed: int = 0) -> int:
 def encode_seal(epoch: int, stride: int, residue: int, create: bool) -> bytes:
     """Encode a seal; ``create`` makes a missing object, which else answers ENOENT."""
 
-def decode_highest(reply: bytes) -> int | None:
+def decode_highest(reply: ReplyBytes) -> int | None:
     """Return the highest position in a reply of seal or max_position; None when there is none."""
 
-def decode_epoch(reply: bytes) -> int:
+def decode_epoch(reply: ReplyBytes) -> int:
     """Return the epoch in a reply with STALE_EPOCH or INVALID_EPOCH."""
 
-def decode_position(reply: bytes) -> int:
+def decode_position(reply: ReplyBytes) -> int:
     """Return the first taken position in a reply with READ_ONLY."""
 
-def decode_more(reply: bytes) -> bool:
+def decode_more(reply: ReplyBytes) -> bool:
     """Return whether trim_to has more to do."""
 
 def encode_write(
@@ -126,31 +135,62 @@ class ReadReply:
     def reason(self, i: int) -> int:
         """Return why it was filled (only after a read ``with_ids``)."""
 
-def decode_read(reply: bytes, positions: Sequence[int], with_ids: bool = False) -> ReadReply:
+def decode_read(reply: ReplyBytes, positions: Sequence[int], with_ids: bool = False) -> ReadReply:
     """Decode the reply to a read of these positions, and check every entry's checksum."""
 
 def from_timestamp(us: int) -> datetime:
     """Turn stored time (µs since 1970, UTC) into an aware datetime; too large becomes the last."""
 
+class Entry:
+    """One entry of a log, as a named tuple is: fields, indexing, unpacking, comparing, hashing.
+
+    Attributes:
+        position: where it stands, 0 ≤ position < 2**63.
+        data: its bytes, as appended.
+        timestamp: when its writer appended it, by the writer's clock, UTC, in microseconds.
+    """
+
+    __match_args__ = ("position", "data", "timestamp")
+    _fields: ClassVar = ("position", "data", "timestamp")
+
+    def __init__(self, position: int, data: bytes, timestamp: datetime) -> None: ...
+    @property
+    def position(self) -> int: ...
+    @property
+    def data(self) -> bytes: ...
+    @property
+    def timestamp(self) -> datetime: ...
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Any]: ...
+    def __getitem__(self, index: Any) -> Any: ...
+    def __lt__(self, other: Entry | tuple[Any, ...]) -> bool: ...
+    def __hash__(self) -> int: ...
+    def _asdict(self) -> dict[str, Any]: ...
+    def _replace(self, **fields: Any) -> Entry: ...
+
 class Window:
     """Positions ``[start, end)``, put together from the replies of several stripe objects.
 
+    A sequence of what each position holds: an Entry, the State that it is in (a number), or None
+    while nobody has answered. Entries are made each time they are asked for, from the replies,
+    which the window keeps.
+
     Attributes:
-        items: what each position holds: an Entry, a GapKind, or None while nobody has answered.
-        entries: how many of them are entries.
+        entries: how many positions hold entries.
         unanswered: how many are None.
         data_bytes: data of the entries together.
     """
 
     start: int
     end: int
-    items: list[Entry | GapKind | None]
     entries: int
     unanswered: int
     data_bytes: int
 
     def __init__(self, start: int, end: int) -> None: ...
-    def add(self, reply: bytes, first: int, stride: int) -> int:
+    def __len__(self) -> int: ...
+    def __getitem__(self, at: int) -> Entry | int | None: ...
+    def add(self, reply: ReplyBytes, first: int, stride: int) -> int:
         """Take in the reply to a read of the positions ``range(first, end, stride)``.
 
         An object may answer a prefix of what it was asked. Returns how many it answered.
@@ -159,8 +199,20 @@ class Window:
             CorruptEntry: the reply is malformed. (An entry with a wrong checksum is LOST.)
         """
 
-    def found(self) -> dict[int, Entry | GapKind]:
+    def found(self) -> dict[int, Entry | int]:
         """Return what has been answered, by position."""
+
+class Items:
+    """An iterator over the items of batches.
+
+    Args:
+        more: returns the next batch, which may be empty; None ends the iteration, and so
+            does an exception, which comes out of the iterator.
+    """
+
+    def __init__(self, more: Callable[[], Sequence[Entry | Gap] | None]) -> None: ...
+    def __iter__(self) -> Items: ...
+    def __next__(self) -> Entry | Gap: ...
 
 def encode_fill(
     epoch: int,
@@ -192,7 +244,7 @@ class StatReply(NamedTuple):
     records: int
     stream_bytes: int
 
-def decode_stat(reply: bytes) -> StatReply:
+def decode_stat(reply: ReplyBytes) -> StatReply:
     """Decode a reply of stat."""
 
 # Head and directory -----------------------------------------------------------------------------
@@ -214,10 +266,10 @@ def encode_empty() -> bytes:
 def encode_head_create(name: str, log_id: int) -> bytes:
     """Encode a head_create."""
 
-def decode_epoch_next(reply: bytes) -> tuple[int, int]:
+def decode_epoch_next(reply: ReplyBytes) -> tuple[int, int]:
     """Return ``(epoch, tail_floor)``."""
 
-def decode_epoch_read(reply: bytes) -> tuple[int, int, int, int, int]:
+def decode_epoch_read(reply: ReplyBytes) -> tuple[int, int, int, int, int]:
     """Return ``(counter, newest, tail_floor, trim_point, log_id)``."""
 
 def encode_tail_raise(epoch: int, tail: int) -> bytes:
@@ -238,7 +290,7 @@ def encode_view_propose(base: int, view: bytes) -> bytes:
 def encode_view_read(from_epoch: int, count_max: int, latest: bool) -> bytes:
     """Encode a view_read: the newest view only, or up to ``count_max`` from an epoch on."""
 
-def decode_view_read(reply: bytes) -> tuple[int, int, int, int, int, bool, list[bytes]]:
+def decode_view_read(reply: ReplyBytes) -> tuple[int, int, int, int, int, bool, list[bytes]]:
     """Return ``(counter, newest, tail_floor, trim_point, log_id, more, views)``."""
 
 def encode_cursor_commit(log_id: int, name: str, mode: int, position: int, timestamp: int) -> bytes:
@@ -262,13 +314,13 @@ def encode_directory_entry(name: str, log_id: int) -> bytes:
 def encode_directory_list(after: str, count_max: int) -> bytes:
     """Encode a directory_list: the names above ``after``."""
 
-def decode_directory_list(reply: bytes) -> tuple[bool, list[str]]:
+def decode_directory_list(reply: ReplyBytes) -> tuple[bool, list[str]]:
     """Return ``(more, names)``."""
 
 def encode_address(address: str) -> bytes:
     """Encode the request of sequencer_announce and sequencer_withdraw."""
 
-def decode_address(reply: bytes) -> str:
+def decode_address(reply: ReplyBytes) -> str:
     """Return the address in a reply of sequencer_find; empty when none is announced."""
 
 # Stores -----------------------------------------------------------------------------------------
@@ -283,7 +335,7 @@ class CompletionQueue:
     def fileno(self) -> int:
         """Return a descriptor that is readable exactly while results wait."""
 
-    def drain(self) -> list[tuple[int, int, bytes]]:
+    def drain(self) -> list[tuple[int, int, ReplyBytes]]:
         """Take all results that wait, as ``(token, code, reply)``. Does not block."""
 
     def wait(self, timeout: float | None = None) -> bool:

@@ -45,7 +45,7 @@ cdef extern from "cls_zlog/host/rados.h" namespace "zlog" nogil:
         shared_ptr[RadosConnecting] start(const RadosTarget& target) except +
         bint wait(int timeout_ms)
         int error()
-        const string& failed_step()
+        string failed_step()
         unique_ptr[RadosHost] take()
 
 

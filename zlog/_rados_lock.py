@@ -105,7 +105,7 @@ class RadosLock:
             return None
         if reply.code < 0:
             raise self._error(reply.code, method)
-        return reply.payload
+        return bytes(reply.payload)
 
     def _error(self, code: int, method: str) -> ZlogError:
         what = f"{method} of the lock {self._name!r} on {self._object}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from zlog import _native
 from zlog._codes import Code, FillReason, State
@@ -19,6 +19,9 @@ from zlog._layout import Layout
 from zlog.entry import Entry, Gap, GapKind
 from zlog.errors import CorruptEntry, StoreTimeout, from_errno
 from zlog.view import ObjectRef, View
+
+if TYPE_CHECKING:
+    from zlog._native import ReplyBytes
 
 READ_BYTES_MAX = 4 << 20
 """Data that one read of one object may bring back (an entry larger than this comes alone)."""
@@ -59,7 +62,7 @@ class WindowRead(NamedTuple):
 class WindowItems(NamedTuple):
     """What a window holds, in order, and how many bytes its entries have together."""
 
-    items: list[Entry | Gap]
+    items: Sequence[Entry | Gap]
     data_bytes: int
 
 
@@ -121,8 +124,11 @@ class Reader:
             if reply.code == Code.OK:
                 window.add(reply.payload, first, stride)
         if window.entries == read.end - read.start:
-            return WindowItems(cast("list[Entry | Gap]", window.items), window.data_bytes)
-        found: dict[int, Slot] = window.found()
+            return WindowItems(cast("Sequence[Entry | Gap]", window), window.data_bytes)
+        found: dict[int, Slot] = {
+            position: item if isinstance(item, Entry) else _GAPS[State(item)]
+            for position, item in window.found().items()
+        }
         if window.unanswered:
             rest = [p for p in range(read.start, read.end) if p not in found]
             found.update(await self.read(rest, deadline))
@@ -258,7 +264,7 @@ class Reader:
         return gone
 
 
-def _decode(payload: bytes, group: list[int], found: dict[int, Slot]) -> None:
+def _decode(payload: ReplyBytes, group: list[int], found: dict[int, Slot]) -> None:
     reply = _native.decode_read(payload, group)
     if reply.count == 0:
         raise StoreTimeout("the store answered a read with nothing")

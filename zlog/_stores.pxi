@@ -94,7 +94,7 @@ cdef class CompletionQueue:
         taken = deref(self.queue).drain()
         out = []
         for i in range(taken.size()):
-            out.append((taken[i].token, taken[i].code, taken[i].reply))
+            out.append((taken[i].token, taken[i].code, reply_of(taken[i].reply)))
         return out
 
     def wait(self, timeout=None):
@@ -152,7 +152,7 @@ cdef class HostStore:
             with nogil:
                 done = deref(pending).wait(slice_ms)
             if done:
-                return deref(pending).code(), deref(pending).reply()
+                return deref(pending).code(), bytes_of(deref(pending).reply().bytes)
             if budget.over():
                 return -ETIMEDOUT, b""
 

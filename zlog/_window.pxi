@@ -1,117 +1,132 @@
 # A window of positions, put together from the replies of the stripe objects that hold them.
 
-from cpython.datetime cimport import_datetime, timedelta_new
-from cpython.object cimport PyObject, PyTypeObject
-from cpython.ref cimport Py_INCREF
-
-from datetime import datetime, timezone
-
-from zlog.entry import Entry, GapKind
-
-import_datetime()
-
-cdef extern from "Python.h":
-    PyObject* PyType_GenericAlloc(PyTypeObject* type, Py_ssize_t items) except NULL
-    void PyTuple_SET_ITEM(PyObject* tuple, Py_ssize_t at, PyObject* item)
-    void Py_DECREF_PTR "Py_DECREF"(PyObject* object)
-    void PyObject_GC_UnTrack(PyObject* object)
-
-cdef object EPOCH_ZERO = datetime(1970, 1, 1, tzinfo=timezone.utc)
-cdef object LAST_TIME = datetime.max.replace(tzinfo=timezone.utc)
-cdef uint64_t DAY_US = 86_400_000_000
-cdef tuple GAPS = (None, GapKind.UNWRITTEN, GapKind.FILLED, GapKind.TRIMMED, GapKind.LOST)
-cdef PyTypeObject* ENTRY = <PyTypeObject*> Entry
+cdef enum:
+    UNANSWERED = 255  # beside the states of a position
 
 
-def from_timestamp(uint64_t us):
-    cdef uint64_t days = us // DAY_US, rest = us % DAY_US
-    if days > 2_932_896:  # 9999-12-31
-        return LAST_TIME
-    return EPOCH_ZERO + timedelta_new(<int> days, <int> (rest // 1_000_000), <int> (rest % 1_000_000))
-
-
-cdef object new_entry(object position, object data, object timestamp):
-    """Make an Entry as its own constructor would, several times faster.
-
-    The garbage collector need not look at it, as with any tuple of atoms: an int, bytes and a
-    datetime lead nowhere. Going through millions of them would cost more than making them.
-    """
-    cdef PyObject* made = PyType_GenericAlloc(ENTRY, 3)
-    Py_INCREF(position)
-    Py_INCREF(data)
-    Py_INCREF(timestamp)
-    PyTuple_SET_ITEM(made, 0, <PyObject*> position)
-    PyTuple_SET_ITEM(made, 1, <PyObject*> data)
-    PyTuple_SET_ITEM(made, 2, <PyObject*> timestamp)
-    PyObject_GC_UnTrack(made)
-    entry = <object> made
-    Py_DECREF_PTR(made)
-    return entry
+# Where a position's entry is: the `index`-th of the `part`-th reply.
+cdef struct Slot:
+    uint32_t part
+    uint32_t index
 
 
 cdef class Window:
     cdef readonly uint64_t start
     cdef readonly uint64_t end
-    cdef readonly list items
     cdef readonly Py_ssize_t entries
     cdef readonly Py_ssize_t unanswered
     cdef readonly uint64_t data_bytes
-    cdef uint64_t stamp_us
-    cdef object stamp
+    cdef vector[Slot] slots
+    cdef vector[uint8_t] states
+    cdef vector[CppReadReply] parts
+    cdef list replies  # what `parts` point into
 
-    def __init__(self, uint64_t start, uint64_t end):
+    def __cinit__(self, uint64_t start, uint64_t end):
         if end < start:
             raise ValueError("a window's end lies before its start")
         self.start, self.end = start, end
         self.unanswered = <Py_ssize_t> (end - start)
-        self.items = [None] * self.unanswered
-        self.stamp_us, self.stamp = 0, EPOCH_ZERO
+        self.replies = []
+        self.slots.assign(self.unanswered, Slot(0, 0))
+        self.states.assign(self.unanswered, UNANSWERED)
 
-    def add(self, bytes reply not None, uint64_t first, uint32_t stride):
+    def add(self, reply not None, uint64_t first, uint32_t stride):
         cdef CppReadReply decoded
         cdef vector[uint8_t] states
         cdef uint64_t asked
-        cdef uint32_t i, count
+        cdef uint32_t i, part
+        cdef size_t at
+        cdef string_view bytes_view = reply_view(reply)
+        cdef int result
         if stride == 0 or not self.start <= first < self.end:
             raise ValueError("the reply is not about this window")
-        asked = (self.end - first + stride - 1) // stride
-        well_formed(
-            CppReadReply.decode(view_of(reply), False, <uint32_t> min(asked, <uint64_t> 65536), &decoded),
-            "read",
-        )
-        count = decoded.count
+        asked = min((self.end - first + stride - 1) // stride, <uint64_t> 65536)
         with nogil:
-            states.reserve(count)
-            for i in range(count):
-                states.push_back(<uint8_t> decoded.state_of(i, first + <uint64_t> i * stride))
-        for i in range(count):
-            self.put(first + <uint64_t> i * stride, states[i], &decoded, i)
-        return count
+            result = CppReadReply.decode(bytes_view, False, <uint32_t> asked, &decoded)
+            if result == 0:
+                states.resize(decoded.count)
+                decoded.states_of(first, stride, states.data())
+        well_formed(result, "read")
+        part = <uint32_t> self.parts.size()
+        self.parts.push_back(decoded)
+        self.replies.append(reply)
+        at = <size_t> (first - self.start)
+        for i in range(decoded.count):
+            if self.states[at] == UNANSWERED:
+                self.unanswered -= 1
+                self.states[at] = states[i]
+                self.slots[at] = Slot(part, i)
+                if states[i] == 0:
+                    self.entries += 1
+                    self.data_bytes += decoded.data_of(i).size()
+            at += stride
+        return decoded.count
 
-    cdef int put(
-        self, uint64_t position, uint8_t state, CppReadReply* decoded, uint32_t i
-    ) except -1:
-        cdef string_view data
-        cdef Py_ssize_t at = <Py_ssize_t> (position - self.start)
-        if self.items[at] is not None:
-            return 0
-        if state != 0:
-            self.items[at] = GAPS[state]
-        else:
-            if decoded.timestamps[i] != self.stamp_us:
-                self.stamp_us = decoded.timestamps[i]
-                self.stamp = from_timestamp(self.stamp_us)
-            data = decoded.data_of(i)
-            self.data_bytes += data.size()
-            self.entries += 1
-            self.items[at] = new_entry(position, bytes_of(data), self.stamp)
-        self.unanswered -= 1
-        return 0
+    cdef inline Entry entry(self, Py_ssize_t at):
+        cdef Slot slot = self.slots[at]
+        cdef CppReadReply* part = &self.parts[slot.part]
+        return new_entry(self.start + <uint64_t> at, part.data_of(slot.index), part.timestamps[slot.index])
+
+    def __len__(self):
+        return <Py_ssize_t> self.states.size()
+
+    def __getitem__(self, Py_ssize_t at):
+        if not 0 <= at < <Py_ssize_t> self.states.size():
+            raise IndexError(f"item {at} of {self.states.size()}")
+        if self.states[at] == UNANSWERED:
+            return None
+        return self.entry(at) if self.states[at] == 0 else self.states[at]
 
     def found(self):
-        cdef Py_ssize_t i
+        cdef Py_ssize_t at
         return {
-            self.start + i: self.items[i]
-            for i in range(len(self.items))
-            if self.items[i] is not None
+            self.start + at: self.entry(at) if self.states[at] == 0 else self.states[at]
+            for at in range(<Py_ssize_t> self.states.size())
+            if self.states[at] != UNANSWERED
         }
+
+
+@cython.final
+cdef class Items:
+    cdef object more
+    cdef object batch   # in hand
+    cdef Window window  # the same, when it is a window full of entries
+    cdef Py_ssize_t at
+    cdef Py_ssize_t count
+    cdef bint busy
+    cdef bint over
+
+    def __init__(self, more not None):
+        self.more = more
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        cdef Py_ssize_t at
+        while self.at >= self.count:
+            self.take()
+        at = self.at
+        self.at += 1
+        if self.window is not None:
+            return self.window.entry(at)
+        return self.batch[at]
+
+    cdef int take(self) except -1:
+        """Get the next batch. The iterator is over when there is none, and after an error."""
+        if self.busy:
+            raise ValueError("the iterator is in use by another thread")
+        if self.over:
+            raise StopIteration
+        self.busy = self.over = True
+        try:
+            batch = self.more()
+        finally:
+            self.busy = False
+        if batch is None:
+            raise StopIteration
+        self.over = False
+        self.window = batch if isinstance(batch, Window) and batch.entries == len(batch) else None
+        self.batch = batch
+        self.at, self.count = 0, len(batch)
+        return 0

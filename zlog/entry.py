@@ -3,22 +3,11 @@
 from __future__ import annotations
 
 import enum
-from datetime import datetime
 from typing import NamedTuple
 
+from zlog._native import Entry
 
-class Entry(NamedTuple):
-    """One entry of a log.
-
-    Attributes:
-        position: where it stands, 0 ≤ position < 2**63.
-        data: its bytes, as appended.
-        timestamp: when its writer appended it, by the writer's clock, UTC, in microseconds.
-    """
-
-    position: int
-    data: bytes
-    timestamp: datetime
+__all__ = ["Entry", "Gap", "GapKind"]
 
 
 class GapKind(enum.Enum):

@@ -21,6 +21,7 @@ from zlog._client import (
 )
 from zlog._io import BlockingIo, deadline_of, drive
 from zlog._iterate import Follower, RangeReader
+from zlog._native import Items
 from zlog._positions import SEQUENCER_TIMEOUT_SECONDS
 from zlog._read import HOLE_TIMEOUT_SECONDS
 from zlog.entry import Entry, Gap
@@ -196,8 +197,7 @@ class Log:
         """
         check_range(start, end)
         reader = RangeReader(self._client, start, end, self._client.hole_timeout(hole_timeout))
-        while (items := drive(reader.next())) is not None:
-            yield from items
+        return Items(lambda: drive(reader.next()))
 
     def follow(
         self, start: int = 0, *, hole_timeout: float | EllipsisType | None = ...
@@ -214,8 +214,7 @@ class Log:
         """
         check_position(start)
         follower = Follower(self._client, start, self._client.hole_timeout(hole_timeout))
-        while True:
-            yield from drive(follower.next())
+        return Items(lambda: drive(follower.next()))
 
     def fill(self, position: int, *, timeout: float | None = None) -> None:
         """Fill a position that nobody wrote, so that readers can pass. Safe to repeat.

@@ -15,7 +15,7 @@
 namespace zlog {
 
 // Takes the outcome of one operation: what Host::execute() would have answered, and the reply.
-using Done = std::function<void(int code, std::string reply)>;
+using Done = std::function<void(int code, Buffer reply)>;
 
 // A host whose operations may take long. Every `done` is called exactly once: from a thread of the
 // host, or from the caller's before the call returns. Arguments are copied where they are needed
@@ -50,7 +50,7 @@ class InlineHost final : public AsyncHost {
               Done done) override {
     std::string reply;
     const int code = host_->execute(object, method, payload, &reply);
-    done(code, std::move(reply));
+    done(code, Buffer::of(std::move(reply)));
   }
   void close() override {}
 
@@ -60,7 +60,7 @@ class InlineHost final : public AsyncHost {
 
 // A Done that puts the outcome into `queue` under `token`.
 inline Done queue_completer(std::shared_ptr<CompletionQueue> queue, uint64_t token) {
-  return [queue = std::move(queue), token](int code, std::string reply) {
+  return [queue = std::move(queue), token](int code, Buffer reply) {
     queue->push({token, code, std::move(reply)});
   };
 }
@@ -71,7 +71,7 @@ class Pending {
  public:
   // A Done that completes `pending`.
   static Done completer(std::shared_ptr<Pending> pending) {
-    return [pending = std::move(pending)](int code, std::string reply) {
+    return [pending = std::move(pending)](int code, Buffer reply) {
       pending->complete(code, std::move(reply));
     };
   }
@@ -84,10 +84,10 @@ class Pending {
 
   // The outcome, once wait() has returned true.
   int code() const { return code_; }
-  const std::string& reply() const { return reply_; }
+  const Buffer& reply() const { return reply_; }
 
  private:
-  void complete(int code, std::string reply) {
+  void complete(int code, Buffer reply) {
     const std::lock_guard<std::mutex> lock(mutex_);
     code_ = code;
     reply_ = std::move(reply);
@@ -99,7 +99,7 @@ class Pending {
   std::condition_variable arrived_;
   bool done_ = false;
   int code_ = 0;
-  std::string reply_;
+  Buffer reply_;
 };
 
 }  // namespace zlog

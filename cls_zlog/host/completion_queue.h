@@ -2,8 +2,9 @@
 
 #include <cstdint>
 #include <mutex>
-#include <string>
 #include <vector>
+
+#include "../buffer.h"
 
 namespace zlog {
 
@@ -11,7 +12,7 @@ namespace zlog {
 struct Completion {
   uint64_t token;
   int code;
-  std::string reply;
+  Buffer reply;
 };
 
 // Results of submitted operations on their way from any thread to one consumer.

@@ -81,7 +81,7 @@ void run_each(LmdbEnv& env, const std::vector<Operation>& batch, std::vector<Res
 
 void answer(std::vector<Operation>* batch, std::vector<Result>* results) {
   for (size_t i = 0; i < batch->size(); i++) {
-    (*batch)[i].done((*results)[i].code, std::move((*results)[i].reply));
+    (*batch)[i].done((*results)[i].code, Buffer::of(std::move((*results)[i].reply)));
   }
 }
 
@@ -148,7 +148,7 @@ void EmbeddedHost::run(std::string_view object, std::string_view method,
   }
   std::string reply;
   const int code = execute(object, method, payload, &reply);
-  done(code, std::move(reply));
+  done(code, Buffer::of(std::move(reply)));
 }
 
 void EmbeddedHost::close() {

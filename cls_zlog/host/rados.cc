@@ -55,6 +55,13 @@ int flags_when_full(std::string_view method) {
   return adds ? 0 : librados::OPERATION_FULL_FORCE;
 }
 
+// The bytes of a list where the messenger put them. They are copied if they lie in several pieces,
+// which a message's do not.
+Buffer taken(librados::bufferlist&& list) {
+  const auto owner = std::make_shared<librados::bufferlist>(std::move(list));
+  return {{owner->c_str(), owner->length()}, owner};
+}
+
 }  // namespace
 
 // One operation, from submit() to its completion.
@@ -188,9 +195,9 @@ void RadosHost::on_complete(rados_completion_t, void* argument) {
   const std::shared_ptr<Outstanding> outstanding = call->outstanding;
   const int error = call->completion->get_return_value();
   int code = error < 0 ? error : call->method_result;
-  std::string reply;
+  Buffer reply;
   try {
-    if (code >= 0) reply = call->reply.to_str();
+    if (code >= 0) reply = taken(std::move(call->reply));
   } catch (const std::bad_alloc&) {
     code = -ENOMEM;
   }
@@ -223,7 +230,7 @@ std::shared_ptr<RadosConnecting> RadosConnecting::start(const RadosTarget& targe
     const Done finish = Pending::completer(connecting->finished_);
     std::string step;
     const int error = connecting->connect(target, &step);
-    finish(error, step);
+    finish(error, Buffer::of(step));
   }).detach();
   return connecting;
 }

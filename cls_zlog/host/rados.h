@@ -88,7 +88,7 @@ class RadosConnecting {
 
   // Then: 0 or a negative errno, what it failed to do, and the host.
   int error() const { return finished_->code(); }
-  const std::string& failed_step() const { return finished_->reply(); }
+  std::string failed_step() const { return std::string(finished_->reply().bytes); }
   std::unique_ptr<RadosHost> take() { return std::move(host_); }
 
  private:

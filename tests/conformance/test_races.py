@@ -156,7 +156,7 @@ def test_submitted_operations_take_effect_one_by_one(store: Store, prefix: str) 
     while len(found) < len(calls):
         assert queue.wait(30)
         for token, code, reply in queue.drain():
-            found[token] = replies.parse(calls[token][0], code, reply)
+            found[token] = replies.parse(calls[token][0], code, bytes(reply))
     assert [found[token] for token in range(len(calls))] == [answer for _, _, answer in calls]
     slots = stripe.read(2, range(40)).value.slots
     assert [slot.data for slot in slots] == [b"", b"a", b"d", b""] * 10

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zlog
-from zlog import Entry, GapKind, _native
+from zlog import _native
+from zlog._codes import State
 
 WRITER = bytes(range(16))
 ENTRIES = st.lists(st.binary(max_size=40), max_size=40)
@@ -82,9 +83,9 @@ def test_a_window_is_put_together_from_replies() -> None:
     assert window.unanswered == 0
     assert window.entries == 7
     assert window.data_bytes == 28
-    expected = [log.read(p) if p != 4 else GapKind.TRIMMED for p in range(2, 10)]
-    assert window.items == [*expected, GapKind.UNWRITTEN, GapKind.UNWRITTEN]
-    assert all(type(item) in (Entry, GapKind) for item in window.items)
+    expected = [log.read(p) if p != 4 else State.TRIMMED for p in range(2, 10)]
+    assert [*window] == [*expected, State.UNWRITTEN, State.UNWRITTEN]
+    assert len(window) == 10
 
 
 def test_a_window_knows_what_nobody_answered() -> None:
@@ -100,7 +101,7 @@ def test_a_reply_to_other_positions_is_lost_and_never_wrong() -> None:
     log = written(b"data", 2)
     window = _native.Window(0, 4)
     window.add(reply_to(log, 0, range(4, 8, 2)), 0, 2)
-    assert window.items == [GapKind.LOST, None, GapKind.LOST, None]
+    assert [*window] == [State.LOST, None, State.LOST, None]
 
 
 @pytest.mark.parametrize("reply", [b"", b"\x01", b"\x02" + bytes(20), bytes(64)])

@@ -9,7 +9,16 @@ import time
 
 import pytest
 
-from zlog._native import CompletionQueue, MemoryStore, encode_epoch
+import zlog
+from zlog._native import (
+    CompletionQueue,
+    MemoryStore,
+    Payload,
+    decode_epoch,
+    decode_read,
+    encode_epoch,
+    encode_read,
+)
 
 from .support import OBJECT, SECONDS, read, run, seal, write_request
 
@@ -39,6 +48,28 @@ def test_a_result_has_the_code_and_the_reply() -> None:
         [(token, code, reply)] = queue.drain()
         assert (token, code) == (2**64 - 1, 1)
         assert reply[1:] == (1).to_bytes(8, "little")
+
+
+def test_a_large_reply_stays_where_it_is_as_long_as_somebody_has_it() -> None:
+    queue = CompletionQueue()
+    request = encode_read(1, 1, [0], 1 << 20)
+    with MemoryStore() as store:
+        seal(store)
+        code, _ = store.execute(OBJECT, "write", write_request([0], data=b"x" * 5000))
+        assert code == 0
+        _, expected = store.execute(OBJECT, "read", request)
+        store.submit(queue, 0, OBJECT, "read", request)
+        [(_, code, reply)] = queue.drain()
+    del queue, store
+    assert isinstance(reply, Payload)
+    assert (code, len(reply)) == (0, len(expected))
+    view = memoryview(reply)
+    assert view.readonly
+    del reply
+    assert view == expected
+    assert decode_read(view.obj, [0]).data(0) == b"x" * 5000  # type: ignore[arg-type]
+    with pytest.raises(zlog.CorruptEntry):
+        decode_epoch(view.obj)  # type: ignore[arg-type]
 
 
 def test_wait_gives_up_after_its_timeout() -> None:

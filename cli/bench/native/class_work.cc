@@ -37,7 +37,7 @@ class ClassWork final : public Work {
     return repeat(request.number("in_flight"), request.seconds(), [&](Finish finish) {
       const std::string& object = stripe.object(number++);
       host_.submit(object, "sequencer_withdraw", nobody,
-                   [finish = std::move(finish)](int code, std::string) { finish(code); });
+                   [finish = std::move(finish)](int code, const Buffer&) { finish(code); });
       return true;
     });
   }

@@ -44,7 +44,7 @@ class Join {
 int error_of(int code) { return code > 0 ? -EPROTO : code; }
 
 // Checks a reply as a reader does: every entry there, its checksum right.
-int verify(const std::string& reply, uint64_t first, uint64_t stride, uint32_t asked) {
+int verify(std::string_view reply, uint64_t first, uint64_t stride, uint32_t asked) {
   ReadReply decoded;
   if (const int error = ReadReply::decode(reply, false, asked, &decoded)) return error;
   for (uint32_t i = 0; i < decoded.count; i++) {
@@ -102,7 +102,7 @@ void Stripe::append(const std::string& entry, uint64_t count, const Finish& fini
       continue;
     }
     host_.submit(object(start), "write", request,
-                 [join](int code, std::string) { join->end(error_of(code)); });
+                 [join](int code, const Buffer&) { join->end(error_of(code)); });
   }
 }
 
@@ -121,8 +121,8 @@ void Stripe::read(uint64_t start, uint64_t end, uint32_t bytes_max, const Finish
     }
     const auto asked = static_cast<uint32_t>(positions.size());
     host_.submit(object(first), "read", request.encode(),
-                 [join, first, width, asked](int code, const std::string& reply) {
-                   join->end(code == 0 ? verify(reply, first, width, asked) : error_of(code));
+                 [join, first, width, asked](int code, const Buffer& reply) {
+                   join->end(code == 0 ? verify(reply.bytes, first, width, asked) : error_of(code));
                  });
   }
 }

@@ -1,0 +1,120 @@
+"""Entries behave as the named tuples that they look like."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+import zlog
+from zlog import Entry, Gap, GapKind, _native
+
+TIME = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=timezone.utc)
+ENTRY = Entry(7, b"data", TIME)
+
+
+def test_an_entry_has_the_fields_of_a_tuple() -> None:
+    assert (ENTRY.position, ENTRY.data, ENTRY.timestamp) == (7, b"data", TIME)
+    assert [*ENTRY] == [7, b"data", TIME]
+    assert (len(ENTRY), ENTRY[0], ENTRY[-1], ENTRY[:2]) == (3, 7, TIME, (7, b"data"))
+    with pytest.raises(IndexError):
+        ENTRY[3]
+
+
+def test_entries_are_compared_by_what_they_hold() -> None:
+    assert Entry(7, b"data", TIME) == ENTRY == (7, b"data", TIME)
+    assert hash(ENTRY) == hash((7, b"data", TIME))
+    later = TIME + timedelta(microseconds=1)
+    for other in (Entry(8, b"data", TIME), Entry(7, b"date", TIME), Entry(7, b"data", later)):
+        assert other != ENTRY
+    assert ENTRY != 7
+    assert sorted([Entry(8, b"a", TIME), ENTRY]) == [ENTRY, Entry(8, b"a", TIME)]
+    assert min(Entry(7, b"data", later), ENTRY) == ENTRY
+    with pytest.raises(TypeError):
+        ENTRY < 7  # noqa: B015
+
+
+def test_an_entry_can_be_matched_copied_and_shown() -> None:
+    match ENTRY:
+        case Entry(position, data, timestamp):
+            assert (position, data, timestamp) == (7, b"data", TIME)
+        case _:
+            pytest.fail("it did not match")
+    for again in (pickle.loads(pickle.dumps(ENTRY)), copy.deepcopy(ENTRY)):
+        assert type(again) is Entry
+        assert again == ENTRY
+    assert repr(ENTRY) == f"Entry(position=7, data=b'data', timestamp={TIME!r})"
+
+
+def test_an_entry_makes_others_and_dictionaries() -> None:
+    assert ENTRY._replace(position=8) == (8, b"data", TIME)
+    assert ENTRY._asdict() == {"position": 7, "data": b"data", "timestamp": TIME}
+    with pytest.raises(TypeError):
+        ENTRY._replace(other=1)
+
+
+def test_an_entry_can_not_be_changed() -> None:
+    for name in ("position", "data", "timestamp", "other"):
+        with pytest.raises(AttributeError):
+            setattr(ENTRY, name, 1)
+
+
+def test_entries_refuse_what_can_not_be() -> None:
+    with pytest.raises(OverflowError):
+        Entry(-1, b"", TIME)
+    with pytest.raises(TypeError):
+        Entry(0, "text", TIME)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        Entry(0, b"", TIME.replace(tzinfo=None))
+
+
+def test_the_garbage_collector_need_not_look_at_entries() -> None:
+    assert not gc.is_tracked(ENTRY)
+
+
+def test_an_entry_lives_on_without_its_log() -> None:
+    with zlog.connect("mem://") as store:
+        log = zlog.Log.create(store, "orders", width=2)
+        log.append_many([b"%d" % i * 5000 for i in range(8)])
+        entries = [*log.read_range()]
+    del log, store
+    gc.collect()
+    assert [entry.data for entry in entries] == [b"%d" % i * 5000 for i in range(8)]  # type: ignore[union-attr]
+
+
+def test_items_come_from_one_batch_after_the_other() -> None:
+    gap = Gap(0, 4, GapKind.FILLED)
+    batches: list[Sequence[Entry | Gap] | None] = [[gap], [], [ENTRY, gap], None]
+    items = _native.Items(lambda: batches.pop(0))
+    assert [*items] == [gap, ENTRY, gap]
+    assert [*items] == []
+
+
+def test_an_error_ends_the_items() -> None:
+    def fail() -> None:
+        raise zlog.StoreTimeout("too slow")
+
+    items = _native.Items(fail)
+    with pytest.raises(zlog.StoreTimeout):
+        next(items)
+    assert [*items] == []
+
+
+def test_items_are_not_taken_by_two_at_once() -> None:
+    def twice() -> None:
+        next(items)
+
+    items = _native.Items(twice)
+    with pytest.raises(ValueError, match="in use"):
+        next(items)
+
+
+def test_a_window_that_is_not_full_gives_states_and_no_entries() -> None:
+    """As a batch it would be a mistake, but not one that reads where nothing is."""
+    window = _native.Window(0, 3)
+    batches = [window, None]
+    assert [*_native.Items(lambda: batches.pop(0))] == [None, None, None]  # type: ignore[comparison-overlap, return-value, arg-type]

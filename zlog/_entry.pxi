@@ -1,0 +1,104 @@
+# Entries as readers get them: made by the million, so made lean.
+
+cimport cython
+from cpython.datetime cimport import_datetime, timedelta_new
+
+from datetime import datetime, timedelta, timezone
+
+import_datetime()
+
+cdef object EPOCH_ZERO = datetime(1970, 1, 1, tzinfo=timezone.utc)
+cdef object LAST_TIME = datetime.max.replace(tzinfo=timezone.utc)
+cdef object MICROSECOND = timedelta(microseconds=1)
+cdef uint64_t DAY_US = 86_400_000_000
+
+
+def from_timestamp(uint64_t us):
+    cdef uint64_t days = us // DAY_US, rest = us % DAY_US
+    if days > 2_932_896:  # 9999-12-31
+        return LAST_TIME
+    return EPOCH_ZERO + timedelta_new(<int> days, <int> (rest // 1_000_000), <int> (rest % 1_000_000))
+
+
+# The last time that was asked for, and its object: the entries of a batch have the same one.
+cdef uint64_t known_us = 0
+cdef object known_time = EPOCH_ZERO
+
+
+cdef object time_of(uint64_t us):
+    global known_us, known_time
+    if us != known_us:
+        known_time = from_timestamp(us)
+        known_us = us
+    return known_time
+
+
+# Two allocations each, itself and its data. The position and the time become objects when they are
+# asked for. It holds nothing that could lead back to it, so the garbage collector never sees it.
+@cython.final
+@cython.freelist(1024)
+@cython.total_ordering
+cdef class Entry:
+    __match_args__ = _fields = ("position", "data", "timestamp")
+
+    cdef uint64_t at
+    cdef uint64_t us
+    cdef readonly bytes data
+
+    def __init__(self, uint64_t position, bytes data not None, timestamp not None):
+        self.at, self.data = position, data
+        self.us = (timestamp - EPOCH_ZERO) // MICROSECOND
+
+    @property
+    def position(self):
+        return self.at
+
+    @property
+    def timestamp(self):
+        return time_of(self.us)
+
+    cdef tuple fields(self):
+        return self.at, self.data, time_of(self.us)
+
+    def __len__(self):
+        return 3
+
+    def __iter__(self):
+        return iter(self.fields())
+
+    def __getitem__(self, index):
+        return self.fields()[index]
+
+    def __eq__(self, other):
+        cdef Entry that
+        if isinstance(other, Entry):
+            that = <Entry> other
+            return self.at == that.at and self.us == that.us and self.data == that.data
+        return self.fields() == other if isinstance(other, tuple) else NotImplemented
+
+    def __lt__(self, other):
+        return self.fields() < tuple(other) if isinstance(other, (Entry, tuple)) else NotImplemented
+
+    def __hash__(self):
+        return hash(self.fields())
+
+    def __reduce__(self):
+        return Entry, self.fields()
+
+    def _asdict(self):
+        return dict(zip(self._fields, self.fields()))
+
+    def _replace(self, **fields):
+        return Entry(**{**self._asdict(), **fields})
+
+    def __repr__(self):
+        return (
+            f"Entry(position={self.at!r}, data={self.data!r}, timestamp={time_of(self.us)!r})"
+        )
+
+
+cdef inline Entry new_entry(uint64_t position, string_view data, uint64_t us):
+    cdef Entry entry = Entry.__new__(Entry)
+    entry.at, entry.us = position, us
+    entry.data = bytes_of(data)
+    return entry
