@@ -1,6 +1,5 @@
 #include "messages.h"
 
-#include <algorithm>
 #include <cerrno>
 
 #include "crc32c.h"
@@ -122,45 +121,6 @@ int SealRequest::decode(std::string_view bytes, SealRequest* out) {
   out->create = create == 1;
   return result(reader.done() && create <= 1 && out->epoch >= 1 && out->stride >= 1 &&
                 out->stride <= limits::width_max && out->residue < out->stride);
-}
-
-int encode_write(uint64_t epoch, uint64_t timestamp, std::string_view writer, uint32_t stride,
-                 const std::vector<NewEntry>& entries, std::string* out) {
-  if (writer.size() != limits::writer_bytes || entries.size() > limits::entries_max) return -EINVAL;
-  std::vector<uint64_t> positions;
-  positions.reserve(entries.size());
-  uint64_t base = UINT64_MAX - UINT32_MAX;
-  uint64_t data_bytes = 0;
-  for (const NewEntry& entry : entries) {
-    if (entry.data.size() > limits::entry_bytes_max) return -EINVAL;
-    data_bytes += entry.data.size();
-    base = std::min(base, entry.number);
-    positions.push_back(entry.position);
-  }
-  Runs runs;
-  if (!Runs::of(stride, positions, &runs)) return -EINVAL;
-
-  std::string message = new_message();
-  Writer fields(&message);
-  fields.u64(epoch).u64(timestamp).bytes(writer).u64(base);
-  runs.encode(&fields);
-  const uint64_t columns_bytes = entries.size() * uint64_t{3 * sizeof(uint32_t)};
-  const uint64_t total = message.size() + columns_bytes + data_bytes;
-  if (total > limits::request_bytes_max) return -EINVAL;
-  message.reserve(total);
-  uint32_t end = 0;
-  for (const NewEntry& entry : entries) {
-    end += static_cast<uint32_t>(entry.data.size());
-    fields.u32(end);
-  }
-  for (const NewEntry& entry : entries) fields.u32(entry_crc(entry.position, entry.data));
-  for (const NewEntry& entry : entries) {
-    if (entry.number - base > UINT32_MAX) return -EINVAL;
-    fields.u32(static_cast<uint32_t>(entry.number - base));
-  }
-  for (const NewEntry& entry : entries) fields.bytes(entry.data);
-  *out = std::move(message);
-  return 0;
 }
 
 int WriteRequest::decode(std::string_view bytes, WriteRequest* out) {

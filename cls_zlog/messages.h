@@ -49,20 +49,8 @@ struct SealRequest {
   static int decode(std::string_view bytes, SealRequest* out);
 };
 
-// One entry as a writer hands it in.
-struct NewEntry {
-  uint64_t position = 0;
-  uint64_t number = 0;  // the append's number: with the writer's id, its identity
-  std::string_view data;
-};
-
-// Encodes a write of entries in ascending position order, with their CRCs. Answers 0, or -EINVAL
-// when the entries do not ascend or are not congruent modulo `stride`, when a number is not within
-// 2^32 of the smallest, or when a limit is exceeded; then `out` is unchanged.
-int encode_write(uint64_t epoch, uint64_t timestamp, std::string_view writer, uint32_t stride,
-                 const std::vector<NewEntry>& entries, std::string* out);
-
-// A decoded write. The columns hold one value per position, in position order.
+// A decoded write; write_encoder.h encodes one. The columns hold one value per position, in position
+// order.
 struct WriteRequest {
   uint64_t epoch = 0;
   uint64_t timestamp = 0;        // µs since 1970-01-01 UTC, the writer's clock

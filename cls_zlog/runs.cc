@@ -9,40 +9,34 @@ constexpr uint32_t kRunBytes = 8 + 4;
 
 }  // namespace
 
+bool Runs::begin(uint32_t stride) {
+  stride_ = stride;
+  return stride >= 1 && stride <= limits::width_max;
+}
+
 // Nothing here can overflow: first <= 2^63 - 1 and (length - 1) * stride < 2^16 * 2^10.
 bool Runs::add(uint64_t first, uint32_t length) {
   if (length == 0 || length > limits::entries_max - count_) return false;
   if (first > limits::position_max) return false;
   if (first + uint64_t{length - 1} * stride_ > limits::position_max) return false;
   if (!runs_.empty()) {
-    if (first <= last() || (first - last()) % stride_ != 0) return false;
     if (first == last() + stride_) {
       runs_.back().length += length;
       count_ += length;
       return true;
     }
+    if (first <= last() || (first - last()) % stride_ != 0) return false;
   }
   runs_.push_back({first, length});
   count_ += length;
   return true;
 }
 
-bool Runs::of(uint32_t stride, const std::vector<uint64_t>& positions, Runs* out) {
-  if (stride < 1 || stride > limits::width_max || positions.empty()) return false;
-  Runs runs;
-  runs.stride_ = stride;
-  for (const uint64_t position : positions) {
-    if (!runs.add(position, 1)) return false;
-  }
-  *out = std::move(runs);
-  return true;
-}
-
 bool Runs::decode(wire::Reader* reader, Runs* out) {
   Runs runs;
-  runs.stride_ = reader->u32();
+  const bool begun = runs.begin(reader->u32());
   const uint32_t count = reader->u32();
-  if (!reader->ok() || runs.stride_ < 1 || runs.stride_ > limits::width_max) return false;
+  if (!reader->ok() || !begun) return false;
   if (count < 1 || count > limits::entries_max || reader->rest().size() / kRunBytes < count) {
     return false;
   }

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "wire.h"
@@ -22,7 +24,21 @@ class Runs {
  public:
   // Makes runs of ascending positions. False when they do not ascend, are not congruent, or are
   // too many.
-  static bool of(uint32_t stride, const std::vector<uint64_t>& positions, Runs* out);
+  static bool of(uint32_t stride, const std::vector<uint64_t>& positions, Runs* out) {
+    return of(stride, positions.size(), [&](size_t i) { return positions[i]; }, out);
+  }
+
+  // The same for the positions position_at(0), … position_at(count - 1).
+  template <typename PositionAt>
+  static bool of(uint32_t stride, size_t count, PositionAt&& position_at, Runs* out) {
+    Runs runs;
+    if (count == 0 || !runs.begin(stride)) return false;
+    for (size_t i = 0; i < count; i++) {
+      if (!runs.add(position_at(i), 1)) return false;
+    }
+    *out = std::move(runs);
+    return true;
+  }
 
   // wire := stride u32, count u32, [first u64, length u32] × count; at least one run.
   static bool decode(wire::Reader* reader, Runs* out);
@@ -40,6 +56,7 @@ class Runs {
   std::vector<uint64_t> positions() const;
 
  private:
+  bool begin(uint32_t stride);
   bool add(uint64_t first, uint32_t length);
 
   uint32_t stride_ = 1;

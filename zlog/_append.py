@@ -61,9 +61,7 @@ class Appender:
                 acknowledged, and for a StoreTimeout possibly in the log all the same).
         """
         self.check(entries)
-        if set(map(type, entries)) - {bytes}:
-            # A buffer may change between two attempts, and the entry must not.
-            entries = [bytes(data) for data in entries]
+        entries = _native.entries_owned(entries)
         positions: list[int] = []
         start = 0
         while start < len(entries):

@@ -44,15 +44,6 @@ cdef extern from "cls_zlog/messages.h" namespace "zlog" nogil:
         cbool create
         string encode() except +
 
-    cdef cppclass NewEntry:
-        uint64_t position
-        uint64_t number
-        string_view data
-
-    int cpp_encode_write "zlog::encode_write"(
-        uint64_t epoch, uint64_t timestamp, string_view writer, uint32_t stride,
-        const vector[NewEntry]& entries, string* out) except +
-
     cdef cppclass ReadRequest:
         uint64_t epoch
         cbool with_ids
@@ -228,114 +219,6 @@ def decode_more(reply not None):
     cdef cbool more = False
     well_formed(decode_more_reply(reply_view(reply), &more), "trim_to")
     return bool(more)
-
-
-def encode_write(
-    uint64_t epoch,
-    uint64_t timestamp,
-    bytes writer not None,
-    uint32_t stride,
-    positions,
-    numbers,
-    data,
-):
-    cdef vector[NewEntry] entries
-    cdef NewEntry entry
-    cdef string request
-    cdef list alive = []  # the bytes that `entries` points into
-    if not len(positions) == len(numbers) == len(data):
-        raise ValueError("positions, numbers and data must be equally long")
-    entries.reserve(len(positions))
-    for position, number, content in zip(positions, numbers, data):
-        entry.position, entry.number = position, number
-        entry.data = entry_view(content, alive)
-        entries.push_back(entry)
-    if cpp_encode_write(epoch, timestamp, view_of(writer), stride, entries, &request) != 0:
-        raise ValueError(
-            f"not a valid write: positions must ascend and be congruent modulo the stride {stride},"
-            " numbers lie within 2**32, the writer's id has 16 bytes, and the limits hold"
-        )
-    return request
-
-
-cdef object buffer_of(item):
-    if isinstance(item, str):
-        raise TypeError("an entry is bytes, not str: encode it first, as in text.encode()")
-    try:
-        return memoryview(item)
-    except TypeError:
-        raise TypeError(f"an entry is bytes, not {item!r}") from None
-
-
-cdef string_view entry_view(item, list alive) except *:
-    """The bytes of one entry, kept alive by `alive` as long as they are pointed into."""
-    if not isinstance(item, bytes):
-        item = bytes(buffer_of(item))
-    alive.append(item)
-    return view_of(<bytes> item)
-
-
-def entries_cut(entries, Py_ssize_t start, Py_ssize_t count_max, Py_ssize_t bytes_max):
-    cdef Py_ssize_t end = start, total = len(entries), left = bytes_max, size
-    while end < total and end - start < count_max:
-        item = entries[end]
-        size = len(<bytes> item) if isinstance(item, bytes) else memoryview(item).nbytes
-        if size > left and end > start:
-            break
-        left -= size
-        end += 1
-    return end
-
-
-def entries_check(entries, Py_ssize_t bytes_max):
-    cdef Py_ssize_t i, size
-    for i in range(len(entries)):
-        item = entries[i]
-        if isinstance(item, bytes):
-            size = len(<bytes> item)
-        else:
-            size = buffer_of(item).nbytes
-        if size > bytes_max:
-            return i, size
-    return None
-
-
-def encode_writes(
-    uint64_t epoch,
-    uint64_t timestamp,
-    bytes writer not None,
-    uint32_t width,
-    uint64_t position,
-    uint64_t number,
-    entries,
-    Py_ssize_t start,
-    Py_ssize_t end,
-):
-    cdef list alive = []
-    cdef vector[string_view] views
-    cdef vector[NewEntry] group
-    cdef NewEntry entry
-    cdef string request
-    cdef string_view writer_view = view_of(writer)
-    cdef Py_ssize_t count = end - start, i, j
-    cdef int result
-    out = []
-    views.reserve(count)
-    for i in range(start, end):
-        views.push_back(entry_view(entries[i], alive))
-    for i in range(min(<Py_ssize_t> width, count)):
-        with nogil:
-            group.clear()
-            j = i
-            while j < count:
-                entry.position, entry.number, entry.data = position + j, number + j, views[j]
-                group.push_back(entry)
-                j += width
-            result = cpp_encode_write(epoch, timestamp, writer_view, width, group, &request)
-        if result != 0:
-            raise ValueError("the entries exceed what one write may carry")
-        out.append(((position + i) % width, <bytes> request))
-    return out
 
 
 def encode_read(

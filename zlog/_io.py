@@ -29,7 +29,7 @@ from zlog._sequencer import (
     SharedSequencerClient,
 )
 from zlog.errors import SequencerUnavailable, StoreUnavailable
-from zlog.store import Store
+from zlog.store import RequestPayload, Store
 
 if TYPE_CHECKING:
     from zlog._native import ReplyBytes
@@ -42,7 +42,7 @@ class Call(NamedTuple):
 
     object: str
     method: str
-    payload: bytes
+    payload: RequestPayload
 
 
 class Reply(NamedTuple):

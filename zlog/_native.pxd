@@ -1,5 +1,6 @@
 # What _native shares with _rados: the completion queue and the shell of a store.
 
+from libc.stddef cimport size_t
 from libcpp cimport bool as cbool
 from libcpp.memory cimport shared_ptr
 from libcpp.string cimport string
@@ -27,6 +28,15 @@ cdef extern from "cls_zlog/host/completion_queue.h" namespace "zlog" nogil:
         cbool wait(int timeout_ms)
 
 
+cdef extern from "cls_zlog/host/request_bytes.h" namespace "zlog" nogil:
+    cdef cppclass RequestBytes:
+        RequestBytes(size_t size) except +
+        char* data()
+        size_t size()
+        @staticmethod
+        shared_ptr[RequestBytes] copy_of(string_view bytes) except +
+
+
 cdef extern from "cls_zlog/host/async_host.h" namespace "zlog" nogil:
     cdef cppclass Done:
         pass
@@ -40,8 +50,12 @@ cdef extern from "cls_zlog/host/async_host.h" namespace "zlog" nogil:
         Done completer(shared_ptr[Pending] pending)
 
     cdef cppclass AsyncHost:
-        void submit(string_view object, string_view method, string_view payload, Done done) except +
-        void run(string_view object, string_view method, string_view payload, Done done) except +
+        void submit(
+            string_view object, string_view method, shared_ptr[RequestBytes] payload, Done done
+        ) except +
+        void run(
+            string_view object, string_view method, shared_ptr[RequestBytes] payload, Done done
+        ) except +
         void close() except +
 
 

@@ -66,6 +66,16 @@ def encode_write(
         data: each entry's bytes.
     """
 
+class Request:
+    """An encoded request that a store sends from where it is; nothing copies or changes it.
+
+    Stores take it as they take ``bytes``. Its memory is there for as long as anybody needs it, a
+    store that goes on with an operation nobody waits for any more included.
+    """
+
+    def __len__(self) -> int: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
 def encode_writes(
     epoch: int,
     timestamp: int,
@@ -76,7 +86,7 @@ def encode_writes(
     entries: Sequence[Buffer],
     start: int,
     end: int,
-) -> list[tuple[int, bytes]]:
+) -> list[tuple[int, Request]]:
     """Encode ``entries[start:end]`` as one write per stripe object, at positions in a row.
 
     The first entry stands at ``position`` and has append number ``number``, both ascend by one.
@@ -88,6 +98,13 @@ def encode_writes(
 
 def entries_cut(entries: Sequence[Buffer], start: int, count_max: int, bytes_max: int) -> int:
     """Return the end of the longest ``entries[start:end]`` within both limits, one at least."""
+
+def entries_owned(entries: Sequence[Buffer]) -> Sequence[bytes]:
+    """Return the same entries as bytes, which nobody can change: ``entries`` itself if it can be.
+
+    Raises:
+        TypeError: an entry is not bytes-like.
+    """
 
 def entries_check(entries: Sequence[Buffer], bytes_max: int) -> tuple[int, int] | None:
     """Return index and size of the first entry that is too large; None when all fit.
@@ -443,10 +460,15 @@ class HostStore:
     @property
     def namespace(self) -> str: ...
     def execute(
-        self, object: str, method: str, payload: bytes, timeout: float | None = None
+        self, object: str, method: str, payload: bytes | Request, timeout: float | None = None
     ) -> tuple[int, bytes]: ...
     def submit(
-        self, queue: CompletionQueue, token: int, object: str, method: str, payload: bytes
+        self,
+        queue: CompletionQueue,
+        token: int,
+        object: str,
+        method: str,
+        payload: bytes | Request,
     ) -> None: ...
     def sequencer(self) -> SharedSequencer | None: ...
     def close(self) -> None: ...

@@ -7,6 +7,7 @@ lock around whatever may block, and looks for signals while it waits. ``_native.
 
 include "_codec.pxi"
 include "_entry.pxi"
+include "_writes.pxi"
 include "_window.pxi"
 include "_gather.pxi"
 include "_codec_head.pxi"

@@ -113,6 +113,19 @@ cdef class CompletionQueue:
                 return False
 
 
+cdef shared_ptr[RequestBytes] payload_of(payload) except *:
+    cdef string_view view
+    cdef shared_ptr[RequestBytes] copy
+    if isinstance(payload, Request):
+        return (<Request> payload).payload
+    if not isinstance(payload, bytes):
+        raise TypeError(f"a payload is bytes or a Request, not {type(payload).__name__}")
+    view = view_of(<bytes> payload)
+    with nogil:
+        copy = RequestBytes.copy_of(view)
+    return copy
+
+
 cdef class HostStore:
     # Once per object: whoever has the store may rely on what it is over.
     cdef int attach(
@@ -135,18 +148,18 @@ cdef class HostStore:
         return self.host
 
     def execute(
-        self, str object not None, str method not None, bytes payload not None, timeout=None
+        self, str object not None, str method not None, payload, timeout=None
     ):
         cdef shared_ptr[AsyncHost] host = self.opened()
         cdef shared_ptr[Pending] pending = make_shared[Pending]()
         cdef bytes object_bytes = object.encode(), method_bytes = method.encode()
         cdef string_view object_view = view_of(object_bytes), method_view = view_of(method_bytes)
-        cdef string_view payload_view = view_of(payload)
+        cdef shared_ptr[RequestBytes] shared = payload_of(payload)
         cdef Wait budget = Wait(timeout)
         cdef int slice_ms
         cdef bint done
         with nogil:
-            deref(host).run(object_view, method_view, payload_view, Pending.completer(pending))
+            deref(host).run(object_view, method_view, shared, Pending.completer(pending))
         while True:
             slice_ms = budget.slice_ms(SLICE_MS)
             with nogil:
@@ -162,17 +175,17 @@ cdef class HostStore:
         uint64_t token,
         str object not None,
         str method not None,
-        bytes payload not None,
+        payload,
     ):
         cdef shared_ptr[AsyncHost] host = self.opened()
         cdef shared_ptr[CppCompletionQueue] results = queue.queue
         cdef bytes object_bytes = object.encode(), method_bytes = method.encode()
         cdef string_view object_view = view_of(object_bytes), method_view = view_of(method_bytes)
-        cdef string_view payload_view = view_of(payload)
+        cdef shared_ptr[RequestBytes] shared = payload_of(payload)
         queue.check_process()
         with nogil:
             deref(host).submit(
-                object_view, method_view, payload_view, queue_completer(results, token)
+                object_view, method_view, shared, queue_completer(results, token)
             )
 
     def sequencer(self):

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 import platformdirs
 
 from zlog import _native
-from zlog._native import CompletionQueue, SharedSequencer
+from zlog._native import CompletionQueue, Request, SharedSequencer
 from zlog.errors import StoreUnavailable
 
 if TYPE_CHECKING:
@@ -29,6 +29,11 @@ STORE_VARIABLE = "ZLOG_STORE"
 
 CONNECT_SECONDS = 10.0
 """How long connecting to a Ceph cluster may take, unless ``?timeout=`` says otherwise."""
+
+
+RequestPayload: TypeAlias = "bytes | Request"
+"""An encoded request: small ones are ``bytes``, which a store copies; writes come in memory that it
+shares."""
 
 
 @runtime_checkable
@@ -51,7 +56,7 @@ class Store(Protocol):
         ...
 
     def execute(
-        self, object: str, method: str, payload: bytes, timeout: float | None = None
+        self, object: str, method: str, payload: RequestPayload, timeout: float | None = None
     ) -> tuple[int, bytes]:
         """Run one class method and wait for it.
 
@@ -70,7 +75,7 @@ class Store(Protocol):
         ...
 
     def submit(
-        self, queue: CompletionQueue, token: int, object: str, method: str, payload: bytes
+        self, queue: CompletionQueue, token: int, object: str, method: str, payload: RequestPayload
     ) -> None:
         """Start one class method; ``queue`` gets ``(token, code, reply)`` when it is done."""
         ...

@@ -11,6 +11,7 @@
 
 #include "completion_queue.h"
 #include "host.h"
+#include "request_bytes.h"
 
 namespace zlog {
 
@@ -18,21 +19,21 @@ namespace zlog {
 using Done = std::function<void(int code, Buffer reply)>;
 
 // A host whose operations may take long. Every `done` is called exactly once: from a thread of the
-// host, or from the caller's before the call returns. Arguments are copied where they are needed
-// for longer.
+// host, or from the caller's before the call returns. Names are copied where they are needed for
+// longer; the payload is shared, and must not change any more.
 class AsyncHost {
  public:
   virtual ~AsyncHost() = default;
 
   // Starts an operation on behalf of an event loop, which must not be held up.
-  virtual void submit(std::string_view object, std::string_view method, std::string_view payload,
+  virtual void submit(std::string_view object, std::string_view method, SharedRequest payload,
                       Done done) = 0;
 
   // Starts an operation on behalf of a thread that will wait for it, so that a host may as well use
   // it.
-  virtual void run(std::string_view object, std::string_view method, std::string_view payload,
+  virtual void run(std::string_view object, std::string_view method, SharedRequest payload,
                    Done done) {
-    submit(object, method, payload, std::move(done));
+    submit(object, method, std::move(payload), std::move(done));
   }
 
   // Gives up what is outstanding (each `done` gets ECANCELED; whether such an operation took effect
@@ -46,10 +47,10 @@ class InlineHost final : public AsyncHost {
  public:
   explicit InlineHost(std::unique_ptr<Host> host) : host_(std::move(host)) {}
 
-  void submit(std::string_view object, std::string_view method, std::string_view payload,
+  void submit(std::string_view object, std::string_view method, SharedRequest payload,
               Done done) override {
     std::string reply;
-    const int code = host_->execute(object, method, payload, &reply);
+    const int code = host_->execute(object, method, payload->bytes(), &reply);
     done(code, Buffer::of(std::move(reply)));
   }
   void close() override {}

@@ -62,7 +62,7 @@ int run_together(LmdbEnv& env, const std::vector<Operation>& batch, std::vector<
       Result& result = (*results)[i];
       LmdbObject backing(txn, dbi, batch[i].object);
       const Outcome outcome =
-          run_method(*batch[i].method, backing, batch[i].payload, &result.reply);
+          run_method(*batch[i].method, backing, batch[i].payload->bytes(), &result.reply);
       if (outcome.broken) return outcome.code;
       result.code = outcome.code;
     }
@@ -75,7 +75,7 @@ void run_each(LmdbEnv& env, const std::vector<Operation>& batch, std::vector<Res
   for (size_t i = 0; i < batch.size(); i++) {
     Result& result = (*results)[i];
     result.code =
-        run_alone(env, batch[i].object, *batch[i].method, batch[i].payload, &result.reply);
+        run_alone(env, batch[i].object, *batch[i].method, batch[i].payload->bytes(), &result.reply);
   }
 }
 
@@ -128,26 +128,26 @@ int EmbeddedHost::execute(std::string_view object, std::string_view method,
   return run_alone(*env_, object, *found, payload, reply);
 }
 
-void EmbeddedHost::submit(std::string_view object, std::string_view method,
-                          std::string_view payload, Done done) {
+void EmbeddedHost::submit(std::string_view object, std::string_view method, SharedRequest payload,
+                          Done done) {
   const Method* found = find_method(method);
   if (found == nullptr) {
     done(-EOPNOTSUPP, {});
     return;
   }
   Worker& worker = writes(*found) ? writer_ : reader_;
-  worker.push({std::string(object), found, std::string(payload), std::move(done)});
+  worker.push({std::string(object), found, std::move(payload), std::move(done)});
 }
 
-void EmbeddedHost::run(std::string_view object, std::string_view method,
-                       std::string_view payload, Done done) {
+void EmbeddedHost::run(std::string_view object, std::string_view method, SharedRequest payload,
+                       Done done) {
   const Method* found = find_method(method);
   if (found != nullptr && writes(*found)) {
-    submit(object, method, payload, std::move(done));
+    submit(object, method, std::move(payload), std::move(done));
     return;
   }
   std::string reply;
-  const int code = execute(object, method, payload, &reply);
+  const int code = execute(object, method, payload->bytes(), &reply);
   done(code, Buffer::of(std::move(reply)));
 }
 

@@ -29,9 +29,9 @@ class EmbeddedHost final : public Host, public AsyncHost {
   int execute(std::string_view object, std::string_view method, std::string_view payload,
               std::string* reply) override;
 
-  void submit(std::string_view object, std::string_view method, std::string_view payload,
+  void submit(std::string_view object, std::string_view method, SharedRequest payload,
               Done done) override;
-  void run(std::string_view object, std::string_view method, std::string_view payload,
+  void run(std::string_view object, std::string_view method, SharedRequest payload,
            Done done) override;
   void close() override;
 

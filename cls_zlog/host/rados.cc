@@ -62,6 +62,20 @@ Buffer taken(librados::bufferlist&& list) {
   return {{owner->c_str(), owner->length()}, owner};
 }
 
+// The payload as librados has it: the same memory, which belongs to a buffer of its own kind from
+// the first time on.
+librados::bufferlist shared(RequestBytes& payload) {
+  namespace buffer = ceph::buffer;
+  const std::shared_ptr<void>& owner = payload.hand_over([&] {
+    const auto share = std::make_shared<buffer::ptr>();
+    *share = buffer::claim_malloc(static_cast<unsigned>(payload.size()), payload.data());
+    return share;
+  });
+  librados::bufferlist list;
+  list.append(*std::static_pointer_cast<buffer::ptr>(owner));
+  return list;
+}
+
 }  // namespace
 
 // One operation, from submit() to its completion.
@@ -156,7 +170,7 @@ int RadosHost::update_service(std::map<std::string, std::string> status) {
   return librados::Rados(io_).service_daemon_update_status(std::move(status));
 }
 
-void RadosHost::submit(std::string_view object, std::string_view method, std::string_view payload,
+void RadosHost::submit(std::string_view object, std::string_view method, SharedRequest payload,
                        Done done) {
   const std::optional<ClassCall> found = find_call(method);
   const std::shared_lock<std::shared_mutex> lock(handles_mutex_);
@@ -168,16 +182,15 @@ void RadosHost::submit(std::string_view object, std::string_view method, std::st
   call->outstanding = outstanding_;
   call->completion = librados::Rados::aio_create_completion(call.get(), &on_complete);
   outstanding_->add(call);
-  if (const int error = start(*found, std::string(object), payload, call.get())) {
+  if (const int error = start(*found, std::string(object), *payload, call.get())) {
     call->done(error, {});
     outstanding_->remove(call.get());
   }
 }
 
-int RadosHost::start(const ClassCall& what, const std::string& object, std::string_view payload,
+int RadosHost::start(const ClassCall& what, const std::string& object, RequestBytes& payload,
                      Call* call) {
-  librados::bufferlist input;
-  input.append(payload.data(), static_cast<unsigned>(payload.size()));
+  librados::bufferlist input = shared(payload);
   if (!what.writes) {
     librados::ObjectReadOperation operation;
     operation.exec(what.class_name, what.method, input, &call->reply, &call->method_result);

@@ -34,8 +34,10 @@ struct ClassCall {
 // The OSDs of a cluster as hosts: every operation is one call of the class's method in librados.
 // Beside zlog's own methods it runs those of Ceph's class `lock`, under names like "lock.unlock".
 //
-// Completions come on librados' threads; buffers and results belong to the operation until then,
-// also when nobody waits any more.
+// Completions come on librados' threads; results belong to the operation until then, also when
+// nobody waits any more. Payloads are not copied: librados has a share of each for as long as
+// anything in it refers to the bytes, which may be longer than the operation (one that was cancelled
+// while a messenger sends it).
 class RadosHost final : public AsyncHost {
  public:
   // Uses an I/O context of somebody else, whose cluster handle must outlive this host. It is
@@ -46,7 +48,7 @@ class RadosHost final : public AsyncHost {
   RadosHost(const RadosHost&) = delete;
   RadosHost& operator=(const RadosHost&) = delete;
 
-  void submit(std::string_view object, std::string_view method, std::string_view payload,
+  void submit(std::string_view object, std::string_view method, SharedRequest payload,
               Done done) override;
   void close() override;
 
@@ -67,7 +69,7 @@ class RadosHost final : public AsyncHost {
 
   RadosHost(std::unique_ptr<librados::Rados> cluster, librados::IoCtx io);
   static void on_complete(rados_completion_t completion, void* call);
-  int start(const ClassCall& what, const std::string& object, std::string_view payload, Call* call);
+  int start(const ClassCall& what, const std::string& object, RequestBytes& payload, Call* call);
 
   const std::shared_ptr<Outstanding> outstanding_;
   std::atomic<bool> closing_{false};          // set first: nothing new is started

@@ -82,7 +82,7 @@ void Worker::loop(const std::shared_ptr<State>& state) {
     if (state->stopping) break;
     for (size_t bytes = 0; !state->waiting.empty() && bytes < kBatchBytes &&
                            batch.size() < kBatchOperations;) {
-      bytes += state->waiting.front().payload.size();
+      bytes += state->waiting.front().payload->size();
       batch.push_back(std::move(state->waiting.front()));
       state->waiting.pop_front();
     }

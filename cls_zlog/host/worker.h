@@ -16,7 +16,7 @@ namespace zlog {
 struct Operation {
   std::string object;
   const Method* method;
-  std::string payload;
+  SharedRequest payload;
   Done done;
 };
 

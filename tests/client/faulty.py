@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import zlog
 from zlog._native import CompletionQueue, SharedSequencer
+from zlog.store import RequestPayload
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -32,14 +33,14 @@ class FaultyStore:
         self.url, self.pool, self.namespace = store.url, store.pool, store.namespace
 
     def execute(
-        self, object: str, method: str, payload: bytes, timeout: float | None = None
+        self, object: str, method: str, payload: RequestPayload, timeout: float | None = None
     ) -> tuple[int, bytes]:
         verdict = self._judge(method)
         code, reply = self.inner.execute(object, method, payload, timeout)
         return (-errno.ETIMEDOUT, b"") if verdict == "lose" else (code, reply)
 
     def submit(
-        self, queue: CompletionQueue, token: int, object: str, method: str, payload: bytes
+        self, queue: CompletionQueue, token: int, object: str, method: str, payload: RequestPayload
     ) -> None:
         verdict = self._judge(method)
         if verdict == "lose":

@@ -16,6 +16,7 @@
 #include "cls_zlog/limits.h"
 #include "cls_zlog/messages.h"
 #include "cls_zlog/view.h"
+#include "cls_zlog/write_encoder.h"
 
 namespace {
 
@@ -57,7 +58,7 @@ std::string call(MemoryHost* host, const char* object, const char* method,
 // Two entries at positions 2 and 6 of the object with stride 4 and residue 2.
 std::string write_request() {
   std::string request;
-  CHECK(encode_write(3, kTime, kWriter, 4, {{2, 41, "hello"}, {6, 42, "log"}}, &request) == 0);
+  CHECK(encode_write({3, kTime, kWriter, 4}, {{2, 41, "hello"}, {6, 42, "log"}}, &request) == 0);
   return request;
 }
 
@@ -135,7 +136,7 @@ void large_and_lost_examples() {
   const std::string first(20000, 'a');
   const std::string second(12768, 'b');
   std::string write;
-  CHECK(encode_write(3, kTime, kWriter, 4, {{2, 41, first}, {6, 42, second}}, &write) == 0);
+  CHECK(encode_write({3, kTime, kWriter, 4}, {{2, 41, first}, {6, 42, second}}, &write) == 0);
   call(&host, stripe, "write", write);
   MemoryObject object;
   CHECK(host.peek(stripe, &object));

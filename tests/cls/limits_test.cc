@@ -81,16 +81,16 @@ void as_many_entries_as_allowed() {
   CHECK(client.stat(1).entries == limits::entries_max);
   entries.push_back({entries.back().position + 2, 1, "x"});
   std::string request;
-  CHECK(encode_write(1, 0, kWriter, 2, entries, &request) == -EINVAL);
+  CHECK(encode_write({1, 0, kWriter, 2}, entries, &request) == -EINVAL);
 }
 
 void bytes_of_an_entry_and_of_a_request() {
   const std::string largest(limits::entry_bytes_max, 'x');
   const std::string larger = largest + "x";
   std::string request;
-  CHECK(encode_write(1, 0, kWriter, 1, {{0, 1, larger}}, &request) == -EINVAL);
-  CHECK(encode_write(1, 0, kWriter, 1, {{0, 1, largest}, {1, 2, largest}}, &request) == -EINVAL);
-  CHECK(encode_write(1, 0, kWriter, 1, {{0, 1, "a"}, {1, 1 + (1ull << 32), "b"}}, &request) ==
+  CHECK(encode_write({1, 0, kWriter, 1}, {{0, 1, larger}}, &request) == -EINVAL);
+  CHECK(encode_write({1, 0, kWriter, 1}, {{0, 1, largest}, {1, 2, largest}}, &request) == -EINVAL);
+  CHECK(encode_write({1, 0, kWriter, 1}, {{0, 1, "a"}, {1, 1 + (1ull << 32), "b"}}, &request) ==
         -EINVAL);
   StripeClient client(1, 0);
   CHECK(client.seal(1, true).code == kOk);

@@ -10,6 +10,7 @@
 #include "cls_zlog/host/memory.h"
 #include "cls_zlog/limits.h"
 #include "cls_zlog/messages.h"
+#include "cls_zlog/write_encoder.h"
 
 namespace zlog {
 
@@ -78,7 +79,7 @@ class StripeClient {
   Answer write(uint64_t epoch, uint64_t timestamp, std::string_view writer,
                const std::vector<NewEntry>& entries) {
     std::string request;
-    CHECK(encode_write(epoch, timestamp, writer, stride_, entries, &request) == 0);
+    CHECK(encode_write({epoch, timestamp, writer, stride_}, entries, &request) == 0);
     return call("write", request);
   }
 

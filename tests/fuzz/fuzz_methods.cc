@@ -19,6 +19,7 @@
 #include "cls_zlog/messages.h"
 #include "cls_zlog/methods.h"
 #include "cls_zlog/view.h"
+#include "cls_zlog/write_encoder.h"
 
 namespace {
 
@@ -43,7 +44,7 @@ std::string write_request(uint64_t first, uint32_t count, size_t entry_bytes) {
     entries.push_back({kResidue + (first + i) * kStride, first + i, data});
   }
   std::string request;
-  if (zlog::encode_write(1, 1000, kWriter, kStride, entries, &request) != 0) std::abort();
+  if (zlog::encode_write({1, 1000, kWriter, kStride}, entries, &request) != 0) std::abort();
   return request;
 }
 

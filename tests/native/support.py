@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from zlog import _native
 from zlog.store import Store
@@ -27,6 +27,15 @@ def write_request(positions: Sequence[int], data: bytes = b"data", epoch: int = 
     return _native.encode_write(
         epoch, 1, WRITER, 1, positions, list(positions), [data] * len(positions)
     )
+
+
+def requests(entries: Sequence[bytes]) -> Iterator[_native.Request]:
+    """Encode writes of one entry each, from position 0 on, in memory that stores share."""
+    for position in range(len(entries)):
+        ((_, request),) = _native.encode_writes(
+            1, 1, WRITER, 1, position, position, entries, position, position + 1
+        )
+        yield request
 
 
 def write(store: Store, positions: Sequence[int], data: bytes = b"data") -> int:

@@ -12,6 +12,8 @@ import zlog
 from zlog import _native
 from zlog._codes import State
 
+from .support import OBJECT, read, requests, seal, write_request
+
 WRITER = bytes(range(16))
 ENTRIES = st.lists(st.binary(max_size=40), max_size=40)
 
@@ -37,7 +39,25 @@ def test_writes_are_those_of_each_object_alone(
             [number + i for i in mine],
             [entries[start + i] for i in mine],
         )
-    assert found == expected
+    assert {residue: bytes(request) for residue, request in found.items()} == expected
+
+
+def test_a_request_is_sent_as_often_as_one_likes() -> None:
+    with zlog.connect("mem://") as one, zlog.connect("mem://") as other:
+        (request,) = requests([b"entry"])
+        for store in (one, other):
+            seal(store)
+            assert store.execute(OBJECT, "write", request) == (0, b"")
+            assert store.execute(OBJECT, "write", request) == (0, b""), "it is there already"
+            assert read(store, [0]) == [b"entry"]
+        assert bytes(request) == write_request([0], b"entry")
+        assert len(request) == len(bytes(request))
+        assert memoryview(request).readonly
+
+
+def test_a_payload_is_bytes_or_a_request() -> None:
+    with zlog.connect("mem://") as store, pytest.raises(TypeError, match="not str"):
+        store.execute(OBJECT, "seal", "text")  # type: ignore[arg-type]
 
 
 @given(ENTRIES, st.integers(1, 10), st.integers(1, 100))
@@ -51,6 +71,17 @@ def test_a_cut_keeps_both_limits(entries: list[bytes], count_max: int, bytes_max
         parts += part
         start = end
     assert parts == entries
+
+
+def test_entries_that_could_change_are_copied() -> None:
+    own = [b"a", b"b"]
+    assert _native.entries_owned(own) is own
+    buffer = bytearray(b"b")
+    copies = _native.entries_owned([b"a", buffer])
+    buffer[:] = b"c"
+    assert copies == [b"a", b"b"]
+    with pytest.raises(TypeError, match="encode"):
+        _native.entries_owned([b"a", "text"])  # type: ignore[list-item]
 
 
 def test_what_is_too_large_or_no_bytes_is_found() -> None:

@@ -21,7 +21,7 @@ from zlog import StoreTimeout, StoreUnavailable
 from zlog._native import CompletionQueue, encode_epoch, encode_trim, encode_trim_to
 
 from ..support.ceph import CephCluster, ClusterSpec
-from .support import OBJECT, SECONDS, read, run, seal, write, write_request
+from .support import OBJECT, SECONDS, read, requests, run, seal, write, write_request
 
 if TYPE_CHECKING:
     import rados
@@ -118,6 +118,40 @@ def test_an_operation_that_was_given_up_may_still_happen(
         ceph_cluster.osd("thaw", 0)
     assert write(store, [1]) == 0, "operations on one object keep their order"
     assert read(store, [0, 1]) == [large, b"data"]
+
+
+def test_a_request_outlives_whoever_gave_it_up(
+    store: zlog.Store, ceph_cluster: CephCluster
+) -> None:
+    entries = [bytes([number]) * (4 << 20) for number in range(2)]  # more than a socket takes
+    ceph_cluster.osd("freeze", 0)
+    try:
+        for request in requests(entries):
+            code, _ = store.execute(OBJECT, "write", request, 0.2)
+            assert code == -errno.ETIMEDOUT
+        del request
+        assert (
+            len({bytes([255]) * (4 << 20) for _ in range(8)}) == 1
+        )  # in the memory that was freed
+    finally:
+        ceph_cluster.osd("thaw", 0)
+    assert write(store, [2]) == 0, "operations on one object keep their order"
+    assert read(store, [0, 1, 2]) == [*entries, b"data"]
+
+
+def test_a_store_is_closed_while_it_sends_requests(url: str, ceph_cluster: CephCluster) -> None:
+    store = zlog.connect(url)
+    seal(store)
+    queue, entries = CompletionQueue(), [b"x" * (1 << 20)] * 20
+    ceph_cluster.osd("freeze", 0)
+    try:
+        for token, request in enumerate(requests(entries)):
+            store.submit(queue, token, OBJECT, "write", request)
+        store.close()
+        assert bytes(request).endswith(entries[-1]), "it is there for those who still have it"
+    finally:
+        ceph_cluster.osd("thaw", 0)
+    assert {code for _, code, _ in queue.drain()} == {-errno.ECANCELED}
 
 
 def test_results_come_without_the_interpreter_lock(store: zlog.Store) -> None:

@@ -36,7 +36,7 @@ class ClassWork final : public Work {
     uint64_t number = 0;
     return repeat(request.number("in_flight"), request.seconds(), [&](Finish finish) {
       const std::string& object = stripe.object(number++);
-      host_.submit(object, "sequencer_withdraw", nobody,
+      host_.submit(object, "sequencer_withdraw", RequestBytes::copy_of(nobody),
                    [finish = std::move(finish)](int code, const Buffer&) { finish(code); });
       return true;
     });

@@ -8,6 +8,7 @@
 
 #include "cls_zlog/codes.h"
 #include "cls_zlog/messages.h"
+#include "cls_zlog/write_encoder.h"
 
 namespace zlog::bench {
 namespace {
@@ -79,7 +80,7 @@ bool Stripe::full() const { return bytes_ >= kObjectBytesMax * objects_.size(); 
 
 int Stripe::run(const std::string& object, const char* method, const std::string& request) {
   const auto pending = std::make_shared<Pending>();
-  host_.run(object, method, request, Pending::completer(pending));
+  host_.run(object, method, RequestBytes::copy_of(request), Pending::completer(pending));
   while (!pending->wait(1000)) {
   }
   return error_of(pending->code());
@@ -96,12 +97,15 @@ void Stripe::append(const std::string& entry, uint64_t count, const Finish& fini
     for (uint64_t position = start; position < tail_; position += width) {
       share.push_back({position, position, entry});
     }
-    std::string request;
-    if (encode_write(kEpoch, now_us(), kWriter, static_cast<uint32_t>(width), share, &request)) {
+    WriteEncoder encoder;
+    const WriteHead head = {kEpoch, now_us(), kWriter, static_cast<uint32_t>(width)};
+    if (encoder.begin(head, share.data(), share.size()) < 0) {
       join->end(-EINVAL);
       continue;
     }
-    host_.submit(object(start), "write", request,
+    auto request = std::make_shared<RequestBytes>(encoder.size());
+    encoder.encode(request->data());
+    host_.submit(object(start), "write", std::move(request),
                  [join](int code, const Buffer&) { join->end(error_of(code)); });
   }
 }
@@ -120,7 +124,7 @@ void Stripe::read(uint64_t start, uint64_t end, uint32_t bytes_max, const Finish
       continue;
     }
     const auto asked = static_cast<uint32_t>(positions.size());
-    host_.submit(object(first), "read", request.encode(),
+    host_.submit(object(first), "read", RequestBytes::copy_of(request.encode()),
                  [join, first, width, asked](int code, const Buffer& reply) {
                    join->end(code == 0 ? verify(reply.bytes, first, width, asked) : error_of(code));
                  });

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace zlog {
+
+// One entry as a writer hands it in.
+struct NewEntry {
+  uint64_t position = 0;
+  uint64_t number = 0;  // the append's number: with the writer's id, its identity
+  std::string_view data;
+};
+
+// What is common to the entries of one write.
+struct WriteHead {
+  uint64_t epoch = 0;
+  uint64_t timestamp = 0;   // µs since 1970-01-01 UTC
+  std::string_view writer;  // the writer's id, writer_bytes
+  uint32_t stride = 1;      // of the object that they go to
+};
+
+// Encodes a write (docs/formats/wire.md) in two steps: begin() measures it, so that encode() can
+// put every byte where it is to stay. An entry is copied once, and its CRC taken while the copy is
+// in the processor's cache; it is the copy's, so that what is sent is what was summed up.
+class WriteEncoder {
+ public:
+  // Takes the entries entries[0], entries[step], … (`count` of them), which must stay until
+  // encode(). Answers 0, or -EINVAL when their positions do not ascend or are not congruent modulo
+  // the stride, when a number is not within 2^32 of the smallest, or when a limit is exceeded.
+  int begin(const WriteHead& head, const NewEntry* entries, size_t count, size_t step = 1);
+
+  // Bytes of the request.
+  size_t size() const { return size_; }
+
+  // Writes the request, size() bytes.
+  void encode(char* out) const;
+
+ private:
+  const NewEntry& entry(size_t i) const { return entries_[i * step_]; }
+
+  const NewEntry* entries_ = nullptr;
+  size_t count_ = 0;
+  size_t step_ = 1;
+  uint64_t base_ = 0;   // the smallest number
+  std::string fields_;  // what comes before the columns
+  size_t size_ = 0;
+};
+
+// Both steps at once; `out` is unchanged when it answers -EINVAL.
+int encode_write(const WriteHead& head, const std::vector<NewEntry>& entries, std::string* out);
+
+}  // namespace zlog

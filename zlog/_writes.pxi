@@ -1,0 +1,158 @@
+# Writes: encoding entries, and the memory that a request keeps until the store is done with it.
+
+from cython.operator cimport dereference as deref
+from libcpp.memory cimport make_shared, shared_ptr
+
+
+cdef extern from "cls_zlog/write_encoder.h" namespace "zlog" nogil:
+    cdef cppclass NewEntry:
+        uint64_t position
+        uint64_t number
+        string_view data
+
+    cdef cppclass WriteHead:
+        uint64_t epoch
+        uint64_t timestamp
+        string_view writer
+        uint32_t stride
+
+    cdef cppclass WriteEncoder:
+        int begin(
+            const WriteHead& head, const NewEntry* entries, size_t count, size_t step) except +
+        size_t size()
+        void encode(char* out)
+
+
+cdef object buffer_of(item):
+    if isinstance(item, str):
+        raise TypeError("an entry is bytes, not str: encode it first, as in text.encode()")
+    try:
+        return memoryview(item)
+    except TypeError:
+        raise TypeError(f"an entry is bytes, not {item!r}") from None
+
+
+def entries_check(entries, Py_ssize_t bytes_max):
+    cdef Py_ssize_t i, size
+    for i in range(len(entries)):
+        item = entries[i]
+        if type(item) is bytes:
+            size = PyBytes_GET_SIZE(item)
+        else:
+            size = buffer_of(item).nbytes
+        if size > bytes_max:
+            return i, size
+    return None
+
+
+def entries_owned(entries):
+    cdef Py_ssize_t i
+    for i in range(len(entries)):
+        if type(entries[i]) is not bytes:
+            return [
+                item if type(item) is bytes else bytes(buffer_of(item)) for item in entries
+            ]
+    return entries
+
+
+def entries_cut(entries, Py_ssize_t start, Py_ssize_t count_max, Py_ssize_t bytes_max):
+    cdef Py_ssize_t end = start, total = len(entries), left = bytes_max, size
+    while end < total and end - start < count_max:
+        item = entries[end]
+        size = PyBytes_GET_SIZE(item) if type(item) is bytes else memoryview(item).nbytes
+        if size > left and end > start:
+            break
+        left -= size
+        end += 1
+    return end
+
+
+# The request of one object, in memory of its own, which nobody copies any more.
+cdef class Request:
+    cdef shared_ptr[RequestBytes] payload
+
+    def __len__(self):
+        return deref(self.payload).size()
+
+    def __getbuffer__(self, Py_buffer* buffer, int flags):
+        cdef RequestBytes* request = self.payload.get()
+        PyBuffer_FillInfo(buffer, self, request.data(), <Py_ssize_t> request.size(), 1, flags)
+
+
+cdef WriteHead write_head(
+    uint64_t epoch, uint64_t timestamp, bytes writer, uint32_t stride
+) noexcept:
+    cdef WriteHead head
+    head.epoch, head.timestamp, head.writer, head.stride = epoch, timestamp, view_of(writer), stride
+    return head
+
+
+def encode_write(
+    uint64_t epoch,
+    uint64_t timestamp,
+    bytes writer not None,
+    uint32_t stride,
+    positions,
+    numbers,
+    data,
+):
+    cdef vector[NewEntry] entries
+    cdef NewEntry entry
+    cdef WriteEncoder encoder
+    cdef list alive = []  # the bytes that `entries` points into
+    cdef bytes out
+    if not len(positions) == len(numbers) == len(data):
+        raise ValueError("positions, numbers and data must be equally long")
+    entries.reserve(len(positions))
+    for position, number, content in zip(positions, numbers, entries_owned(data)):
+        entry.position, entry.number, entry.data = position, number, view_of(content)
+        alive.append(content)
+        entries.push_back(entry)
+    head = write_head(epoch, timestamp, writer, stride)
+    if encoder.begin(head, entries.data(), entries.size(), 1) != 0:
+        raise ValueError(
+            f"not a valid write: positions must ascend and be congruent modulo the stride {stride},"
+            " numbers lie within 2**32, the writer's id has 16 bytes, and the limits hold"
+        )
+    out = PyBytes_FromStringAndSize(NULL, <Py_ssize_t> encoder.size())
+    encoder.encode(PyBytes_AS_STRING(out))
+    return out
+
+
+def encode_writes(
+    uint64_t epoch,
+    uint64_t timestamp,
+    bytes writer not None,
+    uint32_t width,
+    uint64_t position,
+    uint64_t number,
+    entries,
+    Py_ssize_t start,
+    Py_ssize_t end,
+):
+    # A tuple of bytes: neither the caller's list nor what is in it changes while the lock is free.
+    cdef tuple alive = tuple(entries_owned(entries[start:end]))
+    cdef Py_ssize_t count = len(alive), i
+    cdef vector[NewEntry] news
+    cdef NewEntry entry
+    cdef WriteHead head = write_head(epoch, timestamp, writer, width)
+    cdef WriteEncoder encoder
+    cdef Request request
+    cdef int result
+    news.reserve(count)
+    for i in range(count):
+        entry.position, entry.number = position + i, number + i
+        entry.data = view_of(<bytes> alive[i])
+        news.push_back(entry)
+    out = []
+    for i in range(min(<Py_ssize_t> width, count)):
+        request = Request.__new__(Request)
+        with nogil:
+            result = encoder.begin(head, &news[i], <size_t> ((count - i - 1) // width + 1), width)
+            if result == 0:
+                request.payload = make_shared[RequestBytes](encoder.size())
+                encoder.encode(deref(request.payload).data())
+        if result != 0:
+            raise ValueError("the entries exceed what one write may carry")
+        out.append(((position + i) % width, request))
+    return out
