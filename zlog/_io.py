@@ -52,6 +52,10 @@ class Reply(NamedTuple):
     payload: ReplyBytes
 
 
+_CALL_BITS = 32
+_CALL_MASK = (1 << _CALL_BITS) - 1
+"""A completion's token: the group of calls in the upper bits, which of them in the lower ones."""
+
 TIMED_OUT = Reply(-errno.ETIMEDOUT, b"")
 """Nobody answered in time; whether the call took effect is unknown."""
 
@@ -213,8 +217,7 @@ class _BlockingCalls:
     def __init__(self, store: Store, calls: Sequence[Call]) -> None:
         self._queue = CompletionQueue()
         self._replies = [TIMED_OUT] * len(calls)
-        for index, call in enumerate(calls):
-            store.submit(self._queue, index, *call)
+        store.submit(self._queue, 0, calls)
 
     async def finish(self, deadline: Deadline) -> list[Reply]:
         waiting = len(self._replies)
@@ -237,8 +240,8 @@ class AsyncioIo(_Base):
         super().__init__(store, AsyncioSequencer, AsyncioSharedSequencer, what)
         self._loop = asyncio.get_running_loop()
         self._queue = CompletionQueue()
-        self._tokens = itertools.count()
-        self._waiting: dict[int, asyncio.Future[Reply]] = {}
+        self._groups = itertools.count()
+        self._waiting: dict[int, _AsyncioCalls] = {}
         self._loop.add_reader(self._queue.fileno(), self._drain)
 
     def monotonic(self) -> float:
@@ -249,7 +252,15 @@ class AsyncioIo(_Base):
 
     def start(self, calls: Sequence[Call]) -> Started:
         self._check_open()
-        return _AsyncioCalls([self._submit(call) for call in calls])
+        number = next(self._groups)
+        group = _AsyncioCalls(self._loop, len(calls))
+        self._waiting[number] = group
+        try:
+            self.store.submit(self._queue, number << _CALL_BITS, calls)
+        except BaseException:
+            del self._waiting[number]
+            raise
+        return group
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -258,36 +269,49 @@ class AsyncioIo(_Base):
         if not self._closed:
             self._loop.remove_reader(self._queue.fileno())
             # Nobody takes replies out any more: what is under way has no known outcome.
-            for future in self._waiting.values():
-                if not future.done():
-                    future.set_result(TIMED_OUT)
+            for group in self._waiting.values():
+                group.give_up()
             self._waiting.clear()
         await super().close()
 
-    def _submit(self, call: Call) -> asyncio.Future[Reply]:
-        token = next(self._tokens)
-        future: asyncio.Future[Reply] = self._loop.create_future()
-        self._waiting[token] = future
-        try:
-            self.store.submit(self._queue, token, *call)
-        except BaseException:
-            del self._waiting[token]
-            raise
-        return future
-
     def _drain(self) -> None:
         for token, code, payload in self._queue.drain():
-            future = self._waiting.pop(token)
-            if not future.done():
-                future.set_result(Reply(code, payload))
+            number = token >> _CALL_BITS
+            group = self._waiting.get(number)
+            if group is not None and group.put(token & _CALL_MASK, Reply(code, payload)):
+                del self._waiting[number]
 
 
 class _AsyncioCalls:
-    """Calls under way on an event loop."""
+    """Calls under way on an event loop, with one future for all of them."""
 
-    def __init__(self, futures: list[asyncio.Future[Reply]]) -> None:
-        self._futures = futures
+    def __init__(self, loop: asyncio.AbstractEventLoop, count: int) -> None:
+        self._loop = loop
+        self._replies = [TIMED_OUT] * count
+        self._left = count
+        self._over: asyncio.Future[None] = loop.create_future()
+        if not count:
+            self.give_up()
+
+    def put(self, index: int, reply: Reply) -> bool:
+        """Take in a reply; returns whether it is the last one."""
+        self._replies[index] = reply
+        self._left -= 1
+        if not self._left:
+            self.give_up()
+        return not self._left
+
+    def give_up(self) -> None:
+        """Wait no longer for what is not there yet."""
+        if not self._over.done():
+            self._over.set_result(None)
 
     async def finish(self, deadline: Deadline) -> list[Reply]:
-        await asyncio.wait(self._futures, timeout=deadline.remaining())
-        return [future.result() if future.done() else TIMED_OUT for future in self._futures]
+        left = deadline.remaining()
+        timer = None if left is None else self._loop.call_later(left, self.give_up)
+        try:
+            await self._over
+        finally:
+            if timer is not None:
+                timer.cancel()
+        return [*self._replies]

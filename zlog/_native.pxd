@@ -41,6 +41,12 @@ cdef extern from "cls_zlog/host/async_host.h" namespace "zlog" nogil:
     cdef cppclass Done:
         pass
 
+    cdef cppclass Submission:
+        string_view object
+        string_view method
+        shared_ptr[RequestBytes] payload
+        Done done
+
     cdef cppclass Pending:
         Pending()
         cbool wait(int timeout_ms)
@@ -53,6 +59,7 @@ cdef extern from "cls_zlog/host/async_host.h" namespace "zlog" nogil:
         void submit(
             string_view object, string_view method, shared_ptr[RequestBytes] payload, Done done
         ) except +
+        void submit_all(vector[Submission] submissions) except +
         void run(
             string_view object, string_view method, shared_ptr[RequestBytes] payload, Done done
         ) except +

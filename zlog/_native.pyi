@@ -466,9 +466,7 @@ class HostStore:
         self,
         queue: CompletionQueue,
         token: int,
-        object: str,
-        method: str,
-        payload: bytes | Request,
+        calls: Sequence[tuple[str, str, bytes | Request]],
     ) -> None: ...
     def sequencer(self) -> SharedSequencer | None: ...
     def close(self) -> None: ...

@@ -1,6 +1,7 @@
 # Completions, and the stores whose objects live in this process or on its disk.
 
 from cpython.exc cimport PyErr_CheckSignals
+from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from cython.operator cimport dereference as deref
 from libc.errno cimport EIO, EPROTO, ETIMEDOUT
 from libc.stddef cimport size_t
@@ -54,6 +55,13 @@ cdef enum:
     SLICE_MS = 100
 
 MAP_BYTES = 1 << 40  # address space, not memory or disk: the file grows as it fills
+
+
+# The text of a str, which keeps it as long as it lives.
+cdef string_view utf8_of(str text) except *:
+    cdef Py_ssize_t size
+    cdef const char* data = PyUnicode_AsUTF8AndSize(text, &size)
+    return string_view(data, <size_t> size)
 
 
 cdef class Wait:
@@ -169,24 +177,23 @@ cdef class HostStore:
             if budget.over():
                 return -ETIMEDOUT, b""
 
-    def submit(
-        self,
-        CompletionQueue queue not None,
-        uint64_t token,
-        str object not None,
-        str method not None,
-        payload,
-    ):
+    def submit(self, CompletionQueue queue not None, uint64_t token, calls):
         cdef shared_ptr[AsyncHost] host = self.opened()
         cdef shared_ptr[CppCompletionQueue] results = queue.queue
-        cdef bytes object_bytes = object.encode(), method_bytes = method.encode()
-        cdef string_view object_view = view_of(object_bytes), method_view = view_of(method_bytes)
-        cdef shared_ptr[RequestBytes] shared = payload_of(payload)
+        cdef vector[Submission] submissions
+        cdef Submission one
+        cdef list alive = []  # what `submissions` points into
+        cdef str object, method
         queue.check_process()
+        submissions.reserve(len(calls))
+        for object, method, payload in calls:
+            alive.append((object, method))
+            one.object, one.method, one.payload = utf8_of(object), utf8_of(method), payload_of(payload)
+            one.done = queue_completer(results, token)
+            submissions.push_back(one)
+            token += 1
         with nogil:
-            deref(host).submit(
-                object_view, method_view, shared, queue_completer(results, token)
-            )
+            deref(host).submit_all(move(submissions))
 
     def sequencer(self):
         return None

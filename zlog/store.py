@@ -7,6 +7,7 @@ same on every host; everything below it moves bytes.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
@@ -75,9 +76,13 @@ class Store(Protocol):
         ...
 
     def submit(
-        self, queue: CompletionQueue, token: int, object: str, method: str, payload: RequestPayload
+        self, queue: CompletionQueue, token: int, calls: Sequence[tuple[str, str, RequestPayload]]
     ) -> None:
-        """Start one class method; ``queue`` gets ``(token, code, reply)`` when it is done."""
+        """Start class methods, each ``(object, method, payload)``, which are independent.
+
+        ``queue`` gets ``(token, code, reply)`` when one is done, with ``token`` for the first and
+        ascending from there. An embedded store syncs once for all of them.
+        """
         ...
 
     def sequencer(self) -> SharedSequencer | None:

@@ -67,9 +67,9 @@ class _Counting:
         self.reads += method == "read"
         return self._store.execute(object, method, *rest, **others)
 
-    def submit(self, queue: Any, token: int, object: str, method: str, payload: bytes) -> None:
-        self.reads += method == "read"
-        self._store.submit(queue, token, object, method, payload)
+    def submit(self, queue: Any, token: int, calls: Any) -> None:
+        self.reads += sum(method == "read" for _, method, _ in calls)
+        self._store.submit(queue, token, calls)
 
 
 class _Reader:

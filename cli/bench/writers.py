@@ -8,7 +8,7 @@ import os
 import threading
 import time
 from array import array
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
 from types import TracebackType
@@ -27,7 +27,7 @@ _START_SECONDS = 60.0
 """How long writers may take to start and connect, and after their time to come to an end."""
 
 _LATENCY_TASKS = 64
-"""Of how many concurrent calls the latency is taken: looking at the clock costs time as well."""
+"""Of how many concurrent calls the latency is taken."""
 
 
 class Writers:
@@ -237,30 +237,58 @@ class _Writer:
         every = max(1, load.depth // _LATENCY_TASKS)
         async with await aio.Log.open(self._store, name, timeout=self._timeout) as log:
             await log.append_many(self._entries)
-            began = self._begin()
-            until = began + seconds
+            turn = _Turn(self._begin(), seconds, max(1, load.calls_max // load.depth))
             calls = await asyncio.gather(
                 *(
-                    self._repeat(log, until, None if number % every else latencies)
+                    self._repeat(log, turn) if number % every else self._time(log, turn, latencies)
                     for number in range(load.depth)
                 )
             )
-            took = time.perf_counter() - began
+            took = time.perf_counter() - turn.began
         return Slice(sum(calls), sum(calls) * load.batch, took, latencies)
 
-    async def _repeat(self, log: aio.Log, until: float, latencies: array[float] | None) -> int:
+    def _call(self, log: aio.Log) -> tuple[Callable[[Any], Coroutine[Any, Any, object]], Any]:
+        """Return what to call again and again, and with what."""
+        if self._load.alone or len(self._entries) > 1:
+            return log.append_many, self._entries
+        return log.append, self._entries[0]
+
+    async def _repeat(self, log: aio.Log, turn: _Turn) -> int:
         """Make one call after the other; returns how many."""
-        entries = self._entries
-        together = not self._load.alone and len(entries) == 1
-        calls, most = 0, max(1, self._load.calls_max // self._load.depth)
+        append, data = self._call(log)
+        calls = 0
+        while calls < turn.calls_max and not turn.over:
+            await append(data)
+            calls += 1
+        return calls
+
+    async def _time(self, log: aio.Log, turn: _Turn, latencies: array[float]) -> int:
+        """Do the same, and look at the clock."""
+        append, data = self._call(log)
+        calls = 0
         now = time.perf_counter()
-        while now < until and calls < most:
-            if together:
-                await log.append(entries[0])
-            else:
-                await log.append_many(entries)
+        while calls < turn.calls_max and not turn.over:
+            await append(data)
             calls += 1
             before, now = now, time.perf_counter()
-            if latencies is not None:
-                latencies.append(now - before)
+            latencies.append(now - before)
         return calls
+
+
+class _Turn:
+    """For how long calls are made, told by the event loop: looking at the clock costs time.
+
+    Attributes:
+        began: when it began, on ``time.perf_counter``.
+        calls_max: what one task calls at most.
+        over: whether its time is up.
+    """
+
+    def __init__(self, began: float, seconds: float, calls_max: int) -> None:
+        self.began = began
+        self.calls_max = calls_max
+        self.over = False
+        asyncio.get_running_loop().call_later(seconds, self._end)
+
+    def _end(self) -> None:
+        self.over = True

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "completion_queue.h"
 #include "host.h"
@@ -17,6 +18,14 @@ namespace zlog {
 
 // Takes the outcome of one operation: what Host::execute() would have answered, and the reply.
 using Done = std::function<void(int code, Buffer reply)>;
+
+// An operation that is to be started, as submit() takes it.
+struct Submission {
+  std::string_view object;
+  std::string_view method;
+  SharedRequest payload;
+  Done done;
+};
 
 // A host whose operations may take long. Every `done` is called exactly once: from a thread of the
 // host, or from the caller's before the call returns. Names are copied where they are needed for
@@ -28,6 +37,13 @@ class AsyncHost {
   // Starts an operation on behalf of an event loop, which must not be held up.
   virtual void submit(std::string_view object, std::string_view method, SharedRequest payload,
                       Done done) = 0;
+
+  // Starts several operations at once, in their order: a host may carry them out together.
+  virtual void submit_all(std::vector<Submission> submissions) {
+    for (Submission& each : submissions) {
+      submit(each.object, each.method, std::move(each.payload), std::move(each.done));
+    }
+  }
 
   // Starts an operation on behalf of a thread that will wait for it, so that a host may as well use
   // it.

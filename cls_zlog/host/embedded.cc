@@ -130,13 +130,24 @@ int EmbeddedHost::execute(std::string_view object, std::string_view method,
 
 void EmbeddedHost::submit(std::string_view object, std::string_view method, SharedRequest payload,
                           Done done) {
-  const Method* found = find_method(method);
-  if (found == nullptr) {
-    done(-EOPNOTSUPP, {});
-    return;
+  std::vector<Submission> alone;
+  alone.push_back({object, method, std::move(payload), std::move(done)});
+  submit_all(std::move(alone));
+}
+
+void EmbeddedHost::submit_all(std::vector<Submission> submissions) {
+  std::vector<Operation> to_write, to_read;
+  for (Submission& each : submissions) {
+    const Method* found = find_method(each.method);
+    if (found == nullptr) {
+      each.done(-EOPNOTSUPP, {});
+      continue;
+    }
+    (writes(*found) ? to_write : to_read)
+        .push_back({std::string(each.object), found, std::move(each.payload), std::move(each.done)});
   }
-  Worker& worker = writes(*found) ? writer_ : reader_;
-  worker.push({std::string(object), found, std::move(payload), std::move(done)});
+  if (!to_write.empty()) writer_.push(std::move(to_write));
+  if (!to_read.empty()) reader_.push(std::move(to_read));
 }
 
 void EmbeddedHost::run(std::string_view object, std::string_view method, SharedRequest payload,

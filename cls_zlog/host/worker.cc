@@ -1,8 +1,10 @@
 #include "worker.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
+#include <iterator>
 #include <mutex>
 #include <utility>
 
@@ -15,7 +17,8 @@ constexpr size_t kBatchBytes = 16u << 20;  // payload bytes after which a batch 
 constexpr size_t kBatchOperations = 4096;
 constexpr std::chrono::seconds kStopTimeout{5};
 
-void cancel(std::deque<Operation>* operations) {
+template <typename Operations>
+void cancel(Operations* operations) {
   for (Operation& operation : *operations) operation.done(-ECANCELED, {});
   operations->clear();
 }
@@ -38,18 +41,18 @@ Worker::Worker(CarryOut carry_out) : state_(std::make_shared<State>(std::move(ca
 
 Worker::~Worker() { stop(); }
 
-void Worker::push(Operation operation) {
+void Worker::push(std::vector<Operation> operations) {
   std::unique_lock<std::mutex> lock(state_->mutex);
   if (state_->stopping) {
     lock.unlock();
-    operation.done(-ECANCELED, {});
+    cancel(&operations);
     return;
   }
   if (!state_->started) {
     thread_ = start_quiet_thread([state = state_] { loop(state); });
     state_->started = true;
   }
-  state_->waiting.push_back(std::move(operation));
+  std::move(operations.begin(), operations.end(), std::back_inserter(state_->waiting));
   state_->changed.notify_one();
 }
 

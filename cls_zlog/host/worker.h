@@ -34,7 +34,8 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  void push(Operation operation);
+  // Operations that come together are carried out together, within the limits of a batch.
+  void push(std::vector<Operation> operations);
 
   // Cancels what has not begun and waits for what has; for a few seconds at most, then it is left
   // alone (a stopped process may hold the store's lock for ever).

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import zlog
@@ -40,13 +40,13 @@ class FaultyStore:
         return (-errno.ETIMEDOUT, b"") if verdict == "lose" else (code, reply)
 
     def submit(
-        self, queue: CompletionQueue, token: int, object: str, method: str, payload: RequestPayload
+        self, queue: CompletionQueue, token: int, calls: Sequence[tuple[str, str, RequestPayload]]
     ) -> None:
-        verdict = self._judge(method)
-        if verdict == "lose":
-            self.inner.execute(object, method, payload)
-        else:
-            self.inner.submit(queue, token, object, method, payload)
+        for number, call in enumerate(calls, token):
+            if self._judge(call[1]) == "lose":
+                self.inner.execute(*call)
+            else:
+                self.inner.submit(queue, number, [call])
 
     def sequencer(self) -> SharedSequencer | None:
         return self.inner.sequencer()

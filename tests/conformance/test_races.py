@@ -151,7 +151,7 @@ def test_submitted_operations_take_effect_one_by_one(store: Store, prefix: str) 
             ("write", write(2, [base + 2], "d"), Answer(Code.OK)),
         ]
     for token, (method, request, _) in enumerate(calls):
-        store.submit(queue, token, prefix, method, request)
+        store.submit(queue, token, [(prefix, method, request)])
     found: dict[int, Answer] = {}
     while len(found) < len(calls):
         assert queue.wait(30)

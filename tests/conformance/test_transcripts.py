@@ -55,7 +55,7 @@ class Submitted:
 
     def execute(self, object: str, method: str, payload: bytes) -> tuple[int, bytes]:
         """See `Store`."""
-        self._store.submit(self._queue, 7, object, method, payload)
+        self._store.submit(self._queue, 7, [(object, method, payload)])
         assert self._queue.wait(60)
         ((token, code, reply),) = self._queue.drain()
         assert token == 7

@@ -146,7 +146,7 @@ def test_a_store_is_closed_while_it_sends_requests(url: str, ceph_cluster: CephC
     ceph_cluster.osd("freeze", 0)
     try:
         for token, request in enumerate(requests(entries)):
-            store.submit(queue, token, OBJECT, "write", request)
+            store.submit(queue, token, [(OBJECT, "write", request)])
         store.close()
         assert bytes(request).endswith(entries[-1]), "it is there for those who still have it"
     finally:
@@ -157,7 +157,7 @@ def test_a_store_is_closed_while_it_sends_requests(url: str, ceph_cluster: CephC
 def test_results_come_without_the_interpreter_lock(store: zlog.Store) -> None:
     queue, count = CompletionQueue(), 50
     for position in range(count):
-        store.submit(queue, position, OBJECT, "write", write_request([position]))
+        store.submit(queue, position, [(OBJECT, "write", write_request([position]))])
     # PyDLL, unlike CDLL, keeps the interpreter lock: nobody else can run Python meanwhile.
     sleep = ctypes.PyDLL(None).usleep
     deadline, results = time.monotonic() + SECONDS, queue.drain()
@@ -176,7 +176,7 @@ def test_closing_with_operations_outstanding_is_quick(url: str, ceph_cluster: Ce
     ceph_cluster.osd("freeze", 0)
     try:
         for position in range(count):
-            store.submit(queue, position, OBJECT, "write", write_request([position]))
+            store.submit(queue, position, [(OBJECT, "write", write_request([position]))])
         waiting.start()
         begin = time.monotonic()
         store.close()
@@ -195,12 +195,12 @@ def test_dropping_a_store_closes_it(url: str) -> None:
         from zlog._native import CompletionQueue, encode_epoch, encode_trim, encode_trim_to
         queue, store = CompletionQueue(), zlog.connect(sys.argv[1])
         for token in range(200):
-            store.submit(queue, token, "object", "stat", encode_epoch(1))
+            store.submit(queue, token, [("object", "stat", encode_epoch(1))])
         del store
         gc.collect()
         print(len(queue.drain()))
         unclosed = zlog.connect(sys.argv[1])
-        unclosed.submit(queue, 0, "object", "stat", encode_epoch(1))
+        unclosed.submit(queue, 0, [("object", "stat", encode_epoch(1))])
     """
     assert run(code, url).strip() == "200"
 

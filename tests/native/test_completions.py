@@ -32,7 +32,7 @@ def test_the_descriptor_is_readable_exactly_while_results_wait() -> None:
     with MemoryStore() as store:
         assert not readable(queue)
         for token in (7, 8):
-            store.submit(queue, token, OBJECT, "stat", encode_epoch(1))
+            store.submit(queue, token, [(OBJECT, "stat", encode_epoch(1))])
             assert readable(queue)
         assert [token for token, _, _ in queue.drain()] == [7, 8]
         assert not readable(queue)
@@ -43,7 +43,7 @@ def test_a_result_has_the_code_and_the_reply() -> None:
     queue = CompletionQueue()
     with MemoryStore() as store:
         seal(store)
-        store.submit(queue, 2**64 - 1, OBJECT, "write", write_request([0], epoch=0))
+        store.submit(queue, 2**64 - 1, [(OBJECT, "write", write_request([0], epoch=0))])
         assert queue.wait(SECONDS)
         [(token, code, reply)] = queue.drain()
         assert (token, code) == (2**64 - 1, 1)
@@ -58,7 +58,7 @@ def test_a_large_reply_stays_where_it_is_as_long_as_somebody_has_it() -> None:
         code, _ = store.execute(OBJECT, "write", write_request([0], data=b"x" * 5000))
         assert code == 0
         _, expected = store.execute(OBJECT, "read", request)
-        store.submit(queue, 0, OBJECT, "read", request)
+        store.submit(queue, 0, [(OBJECT, "read", request)])
         [(_, code, reply)] = queue.drain()
     del queue, store
     assert isinstance(reply, Payload)
@@ -105,7 +105,7 @@ def test_results_of_many_threads_all_arrive() -> None:
 
         def submit(first: int) -> None:
             for token in range(first, first + each):
-                store.submit(queue, token, OBJECT, "write", write_request([token]))
+                store.submit(queue, token, [(OBJECT, "write", write_request([token]))])
 
         workers = [threading.Thread(target=submit, args=(i * each,)) for i in range(threads)]
         for worker in workers:

@@ -149,9 +149,24 @@ def test_concurrent_operations_share_transactions(tmp_path: Path) -> None:
         seal(store)
         before = last_transaction(tmp_path)
         for position in range(count):
-            store.submit(queue, position, OBJECT, "write", write_request([position]))
+            store.submit(queue, position, [(OBJECT, "write", write_request([position]))])
         assert collect(queue, count) == dict.fromkeys(range(count), 0)
         assert last_transaction(tmp_path) - before < count / 2
+        assert read(store, range(count)) == [b"data"] * count
+
+
+def test_operations_that_are_submitted_together_are_synced_together(tmp_path: Path) -> None:
+    queue, count = CompletionQueue(), 100
+    with EmbeddedStore(tmp_path) as store:
+        seal(store)
+        before = last_transaction(tmp_path)
+        calls = [(OBJECT, "write", write_request([position])) for position in range(count)]
+        store.submit(queue, 7, [*calls, (OBJECT, "no such method", b"")])
+        assert collect(queue, count + 1) == {
+            **dict.fromkeys(range(7, 7 + count), 0),
+            7 + count: -errno.EOPNOTSUPP,
+        }
+        assert last_transaction(tmp_path) == before + 1
         assert read(store, range(count)) == [b"data"] * count
 
 
@@ -163,8 +178,8 @@ def test_a_refused_operation_does_not_spoil_those_beside_it(tmp_path: Path) -> N
         other = b"another writers."
         for position in range(10):
             request = encode_write(1, 1, other, 1, [position], [position], [b"second"])
-            store.submit(queue, position, OBJECT, "write", request)
-        store.submit(queue, 10, OBJECT, "write", b"\x01 malformed")
+            store.submit(queue, position, [(OBJECT, "write", request)])
+        store.submit(queue, 10, [(OBJECT, "write", b"\x01 malformed")])
         assert collect(queue, 11) == {
             **dict.fromkeys(range(10), 0),
             5: 2,
@@ -191,9 +206,9 @@ def test_an_operation_that_does_not_fit_does_not_fail_those_beside_it(tmp_path: 
     queue = CompletionQueue()
     with EmbeddedStore(tmp_path, map_bytes=1 << 20) as store:
         seal(store)
-        store.submit(queue, 0, OBJECT, "write", write_request([0], b"small"))
-        store.submit(queue, 1, OBJECT, "write", write_request([1], bytes(2 << 20)))
-        store.submit(queue, 2, OBJECT, "write", write_request([2], b"small"))
+        store.submit(queue, 0, [(OBJECT, "write", write_request([0], b"small"))])
+        store.submit(queue, 1, [(OBJECT, "write", write_request([1], bytes(2 << 20)))])
+        store.submit(queue, 2, [(OBJECT, "write", write_request([2], b"small"))])
         assert collect(queue, 3) == {0: 0, 1: -errno.ENOSPC, 2: 0}
         assert read(store, range(3)) == [b"small", None, b"small"]
 
@@ -288,7 +303,7 @@ def test_closing_gives_up_what_has_not_begun(tmp_path: Path) -> None:
     store = EmbeddedStore(tmp_path)
     seal(store)
     for position in range(count):
-        store.submit(queue, position, OBJECT, "write", write_request([position]))
+        store.submit(queue, position, [(OBJECT, "write", write_request([position]))])
     store.close()
     codes = collect(queue, count)
     assert set(codes.values()) <= {0, -errno.ECANCELED}

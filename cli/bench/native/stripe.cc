@@ -92,6 +92,7 @@ void Stripe::append(const std::string& entry, uint64_t count, const Finish& fini
   bytes_ += count * entry.size();
   const auto join = std::make_shared<Join>(std::min(count, width), finish);
   std::vector<NewEntry> share;
+  std::vector<Submission> submissions;
   for (uint64_t start = first; start < std::min(first + width, tail_); start++) {
     share.clear();
     for (uint64_t position = start; position < tail_; position += width) {
@@ -105,9 +106,10 @@ void Stripe::append(const std::string& entry, uint64_t count, const Finish& fini
     }
     auto request = std::make_shared<RequestBytes>(encoder.size());
     encoder.encode(request->data());
-    host_.submit(object(start), "write", std::move(request),
-                 [join](int code, const Buffer&) { join->end(error_of(code)); });
+    submissions.push_back({object(start), "write", std::move(request),
+                           [join](int code, const Buffer&) { join->end(error_of(code)); }});
   }
+  host_.submit_all(std::move(submissions));
 }
 
 void Stripe::read(uint64_t start, uint64_t end, uint32_t bytes_max, const Finish& finish) {
