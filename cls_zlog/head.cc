@@ -15,6 +15,7 @@
 #include "head_state.h"
 #include "limits.h"
 #include "messages.h"
+#include "stripe_index.h"
 #include "view.h"
 
 namespace zlog::head {
@@ -58,6 +59,14 @@ int load_newest(Object& object, const Head& head, Newest* out) {
   return View::decode(out->bytes, &out->view) == 0 ? 0 : -EIO;
 }
 
+// Stores a view, and removes those of epochs long ago, which nobody works in any more.
+int put_view(Object& object, uint64_t epoch, std::string_view view) {
+  const std::string key = view_key(epoch);
+  if (const int r = object.omap_set(key, wrap(key, view)); r < 0) return r;
+  if (epoch <= limits::views_kept_max) return 0;
+  return object.omap_remove_range(view_key(0), view_key(epoch - limits::views_kept_max + 1));
+}
+
 // Collects views from `from_epoch` on into `values` (key to body) until the reply is full.
 int list_views(Object& object, const ViewReadRequest& request,
                std::map<std::string, std::string>* bodies, bool* more) {
@@ -95,11 +104,16 @@ int create(Object& object, std::string_view in, std::string*) {
 }
 
 int epoch_next(Object& object, std::string_view in, std::string* out) {
-  if (const int r = decode_empty(in); r < 0) return r;
+  EpochNextRequest request;
+  if (const int r = EpochNextRequest::decode(in, &request); r < 0) return r;
   Head head;
   if (const int r = Head::load(object, &head); r < 0) return r;
   if (head.counter == UINT64_MAX) return -ERANGE;
   head.counter++;
+  if (request.width != 0) {
+    const int r = stripe_index::announce(object, head.counter, request.width);
+    if (r < 0) return r;
+  }
   EpochNextReply reply;
   reply.epoch = head.counter;
   reply.tail_floor = head.tail_floor;
@@ -138,8 +152,8 @@ int trim_point_raise(Object& object, std::string_view in, std::string* out) {
   Head head;
   if (const int r = Head::load(object, &head); r < 0) return r;
   if (request.log_id != head.log_id) return -ENOENT;
-  if (request.position <= head.trim_point) return kOk;
-  if (!request.past_cursors) {
+  const bool raised = request.position > head.trim_point;
+  if (raised && !request.past_cursors) {
     std::optional<uint64_t> held;
     if (const int r = cursors::lowest(object, &held); r < 0) return r;
     if (held && *held < request.position) {
@@ -147,8 +161,11 @@ int trim_point_raise(Object& object, std::string_view in, std::string* out) {
       return kReadOnly;
     }
   }
-  head.trim_point = request.position;
-  return head.save(object);
+  if (raised) head.trim_point = request.position;
+  bool more = false;
+  if (const int r = stripe_index::trim_to(object, head.trim_point, &more); r < 0) return r;
+  *out = encode_more_reply(more);
+  return raised ? head.save(object) : kOk;
 }
 
 int view_propose(Object& object, std::string_view in, std::string* out) {
@@ -166,9 +183,13 @@ int view_propose(Object& object, std::string_view in, std::string* out) {
   if (request.base != head.newest) return refuse(kStaleEpoch, head.newest, out);
   if (next.log_id != head.log_id) return -EINVAL;
   const View* base = head.newest == 0 ? nullptr : &newest.view;
-  if (!may_follow(next, base, head.trim_point)) return -EINVAL;
-  const std::string key = view_key(next.epoch);
-  if (const int r = object.omap_set(key, wrap(key, request.view)); r < 0) return r;
+  Succession succession;
+  if (!may_follow(next, base, &succession)) return -EINVAL;
+  if (const int r = stripe_index::settle(object, next.epoch, succession.made); r < 0) return r;
+  for (const Stripe& stripe : succession.left) {
+    if (const int r = stripe_index::leave(object, stripe, head.trim_point); r < 0) return r;
+  }
+  if (const int r = put_view(object, next.epoch, request.view); r < 0) return r;
   head.newest = next.epoch;
   return head.save(object);
 }

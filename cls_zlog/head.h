@@ -14,7 +14,8 @@ namespace zlog::head {
 int create(Object& object, std::string_view in, std::string* out);
 
 // Hands out the next epoch: adds one to the durable counter and answers it, with the tail floor.
-// After that no tail_raise of an earlier epoch succeeds.
+// After that no tail_raise of an earlier epoch succeeds. With a width, the stripe that may be made
+// for this epoch is noted as loose (stripe_index.h), before any of its objects exists.
 int epoch_next(Object& object, std::string_view in, std::string* out);
 
 // The counter, the newest view's epoch, the tail floor, the trim point and the log's id, as they
@@ -26,13 +27,15 @@ int epoch_read(Object& object, std::string_view in, std::string* out);
 int tail_raise(Object& object, std::string_view in, std::string* out);
 
 // Raises the trim point: every position below it counts as trimmed from now on, and its space may
-// be freed. It never falls. Raising it costs no epoch. kReadOnly (with the lowest one): a cursor
+// be freed. It never falls. Raising it costs no epoch. Archived stripes below it become loose, a
+// bounded number per call; answers whether some are left. kReadOnly (with the lowest one): a cursor
 // (cursors.h) lies below it, and the request does not say that it may pass cursors. -ENOENT also
 // when the log has another id.
 int trim_point_raise(Object& object, std::string_view in, std::string* out);
 
 // Takes a view if it was made from the newest one and may follow it (view.h); a view that is the
-// newest already is taken again. kInvalidEpoch: its epoch is not above the newest view's (answers
+// newest already is taken again. The stripes that it leaves out are archived, or loose if nothing in
+// them is needed; views of epochs long ago are removed. kInvalidEpoch: its epoch is not above the newest view's (answers
 // that) or was never handed out (answers the counter). kStaleEpoch (with the newest view's epoch):
 // it was made from another view.
 int view_propose(Object& object, std::string_view in, std::string* out);

@@ -60,6 +60,18 @@ int HeadCreateRequest::decode(std::string_view bytes, HeadCreateRequest* out) {
   return result(reader.done() && valid_log_name(out->name));
 }
 
+std::string EpochNextRequest::encode() const {
+  std::string out = new_message();
+  Writer(&out).u32(width);
+  return out;
+}
+
+int EpochNextRequest::decode(std::string_view bytes, EpochNextRequest* out) {
+  Reader reader = open_request(bytes);
+  out->width = reader.u32();
+  return result(reader.done() && out->width <= limits::width_max);
+}
+
 std::string EpochNextReply::encode() const {
   std::string out = new_message();
   Writer(&out).u64(epoch).u64(tail_floor);

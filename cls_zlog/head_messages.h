@@ -9,7 +9,7 @@
 // sides. The conventions are those of messages.h; head_remove takes an EpochRequest.
 namespace zlog {
 
-// epoch_next, epoch_read, sequencer_find: nothing but the version.
+// epoch_read, sequencer_find: nothing but the version.
 std::string encode_empty();
 int decode_empty(std::string_view bytes);
 
@@ -19,6 +19,13 @@ struct HeadCreateRequest {
 
   std::string encode() const;
   static int decode(std::string_view bytes, HeadCreateRequest* out);
+};
+
+struct EpochNextRequest {
+  uint32_t width = 0;  // of the stripe that may be made in this epoch, up to width_max; 0: none
+
+  std::string encode() const;
+  static int decode(std::string_view bytes, EpochNextRequest* out);
 };
 
 struct EpochNextReply {
@@ -48,7 +55,7 @@ struct TailRaiseRequest {
   static int decode(std::string_view bytes, TailRaiseRequest* out);
 };
 
-// trim_point_raise.
+// trim_point_raise. The reply is that of trim_to: whether archived stripes below the point are left.
 struct TrimPointRequest {
   uint64_t log_id = 0;        // a client of a removed log trims no new one of its name
   uint64_t position = 0;      // everything below it counts as trimmed

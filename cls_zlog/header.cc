@@ -62,6 +62,11 @@ Highest Header::taken() const {
   return taken;
 }
 
+Fullness Header::fullness() const {
+  const auto shown = static_cast<uint32_t>(std::min<uint64_t>(records, UINT32_MAX));
+  return {shown, std::max(stream_end, bytes)};
+}
+
 void Header::raise(uint64_t last) {
   highest = has_position ? std::max(highest, last) : last;
   has_position = true;

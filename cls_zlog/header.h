@@ -31,6 +31,8 @@ struct Header {
   // last one below the trim point.
   Highest taken() const;
 
+  Fullness fullness() const;
+
   // Whether the request is about positions of this object.
   bool owns(const Runs& runs) const {
     return runs.stride() == stride && runs.residue() == residue;

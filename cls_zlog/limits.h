@@ -26,6 +26,10 @@ constexpr uint32_t write_reply_bytes_max = 32;  // bytes an OSD lets a write met
 
 // Views, names and addresses.
 constexpr uint32_t width_max = 1024;  // stripe objects per stripe
+constexpr uint32_t view_stripes_max = 32;  // stripes in one view; older ones are archived
+constexpr uint32_t views_kept_max = 128;  // a head keeps the views of so many epochs
+constexpr uint32_t stripes_page_max = 1024;  // stripes in one reply of stripes_read, stripes_loose
+constexpr uint32_t stripes_moved_max = 256;  // archived stripes that one call makes loose
 constexpr uint32_t log_name_bytes_max = 128;  // bytes
 constexpr uint32_t view_bytes_max = 1u << 20;  // bytes of one encoded view
 constexpr uint32_t views_page_max = 1024;  // views in one view_read reply
@@ -37,7 +41,8 @@ constexpr uint32_t option_value_bytes_max = 4096;  // bytes
 
 // Physical layout of a stripe object (layout.cc).
 constexpr uint32_t inline_bytes_max = 32u << 10;  // bytes of a batch kept inside its record
-constexpr uint64_t stream_bytes_max = 64u << 20;  // bytes of an object's bytestream
+// Of an object's bytestream; Ceph's own limit (osd_max_object_size) is 128 MiB.
+constexpr uint64_t stream_bytes_max = 120u << 20;  // bytes
 constexpr uint32_t page_records_max = 256;  // records fetched by one listing
 constexpr uint32_t page_bytes_max = 4u << 20;  // bytes fetched by one listing (or 1 record)
 

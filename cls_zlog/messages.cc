@@ -35,6 +35,17 @@ void put(Writer* writer, const Highest& highest) {
   writer->u8(highest.has ? 1 : 0).u64(highest.position);
 }
 
+Fullness fullness(Reader* reader) {
+  Fullness fullness;
+  fullness.records = reader->u32();
+  fullness.bytes = reader->u64();
+  return fullness;
+}
+
+void put(Writer* writer, const Fullness& fullness) {
+  writer->u32(fullness.records).u64(fullness.bytes);
+}
+
 int result(bool good) { return good ? 0 : -EINVAL; }
 
 int result(const Reader& reader) { return result(reader.done()); }
@@ -97,6 +108,34 @@ std::string Highest::encode() const {
 int Highest::decode(std::string_view bytes, Highest* out) {
   Reader reader = open_message(bytes);
   *out = highest(&reader);
+  return result(reader);
+}
+
+std::string Fullness::encode() const {
+  std::string out = new_message();
+  Writer writer(&out);
+  put(&writer, *this);
+  return out;
+}
+
+int Fullness::decode(std::string_view bytes, Fullness* out) {
+  Reader reader = open_message(bytes);
+  *out = zlog::fullness(&reader);
+  return result(reader);
+}
+
+std::string SealReply::encode() const {
+  std::string out = new_message();
+  Writer writer(&out);
+  put(&writer, highest);
+  put(&writer, fullness);
+  return out;
+}
+
+int SealReply::decode(std::string_view bytes, SealReply* out) {
+  Reader reader = open_message(bytes);
+  out->highest = zlog::highest(&reader);
+  out->fullness = zlog::fullness(&reader);
   return result(reader);
 }
 

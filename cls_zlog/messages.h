@@ -22,13 +22,31 @@ int decode_position_reply(std::string_view bytes, uint64_t* position);
 std::string encode_more_reply(bool more);              // trim_to: call again
 int decode_more_reply(std::string_view bytes, bool* more);
 
-// The highest position written, filled or trimmed in an object, if any: seal, max_position.
+// The highest position written, filled or trimmed in an object, if any: max_position.
 struct Highest {
   bool has = false;
   uint64_t position = 0;  // 0 when there is none
 
   std::string encode() const;
   static int decode(std::string_view bytes, Highest* out);
+};
+
+// How much an object holds, for whoever decides when its stripe is full: write.
+struct Fullness {
+  uint32_t records = 0;  // stored records, each of them an omap key
+  uint64_t bytes = 0;    // the bytestream's length, or the data of live entries if that is more
+
+  std::string encode() const;
+  static int decode(std::string_view bytes, Fullness* out);
+};
+
+// seal.
+struct SealReply {
+  Highest highest;
+  Fullness fullness;
+
+  std::string encode() const;
+  static int decode(std::string_view bytes, SealReply* out);
 };
 
 // max_position, stat, remove; also head_remove.

@@ -6,6 +6,7 @@
 #include "directory.h"
 #include "head.h"
 #include "stripe.h"
+#include "stripe_index.h"
 
 namespace zlog {
 
@@ -31,6 +32,9 @@ constexpr Method kMethods[] = {
     {"view_propose", kRead | kWrite, head::view_propose},
     {"view_read", kRead, head::view_read},
     {"head_remove", kRead | kWrite, head::remove},
+    {"stripes_read", kRead, stripe_index::read},
+    {"stripes_loose", kRead, stripe_index::loose},
+    {"stripe_forget", kRead | kWrite, stripe_index::forget},
     // the directory object
     {"directory_add", kRead | kWrite, directory::add},
     {"directory_remove", kRead | kWrite, directory::remove},

@@ -24,7 +24,7 @@ int make(Object& object, const SealRequest& request, std::string* out) {
   header.epoch = request.epoch;
   header.stride = request.stride;
   header.residue = request.residue;
-  *out = header.taken().encode();
+  *out = SealReply{header.taken(), header.fullness()}.encode();
   return header.save(object);
 }
 
@@ -61,7 +61,7 @@ int seal(Object& object, std::string_view in, std::string* out) {
     return kInvalidEpoch;
   }
   header.epoch = request.epoch;
-  *out = header.taken().encode();
+  *out = SealReply{header.taken(), header.fullness()}.encode();
   return header.save(object);
 }
 

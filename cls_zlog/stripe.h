@@ -20,7 +20,7 @@
 namespace zlog::stripe {
 
 // Installs a strictly greater epoch: from then on every lower one is refused. Answers the highest
-// position that is taken. Makes a missing object only when asked to, as for a new stripe: one that
+// position that is taken, and how full the object is. Makes a missing object only when asked to, as for a new stripe: one that
 // was lost is noticed (-ENOENT) and never silently replaced by an empty one. kInvalidEpoch (with
 // the object's epoch): not greater. -EINVAL: the object was made for other positions. -EEXIST: an
 // object that is none of ours.
@@ -29,7 +29,8 @@ int seal(Object& object, std::string_view in, std::string* out);
 // Writes entries, all or none. Identity goes before epoch: when every position holds the entry
 // already (same writer and number), the answer is kOk whatever the epoch. kReadOnly (with the
 // first position taken): a position was written by somebody else, filled or trimmed. kStaleEpoch:
-// at least one entry is not there and never will be by this request.
+// at least one entry is not there and never will be by this request. kOk answers how full the object
+// is.
 int write(Object& object, std::string_view in, std::string* out);
 
 // What is known of each position, and its data.

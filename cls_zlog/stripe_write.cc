@@ -117,13 +117,20 @@ int write(Object& object, std::string_view in, std::string* out) {
   Claims claims;
   const int r = sort_claims(object, header, positions, judge, &claims);
   if (r < 0) return r;
-  if (claims.open.empty() && !claims.blocked) return kOk;
+  if (claims.open.empty() && !claims.blocked) {
+    *out = header.fullness().encode();
+    return kOk;
+  }
   if (check_epoch(header, request.epoch, out) != kOk) return kStaleEpoch;
   if (claims.blocked) {
     *out = encode_position_reply(claims.blocked_by);
     return kReadOnly;
   }
-  return store(object, &header, request, positions, claims.open);
+  if (const int stored = store(object, &header, request, positions, claims.open); stored < 0) {
+    return stored;
+  }
+  *out = header.fullness().encode();
+  return kOk;
 }
 
 int fill(Object& object, std::string_view in, std::string* out) {

@@ -81,7 +81,7 @@ async def _first_view(
     options: Mapping[str, str],
     deadline: Deadline,
 ) -> View:
-    epoch, tail_floor = await head.epoch_next(deadline)
+    epoch, tail_floor = await head.epoch_next(deadline, width=width)
     view = View(
         epoch=epoch,
         log=name,

@@ -33,6 +33,18 @@ cdef extern from "cls_zlog/messages.h" namespace "zlog" nogil:
         @staticmethod
         int decode(string_view reply, Highest* out)
 
+    cdef cppclass Fullness:
+        uint32_t records
+        uint64_t bytes
+        @staticmethod
+        int decode(string_view reply, Fullness* out)
+
+    cdef cppclass SealReply:
+        Highest highest
+        Fullness fullness
+        @staticmethod
+        int decode(string_view reply, SealReply* out)
+
     cdef cppclass EpochRequest:
         uint64_t epoch
         string encode() except +
@@ -195,6 +207,19 @@ def encode_seal(uint64_t epoch, uint32_t stride, uint32_t residue, bint create):
     cdef SealRequest request
     request.epoch, request.stride, request.residue, request.create = epoch, stride, residue, create
     return request.encode()
+
+
+def decode_seal(reply not None):
+    cdef SealReply out
+    well_formed(SealReply.decode(reply_view(reply), &out), "seal")
+    highest = out.highest.position if out.highest.has else None
+    return highest, out.fullness.records, out.fullness.bytes
+
+
+def decode_fullness(reply not None):
+    cdef Fullness fullness
+    well_formed(Fullness.decode(reply_view(reply), &fullness), "write")
+    return fullness.records, fullness.bytes
 
 
 def decode_highest(reply not None):

@@ -13,6 +13,10 @@ cdef extern from "cls_zlog/head_messages.h" namespace "zlog" nogil:
         uint64_t log_id
         string encode() except +
 
+    cdef cppclass EpochNextRequest:
+        uint32_t width
+        string encode() except +
+
     cdef cppclass EpochNextReply:
         uint64_t epoch
         uint64_t tail_floor
@@ -112,6 +116,12 @@ def encode_head_create(str name not None, uint64_t log_id):
     cdef HeadCreateRequest request
     cdef bytes name_bytes = name.encode()
     request.name, request.log_id = view_of(name_bytes), log_id
+    return request.encode()
+
+
+def encode_epoch_next(uint32_t width):
+    cdef EpochNextRequest request
+    request.width = width
     return request.encode()
 
 

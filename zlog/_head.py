@@ -87,12 +87,17 @@ class Head:
             )
         return found
 
-    async def epoch_next(self, deadline: Deadline) -> tuple[int, int]:
+    async def epoch_next(self, deadline: Deadline, *, width: int = 0) -> tuple[int, int]:
         """Increment the durable counter. Returns the new epoch and the final tail floor.
 
         Once this returned, no tail of an earlier epoch can raise the floor any more.
+
+        Args:
+            deadline: budget of the call.
+            width: of the stripe that may be made in this epoch; 0: none. It is noted as loose
+                first, so that its objects are found should their maker die.
         """
-        reply = await self._call("epoch_next", _native.encode_empty(), deadline)
+        reply = await self._call("epoch_next", _native.encode_epoch_next(width), deadline)
         return _native.decode_epoch_next(reply.payload)
 
     async def propose(self, base: int, view: View, deadline: Deadline) -> bool:

@@ -33,8 +33,14 @@ def crc32c(data: Buffer, seed: int = 0) -> int:
 def encode_seal(epoch: int, stride: int, residue: int, create: bool) -> bytes:
     """Encode a seal; ``create`` makes a missing object, which else answers ENOENT."""
 
+def decode_seal(reply: ReplyBytes) -> tuple[int | None, int, int]:
+    """Return ``(highest position or None, records, bytes)``; see :func:`decode_fullness`."""
+
+def decode_fullness(reply: ReplyBytes) -> tuple[int, int]:
+    """Return ``(records, bytes)`` that the object holds, from the reply of a write."""
+
 def decode_highest(reply: ReplyBytes) -> int | None:
-    """Return the highest position in a reply of seal or max_position; None when there is none."""
+    """Return the highest position in a reply of max_position; None when there is none."""
 
 def decode_epoch(reply: ReplyBytes) -> int:
     """Return the epoch in a reply with STALE_EPOCH or INVALID_EPOCH."""
@@ -278,10 +284,13 @@ _View: TypeAlias = tuple[
 ]
 
 def encode_empty() -> bytes:
-    """Encode the request of epoch_next, epoch_read and sequencer_find."""
+    """Encode the request of epoch_read and sequencer_find."""
 
 def encode_head_create(name: str, log_id: int) -> bytes:
     """Encode a head_create."""
+
+def encode_epoch_next(width: int) -> bytes:
+    """Encode an epoch_next; ``width`` of the stripe that may be made in the epoch, or 0."""
 
 def decode_epoch_next(reply: ReplyBytes) -> tuple[int, int]:
     """Return ``(epoch, tail_floor)``."""
@@ -324,6 +333,21 @@ def encode_cursor_list(log_id: int, after: str, count_max: int) -> bytes:
 
 def decode_cursor_list(reply: bytes) -> tuple[bool, list[tuple[str, int, int, int]]]:
     """Return ``(more, [(name, position, created, updated), …])``."""
+
+def encode_stripes_read(log_id: int, position: int, count_max: int) -> bytes:
+    """Encode a stripes_read: archived stripes from the one that holds ``position`` on."""
+
+def decode_stripes_read(reply: ReplyBytes) -> tuple[bool, list[tuple[int, int, int, int]]]:
+    """Return ``(more, [(id, start, end, width), …])``."""
+
+def encode_stripes_loose(log_id: int, after_id: int, count_max: int) -> bytes:
+    """Encode a stripes_loose: loose stripes of ids above ``after_id``."""
+
+def decode_stripes_loose(reply: ReplyBytes) -> tuple[int, bool, list[tuple[int, int]]]:
+    """Return ``(newest view's epoch, more, [(id, width), …])``."""
+
+def encode_stripe_forget(log_id: int, id: int) -> bytes:
+    """Encode a stripe_forget."""
 
 def encode_directory_entry(name: str, log_id: int) -> bytes:
     """Encode the request of directory_add and directory_remove."""

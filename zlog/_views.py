@@ -89,7 +89,7 @@ async def seal(
         elif reply.code == Code.INVALID_EPOCH:
             overtaken = True
         else:
-            highest.append(_native.decode_highest(reply.payload))
+            highest.append(_native.decode_seal(reply.payload)[0])
     return None if overtaken else highest
 
 

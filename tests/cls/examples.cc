@@ -15,6 +15,7 @@
 #include "cls_zlog/host/memory.h"
 #include "cls_zlog/limits.h"
 #include "cls_zlog/messages.h"
+#include "cls_zlog/stripe_index_messages.h"
 #include "cls_zlog/view.h"
 #include "cls_zlog/write_encoder.h"
 
@@ -72,11 +73,17 @@ void stripe_examples() {
   const char* const stripe = "stripe";
   const SealRequest seal{3, 4, 2, true};
   show_message("seal-request", seal);
-  show("highest-reply-none", call(&host, stripe, "seal", seal.encode()));
+  const std::string sealed = call(&host, stripe, "seal", seal.encode());
+  SealReply fresh;
+  CHECK(SealReply::decode(sealed, &fresh) == 0 && fresh.encode() == sealed);
+  show("seal-reply", sealed);
 
   const std::string write = write_request();
   show("write-request", write);
-  call(&host, stripe, "write", write);
+  const std::string written = call(&host, stripe, "write", write);
+  Fullness fullness;
+  CHECK(Fullness::decode(written, &fullness) == 0 && fullness.encode() == written);
+  show("write-reply", written);
   MemoryObject object;
   CHECK(host.peek(stripe, &object));
   show("stored-header", object.attrs.at("zlog.header"));
@@ -160,7 +167,8 @@ void head_examples() {
   show_message("head-create-request", create);
   call(&host, head, "head_create", create.encode());
   show("empty-request", encode_empty());
-  const std::string next = call(&host, head, "epoch_next", encode_empty());
+  show_message("epoch-next-request", EpochNextRequest{4});
+  const std::string next = call(&host, head, "epoch_next", EpochNextRequest{4}.encode());
   EpochNextReply epoch;
   CHECK(EpochNextReply::decode(next, &epoch) == 0 && epoch.epoch == 1);
   show("epoch-next-reply", next);
@@ -193,6 +201,45 @@ void head_examples() {
   CHECK(host.peek(head, &object));
   show("stored-head", object.attrs.at("zlog.head"));
   show_record("stored-view", object, "v.0000000000000001");
+}
+
+// A stripe that was announced and not made, and one that a view has left out.
+void stripe_index_examples() {
+  MemoryHost host;
+  const char* const head = "head";
+  call(&host, head, "head_create", HeadCreateRequest{"orders", kLogId}.encode());
+  View view;
+  view.log_id = kLogId;
+  for (const uint32_t width : {4u, 8u, 2u}) {
+    call(&host, head, "epoch_next", EpochNextRequest{width}.encode());
+  }
+  view.epoch = 1;
+  view.stripes = {{1, 0, limits::end_open, 4}};
+  const std::string first = view.encode();
+  call(&host, head, "view_propose", ViewProposeRequest{0, first}.encode());
+  view.epoch = 3;
+  view.stripes = {{3, 100, limits::end_open, 2}};
+  const std::string second = view.encode();
+  call(&host, head, "view_propose", ViewProposeRequest{1, second}.encode());
+
+  const StripesReadRequest read{kLogId, 50, 10};
+  show_message("stripes-read-request", read);
+  const std::string archived = call(&host, head, "stripes_read", read.encode());
+  StripesReadReply stripes;
+  CHECK(StripesReadReply::decode(archived, &stripes) == 0 && stripes.encode() == archived);
+  show("stripes-read-reply", archived);
+  const StripesLooseRequest request{kLogId, 0, 10};
+  show_message("stripes-loose-request", request);
+  const std::string loose = call(&host, head, "stripes_loose", request.encode());
+  StripesLooseReply reply;
+  CHECK(StripesLooseReply::decode(loose, &reply) == 0 && reply.encode() == loose);
+  show("stripes-loose-reply", loose);
+  show_message("stripe-forget-request", StripeForgetRequest{kLogId, 2});
+
+  MemoryObject object;
+  CHECK(host.peek(head, &object));
+  show_record("stored-archived-stripe", object, "t.0000000000000063");
+  show_record("stored-loose-stripe", object, "l.0000000000000002");
 }
 
 void cursor_examples() {
@@ -252,6 +299,7 @@ int main() {
   large_and_lost_examples();
   head_examples();
   cursor_examples();
+  stripe_index_examples();
   directory_examples();
   return 0;
 }

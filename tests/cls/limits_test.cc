@@ -111,23 +111,23 @@ void a_full_bytestream() {
   StripeClient client(1, 0);
   CHECK(client.seal(1, true).code == kOk);
   const std::string data(15 * kMiB, 'x');
-  for (uint64_t p = 0; p < 10; p += 2) {
+  for (uint64_t p = 0; p < 14; p += 2) {
     CHECK(client.write(1, 0, kWriter, {{p, p, data}, {p + 1, p + 1, data}}).code == kOk);
   }
-  CHECK(client.stat(1).stream_bytes == 60 * kMiB && client.stat(1).records == 2 + 6);
-  CHECK(client.read_all(1, {7, 8})[1].data == data);
+  CHECK(client.stat(1).stream_bytes == 120 * kMiB && client.stat(1).records == 4 + 6);
+  CHECK(client.read_all(1, {11, 12})[1].data == data);
   std::vector<ReadResult> results;
-  const std::vector<uint64_t> inlined = {4, 5, 6, 7, 8, 9};
+  const std::vector<uint64_t> inlined = {8, 9, 10, 11, 12, 13};
   CHECK(client.read(1, limits::read_reply_bytes_max, inlined, &results).code == kOk);
   CHECK(results.size() == 2);
   CHECK(client.trim(1, inlined).code == -E2BIG);
-  CHECK(client.read_all(1, {4})[0].state == EntryState::kWritten);
-  CHECK(client.trim(1, {3, 4, 5}).code == kOk);
-  CHECK(client.stat(1).entries == 7 && client.stat(1).bytes == 7 * data.size());
+  CHECK(client.read_all(1, {8})[0].state == EntryState::kWritten);
+  CHECK(client.trim(1, {7, 8, 9}).code == kOk);
+  CHECK(client.stat(1).entries == 11 && client.stat(1).bytes == 11 * data.size());
   int calls = 1;
-  while (client.trim_to(1, 9, limits::trim_records_max).more()) calls++;
+  while (client.trim_to(1, 13, limits::trim_records_max).more()) calls++;
   CHECK(calls > 1 && client.stat(1).entries == 1 && client.stat(1).records == 1);
-  CHECK(client.read_all(1, {9})[0].data == data);
+  CHECK(client.read_all(1, {13})[0].data == data);
   CHECK(client.content().stream.find('x') == std::string::npos);
 }
 

@@ -3,6 +3,7 @@
 //
 //   random_test [SEED [RUNS]]      each run has a seed of its own, SEED, SEED + 1, …
 
+#include <algorithm>
 #include <cerrno>
 #include <cinttypes>
 #include <cstdint>
@@ -107,7 +108,8 @@ class Trial {
     if (answer.code == kInvalidEpoch) {
       CHECK(answer.number() == model_.epoch());
     } else {
-      check_highest(answer.highest());
+      check_highest(answer.sealed().highest);
+      check_fullness(answer.sealed().fullness);
     }
   }
 
@@ -186,6 +188,13 @@ class Trial {
     if (real.state != EntryState::kWritten && real.state != EntryState::kFilled) return;
     CHECK(real.timestamp == expected.timestamp && real.writer == expected.writer);
     CHECK(real.number == expected.number && real.reason == expected.reason);
+  }
+
+  // As much as stat says: it is what decides when a stripe is full.
+  void check_fullness(const Fullness& fullness) {
+    const StatReply stat = client_.stat(model_.epoch());
+    CHECK(fullness.records == stat.records);
+    CHECK(fullness.bytes == std::max(stat.stream_bytes, stat.bytes));
   }
 
   void check_highest(const Highest& highest) const {

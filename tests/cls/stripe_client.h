@@ -30,6 +30,16 @@ struct Answer {
     CHECK(Highest::decode(reply, &highest) == 0);
     return highest;
   }
+  SealReply sealed() const {
+    SealReply sealed;
+    CHECK(SealReply::decode(reply, &sealed) == 0);
+    return sealed;
+  }
+  Fullness fullness() const {
+    Fullness fullness;
+    CHECK(Fullness::decode(reply, &fullness) == 0);
+    return fullness;
+  }
   bool more() const {
     bool more = false;
     CHECK(decode_more_reply(reply, &more) == 0);

@@ -165,6 +165,13 @@ SAMPLES = (
         ("orders", 7),
         "01 06000000 6f7264657273 0700000000000000",
     ),
+    _sample(
+        "epoch_next",
+        lambda: requests.epoch_next(8),
+        "encode_epoch_next",
+        (8,),
+        "01 08000000",
+    ),
     _sample("empty", requests.empty, "encode_empty", (), "01"),
     _sample(
         "tail_raise",
@@ -230,6 +237,27 @@ SAMPLES = (
         "01 0000000000000000 01000000 01",
     ),
     _sample(
+        "stripes_read",
+        lambda: requests.stripes_read(7, 200, 10),
+        "encode_stripes_read",
+        (7, 200, 10),
+        "01 0700000000000000 c800000000000000 0a000000",
+    ),
+    _sample(
+        "stripes_loose",
+        lambda: requests.stripes_loose(7, 2, 10),
+        "encode_stripes_loose",
+        (7, 2, 10),
+        "01 0700000000000000 0200000000000000 0a000000",
+    ),
+    _sample(
+        "stripe_forget",
+        lambda: requests.stripe_forget(7, 2),
+        "encode_stripe_forget",
+        (7, 2),
+        "01 0700000000000000 0200000000000000",
+    ),
+    _sample(
         "directory_entry",
         lambda: requests.directory_entry("orders", 7),
         "encode_directory_entry",
@@ -270,10 +298,17 @@ def _exchange(method: str, request: bytes, code: int, reply: str = "") -> Exchan
 _READ = [5, 9, 13, 17, 21, 25]
 
 STRIPE_CONVERSATION = (
-    _exchange("seal", requests.seal(5, 4, 1, create=True), 0, "01 00 0000000000000000"),
+    _exchange(
+        "seal",
+        requests.seal(5, 4, 1, create=True),
+        0,
+        "01 00 0000000000000000 00000000 0000000000000000",
+    ),
     _exchange("seal", requests.seal(5, 4, 1, create=True), 5, "01 0500000000000000"),
     _exchange("max_position", requests.epoch(5), 0, "01 00 0000000000000000"),
-    _exchange("write", requests.write(5, TIME, WRITER, 4, ENTRIES), 0),
+    _exchange(
+        "write", requests.write(5, TIME, WRITER, 4, ENTRIES), 0, "01 02000000 0600000000000000"
+    ),
     _exchange(
         "write", requests.write(5, TIME, bytes(16), 4, ENTRIES[1:]), 2, "01 0900000000000000"
     ),
@@ -315,7 +350,12 @@ STRIPE_CONVERSATION = (
     ),
     _exchange("read", requests.read(4, 4, _READ, 100, with_ids=False), 1, "01 0500000000000000"),
     _exchange("trim_to", requests.trim_to(5, 6, 1000), 0, "01 00"),
-    _exchange("seal", requests.seal(6, 4, 1, create=False), 0, "01 01 1500000000000000"),
+    _exchange(
+        "seal",
+        requests.seal(6, 4, 1, create=False),
+        0,
+        "01 01 1500000000000000 04000000 0200000000000000",
+    ),
     _exchange("max_position", requests.epoch(6), 0, "01 01 1500000000000000"),
     _exchange("remove", requests.epoch(5), 1, "01 0600000000000000"),
     _exchange("remove", requests.epoch(6), 0),
@@ -323,12 +363,12 @@ STRIPE_CONVERSATION = (
 
 HEAD_CONVERSATION = (
     _exchange("head_create", requests.head_create("orders", 7), 0),
-    _exchange("epoch_next", requests.empty(), 0, "01 0100000000000000 0000000000000000"),
+    _exchange("epoch_next", requests.epoch_next(8), 0, "01 0100000000000000 0000000000000000"),
     _exchange("tail_raise", requests.tail_raise(1, 200), 0),
     _exchange("tail_raise", requests.tail_raise(2, 200), 1, "01 0100000000000000"),
-    _exchange("trim_point_raise", requests.trim_point(100), 0),
-    _exchange("epoch_next", requests.empty(), 0, "01 0200000000000000 c800000000000000"),
-    _exchange("epoch_next", requests.empty(), 0, "01 0300000000000000 c800000000000000"),
+    _exchange("trim_point_raise", requests.trim_point(100), 0, "01 00"),
+    _exchange("epoch_next", requests.epoch_next(4), 0, "01 0200000000000000 c800000000000000"),
+    _exchange("epoch_next", requests.epoch_next(4), 0, "01 0300000000000000 c800000000000000"),
     _exchange(
         "epoch_read",
         requests.empty(),
@@ -359,6 +399,33 @@ HEAD_CONVERSATION = (
         + VIEW_BYTES.hex(),
     ),
     _exchange("head_remove", requests.epoch(3), 5, "01 0300000000000000"),
+    _exchange("epoch_next", requests.epoch_next(0), 0, "01 0400000000000000 c800000000000000"),
+    _exchange(
+        "view_propose",
+        requests.view_propose(
+            3, requests.view(View(4, 7, stripes=(StripeView(3, 200, OPEN_END, 4),)))
+        ),
+        0,
+    ),
+    _exchange(
+        "stripes_read",
+        requests.stripes_read(7, 0, 10),
+        0,
+        "01 00 01000000 0100000000000000 0000000000000000 c800000000000000 08000000",
+    ),
+    _exchange("trim_point_raise", requests.trim_point(200), 0, "01 00"),
+    _exchange("stripes_read", requests.stripes_read(7, 0, 10), 0, "01 00 00000000"),
+    _exchange(
+        "stripes_loose",
+        requests.stripes_loose(7, 0, 10),
+        0,
+        """
+        01 0400000000000000 00 02000000                         # newest view, more, stripes
+        0100000000000000 08000000                               # below the trim point
+        0200000000000000 04000000                               # announced, and never came
+        """,
+    ),
+    _exchange("stripe_forget", requests.stripe_forget(7, 2), 0),
 )
 
 CURSOR_CONVERSATION = (
@@ -390,7 +457,7 @@ CURSOR_CONVERSATION = (
         """,
     ),
     _exchange("trim_point_raise", requests.trim_point(151), 2, "01 9600000000000000"),
-    _exchange("trim_point_raise", requests.trim_point(151, past_cursors=True), 0),
+    _exchange("trim_point_raise", requests.trim_point(151, past_cursors=True), 0, "01 00"),
     _exchange(
         "cursor_commit",
         requests.cursor_commit(7, "c", 1, 150, TIME),

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import errno
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from . import requests
 from .model import POSITION_MAX, WIDTH_MAX
 from .objects import ADVANCE, CREATE, SET, TIME
-from .replies import Answer, Code, Cursor, HeadState, Views
+from .replies import Answer, Code, Cursor, HeadState, Loose, Stripes, Views
 from .requests import StripeView, View
 from .wire import OPEN_END
 
 PAGE_VIEWS_MAX = 1024
 PAGE_NAMES_MAX = 4096
 CURSORS_MAX = 1024
+PAGE_STRIPES_MAX = 1024
+STRIPES_MOVED_MAX = 256
+VIEW_STRIPES_MAX = 32
+VIEWS_KEPT_MAX = 128
 _OK = Answer(Code.OK)
 _MISSING = Answer(-errno.ENOENT)
 _INVALID = Answer(-errno.EINVAL)
@@ -24,7 +28,7 @@ _INVALID = Answer(-errno.EINVAL)
 
 @dataclass
 class HeadModel:
-    """A log's head: a counter, the views in order, and the floor under the tail."""
+    """A log's head: a counter, the newest views, what they left behind, and two points."""
 
     log_id: int = 0
     exists: bool = False
@@ -33,6 +37,9 @@ class HeadModel:
     trim_point: int = 0
     views: list[View] = field(default_factory=list)
     cursors: dict[str, Cursor] = field(default_factory=dict)
+    archived: list[StripeView] = field(default_factory=list)
+    loose: dict[int, int] = field(default_factory=dict)
+    """Width by id."""
 
     @property
     def newest(self) -> int:
@@ -48,11 +55,15 @@ class HeadModel:
         self.exists, self.log_id = True, log_id
         return _OK
 
-    def epoch_next(self) -> Answer:
-        """epoch_next: the counter only grows."""
+    def epoch_next(self, width: int = 0) -> Answer:
+        """epoch_next: the counter only grows; a stripe that may be made is loose."""
+        if width > WIDTH_MAX:
+            return _INVALID
         if not self.exists:
             return _MISSING
         self.counter += 1
+        if width:
+            self.loose[self.counter] = width
         return Answer(Code.OK, (self.counter, self.tail_floor))
 
     def _state(self) -> HeadState:
@@ -85,7 +96,11 @@ class HeadModel:
         if position > self.trim_point and lowest < position and not past_cursors:
             return Answer(Code.READ_ONLY, lowest)
         self.trim_point = max(self.trim_point, position)
-        return _OK
+        below = [stripe for stripe in self.archived if stripe.end <= self.trim_point]
+        for stripe in below[:STRIPES_MOVED_MAX]:
+            self.archived.remove(stripe)
+            self.loose[stripe.id] = stripe.width
+        return Answer(Code.OK, len(below) > STRIPES_MOVED_MAX)
 
     def _absent(self, log_id: int) -> bool:
         return not self.exists or log_id != self.log_id
@@ -158,33 +173,70 @@ class HeadModel:
             return Answer(Code.INVALID_EPOCH, self.counter)
         if self.newest != base:
             return Answer(Code.STALE_EPOCH, self.newest)
-        if view.log_id != self.log_id or not self._follows(view):
+        left = self._left(view) if view.log_id == self.log_id else None
+        made = view.stripes[-1] if view.stripes[-1].id == view.epoch else None
+        if left is None or (made is not None and self.loose.get(made.id) != made.width):
             return _INVALID
+        self.loose.pop(view.epoch, None)
+        for stripe in left:
+            if stripe.end <= self.trim_point or stripe.end == stripe.start:
+                self.loose[stripe.id] = stripe.width
+            else:
+                self.archived.append(stripe)
         self.views.append(view)
+        self.views = [each for each in self.views if each.epoch > view.epoch - VIEWS_KEPT_MAX]
         return _OK
 
-    def _follows(self, view: View) -> bool:
-        if view.stripes[0].start > self.trim_point:
-            return False
+    def _left(self, view: View) -> list[StripeView] | None:
+        """The stripes that `view` leaves behind, with their ends; None: it may not follow."""
+        last = view.stripes[-1]
+        makes = last.id == view.epoch
         if not self.views:
-            return all(stripe.id == view.epoch for stripe in view.stripes)
+            return [] if makes and len(view.stripes) == 1 and last.start == 0 else None
         base = self.views[-1]
         if base.removed and not view.removed:
-            return False
-        kept = {stripe.id: stripe for stripe in view.stripes}
-        known = {stripe.id for stripe in base.stripes}
-        if any(stripe.id != view.epoch for stripe in view.stripes if stripe.id not in known):
-            return False
-        for stripe in base.stripes:
-            gone_before = stripe.id < view.stripes[0].id
-            if stripe.end <= self.trim_point and gone_before:
-                continue
-            found = kept.get(stripe.id)
-            if found is None or (found.start, found.width) != (stripe.start, stripe.width):
-                return False
-            if found.end != stripe.end and stripe.end != OPEN_END:
-                return False
-        return True
+            return None
+        stripes, empty = list(base.stripes), []
+        if makes:
+            ended = replace(stripes.pop(), end=last.start)
+            if ended.end < ended.start:
+                return None
+            (stripes if ended.end > ended.start else empty).append(ended)
+            stripes.append(last)
+        cut = len(stripes) - len(view.stripes)
+        return stripes[:cut] + empty if cut >= 0 and tuple(stripes[cut:]) == view.stripes else None
+
+    def stripes_read(self, log_id: int, position: int = 0, count_max: int = 100) -> Answer:
+        """stripes_read: archived stripes that end above `position`."""
+        if not self.exists:
+            return _MISSING
+        if not 1 <= count_max <= PAGE_STRIPES_MAX or position > POSITION_MAX:
+            return _INVALID
+        if self._absent(log_id):
+            return _MISSING
+        found = [stripe for stripe in self.archived if stripe.end > position]
+        return Answer(Code.OK, Stripes(len(found) > count_max, tuple(found[:count_max])))
+
+    def stripes_loose(self, log_id: int, after_id: int = 0, count_max: int = 100) -> Answer:
+        """stripes_loose: by id."""
+        if not self.exists:
+            return _MISSING
+        if not 1 <= count_max <= PAGE_STRIPES_MAX:
+            return _INVALID
+        if self._absent(log_id):
+            return _MISSING
+        found = sorted(each for each in self.loose.items() if each[0] > after_id)
+        more = len(found) > count_max
+        return Answer(Code.OK, Loose(self.newest, more, tuple(found[:count_max])))
+
+    def stripe_forget(self, log_id: int, id: int) -> Answer:
+        """stripe_forget: once the view that it was announced for can't come any more."""
+        if self._absent(log_id):
+            return _MISSING
+        if id in self.loose and id >= self.newest:
+            return Answer(Code.INVALID_EPOCH, self.newest)
+        self.loose.pop(id, None)
+        return _OK
 
     def view_read(self, from_epoch: int = 0, count_max: int = 100, latest: bool = False) -> Answer:
         """view_read: the newest, or all from an epoch on, at most `count_max`."""
@@ -217,14 +269,14 @@ def well_formed(view: View) -> bool:
     stripes = view.stripes
     if view.epoch < 1:
         return False
-    if not stripes or stripes[-1].end != OPEN_END:
+    if not 1 <= len(stripes) <= VIEW_STRIPES_MAX or stripes[-1].end != OPEN_END:
         return False
     joined = all(a.end == b.start and a.id < b.id for a, b in pairwise(stripes))
     return joined and all(_sound(stripe, view) for stripe in stripes)
 
 
 def _sound(stripe: StripeView, view: View) -> bool:
-    in_order = stripe.start <= min(stripe.end, POSITION_MAX)
+    in_order = stripe.start < stripe.end and stripe.start <= POSITION_MAX
     return in_order and 1 <= stripe.width <= WIDTH_MAX and 1 <= stripe.id <= view.epoch
 
 

@@ -27,13 +27,16 @@ SOUND: dict[str, bytes] = {
     "stat": requests.epoch(1),
     "remove": requests.epoch(1),
     "head_create": requests.head_create("log", 7),
-    "epoch_next": requests.empty(),
+    "epoch_next": requests.epoch_next(4),
     "epoch_read": requests.empty(),
     "tail_raise": requests.tail_raise(1, 5),
     "trim_point_raise": requests.trim_point(5),
     "view_propose": requests.view_propose(0, requests.view(_VIEW)),
     "view_read": requests.view_read(0, 10, latest=False),
     "head_remove": requests.epoch(1),
+    "stripes_read": requests.stripes_read(7, 0, 10),
+    "stripes_loose": requests.stripes_loose(7, 0, 10),
+    "stripe_forget": requests.stripe_forget(7, 1),
     "directory_add": requests.directory_entry("log", 7),
     "directory_remove": requests.directory_entry("log", 7),
     "directory_list": requests.directory_list("a", 10),
@@ -110,6 +113,9 @@ def lies() -> Iterator[tuple[str, bytes]]:
         yield "view_read", wire.u8(1) + wire.u64(0) + wire.u32(count) + wire.u8(0)
         yield "view_propose", wire.u8(1) + wire.u64(0) + wire.u32(count) + requests.view(_VIEW)
         yield "view_propose", requests.view_propose(0, _view_that_lies(count))
+        yield "epoch_next", wire.u8(1) + wire.u32(count)
+        yield "stripes_read", requests.stripes_read(7, 0, count)
+        yield "stripes_loose", requests.stripes_loose(7, 0, count)
         yield "trim_to", start + wire.u64(2**64 - 1) + wire.u32(count)
         yield "seal", start + wire.u32(count) + wire.u32(count - 1) + wire.u8(1)
 

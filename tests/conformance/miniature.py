@@ -46,14 +46,14 @@ class MiniLog:
     def create(self, width: int) -> None:
         """Make the head and the first view, and seal its objects."""
         assert self.head.create("log", LOG_ID).code == Code.OK
-        epoch = self.next_epoch()
+        epoch = self.next_epoch(width)
         stripe = StripeView(epoch, 0, OPEN_END, width)
         self.seal(stripe, epoch, create=True)
         assert self.propose(View(epoch, LOG_ID, stripes=(stripe,))).code == Code.OK
 
-    def next_epoch(self) -> int:
-        """An epoch that nobody else has."""
-        epoch: int = self.head.epoch_next().value[0]
+    def next_epoch(self, width: int = 0) -> int:
+        """An epoch that nobody else has, and in which a stripe of that width may be made."""
+        epoch: int = self.head.epoch_next(width).value[0]
         return epoch
 
     def objects(self, stripe: StripeView) -> list[Stripe]:
@@ -65,7 +65,8 @@ class MiniLog:
         """Seal all objects of a stripe, or make them; the highest position in it."""
         answers = [stripe_object.seal(epoch, create) for stripe_object in self.objects(stripe)]
         assert all(answer.code == Code.OK for answer in answers), answers
-        return max((a.value for a in answers if a.value is not None), default=None)
+        found = [answer.value.highest for answer in answers]
+        return max((p for p in found if p is not None), default=None)
 
     def propose(self, view: View) -> Answer:
         """Propose a view after the one held; hold it if it is accepted."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from .objects import BYTES_MAX, RECORDS_MAX, TIME, WRITER
-from .replies import Answer, Code, Read, Slot, Stat, State
+from .replies import WRITTEN, Answer, Code, Read, Sealed, Slot, Stat, State
 from .requests import Entry
 from .wire import entry_crc
 
@@ -67,7 +67,7 @@ class StripeModel:
         if epoch <= self.epoch:
             return Answer(Code.INVALID_EPOCH, self.epoch)
         self.epoch, self.geometry = epoch, (self.stride, self.residue)
-        return Answer(Code.OK, self.highest)
+        return Answer(Code.OK, Sealed(self.highest))
 
     def _refusal(self, epoch: int, positions: Sequence[int] | None = None) -> Answer | None:
         if not self.epoch:
@@ -108,7 +108,7 @@ class StripeModel:
             return _INVALID
         missing = [e for e in entries if not self._holds(e, writer)]
         if not missing:
-            return _OK
+            return WRITTEN
         if stale := self._stale(epoch):
             return stale
         taken = [e.position for e in missing if self.cell(e.position) != _UNWRITTEN]
@@ -118,7 +118,7 @@ class StripeModel:
             self.cells[e.position] = Slot(State.WRITTEN, e.data, timestamp, writer, e.number)
             self.ids[e.position] = (writer, e.number)
         self._raise(e.position for e in missing)
-        return _OK
+        return WRITTEN
 
     def _holds(self, entry: Entry, writer: bytes) -> bool:
         return self.ids.get(entry.position) == (writer, entry.number)
@@ -140,9 +140,9 @@ class StripeModel:
         if found.code == Code.READ_ONLY and found.value in own and epoch >= self.epoch:
             return found
         if found.code == Code.STALE_EPOCH and own:
-            return Answer(Code.STALE_EPOCH, self.epoch) if epoch < self.epoch else _OK
+            return Answer(Code.STALE_EPOCH, self.epoch) if epoch < self.epoch else WRITTEN
         rest = [e for e in entries if e.position not in own]
-        return self.write(epoch, rest, writer, timestamp) if rest else _OK
+        return self.write(epoch, rest, writer, timestamp) if rest else WRITTEN
 
     def put(self, epoch: int, position: int, data: bytes, writer: bytes = WRITER) -> Answer:
         """A write of one entry whose number is its position."""

@@ -53,7 +53,7 @@ class Stripe(_Object):
     residue: int = 0
 
     def seal(self, epoch: int, create: bool = True) -> Answer:
-        """seal: OK with the highest position, or INVALID_EPOCH with the object's."""
+        """seal: OK with a `replies.Sealed`, or INVALID_EPOCH with the object's epoch."""
         return self.call("seal", requests.seal(epoch, self.stride, self.residue, create))
 
     def write(
@@ -64,7 +64,7 @@ class Stripe(_Object):
         timestamp: int = TIME,
         crcs: Sequence[int] | None = None,
     ) -> Answer:
-        """write: OK, STALE_EPOCH, or READ_ONLY with the first position taken."""
+        """write: OK with `replies.Fullness`, STALE_EPOCH, or READ_ONLY with the first one taken."""
         request = requests.write(epoch, timestamp, writer, self.stride, entries, crcs)
         return self.call("write", request)
 
@@ -125,9 +125,9 @@ class Head(_Object):
         """head_create: OK, or the outer EEXIST."""
         return self.call("head_create", requests.head_create(name, log_id))
 
-    def epoch_next(self) -> Answer:
+    def epoch_next(self, width: int = 0) -> Answer:
         """epoch_next: OK with (epoch, tail floor)."""
-        return self.call("epoch_next", requests.empty())
+        return self.call("epoch_next", requests.epoch_next(width))
 
     def epoch_read(self) -> Answer:
         """epoch_read: OK with a `replies.HeadState`."""
@@ -140,7 +140,10 @@ class Head(_Object):
     def trim_point_raise(
         self, position: int, log_id: int = 7, past_cursors: bool = False
     ) -> Answer:
-        """trim_point_raise: OK; the point only grows. READ_ONLY with the lowest cursor."""
+        """trim_point_raise: OK with True when archived stripes below the point are left.
+
+        READ_ONLY with the lowest cursor.
+        """
         request = requests.trim_point(position, log_id, past_cursors)
         return self.call("trim_point_raise", request)
 
@@ -174,6 +177,18 @@ class Head(_Object):
     def view_read(self, from_epoch: int = 0, count_max: int = 100, latest: bool = False) -> Answer:
         """view_read: OK with `replies.Views`."""
         return self.call("view_read", requests.view_read(from_epoch, count_max, latest))
+
+    def stripes_read(self, log_id: int, position: int = 0, count_max: int = 100) -> Answer:
+        """stripes_read: OK with `replies.Stripes`."""
+        return self.call("stripes_read", requests.stripes_read(log_id, position, count_max))
+
+    def stripes_loose(self, log_id: int, after_id: int = 0, count_max: int = 100) -> Answer:
+        """stripes_loose: OK with a `replies.Loose`."""
+        return self.call("stripes_loose", requests.stripes_loose(log_id, after_id, count_max))
+
+    def stripe_forget(self, log_id: int, id: int) -> Answer:
+        """stripe_forget: OK, or INVALID_EPOCH with the newest view's epoch."""
+        return self.call("stripe_forget", requests.stripe_forget(log_id, id))
 
     def remove(self, epoch: int) -> Answer:
         """head_remove: OK, or INVALID_EPOCH."""

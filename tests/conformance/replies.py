@@ -116,6 +116,39 @@ class Views:
     views: tuple[bytes, ...]
 
 
+@dataclass(frozen=True)
+class Fullness:
+    """The reply of write: what the object holds; both belong to the layout and are not compared."""
+
+    records: int = field(default=0, compare=False)
+    data_bytes: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """The reply of seal."""
+
+    highest: int | None
+    fullness: Fullness = Fullness()
+
+
+@dataclass(frozen=True)
+class Stripes:
+    """The reply of stripes_read: archived stripes, ascending."""
+
+    more: bool
+    stripes: tuple[StripeView, ...]
+
+
+@dataclass(frozen=True)
+class Loose:
+    """The reply of stripes_loose: the newest view's epoch, and (id, width) of loose stripes."""
+
+    newest: int
+    more: bool
+    stripes: tuple[tuple[int, int], ...]
+
+
 def code_name(code: int) -> str:
     """OK, STALE_EPOCH, … or the errno's name."""
     if code == -errno.EOPNOTSUPP:
@@ -125,8 +158,32 @@ def code_name(code: int) -> str:
     return Code(code).name
 
 
+WRITTEN = Answer(Code.OK, Fullness())
+
+
 def _highest(reader: Reader) -> int | None:
     return reader.optional_u64()
+
+
+def _fullness(reader: Reader) -> Fullness:
+    return Fullness(reader.u32(), reader.u64())
+
+
+def _sealed(reader: Reader) -> Sealed:
+    return Sealed(_highest(reader), _fullness(reader))
+
+
+def _stripe(reader: Reader) -> StripeView:
+    return StripeView(reader.u64(), reader.u64(), reader.u64(), reader.u32())
+
+
+def _stripes(reader: Reader) -> Stripes:
+    return Stripes(reader.flag(), tuple(_stripe(reader) for _ in range(reader.u32())))
+
+
+def _loose(reader: Reader) -> Loose:
+    newest, more = reader.u64(), reader.flag()
+    return Loose(newest, more, tuple((reader.u64(), reader.u32()) for _ in range(reader.u32())))
 
 
 def _stat(reader: Reader) -> Stat:
@@ -164,8 +221,8 @@ _NO_REPLY: dict[Code, Any] = {Code.OK: None}
 
 # What follows the version in each method's reply, by code; None: the reply is empty.
 _FORMS: dict[str, dict[Code, Any]] = {
-    "seal": {Code.OK: _highest, Code.INVALID_EPOCH: _U64},
-    "write": {Code.OK: None, Code.READ_ONLY: _U64, **_EPOCH},
+    "seal": {Code.OK: _sealed, Code.INVALID_EPOCH: _U64},
+    "write": {Code.OK: _fullness, Code.READ_ONLY: _U64, **_EPOCH},
     "fill": {Code.OK: None, Code.READ_ONLY: _U64, **_EPOCH},
     "trim": {Code.OK: None, **_EPOCH},
     "trim_to": {Code.OK: Reader.flag, **_EPOCH},
@@ -176,10 +233,13 @@ _FORMS: dict[str, dict[Code, Any]] = {
     "epoch_next": {Code.OK: lambda r: (r.u64(), r.u64())},
     "epoch_read": {Code.OK: _head_state},
     "tail_raise": {Code.OK: None, **_EPOCH},
-    "trim_point_raise": {Code.OK: None, Code.READ_ONLY: _U64},
+    "trim_point_raise": {Code.OK: Reader.flag, Code.READ_ONLY: _U64},
     "view_propose": {Code.OK: None, Code.INVALID_EPOCH: _U64, **_EPOCH},
     "view_read": {Code.OK: _views},
     "head_remove": {Code.OK: None, Code.INVALID_EPOCH: _U64},
+    "stripes_read": {Code.OK: _stripes},
+    "stripes_loose": {Code.OK: _loose},
+    "stripe_forget": {Code.OK: None, Code.INVALID_EPOCH: _U64},
     "directory_add": _NO_REPLY,
     "directory_remove": _NO_REPLY,
     "directory_list": {Code.OK: _names},
@@ -205,6 +265,8 @@ READ_METHODS = frozenset(
         "stat",
         "epoch_read",
         "view_read",
+        "stripes_read",
+        "stripes_loose",
         "directory_list",
         "sequencer_find",
         "cursor_read",
@@ -293,10 +355,7 @@ def parse_view(data: bytes) -> View:
     reader.version()
     epoch, log_id, removed = reader.u64(), reader.u64(), reader.flag()
     sequencer = reader.text()
-    stripes = tuple(
-        StripeView(reader.u64(), reader.u64(), reader.u64(), reader.u32())
-        for _ in range(reader.u32())
-    )
+    stripes = tuple(_stripe(reader) for _ in range(reader.u32()))
     options = {reader.text(): reader.text() for _ in range(reader.u32())}
     reader.done()
     return View(epoch, log_id, removed, sequencer, stripes, options)

@@ -51,7 +51,7 @@ def _start(*parts: bytes) -> bytes:
 
 
 def empty() -> bytes:
-    """A request that says nothing: epoch_next, epoch_read, sequencer_find."""
+    """A request that says nothing: epoch_read, sequencer_find."""
     return _start()
 
 
@@ -128,6 +128,11 @@ def head_create(name: str, log_id: int) -> bytes:
     return _start(text(name), u64(log_id))
 
 
+def epoch_next(width: int = 0) -> bytes:
+    """epoch_next: the next epoch; `width` of the stripe that may be made in it, or 0."""
+    return _start(u32(width))
+
+
 def tail_raise(epoch: int, tail: int) -> bytes:
     """tail_raise: the floor under every later tail, while `epoch` is the newest."""
     return _start(u64(epoch), u64(tail))
@@ -175,6 +180,21 @@ def view_propose(base: int, view_bytes: bytes) -> bytes:
 def view_read(from_epoch: int, count_max: int, latest: bool) -> bytes:
     """view_read: views from an epoch on, or the newest alone."""
     return _start(u64(from_epoch), u32(count_max), u8(latest))
+
+
+def stripes_read(log_id: int, position: int, count_max: int) -> bytes:
+    """stripes_read: archived stripes from the one that holds `position` on."""
+    return _start(u64(log_id), u64(position), u32(count_max))
+
+
+def stripes_loose(log_id: int, after_id: int, count_max: int) -> bytes:
+    """stripes_loose: loose stripes of ids above `after_id`."""
+    return _start(u64(log_id), u64(after_id), u32(count_max))
+
+
+def stripe_forget(log_id: int, id: int) -> bytes:
+    """stripe_forget: none of the loose stripe's objects exists any more."""
+    return _start(u64(log_id), u64(id))
 
 
 def directory_entry(name: str, log_id: int) -> bytes:

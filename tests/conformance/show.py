@@ -6,8 +6,19 @@ from collections.abc import Callable
 
 from . import replies
 from .objects import TIME
-from .replies import Answer, Cursor, HeadState, Read, Slot, Stat, State, Views
-from .requests import View
+from .replies import (
+    Answer,
+    Cursor,
+    HeadState,
+    Loose,
+    Read,
+    Slot,
+    Stat,
+    State,
+    Stripes,
+    Views,
+)
+from .requests import StripeView, View
 from .wire import OPEN_END
 
 _SHOWN_BYTES_MAX = 40
@@ -98,9 +109,7 @@ def _show_view(view: View) -> str:
     parts += ["removed"] if view.removed else []
     parts += [f"sequencer={view.sequencer}"] if view.sequencer else []
     parts += [f"option.{key}={value}" for key, value in view.options.items()]
-    for s in view.stripes:
-        parts.append(f"{s.id}:{s.start}-{'' if s.end == OPEN_END else s.end}/{s.width}")
-    return " ".join(parts)
+    return " ".join([*parts, *map(_show_stripe, view.stripes)])
 
 
 def _show_names(value: tuple[bool, tuple[str, ...]]) -> list[str]:
@@ -119,16 +128,38 @@ def _show_cursors(value: tuple[bool, tuple[tuple[str, Cursor], ...]]) -> list[st
     return [*lines, "(more)"] if more else lines
 
 
-_NONE_SHOWN = {("seal", 0), ("max_position", 0)}
+def _show_stripe(s: StripeView) -> str:
+    return f"{s.id}:{s.start}-{'' if s.end == OPEN_END else s.end}/{s.width}"
+
+
+def _show_stripes(value: Stripes) -> list[str]:
+    shown = [_show_stripe(stripe) for stripe in value.stripes]
+    return [" ".join([*shown, *(["(more)"] if value.more else [])])]
+
+
+def _show_loose(value: Loose) -> list[str]:
+    shown = [f"{id_}/{width}" for id_, width in value.stripes]
+    return [" ".join([f"newest={value.newest}", *shown, *(["(more)"] if value.more else [])])]
+
+
+def _show_more(more: bool) -> list[str]:
+    return ["more" if more else ""]
+
+
+_NONE_SHOWN = {("max_position", 0)}
 _SHOW: dict[str, Callable[..., list[str]]] = {
-    "seal": _show_highest,
+    "seal": lambda sealed: _show_highest(sealed.highest),
+    "write": lambda _fullness: [""],
     "max_position": _show_highest,
     "read": _show_read,
-    "trim_to": lambda more: ["more" if more else ""],
+    "trim_to": _show_more,
+    "trim_point_raise": _show_more,
     "stat": _show_stat,
     "epoch_next": lambda value: [f"epoch={value[0]} tail_floor={value[1]}"],
     "epoch_read": _show_head,
     "view_read": _show_views,
+    "stripes_read": _show_stripes,
+    "stripes_loose": _show_loose,
     "directory_list": _show_names,
     "cursor_read": _show_cursor,
     "cursor_list": _show_cursors,

@@ -197,12 +197,20 @@ DECODERS = {
     "decode_highest": golden.bytes_of("01 01 1100000000000000"),
     "decode_epoch": golden.bytes_of("01 0500000000000000"),
     "decode_position": golden.bytes_of("01 0500000000000000"),
+    "decode_seal": golden.bytes_of("01 01 1100000000000000 02000000 0600000000000000"),
+    "decode_fullness": golden.bytes_of("01 02000000 0600000000000000"),
     "decode_more": golden.bytes_of("01 01"),
     "decode_stat": b"\x01" + bytes(57),
     "decode_epoch_next": b"\x01" + bytes(16),
     "decode_epoch_read": b"\x01" + bytes(40),
     "decode_view": golden.VIEW_BYTES,
     "decode_view_read": next(s.reply for s in golden.HEAD_CONVERSATION if s.method == "view_read"),
+    "decode_stripes_read": next(
+        s.reply for s in golden.HEAD_CONVERSATION if s.method == "stripes_read"
+    ),
+    "decode_stripes_loose": next(
+        s.reply for s in golden.HEAD_CONVERSATION if s.method == "stripes_loose"
+    ),
     "decode_directory_list": golden.DIRECTORY_CONVERSATION[3].reply,
     "decode_address": golden.DIRECTORY_CONVERSATION[6].reply,
 }

@@ -148,7 +148,7 @@ def test_a_slow_client_writes_nothing_across_a_reconfiguration(log: MiniLog) -> 
         log.append(sequencer, b"x")
     granted = sequencer.next()  # 6: the slow client's, and it sleeps on it
 
-    epoch, old = log.next_epoch(), log.view.stripes[0]
+    epoch, old = log.next_epoch(width=2), log.view.stripes[0]
     highest = log.seal(old, epoch)
     assert highest == 5
     new = StripeView(epoch, highest + 1, OPEN_END, 2)

@@ -9,7 +9,7 @@ import pytest
 
 from .damage import EIO, damages
 from .objects import ADVANCE, CREATE, SET, Directory, Head, Store
-from .replies import Answer, Code, Cursor
+from .replies import Answer, Code, Cursor, Stripes
 from .requests import StripeView, View
 from .stored import HEAD, SEQUENCER, STORES_WITH_DOORS, Door
 from .wire import OPEN_END
@@ -23,7 +23,7 @@ def make_head(store: Store, name: str) -> Head:
     stripes = (StripeView(1, 0, OPEN_END, 8),)
     assert head.create("orders", 7).code == Code.OK
     for epoch in (1, 2):
-        assert head.epoch_next().code == Code.OK
+        assert head.epoch_next(8 if epoch == 1 else 0).code == Code.OK
         assert head.view_propose(epoch - 1, View(epoch, 7, stripes=stripes)).code == Code.OK
     return head
 
@@ -103,6 +103,31 @@ def test_a_damaged_cursor_is_an_error_until_it_is_set_or_removed(
         door.save(prefix, sound.with_value(b"c.b", damaged))
         assert head.cursor_remove("b").code == Code.OK, what
         assert head.trim_point_raise(10).code == Code.OK, what
+
+
+def test_a_damaged_stripe_of_the_index_is_never_shown(
+    store: Store, prefix: str, host: str, door: Door
+) -> None:
+    head = make_head(store, prefix)
+    head.epoch_next(4)
+    stripes = (StripeView(3, 50, OPEN_END, 4),)
+    assert head.view_propose(2, View(3, 7, stripes=stripes)).code == Code.OK
+    head.epoch_next(4)
+    sound = door.load(prefix)
+    made = View(4, 7, stripes=(StripeView(4, 90, OPEN_END, 4),))
+    archived, loose = b"t.%016x" % 49, b"l.%016x" % 4
+    for what, damaged in damages(sound.omap[archived], host):
+        door.save(prefix, sound.with_value(archived, damaged))
+        assert head.stripes_read(7) == EIO, what
+        assert head.trim_point_raise(50) == EIO, what
+        assert head.epoch_read().value.trim_point == 0, what
+        assert head.stripes_read(7, 50).value == Stripes(False, ()), what
+    for what, damaged in damages(sound.omap[loose], host):
+        door.save(prefix, sound.with_value(loose, damaged))
+        assert head.stripes_loose(7) == EIO, what
+        assert head.stripe_forget(7, 4) == EIO, what
+        assert head.view_propose(3, made) == EIO, what
+        assert head.epoch_read().value.newest == 3, what
 
 
 def test_a_damaged_directory_entry_is_an_error_until_it_is_added_again(

@@ -68,7 +68,9 @@ def test_crc32c_is_castagnoli() -> None:
 
 def test_native_codec_reads_these_replies() -> None:
     stripe, head = golden.STRIPE_CONVERSATION, golden.HEAD_CONVERSATION
-    assert _native.decode_highest(exchange_of(stripe, "seal").reply) is None
+    assert _native.decode_seal(exchange_of(stripe, "seal").reply) == (None, 0, 0)
+    assert _native.decode_fullness(exchange_of(stripe, "write").reply) == (2, 6)
+    assert _native.decode_highest(exchange_of(stripe, "max_position").reply) is None
     assert _native.decode_highest(golden.bytes_of("01 01 1100000000000000")) == 17
     assert _native.decode_epoch(exchange_of(stripe, "seal", 5).reply) == 5
     assert _native.decode_position(exchange_of(stripe, "write", 2).reply) == 9
@@ -83,6 +85,10 @@ def test_native_codec_reads_these_replies() -> None:
     assert _native.decode_cursor(exchange_of(cursors, "cursor_read").reply) == (200, *times)
     found = _native.decode_cursor_list(exchange_of(cursors, "cursor_list").reply)
     assert found == (True, [("app", 200, *times)])
+    read = _native.decode_stripes_read(exchange_of(head, "stripes_read").reply)
+    assert read == (False, [(1, 0, 200, 8)])
+    loose = _native.decode_stripes_loose(exchange_of(head, "stripes_loose").reply)
+    assert loose == (4, False, [(1, 8), (2, 4)])
     directory = golden.DIRECTORY_CONVERSATION
     listed = _native.decode_directory_list(exchange_of(directory, "directory_list").reply)
     assert listed == (True, ["b"])

@@ -23,6 +23,7 @@ NAME = st.sampled_from(["a", "b", "b.b", "b-b", "c", "_", "Z", "9", "z" * 128])
 CURSOR = st.sampled_from(["a", "b", "b.b", "_", "Z", "z" * 128, ".bad", ""])
 LOG_ID_SENT = st.sampled_from([LOG_ID] * 9 + [LOG_ID + 1])
 LOG_IDS = st.integers(1, 2)
+FLAWS = ["base", "epoch", "log_id", "stripes", "width", "unannounced"]
 ADDRESS = st.sampled_from(["tcp://a:1", "tcp://b:2", "store:"])
 _numbers: Iterator[int] = count()
 
@@ -61,9 +62,9 @@ class HeadMachine(_Machine):
         if happens == 0:
             self.both("create", "log", LOG_ID + 1)
 
-    @rule()
-    def epoch_next(self) -> None:
-        self.both("epoch_next")
+    @rule(width=st.sampled_from([0, 1, 4, 1024, 1025]))
+    def epoch_next(self, width: int) -> None:
+        self.both("epoch_next", width)
 
     @rule()
     def epoch_read(self) -> None:
@@ -75,24 +76,25 @@ class HeadMachine(_Machine):
 
     @rule(
         cut=st.integers(0, 30),
-        drop=st.sampled_from([False, True]),
+        drop=st.sampled_from([0, 0, 0, 1, 2]),
         grow=st.booleans(),
         sequencer=st.sampled_from(["", "store:", "tcp://a:1"]),
-        flaw=st.sampled_from(["none"] * 6 + ["base", "epoch", "log_id", "stripes", "width"]),
+        flaw=st.sampled_from(["none"] * 6 + FLAWS),
         removed=st.integers(0, 12),
     )
     def propose(
-        self, cut: int, drop: bool, grow: bool, sequencer: str, flaw: str, removed: int
+        self, cut: int, drop: int, grow: bool, sequencer: str, flaw: str, removed: int
     ) -> None:
         """The next view, reconfigured or not, perhaps with one flaw; in an epoch of its own."""
         if flaw != "epoch":
-            self.both("epoch_next")
+            width = 1 + cut if self.model.views else 4
+            self.both("epoch_next", 0 if flaw == "unannounced" else width)
         view = self._next_view(cut, drop, grow)
         view = replace(view, sequencer=sequencer, removed=removed == 0)
         base = self.model.newest + (1 if flaw == "base" else 0)
         self.both("view_propose", base, _spoil(view, flaw))
 
-    def _next_view(self, cut: int, drop: bool, grow: bool) -> View:
+    def _next_view(self, cut: int, drop: int, grow: bool) -> View:
         epoch = self.model.counter
         if not self.model.views:
             return View(epoch, self.model.log_id, stripes=(StripeView(epoch, 0, OPEN_END, 4),))
@@ -101,11 +103,9 @@ class HeadMachine(_Machine):
         if grow:
             last = stripes.pop()
             end = last.start + cut
-            stripes += [replace(last, end=end), StripeView(epoch, end, OPEN_END, 1 + cut)]
-        point = self.model.trim_point + 3 * drop  # sometimes a little more than may go
-        while drop and stripes[0].end <= point:
-            stripes.pop(0)
-        return replace(base, epoch=epoch, stripes=tuple(stripes))
+            stripes += [replace(last, end=end)] if cut else []
+            stripes.append(StripeView(epoch, end, OPEN_END, 1 + cut))
+        return replace(base, epoch=epoch, stripes=tuple(stripes[min(drop, len(stripes) - 1) :]))
 
     @rule(point=st.integers(0, 60), log_id=LOG_ID_SENT, past_cursors=st.booleans())
     def trim_point_raise(self, point: int, log_id: int, past_cursors: bool) -> None:
@@ -140,6 +140,18 @@ class HeadMachine(_Machine):
     def view_read(self, start: int, count_max: int, latest: bool) -> None:
         self.both("view_read", start, count_max, latest)
 
+    @rule(position=st.integers(0, 100), count_max=st.sampled_from([0, 1, 2, 1024]))
+    def stripes_read(self, position: int, count_max: int) -> None:
+        self.both("stripes_read", LOG_ID, position, count_max)
+
+    @rule(after=st.integers(0, 20), count_max=st.sampled_from([1, 2, 1024, 1025]))
+    def stripes_loose(self, after: int, count_max: int) -> None:
+        self.both("stripes_loose", LOG_ID, after, count_max)
+
+    @rule(back=st.integers(-1, 20), log_id=st.sampled_from([LOG_ID, LOG_ID, LOG_ID, 8]))
+    def stripe_forget(self, back: int, log_id: int) -> None:
+        self.both("stripe_forget", log_id, max(self.model.newest - back, 0))
+
     @rule(offset=st.sampled_from([-1, 0, 0, 1]))
     def remove(self, offset: int) -> None:
         if self.both("remove", max(self.model.newest + offset, 0)).code == 0:
@@ -151,6 +163,8 @@ class HeadMachine(_Machine):
         if self.model is not None:
             self.both("view_read", 0, 1024)
             self.both("cursor_list", "", 1024)
+            self.both("stripes_read", LOG_ID, 0, 1024)
+            self.both("stripes_loose", LOG_ID, 0, 1024)
 
 
 def _spoil(view: View, flaw: str) -> View:

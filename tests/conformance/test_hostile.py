@@ -19,7 +19,7 @@ from .replies import Code, State
 from .requests import Entry
 
 ROUNDS = {"mem": 400, "file": 60, "ceph": 60}  # rounds of one mutation and one noise per method
-HEAD_METHODS = ("head", "epoch", "tail", "trim_point", "view", "cursor")  # how their names start
+HEAD_METHODS = ("head", "epoch", "tail", "trim_point", "view", "stripe", "cursor")
 REFRESH = 20  # rounds after which the victims are replaced: a flipped epoch makes an object useless
 SEEDS = (1, 2)
 REFUSALS = frozenset({-errno.EINVAL, -errno.ENOENT, -errno.EEXIST})

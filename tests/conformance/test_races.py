@@ -17,7 +17,7 @@ from zlog import Store, _native
 
 from . import replies, requests
 from .objects import ADVANCE, CREATE, TIME, Head, Stripe, writer_id
-from .replies import Answer, Code, State
+from .replies import WRITTEN, Answer, Code, State
 from .requests import Entry
 
 CALLERS = 4
@@ -99,7 +99,7 @@ def test_nothing_of_an_older_epoch_lands_after_a_seal(store: Store, prefix: str)
         if caller == 0:
             while stripe.max_position(1).value is None:
                 pass  # until the writers have begun
-            return [], stripe.seal(2).value
+            return [], stripe.seal(2).value.highest
         written = []
         for p in range(caller, 10_000, CALLERS):
             answer = stripe.put(1, p, b"x")
@@ -142,13 +142,13 @@ def test_submitted_operations_take_effect_one_by_one(store: Store, prefix: str) 
     calls: list[tuple[str, bytes, Answer]] = []
     for base in range(0, 40, 4):
         calls += [
-            ("write", write(2, [base, base + 1], "a"), Answer(Code.OK)),
+            ("write", write(2, [base, base + 1], "a"), WRITTEN),
             ("write", write(2, [base + 1, base + 2], "b"), Answer(Code.READ_ONLY, base + 1)),
             ("write", write(1, [base + 2], "c"), Answer(Code.STALE_EPOCH, 2)),
             ("write", b"", Answer(-22)),
-            ("write", write(1, [base], "a"), Answer(Code.OK)),
+            ("write", write(1, [base], "a"), WRITTEN),
             ("trim", requests.trim(2, 1, [base]), Answer(Code.OK)),
-            ("write", write(2, [base + 2], "d"), Answer(Code.OK)),
+            ("write", write(2, [base + 2], "d"), WRITTEN),
         ]
     for token, (method, request, _) in enumerate(calls):
         store.submit(queue, token, [(prefix, method, request)])
@@ -205,6 +205,6 @@ def test_a_trim_and_a_new_cursor_exclude_each_other(store: Store, prefix: str) -
         trimmed = Head(store, f"{prefix}.{turn}").epoch_read().value.trim_point == 10
         assert any(trim.code == Code.OK for trim in trims) == trimmed
         for trim in trims:
-            assert trim in ((Answer(Code.OK), Answer(Code.READ_ONLY, 5)))
+            assert trim in (Answer(Code.OK, False), Answer(Code.READ_ONLY, 5))
         for cursor in cursors:
             assert cursor == (Answer(Code.INVALIDATED, 10) if trimmed else Answer(Code.OK))

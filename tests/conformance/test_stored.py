@@ -16,13 +16,14 @@ import zlog
 from . import golden, requests
 from .golden import bytes_of
 from .objects import ADVANCE, CREATE, Directory, Head, Store, Stripe
-from .replies import Code
+from .replies import Code, Loose, Stripes
 from .requests import Entry, StripeView, View
 from .stored import STORES_WITH_DOORS, Content, Door, door_to, envelope
 from .wire import OPEN_END
 
 TIME = 0x0005543DF729C000
 FIRST_VIEW = View(1, 7, stripes=(StripeView(1, 0, OPEN_END, 8),))
+THIRD_VIEW = View(4, 7, stripes=(StripeView(3, 200, OPEN_END, 4),))
 LARGE = b"x" * 32768  # from here on a batch's data goes to the bytestream
 
 STRIPE = Content(
@@ -89,9 +90,9 @@ HEAD = Content(
     attrs={
         b"zlog.head": bytes_of(
             """
-            01 3d67b11b 32000000
+            01 e9de6cb6 32000000
             0700000000000000                    # log id
-            0300000000000000 0300000000000000   # epoch counter, newest view
+            0400000000000000 0400000000000000   # epoch counter, newest view
             c800000000000000 6400000000000000   # tail floor, trim point
             06000000 6f7264657273               # name
             """
@@ -113,6 +114,20 @@ HEAD = Content(
             """
         ),
         b"v.0000000000000003": bytes_of("01 7702d28f 75000000" + golden.VIEW_BYTES.hex()),
+        b"v.0000000000000004": bytes_of(
+            """
+            01 8d5ec4cb 3a000000
+            01 0400000000000000 0700000000000000 00 00000000
+            01000000 0300000000000000 c800000000000000 ffffffffffffffff 04000000
+            00000000
+            """
+        ),
+        b"t.00000000000000c7": bytes_of(  # archived: id, start, end, width
+            "01 5cd27753 1c000000 0100000000000000 0000000000000000 c800000000000000 08000000"
+        ),
+        b"l.0000000000000002": bytes_of(  # loose: id, width
+            "01 74ef3cbf 0c000000 0200000000000000 04000000"
+        ),
     },
 )
 
@@ -137,15 +152,17 @@ def make_objects(store: Store, prefix: str) -> dict[str, Content]:
         stripe.trim(5, [9, 21]),
         stripe.write(5, [Entry(25, 25, LARGE)], writer, TIME),
         head.create("orders", 7),
-        head.epoch_next(),
+        head.epoch_next(8),
         head.view_propose(0, FIRST_VIEW),
-        head.epoch_next(),
-        head.epoch_next(),
+        head.epoch_next(4),
+        head.epoch_next(4),
         head.tail_raise(3, 200),
         head.trim_point_raise(100),
         head.cursor_commit("app", CREATE, 150, TIME),
         head.cursor_commit("app", ADVANCE, 200, TIME + 1),
         head.propose_bytes(1, golden.VIEW_BYTES),
+        head.epoch_next(),
+        head.view_propose(3, THIRD_VIEW),
         directory.add("orders", 7),
         directory.announce("tcp://host:1"),
     ]
@@ -195,6 +212,13 @@ def test_an_object_that_was_stored_before_is_read(store: Store, prefix: str, doo
     assert [slot.data for slot in slots] == [b"five", b"", b"", b"\x00\xff", b"", LARGE]
     assert stripe.put(5, 29, b"goes on").code == Code.OK
     views = Head(store, f"{prefix}.head").view_read(0).value
-    assert views.views == (requests.view(FIRST_VIEW), golden.VIEW_BYTES)
+    assert views.views == (
+        requests.view(FIRST_VIEW),
+        golden.VIEW_BYTES,
+        requests.view(THIRD_VIEW),
+    )
+    assert Head(store, f"{prefix}.head").stripes_loose(7).value == Loose(4, False, ((2, 4),))
+    archived = Stripes(False, (StripeView(1, 0, 200, 8),))
+    assert Head(store, f"{prefix}.head").stripes_read(7).value == archived
     assert Directory(store, f"{prefix}.directory").list().value == (False, ("orders",))
     assert Directory(store, f"{prefix}.directory").find().value == "tcp://host:1"

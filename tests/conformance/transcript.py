@@ -15,7 +15,7 @@ its position unless `#NUMBER` says otherwise.
     max_position EPOCH · stat EPOCH · remove EPOCH
 
     head_create NAME LOG_ID · head_remove EPOCH
-    epoch_next · epoch_read · tail_raise EPOCH TAIL
+    epoch_next [WIDTH] · epoch_read · tail_raise EPOCH TAIL
     trim_point_raise POSITION [past_cursors] [log_id=ID]
     cursor_commit NAME advance|create|set POSITION [time=µs] [log_id=ID]
     cursor_read NAME [log_id=ID] · cursor_remove NAME [log_id=ID]
@@ -23,6 +23,8 @@ its position unless `#NUMBER` says otherwise.
     view_propose BASE epoch=E [log_id=ID] [sequencer=ADDRESS] [removed] [option.KEY=VALUE]
         ID:START-END/WIDTH…                     (END is left out when the stripe is open)
     view_read FROM [count=N] [latest]
+    stripes_read POSITION [log_id=ID] [count=N] · stripes_loose AFTER [log_id=ID] [count=N]
+    stripe_forget ID [log_id=ID]
 
     directory_add NAME [LOG_ID] · directory_remove NAME [LOG_ID] · directory_list [AFTER] [count=N]
     sequencer_announce ADDRESS · sequencer_withdraw ADDRESS · sequencer_find
@@ -228,8 +230,8 @@ class Interpreter:
     def _head_create(self, words: Words) -> Answer:
         return self._head.create(words.next(), words.number())
 
-    def _epoch_next(self, _words: Words) -> Answer:
-        return self._head.epoch_next()
+    def _epoch_next(self, words: Words) -> Answer:
+        return self._head.epoch_next(int(words.next("0")))
 
     def _epoch_read(self, _words: Words) -> Answer:
         return self._head.epoch_read()
@@ -270,6 +272,18 @@ class Interpreter:
     def _view_read(self, words: Words) -> Answer:
         latest, count = words.flag("latest"), int(words.option("count", 100))
         return self._head.view_read(words.number(), count, latest)
+
+    def _stripes_read(self, words: Words) -> Answer:
+        log_id, count = int(words.option("log_id", 7)), int(words.option("count", 100))
+        return self._head.stripes_read(log_id, words.number(), count)
+
+    def _stripes_loose(self, words: Words) -> Answer:
+        log_id, count = int(words.option("log_id", 7)), int(words.option("count", 100))
+        return self._head.stripes_loose(log_id, words.number(), count)
+
+    def _stripe_forget(self, words: Words) -> Answer:
+        log_id = int(words.option("log_id", 7))
+        return self._head.stripe_forget(log_id, words.number())
 
     def _head_remove(self, words: Words) -> Answer:
         return self._head.remove(words.number())

@@ -18,6 +18,7 @@
 #include "cls_zlog/limits.h"
 #include "cls_zlog/messages.h"
 #include "cls_zlog/methods.h"
+#include "cls_zlog/stripe_index_messages.h"
 #include "cls_zlog/view.h"
 #include "cls_zlog/write_encoder.h"
 
@@ -57,6 +58,16 @@ std::string view_request() {
   return zlog::ViewProposeRequest{0, bytes}.encode();
 }
 
+// A view of epoch 3 after that one, which starts a new stripe and leaves the first one behind.
+std::string next_view_request() {
+  zlog::View view;
+  view.epoch = 3;
+  view.log_id = kLogId;
+  view.stripes = {{3, 100, zlog::limits::end_open, kStride}};
+  const std::string bytes = view.encode();
+  return zlog::ViewProposeRequest{1, bytes}.encode();
+}
+
 // One request of each method that does something, in the order of methods(): what the fuzzer starts
 // from when it damages a request rather than inventing one.
 std::vector<std::string> good_requests() {
@@ -89,13 +100,16 @@ std::vector<std::string> good_requests() {
       epoch,
       epoch,
       zlog::HeadCreateRequest{"orders", kLogId}.encode(),
-      empty,
+      zlog::EpochNextRequest{kStride}.encode(),
       empty,
       zlog::TailRaiseRequest{1, 5}.encode(),
       zlog::TrimPointRequest{kLogId, 5, false}.encode(),
       view_request(),
       zlog::ViewReadRequest{0, 10, false}.encode(),
       epoch,
+      zlog::StripesReadRequest{kLogId, 0, 10}.encode(),
+      zlog::StripesLooseRequest{kLogId, 0, 10}.encode(),
+      zlog::StripeForgetRequest{kLogId, 1}.encode(),
       entry,
       entry,
       zlog::DirectoryListRequest{"", 10}.encode(),
@@ -131,8 +145,11 @@ std::vector<MemoryObject> make_states(const std::vector<std::string>& requests) 
       made_by({{"head_create", requests[9]}, {"epoch_next", requests[10]}}),
       made_by({{"head_create", requests[9]}, {"epoch_next", requests[10]},
                {"view_propose", requests[14]}}),
-      made_by({{"head_create", requests[9]}, {"cursor_commit", requests[23]}}),
-      made_by({{"directory_add", requests[17]}, {"sequencer_announce", requests[20]}}),
+      made_by({{"head_create", requests[9]}, {"cursor_commit", requests[26]}}),
+      made_by({{"head_create", requests[9]}, {"epoch_next", requests[10]},
+               {"view_propose", requests[14]}, {"epoch_next", requests[10]},
+               {"epoch_next", requests[10]}, {"view_propose", next_view_request()}}),
+      made_by({{"directory_add", requests[20]}, {"sequencer_announce", requests[23]}}),
   };
 }
 

@@ -286,14 +286,14 @@ def test_a_forked_child_is_told_to_open_its_own(tmp_path: Path) -> None:
             del store
             gc.collect()
             with _native.EmbeddedStore(sys.argv[1]) as own:
-                print(own.execute("object", "write", request(2)), flush=True)
+                print(own.execute("object", "write", request(2))[0], flush=True)
             sys.exit()
         assert os.waitstatus_to_exitcode(os.wait()[1]) == 0
-        print(store.execute("object", "write", request(3)))
+        print(store.execute("object", "write", request(3))[0])
     """
     before_fork, child, parent = run(code, tmp_path).splitlines()
     assert "before a fork" in before_fork
-    assert (child, parent) == ("(0, b'')", "(0, b'')")
+    assert (child, parent) == ("0", "0")
     with EmbeddedStore(tmp_path) as store:
         assert read(store, range(4)) == [b"x", None, b"x", b"x"]
 
