@@ -141,6 +141,8 @@ class _Guard:
 
     async def acquire(self, deadline: Deadline) -> bool:
         """Take the lock; False when the deadline passes first."""
+        if self._lock.acquire(blocking=False):
+            return True
         left = deadline.remaining()
         return self._lock.acquire(timeout=-1 if left is None else left)
 
@@ -208,13 +210,14 @@ class _Link:
             raise self._timeout()
         sent = 0
         try:
-            while True:
-                with suppress(BlockingIOError):
+            while sent < len(data):
+                try:
                     sent += self._socket.send(data[sent:])
-                if sent == len(data):
-                    return
-                if not _ready(self._writable, deadline):
-                    break
+                except BlockingIOError:
+                    if not _ready(self._writable, deadline):
+                        break
+            else:
+                return
         except OSError as error:
             self.drop(str(error))
             raise LinkLost(self.lost) from error
@@ -226,14 +229,15 @@ class _Link:
 
     def _receive(self, inbox: _Inbox, deadline: Deadline) -> Reply:
         while True:
-            if self._leading.acquire(blocking=False):
+            led = self._leading.acquire(blocking=False)
+            if led:
                 try:
                     while inbox.empty():
                         self._read(deadline)
                 finally:
                     self._leading.release()
             try:
-                message = inbox.get(timeout=deadline.remaining())
+                message = inbox.get_nowait() if led else inbox.get(timeout=deadline.remaining())
             except Empty:
                 raise self._timeout() from None
             if isinstance(message, Reply):
