@@ -52,13 +52,13 @@ int load(Object& object, const std::string& key, CursorReadReply* out) {
 // Up to `count_max` cursors whose keys are above `after`, by key.
 int load_page(Object& object, const std::string& after, uint64_t count_max,
               std::map<std::string, CursorReadReply>* out, bool* more) {
-  std::map<std::string, std::string> page;
+  Page page;
   if (const int r = object.omap_list(after, std::string(kPrefix), count_max, &page, more); r < 0) {
     return r;
   }
   if (page.empty() && *more) return -EIO;
   for (const auto& [key, value] : page) {
-    if (const int r = decode(key, value, &(*out)[key]); r < 0) return r;
+    if (const int r = decode(key, value.bytes, &(*out)[key]); r < 0) return r;
   }
   return 0;
 }
@@ -69,7 +69,7 @@ int check_count(Object& object) {
   bool more = true;
   uint64_t count = 0;
   while (more) {
-    std::map<std::string, std::string> page;
+    Page page;
     const int r = object.omap_list(after, std::string(kPrefix), limits::page_records_max, &page,
                                    &more);
     if (r < 0) return r;

@@ -84,7 +84,7 @@ int list(Object& object, std::string_view in, std::string* out) {
   DirectoryListReply reply;
   reply.more = true;
   while (reply.more && names.size() < request.count_max) {
-    std::map<std::string, std::string> page;
+    Page page;
     const int r = object.omap_list(after, std::string(kNamePrefix),
                                    request.count_max - names.size(), &page, &reply.more);
     if (r < 0) return r;
@@ -93,7 +93,7 @@ int list(Object& object, std::string_view in, std::string* out) {
       break;
     }
     for (const auto& [key, value] : page) {
-      if (!decode_name(key, value, &names.emplace_back())) return -EIO;
+      if (!decode_name(key, value.bytes, &names.emplace_back())) return -EIO;
     }
     after = page.rbegin()->first;
   }

@@ -75,14 +75,14 @@ int list_views(Object& object, const ViewReadRequest& request,
   uint64_t bytes = 0;
   *more = true;
   while (*more && bodies->size() < request.count_max && bytes < limits::read_reply_bytes_max) {
-    std::map<std::string, std::string> page;
+    Page page;
     const uint64_t count = std::min<uint64_t>(request.count_max - bodies->size(), kViewsPerListing);
     const int r = object.omap_list(after, std::string(kViewPrefix), count, &page, more);
     if (r < 0) return r;
     if (page.empty()) return *more ? -EIO : 0;
     for (const auto& [key, value] : page) {
       Unwrapped stored;
-      if (!unwrap(key, value, &stored) || !stored.payload.empty()) return -EIO;
+      if (!unwrap(key, value.bytes, &stored) || !stored.payload.empty()) return -EIO;
       bytes += stored.body.size();
       bodies->emplace(key, stored.body);
     }

@@ -88,7 +88,7 @@ int Cursor::fetch(uint64_t position) {
   current_ = Stored();
   if (r < 0) return r;
   if (page_.empty() && more_) return -EIO;
-  for (const auto& [key, value] : page_) bytes_fetched_ += value.size();
+  for (const auto& [key, value] : page_) bytes_fetched_ += value.bytes.size();
   page_next_ = std::min(page_next_ * 2, page_max_);
   return 0;
 }
@@ -104,7 +104,9 @@ int Cursor::seek(uint64_t position, const Stored** out) {
   if (current_.key.data() != at_->first.data()) {
     Span span;
     if (!parse_key(at_->first, stride_, residue_, &span)) return -EIO;
-    current_ = {at_->first, span, Record::decode(at_->first, at_->second, span.length(stride_))};
+    const Buffer& value = at_->second;
+    const Record record = Record::decode(at_->first, value.bytes, span.length(stride_));
+    current_ = {at_->first, span, record, value};
   }
   *out = &current_;
   return 0;
@@ -135,17 +137,21 @@ int Layout::put(const std::string& key, const std::string& value) {
   return object_.omap_set(key, value);
 }
 
-int Layout::data_of(const Record& record, uint32_t begin, uint32_t end, std::string* buffer,
-                    std::string_view* out) {
+int Layout::answer(const Stored& stored, uint32_t begin, uint32_t end, uint32_t* answered) {
+  const Record& record = stored.record;
   const uint32_t from = record.begin_of(begin);
   const uint32_t length = record.ends[end - 1] - from;
+  *answered = end;
   if (record.kind == RecordKind::kInline) {
-    *out = record.data.substr(from, length);
-    return 0;
+    return object_.answer({record.data.substr(from, length), stored.value.owner});
   }
-  const int r = object_.read(record.offset + from, length, buffer);
-  *out = *buffer;
-  return r;
+  uint64_t there = 0;
+  const int r = object_.answer_stream(record.offset + from, length, &there);
+  if (r < 0 || there == length) return r;
+  *answered = begin;
+  while (record.ends[*answered] - from <= there) ++*answered;
+  const uint32_t whole = record.begin_of(*answered) - from;
+  return object_.answer_stream(record.offset + from, whole, &there);
 }
 
 int Layout::append(const Batch& batch) {

@@ -27,6 +27,7 @@ struct Stored {
   std::string_view key;
   Span span;
   Record record;
+  Buffer value;  // that it was decoded from
 };
 
 // Reads the records of an object upwards, a bounded page at a time.
@@ -55,8 +56,8 @@ class Cursor {
   uint64_t page_next_;       // records to fetch next
   uint64_t bytes_fetched_ = 0;
   bool more_ = true;  // above the page
-  std::map<std::string, std::string> page_;
-  std::map<std::string, std::string>::const_iterator at_ = page_.end();
+  Page page_;
+  Page::const_iterator at_ = page_.end();
   Stored current_;
 };
 
@@ -95,10 +96,9 @@ class Layout {
  public:
   Layout(Object& object, Header& header) : object_(object), header_(header) {}
 
-  // The data of entries [begin, end) of a record, all of them written: a view into the record or
-  // into `buffer`. Shorter than it should be when the bytestream ends too early.
-  int data_of(const Record& record, uint32_t begin, uint32_t end, std::string* buffer,
-              std::string_view* out);
+  // Answers with the data of entries [begin, end) of a record, all of them written; with fewer when
+  // the bytestream ends too early. `answered`: one past the last of them.
+  int answer(const Stored& stored, uint32_t begin, uint32_t end, uint32_t* answered);
 
   // Store at positions of which none is covered by a record.
   int append(const Batch& batch);

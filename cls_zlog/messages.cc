@@ -195,18 +195,48 @@ int ReadRequest::decode(std::string_view bytes, ReadRequest* out) {
   return result((flags & ~kWithIds) == 0 && Runs::decode(&reader, &out->runs) && reader.done());
 }
 
-void ReadReplyBuilder::add(const ReadEntry& entry, std::string_view data) {
+ReadReplyBuilder::ReadReplyBuilder(const Highest& highest, bool with_ids, uint32_t count_max)
+    : highest_(highest), with_ids_(with_ids) {
+  states_.reserve(size_t{count_max} * sizeof(uint8_t));
+  timestamps_.reserve(size_t{count_max} * sizeof(uint64_t));
+  ends_.reserve(size_t{count_max} * sizeof(uint32_t));
+  crcs_.reserve(size_t{count_max} * sizeof(uint32_t));
+}
+
+void ReadReplyBuilder::add(const ReadEntry& entry) {
   count_++;
-  data_.append(data);
   wire::append(&states_, static_cast<uint8_t>(entry.state));
   wire::append(&timestamps_, entry.timestamp);
-  wire::append(&ends_, static_cast<uint32_t>(data_.size()));
+  wire::append(&ends_, data_bytes_);
   wire::append(&crcs_, entry.crc);
-  if (!with_ids_) return;
-  writers_.append(entry.writer);
-  writers_.append(limits::writer_bytes - entry.writer.size(), '\0');
-  wire::append(&numbers_, entry.number);
-  wire::append(&reasons_, static_cast<uint8_t>(entry.reason));
+  if (with_ids_) add_ids(entry.writer, entry.number, entry.reason);
+}
+
+void ReadReplyBuilder::add(const ReadEntries& entries) {
+  const uint32_t begin = entries.begin_of(entries.first);
+  const uint32_t base = data_bytes_ - begin;  // may wrap around, and back when it is added
+  const size_t timestamps = timestamps_.size(), ends = ends_.size();
+  states_.append(entries.count, static_cast<char>(EntryState::kWritten));
+  timestamps_.resize(timestamps + entries.count * sizeof(uint64_t));
+  ends_.resize(ends + entries.count * sizeof(uint32_t));
+  for (uint32_t i = 0; i < entries.count; i++) {
+    wire::store(&timestamps_[timestamps + i * sizeof(uint64_t)], entries.timestamp);
+    wire::store(&ends_[ends + i * sizeof(uint32_t)], base + entries.ends[entries.first + i]);
+  }
+  crcs_.append(entries.crcs.bytes(entries.first, entries.count));
+  count_ += entries.count;
+  data_bytes_ = base + entries.begin_of(entries.first + entries.count);
+  for (uint32_t i = 0; with_ids_ && i < entries.count; i++) {
+    const uint64_t number = entries.number + entries.numbers[entries.first + i];
+    add_ids(entries.writer, number, FillReason::kUnknown);
+  }
+}
+
+void ReadReplyBuilder::add_ids(std::string_view writer, uint64_t number, FillReason reason) {
+  writers_.append(writer);
+  writers_.append(limits::writer_bytes - writer.size(), '\0');
+  wire::append(&numbers_, number);
+  wire::append(&reasons_, static_cast<uint8_t>(reason));
 }
 
 std::string ReadReplyBuilder::encode() const {
@@ -216,7 +246,7 @@ std::string ReadReplyBuilder::encode() const {
   writer.u32(count_);
   uint64_t total = out.size();
   const std::string* const columns[] = {&states_,  &timestamps_, &ends_,    &crcs_,
-                                        &writers_, &numbers_,    &reasons_, &data_};
+                                        &writers_, &numbers_,    &reasons_};
   for (const std::string* column : columns) total += column->size();
   out.reserve(total);
   for (const std::string* column : columns) writer.bytes(*column);

@@ -108,22 +108,40 @@ struct ReadEntry {
   FillReason reason = FillReason::kUnknown;  // with ids
 };
 
-// Builds a read's reply, position by position.
+// Written entries in a row: the `count` ones from the `first` on in columns of a record.
+struct ReadEntries {
+  uint64_t timestamp = 0;
+  std::string_view writer;
+  uint64_t number = 0;             // base of `numbers`
+  wire::Column<uint32_t> ends;     // of each one's data, in that of the record
+  wire::Column<uint32_t> crcs;
+  wire::Column<uint32_t> numbers;
+  uint32_t first = 0;
+  uint32_t count = 0;
+
+  uint32_t begin_of(uint32_t i) const { return i == 0 ? 0 : ends[i - 1]; }
+};
+
+// Builds a read's reply, position by position, all but the data, which goes behind it.
 class ReadReplyBuilder {
  public:
-  ReadReplyBuilder(const Highest& highest, bool with_ids)
-      : highest_(highest), with_ids_(with_ids) {}
+  // `count_max`: how many positions it may be about.
+  ReadReplyBuilder(const Highest& highest, bool with_ids, uint32_t count_max);
 
-  void add(const ReadEntry& entry, std::string_view data);
-  uint64_t data_bytes() const { return data_.size(); }
+  void add(const ReadEntry& entry);  // without data
+  void add(const ReadEntries& entries);
+  uint64_t data_bytes() const { return data_bytes_; }
   uint32_t count() const { return count_; }
   std::string encode() const;
 
  private:
-  Highest highest_;
-  bool with_ids_;
+  void add_ids(std::string_view writer, uint64_t number, FillReason reason);
+
+  const Highest highest_;
+  const bool with_ids_;
   uint32_t count_ = 0;
-  std::string states_, timestamps_, ends_, crcs_, writers_, numbers_, reasons_, data_;
+  uint32_t data_bytes_ = 0;
+  std::string states_, timestamps_, ends_, crcs_, writers_, numbers_, reasons_;
 };
 
 // A decoded read reply: about the first `count` of the positions that were asked.

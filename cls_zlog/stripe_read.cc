@@ -20,7 +20,7 @@ class Reading {
         trim_point_(header.trim_point),
         layout_(object, header),
         walk_(object, header, positions_),
-        reply_(header.taken(), request.with_ids) {}
+        reply_(header.taken(), request.with_ids, request.runs.count()) {}
 
   int run(std::string* out) {
     while (!walk_.done() && !full_) {
@@ -52,7 +52,7 @@ class Reading {
   void add_state(EntryState state) {
     ReadEntry entry;
     entry.state = state;
-    reply_.add(entry, {});
+    reply_.add(entry);
   }
 
   // Adds the i-th position, and those after it (below `end`) whose data can be read together with
@@ -61,24 +61,22 @@ class Reading {
     const Record& record = stored.record;
     const uint32_t first = stored.span.index(positions_[*i], stride_);
     if (record.state_of(first) != EntryState::kWritten) {
-      reply_.add(entry_of(record, first), {});
+      reply_.add(entry_of(record, first));
       (*i)++;
       return 0;
     }
     const uint32_t count = affordable(stored, end, *i);
     full_ = count == 0;
     if (full_) return 0;
-    std::string buffer;
-    std::string_view data;
-    const int r = layout_.data_of(record, first, first + count, &buffer, &data);
+    uint32_t answered = 0;
+    const int r = layout_.answer(stored, first, first + count, &answered);
     if (r < 0) return r;
-    for (uint32_t index = first; index < first + count; index++) {
-      const uint32_t bytes = record.bytes_of(index);
+    reply_.add({record.timestamp, record.writer, record.number, record.ends, record.crcs,
+                record.numbers, first, answered - first});
+    for (uint32_t index = answered; index < first + count; index++) {
       ReadEntry entry = entry_of(record, index);
-      const bool there = bytes <= data.size();
-      if (!there) entry.state = EntryState::kLost;
-      reply_.add(entry, data.substr(0, there ? bytes : 0));
-      data.remove_prefix(there ? bytes : data.size());
+      if (record.bytes_of(index) > 0) entry.state = EntryState::kLost;
+      reply_.add(entry);
     }
     *i += count;
     return 0;

@@ -55,6 +55,11 @@ class Column {
   uint32_t size() const { return size_; }
   T operator[](uint32_t i) const { return load<T>(at_ + size_t{i} * sizeof(T)); }
 
+  // `count` of them from the `first` on, as they are on the wire.
+  std::string_view bytes(uint32_t first, uint32_t count) const {
+    return {at_ + size_t{first} * sizeof(T), size_t{count} * sizeof(T)};
+  }
+
  private:
   const char* at_ = nullptr;
   uint32_t size_ = 0;

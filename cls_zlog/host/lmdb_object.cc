@@ -1,6 +1,7 @@
 #include "lmdb_object.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <utility>
 #include <vector>
@@ -79,6 +80,15 @@ class Cursor {
   MDB_val key_{}, value_{};
 };
 
+// What is in no extent.
+void put_zeros(uint64_t count, Pieces* pieces) {
+  static constexpr std::array<char, 64u << 10> kZeros{};
+  for (; count > kZeros.size(); count -= kZeros.size()) {
+    pieces->emplace_back(kZeros.data(), kZeros.size());
+  }
+  pieces->emplace_back(kZeros.data(), count);
+}
+
 bool starts_with(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
 }
@@ -151,7 +161,7 @@ int LmdbObject::omap_get(const std::string& key, std::string* value) {
 }
 
 int LmdbObject::omap_list(const std::string& after, const std::string& prefix, uint64_t count_max,
-                          std::map<std::string, std::string>* out, bool* more) {
+                          Page* out, bool* more) {
   const std::string base = key_of(Kind::kOmap, {});
   const std::string wanted = base + prefix;
   const std::string passed = base + after;
@@ -164,7 +174,8 @@ int LmdbObject::omap_list(const std::string& after, const std::string& prefix, u
       *more = true;
       break;
     }
-    out->emplace_hint(out->end(), cursor.key().substr(base.size()), cursor.value());
+    out->emplace_hint(out->end(), cursor.key().substr(base.size()),
+                      Buffer{cursor.value(), nullptr});
   }
   return cursor.error();
 }
@@ -244,17 +255,19 @@ int LmdbObject::each_extent(uint64_t begin, uint64_t end, Visit&& visit) const {
   return cursor.error();
 }
 
-int LmdbObject::read(uint64_t offset, uint64_t length, std::string* data) {
-  data->clear();
+int LmdbObject::read(uint64_t offset, uint64_t length, Pieces* pieces) {
   if (offset >= size_) return 0;
   const uint64_t end = offset + std::min(length, size_ - offset);
-  data->resize(end - offset);
-  return each_extent(offset, end, [&](uint64_t start, std::string_view bytes) {
-    const uint64_t from = std::max(start, offset);
-    const uint64_t to = std::min<uint64_t>(start + bytes.size(), end);
-    bytes.substr(from - start, to - from).copy(data->data() + (from - offset), to - from);
+  uint64_t at = offset;
+  const int error = each_extent(offset, end, [&](uint64_t start, std::string_view bytes) {
+    if (start > at) put_zeros(start - at, pieces);
+    at = std::max(start, at);
+    pieces->push_back(bytes.substr(at - start, end - at));
+    at += pieces->back().size();
     return 0;
   });
+  if (error == 0) put_zeros(end - at, pieces);
+  return error;
 }
 
 int LmdbObject::write(uint64_t offset, std::string_view data) {

@@ -27,8 +27,8 @@ class LmdbObject final : public Backing {
   int attr_get(const std::string& name, std::string* value) override;
   int omap_get(const std::string& key, std::string* value) override;
   int omap_list(const std::string& after, const std::string& prefix, uint64_t count_max,
-                std::map<std::string, std::string>* out, bool* more) override;
-  int read(uint64_t offset, uint64_t length, std::string* data) override;
+                Page* out, bool* more) override;
+  int read(uint64_t offset, uint64_t length, Pieces* pieces) override;
 
   int create() override;
   int remove() override;

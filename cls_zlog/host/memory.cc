@@ -32,20 +32,22 @@ class MemoryBacking final : public Backing {
   }
 
   int omap_list(const std::string& after, const std::string& prefix, uint64_t count_max,
-                std::map<std::string, std::string>* out, bool* more) override {
+                Page* out, bool* more) override {
     const std::map<std::string, std::string>& omap = object_->second.omap;
     auto at = after < prefix ? omap.lower_bound(prefix) : omap.upper_bound(after);
     const auto here = [&] {
       return at != omap.end() && at->first.compare(0, prefix.size(), prefix) == 0;
     };
-    for (; here() && out->size() < count_max; at++) out->insert(*at);
+    for (; here() && out->size() < count_max; at++) {
+      out->emplace_hint(out->end(), at->first, Buffer{at->second, nullptr});
+    }
     *more = here();
     return 0;
   }
 
-  int read(uint64_t offset, uint64_t length, std::string* data) override {
-    const std::string& stream = object_->second.stream;
-    if (offset < stream.size()) *data = stream.substr(offset, length);
+  int read(uint64_t offset, uint64_t length, Pieces* pieces) override {
+    const std::string_view stream = object_->second.stream;
+    if (offset < stream.size()) pieces->push_back(stream.substr(offset, length));
     return 0;
   }
 

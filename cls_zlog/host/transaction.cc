@@ -12,6 +12,12 @@ namespace {
 // What an OSD returns from one listing, whatever was asked (osd_max_omap_entries_per_request).
 constexpr uint64_t kListingMax = 1024;
 
+size_t bytes_in(const Pieces& pieces) {
+  size_t bytes = 0;
+  for (const std::string_view piece : pieces) bytes += piece.size();
+  return bytes;
+}
+
 }  // namespace
 
 BufferedObject::BufferedObject(Backing& backing, int flags, bool exists)
@@ -60,8 +66,7 @@ int BufferedObject::omap_get(const std::string& key, std::string* value) {
 }
 
 int BufferedObject::omap_list(const std::string& after, const std::string& prefix,
-                              uint64_t count_max, std::map<std::string, std::string>* out,
-                              bool* more) {
+                              uint64_t count_max, Page* out, bool* more) {
   if (const int r = may_read(); r < 0) return r;
   out->clear();
   *more = false;
@@ -90,11 +95,21 @@ int BufferedObject::omap_remove_range(const std::string& begin, const std::strin
   return 0;
 }
 
-int BufferedObject::read(uint64_t offset, uint64_t length, std::string* data) {
+int BufferedObject::answer(const Buffer& value) {
+  answered_.push_back(value.bytes);
+  return 0;
+}
+
+int BufferedObject::answer_stream(uint64_t offset, uint64_t length, uint64_t* there) {
+  *there = 0;
   if (const int r = may_read(); r < 0) return r;
-  data->clear();
   if (!exists_) return -ENOENT;
-  return length == 0 ? 0 : backing_.read(offset, length, data);
+  if (length == 0) return 0;
+  Pieces pieces;
+  if (const int r = backing_.read(offset, length, &pieces); r < 0) return r;
+  *there = bytes_in(pieces);
+  if (*there == length) answered_.insert(answered_.end(), pieces.begin(), pieces.end());
+  return 0;
 }
 
 int BufferedObject::write(uint64_t offset, std::string_view data) {
@@ -153,7 +168,10 @@ int run_and_apply(const Method& method, Backing& backing, std::string_view paylo
   BufferedObject object(backing, method.flags, exists);
   const int code = method.call(object, payload, reply);
   if (code < 0) return code;
-  if (writes && reply->size() > limits::write_reply_bytes_max) return -EOVERFLOW;
+  const size_t reply_bytes = reply->size() + bytes_in(object.answered());
+  if (writes && reply_bytes > limits::write_reply_bytes_max) return -EOVERFLOW;
+  reply->reserve(reply_bytes);
+  for (const std::string_view piece : object.answered()) reply->append(piece);
   *applying = object.changed();
   if (const int r = object.commit(); r < 0) return r;
   *applying = false;

@@ -11,6 +11,9 @@
 
 namespace zlog {
 
+// Bytes that are one after the other, and lie here and there.
+using Pieces = std::vector<std::string_view>;
+
 // One object as a host keeps it: the little that a host has to provide so that methods can run on
 // it. Calls return 0 or a negative errno. Reads are only made while the object exists, except
 // exists(). Changes arrive in one go from run_method() after the method has succeeded, each legal
@@ -23,10 +26,12 @@ class Backing {
   virtual int exists(bool* exists) = 0;
   virtual int attr_get(const std::string& name, std::string* value) = 0;  // ENODATA
   virtual int omap_get(const std::string& key, std::string* value) = 0;   // ENOENT
-  // As Object::omap_list; `count_max` is at least 1.
+  // As Object::omap_list; `count_max` is at least 1. Without owners, the values stay where they are
+  // until the object changes.
   virtual int omap_list(const std::string& after, const std::string& prefix, uint64_t count_max,
-                        std::map<std::string, std::string>* out, bool* more) = 0;
-  virtual int read(uint64_t offset, uint64_t length, std::string* data) = 0;  // short at the end
+                        Page* out, bool* more) = 0;
+  // The bytes of the stream, fewer at its end, in pieces that stay until the object changes.
+  virtual int read(uint64_t offset, uint64_t length, Pieces* pieces) = 0;
 
   virtual int create() = 0;  // of a missing object: empty, no attributes, no keys
   virtual int remove() = 0;  // of an existing one, with everything in it
@@ -52,13 +57,17 @@ class BufferedObject final : public Object {
   int attr_set(const std::string& name, std::string_view value) override;
   int omap_get(const std::string& key, std::string* value) override;
   int omap_list(const std::string& after, const std::string& prefix, uint64_t count_max,
-                std::map<std::string, std::string>* out, bool* more) override;
+                Page* out, bool* more) override;
   int omap_set(const std::string& key, std::string_view value) override;
   int omap_remove(const std::string& key) override;
   int omap_remove_range(const std::string& begin, const std::string& end) override;
-  int read(uint64_t offset, uint64_t length, std::string* data) override;
+  int answer(const Buffer& value) override;
+  int answer_stream(uint64_t offset, uint64_t length, uint64_t* there) override;
   int write(uint64_t offset, std::string_view data) override;
   int zero(uint64_t offset, uint64_t length) override;
+
+  // What was answered, in order. It stays until the object changes.
+  const Pieces& answered() const { return answered_; }
 
   // Whether there is anything to apply.
   bool changed() const { return !changes_.empty(); }
@@ -89,6 +98,7 @@ class BufferedObject final : public Object {
   const bool exists_;    // before the method
   bool exists_after_;    // once the buffered changes are applied
   std::vector<Change> changes_;
+  Pieces answered_;
 };
 
 // What became of one method call.

@@ -9,6 +9,7 @@
 #include <climits>
 #include <functional>
 #include <map>
+#include <memory>
 #include <new>
 #include <string>
 #include <string_view>
@@ -73,13 +74,17 @@ class OsdObject final : public zlog::Object {
   }
 
   int omap_list(const std::string& after, const std::string& prefix, uint64_t count_max,
-                std::map<std::string, std::string>* out, bool* more) override {
+                zlog::Page* out, bool* more) override {
     out->clear();
     *more = false;
     std::map<std::string, ceph::bufferlist> values;
     const int r = cls_cxx_map_get_vals(context_, after, prefix, count_max, &values, more);
     if (r < 0) return r;
-    for (const auto& [key, list] : values) out->emplace_hint(out->end(), key, list.to_str());
+    for (auto& [key, list] : values) {
+      const auto owner = std::make_shared<ceph::bufferlist>(std::move(list));
+      const std::string_view bytes(owner->c_str(), owner->length());
+      out->emplace_hint(out->end(), key, zlog::Buffer{bytes, owner});
+    }
     return 0;
   }
 
@@ -96,13 +101,29 @@ class OsdObject final : public zlog::Object {
     return cls_cxx_map_remove_range(context_, begin, end);
   }
 
-  int read(uint64_t offset, uint64_t length, std::string* data) override {
-    data->clear();
+  int answer(const zlog::Buffer& value) override {
+    const auto length = static_cast<unsigned>(value.bytes.size());
+    if (length < kSharedBytesMin) {
+      answered_.append(value.bytes.data(), length);
+      return 0;
+    }
+    const auto* list = static_cast<const ceph::bufferlist*>(value.owner.get());
+    ceph::bufferlist part;
+    part.substr_of(*list, static_cast<unsigned>(value.bytes.data() - list->front().c_str()), length);
+    answered_.claim_append(part);
+    return 0;
+  }
+
+  int answer_stream(uint64_t offset, uint64_t length, uint64_t* there) override {
+    *there = 0;
     if (length == 0) return 0;  // the OSD would take it for "to the end"
     if (!fits(offset, length)) return -EINVAL;
     ceph::bufferlist list;
     const int r = cls_cxx_read(context_, static_cast<int>(offset), static_cast<int>(length), &list);
-    return taken(r, list, data);
+    if (r < 0) return r;
+    *there = list.length();
+    if (*there == length) answered_.claim_append(list);
+    return 0;
   }
 
   int write(uint64_t offset, std::string_view data) override {
@@ -116,7 +137,13 @@ class OsdObject final : public zlog::Object {
     return cls_cxx_write_zero(context_, static_cast<int>(offset), static_cast<int>(length));
   }
 
+  // What was answered, for whoever makes the reply of it.
+  ceph::bufferlist& answered() { return answered_; }
+
  private:
+  // Below this, copying bytes costs less than a piece of their own in the reply.
+  static constexpr unsigned kSharedBytesMin = 2048;
+
   // The calls answer the number of bytes, or a negative errno.
   static int taken(int r, const ceph::bufferlist& list, std::string* value) {
     if (r < 0) return r;
@@ -141,6 +168,7 @@ class OsdObject final : public zlog::Object {
   cls_method_context_t context_;
   const ceph::bufferlist& request_;
   const std::string_view request_bytes_;
+  ceph::bufferlist answered_;
 };
 
 int run(const zlog::Method& method, cls_method_context_t context, ceph::bufferlist* in,
@@ -153,8 +181,10 @@ int run(const zlog::Method& method, cls_method_context_t context, ceph::bufferli
   if (code == -EIO) cls_log(0, "zlog: %s: stored bytes are damaged, or unreadable", method.name);
   if (code < 0) return code;
   const bool writes = (method.flags & zlog::kWrite) != 0;
-  if (writes && reply.size() > zlog::limits::write_reply_bytes_max) return -EOVERFLOW;
+  const size_t reply_bytes = reply.size() + object.answered().length();
+  if (writes && reply_bytes > zlog::limits::write_reply_bytes_max) return -EOVERFLOW;
   out->append(reply.data(), static_cast<unsigned>(reply.size()));
+  out->claim_append(object.answered());
   return code;
 }
 

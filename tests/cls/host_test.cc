@@ -64,10 +64,10 @@ class OneAttribute final : public Backing {
   int remove() override { return -EIO; }
   int omap_get(const std::string&, std::string*) override { return -ENOENT; }
   int omap_list(const std::string&, const std::string&, uint64_t,
-                std::map<std::string, std::string>*, bool*) override {
+                Page*, bool*) override {
     return 0;
   }
-  int read(uint64_t, uint64_t, std::string*) override { return 0; }
+  int read(uint64_t, uint64_t, Pieces*) override { return 0; }
   int omap_set(const std::string&, std::string_view) override { return -EIO; }
   int omap_remove(const std::string&) override { return -EIO; }
   int omap_remove_range(const std::string&, const std::string&) override { return -EIO; }
