@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <cinttypes>
 #include <cstdio>
-#include <map>
 
 #include "codes.h"
 #include "envelope.h"
@@ -76,14 +75,14 @@ int list(Object& object, std::string_view prefix, std::string after, uint32_t co
          bool* more) {
   *more = true;
   while (*more && out->size() < count_max) {
-    std::map<std::string, std::string> page;
+    Page page;
     const int r = object.omap_list(after, std::string(prefix), count_max - out->size(), &page,
                                    more);
     if (r < 0) return r;
     if (page.empty()) return *more ? -EIO : 0;
     for (const auto& [key, value] : page) {
       T item;
-      if (const int bad = decode(key, value, &item); bad < 0) return bad;
+      if (const int bad = decode(key, value.bytes, &item); bad < 0) return bad;
       out->push_back(item);
     }
     after = page.rbegin()->first;
@@ -167,13 +166,13 @@ int leave(Object& object, const Stripe& stripe, uint64_t trim_point) {
 }
 
 int trim_to(Object& object, uint64_t trim_point, bool* more) {
-  std::map<std::string, std::string> page;
+  Page page;
   const int r = object.omap_list(std::string(kArchived), std::string(kArchived),
                                  limits::stripes_moved_max, &page, more);
   if (r < 0) return r;
   for (const auto& [key, value] : page) {
     Stripe stripe;
-    if (const int bad = decode_archived(key, value, &stripe); bad < 0) return bad;
+    if (const int bad = decode_archived(key, value.bytes, &stripe); bad < 0) return bad;
     if (stripe.end > trim_point) {
       *more = false;
       return 0;
