@@ -23,6 +23,8 @@ except ImportError as error:
 
 from zlog._check import Finding, FindingKind
 from zlog._client import LogStat
+from zlog._cursors import CursorState
+from zlog.cursor import Cursor
 from zlog.entry import Entry, Gap, GapKind
 from zlog.errors import (
     AlreadyWritten,
@@ -55,8 +57,10 @@ __all__ = [
     "BeyondTail",
     "ClassNotLoaded",
     "CorruptEntry",
+    "Cursor",
     "CursorAhead",
     "CursorNotFound",
+    "CursorState",
     "Entry",
     "EntryTooLarge",
     "Finding",

@@ -171,6 +171,7 @@ class Entry:
         position: where it stands, 0 ≤ position < 2**63.
         data: its bytes, as appended.
         timestamp: when its writer appended it, by the writer's clock, UTC, in microseconds.
+        end: one past its position: where a reader goes on, as after a Gap.
     """
 
     __match_args__ = ("position", "data", "timestamp")
@@ -183,6 +184,8 @@ class Entry:
     def data(self) -> bytes: ...
     @property
     def timestamp(self) -> datetime: ...
+    @property
+    def end(self) -> int: ...
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[Any]: ...
     def __getitem__(self, index: Any) -> Any: ...
@@ -325,13 +328,13 @@ def encode_cursor_commit(log_id: int, name: str, mode: int, position: int, times
 def encode_cursor(log_id: int, name: str) -> bytes:
     """Encode the request of cursor_read and cursor_remove."""
 
-def decode_cursor(reply: bytes) -> tuple[int, int, int]:
+def decode_cursor(reply: ReplyBytes) -> tuple[int, int, int]:
     """Return ``(position, created, updated)`` of a cursor_read; times in µs."""
 
 def encode_cursor_list(log_id: int, after: str, count_max: int) -> bytes:
     """Encode a cursor_list: the cursors with names above ``after``."""
 
-def decode_cursor_list(reply: bytes) -> tuple[bool, list[tuple[str, int, int, int]]]:
+def decode_cursor_list(reply: ReplyBytes) -> tuple[bool, list[tuple[str, int, int, int]]]:
     """Return ``(more, [(name, position, created, updated), …])``."""
 
 def encode_stripes_read(log_id: int, position: int, count_max: int) -> bytes:

@@ -81,12 +81,23 @@ class Reader:
         found: dict[int, Slot] = {}
         wanted = list(positions)
         while wanted:
-            view, asked, replies = await self._read_once(wanted, deadline)
-            found.update((p, GapKind.TRIMMED) for p in wanted if _is_trimmed(view, p))
-            missing = await self._take(view, asked, replies, found, deadline)
-            if missing:
-                found.update((p, GapKind.LOST) for p in missing)
+            found.update(await self.read_some(wanted, deadline))
             wanted = [p for p in wanted if p not in found]
+        return found
+
+    async def read_some(
+        self, positions: Sequence[int], deadline: Deadline, *, bytes_max: int = READ_BYTES_MAX
+    ) -> dict[int, Slot]:
+        """Ask each object once, for up to ``bytes_max`` of data, as :meth:`read` does repeatedly.
+
+        Returns what the first of each object's positions hold: at least one of them, unless the
+        trim point or the layout turns out to have changed, which the next call goes by.
+        """
+        found: dict[int, Slot] = {}
+        view, asked, replies = await self._read_once(positions, bytes_max, deadline)
+        found.update((p, GapKind.TRIMMED) for p in positions if _is_trimmed(view, p))
+        missing = await self._take(view, asked, replies, found, deadline)
+        found.update((p, GapKind.LOST) for p in missing)
         return found
 
     def start(self, start: int, end: int) -> WindowRead:
@@ -218,7 +229,7 @@ class Reader:
         return result
 
     async def _read_once(
-        self, positions: Sequence[int], deadline: Deadline
+        self, positions: Sequence[int], bytes_max: int, deadline: Deadline
     ) -> tuple[View, list[tuple[ObjectRef, list[int]]], list[Reply]]:
         groups: list[tuple[ObjectRef, list[int]]] = []
 
@@ -228,7 +239,7 @@ class Reader:
                 Call(
                     ref.name,
                     "read",
-                    _native.encode_read(view.epoch, ref.stride, group, READ_BYTES_MAX),
+                    _native.encode_read(view.epoch, ref.stride, group, bytes_max),
                 )
                 for ref, group in groups
             ]

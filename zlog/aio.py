@@ -10,11 +10,13 @@ import asyncio
 import builtins
 import os
 from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
+from datetime import datetime
 from types import EllipsisType, TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from zlog import store as _store
 from zlog._admin import WIDTH_DEFAULT, create_log, list_logs, remove_log
+from zlog._aio_cursor import Cursor
 from zlog._append import ENTRY_BYTES_MAX_DEFAULT
 from zlog._check import Checker, Finding
 from zlog._client import (
@@ -22,13 +24,14 @@ from zlog._client import (
     LogClient,
     LogStat,
     Settings,
-    check_position,
     check_range,
     entry_list,
 )
 from zlog._coalesce import Coalescer
+from zlog._cursors import CursorClient, CursorState, Place
 from zlog._io import AsyncioIo, deadline_of
 from zlog._iterate import Follower, RangeReader
+from zlog._names import check_position
 from zlog._positions import SEQUENCER_TIMEOUT_SECONDS
 from zlog._read import HOLE_TIMEOUT_SECONDS
 from zlog.entry import Entry, Gap
@@ -39,7 +42,7 @@ if TYPE_CHECKING:
     import rados
     from typing_extensions import Self
 
-__all__ = ["Log", "connect"]
+__all__ = ["Cursor", "Log", "connect"]
 
 
 async def connect(
@@ -198,6 +201,28 @@ class Log:
     async def tail(self, *, checked: bool = True, timeout: float | None = None) -> int:
         """Return the next position that will be handed out; see :meth:`zlog.Log.tail`."""
         return await self._client.tail(timeout, checked=checked)
+
+    async def earliest(self, *, timeout: float | None = None) -> int:
+        """Return the first position that is not trimmed; see :meth:`zlog.Log.earliest`."""
+        return await self._client.earliest(timeout)
+
+    async def latest(self, *, timeout: float | None = None) -> int:
+        """Return the tail; see :meth:`zlog.Log.latest`."""
+        return await self._client.tail(timeout)
+
+    async def find_time(self, when: datetime | float, *, timeout: float | None = None) -> int:
+        """Return the first position that is not older; see :meth:`zlog.Log.find_time`."""
+        return await self._client.find_time(when, timeout)
+
+    async def cursor(
+        self, name: str, *, create: Place | None = None, timeout: float | None = None
+    ) -> Cursor:
+        """Open a cursor; see :meth:`zlog.Log.cursor`."""
+        return Cursor(await CursorClient.open(self._client, name, create, timeout))
+
+    async def cursors(self, *, timeout: float | None = None) -> builtins.list[CursorState]:
+        """Return all cursors of the log, in the order of their names."""
+        return await self._client.cursors.list(self._client.deadline(timeout))
 
     async def stat(self, *, timeout: float | None = None) -> LogStat:
         """Return the log at a glance; asks every stripe object once."""

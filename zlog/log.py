@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from types import EllipsisType, TracebackType
 from typing import TYPE_CHECKING, NoReturn
 
@@ -15,15 +16,17 @@ from zlog._client import (
     LogClient,
     LogStat,
     Settings,
-    check_position,
     check_range,
     entry_list,
 )
+from zlog._cursors import CursorClient, CursorState, Place
 from zlog._io import BlockingIo, deadline_of, drive
 from zlog._iterate import Follower, RangeReader
+from zlog._names import check_position
 from zlog._native import Items
 from zlog._positions import SEQUENCER_TIMEOUT_SECONDS
 from zlog._read import HOLE_TIMEOUT_SECONDS
+from zlog.cursor import Cursor
 from zlog.entry import Entry, Gap
 from zlog.store import Store
 from zlog.view import View
@@ -258,6 +261,60 @@ class Log:
                 without it a sequencer that was replaced a moment ago may answer once more.
         """
         return drive(self._client.tail(timeout, checked=checked))
+
+    def earliest(self, *, timeout: float | None = None) -> int:
+        """Return the first position that is not trimmed; the tail when all are.
+
+        A reader that begins there misses nothing that is left. The position may hold no entry
+        itself, when it was filled or trimmed alone.
+        """
+        return drive(self._client.earliest(timeout))
+
+    def latest(self, *, timeout: float | None = None) -> int:
+        """Return where a reader begins that wants only what comes from now on: the tail."""
+        return drive(self._client.tail(timeout))
+
+    def find_time(self, when: datetime | float, *, timeout: float | None = None) -> int:
+        """Return the first position whose entry is not older than ``when``; else the tail.
+
+        A binary search over the entries' times: about twenty small reads in a log of a million.
+        Positions without an entry are passed over.
+
+        Entries have the time of their writers' clocks. As long as times don't fall along the log,
+        the answer is exact. Where they do, it is one of the places where the log passes ``when``:
+        the entry there is not older, and the one before it is. Clocks that agree to within a
+        second are exact to within a second.
+
+        Args:
+            when: a datetime with a time zone, or seconds since 1970.
+            timeout: budget of the call.
+
+        Raises:
+            ValueError: a datetime without a time zone.
+        """
+        return drive(self._client.find_time(when, timeout))
+
+    def cursor(
+        self, name: str, *, create: Place | None = None, timeout: float | None = None
+    ) -> Cursor:
+        """Open a cursor: where a reader goes on that stops and is started again, anywhere.
+
+        Args:
+            name: 1 to 128 letters, digits, ``_``, ``.`` or ``-``.
+            create: where it begins if there is none of that name: a position, ``"earliest"`` or
+                ``"latest"``; None: it has to be there.
+            timeout: budget of the call.
+
+        Raises:
+            CursorNotFound: there is none, and ``create`` is not given.
+            Invalidated: it can't begin below the trim point.
+            BeyondTail: nor beyond the tail.
+        """
+        return Cursor(drive(CursorClient.open(self._client, name, create, timeout)))
+
+    def cursors(self, *, timeout: float | None = None) -> builtins.list[CursorState]:
+        """Return all cursors of the log, in the order of their names."""
+        return drive(self._client.cursors.list(self._client.deadline(timeout)))
 
     def stat(self, *, timeout: float | None = None) -> LogStat:
         """Return the log at a glance; asks every stripe object once."""
