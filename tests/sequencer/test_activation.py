@@ -15,8 +15,8 @@ from zlog.seqr.lease import LEASE_SECONDS_DEFAULT
 from zlog.seqr.limits import Limits
 from zlog.seqr.places import Place, Stores
 
-HERE = "tcp://127.0.0.1:7460"
-THERE = "tcp://127.0.0.1:7461"
+HERE = "tcp://127.0.0.1:1"  # where nobody listens
+THERE = "tcp://127.0.0.1:2"
 
 
 @pytest.fixture
