@@ -30,6 +30,7 @@ _VERBS = {
     "tail": "tail",
     "fill": "settle",
     "trim": "trim",
+    "retention": "retention",
     "cursor": "cursor",
     "check": "check",
     "seqr": "seqr",

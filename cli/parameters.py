@@ -22,8 +22,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 NEVER = math.inf
 """A time-out that does not come."""
 
-_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmg]?)(?:i?b)?", re.IGNORECASE)
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 _COMPLETION_SECONDS = 2.0
 
 
@@ -60,7 +60,7 @@ def or_none(span: float) -> float | None:
 
 
 def size(word: str | int) -> int:
-    """Return a number of bytes: ``4096``, ``64K``, ``1.5M``; K, M and G are powers of 1024."""
+    """Return a number of bytes: ``4096``, ``64K``, ``1.5M``; K, M, G and T are powers of 1024."""
     found = _SIZE.fullmatch(str(word).strip())
     if found is None:
         raise click.BadParameter(f"{word!r} is no size: write 4096, 64K or 1M")

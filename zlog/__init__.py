@@ -24,6 +24,7 @@ except ImportError as error:
 from zlog._check import Finding, FindingKind
 from zlog._client import LogStat
 from zlog._cursors import CursorState
+from zlog._retention import Retention
 from zlog.cursor import Cursor
 from zlog.entry import Entry, Gap, GapKind
 from zlog.errors import (
@@ -76,6 +77,7 @@ __all__ = [
     "LogStat",
     "NotLeader",
     "NotWritten",
+    "Retention",
     "SequencerTimeout",
     "SequencerUnavailable",
     "StaleEpoch",

@@ -34,6 +34,7 @@ from zlog._iterate import Follower, RangeReader
 from zlog._names import check_position
 from zlog._positions import SEQUENCER_TIMEOUT_SECONDS
 from zlog._read import HOLE_TIMEOUT_SECONDS
+from zlog._retention import Retention, enforce, set_retention
 from zlog.entry import Entry, Gap
 from zlog.store import Store
 from zlog.view import View
@@ -197,6 +198,19 @@ class Log:
     ) -> None:
         """Trim every position below ``position``; see :meth:`zlog.Log.trim_to`."""
         await self._client.trim_to(position, timeout, past_cursors=past_cursors)
+
+    @property
+    def retention(self) -> Retention:
+        """What is kept of the log, as this handle's newest :attr:`view` has it. Asks nobody."""
+        return Retention.of(self.view.options)
+
+    async def set_retention(self, retention: Retention, *, timeout: float | None = None) -> None:
+        """Set what is kept of the log from now on; see :meth:`zlog.Log.set_retention`."""
+        await set_retention(self._client, retention, self._client.deadline(timeout))
+
+    async def retain(self, *, timeout: float | None = None) -> int:
+        """Trim now what need not be kept; see :meth:`zlog.Log.retain`."""
+        return await enforce(self._client, self._client.deadline(timeout))
 
     async def tail(self, *, checked: bool = True, timeout: float | None = None) -> int:
         """Return the next position that will be handed out; see :meth:`zlog.Log.tail`."""

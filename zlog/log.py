@@ -26,6 +26,7 @@ from zlog._names import check_position
 from zlog._native import Items
 from zlog._positions import SEQUENCER_TIMEOUT_SECONDS
 from zlog._read import HOLE_TIMEOUT_SECONDS
+from zlog._retention import Retention, enforce, set_retention
 from zlog.cursor import Cursor
 from zlog.entry import Entry, Gap
 from zlog.store import Store
@@ -251,6 +252,28 @@ class Log:
             HeldByCursor: some of them have not been read yet. Nothing was trimmed.
         """
         drive(self._client.trim_to(position, timeout, past_cursors=past_cursors))
+
+    @property
+    def retention(self) -> Retention:
+        """What is kept of the log, as this handle's newest :attr:`view` has it. Asks nobody."""
+        return Retention.of(self.view.options)
+
+    def set_retention(self, retention: Retention, *, timeout: float | None = None) -> None:
+        """Set what is kept of the log from now on: a new view, in which only options differ.
+
+        It trims nothing by itself: the sequencer that leads enforces it from time to time, and
+        :meth:`retain` does at once.
+        """
+        drive(set_retention(self._client, retention, self._client.deadline(timeout)))
+
+    def retain(self, *, timeout: float | None = None) -> int:
+        """Trim now what need not be kept, and return the first position that is left.
+
+        No cursor of a reader is passed. With nothing set, nothing is trimmed. Ages go by the
+        entries' times and this machine's clock; bytes are exact to whole stripes and go by the
+        entries' average size inside one.
+        """
+        return drive(enforce(self._client, self._client.deadline(timeout)))
 
     def tail(self, *, checked: bool = True, timeout: float | None = None) -> int:
         """Return the next position that will be handed out.
