@@ -23,6 +23,7 @@ except ImportError as error:
 
 from zlog._check import Finding, FindingKind
 from zlog._client import LogStat
+from zlog._columns import Columns
 from zlog._cursors import CursorState
 from zlog._retention import Retention
 from zlog.cursor import Cursor
@@ -57,6 +58,7 @@ __all__ = [
     "AlreadyWritten",
     "BeyondTail",
     "ClassNotLoaded",
+    "Columns",
     "CorruptEntry",
     "Cursor",
     "CursorAhead",

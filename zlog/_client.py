@@ -154,11 +154,15 @@ class LogClient:
 
         Those that turn out to lie at or beyond the checked tail are left unwritten.
         """
+        deadline = self.window_deadline(hole_timeout)
+        return await self.reader.finish(read, hole_timeout, self.positions.tail, deadline)
+
+    def window_deadline(self, hole_timeout: float | None) -> Deadline:
+        """Start the budget of bringing in one window, in which a hole may have to be waited for."""
         budget = self.settings.timeout
         if budget is not None and hole_timeout is not None:
             budget += hole_timeout
-        deadline = deadline_of(self.io, budget)
-        return await self.reader.finish(read, hole_timeout, self.positions.tail, deadline)
+        return deadline_of(self.io, budget)
 
     async def wait(self, position: int) -> int | None:
         """Wait some seconds for the tail to pass ``position``. Returns the tail, or None."""

@@ -10,11 +10,9 @@ import os
 from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 
 from typing_extensions import Buffer, Self
-
-from zlog.entry import Gap
 
 class Payload:
     """A large reply, where the store put it: bytes-like, read-only."""
@@ -228,7 +226,47 @@ class Window:
     def found(self) -> dict[int, Entry | int]:
         """Return what has been answered, by position."""
 
-class Items:
+class ColumnWindow:
+    """Positions of one stripe, as columns.
+
+    Args:
+        stride: the stripe's width.
+    """
+
+    def __init__(self, stride: int) -> None: ...
+    def add(self, reply: ReplyBytes | None, first: int, stop: int) -> None:
+        """Take in the reply to a read of ``range(first, stop, stride)``; None: there is none.
+
+        Objects are added in the order of their first positions, all of them below the first
+        object's second.
+
+        Raises:
+            CorruptEntry: the reply is malformed. (An entry with a wrong checksum is LOST.)
+        """
+
+    def open(self) -> list[int]:
+        """Return the positions that are unwritten, or that nobody answered, object by object."""
+
+    def columns(
+        self, settled: dict[int, Entry | int], start: int, bytes_max: int
+    ) -> tuple[
+        memoryview, memoryview, memoryview, memoryview, list[tuple[int, int, int]], int | None
+    ]:
+        """Return the columns of positions from ``start`` on.
+
+        Args:
+            settled: what the open positions hold by now: an entry, or a State.
+            start: one of the positions.
+            bytes_max: bytes of data to stop before, below 2 GiB; one entry comes in any case.
+
+        Returns:
+            Positions (int64), timestamps (int64), offsets (int32) and data of the entries; the
+            positions without, as ``(start, end, state)``; and where to go on, None at the end.
+        """
+
+_Item = TypeVar("_Item")
+
+class Items(Generic[_Item]):
     """An iterator over the items of batches.
 
     Args:
@@ -236,9 +274,9 @@ class Items:
             does an exception, which comes out of the iterator.
     """
 
-    def __init__(self, more: Callable[[], Sequence[Entry | Gap] | None]) -> None: ...
-    def __iter__(self) -> Items: ...
-    def __next__(self) -> Entry | Gap: ...
+    def __init__(self, more: Callable[[], Sequence[_Item] | None]) -> None: ...
+    def __iter__(self) -> Items[_Item]: ...
+    def __next__(self) -> _Item: ...
 
 def encode_fill(
     epoch: int,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 import os
-from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Collection, Coroutine, Iterable, Mapping
 from datetime import datetime
 from types import EllipsisType, TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -28,6 +28,7 @@ from zlog._client import (
     entry_list,
 )
 from zlog._coalesce import Coalescer
+from zlog._columns import Columns, ColumnsReader
 from zlog._cursors import CursorClient, CursorState, Place
 from zlog._io import AsyncioIo, deadline_of
 from zlog._iterate import Follower, RangeReader
@@ -174,6 +175,23 @@ class Log:
         while (items := await reader.next()) is not None:
             for item in items:
                 yield item
+
+    async def read_columns(
+        self,
+        start: int = 0,
+        end: int | None = None,
+        *,
+        indexes: Collection[int] | None = None,
+        window_bytes: int | None = None,
+        hole_timeout: float | EllipsisType | None = ...,
+    ) -> AsyncIterator[Columns]:
+        """Iterate over ``[start, end)`` as columns; see :meth:`zlog.Log.read_columns`."""
+        check_range(start, end)
+        waits = self._client.hole_timeout(hole_timeout)
+        reader = ColumnsReader(self._client, start, end, indexes, window_bytes, waits)
+        while (windows := await reader.next()) is not None:
+            for columns in windows:
+                yield columns
 
     async def follow(
         self, start: int = 0, *, hole_timeout: float | EllipsisType | None = ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from types import EllipsisType, TracebackType
 from typing import TYPE_CHECKING, NoReturn
@@ -19,6 +19,7 @@ from zlog._client import (
     check_range,
     entry_list,
 )
+from zlog._columns import Columns, ColumnsReader
 from zlog._cursors import CursorClient, CursorState, Place
 from zlog._io import BlockingIo, deadline_of, drive
 from zlog._iterate import Follower, RangeReader
@@ -201,6 +202,36 @@ class Log:
         """
         check_range(start, end)
         reader = RangeReader(self._client, start, end, self._client.hole_timeout(hole_timeout))
+        return Items(lambda: drive(reader.next()))
+
+    def read_columns(
+        self,
+        start: int = 0,
+        end: int | None = None,
+        *,
+        indexes: Collection[int] | None = None,
+        window_bytes: int | None = None,
+        hole_timeout: float | EllipsisType | None = ...,
+    ) -> Iterator[Columns]:
+        """Iterate over ``[start, end)`` as :meth:`read_range` does, a window of entries at a time.
+
+        Made for tables: no Python object per entry. A window has positions of one stripe.
+
+        Args:
+            start: the first position.
+            end: one past the last; None or beyond the tail: up to the tail.
+            indexes: read only the positions of these stripe objects, those p with ``p % width`` in
+                ``indexes``, where ``width`` is the stripe's; None: all.
+            window_bytes: data that a window aims at, 8 MiB unless given; three windows are in
+                memory at a time. A window of a few large entries may take more.
+            hole_timeout: as in :meth:`open`; not given: the handle's own.
+
+        Raises:
+            ValueError: a negative position or index, or no room for a window.
+        """
+        check_range(start, end)
+        waits = self._client.hole_timeout(hole_timeout)
+        reader = ColumnsReader(self._client, start, end, indexes, window_bytes, waits)
         return Items(lambda: drive(reader.next()))
 
     def follow(
