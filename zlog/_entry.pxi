@@ -54,10 +54,6 @@ cdef class Entry:
         return self.at
 
     @property
-    def end(self):
-        return self.at + 1
-
-    @property
     def timestamp(self):
         return time_of(self.us)
 
