@@ -15,7 +15,8 @@ DONE := .venv/done
 TEST_MINUTES := 18
 
 DEMO_PACKAGES := ca-certificates g++ liblmdb-dev python3-dev python3-venv
-CEPH_PACKAGES := ceph-mon ceph-osd librados-dev libradospp-dev python3-rados rados-objclass-dev
+CEPH_PACKAGES := ceph-mgr ceph-mon ceph-osd librados-dev libradospp-dev python3-rados \
+	rados-objclass-dev
 # pgrep, with which tests look for processes that were left behind.
 TEST_PACKAGES := procps
 # What pyproject.toml asks for, kept between builds, and a cmake newer than Ubuntu 22.04's.

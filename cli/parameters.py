@@ -13,7 +13,7 @@ from click.shell_completion import CompletionItem
 
 import zlog
 from zlog._append import ENTRY_BYTES_LIMIT
-from zlog._names import check_log_name
+from zlog._names import check_cursor_name, check_log_name
 from zlog._read import HOLE_TIMEOUT_SECONDS
 from zlog.cli.session import Session
 
@@ -22,8 +22,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 NEVER = math.inf
 """A time-out that does not come."""
 
-_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmg]?)(?:i?b)?", re.IGNORECASE)
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 _COMPLETION_SECONDS = 2.0
 
 
@@ -31,6 +31,14 @@ def log_name(word: str) -> str:
     """Return the name of a log if it can be one."""
     try:
         return check_log_name(word)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+def cursor_name(word: str) -> str:
+    """Return the name of a cursor if it can be one."""
+    try:
+        return check_cursor_name(word)
     except ValueError as error:
         raise click.BadParameter(str(error)) from error
 
@@ -52,7 +60,7 @@ def or_none(span: float) -> float | None:
 
 
 def size(word: str | int) -> int:
-    """Return a number of bytes: ``4096``, ``64K``, ``1.5M``; K, M and G are powers of 1024."""
+    """Return a number of bytes: ``4096``, ``64K``, ``1.5M``; K, M, G and T are powers of 1024."""
     found = _SIZE.fullmatch(str(word).strip())
     if found is None:
         raise click.BadParameter(f"{word!r} is no size: write 4096, 64K or 1M")

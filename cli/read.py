@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 
 import click
 
 from zlog import Entry, Gap, Log, NotWritten
 from zlog.cli import ranges
+from zlog.cli.commits import Commits, open_cursor
 from zlog.cli.exits import ExitCode
 from zlog.cli.output import Output, say
-from zlog.cli.parameters import hole_timeout_option, log_argument, or_none
+from zlog.cli.parameters import cursor_name, hole_timeout_option, log_argument, or_none
 from zlog.cli.progress import Progress
 from zlog.cli.render import Style, show, style_options
 from zlog.cli.session import Session, pass_session
@@ -24,6 +26,8 @@ from zlog.cli.verb import Verb
     zlog read orders                     # everything
     zlog read orders 5                   # one entry; exit code 4 if there is none
     zlog read orders 5:10 -10:           # positions 5 to 9, and the last ten
+    zlog read orders @10m:@5m            # what came from ten to five minutes ago
+    zlog read orders --cursor nightly --commit   # what came since the last time
     zlog read orders --json | jq -r .data
     zlog read orders -f '%p\t%t\t%s\n'
     """,
@@ -31,6 +35,12 @@ from zlog.cli.verb import Verb
 @log_argument
 @click.argument("wanted", metavar="[RANGE]...", nargs=-1, type=ranges.parse)
 @style_options()
+@click.option(
+    "--cursor", "name", type=cursor_name, metavar="NAME", help="Begin at this cursor of the log."
+)
+@click.option(
+    "--commit", is_flag=True, help="Move the cursor along what was printed; make it if need be."
+)
 @hole_timeout_option
 @pass_session
 def read(
@@ -38,12 +48,21 @@ def read(
     log: str,
     wanted: tuple[ranges.Range, ...],
     style: Style,
+    name: str | None,
+    commit: bool,
     hole_timeout: float,
 ) -> int:
     r"""Print entries, each followed by a newline.
 
     RANGE is a position (5) or positions as in a slice (5:10, 5:, :10); negative numbers count back
-    from the tail (-10: is the last ten). Without one the whole log is printed.
+    from the tail (-10: is the last ten). An end can also be earliest (the first position that is
+    not trimmed), latest (the tail), or a time: @5m (five minutes ago; s, m, h, d, w), @10:00
+    (today) or @2026-11-20T10:00, in UTC unless it says otherwise (+01:00). A time alone means from
+    then on, by the times that writers gave their entries. Without a RANGE the whole log is printed.
+
+    With --cursor the log is printed from there to the tail. --commit moves the cursor after the
+    output was flushed, every second and at the end: if the command dies in between, the next one
+    prints some entries again (each at least once).
 
     Positions that hold no entry are told on stderr, or as {"gap": ...} with --json.
 
@@ -51,15 +70,27 @@ def read(
     the same from `read`, and what `append --keep-newline` took comes back the same from
     `read --raw`, down to the last byte.
     """
+    if name is not None and wanted:
+        raise click.UsageError("a cursor says where to begin: name no range beside it")
+    if commit and name is None:
+        raise click.UsageError("--commit moves a cursor: name it with --cursor")
     with (
         Output() as out,
         session.open_log(log, hole_timeout=or_none(hole_timeout)) as opened,
     ):
         renderer = style.renderer(out)
+        commits: Commits | None = None
+        if name is not None:
+            cursor = open_cursor(opened, name, None) if commit else opened.cursor(name)
+            commits = Commits(cursor, out) if commit else None
+            wanted = (ranges.Range(cursor.position, None),)
         intact = True
-        for each in wanted or (ranges.EVERYTHING,):
-            for item in _items(opened, each, hidden=out.is_terminal):
-                intact = show(renderer, item) and intact
+        with commits.at_end() if commits else nullcontext():
+            for each in wanted or (ranges.EVERYTHING,):
+                for item in _items(opened, each, hidden=out.is_terminal):
+                    intact = show(renderer, item) and intact
+                    if commits:
+                        commits.printed(item)
     if not intact:
         say(f"some entries are lost; `zlog check {log}` shows which")
     return ExitCode.OK if intact else ExitCode.FAILURE
@@ -68,14 +99,12 @@ def read(
 def _items(log: Log, wanted: ranges.Range, *, hidden: bool) -> Iterator[Entry | Gap]:
     """Go through a range, and show how far it is."""
     tail = log.tail()
-    if wanted.single:
+    if wanted.single and isinstance(wanted.start, int):
         yield _one(log, wanted.start, tail)
         return
-    if wanted.relative:
-        wanted = wanted.resolve(tail)
-    end = tail if wanted.end is None else min(wanted.end, tail)
-    with Progress(end - wanted.start, "reading", hidden=hidden) as progress:
-        for item in log.read_range(wanted.start, end):
+    start, end = wanted.resolve(log, tail)
+    with Progress(end - start, "reading", hidden=hidden) as progress:
+        for item in log.read_range(start, end):
             yield item
             progress.advance(len(item) if isinstance(item, Gap) else 1)
 

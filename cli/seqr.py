@@ -18,6 +18,17 @@ from zlog.cli.session import Session, pass_session
 from zlog.cli.tables import bold, table
 from zlog.cli.verb import VerbGroup
 from zlog.seqr import service
+from zlog.seqr.lease import LEASE_SECONDS_DEFAULT, LEASE_SECONDS_MAX, LEASE_SECONDS_MIN
+
+_LABELS = (
+    "address",
+    "role",
+    "version",
+    "uptime_s",
+    "connections",
+    "grants",
+    "grants_per_second",
+)
 
 
 @click.group(
@@ -47,13 +58,25 @@ from zlog.seqr import service
     metavar="POOL[/NAMESPACE]",
     help="Offer it there too, in the same cluster; may be given again.",
 )
+@click.option(
+    "--lease",
+    type=click.FloatRange(LEASE_SECONDS_MIN, LEASE_SECONDS_MAX),
+    default=LEASE_SECONDS_DEFAULT,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long a leader that does not answer remains the leader.",
+)
 @click.pass_context
-def seqr(ctx: click.Context, listen: str, advertise: str | None, also: tuple[str, ...]) -> None:
+def seqr(
+    ctx: click.Context, listen: str, advertise: str | None, also: tuple[str, ...], lease: float
+) -> None:
     """Run a sequencer, or ask one how it is.
 
     It hands out positions, and appends get faster. Clients of the store find it by themselves. It
     keeps nothing on disk and can be stopped and started at any time. It serves until SIGTERM or
     Ctrl-C. An embedded store needs none.
+
+    Several can run for one pool. One of them leads, and the others take over from it.
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -63,7 +86,7 @@ def seqr(ctx: click.Context, listen: str, advertise: str | None, also: tuple[str
             f"{session.url} needs no sequencer: whoever uses this store shares one in it"
         )
     try:
-        service.run(listen, advertise, session.url, also=also)
+        service.run(listen, advertise, session.url, also=also, lease_seconds=lease)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     except OSError as error:
@@ -86,7 +109,7 @@ def seqr(ctx: click.Context, listen: str, advertise: str | None, also: tuple[str
 @json_option("Print one JSON object.")
 @pass_session
 def status(session: Session, address: str | None, as_json: bool) -> None:
-    """Show what a sequencer serves, and how fast."""
+    """Show what a sequencer serves, and how fast; who leads, and who stands by."""
     address = _address(session, address)
     try:
         found = status_of(address, session.timeout)
@@ -120,9 +143,30 @@ def _address(session: Session, given: str | None) -> str:
 
 
 def _show(out: Output, found: dict[str, Any]) -> None:
-    for label in ("address", "version", "uptime_s", "connections", "grants", "grants_per_second"):
+    for label in (
+        "address",
+        "role",
+        "version",
+        "uptime_s",
+        "connections",
+        "grants",
+        "grants_per_second",
+    ):
         text = f"{label.replace('_', ' '):17}"
         out.line(f"{bold(out, text)}  {found.get(label, '')}")
+    places = [
+        (
+            _place(place),
+            place["role"],
+            place["leader"] or "?",
+            f"{place['lease_left_s']:.1f} s",
+            ", ".join(place["others"]) or "-",
+        )
+        for place in found.get("places", [])
+    ]
+    if places:
+        out.line("")
+        table(out, ("PLACE", "ROLE", "LEADER", "LEASE", "OTHERS"), places, head_always=True)
     rows = [
         (
             "/".join(part for part in (log["pool"], log["namespace"], log["log"]) if part),
@@ -135,3 +179,7 @@ def _show(out: Output, found: dict[str, Any]) -> None:
     if rows:
         out.line("")
         table(out, ("LOG", "EPOCH", "TAIL", "GRANTED"), rows, head_always=True)
+
+
+def _place(place: dict[str, Any]) -> str:
+    return "/".join(part for part in (place["pool"], place["namespace"]) if part) or "-"

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import stat
-import sys
+from contextlib import nullcontext
 
 import click
 
+import zlog
 from zlog import aio
+from zlog.cli import ranges
+from zlog.cli.commits import Commits, open_cursor
 from zlog.cli.exits import ExitCode
-from zlog.cli.output import Output, OutputClosed, say
-from zlog.cli.parameters import hole_timeout_option, log_argument, or_none
+from zlog.cli.follow import follow
+from zlog.cli.output import Output, say
+from zlog.cli.parameters import cursor_name, hole_timeout_option, log_argument, or_none
+from zlog.cli.ranges import Place
 from zlog.cli.render import Renderer, Style, show, style_options
 from zlog.cli.session import Session, pass_session
 from zlog.cli.verb import Verb
@@ -27,6 +30,8 @@ _COUNT_DEFAULT = 10
     zlog tail orders -n 100 --json
     zlog tail orders --follow             # and what is appended from now on
     zlog tail orders --since-start -f --format '%p %s\n'
+    zlog tail orders --from @5m -f        # the last five minutes, and on
+    zlog tail orders --cursor billing -f  # go on where it stopped the last time
     """,
 )
 @log_argument
@@ -37,8 +42,25 @@ _COUNT_DEFAULT = 10
     metavar="N",
     help=f"How many positions before the tail to print.  [default: {_COUNT_DEFAULT}]",
 )
-@click.option("-f", "-F", "--follow", is_flag=True, help="Go on with new entries, until stopped.")
+@click.option(
+    "-f", "-F", "--follow", "on", is_flag=True, help="Go on with new entries, until stopped."
+)
 @click.option("--since-start", is_flag=True, help="Begin with the oldest entry.")
+@click.option(
+    "--from",
+    "begin",
+    type=ranges.place,
+    metavar="PLACE",
+    help="Begin at a position, earliest, latest, @5m or @TIME, as for `zlog read`.",
+)
+@click.option(
+    "--cursor",
+    "name",
+    type=cursor_name,
+    metavar="NAME",
+    help="Begin at this cursor, and move it along what was printed. A new one begins at --from,"
+    " or at the oldest entry.",
+)
 @style_options(("--format",))
 @hole_timeout_option
 @pass_session
@@ -46,8 +68,10 @@ def tail(
     session: Session,
     log: str,
     count: int | None,
-    follow: bool,
+    on: bool,
     since_start: bool,
+    begin: Place | None,
+    name: str | None,
     style: Style,
     hole_timeout: float,
 ) -> int:
@@ -56,109 +80,52 @@ def tail(
     Each is followed by a newline. Positions that hold no entry are told on stderr, or as {"gap":
     ...} with --json. A reader that follows passes no position before it is known what becomes of
     it.
+
+    With --cursor the command goes on where the last one with that cursor stopped. It moves the
+    cursor after the output was flushed, every second and at its end, also by Ctrl-C or SIGTERM. If
+    it is killed in between, the next one prints some entries again: each is printed at least once.
     """
     hole_seconds = or_none(hole_timeout)
-    if since_start and count is not None:
-        raise click.UsageError("-n and --since-start exclude each other")
-    before = None if since_start else _COUNT_DEFAULT if count is None else count
-    with Output() as out:
+    if sum((since_start, count is not None, begin is not None)) > 1:
+        raise click.UsageError("-n, --since-start and --from exclude each other")
+    if name is not None and count is not None:
+        raise click.UsageError("a cursor says where to begin: -n does not go with it")
+    if since_start:
+        begin = ranges.End.EARLIEST
+    with Output() as out, session.connect() as store:
+        opened = zlog.Log.open(store, log, timeout=session.timeout, hole_timeout=hole_seconds)
         renderer = style.renderer(out)
-        if follow:
-            asyncio.run(_follow(session, log, before, hole_seconds, renderer, out))
-        with session.open_log(log, hole_timeout=hole_seconds) as opened:
-            end = opened.tail()
-            intact = True
-            for item in opened.read_range(_begin(end, before), end):
-                intact = show(renderer, item) and intact
+        cursor = None if name is None else open_cursor(opened, name, begin)
+        end = opened.tail()
+        if cursor is not None:
+            start = cursor.position
+        elif begin is not None:
+            start = ranges.resolve(opened, begin, end)
+        else:
+            start = max(0, end - (_COUNT_DEFAULT if count is None else count))
+        if on:
+            opening = aio.Log.open(store, log, timeout=session.timeout, hole_timeout=hole_seconds)
+            asyncio.run(follow(opening, start, name, renderer, out))
+        intact = _print_once(opened, start, end, cursor, renderer, out)
     if not intact:
         say(f"some entries are lost; `zlog check {log}` shows which")
     return ExitCode.OK if intact else ExitCode.FAILURE
 
 
-def _begin(end: int, before: int | None) -> int:
-    """Return where to begin: so many positions before the tail, or at the start (None)."""
-    return 0 if before is None else max(0, end - before)
-
-
-async def _follow(
-    session: Session,
-    log: str,
-    before: int | None,
-    hole_timeout: float | None,
+def _print_once(
+    log: zlog.Log,
+    start: int,
+    end: int,
+    cursor: zlog.Cursor | None,
     renderer: Renderer,
     out: Output,
-) -> None:
-    """Print entries until the user has enough, or whoever reads stdout."""
-    with session.connect() as store:
-        opened = await aio.Log.open(store, log, timeout=session.timeout, hole_timeout=hole_timeout)
-        async with opened:
-            live = _LiveOutput(out)
-            printing = asyncio.ensure_future(_print(opened, before, renderer, live))
-            try:
-                await asyncio.wait({printing, live.ended}, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                live.close()
-                printing.cancel()
-                results = await asyncio.gather(printing, live.ended, return_exceptions=True)
-            for result in results:
-                if isinstance(result, Exception):
-                    raise result
-
-
-async def _print(log: aio.Log, before: int | None, renderer: Renderer, live: _LiveOutput) -> None:
-    async for item in log.follow(_begin(await log.tail(), before)):
-        show(renderer, item)
-        live.flush_soon()
-
-
-class _LiveOutput:
-    """Hands out what was printed as soon as nothing more is there, and sees the reader leave.
-
-    Attributes:
-        ended: fails when nothing can be printed any more; cancelled by ``close``.
-    """
-
-    def __init__(self, out: Output) -> None:
-        self._out = out
-        self._loop = asyncio.get_running_loop()
-        self._scheduled = False
-        self._watched: int | None = None
-        self.ended: asyncio.Future[None] = self._loop.create_future()
-        self._watch()
-
-    def flush_soon(self) -> None:
-        """Flush when the follower waits for the store or for new entries."""
-        if not self._scheduled:
-            self._scheduled = True
-            self._loop.call_soon(self._flush)
-
-    def close(self) -> None:
-        """Stop watching."""
-        if self._watched is not None:
-            self._loop.remove_reader(self._watched)
-        self.ended.cancel()
-
-    def _flush(self) -> None:
-        self._scheduled = False
-        try:
-            self._out.flush()
-        except (OutputClosed, OSError) as error:
-            self._end(error)
-
-    def _watch(self) -> None:
-        """Ask to be told when the other end of a pipe is closed, for else only a write tells."""
-        try:
-            if sys.stdout is None:
-                return
-            descriptor = sys.stdout.fileno()
-            if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
-                return
-        except OSError:  # also io.UnsupportedOperation: stdout is no file
-            return
-        # A pipe's writing end never gets readable; what comes is its error.
-        self._loop.add_reader(descriptor, self._end, OutputClosed())
-        self._watched = descriptor
-
-    def _end(self, error: Exception) -> None:
-        if not self.ended.done():
-            self.ended.set_exception(error)
+) -> bool:
+    """Print what is there. Returns False when something of it is lost."""
+    commits = None if cursor is None else Commits(cursor, out)
+    intact = True
+    with commits.at_end() if commits else nullcontext():
+        for item in log.read_range(start, end):
+            intact = show(renderer, item) and intact
+            if commits:
+                commits.printed(item)
+    return intact

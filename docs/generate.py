@@ -86,7 +86,7 @@ def _option(option: click.Option) -> str:
 
 
 def _range(kind: object) -> str:
-    if not isinstance(kind, click.IntRange) or kind.min is None or kind.max is None:
+    if not isinstance(kind, (click.IntRange, click.FloatRange)) or None in (kind.min, kind.max):
         return ""
     return f"; {kind.min} to {kind.max}"
 

@@ -37,6 +37,10 @@ class Limits:
     activations_max: int = 16
     """Logs being taken over at once; others queue, so that the store isn't flooded."""
 
+    sweep_max: int = 8
+    """Logs of a former leader that are looked at or taken over at once, unasked; fewer than
+    ``activations_max``, so that those that clients ask for don't wait behind them."""
+
     activation_s_max: float = 30.0
     """One take-over, in seconds."""
 

@@ -18,7 +18,8 @@ What holds (CORFU, section 2.2, "the sequencer is only a hint"; docs/design.md, 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import math
+from collections.abc import Callable
 
 from zlog._frames import (
     FRAME,
@@ -56,12 +57,19 @@ class Machine:
         version: of the program, for STATUS.
         now: the time of its start.
         limits: see there.
+        describe: returns what STATUS tells beside what the machine knows.
     """
 
     def __init__(
-        self, address: str, version: str, now: float, limits: Limits | None = None
+        self,
+        address: str,
+        version: str,
+        now: float,
+        limits: Limits | None = None,
+        describe: Callable[[], dict[str, object]] = dict,
     ) -> None:
         self._limits = limits or Limits()
+        self._describe = describe
         self._connections: set[Connection] = set()
         self._logs: dict[LogAddress, LogState] = {}
         self._timeouts = WaitHeap()
@@ -153,13 +161,32 @@ class Machine:
             del self._logs[address]
         return turn.finish()
 
+    def adopt(self, address: LogAddress) -> list[Effect]:
+        """Take a log over before anybody asks for it, unless it is active or about to be."""
+        log = self._logs.get(address)
+        if self._stopping or (log is not None and (log.epoch or log.activating)):
+            return []
+        log = log or self._new_log(address)
+        if log is None:
+            return []  # no room; whoever wants it will ask
+        log.activating = True
+        return [Activate(address)]
+
+    def step_down(self, pool: str, namespace: str) -> list[Effect]:
+        """Grant nothing more in the logs of a place: another sequencer leads there."""
+        turn = Turn()
+        for log in self._logs.values():
+            if log.address[:2] == (pool, namespace):
+                self._deactivate(log, Code.STALE_EPOCH, turn)
+        return turn.finish()
+
+    def doubt(self) -> list[Effect]:
+        """Have all who wait look at their view: another sequencer may lead by now."""
+        return self._end_waits(math.inf, Code.NOT_LEADER)
+
     def expire(self, now: float) -> list[Effect]:
         """Answer the WAITs whose time has passed."""
-        turn = Turn()
-        for wait in self._timeouts.pop_through(now):
-            wait.log.waits.note_answered()
-            self._answer(wait, Code.TIMEOUT, wait.log.tail, wait.log.epoch, turn)
-        return turn.finish()
+        return self._end_waits(now, Code.TIMEOUT)
 
     def stop(self) -> list[Effect]:
         """Grant nothing more, in any log, and ask to release the active ones."""
@@ -174,7 +201,7 @@ class Machine:
 
     def status(self, now: float) -> dict[str, object]:
         """Return what STATUS answers."""
-        return self._statistics.report(
+        return self._describe() | self._statistics.report(
             now, len(self._connections), self._logs.values(), self._limits.status_logs_max
         )
 
@@ -301,10 +328,9 @@ class Machine:
             return Code.OK
         if connection.outstanding >= self._limits.outstanding_per_connection_max:
             return Code.LIMIT
+        log = log or self._new_log(address)
         if log is None:
-            if len(self._logs) >= self._limits.logs_max and not self._forget_one():
-                return Code.LIMIT
-            log = self._logs[address] = LogState(address)
+            return Code.LIMIT
         self._deactivate(log, Code.STALE_EPOCH, turn)
         log.openers.append(Opener(connection, request, dead_epoch))
         connection.outstanding += 1
@@ -332,15 +358,19 @@ class Machine:
             if not opener.connection.closed:
                 self._refuse(opener.connection, Kind.OPEN, opener.request, code, turn)
 
-    def _forget_one(self) -> bool:
-        """Make room for another log. What is forgotten is taken over anew when it is opened."""
-        unused: Iterator[LogState] = (log for log in self._logs.values() if log.unused)
-        log = next(unused, None)
-        if log is None:
-            return False
-        self._statistics.positions += log.granted
-        del self._logs[log.address]
-        return True
+    def _new_log(self, address: LogAddress) -> LogState | None:
+        """Make room for a log and enter it; None when every other one is in use.
+
+        What is forgotten is taken over anew when it is opened.
+        """
+        if len(self._logs) >= self._limits.logs_max:
+            unused = next((log for log in self._logs.values() if log.unused), None)
+            if unused is None:
+                return None
+            self._statistics.positions += unused.granted
+            del self._logs[unused.address]
+        log = self._logs[address] = LogState(address)
+        return log
 
     # Waits and endings.
 
@@ -350,6 +380,14 @@ class Machine:
             self._answer(wait, Code.OK, log.tail, log.epoch, turn)
         first = log.waits.first()
         log.wake_at = POSITION_MAX if first is None else int(first)
+
+    def _end_waits(self, now: float, code: Code) -> list[Effect]:
+        turn = Turn()
+        for wait in self._timeouts.pop_through(now):
+            wait.log.waits.note_answered()
+            told = (wait.log.tail, wait.log.epoch) if code is Code.TIMEOUT else (0, 0)
+            self._answer(wait, code, *told, turn)
+        return turn.finish()
 
     def _deactivate(self, log: LogState, code: Code, turn: Turn) -> None:
         epoch = log.epoch

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Container, Coroutine
 from typing import cast
 
 from zlog._frames import Code
@@ -14,7 +14,8 @@ from zlog._sequencer.types import Grant, LogAddress
 from zlog.errors import LogNotFound, NotLeader, ZlogError
 from zlog.seqr.limits import Limits
 from zlog.seqr.machine import Machine
-from zlog.seqr.state import Activate, Close, Connection, Effect, Release, Send
+from zlog.seqr.places import Place
+from zlog.seqr.state import Activate, Close, Connection, Effect, Send
 
 _logger = logging.getLogger(__name__)
 
@@ -49,6 +50,7 @@ class Server:
         release: see :data:`Releaser`.
         version: of the program, for STATUS.
         limits: see there.
+        describe: returns what STATUS tells beside that.
     """
 
     def __init__(
@@ -58,14 +60,16 @@ class Server:
         release: Releaser,
         version: str,
         limits: Limits | None = None,
+        describe: Callable[[], dict[str, object]] = dict,
     ) -> None:
         self._activate = activate
         self._release = release
         self._limits = limits or Limits()
         self._loop = asyncio.get_running_loop()
-        self._machine = Machine(address, version, self._loop.time(), self._limits)
+        self._machine = Machine(address, version, self._loop.time(), self._limits, describe)
         self._peers: dict[Connection, _Peer] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._to_release: list[LogAddress] = []
         self._turns = asyncio.Semaphore(self._limits.activations_max)
         self._timer: asyncio.TimerHandle | None = None
         self._listener: asyncio.Server | None = None
@@ -76,20 +80,55 @@ class Server:
             lambda: _Peer(self, self._limits), sock=listening
         )
 
-    async def stop(self) -> None:
+    async def adopt(self, log: LogAddress) -> None:
+        """Take a log over before anybody asks for it, if it is not served already."""
+        for effect in self._machine.adopt(log):
+            assert isinstance(effect, Activate)  # nobody waits for an answer
+            await asyncio.shield(self._spawn(self._run_activation(effect)))
+
+    def step_down(self, place: Place) -> None:
+        """Grant nothing more for the logs of a place; whoever waits is told at once."""
+        self.apply(self._machine.step_down(*place))
+
+    def look_again(self) -> None:
+        """Answer every WAIT, so that clients look at the view."""
+        self.apply(self._machine.doubt())
+
+    def halt(self, *, cut: bool) -> None:
+        """Grant nothing more, and take no connections.
+
+        Args:
+            cut: end the connections too, which tells standbys and clients to look elsewhere.
+        """
+        if self._listener is not None:
+            self._listener.close()
+        self.apply(self._machine.stop())
+        if cut:
+            for peer in list(self._peers.values()):
+                peer.close()
+
+    async def stop(self, inherited: Container[Place] = ()) -> None:
         """Grant nothing more, release the logs, and close every connection.
 
         Clients are told at once that this sequencer is no use any more, and are cut off only
         after their logs were released. What takes longer than ``stop_s_max`` is left undone:
         clients notice by themselves that the sequencer is gone.
+
+        Args:
+            inherited: places whose logs another sequencer takes over as they are.
         """
-        if self._listener is not None:
-            self._listener.close()
-        self.apply(self._machine.stop())
+        self.halt(cut=False)
         give_up = self._loop.time() + self._limits.stop_s_max
-        while self._tasks and self._loop.time() < give_up:
-            # A take-over that ends now is followed by its release: another task.
-            await asyncio.wait(self._tasks, timeout=give_up - self._loop.time())
+        while self._loop.time() < give_up:
+            for log in self._to_release:
+                if Place(log.pool, log.namespace) not in inherited:
+                    self._spawn(self._run_release(log))
+            self._to_release.clear()
+            if not self._tasks:
+                break
+            # A take-over that ends now is followed by its release.
+            left = give_up - self._loop.time()
+            await asyncio.wait(self._tasks, timeout=left, return_when=asyncio.FIRST_COMPLETED)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -132,13 +171,14 @@ class Server:
             elif isinstance(effect, Activate):
                 self._spawn(self._run_activation(effect))
             else:
-                self._spawn(self._run_release(effect))
+                self._to_release.append(effect.log)
         self._set_timer()
 
-    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+    def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     async def _run_activation(self, wanted: Activate) -> None:
         """Take a log over. Whatever goes wrong is the answer to the OPENs that wait for it."""
@@ -161,14 +201,14 @@ class Server:
             effects = self._machine.activation_failed(log, Code.UNAVAILABLE)
         self.apply(effects)
 
-    async def _run_release(self, wanted: Release) -> None:
+    async def _run_release(self, log: LogAddress) -> None:
         try:
-            await self._release(wanted.log)
-            _logger.info("released log=%s", wanted.log)
+            await self._release(log)
+            _logger.info("released log=%s", log)
         except LogNotFound:
             pass
         except Exception as error:  # noqa: BLE001  # its clients find out by themselves
-            _logger.warning("could not release log=%s: %s", wanted.log, error)
+            _logger.warning("could not release log=%s: %s", log, error)
 
     def _set_timer(self) -> None:
         """Have the machine's next time-out called. A timer that is too early does no harm."""

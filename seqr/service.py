@@ -11,9 +11,12 @@ from importlib import metadata
 
 from zlog import store as stores
 from zlog._sequencer.types import format_address, parse_host_port
-from zlog.errors import ZlogError
-from zlog.seqr.activation import Leadership, Place, Stores
+from zlog.seqr.activation import Activation
+from zlog.seqr.election import Election
+from zlog.seqr.lease import LEASE_SECONDS_DEFAULT, LEASE_SECONDS_MAX, LEASE_SECONDS_MIN
 from zlog.seqr.limits import Limits
+from zlog.seqr.places import Place, Stores
+from zlog.seqr.registration import Registration
 from zlog.seqr.server import Server, bind
 from zlog.store import Store
 
@@ -30,8 +33,11 @@ def run(
     store: str | None = None,
     limits: Limits | None = None,
     also: Sequence[str] = (),
+    lease_seconds: float = LEASE_SECONDS_DEFAULT,
 ) -> None:
-    """Serve until SIGTERM or SIGINT, then release the logs and return.
+    """Serve until SIGTERM or SIGINT, then hand the logs over and return.
+
+    Of the sequencers of one place one leads, and the others stand by.
 
     Args:
         listen: ``HOST:PORT`` to listen on; port 0 takes any that is free.
@@ -40,9 +46,11 @@ def run(
             there, and serves the logs of the cluster's other pools to whoever asks for them.
         limits: see there.
         also: ``POOL[/NAMESPACE]`` of the same cluster in which it offers itself too.
+        lease_seconds: how long a leader that does not answer remains the leader.
 
     Raises:
-        ValueError: an address or URL can't be understood, or clients could not reach it.
+        ValueError: an address or URL can't be understood, or clients could not reach it; or the
+            lease is shorter or longer than is of use.
         OSError: the address can't be listened on.
         ZlogError: the store can't be used.
     """
@@ -52,7 +60,9 @@ def run(
     loop = new_event_loop()
     try:
         asyncio.set_event_loop(loop)
-        loop.run_until_complete(_serve(listen, advertise, store, limits or Limits(), also))
+        loop.run_until_complete(
+            _serve(listen, advertise, store, limits or Limits(), also, lease_seconds)
+        )
     finally:
         loop.run_until_complete(loop.shutdown_default_executor())
         for number in _STOP_SIGNALS:  # uvloop would keep them for itself
@@ -81,9 +91,18 @@ def client_address(advertise: str | None, host: str, port: int) -> str:
 
 
 async def _serve(
-    listen: str, advertise: str | None, url: str | None, limits: Limits, also: Sequence[str]
+    listen: str,
+    advertise: str | None,
+    url: str | None,
+    limits: Limits,
+    also: Sequence[str],
+    lease_seconds: float,
 ) -> None:
     places = [Place.parse(each) for each in also]
+    if not LEASE_SECONDS_MIN <= lease_seconds <= LEASE_SECONDS_MAX:
+        raise ValueError(
+            f"a lease lasts {LEASE_SECONDS_MIN:g} to {LEASE_SECONDS_MAX:g} s, not {lease_seconds:g}"
+        )
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in _STOP_SIGNALS:
@@ -93,29 +112,49 @@ async def _serve(
         address = client_address(advertise, host, listening.getsockname()[1])
         with stores.connect(url, create=False) as store:
             opened = Stores(store, stores.connect, limits)
-            leadership = Leadership(opened, address, limits, places)
-            server = Server(address, leadership.activate, leadership.release, _version(), limits)
+            registration = Registration(store, address, _version())
+            election = Election(
+                opened,
+                address,
+                limits,
+                lease_seconds,
+                places,
+                lambda: registration.tell(election.role),
+            )
+            activation = Activation(opened, election, address, limits)
+            server = Server(
+                address,
+                activation.activate,
+                activation.release,
+                _version(),
+                limits,
+                election.describe,
+            )
             await server.start(listening)
             try:
-                await leadership.announce()
+                await election.start(server)
                 _log_start(listening.getsockname(), address, store)
                 await stop.wait()
             finally:
                 _logger.info("stopping")
-                await asyncio.gather(server.stop(), _withdraw(leadership, limits))
+                await _hand_over(election, server)
                 await opened.close()
     _logger.info("stopped")
 
 
+async def _hand_over(election: Election, server: Server) -> None:
+    """Let a standby lead where there is one; elsewhere the logs go on without a sequencer."""
+    heirs = await election.resign()
+    # Standbys take the end of their connection for the word that the lease is free.
+    server.halt(cut=bool(heirs))
+    inherited = await election.succeeded(heirs)
+    for place in inherited:
+        _logger.info("handed over place=%s", place)
+    await asyncio.gather(server.stop(inherited), election.withdraw(inherited))
+
+
 def _log_start(where: tuple[object, ...], address: str, store: Store) -> None:
     _logger.info("listening on=%s:%s address=%s store=%s", where[0], where[1], address, store.url)
-
-
-async def _withdraw(leadership: Leadership, limits: Limits) -> None:
-    try:
-        await asyncio.wait_for(leadership.withdraw(), limits.stop_s_max)
-    except (ZlogError, asyncio.TimeoutError) as error:
-        _logger.warning("could not withdraw the announcement: %s", error or "no answer in time")
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:

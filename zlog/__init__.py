@@ -21,8 +21,12 @@ except ImportError as error:
         " those instead of the installed package: run from another directory."
     ) from error
 
+from zlog._check import Finding, FindingKind
 from zlog._client import LogStat
-from zlog._findings import CheckSummary, Finding, FindingKind
+from zlog._columns import Columns
+from zlog._cursors import CursorState
+from zlog._retention import Retention
+from zlog.cursor import Cursor
 from zlog.entry import Entry, Gap, GapKind
 from zlog.errors import (
     AlreadyWritten,
@@ -53,11 +57,13 @@ from zlog.view import Stripe, View
 __all__ = [
     "AlreadyWritten",
     "BeyondTail",
-    "CheckSummary",
     "ClassNotLoaded",
+    "Columns",
     "CorruptEntry",
+    "Cursor",
     "CursorAhead",
     "CursorNotFound",
+    "CursorState",
     "Entry",
     "EntryTooLarge",
     "Finding",
@@ -73,6 +79,7 @@ __all__ = [
     "LogStat",
     "NotLeader",
     "NotWritten",
+    "Retention",
     "SequencerTimeout",
     "SequencerUnavailable",
     "StaleEpoch",

@@ -5,20 +5,23 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from types import EllipsisType
 from typing import NamedTuple
 
 from zlog import _native
 from zlog._append import ENTRY_BYTES_LIMIT, ENTRY_BYTES_MAX_DEFAULT, Appender
 from zlog._codes import Code, FillReason
+from zlog._cursors import Cursors, Place
 from zlog._deadline import Deadline
 from zlog._head import Head
 from zlog._io import Call, Io, deadline_of
 from zlog._layout import Layout
-from zlog._names import check_log_name
+from zlog._names import check_int, check_log_name, check_position
 from zlog._positions import SEQUENCER_TIMEOUT_SECONDS, Positions
 from zlog._read import HOLE_TIMEOUT_SECONDS, Reader, WindowItems, WindowRead
 from zlog._sequencer import LogAddress
+from zlog._times import as_time, find_time
 from zlog._trim import trim_to
 from zlog.entry import Entry, GapKind
 from zlog.errors import (
@@ -101,6 +104,7 @@ class LogClient:
         self.layout = Layout(io, address, view, settings.sequencer_timeout)
         self.positions = Positions(self.layout)
         self.reader = Reader(self.layout)
+        self.cursors = Cursors(io, address)
         self.appender = Appender(self.layout, self.positions, settings.entry_bytes_max)
 
     @classmethod
@@ -150,11 +154,15 @@ class LogClient:
 
         Those that turn out to lie at or beyond the checked tail are left unwritten.
         """
+        deadline = self.window_deadline(hole_timeout)
+        return await self.reader.finish(read, hole_timeout, self.positions.tail, deadline)
+
+    def window_deadline(self, hole_timeout: float | None) -> Deadline:
+        """Start the budget of bringing in one window, in which a hole may have to be waited for."""
         budget = self.settings.timeout
         if budget is not None and hole_timeout is not None:
             budget += hole_timeout
-        deadline = deadline_of(self.io, budget)
-        return await self.reader.finish(read, hole_timeout, self.positions.tail, deadline)
+        return deadline_of(self.io, budget)
 
     async def wait(self, position: int) -> int | None:
         """Wait some seconds for the tail to pass ``position``. Returns the tail, or None."""
@@ -165,6 +173,31 @@ class LogClient:
     async def tail(self, timeout: float | None, *, checked: bool = True) -> int:
         """Return the tail; see :meth:`zlog.Log.tail`."""
         return await self.positions.tail(self.deadline(timeout), checked=checked)
+
+    async def earliest(self, timeout: float | None) -> int:
+        """Return the first position that is not trimmed; see :meth:`zlog.Log.earliest`."""
+        return await self.place("earliest", self.deadline(timeout))
+
+    async def find_time(self, when: datetime | float, timeout: float | None) -> int:
+        """Return the first position that is not older; see :meth:`zlog.Log.find_time`."""
+        deadline = self.deadline(timeout)
+        moment = as_time(when)
+        start = await self.place("earliest", deadline)
+        tail = await self.positions.tail(deadline)
+        return await find_time(self.reader, start, tail, moment, deadline)
+
+    async def place(self, place: Place, deadline: Deadline) -> int:
+        """Return where a reader begins that says so.
+
+        Raises:
+            BeyondTail: a position that has not been handed out yet.
+        """
+        if place == "earliest":
+            return (await self.layout.refresh(deadline)).trim_point
+        if place == "latest":
+            return await self.positions.tail(deadline)
+        await self._check_below_tail("begin at", place, 0, deadline)
+        return place
 
     async def fill(self, position: int, timeout: float | None) -> None:
         """Fill a hole; see :meth:`zlog.Log.fill`."""
@@ -233,28 +266,18 @@ class LogClient:
         check_position(position)
         tail = await self.positions.tail(deadline)
         if position + count > tail:
-            raise BeyondTail(
-                f"can't {verb} {position}: the tail of log {self.layout.view.log!r} is {tail}"
-            )
+            raise self.beyond_tail(f"{verb} {position}", tail)
 
-
-def check_position(position: int) -> None:
-    """Raise TypeError or ValueError unless it is a number that can be a position."""
-    _check_int(position)
-    if not 0 <= position < 2**63:
-        raise ValueError(f"a position is 0 to 2**63 - 1, not {position}")
+    def beyond_tail(self, what: str, tail: int) -> BeyondTail:
+        """The error that says that something reaches beyond the tail."""
+        return BeyondTail(f"can't {what}: the tail of log {self.layout.view.log!r} is {tail}")
 
 
 def check_range(start: int, end: int | None) -> None:
     """Raise TypeError or ValueError unless a range can begin and end there (None: at the tail)."""
     check_position(start)
     if end is not None:
-        _check_int(end)
-
-
-def _check_int(position: int) -> None:
-    if not hasattr(position, "__index__"):  # which NumPy's integers have too
-        raise TypeError(f"a position is an int, not {position!r}")
+        check_int(end)
 
 
 def entry_list(entries: Iterable[bytes]) -> Sequence[bytes]:

@@ -59,9 +59,9 @@ def encode_cursor(uint64_t log_id, str name not None):
     return request.encode()
 
 
-def decode_cursor(bytes reply not None):
+def decode_cursor(reply not None):
     cdef CursorReadReply out
-    well_formed(CursorReadReply.decode(view_of(reply), &out), "cursor_read")
+    well_formed(CursorReadReply.decode(reply_view(reply), &out), "cursor_read")
     return out.position, out.created, out.updated
 
 
@@ -72,10 +72,10 @@ def encode_cursor_list(uint64_t log_id, str after not None, uint32_t count_max):
     return request.encode()
 
 
-def decode_cursor_list(bytes reply not None):
+def decode_cursor_list(reply not None):
     cdef CursorListReply out
     cdef NamedCursor each
-    well_formed(CursorListReply.decode(view_of(reply), &out), "cursor_list")
+    well_formed(CursorListReply.decode(reply_view(reply), &out), "cursor_list")
     found = []
     for each in out.cursors:
         name = bytes_of(each.name).decode()

@@ -54,6 +54,10 @@ cdef class Entry:
         return self.at
 
     @property
+    def end(self):
+        return self.at + 1
+
+    @property
     def timestamp(self):
         return time_of(self.us)
 

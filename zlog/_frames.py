@@ -80,7 +80,7 @@ class Code(IntEnum):
     TIMEOUT = 7
     """A WAIT's time passed, and the tail did not."""
     NOT_LEADER = 8
-    """The log's view names another sequencer."""
+    """Another sequencer leads in the log's place, or may lead by now."""
     BAD_VERSION = 9
 
 

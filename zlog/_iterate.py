@@ -8,54 +8,82 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from zlog._views import backoff
 from zlog.entry import Entry, Gap, GapKind
 
 if TYPE_CHECKING:
     from zlog._client import LogClient
-    from zlog._read import WindowRead
+    from zlog._read import WindowItems, WindowRead
+
+T_co = TypeVar("T_co", covariant=True)
 
 _WINDOW_POSITIONS_FIRST = 512
 _WINDOW_POSITIONS_MIN = 16
-_WINDOW_POSITIONS_MAX = 16384
-_WINDOW_BYTES = 8 << 20
+WINDOW_POSITIONS_MAX = 16384
+WINDOW_BYTES = 8 << 20
 """Data that one window aims at; the positions it takes are learnt from the entries so far."""
 
+_BYTES_SLACK = 2
+"""By how much larger than expected entries may be, before a window is read in several goes."""
+
 _WINDOWS_AHEAD = 2
-"""Windows under way while the caller works: with the one in hand, three times _WINDOW_BYTES."""
+"""Windows under way while the caller works: with the one in hand, three times WINDOW_BYTES."""
 
 
-class _Ahead:
+class Windows(Protocol[T_co]):
+    """How windows are read, and what a reader gets of them."""
+
+    def positions_max(self, start: int) -> int:
+        """Return how many positions from ``start`` on one window may take."""
+        ...
+
+    def start(self, start: int, end: int, bytes_max: int) -> WindowRead:
+        """Start reading a window, which may end earlier, of so much data."""
+        ...
+
+    async def finish(self, read: WindowRead) -> tuple[T_co, int]:
+        """Bring it in: its content, and the bytes of data in it."""
+        ...
+
+    def trimmed(self, gap: Gap) -> T_co:
+        """Return the content of positions that need not be read."""
+        ...
+
+
+class Ahead(Generic[T_co]):
     """Reads windows in order, some of them ahead of the one that is asked for."""
 
-    def __init__(self, client: LogClient, position: int, hole_timeout: float | None) -> None:
+    def __init__(
+        self, client: LogClient, windows: Windows[T_co], position: int, window_bytes: int
+    ) -> None:
         self._client = client
+        self._windows = windows
         self.position = position
         self._asked = position
-        self._hole_timeout = hole_timeout
+        self._bytes = window_bytes
         self._count = _WINDOW_POSITIONS_FIRST
         self._under_way: deque[WindowRead] = deque()
 
-    async def next(self, tail: int) -> Sequence[Entry | Gap]:
-        """Return the items from ``position`` on, which lies below ``tail``."""
+    async def next(self, tail: int) -> T_co:
+        """Return what is there from ``position`` on, which lies below ``tail``."""
         trimmed = min(self._client.layout.view.trim_point, tail)
         if self.position < trimmed:
             gap = Gap(self.position, trimmed, GapKind.TRIMMED)
             self.go_to(trimmed)
-            return [gap]
+            return self._windows.trimmed(gap)
         self._read_ahead(tail)
         read = self._under_way.popleft()
         self._read_ahead(tail)
         try:
-            window = await self._client.finish_window(read, self._hole_timeout)
+            content, data_bytes = await self._windows.finish(read)
         except BaseException:
             self.go_to(self.position)
             raise
-        self._learn(read.end - read.start, window.data_bytes)
+        self._learn(read, data_bytes)
         self.position = read.end
-        return window.items
+        return content
 
     def go_to(self, position: int) -> None:
         """Read on from another position; what is under way is given up."""
@@ -65,13 +93,41 @@ class _Ahead:
     def _read_ahead(self, tail: int) -> None:
         while self._asked < tail and len(self._under_way) < _WINDOWS_AHEAD:
             end = min(tail, self._asked + self._count)
-            self._under_way.append(self._client.reader.start(self._asked, end))
-            self._asked = end
+            read = self._windows.start(self._asked, end, _BYTES_SLACK * self._bytes)
+            self._under_way.append(read)
+            self._asked = read.end
 
-    def _learn(self, positions: int, data_bytes: int) -> None:
-        average = max(1, data_bytes // positions)
-        wanted = min(_WINDOW_BYTES // average, self._count * 4, _WINDOW_POSITIONS_MAX)
+    def _learn(self, read: WindowRead, data_bytes: int) -> None:
+        average = max(1, data_bytes // (read.end - read.start))
+        most = self._windows.positions_max(read.end)
+        wanted = min(self._bytes // average, self._count * 4, most)
         self._count = max(_WINDOW_POSITIONS_MIN, wanted)
+
+
+class _Items:
+    """Windows as entries and gaps, in order."""
+
+    def __init__(self, client: LogClient, hole_timeout: float | None) -> None:
+        self._client = client
+        self._hole_timeout = hole_timeout
+
+    def positions_max(self, _: int) -> int:
+        return WINDOW_POSITIONS_MAX
+
+    def start(self, start: int, end: int, bytes_max: int) -> WindowRead:
+        return self._client.reader.start(start, end, bytes_max)
+
+    async def finish(self, read: WindowRead) -> WindowItems:
+        return await self._client.finish_window(read, self._hole_timeout)
+
+    def trimmed(self, gap: Gap) -> Sequence[Entry | Gap]:
+        return [gap]
+
+
+def _items_ahead(
+    client: LogClient, start: int, hole_timeout: float | None
+) -> Ahead[Sequence[Entry | Gap]]:
+    return Ahead(client, _Items(client, hole_timeout), start, WINDOW_BYTES)
 
 
 class RangeReader:
@@ -83,7 +139,7 @@ class RangeReader:
         self._client = client
         self._end = end
         self._tail: int | None = None
-        self._ahead = _Ahead(client, start, hole_timeout)
+        self._ahead = _items_ahead(client, start, hole_timeout)
 
     async def next(self) -> Sequence[Entry | Gap] | None:
         """Return the next batch; None at the end."""
@@ -101,7 +157,7 @@ class Follower:
     def __init__(self, client: LogClient, start: int, hole_timeout: float | None) -> None:
         self._client = client
         self._tail = 0
-        self._ahead = _Ahead(client, start, hole_timeout)
+        self._ahead = _items_ahead(client, start, hole_timeout)
         self._waits = 0
 
     async def next(self) -> Sequence[Entry | Gap]:

@@ -8,12 +8,18 @@ from dataclasses import replace
 
 from zlog._codes import Code
 from zlog._deadline import Deadline
-from zlog._head import Head
+from zlog._head import Directory, Head
 from zlog._io import Call, Io, Reply
-from zlog._outage import Outage
+from zlog._outage import LOOK_SECONDS, Outage
 from zlog._sequencer import LogAddress
 from zlog._views import Change, Edit, backoff, change_view, unless_newer
-from zlog.errors import LogNotFound, SequencerUnavailable, StaleEpoch, StoreTimeout
+from zlog.errors import (
+    LogNotFound,
+    SequencerUnavailable,
+    StaleEpoch,
+    StoreTimeout,
+    StoreUnavailable,
+)
 from zlog.view import ObjectRef, Stripe, View
 
 PATIENCE_SECONDS = 0.2
@@ -37,6 +43,7 @@ class Layout:
         self.io = io
         self.address = address
         self.head = Head(io, view.log)
+        self.directory = Directory(io)
         self.view = view
         self.outage = Outage(io, sequencer_timeout)
         self._lock = threading.Lock()
@@ -134,7 +141,7 @@ class Layout:
             began = self.io.monotonic()
             try:
                 sequencer = self.io.sequencer(stale.sequencer)
-                step = deadline.sooner(self.outage.limit)
+                step = deadline.sooner(self.outage.patience(stale.epoch))
                 await sequencer.open(self.address, stale.epoch, step)
                 return await self.refresh(deadline)
             except SequencerUnavailable:
@@ -144,8 +151,26 @@ class Layout:
                     raise
         return await self.drop_sequencer(stale, deadline)
 
+    async def find_leader(self, view: View, deadline: Deadline) -> bool:
+        """Have the log taken over from the sequencer of ``view``, which is out of reach.
+
+        The one to do it is the one that the store's directory announces, if it is another. It does
+        it unasked too, but for one log after the other. Returns whether there is a newer view.
+        """
+        step = deadline.sooner(LOOK_SECONDS)
+        try:
+            announced = await self.directory.sequencer(step)
+            if announced in ("", view.sequencer):
+                return False
+            await self.io.sequencer(announced).open(self.address, view.epoch, step)
+        except (SequencerUnavailable, StoreUnavailable):
+            return False
+        return (await self.refresh(deadline)).epoch > view.epoch
+
     async def drop_sequencer(self, view: View, deadline: Deadline) -> View:
-        """Go on without the sequencer of ``view``, unless there is a newer view already."""
+        """Go on without the sequencer of ``view``, unless there is a newer view or another one."""
+        if await self.find_leader(view, deadline):
+            return self.view
         return await self.change(unless_newer(view, sequencer=""), deadline)
 
     async def guarded(

@@ -1,11 +1,14 @@
-"""Names of logs and of the objects that hold them. The only place that spells object names."""
+"""Names and positions: what can be one.
+
+The only place that spells the names of objects.
+"""
 
 from __future__ import annotations
 
 import re
 
-LOG_NAME_BYTES_MAX = 128
-_LOG_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
+NAME_BYTES_MAX = 128
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
 
 DIRECTORY_OBJECT = "zlog.directory"
 
@@ -17,14 +20,40 @@ def check_log_name(name: str) -> str:
         TypeError: not a str.
         ValueError: not 1 to 128 of the characters A-Z a-z 0-9 _ . - or begins with . or -.
     """
+    return _check_name(name, "log")
+
+
+def check_cursor_name(name: str) -> str:
+    """Return ``name`` if it can name a cursor; the rule is that of logs' names.
+
+    Raises:
+        TypeError, ValueError: as :func:`check_log_name`.
+    """
+    return _check_name(name, "cursor")
+
+
+def _check_name(name: str, what: str) -> str:
     if not isinstance(name, str):
-        raise TypeError(f"the name of a log is a str, not {name!r}")
-    if len(name) > LOG_NAME_BYTES_MAX or not _LOG_NAME.match(name):
+        raise TypeError(f"the name of a {what} is a str, not {name!r}")
+    if len(name) > NAME_BYTES_MAX or not _NAME.match(name):
         raise ValueError(
-            f"{name!r} can't name a log: use 1 to {LOG_NAME_BYTES_MAX} letters, digits, '_', '.'"
+            f"{name!r} can't name a {what}: use 1 to {NAME_BYTES_MAX} letters, digits, '_', '.'"
             " or '-', beginning with a letter, a digit or '_'"
         )
     return name
+
+
+def check_position(position: int) -> None:
+    """Raise TypeError or ValueError unless it is a number that can be a position."""
+    check_int(position)
+    if not 0 <= position < 2**63:
+        raise ValueError(f"a position is 0 to 2**63 - 1, not {position}")
+
+
+def check_int(position: int) -> None:
+    """Raise TypeError unless it is a number that could be a position."""
+    if not hasattr(position, "__index__"):  # which NumPy's integers have too
+        raise TypeError(f"a position is an int, not {position!r}")
 
 
 def head_object(log: str) -> str:

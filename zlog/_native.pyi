@@ -10,11 +10,9 @@ import os
 from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 
 from typing_extensions import Buffer, Self
-
-from zlog.entry import Gap
 
 class Payload:
     """A large reply, where the store put it: bytes-like, read-only."""
@@ -171,6 +169,7 @@ class Entry:
         position: where it stands, 0 ≤ position < 2**63.
         data: its bytes, as appended.
         timestamp: when its writer appended it, by the writer's clock, UTC, in microseconds.
+        end: one past its position: where a reader goes on, as after a Gap.
     """
 
     __match_args__ = ("position", "data", "timestamp")
@@ -183,6 +182,8 @@ class Entry:
     def data(self) -> bytes: ...
     @property
     def timestamp(self) -> datetime: ...
+    @property
+    def end(self) -> int: ...
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[Any]: ...
     def __getitem__(self, index: Any) -> Any: ...
@@ -225,7 +226,47 @@ class Window:
     def found(self) -> dict[int, Entry | int]:
         """Return what has been answered, by position."""
 
-class Items:
+class ColumnWindow:
+    """Positions of one stripe, as columns.
+
+    Args:
+        stride: the stripe's width.
+    """
+
+    def __init__(self, stride: int) -> None: ...
+    def add(self, reply: ReplyBytes | None, first: int, stop: int) -> None:
+        """Take in the reply to a read of ``range(first, stop, stride)``; None: there is none.
+
+        Objects are added in the order of their first positions, all of them below the first
+        object's second.
+
+        Raises:
+            CorruptEntry: the reply is malformed. (An entry with a wrong checksum is LOST.)
+        """
+
+    def open(self) -> list[int]:
+        """Return the positions that are unwritten, or that nobody answered, object by object."""
+
+    def columns(
+        self, settled: dict[int, Entry | int], start: int, bytes_max: int
+    ) -> tuple[
+        memoryview, memoryview, memoryview, memoryview, list[tuple[int, int, int]], int | None
+    ]:
+        """Return the columns of positions from ``start`` on.
+
+        Args:
+            settled: what the open positions hold by now: an entry, or a State.
+            start: one of the positions.
+            bytes_max: bytes of data to stop before, below 2 GiB; one entry comes in any case.
+
+        Returns:
+            Positions (int64), timestamps (int64), offsets (int32) and data of the entries; the
+            positions without, as ``(start, end, state)``; and where to go on, None at the end.
+        """
+
+_Item = TypeVar("_Item")
+
+class Items(Generic[_Item]):
     """An iterator over the items of batches.
 
     Args:
@@ -233,9 +274,9 @@ class Items:
             does an exception, which comes out of the iterator.
     """
 
-    def __init__(self, more: Callable[[], Sequence[Entry | Gap] | None]) -> None: ...
-    def __iter__(self) -> Items: ...
-    def __next__(self) -> Entry | Gap: ...
+    def __init__(self, more: Callable[[], Sequence[_Item] | None]) -> None: ...
+    def __iter__(self) -> Items[_Item]: ...
+    def __next__(self) -> _Item: ...
 
 def encode_fill(
     epoch: int,
@@ -266,82 +307,9 @@ class StatReply(NamedTuple):
     bytes: int
     records: int
     stream_bytes: int
-    stride: int
-    residue: int
 
 def decode_stat(reply: ReplyBytes) -> StatReply:
     """Decode a reply of stat."""
-
-# Audits ------------------------------------------------------------------------------------------
-
-def encode_verify(epoch: int, stride: int, positions: Sequence[int], bytes_max: int) -> bytes:
-    """Encode a verify of ascending positions; it stops before checking ``bytes_max`` of data."""
-
-AppendId: TypeAlias = tuple[int, int, int]
-"""The identity of an append: its writer's id as two numbers, and its number."""
-
-class AuditCount(NamedTuple):
-    """Positions by what they hold; ``bytes`` is the entries' data, ``unknown`` what nobody told."""
-
-    entries: int
-    bytes: int
-    filled: int
-    trimmed: int
-    unwritten: int
-    lost: int
-    unknown: int
-
-class Audit:
-    """What an audit learns of a log's positions, one window of them after the other, upwards.
-
-    A window is :meth:`begin`, then :meth:`add` or :meth:`rest` for each object until all positions
-    were told of, then :meth:`finish`.
-
-    Attributes:
-        counts: of all windows in passes for ``all``.
-        lost: lost positions of the last window, each range of one object.
-        holes: unwritten ones of the last window.
-        found: the last window's appends that were met before, further down; in passes for
-            ``search`` all that are searched for. With their positions, ascending.
-    """
-
-    counts: AuditCount
-    lost: list[range]
-    holes: list[range]
-    found: list[tuple[AppendId, int]]
-
-    def __init__(self, intervals_max: int = 1_000_000) -> None:
-        """Make one that keeps at most so many intervals of appends, of some 80 bytes each."""
-
-    def begin(self, purpose: str, start: int, end: int, width: int) -> None:
-        """Begin with positions ``[start, end)`` of a stripe of this width.
-
-        Args:
-            purpose: ``all`` at first; ``appends`` after :meth:`next_part`, ``search`` after
-                :meth:`search_for`.
-            start: first position.
-            end: one past the last; a window has 2**24 positions at most.
-            width: of the stripe.
-        """
-
-    def add(self, reply: ReplyBytes, first: int) -> int:
-        """Take in a reply to verify; returns of how many positions from ``first`` on it told.
-
-        Raises:
-            CorruptEntry: it is malformed.
-        """
-
-    def rest(self, first: int, state: str) -> None:
-        """Take an object's positions from ``first`` on as ``trimmed``, ``lost`` or ``unknown``."""
-
-    def finish(self) -> None:
-        """Take stock of the window."""
-
-    def next_part(self) -> bool:
-        """Go on to the appends that there was no room for; False when there are none."""
-
-    def search_for(self, appends: Iterable[AppendId]) -> None:
-        """Look for these from now on."""
 
 # Head and directory -----------------------------------------------------------------------------
 
@@ -398,13 +366,13 @@ def encode_cursor_commit(log_id: int, name: str, mode: int, position: int, times
 def encode_cursor(log_id: int, name: str) -> bytes:
     """Encode the request of cursor_read and cursor_remove."""
 
-def decode_cursor(reply: bytes) -> tuple[int, int, int]:
+def decode_cursor(reply: ReplyBytes) -> tuple[int, int, int]:
     """Return ``(position, created, updated)`` of a cursor_read; times in µs."""
 
 def encode_cursor_list(log_id: int, after: str, count_max: int) -> bytes:
     """Encode a cursor_list: the cursors with names above ``after``."""
 
-def decode_cursor_list(reply: bytes) -> tuple[bool, list[tuple[str, int, int, int]]]:
+def decode_cursor_list(reply: ReplyBytes) -> tuple[bool, list[tuple[str, int, int, int]]]:
     """Return ``(more, [(name, position, created, updated), …])``."""
 
 def encode_stripes_read(log_id: int, position: int, count_max: int) -> bytes:

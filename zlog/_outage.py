@@ -6,6 +6,9 @@ import math
 
 from zlog._io import Io
 
+LOOK_SECONDS = 1.0
+"""How long a request may hang before its client looks whether the log has another sequencer."""
+
 _SLACK_SECONDS = 0.01
 """Timers may fire a little early."""
 
@@ -26,6 +29,13 @@ class Outage:
         self._io = io
         self._epoch = 0
         self._began = self._ended = self._answered = -math.inf
+
+    def patience(self, epoch: int) -> float:
+        """Seconds that an attempt in this epoch may take before it is time to look at the view."""
+        left = self.limit
+        if epoch == self._epoch:
+            left -= self._io.monotonic() - self._began
+        return min(LOOK_SECONDS, max(left, _SLACK_SECONDS))
 
     def failed(self, epoch: int, began: float) -> None:
         """Note an attempt in this epoch that began then, and has failed now."""

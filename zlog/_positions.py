@@ -11,7 +11,6 @@ import errno
 
 from zlog import _native
 from zlog._deadline import Deadline
-from zlog._head import Directory
 from zlog._io import Call
 from zlog._layout import Layout
 from zlog._sequencer import SHARED_ADDRESS
@@ -42,7 +41,6 @@ class Positions:
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
         self._io = layout.io
-        self._directory = Directory(layout.io)
         self._outage = layout.outage
         self._next_look = 0.0
 
@@ -74,7 +72,10 @@ class Positions:
                 self._outage.failed(view.epoch, began)
                 if deadline.expired:
                     raise
-                if (await self._layout.refresh(deadline)).epoch == view.epoch:
+                newest = await self._layout.refresh(deadline)
+                if newest.epoch == view.epoch and not await self._layout.find_leader(
+                    view, deadline
+                ):
                     await backoff(self._io, attempt)
                     attempt += 1
             else:
@@ -119,7 +120,7 @@ class Positions:
 
     async def _ask(self, view: View, count: int, deadline: Deadline) -> tuple[View, int] | None:
         """Ask the view's sequencer. None: it serves another epoch than the newest view's."""
-        step = deadline.sooner(self._outage.limit)
+        step = deadline.sooner(self._outage.patience(view.epoch))
         sequencer = self._io.sequencer(view.sequencer)
         grant = await sequencer.next(self._layout.address, count, view.epoch, step)
         self._outage.answered()
@@ -136,7 +137,7 @@ class Positions:
             return
         # Of many appends at once, one looks; the others need not wait for what it finds.
         self._next_look = began + _LOOK_SECONDS + self._outage.limit
-        offered = await self._directory.sequencer(deadline)
+        offered = await self._layout.directory.sequencer(deadline)
         if offered:
             try:
                 step = deadline.sooner(self._outage.limit)
@@ -157,7 +158,7 @@ class Positions:
         """
         if not view.sequencer:
             return None
-        step = deadline.sooner(self._outage.limit)
+        step = deadline.sooner(self._outage.patience(view.epoch))
         try:
             sequencer = self._io.sequencer(view.sequencer)
             grant = await sequencer.tail(self._layout.address, view.epoch, step)

@@ -8,7 +8,7 @@ never disagree about a position.
 from __future__ import annotations
 
 import errno
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from zlog import _native
@@ -39,7 +39,7 @@ TailOf = Callable[[Deadline], Awaitable[int]]
 Slot = Entry | GapKind
 """What one position holds: an entry, or the reason why it has none."""
 
-_GAPS = {
+GAP_KINDS = {
     State.UNWRITTEN: GapKind.UNWRITTEN,
     State.FILLED: GapKind.FILLED,
     State.TRIMMED: GapKind.TRIMMED,
@@ -48,14 +48,11 @@ _GAPS = {
 
 
 class WindowRead(NamedTuple):
-    """A window of positions that is being read.
-
-    ``parts`` are the first position and the stride of what each call asks for.
-    """
+    """A window of positions that is being read; ``parts`` are those that each call asks for."""
 
     start: int
     end: int
-    parts: list[tuple[int, int]]
+    parts: list[range]
     started: Started
 
 
@@ -81,29 +78,51 @@ class Reader:
         found: dict[int, Slot] = {}
         wanted = list(positions)
         while wanted:
-            view, asked, replies = await self._read_once(wanted, deadline)
-            found.update((p, GapKind.TRIMMED) for p in wanted if _is_trimmed(view, p))
-            missing = await self._take(view, asked, replies, found, deadline)
-            if missing:
-                found.update((p, GapKind.LOST) for p in missing)
+            found.update(await self.read_some(wanted, deadline))
             wanted = [p for p in wanted if p not in found]
         return found
 
-    def start(self, start: int, end: int) -> WindowRead:
-        """Start reading ``[start, end)``: one operation per stripe object, nothing awaited."""
+    async def read_some(
+        self, positions: Sequence[int], deadline: Deadline, *, bytes_max: int = READ_BYTES_MAX
+    ) -> dict[int, Slot]:
+        """Ask each object once, for up to ``bytes_max`` of data, as :meth:`read` does repeatedly.
+
+        Returns what the first of each object's positions hold: at least one of them, unless the
+        trim point or the layout turns out to have changed, which the next call goes by.
+        """
+        found: dict[int, Slot] = {}
+        view, asked, replies = await self._read_once(positions, bytes_max, deadline)
+        found.update((p, GapKind.TRIMMED) for p in positions if _is_trimmed(view, p))
+        missing = await self._take(view, asked, replies, found, deadline)
+        found.update((p, GapKind.LOST) for p in missing)
+        return found
+
+    def start(
+        self, start: int, end: int, bytes_max: int, indexes: Collection[int] | None = None
+    ) -> WindowRead:
+        """Start reading ``[start, end)``: one operation per stripe object, nothing awaited.
+
+        Args:
+            start: the first position.
+            end: one past the last.
+            bytes_max: data that all of them together may bring back; the rest is read later.
+            indexes: of the stripe objects to ask; None asks all.
+        """
         view = self._layout.view
-        parts: list[tuple[int, int]] = []
-        calls: list[Call] = []
+        wanted: list[tuple[ObjectRef, range]] = []
         for stripe in view.stripes:
             first, last = max(start, stripe.start), min(end, stripe.end)
             objects = self._layout.objects(view, stripe) if first < last else []
             for position in range(first, min(last, first + stripe.width)):
                 ref = objects[position % stripe.width]
-                asked = range(position, last, ref.stride)
-                request = _native.encode_read(view.epoch, ref.stride, asked, READ_BYTES_MAX)
-                parts.append((position, ref.stride))
-                calls.append(Call(ref.name, "read", request))
-        return WindowRead(start, end, parts, self._io.start(calls))
+                if indexes is None or ref.residue in indexes:
+                    wanted.append((ref, range(position, last, ref.stride)))
+        share = bytes_max // max(1, len(wanted))
+        calls = [
+            Call(ref.name, "read", _native.encode_read(view.epoch, ref.stride, asked, share))
+            for ref, asked in wanted
+        ]
+        return WindowRead(start, end, [asked for _, asked in wanted], self._io.start(calls))
 
     async def finish(
         self, read: WindowRead, hole_timeout: float | None, tail_of: TailOf, deadline: Deadline
@@ -120,29 +139,29 @@ class Reader:
         """
         window = _native.Window(read.start, read.end)
         replies = await read.started.finish(deadline)
-        for (first, stride), reply in zip(read.parts, replies, strict=True):
+        for asked, reply in zip(read.parts, replies, strict=True):
             if reply.code == Code.OK:
-                window.add(reply.payload, first, stride)
+                window.add(reply.payload, asked.start, asked.step)
         if window.entries == read.end - read.start:
             return WindowItems(cast("Sequence[Entry | Gap]", window), window.data_bytes)
         found: dict[int, Slot] = {
-            position: item if isinstance(item, Entry) else _GAPS[State(item)]
+            position: item if isinstance(item, Entry) else GAP_KINDS[State(item)]
             for position, item in window.found().items()
         }
         if window.unanswered:
             rest = [p for p in range(read.start, read.end) if p not in found]
             found.update(await self.read(rest, deadline))
-        await self._settle(found, hole_timeout, tail_of, deadline)
+        await self.settle(found, hole_timeout, tail_of, deadline)
         return WindowItems(in_order(found, read.start, read.end), window.data_bytes)
 
-    async def _settle(
+    async def settle(
         self,
         found: dict[int, Slot],
         hole_timeout: float | None,
         tail_of: TailOf,
         deadline: Deadline,
     ) -> None:
-        """Wait for the holes among what was found, and fill those that stay."""
+        """Wait for the holes among what was found, and fill those that stay; see :meth:`finish`."""
         io = self._io
         give_up = None if hole_timeout is None else io.monotonic() + hole_timeout
         poll = _POLL_SECONDS
@@ -218,7 +237,7 @@ class Reader:
         return result
 
     async def _read_once(
-        self, positions: Sequence[int], deadline: Deadline
+        self, positions: Sequence[int], bytes_max: int, deadline: Deadline
     ) -> tuple[View, list[tuple[ObjectRef, list[int]]], list[Reply]]:
         groups: list[tuple[ObjectRef, list[int]]] = []
 
@@ -228,7 +247,7 @@ class Reader:
                 Call(
                     ref.name,
                     "read",
-                    _native.encode_read(view.epoch, ref.stride, group, READ_BYTES_MAX),
+                    _native.encode_read(view.epoch, ref.stride, group, bytes_max),
                 )
                 for ref, group in groups
             ]
@@ -275,7 +294,7 @@ def _decode(payload: ReplyBytes, group: list[int], found: dict[int, Slot]) -> No
                 group[i], reply.data(i), _native.from_timestamp(reply.timestamp(i))
             )
         else:
-            found[group[i]] = _GAPS[State(state)]
+            found[group[i]] = GAP_KINDS[State(state)]
 
 
 def _is_trimmed(view: View, position: int) -> bool:

@@ -191,15 +191,26 @@ def unless_newer(stale: View, sequencer: str | None = None) -> Edit:
     return edit
 
 
-async def take_over(io: Io, log: str, sequencer: str, deadline: Deadline) -> Change:
+async def take_over(
+    io: Io,
+    log: str,
+    sequencer: str,
+    deadline: Deadline,
+    *,
+    depose: Callable[[], bool] = lambda: False,
+) -> Change:
     """Make ``sequencer`` the one that hands out the positions of a log.
 
+    Args:
+        depose: whether it may take the place of another sequencer, which whoever holds the lease
+            may; asked each time that another is met.
+
     Raises:
-        NotLeader: the newest view names another sequencer.
+        NotLeader: the newest view names another sequencer, which may not be deposed.
     """
 
     def edit(view: View) -> View:
-        if view.sequencer not in ("", SHARED_ADDRESS, sequencer):
+        if view.sequencer not in ("", SHARED_ADDRESS, sequencer) and not depose():
             raise NotLeader(f"log {log!r} is served by {view.sequencer}")
         return replace(view, sequencer=sequencer)
 

@@ -9,28 +9,33 @@ from __future__ import annotations
 import asyncio
 import builtins
 import os
-from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Collection, Coroutine, Iterable, Mapping
+from datetime import datetime
 from types import EllipsisType, TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from zlog import store as _store
 from zlog._admin import WIDTH_DEFAULT, create_log, list_logs, remove_log
+from zlog._aio_cursor import Cursor
 from zlog._append import ENTRY_BYTES_MAX_DEFAULT
-from zlog._check import AsyncCheck, Checker, Progress
+from zlog._check import Checker, Finding
 from zlog._client import (
     TIMEOUT_SECONDS,
     LogClient,
     LogStat,
     Settings,
-    check_position,
     check_range,
     entry_list,
 )
 from zlog._coalesce import Coalescer
+from zlog._columns import Columns, ColumnsReader
+from zlog._cursors import CursorClient, CursorState, Place
 from zlog._io import AsyncioIo, deadline_of
 from zlog._iterate import Follower, RangeReader
+from zlog._names import check_position
 from zlog._positions import SEQUENCER_TIMEOUT_SECONDS
 from zlog._read import HOLE_TIMEOUT_SECONDS
+from zlog._retention import Retention, enforce, set_retention
 from zlog.entry import Entry, Gap
 from zlog.store import Store
 from zlog.view import View
@@ -39,7 +44,7 @@ if TYPE_CHECKING:
     import rados
     from typing_extensions import Self
 
-__all__ = ["Log", "connect"]
+__all__ = ["Cursor", "Log", "connect"]
 
 
 async def connect(
@@ -171,6 +176,23 @@ class Log:
             for item in items:
                 yield item
 
+    async def read_columns(
+        self,
+        start: int = 0,
+        end: int | None = None,
+        *,
+        indexes: Collection[int] | None = None,
+        window_bytes: int | None = None,
+        hole_timeout: float | EllipsisType | None = ...,
+    ) -> AsyncIterator[Columns]:
+        """Iterate over ``[start, end)`` as columns; see :meth:`zlog.Log.read_columns`."""
+        check_range(start, end)
+        waits = self._client.hole_timeout(hole_timeout)
+        reader = ColumnsReader(self._client, start, end, indexes, window_bytes, waits)
+        while (windows := await reader.next()) is not None:
+            for columns in windows:
+                yield columns
+
     async def follow(
         self, start: int = 0, *, hole_timeout: float | EllipsisType | None = ...
     ) -> AsyncIterator[Entry | Gap]:
@@ -195,9 +217,44 @@ class Log:
         """Trim every position below ``position``; see :meth:`zlog.Log.trim_to`."""
         await self._client.trim_to(position, timeout, past_cursors=past_cursors)
 
+    @property
+    def retention(self) -> Retention:
+        """What is kept of the log, as this handle's newest :attr:`view` has it. Asks nobody."""
+        return Retention.of(self.view.options)
+
+    async def set_retention(self, retention: Retention, *, timeout: float | None = None) -> None:
+        """Set what is kept of the log from now on; see :meth:`zlog.Log.set_retention`."""
+        await set_retention(self._client, retention, self._client.deadline(timeout))
+
+    async def retain(self, *, timeout: float | None = None) -> int:
+        """Trim now what need not be kept; see :meth:`zlog.Log.retain`."""
+        return await enforce(self._client, self._client.deadline(timeout))
+
     async def tail(self, *, checked: bool = True, timeout: float | None = None) -> int:
         """Return the next position that will be handed out; see :meth:`zlog.Log.tail`."""
         return await self._client.tail(timeout, checked=checked)
+
+    async def earliest(self, *, timeout: float | None = None) -> int:
+        """Return the first position that is not trimmed; see :meth:`zlog.Log.earliest`."""
+        return await self._client.earliest(timeout)
+
+    async def latest(self, *, timeout: float | None = None) -> int:
+        """Return the tail; see :meth:`zlog.Log.latest`."""
+        return await self._client.tail(timeout)
+
+    async def find_time(self, when: datetime | float, *, timeout: float | None = None) -> int:
+        """Return the first position that is not older; see :meth:`zlog.Log.find_time`."""
+        return await self._client.find_time(when, timeout)
+
+    async def cursor(
+        self, name: str, *, create: Place | None = None, timeout: float | None = None
+    ) -> Cursor:
+        """Open a cursor; see :meth:`zlog.Log.cursor`."""
+        return Cursor(await CursorClient.open(self._client, name, create, timeout))
+
+    async def cursors(self, *, timeout: float | None = None) -> builtins.list[CursorState]:
+        """Return all cursors of the log, in the order of their names."""
+        return await self._client.cursors.list(self._client.deadline(timeout))
 
     async def stat(self, *, timeout: float | None = None) -> LogStat:
         """Return the log at a glance; asks every stripe object once."""
@@ -207,9 +264,12 @@ class Log:
         """Return every layout that the log had, oldest first."""
         return await self._client.views(timeout)
 
-    def check(self, *, progress: Progress | None = None) -> AsyncCheck:
+    async def check(self) -> AsyncIterator[Finding]:
         """Audit the log while it is used; see :meth:`zlog.Log.check`."""
-        return AsyncCheck(Checker(self._client, progress))
+        checker = Checker(self._client)
+        while (findings := await checker.next()) is not None:
+            for finding in findings:
+                yield finding
 
     async def close(self) -> None:
         """Wait for appends under way and close what this handle opened. Safe to call twice."""

@@ -162,7 +162,7 @@ class StoreTimeout(StoreUnavailable, TimeoutError):
 class SequencerUnavailable(ZlogError):
     """The sequencer that the log's view names does not answer."""
 
-    hint = "Start it (`zlog seqr`), or wait: writers go on without one after a few seconds."
+    hint = "Start one (`zlog seqr`), or wait: writers go on without one after a few seconds."
     retryable = True
 
 
@@ -171,9 +171,13 @@ class SequencerTimeout(SequencerUnavailable, TimeoutError):
 
 
 class NotLeader(SequencerUnavailable):
-    """The log's newest view names another sequencer than the one that was asked."""
+    """The sequencer that was asked does not lead where the log is, or can't tell whether it does.
 
-    hint = "Use the sequencer that `zlog info LOG` shows, or stop it first."
+    Clients look for the one that leads and try again by themselves; this error surfaces only when
+    the whole time budget went by in doing so.
+    """
+
+    hint = "`zlog seqr status` shows who leads."
 
 
 class ClassNotLoaded(StoreUnavailable):

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from datetime import datetime
 from types import EllipsisType, TracebackType
 from typing import TYPE_CHECKING, NoReturn
 
 from zlog._admin import WIDTH_DEFAULT, create_log, list_logs, remove_log
 from zlog._append import ENTRY_BYTES_MAX_DEFAULT
-from zlog._check import Check, Checker, Progress
+from zlog._check import Checker, Finding
 from zlog._client import (
     TIMEOUT_SECONDS,
     LogClient,
     LogStat,
     Settings,
-    check_position,
     check_range,
     entry_list,
 )
+from zlog._columns import Columns, ColumnsReader
+from zlog._cursors import CursorClient, CursorState, Place
 from zlog._io import BlockingIo, deadline_of, drive
 from zlog._iterate import Follower, RangeReader
+from zlog._names import check_position
 from zlog._native import Items
 from zlog._positions import SEQUENCER_TIMEOUT_SECONDS
 from zlog._read import HOLE_TIMEOUT_SECONDS
+from zlog._retention import Retention, enforce, set_retention
+from zlog.cursor import Cursor
 from zlog.entry import Entry, Gap
 from zlog.store import Store
 from zlog.view import View
@@ -199,6 +204,36 @@ class Log:
         reader = RangeReader(self._client, start, end, self._client.hole_timeout(hole_timeout))
         return Items(lambda: drive(reader.next()))
 
+    def read_columns(
+        self,
+        start: int = 0,
+        end: int | None = None,
+        *,
+        indexes: Collection[int] | None = None,
+        window_bytes: int | None = None,
+        hole_timeout: float | EllipsisType | None = ...,
+    ) -> Iterator[Columns]:
+        """Iterate over ``[start, end)`` as :meth:`read_range` does, a window of entries at a time.
+
+        Made for tables: no Python object per entry. A window has positions of one stripe.
+
+        Args:
+            start: the first position.
+            end: one past the last; None or beyond the tail: up to the tail.
+            indexes: read only the positions of these stripe objects, those p with ``p % width`` in
+                ``indexes``, where ``width`` is the stripe's; None: all.
+            window_bytes: data that a window aims at, 8 MiB unless given; three windows are in
+                memory at a time. A window of a few large entries may take more.
+            hole_timeout: as in :meth:`open`; not given: the handle's own.
+
+        Raises:
+            ValueError: a negative position or index, or no room for a window.
+        """
+        check_range(start, end)
+        waits = self._client.hole_timeout(hole_timeout)
+        reader = ColumnsReader(self._client, start, end, indexes, window_bytes, waits)
+        return Items(lambda: drive(reader.next()))
+
     def follow(
         self, start: int = 0, *, hole_timeout: float | EllipsisType | None = ...
     ) -> Iterator[Entry | Gap]:
@@ -249,6 +284,28 @@ class Log:
         """
         drive(self._client.trim_to(position, timeout, past_cursors=past_cursors))
 
+    @property
+    def retention(self) -> Retention:
+        """What is kept of the log, as this handle's newest :attr:`view` has it. Asks nobody."""
+        return Retention.of(self.view.options)
+
+    def set_retention(self, retention: Retention, *, timeout: float | None = None) -> None:
+        """Set what is kept of the log from now on: a new view, in which only options differ.
+
+        It trims nothing by itself: the sequencer that leads enforces it from time to time, and
+        :meth:`retain` does at once.
+        """
+        drive(set_retention(self._client, retention, self._client.deadline(timeout)))
+
+    def retain(self, *, timeout: float | None = None) -> int:
+        """Trim now what need not be kept, and return the first position that is left.
+
+        No cursor of a reader is passed. With nothing set, nothing is trimmed. Ages go by the
+        entries' times and this machine's clock; bytes are exact to whole stripes and go by the
+        entries' average size inside one.
+        """
+        return drive(enforce(self._client, self._client.deadline(timeout)))
+
     def tail(self, *, checked: bool = True, timeout: float | None = None) -> int:
         """Return the next position that will be handed out.
 
@@ -259,6 +316,60 @@ class Log:
         """
         return drive(self._client.tail(timeout, checked=checked))
 
+    def earliest(self, *, timeout: float | None = None) -> int:
+        """Return the first position that is not trimmed; the tail when all are.
+
+        A reader that begins there misses nothing that is left. The position may hold no entry
+        itself, when it was filled or trimmed alone.
+        """
+        return drive(self._client.earliest(timeout))
+
+    def latest(self, *, timeout: float | None = None) -> int:
+        """Return where a reader begins that wants only what comes from now on: the tail."""
+        return drive(self._client.tail(timeout))
+
+    def find_time(self, when: datetime | float, *, timeout: float | None = None) -> int:
+        """Return the first position whose entry is not older than ``when``; else the tail.
+
+        A binary search over the entries' times: about twenty small reads in a log of a million.
+        Positions without an entry are passed over.
+
+        Entries have the time of their writers' clocks. As long as times don't fall along the log,
+        the answer is exact. Where they do, it is one of the places where the log passes ``when``:
+        the entry there is not older, and the one before it is. Clocks that agree to within a
+        second are exact to within a second.
+
+        Args:
+            when: a datetime with a time zone, or seconds since 1970.
+            timeout: budget of the call.
+
+        Raises:
+            ValueError: a datetime without a time zone.
+        """
+        return drive(self._client.find_time(when, timeout))
+
+    def cursor(
+        self, name: str, *, create: Place | None = None, timeout: float | None = None
+    ) -> Cursor:
+        """Open a cursor: where a reader goes on that stops and is started again, anywhere.
+
+        Args:
+            name: 1 to 128 letters, digits, ``_``, ``.`` or ``-``.
+            create: where it begins if there is none of that name: a position, ``"earliest"`` or
+                ``"latest"``; None: it has to be there.
+            timeout: budget of the call.
+
+        Raises:
+            CursorNotFound: there is none, and ``create`` is not given.
+            Invalidated: it can't begin below the trim point.
+            BeyondTail: nor beyond the tail.
+        """
+        return Cursor(drive(CursorClient.open(self._client, name, create, timeout)))
+
+    def cursors(self, *, timeout: float | None = None) -> builtins.list[CursorState]:
+        """Return all cursors of the log, in the order of their names."""
+        return drive(self._client.cursors.list(self._client.deadline(timeout)))
+
     def stat(self, *, timeout: float | None = None) -> LogStat:
         """Return the log at a glance; asks every stripe object once."""
         return drive(self._client.stat(timeout))
@@ -267,18 +378,11 @@ class Log:
         """Return every layout that the log had, oldest first."""
         return drive(self._client.views(timeout))
 
-    def check(self, *, progress: Progress | None = None) -> Check:
-        """Audit the log while it is used; yields what is wrong, nothing if all is well.
-
-        Every object checks its entries' bytes itself, all of them at the same time, so that no
-        data travels. The log is left as it is, with one exception: asking for the tail may finish a
-        layout change whose author died.
-
-        Args:
-            progress: called now and then with how many positions were looked at, and how many
-                there are.
-        """
-        return Check(Checker(self._client, progress))
+    def check(self) -> Iterator[Finding]:
+        """Audit the log while it is used; yields what is wrong, nothing if all is well."""
+        checker = Checker(self._client)
+        while (findings := drive(checker.next())) is not None:
+            yield from findings
 
     def close(self) -> None:
         """Close this handle; the store stays open. Safe to call twice.

@@ -95,6 +95,12 @@ def _add_up_options(up: argparse.ArgumentParser) -> None:
         f"given; `{object_class.NO_CLASS}` for a cluster without it",
     )
     up.add_argument(
+        "--mgr",
+        dest="manager",
+        action="store_true",
+        help="run a manager too, which knows services and statistics",
+    )
+    up.add_argument(
         "--set",
         dest="options",
         action="append",
@@ -128,6 +134,7 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         osd_bytes=arguments.osd_bytes,
         address=arguments.address,
         object_class=chosen,
+        manager=arguments.manager,
         options=parse_options(arguments.options),
     )
 

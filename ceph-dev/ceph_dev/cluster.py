@@ -21,7 +21,7 @@ from .daemon import Daemon, State, program, run, stop_all
 from .keyring import render_keyring
 from .monitor import Monitor, RadosError, connect
 from .ports import free_port, is_free
-from .settings import MONITOR, Folder, Settings, render_conf
+from .settings import MANAGER, MONITOR, Folder, Settings, render_conf
 
 UP_TIMEOUT = 60.0  # seconds for the whole cluster to become usable
 STOP_TIMEOUT = 10.0  # seconds before a daemon that was asked to end is killed
@@ -99,9 +99,13 @@ class Cluster:
         """The daemons of all OSDs."""
         return [self.osd(number) for number in range(self.settings().osds)]
 
+    def manager(self) -> list[Daemon]:
+        """The manager's daemon, if the cluster has one."""
+        return [Daemon(self.folder, "mgr", MANAGER)] if self.settings().manager else []
+
     def daemons(self) -> list[Daemon]:
         """All daemons, the monitor first."""
-        return [self.monitor(), *self.osds()]
+        return [self.monitor(), *self.manager(), *self.osds()]
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -132,7 +136,8 @@ class Cluster:
             self.start()
             return
         # The monitor and the OSDs are named in Ceph's packages: fail before anything is made.
-        for name in ("ceph-mon", "ceph-osd", "monmaptool"):
+        manager = ("ceph-mgr",) if wanted.manager else ()
+        for name in ("ceph-mon", "ceph-osd", "monmaptool", *manager):
             program(name)
         try:
             self._make(wanted)
@@ -157,6 +162,7 @@ class Cluster:
         folder.keyring.touch(mode=0o600)
         folder.keyring.write_text(render_keyring(self._entities(wanted)))
         self._start_monitor(replace(wanted, fsid=str(uuid.uuid4())))
+        self._start_manager()
         self._start_new_osds()
         with self._connect(UP_TIMEOUT) as monitor:
             self._make_pool(monitor)
@@ -175,7 +181,8 @@ class Cluster:
 
     @staticmethod
     def _entities(settings: Settings) -> list[str]:
-        return ["mon.", "client.admin", *(f"osd.{n}" for n in range(settings.osds))]
+        manager = [f"mgr.{MANAGER}"] if settings.manager else []
+        return ["mon.", "client.admin", *manager, *(f"osd.{n}" for n in range(settings.osds))]
 
     def _start_monitor(self, wanted: Settings) -> None:
         """Make and start the monitor, on another port if somebody took the first meanwhile."""
@@ -196,6 +203,11 @@ class Cluster:
                 if last or is_free(settings.address, settings.port):
                     raise
                 shutil.rmtree(self.folder.data(daemon.name))
+
+    def _start_manager(self) -> None:
+        for daemon in self.manager():
+            self.folder.data(daemon.name).mkdir(parents=True, exist_ok=True)
+            daemon.start()
 
     def _make_monmap(self, settings: Settings) -> None:
         path = self.folder.path / "monmap"
@@ -258,6 +270,12 @@ class Cluster:
             UP_TIMEOUT,
             f"not all OSDs are up after {UP_TIMEOUT:g} s",
         )
+        if settings.manager:
+            self._wait_for(
+                lambda: monitor.command("mgr stat")["available"],
+                UP_TIMEOUT,
+                f"the manager does not serve after {UP_TIMEOUT:g} s",
+            )
         monitor.touch_every_pg(settings.pool)
         if settings.object_class != object_class.NO_CLASS:
             self._check_class(monitor)
@@ -290,6 +308,7 @@ class Cluster:
             if daemon.state() is State.FROZEN:
                 raise ClusterError(f"{daemon.name} is frozen: thaw it first")
         self.monitor().start()
+        self._start_manager()
         with ThreadPoolExecutor(max_workers=8) as pool:
             list(pool.map(Daemon.start, self.osds()))
         with self._connect(UP_TIMEOUT) as monitor:
@@ -297,7 +316,7 @@ class Cluster:
 
     def stop(self) -> None:
         """End all processes cleanly, the monitor last; the data stays."""
-        stop_all(self.osds(), STOP_TIMEOUT)
+        stop_all([*self.manager(), *self.osds()], STOP_TIMEOUT)
         self.monitor().stop(STOP_TIMEOUT)
 
     def down(self) -> None:

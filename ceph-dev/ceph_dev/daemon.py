@@ -18,7 +18,7 @@ from . import ClusterError
 from .settings import Folder
 
 _LOG_LINES_SHOWN = 15
-_PACKAGES = "apt-get install --no-install-recommends ceph-mon ceph-osd"
+_PACKAGES = "apt-get install --no-install-recommends ceph-mon ceph-osd (and ceph-mgr for --mgr)"
 
 
 class State(str, Enum):
@@ -51,7 +51,7 @@ def run(arguments: Sequence[str], what: str) -> str:
 
 @dataclass(frozen=True)
 class Daemon:
-    """A monitor or an OSD of one cluster.
+    """A monitor, manager or OSD of one cluster.
 
     Its life: mkfs once, then start and stop (or kill) any number of times. Between two commands
     nothing but the pid file remembers the process, and pids are used again: the process counts as

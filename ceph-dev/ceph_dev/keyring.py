@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 _CAPS = {
     "mon": {"mon": "allow *"},
+    "mgr": {"mon": "allow profile mgr", "osd": "allow *", "mds": "allow *"},
     "osd": {"mon": "allow profile osd", "mgr": "allow profile osd", "osd": "allow *"},
     "client": {"mon": "allow *", "mgr": "allow *", "osd": "allow *"},
 }

@@ -12,6 +12,7 @@ from . import ClusterError
 
 STORES = ("memstore", "bluestore")
 MONITOR = "a"
+MANAGER = "x"
 GIB = 1 << 30
 
 # A UNIX socket's address holds 107 bytes; the longest socket name of ours is `run/osd.NNN.asok`.
@@ -33,6 +34,7 @@ class Settings:
     osd_bytes: int = 16 * GIB
     address: str = "127.0.0.1"
     object_class: str | None = None
+    manager: bool = False
     options: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def same_request(self, other: Settings) -> bool:
@@ -141,7 +143,7 @@ def render_conf(settings: Settings, folder: Folder, class_list: str) -> str:
             "pid file": str(root / "run" / "$name.pid"),
             "log file": str(root / "log" / "$name.log"),
             "crash dir": str(root / "crash"),
-            # One host holds all replicas, and there is no manager that would scale pools.
+            # One host holds all replicas, and pools stay as they were made.
             "osd crush chooseleaf type": "0",
             "osd pool default pg autoscale mode": "off",
             "osd pool default size": str(settings.size),
@@ -162,10 +164,15 @@ def render_conf(settings: Settings, folder: Folder, class_list: str) -> str:
             # Commit changes of the maps at once: the default gathers them for a second.
             "paxos propose interval": "0.05",
             "paxos min wait": "0.01",
+            # What a manager runs by itself is enough; the others take it seconds to load.
+            "mgr initial modules": "",
             # Believe a single OSD, on the same host, which reports that another one is dead.
             "mon osd min down reporters": "1",
             "mon osd reporter subtree level": "osd",
             "mon osd adjust heartbeat grace": "false",
+        },
+        "mgr": {
+            "mgr data": str(root / "data" / "$name"),
         },
         "osd": {
             "osd data": str(root / "data" / "$name"),
@@ -191,7 +198,7 @@ def render_conf(settings: Settings, folder: Folder, class_list: str) -> str:
             "pid file": "",
         },
     }
-    for daemons in ("mon", "osd"):
+    for daemons in ("mon", "mgr", "osd"):
         sections[daemons]["admin socket"] = str(root / "run" / "$name.asok")
     for section, options in settings.options.items():
         # Ceph reads `a b`, `a_b` and `a-b` as one option; the last one given wins.

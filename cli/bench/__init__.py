@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import click
 
-from zlog.cli.bench import append, opening, read, sequencer, tail
+from zlog.cli.bench import append, failover, opening, read, sequencer, tail
 from zlog.cli.verb import VerbGroup
 
 
@@ -28,5 +28,12 @@ def bench() -> None:
     """
 
 
-for _verb in (append.append, read.read, tail.tail, sequencer.sequencer, opening.open_):
+for _verb in (
+    append.append,
+    read.read,
+    tail.tail,
+    sequencer.sequencer,
+    opening.open_,
+    failover.failover,
+):
     bench.add_command(_verb)

@@ -7,10 +7,7 @@ folder inside the store's, on the same disk.
 from __future__ import annotations
 
 import os
-import re
 import shutil
-import subprocess
-import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -25,7 +22,7 @@ from zlog._head import Directory
 from zlog._io import BlockingIo, drive
 from zlog._sequencer import format_address, parse_host_port
 from zlog.cli.bench.limits import Limits
-from zlog.cli.bench.processes import python
+from zlog.cli.bench.processes import running_sequencer
 from zlog.cli.bench.usage import Processes, connected_osds, own_cpu_seconds
 from zlog.cli.ceph import Target
 from zlog.cli.session import Session
@@ -171,44 +168,3 @@ def _folder_in(store: Path, name: str) -> Iterator[Path]:
         shutil.rmtree(folder)
         if made:
             store.rmdir()
-
-
-class SequencerProcess:
-    """The sequencer of ``zlog seqr`` beside the benchmark.
-
-    Attributes:
-        pid: of the process.
-        address: where it listens, ``tcp://HOST:PORT``.
-    """
-
-    def __init__(self, process: subprocess.Popen[str], address: str) -> None:
-        self.pid = process.pid
-        self.address = address
-
-
-@contextmanager
-def running_sequencer(url: str) -> Iterator[SequencerProcess]:
-    """Run a sequencer of a store, for the length of a ``with`` block.
-
-    Raises:
-        SequencerUnavailable: it did not start.
-    """
-    # Not through the command line, which refuses a store that needs none.
-    code = f"from zlog.seqr import service; service.run('127.0.0.1:0', store={url!r})"
-    with subprocess.Popen(  # noqa: S603  # our own program, no shell
-        python(code), stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as process:
-        assert process.stderr is not None
-        try:
-            said = []
-            for line in process.stderr:
-                said.append(line)
-                if found := re.search(r"listening .*address=(\S+)", line):
-                    # What it says from now on must not fill the pipe.
-                    threading.Thread(target=process.stderr.read, daemon=True).start()
-                    yield SequencerProcess(process, found[1])
-                    return
-            raise zlog.SequencerUnavailable("zlog seqr did not start: " + "".join(said).strip())
-        finally:
-            process.terminate()
-            process.wait()

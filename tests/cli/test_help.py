@@ -13,7 +13,7 @@ from .conftest import Cli, Inside
 
 VERBS = [
     *("create", "ls", "info", "views", "rm"),
-    *("append", "read", "tail", "fill", "trim", "check"),
+    *("append", "read", "tail", "fill", "trim", "retention", "cursor", "check"),
     *("seqr", "doctor", "bench", "completion"),
 ]
 

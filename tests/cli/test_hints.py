@@ -43,7 +43,7 @@ def test_a_missing_ceph_conf(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 def test_a_full_store_is_not_mended_by_trimming(
     inside: Inside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise zlog.StoreUnavailable("trim: the store is full", hint="Trim logs.")
 
     monkeypatch.setattr(zlog.Log, "trim_to", full)

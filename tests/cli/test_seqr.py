@@ -24,9 +24,16 @@ def test_status_of_a_sequencer(store_url: str) -> None:
         assert found["address"] == sequencer.address
         assert found == {
             **json.loads(cli.ok("seqr", "status", "--json")),
-            **{key: found[key] for key in ("uptime_s", "requests", "connections")},
+            **{key: found[key] for key in ("uptime_s", "requests", "connections", "places")},
         }
-        assert cli.ok("seqr", "status", sequencer.address).startswith(b"address")
+        (place,) = found["places"]
+        assert found["role"] == place["role"] == "leader"
+        assert place["leader"] == sequencer.address
+        assert 0 < place["lease_left_s"] <= 3
+        assert place["others"] == []
+        shown = cli.ok("seqr", "status", sequencer.address)
+        assert shown.startswith(b"address")
+        assert b"PLACE" in shown
     finally:
         assert sequencer.stop() == 0
     with zlog.connect(cli.url) as store:

@@ -9,12 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import zlog
 from zlog import Entry
 from zlog.cli.append import moved_back
 from zlog.cli.entries import Splitter, from_json
 from zlog.cli.parameters import NEVER, or_none, seconds, size
-from zlog.cli.ranges import Range, parse
+from zlog.cli.ranges import Range, parse, place
 from zlog.cli.render import printable
+from zlog.cli.spans import count, span_words, time_span
 from zlog.cli.tables import human_bytes
 from zlog.cli.template import Template
 
@@ -34,15 +36,113 @@ from zlog.cli.template import Template
     ],
 )
 def test_ranges_are_slices(word: str, start: int, end: int | None) -> None:
-    assert parse(word).resolve(100) == Range(start, end)
+    assert parse(word).resolve(FakeLog(), 100) == (start, 100 if end is None else end)
+    assert not parse(word).single
 
 
-@pytest.mark.parametrize(("word", "position"), [("5", 5), ("-1", 99), ("-100", 0)])
-def test_a_single_number_is_one_position(word: str, position: int) -> None:
-    assert parse(word).resolve(100) == Range(position, None, single=True)
+@pytest.mark.parametrize("word", ["5", "-1", "-100"])
+def test_a_single_number_is_one_position(word: str) -> None:
+    assert parse(word) == Range(int(word), None, single=True)
 
 
-@pytest.mark.parametrize("word", ["", "a", "1-2", "1:2:3", "--json", "-x", "1.5", "٣"])
+class FakeLog(zlog.Log):
+    """A log with its tail at 100, trimmed to 20, whose times are seconds of today."""
+
+    def __init__(self) -> None:
+        pass
+
+    def earliest(self, *, timeout: float | None = None) -> int:  # noqa: ARG002
+        return 20
+
+    def find_time(
+        self,
+        when: datetime | float,
+        *,
+        timeout: float | None = None,  # noqa: ARG002
+    ) -> int:
+        assert isinstance(when, datetime)
+        start = datetime.now(timezone.utc).replace(hour=0, minute=0, second=0, microsecond=0)
+        return int((when - start).total_seconds())
+
+
+@pytest.mark.parametrize(
+    ("word", "start", "end"),
+    [
+        ("earliest", 20, 100),
+        ("earliest:50", 20, 50),
+        (":latest", 0, 100),
+        ("latest", 100, 100),
+        ("latest:", 100, 100),
+        ("@00:00:30", 30, 100),
+        ("@00:01:-5", 60, 95),
+        ("@00:00:10:@00:01:30", 10, 90),
+        ("@00:00:10.5Z:200", 10, 100),
+        ("@00:01+00:00:@00:01:30+0000", 60, 90),
+        ("@00:30+00:29:", 60, 100),
+    ],
+)
+def test_ranges_begin_and_end_at_times_and_ends(word: str, start: int, end: int) -> None:
+    assert parse(word).resolve(FakeLog(), 100) == (start, end)
+    assert not parse(word).single
+
+
+@pytest.mark.parametrize(
+    ("word", "moment"),
+    [
+        ("@2026-11-20", datetime(2026, 11, 20, tzinfo=timezone.utc)),
+        ("@2026-11-20T10:00", datetime(2026, 11, 20, 10, tzinfo=timezone.utc)),
+        ("@2026-11-20T10:00:01.25", datetime(2026, 11, 20, 10, 0, 1, 250000, timezone.utc)),
+        ("@2026-11-20T10:00:01.000002Z", datetime(2026, 11, 20, 10, 0, 1, 2, timezone.utc)),
+        ("@2026-11-20T10:00+01:00", datetime(2026, 11, 20, 9, tzinfo=timezone.utc)),
+        ("@2026-11-20T10:00-0230", datetime(2026, 11, 20, 12, 30, tzinfo=timezone.utc)),
+    ],
+)
+def test_times_are_utc_unless_they_say_otherwise(word: str, moment: datetime) -> None:
+    assert place(word) == moment
+    assert parse(word).start == moment
+
+
+@pytest.mark.parametrize(
+    ("word", "seconds"), [("@90s", 90), ("@5m", 300), ("@1h30m", 5400), ("@1.5d", 129600)]
+)
+def test_a_span_is_that_long_ago(word: str, seconds: int) -> None:
+    found = place(word)
+    assert isinstance(found, datetime)
+    ago = (datetime.now(timezone.utc) - found).total_seconds()
+    assert 0 <= ago - seconds < 60
+
+
+@pytest.mark.parametrize("word", ["@", "@5", "@m", "@2026-13-01", "@25:00", "@-5m", "early", "5:"])
+def test_other_words_are_no_places(word: str) -> None:
+    with pytest.raises(click.UsageError):
+        place(word)
+
+
+def test_spans_and_counts() -> None:
+    assert [time_span(w) for w in ("90s", "1h30m", "7d", "2w")] == [90, 5400, 604800, 1209600]
+    assert [count(w) for w in ("0", "5000", "10K", "1.5M", "2g")] == [
+        0,
+        5000,
+        10_000,
+        1_500_000,
+        2 * 10**9,
+    ]
+    for wrong in ("", "5", "m", "-5m", "5x"):
+        with pytest.raises(click.BadParameter):
+            time_span(wrong)
+    for wrong in ("", "m", "-5", "5T"):
+        with pytest.raises(click.BadParameter):
+            count(wrong)
+    assert [span_words(s) for s in (90, 5400, 604800, 86400, 0.5)] == [
+        "90s",
+        "90m",
+        "1w",
+        "1d",
+        "0.5s",
+    ]
+
+
+@pytest.mark.parametrize("word", ["", "a", "1-2", "1:2:3", "--json", "-x", "1.5", "٣", "@5x:"])
 def test_other_words_are_no_ranges(word: str) -> None:
     with pytest.raises(click.UsageError):
         parse(word)

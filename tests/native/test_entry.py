@@ -19,6 +19,7 @@ ENTRY = Entry(7, b"data", TIME)
 
 def test_an_entry_has_the_fields_of_a_tuple() -> None:
     assert (ENTRY.position, ENTRY.data, ENTRY.timestamp) == (7, b"data", TIME)
+    assert ENTRY.end == 8
     assert [*ENTRY] == [7, b"data", TIME]
     assert (len(ENTRY), ENTRY[0], ENTRY[-1], ENTRY[:2]) == (3, 7, TIME, (7, b"data"))
     with pytest.raises(IndexError):

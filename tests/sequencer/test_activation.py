@@ -9,11 +9,14 @@ from zlog._deadline import Deadline
 from zlog._head import Directory
 from zlog._sequencer import SHARED_ADDRESS, LogAddress
 from zlog.errors import LogNotFound, NotLeader, StoreUnavailable
-from zlog.seqr.activation import Leadership, Place, Stores
+from zlog.seqr.activation import Activation
+from zlog.seqr.election import Election
+from zlog.seqr.lease import LEASE_SECONDS_DEFAULT
 from zlog.seqr.limits import Limits
+from zlog.seqr.places import Place, Stores
 
-HERE = "tcp://127.0.0.1:7460"
-THERE = "tcp://127.0.0.1:7461"
+HERE = "tcp://127.0.0.1:1"  # where nobody listens
+THERE = "tcp://127.0.0.1:2"
 
 
 @pytest.fixture
@@ -44,11 +47,40 @@ async def stores(store):
     await stores.close()
 
 
-async def test_a_take_over_brings_a_view_that_names_the_sequencer(store, log, stores):
+class NoLogs:
+    """What an election tells the server; here nobody listens."""
+
+    async def adopt(self, log: LogAddress) -> None:
+        pass
+
+    def step_down(self, place: Place) -> None:
+        pass
+
+    def look_again(self) -> None:
+        pass
+
+
+@pytest.fixture
+async def sequencer(stores):
+    """Makes the part of a sequencer that takes logs over, by its address."""
+    elections = []
+
+    async def make(address: str) -> Activation:
+        election = Election(stores, address, Limits(), LEASE_SECONDS_DEFAULT)
+        elections.append(election)
+        await election.start(NoLogs())
+        return Activation(stores, election, address, Limits())
+
+    yield make
+    for election in elections:
+        await election.resign()
+
+
+async def test_a_take_over_brings_a_view_that_names_the_sequencer(store, log, sequencer):
     for _ in range(3):
         log.append(b"x")
     before = newest(store)
-    grant = await Leadership(stores, HERE, Limits()).activate(address(log))
+    grant = await (await sequencer(HERE)).activate(address(log))
     after = newest(store)
     assert grant == (after.epoch, 3)
     assert after.epoch > before.epoch
@@ -56,43 +88,43 @@ async def test_a_take_over_brings_a_view_that_names_the_sequencer(store, log, st
     assert after.stripes == before.stripes
 
 
-async def test_each_take_over_has_a_higher_epoch(log, stores):
-    here = Leadership(stores, HERE, Limits())
+async def test_each_take_over_has_a_higher_epoch(log, sequencer):
+    here = await sequencer(HERE)
     epochs = [(await here.activate(address(log))).epoch for _ in range(3)]
     assert epochs == sorted(set(epochs))
 
 
-async def test_a_log_that_another_sequencer_serves_is_left_alone(store, log, stores):
-    await Leadership(stores, HERE, Limits()).activate(address(log))
+async def test_a_log_that_another_sequencer_serves_is_left_alone(store, log, sequencer):
+    await (await sequencer(HERE)).activate(address(log))
     before = newest(store)
     with pytest.raises(NotLeader, match=HERE):
-        await Leadership(stores, THERE, Limits()).activate(address(log))
+        await (await sequencer(THERE)).activate(address(log))
     assert newest(store) == before
 
 
-async def test_a_log_that_is_not_there(stores):
+async def test_a_log_that_is_not_there(sequencer):
     with pytest.raises(LogNotFound):
-        await Leadership(stores, HERE, Limits()).activate(LogAddress("", "", "orders", 1))
+        await (await sequencer(HERE)).activate(LogAddress("", "", "orders", 1))
 
 
-async def test_a_new_log_of_the_same_name_is_not_disturbed(store, log, stores):
+async def test_a_new_log_of_the_same_name_is_not_disturbed(store, log, sequencer):
     before = newest(store)
     with pytest.raises(LogNotFound, match="another one"):
-        await Leadership(stores, HERE, Limits()).activate(address(log)._replace(log_id=1))
+        await (await sequencer(HERE)).activate(address(log)._replace(log_id=1))
     assert newest(store) == before
 
 
-async def test_a_release_leaves_the_log_without_a_sequencer(store, log, stores):
-    here = Leadership(stores, HERE, Limits())
+async def test_a_release_leaves_the_log_without_a_sequencer(store, log, sequencer):
+    here = await sequencer(HERE)
     await here.activate(address(log))
     await here.release(address(log))
     assert newest(store).sequencer == ""
 
 
-async def test_a_release_does_not_touch_what_others_serve(store, log, stores):
-    await Leadership(stores, HERE, Limits()).activate(address(log))
+async def test_a_release_does_not_touch_what_others_serve(store, log, sequencer):
+    await (await sequencer(HERE)).activate(address(log))
     before = newest(store)
-    await Leadership(stores, THERE, Limits()).release(address(log))
+    await (await sequencer(THERE)).release(address(log))
     assert newest(store) == before
 
 
@@ -156,23 +188,29 @@ async def test_a_pool_that_can_not_be_opened_is_tried_again(opened, connect):
 
 
 async def test_the_announcement_is_made_and_withdrawn(stores):
-    here, there = Leadership(stores, HERE, Limits()), Leadership(stores, THERE, Limits())
+    here, there = (
+        Election(stores, address, Limits(), LEASE_SECONDS_DEFAULT) for address in (HERE, THERE)
+    )
 
     async def announced():
         return await Directory(stores.first).sequencer(Deadline(5))
 
-    await here.announce()
+    await here.start(NoLogs())
     assert await announced() == HERE
-    await there.announce()
-    await here.withdraw()
+    await there.start(NoLogs())
+    await here.resign()
+    await here.withdraw(())
     assert await announced() == THERE
-    await there.withdraw()
+    await there.resign()
+    await there.withdraw({stores.home})
+    assert await announced() == THERE
+    await there.withdraw(())
     assert await announced() == ""
 
 
-async def test_a_shared_sequencer_gives_way_to_a_daemon_and_comes_back(store, log, stores):
+async def test_a_shared_sequencer_gives_way_to_a_daemon_and_comes_back(store, log, sequencer):
     assert newest(store).sequencer == SHARED_ADDRESS
-    here = Leadership(stores, HERE, Limits())
+    here = await sequencer(HERE)
     log.append(b"one")
     await here.activate(address(log))
     await here.release(address(log))

@@ -36,6 +36,7 @@ class ClusterSpec:
     cephx: bool = True
     options: tuple[str, ...] = ()  # [SECTION:]KEY=VALUE words for ceph.conf
     with_class: bool = True  # False: the OSDs refuse zlog's object class
+    manager: bool = False
 
     def __str__(self) -> str:
         return f"{self.store}-{self.osds}"
@@ -46,6 +47,8 @@ class ClusterSpec:
         words += ["--cephx", "on" if self.cephx else "off"]
         for option in self.options:
             words += ["--set", option]
+        if self.manager:
+            words.append("--mgr")
         if not self.with_class:
             words += ["--class", "none"]  # the last one counts
         return words

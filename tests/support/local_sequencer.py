@@ -6,9 +6,15 @@ import asyncio
 import threading
 
 import zlog
+from zlog._deadline import Deadline
+from zlog._head import Directory
+from zlog._io import BlockingIo, drive
 from zlog._sequencer import format_address
-from zlog.seqr.activation import Leadership, Stores
+from zlog.seqr.activation import Activation
+from zlog.seqr.election import Election
+from zlog.seqr.lease import LEASE_SECONDS_DEFAULT
 from zlog.seqr.limits import Limits
+from zlog.seqr.places import Stores
 from zlog.seqr.server import Server, bind
 from zlog.store import Store
 
@@ -32,11 +38,19 @@ class LocalSequencer:
 
     def announce(self) -> None:
         """Make the offer again."""
-        asyncio.run_coroutine_threadsafe(self._leadership.announce(), self._loop).result(_SECONDS)
+        drive(Directory(BlockingIo(self._store)).announce(self.address, Deadline(_SECONDS)))
 
     def withdraw(self) -> None:
-        """Take the offer back; logs that have it keep it."""
-        asyncio.run_coroutine_threadsafe(self._leadership.withdraw(), self._loop).result(_SECONDS)
+        """Take the offer back, for good; logs that have the sequencer keep it."""
+        ended = threading.Event()
+
+        def end() -> None:
+            self._election._end_reign(self._stores.home)
+            ended.set()
+
+        self._loop.call_soon_threadsafe(end)
+        assert ended.wait(_SECONDS)
+        drive(Directory(BlockingIo(self._store)).withdraw(self.address, Deadline(_SECONDS)))
 
     def pause(self) -> None:
         """Answer nobody, and keep all connections, as a process does after SIGSTOP."""
@@ -67,14 +81,15 @@ class LocalSequencer:
 
     async def _serve(self) -> None:
         self._stopping = asyncio.Event()
-        stores = Stores(self._store, zlog.connect, Limits())
-        self._leadership = Leadership(stores, self.address, Limits())
-        server = Server(
-            self.address, self._leadership.activate, self._leadership.release, "test", Limits()
-        )
+        limits = Limits()
+        self._stores = Stores(self._store, zlog.connect, limits)
+        self._election = Election(self._stores, self.address, limits, LEASE_SECONDS_DEFAULT)
+        activation = Activation(self._stores, self._election, self.address, limits)
+        server = Server(self.address, activation.activate, activation.release, "test", limits)
         await server.start(self._listening)
-        await self._leadership.announce()
+        await self._election.start(server)
         self._ready.set()
         await self._stopping.wait()
+        await self._election.resign()
         await server.stop()
-        await stores.close()
+        await self._stores.close()

@@ -12,10 +12,12 @@ from pathlib import Path
 from zlog._deadline import Deadline
 from zlog._head import Directory
 from zlog._io import BlockingIo, drive
+from zlog.cli.sequencers import status_of
 from zlog.store import Store
 
 ZLOG = str(Path(sys.executable).with_name("zlog"))
 _START_SECONDS = 30
+_STATUS_SECONDS = 10
 
 
 class SequencerProcess:
@@ -44,6 +46,23 @@ class SequencerProcess:
     def announce(self, store: Store) -> None:
         """Offer it to the clients of another pool or namespace of its cluster."""
         drive(Directory(BlockingIo(store)).announce(self.address, Deadline(10)))
+
+    def role(self) -> str:
+        """What it says it is where it was started for: leader, standby or in doubt."""
+        return str(status_of(self.address, _STATUS_SECONDS)["role"])
+
+    def others(self) -> list[str]:
+        """The other sequencers that it knows of there."""
+        place = status_of(self.address, _STATUS_SECONDS)["places"][0]
+        return [str(address) for address in place["others"]]
+
+    def freeze(self) -> None:
+        """Pause it with SIGSTOP."""
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it go on, with SIGCONT."""
+        self.process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
         """End it with SIGKILL, as a crash."""

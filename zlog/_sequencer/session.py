@@ -30,10 +30,12 @@ CONNECT_SECONDS_MAX = 1.0
 _TRIES = 4
 """How often one call opens its log, at most, and loses its connection."""
 
-_SILENCE_SECONDS = 1.0
+_SILENCE_SECONDS = 0.9
 """A link that leaves a quick request unanswered for so long, and says nothing, is given up."""
 
-_WAIT_SECONDS_MAX = 60.0
+_WAIT_SECONDS_MAX = 1.0
+"""How long one WAIT lasts; longer ones are repeated, so that a frozen sequencer is noticed."""
+
 _WAIT_SLACK_SECONDS = 1.0
 """How much later than asked the answer to a WAIT may come."""
 
@@ -145,7 +147,8 @@ class Session:
         """Wait until the tail has passed ``position``; None when the time goes first.
 
         The sequencer is not told the caller's epoch. If its own is lower, either nobody appends,
-        and there is nothing to wait for, or somebody does and it learns the higher one.
+        and there is nothing to wait for, or somebody does and it learns the higher one. One that
+        can't tell raises NotLeader.
         """
         patience = deadline.sooner(timeout)
         while True:

@@ -1,0 +1,74 @@
+"""Committing what was printed: the cursor follows the output, and never runs ahead of it."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from zlog import Cursor, Entry, Gap, Log, ZlogError
+from zlog.cli.output import Output, OutputClosed, OutputFailed
+from zlog.cli.ranges import End, Place, resolve
+from zlog.cli.signals import terminable
+
+COMMIT_SECONDS = 1.0
+"""How often a cursor is committed while entries are printed."""
+
+
+def open_cursor(log: Log, name: str, begin: Place | None) -> Cursor:
+    """Open a cursor, or make it where ``begin`` says; None: at the first position that is left.
+
+    Raises:
+        Invalidated, BeyondTail: it can't begin there.
+    """
+    if begin is None or begin is End.EARLIEST:
+        return log.cursor(name, create="earliest")
+    if begin is End.LATEST:
+        return log.cursor(name, create="latest")
+    return log.cursor(name, create=resolve(log, begin, log.tail()))
+
+
+class Commits:
+    """Commits to a cursor what was printed and flushed.
+
+    A program that dies between the flush and the commit prints those entries again when it is
+    started again: each is printed at least once.
+    """
+
+    def __init__(self, cursor: Cursor, out: Output) -> None:
+        self._cursor = cursor
+        self._out = out
+        self._printed = self._committed = cursor.position
+        self._next = time.monotonic() + COMMIT_SECONDS
+
+    def printed(self, item: Entry | Gap) -> None:
+        """Note what was printed, and commit it if the last commit was a while ago."""
+        self._printed = item.end
+        if time.monotonic() >= self._next:
+            self.commit()
+
+    def commit(self) -> None:
+        """Flush what was printed, and commit it."""
+        if self._printed > self._committed:
+            self._out.flush()
+            self._cursor.commit(self._printed)
+            self._committed = self._printed
+        self._next = time.monotonic() + COMMIT_SECONDS
+
+    @contextmanager
+    def at_end(self) -> Iterator[None]:
+        """Commit at the end of a ``with`` block, also of one that failed or was ended by a signal.
+
+        Where the output could not be written, what it had taken before has been committed.
+        """
+        try:
+            with terminable():
+                yield
+        except (OutputClosed, OutputFailed):
+            raise
+        except BaseException:
+            with contextlib.suppress(ZlogError):  # the first error is the one to be told
+                self.commit()
+            raise
+        self.commit()

@@ -1,0 +1,117 @@
+"""The verb cursor: where the readers of a log go on."""
+
+from __future__ import annotations
+
+import click
+
+from zlog import CursorState
+from zlog.cli import ranges
+from zlog.cli.output import Output, note
+from zlog.cli.parameters import cursor_name, json_option, log_argument
+from zlog.cli.ranges import End, Place
+from zlog.cli.render import to_json
+from zlog.cli.session import Session, pass_session
+from zlog.cli.tables import table
+from zlog.cli.template import iso
+from zlog.cli.verb import VerbGroup
+
+
+@click.group(
+    cls=VerbGroup,
+    examples="""
+    zlog cursor ls orders
+    zlog cursor set orders billing latest
+    zlog cursor rm orders billing
+    """,
+)
+def cursor() -> None:
+    """Show and set where readers of a log go on: its cursors.
+
+    A cursor has a name and the position that its reader reads next. Readers are `zlog tail
+    --cursor`, `zlog read --cursor`, and programs. No trim takes what such a reader has not read,
+    unless it is told to: remove the cursors of readers that are gone.
+    """
+
+
+@cursor.command(
+    examples="""
+    zlog cursor ls orders
+    zlog cursor ls orders --json | jq .lag
+    """,
+)
+@log_argument
+@json_option("Print a JSON object per cursor.")
+@pass_session
+def ls(session: Session, log: str, as_json: bool) -> None:
+    """List a log's cursors, each with its lag: the positions between it and the tail."""
+    with session.open_log(log) as opened, Output() as out:
+        cursors = opened.cursors()
+        tail = opened.tail() if cursors else 0
+        if as_json:
+            for each in cursors:
+                out.line(to_json(_fields(each, tail)))
+            return
+        rows = [
+            (each.name, str(each.position), str(_lag(each, tail)), iso(each.updated))
+            for each in cursors
+        ]
+        table(out, ("CURSOR", "POSITION", "LAG", "COMMITTED"), rows)
+
+
+def _lag(cursor: CursorState, tail: int) -> int:
+    return max(0, tail - cursor.position)
+
+
+def _fields(cursor: CursorState, tail: int) -> dict[str, object]:
+    return {
+        "name": cursor.name,
+        "position": cursor.position,
+        "lag": _lag(cursor, tail),
+        "created": iso(cursor.created),
+        "updated": iso(cursor.updated),
+    }
+
+
+@cursor.command(
+    "set",
+    context_settings={"ignore_unknown_options": True},  # for places such as -10
+    examples="""
+    zlog cursor set orders billing earliest
+    zlog cursor set orders billing 1000
+    zlog cursor set orders billing @2h      # read the last two hours again
+    """,
+)
+@log_argument
+@click.argument("name", metavar="NAME", type=cursor_name)
+@click.argument("place", metavar="PLACE", type=ranges.place)
+@pass_session
+def set_(session: Session, log: str, name: str, place: Place) -> None:
+    """Put a cursor anywhere, back too, or make it.
+
+    PLACE is a position, a negative one (counts back from the tail), earliest, latest, or a time as
+    for `zlog read`. A reader that is at work finds out at its next commit, if that would move the
+    cursor back; stop it first.
+    """
+    with session.open_log(log) as opened:
+        begin = "earliest" if place is End.EARLIEST else "latest"
+        if not isinstance(place, End):
+            begin = ranges.resolve(opened, place, opened.tail())
+        made = opened.cursor(name, create=begin)
+        made.reset(begin)
+        note(f"cursor {name!r} is at {made.position}")
+
+
+@cursor.command(
+    examples="""
+    zlog cursor rm orders billing
+    """,
+)
+@log_argument
+@click.argument("names", metavar="NAME...", nargs=-1, type=cursor_name, required=True)
+@pass_session
+def rm(session: Session, log: str, names: tuple[str, ...]) -> None:
+    """Remove cursors; they hold no trim back any more."""
+    with session.open_log(log) as opened:
+        for name in names:
+            opened.cursor(name).remove()
+            note(f"removed cursor {name!r}")

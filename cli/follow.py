@@ -1,0 +1,134 @@
+"""Printing what comes: the part of the verb tail that never ends by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import stat
+import sys
+from collections.abc import Awaitable
+
+from zlog import aio
+from zlog.cli.commits import COMMIT_SECONDS
+from zlog.cli.output import Output, OutputClosed
+from zlog.cli.render import Renderer, show
+from zlog.cli.signals import Terminated
+
+
+async def follow(
+    opening: Awaitable[aio.Log],
+    start: int,
+    cursor_name: str | None,
+    renderer: Renderer,
+    out: Output,
+) -> None:
+    """Print entries from ``start`` on, until the user or whoever reads stdout has enough.
+
+    With a cursor, what was printed and flushed is committed to it, every second and at the end.
+    """
+    opened = await opening
+    async with opened:
+        cursor = None if cursor_name is None else await opened.cursor(cursor_name)
+        live = _LiveOutput(out, start)
+        loop = asyncio.get_running_loop()
+        tasks = [asyncio.ensure_future(_print(opened, start, renderer, live))]
+        if cursor is not None:
+            loop.add_signal_handler(signal.SIGTERM, live.terminate)
+            tasks.append(asyncio.ensure_future(_commit_regularly(cursor, live)))
+        try:
+            await asyncio.wait({*tasks, live.ended}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            live.close()
+            for task in tasks:
+                task.cancel()
+            results = await asyncio.gather(*tasks, live.ended, return_exceptions=True)
+            if cursor is not None:
+                await _commit(cursor, live)
+                loop.remove_signal_handler(signal.SIGTERM)
+        for result in results:
+            if isinstance(result, (Exception, Terminated)):
+                raise result
+
+
+async def _print(log: aio.Log, start: int, renderer: Renderer, live: _LiveOutput) -> None:
+    async for item in log.follow(start):
+        show(renderer, item)
+        live.printed = item.end
+        live.flush_soon()
+
+
+async def _commit_regularly(cursor: aio.Cursor, live: _LiveOutput) -> None:
+    while True:
+        await asyncio.sleep(COMMIT_SECONDS)
+        await _commit(cursor, live)
+
+
+async def _commit(cursor: aio.Cursor, live: _LiveOutput) -> None:
+    """Commit what was handed out: never more, so that nothing is lost when this dies."""
+    if live.flushed > cursor.position:
+        await cursor.commit(live.flushed)
+
+
+class _LiveOutput:
+    """Hands out what was printed as soon as nothing more is there, and sees the reader leave.
+
+    Attributes:
+        ended: fails when nothing can be printed any more; cancelled by ``close``.
+        printed: where a reader would go on behind what was printed.
+        flushed: the same of what was handed out.
+    """
+
+    def __init__(self, out: Output, start: int) -> None:
+        self._out = out
+        self.printed = self.flushed = start
+        self._loop = asyncio.get_running_loop()
+        self._scheduled = False
+        self._watched: int | None = None
+        self.ended: asyncio.Future[None] = self._loop.create_future()
+        self._watch()
+
+    def flush_soon(self) -> None:
+        """Flush when the follower waits for the store or for new entries."""
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._flush)
+
+    def close(self) -> None:
+        """Hand out what is left, if anybody takes it, and stop watching."""
+        if not self.ended.done():
+            self._flush()
+        if self._watched is not None:
+            self._loop.remove_reader(self._watched)
+        self.ended.cancel()
+
+    def _flush(self) -> None:
+        self._scheduled = False
+        printed = self.printed
+        try:
+            self._out.flush()
+            self.flushed = printed
+        except (OutputClosed, OSError) as error:
+            self._end(error)
+
+    def _watch(self) -> None:
+        """Ask to be told when the other end of a pipe is closed, for else only a write tells."""
+        try:
+            if sys.stdout is None:
+                return
+            descriptor = sys.stdout.fileno()
+            if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+                return
+        except OSError:  # also io.UnsupportedOperation: stdout is no file
+            return
+        # A pipe's writing end never gets readable; what comes is its error.
+        self._loop.add_reader(descriptor, self._end, OutputClosed())
+        self._watched = descriptor
+
+    def terminate(self) -> None:
+        """End since SIGTERM came."""
+        self._end(Terminated())
+
+    def _end(self, error: BaseException) -> None:
+        if not self.ended.done():
+            self.ended.set_exception(error)

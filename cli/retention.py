@@ -1,0 +1,94 @@
+"""The verb retention: how much of a log is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import click
+
+from zlog import Retention
+from zlog.cli.output import Output, note
+from zlog.cli.parameters import json_option, log_argument, size
+from zlog.cli.render import to_json
+from zlog.cli.session import Session, pass_session
+from zlog.cli.spans import count, span_words, time_span
+from zlog.cli.tables import human_bytes
+from zlog.cli.verb import Verb
+
+_OFF = "off"
+
+
+def _or_off(read: Callable[[str], float]) -> Callable[[str], float | str]:
+    return lambda word: _OFF if word == _OFF else read(word)
+
+
+@click.command(
+    cls=Verb,
+    examples="""
+    zlog retention orders                        # what is set
+    zlog retention orders --age 7d --bytes 10G
+    zlog retention orders --age off --entries 1M
+    zlog retention orders --apply                # trim now
+    """,
+)
+@log_argument
+@click.option(
+    "--age", type=_or_off(time_span), metavar="SPAN", help="Keep what is younger: 90s, 36h, 7d."
+)
+@click.option(
+    "--bytes", "size_", type=_or_off(size), metavar="SIZE", help="Keep the newest data: 500M, 10G."
+)
+@click.option(
+    "--entries", type=_or_off(count), metavar="N", help="Keep the newest positions: 5000, 1M."
+)
+@click.option("--off", "off", is_flag=True, help="Keep everything.")
+@click.option("--apply", "apply_", is_flag=True, help="Trim now what need not be kept.")
+@json_option("Print what is set as one JSON object.")
+@pass_session
+def retention(
+    session: Session,
+    log: str,
+    age: float | str | None,
+    size_: float | str | None,
+    entries: float | str | None,
+    off: bool,
+    apply_: bool,
+    as_json: bool,
+) -> None:
+    """Set how much of a log is kept: by age, bytes, entries.
+
+    What goes beyond any of the limits need not be kept. 'off' takes one limit away; limits that are
+    not named stay. Setting them trims nothing: the sequencer that leads enforces them every minute
+    or so, and --apply does at once. No cursor of a reader is ever passed.
+    """
+    given = {"age": age, "bytes": size_, "entries": entries}
+    changes = {
+        key: None if each == _OFF else each for key, each in given.items() if each is not None
+    }
+    if off and changes:
+        raise click.UsageError("--off takes all limits away: set none beside it")
+    with session.open_log(log) as opened, Output() as out:
+        before = opened.retention
+        wanted = Retention() if off else replace(before, **changes)
+        if wanted != before:
+            opened.set_retention(wanted)
+        if apply_:
+            note(f"every position below {opened.retain()} is trimmed")
+        if as_json:
+            out.line(
+                to_json({"age_s": wanted.age, "bytes": wanted.bytes, "entries": wanted.entries})
+            )
+        elif not (changes or off or apply_):
+            out.line(_in_words(wanted))
+
+
+def _in_words(wanted: Retention) -> str:
+    limits = []
+    if wanted.age is not None:
+        limits.append(f"age {span_words(wanted.age)}")
+    if wanted.bytes is not None:
+        limits.append(f"bytes {wanted.bytes:,} ({human_bytes(wanted.bytes)})")
+    if wanted.entries is not None:
+        limits.append(f"entries {wanted.entries:,}")
+    return ", ".join(limits) or "everything is kept"

@@ -1,0 +1,39 @@
+"""Spans of time, numbers of bytes and of entries, as they are written on the command line."""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+_TERM = re.compile(r"(\d+(?:\.\d+)?)([smhdw])", re.ASCII)
+_COUNT = re.compile(r"(\d+(?:\.\d+)?)([kmg]?)", re.ASCII | re.IGNORECASE)
+_POWERS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
+
+SPAN = r"(?:\d+(?:\.\d+)?[smhdw])+"
+"""What a span of time looks like: ``90s``, ``5m``, ``1h30m``, ``7d``, ``2w``."""
+
+
+def time_span(word: str | float) -> float:
+    """Return a span of time in seconds: ``90s``, ``5m``, ``1h30m``, ``7d``, ``2w``."""
+    text = str(word).strip()
+    if not re.fullmatch(SPAN, text, re.ASCII):
+        raise click.BadParameter(f"{word!r} is no span of time: write 90s, 5m, 1h30m, 7d or 2w")
+    return sum(float(number) * _SECONDS[unit] for number, unit in _TERM.findall(text))
+
+
+def count(word: str | int) -> int:
+    """Return a number of entries: ``5000``, ``10K``, ``1.5M``; K, M and G are powers of 1000."""
+    found = _COUNT.fullmatch(str(word).strip())
+    if found is None:
+        raise click.BadParameter(f"{word!r} is no number of entries: write 5000, 10K or 1M")
+    return int(float(found[1]) * _POWERS[found[2].lower()])
+
+
+def span_words(seconds: float) -> str:
+    """Return a span of time in the largest unit that divides it: ``7d``, ``90s``."""
+    for unit in ("w", "d", "h", "m"):
+        if seconds >= _SECONDS[unit] and seconds % _SECONDS[unit] == 0:
+            return f"{seconds / _SECONDS[unit]:g}{unit}"
+    return f"{seconds:g}s"

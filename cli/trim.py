@@ -1,0 +1,78 @@
+"""The verb trim: giving the space of positions back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+from zlog import StoreUnavailable
+from zlog.cli import ranges
+from zlog.cli.output import note
+from zlog.cli.parameters import POSITION, log_argument
+from zlog.cli.ranges import Place
+from zlog.cli.session import Session, pass_session
+from zlog.cli.verb import Verb
+
+
+@contextmanager
+def _full_store() -> Iterator[None]:
+    """Give those who trim since the store is full another hint than to trim.
+
+    What was trimmed has to be noted, which takes some space; removing a log gives more back.
+    """
+    try:
+        yield
+    except StoreUnavailable as error:
+        if "store is full" in str(error):
+            error.hint = "Remove a log that nobody needs (`zlog rm LOG`), or add space."
+        raise
+
+
+@click.command(
+    cls=Verb,
+    examples="""
+    zlog trim orders 17 18
+    zlog trim orders --to 1000           # positions 0 to 999
+    zlog trim orders --to @7d            # what is older than seven days
+    """,
+)
+@log_argument
+@click.argument("positions", metavar="[POSITION]...", nargs=-1, type=POSITION)
+@click.option(
+    "--to",
+    "end",
+    type=ranges.place,
+    metavar="P",
+    help="Trim every position below P: a position, a negative one (counts back from the tail),"
+    " latest, @7d or @TIME.",
+)
+@click.option(
+    "--past-cursors", is_flag=True, help="Also what readers with a cursor have not read yet."
+)
+@pass_session
+def trim(
+    session: Session,
+    log: str,
+    positions: tuple[int, ...],
+    end: Place | None,
+    past_cursors: bool,
+) -> None:
+    """Give the space of positions back.
+
+    They hold no entry from then on, for good. --to passes no cursor of a reader unless told to.
+    Times are those of `zlog read`.
+    """
+    if (end is None) == (not positions):
+        raise click.UsageError("name either positions, or --to P for all positions below P")
+    if past_cursors and end is None:
+        raise click.UsageError("--past-cursors goes with --to: cursors hold no single positions")
+    with session.open_log(log) as opened, _full_store():
+        if end is not None:
+            below = ranges.resolve(opened, end, opened.tail())
+            opened.trim_to(below, past_cursors=past_cursors)
+            note(f"trimmed every position below {below}")
+        for position in positions:
+            opened.trim(position)
+            note(f"trimmed position {position}")

@@ -1,0 +1,192 @@
+"""cursor, and the readers that keep one: what was printed is committed, and nothing else."""
+
+from __future__ import annotations
+
+import io
+import json
+import signal
+import subprocess
+import time
+
+import pytest
+
+import zlog
+from zlog.cli.commits import Commits
+from zlog.cli.output import Output
+
+from .conftest import Cli, Inside, leave_hole
+
+
+@pytest.fixture
+def ten(orders: zlog.Log) -> zlog.Log:
+    orders.append_many([b"%d" % n for n in range(10)])
+    return orders
+
+
+def wait_for(log: zlog.Log, name: str, position: int) -> None:
+    """Wait for a commit that somebody else makes."""
+    deadline = time.monotonic() + 20
+    while log.cursor(name, create="earliest").position != position:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def end(process: subprocess.Popen[bytes], number: int) -> tuple[int, bytes]:
+    process.send_signal(number)
+    code = process.wait(20)
+    assert process.stderr is not None
+    return code, process.stderr.read().strip()
+
+
+def test_cursors_are_set_listed_and_removed(inside: Inside, ten: zlog.Log) -> None:
+    inside.ok("cursor", "set", "orders", "billing", "earliest")
+    inside.ok("cursor", "set", "orders", "audit", "-3")
+    inside.ok("cursor", "set", "orders", "now", "latest")
+    inside.ok("cursor", "set", "orders", "billing", "4")
+    rows = [line.split() for line in inside.ok("cursor", "ls", "orders").decode().splitlines()]
+    assert [row[:3] for row in rows] == [
+        ["audit", "7", "3"],
+        ["billing", "4", "6"],
+        ["now", "10", "0"],
+    ]
+    first = json.loads(inside.ok("cursor", "ls", "orders", "--json").splitlines()[0])
+    assert {"name", "position", "lag", "created", "updated"} == first.keys()
+    assert (first["name"], first["lag"]) == ("audit", 3)
+    inside.ok("cursor", "rm", "orders", "audit", "now")
+    assert [cursor.name for cursor in ten.cursors()] == ["billing"]
+    assert inside("cursor", "rm", "orders", "audit").code == 1
+
+
+def test_a_cursor_is_put_at_a_time(inside: Inside, ten: zlog.Log) -> None:
+    inside.ok("cursor", "set", "orders", "billing", "@1h")
+    inside.ok("cursor", "set", "orders", "audit", f"@{ten.read(6).timestamp.isoformat()}")
+    found = {cursor.name: cursor.position for cursor in ten.cursors()}
+    first_of_its_batch = 0  # all ten have one time
+    assert found == {"billing": 0, "audit": first_of_its_batch}
+
+
+def test_where_a_cursor_cannot_be(inside: Inside, ten: zlog.Log) -> None:
+    ten.trim_to(3)
+    assert inside("cursor", "set", "orders", "billing", "2").code == 4
+    assert inside("cursor", "set", "orders", "billing", "11").code == 1
+    assert inside("cursor", "set", "orders", "a b", "5").code == 2
+    assert inside("cursor", "set", "orders", "billing", "soon").code == 2
+    assert inside.ok("cursor", "ls", "orders") == b""
+
+
+def test_tail_goes_on_where_it_stopped(inside: Inside, ten: zlog.Log) -> None:
+    assert inside.ok("tail", "orders", "--cursor", "billing").split() == [
+        b"%d" % n for n in range(10)
+    ]
+    assert inside.ok("tail", "orders", "--cursor", "billing") == b""
+    ten.append(b"ten")
+    assert inside.ok("tail", "orders", "--cursor", "billing") == b"ten\n"
+    assert ten.cursor("billing").position == 11
+
+
+def test_a_new_cursor_begins_where_it_is_told_to(inside: Inside, ten: zlog.Log) -> None:
+    assert inside.ok("tail", "orders", "--cursor", "a", "--from", "latest") == b""
+    assert inside.ok("tail", "orders", "--cursor", "b", "--from", "-1") == b"9\n"
+    assert inside.ok("tail", "orders", "--cursor", "b", "--from", "earliest") == b""
+    assert {cursor.position for cursor in ten.cursors()} == {10}
+    assert inside("tail", "orders", "--cursor", "c", "-n", "3").code == 2
+    assert inside("tail", "orders", "--from", "3", "-n", "3").code == 2
+
+
+def test_tail_begins_at_a_place(inside: Inside, ten: zlog.Log) -> None:
+    ten.trim_to(2)
+    assert inside.ok("tail", "orders", "--from", "7").split() == [b"7", b"8", b"9"]
+    assert len(inside.ok("tail", "orders", "--from", "earliest").split()) == 8
+    assert len(inside.ok("tail", "orders", "--from", "@1h").split()) == 8
+    assert inside.ok("tail", "orders", "--from", "latest") == b""
+
+
+def test_read_moves_a_cursor_only_when_told_to(inside: Inside, ten: zlog.Log) -> None:
+    assert inside("read", "orders", "--cursor", "nightly").code == 1
+    ten.cursor("nightly", create=7)
+    for _ in range(2):
+        assert inside.ok("read", "orders", "--cursor", "nightly").split() == [b"7", b"8", b"9"]
+    assert inside.ok("read", "orders", "--cursor", "nightly", "--commit").count(b"\n") == 3
+    assert inside.ok("read", "orders", "--cursor", "nightly", "--commit") == b""
+    assert inside.ok("read", "orders", "--cursor", "new", "--commit").count(b"\n") == 10
+    assert inside("read", "orders", "5", "--cursor", "nightly").code == 2
+    assert inside("read", "orders", "--commit").code == 2
+
+
+def test_gaps_are_passed_and_committed(inside: Inside, ten: zlog.Log) -> None:
+    ten.cursor("billing", create=2)
+    leave_hole(ten)
+    ten.trim_to(5, past_cursors=True)
+    result = inside("tail", "orders", "--cursor", "billing", "--json", "--hole-timeout", "0.05")
+    items = [json.loads(line) for line in result.out.splitlines()]
+    assert items[0] == {"gap": "trimmed", "position": 2, "end": 5}
+    assert items[-1] == {"gap": "filled", "position": 10, "end": 11}
+    assert ten.cursor("billing").position == 11
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_follower_commits_while_it_prints_and_at_its_end(
+    cli: Cli, ten: zlog.Log, number: int, code: int
+) -> None:
+    with cli.start("tail", "orders", "--cursor", "billing", "--follow") as process:
+        assert process.stdout is not None
+        assert [process.stdout.readline() for _ in range(10)][-1] == b"9\n"
+        wait_for(ten, "billing", 10)
+        ten.append(b"ten")
+        assert process.stdout.readline() == b"ten\n"
+        assert end(process, number) == (code, b"")
+    assert ten.cursor("billing").position == 11
+
+
+def test_a_follower_that_is_killed_prints_some_entries_again(cli: Cli, ten: zlog.Log) -> None:
+    with cli.start("tail", "orders", "--cursor", "billing", "-f") as process:
+        assert process.stdout is not None
+        printed = [process.stdout.readline() for _ in range(10)]
+        process.kill()
+    committed = ten.cursor("billing").position
+    again = cli.ok("tail", "orders", "--cursor", "billing").splitlines(keepends=True)
+    assert printed[:committed] + again == [b"%d\n" % n for n in range(10)]
+
+
+def test_what_nobody_took_is_not_committed(cli: Cli, orders: zlog.Log) -> None:
+    """The reader of the pipe is gone: entries that did not fit into it are read again."""
+    orders.append_many([bytes(1000)] * 2000)
+    for words in (["--follow"], []):
+        name = f"billing{len(words)}"
+        with cli.start("tail", "orders", "--cursor", name, "--raw", *words) as process:
+            assert process.stdout is not None
+            process.stdout.read(1000)
+            process.stdout.close()
+            assert process.wait(20) == 141
+        assert orders.cursor(name).position < 1000
+
+
+def test_a_reader_is_told_that_another_has_its_cursor(ten: zlog.Log) -> None:
+    cursor, other = ten.cursor("billing", create=0), ten.cursor("billing")
+    commits = Commits(cursor, Output(io.BytesIO()))
+    commits.printed(ten.read(3))
+    other.commit(6)
+    with pytest.raises(zlog.CursorAhead, match="is at 6 already"):
+        commits.commit()
+    assert cursor.state().position == 6
+
+
+def test_no_trim_passes_a_cursor(inside: Inside, ten: zlog.Log) -> None:
+    ten.cursor("billing", create=4)
+    result = inside("trim", "orders", "--to", "6")
+    assert result.code == 1
+    assert "a cursor of log 'orders' is at 4" in result.err
+    assert "zlog cursor ls" in result.err
+    inside.ok("trim", "orders", "--to", "4")
+    inside.ok("trim", "orders", "--to", "6", "--past-cursors")
+    assert ten.earliest() == 6
+    assert inside("trim", "orders", "7", "--past-cursors").code == 2
+
+
+def test_a_trim_ends_at_a_place(inside: Inside, ten: zlog.Log) -> None:
+    inside.ok("trim", "orders", "--to", "@1h")
+    assert ten.earliest() == 0
+    inside.ok("trim", "orders", "--to", "-4")
+    assert ten.earliest() == 6
+    inside.ok("trim", "orders", "--to", "latest")
+    assert ten.earliest() == 10

@@ -1,0 +1,248 @@
+"""Columns hold what a range read gives, entry for entry and gap for gap."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Collection
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import zlog
+from zlog import Columns, Gap, GapKind, _native, aio
+from zlog._codes import State
+
+ZERO = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+@pytest.fixture(params=["mem", "file"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> zlog.Store:
+    """An in-memory store, and an embedded one."""
+    return zlog.connect("mem://" if request.param == "mem" else tmp_path.as_uri())
+
+
+def entries_of(columns: Columns) -> list[tuple[int, bytes, int]]:
+    """Return position, data and timestamp of each entry, having checked the columns' form."""
+    assert (columns.positions.format, columns.timestamps.format) == ("q", "q")
+    assert columns.offsets.format == "i"
+    assert (
+        len(columns.positions)
+        == len(columns.timestamps)
+        == len(columns)
+        == len(columns.offsets) - 1
+    )
+    ends = columns.offsets.tolist()
+    assert ends[0] == 0
+    assert ends[-1] == len(columns.data)
+    return [
+        (position, bytes(columns.data[ends[i] : ends[i + 1]]), columns.timestamps[i])
+        for i, position in enumerate(columns.positions)
+    ]
+
+
+def expected(log: zlog.Log, start: int, end: int | None, indexes: Collection[int] | None) -> object:
+    """Return the entries and the states of single positions, as a range read tells them."""
+    entries, gaps = [], {}
+    for item in log.read_range(start, end, hole_timeout=None):
+        if isinstance(item, zlog.Entry):
+            us = round((item.timestamp - ZERO).total_seconds() * 1e6)
+            entries.append((item.position, item.data, us))
+        else:
+            gaps.update(dict.fromkeys(range(item.position, item.end), item.kind))
+    width = log.view.live_stripe.width
+    mine = range(width) if indexes is None else indexes
+    return (
+        [entry for entry in entries if entry[0] % width in mine],
+        {position: kind for position, kind in gaps.items() if position % width in mine},
+    )
+
+
+def found(log: zlog.Log, windows: list[Columns], indexes: Collection[int] | None) -> object:
+    """Return the same of columns."""
+    width = log.view.live_stripe.width
+    mine = range(width) if indexes is None else indexes
+    gaps: dict[int, GapKind] = {}
+    for gap in (gap for columns in windows for gap in columns.gaps):
+        positions = [p for p in range(gap.position, gap.end) if p % width in mine]
+        assert not gaps.keys() & positions
+        gaps.update(dict.fromkeys(positions, gap.kind))
+    return [entry for columns in windows for entry in entries_of(columns)], gaps
+
+
+def mixed(store: zlog.Store, width: int, seed: int = 1) -> zlog.Log:
+    """Make a log with small and large entries, fills, trims and holes."""
+    generator = random.Random(seed)
+    log = zlog.Log.create(store, f"mixed-{width}-{seed}", width=width)
+    for _ in range(6):
+        log.append_many(
+            [generator.randbytes(generator.choice([0, 1, 50, 9_000])) for _ in range(150)]
+        )
+    for position in generator.sample(range(900), 60):
+        log.trim(position)
+    log.trim_to(30)
+    skip(log, 40)
+    log.append_many([b"behind the holes"] * 30)
+    for position in range(905, 925, 2):
+        log.fill(position)
+    return log
+
+
+def skip(log: zlog.Log, count: int) -> None:
+    """Have positions handed out to nobody."""
+    shared = log.store.sequencer()
+    assert shared is not None
+    assert shared.next(log.view.log_id, log.view.epoch, count) is not None
+
+
+@pytest.mark.parametrize("width", [1, 3, 8])
+@pytest.mark.parametrize("indexes", [None, [0], [1, 2], []])
+@pytest.mark.parametrize("window_bytes", [None, 1, 20_000])
+def test_columns_are_what_a_range_read_gives(
+    store: zlog.Store, width: int, indexes: list[int] | None, window_bytes: int | None
+) -> None:
+    log = mixed(store, width)
+    for start, end in ((0, None), (100, 101), (250, 777), (890, 10**9)):
+        windows = [
+            *log.read_columns(
+                start, end, indexes=indexes, window_bytes=window_bytes, hole_timeout=None
+            )
+        ]
+        assert found(log, windows, indexes) == expected(log, start, end, indexes)
+
+
+def test_neighbouring_gaps_of_the_objects_that_are_read_are_one(store: zlog.Store) -> None:
+    log = zlog.Log.create(store, "orders", width=4)
+    log.append_many([b"x"] * 16)
+    for position in range(2, 14):
+        log.trim(position)
+    [columns] = log.read_columns(indexes=[1])
+    assert columns.positions.tolist() == [1]
+    assert columns.gaps == [Gap(5, 14, GapKind.TRIMMED)]
+    [columns] = log.read_columns()
+    assert columns.positions.tolist() == [0, 1, 14, 15]
+    assert columns.gaps == [Gap(2, 14, GapKind.TRIMMED)]
+
+
+def test_holes_are_waited_for_and_then_filled(store: zlog.Store) -> None:
+    log = zlog.Log.create(store, "orders", width=2)
+    log.append_many([b"a", b"b"])
+    skip(log, 3)
+    log.append(b"c")
+    [columns] = log.read_columns(hole_timeout=0.01)
+    assert [entry[:2] for entry in entries_of(columns)] == [(0, b"a"), (1, b"b"), (5, b"c")]
+    assert columns.gaps == [Gap(2, 5, GapKind.FILLED)]
+
+
+def test_an_entry_that_comes_while_its_hole_is_waited_for_is_in_the_columns(
+    store: zlog.Store,
+) -> None:
+    log = zlog.Log.create(store, "orders", width=1)
+    log.append(b"a")
+    skip(log, 1)
+    log.append(b"c")
+    [ref] = log.view.objects()
+    late = _native.encode_write(log.view.epoch, 5, bytes(16), 1, [1], [77], [b"late"])
+    timer = threading.Timer(0.05, log.store.execute, (ref.name, "write", late))
+    timer.start()
+    [columns] = log.read_columns(hole_timeout=30)
+    timer.join()
+    assert [entry[:2] for entry in entries_of(columns)] == [(0, b"a"), (1, b"late"), (2, b"c")]
+    assert columns.timestamps[1] == 5
+
+
+def test_columns_live_on_without_their_log(store: zlog.Store) -> None:
+    log = zlog.Log.create(store, "orders", width=1)
+    log.append_many([b"%d" % i * 5_000 for i in range(8)])
+    windows = [*log.read_columns()]
+    log.close()
+    store.close()
+    del log
+    assert [data for c in windows for _, data, _ in entries_of(c)] == [
+        b"%d" % i * 5_000 for i in range(8)
+    ]
+
+
+@pytest.mark.parametrize("options", [{"indexes": [-1]}, {"window_bytes": 0}, {"start": -1}])
+def test_what_can_not_be_is_refused(store: zlog.Store, options: dict[str, object]) -> None:
+    log = zlog.Log.create(store, "orders")
+    with pytest.raises(ValueError, match=r"from 0|at least one|0 to"):
+        log.read_columns(**options)  # type: ignore[arg-type]
+
+
+async def test_asyncio_has_them_too(store: zlog.Store) -> None:
+    log = mixed(store, 3)
+    async with await aio.Log.open(store, log.name) as same:
+        windows = [c async for c in same.read_columns(indexes=[2], hole_timeout=None)]
+    assert found(log, windows, [2]) == expected(log, 0, None, [2])
+
+
+def reply_to(log: zlog.Log, index: int, positions: range) -> bytes:
+    ref = list(log.view.objects())[index]
+    request = _native.encode_read(1, ref.stride, positions, 1 << 20)
+    code, reply = log.store.execute(ref.name, "read", request)
+    assert code == 0
+    return reply
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.binary(max_size=30), min_size=1, max_size=40), st.integers(0, 60))
+def test_columns_are_cut_where_the_data_would_be_too_much(data: list[bytes], most: int) -> None:
+    log = zlog.Log.create(zlog.connect("mem://"), "orders", width=3)
+    log.append_many(data)
+    window = _native.ColumnWindow(3)
+    for index in range(min(3, len(data))):
+        window.add(reply_to(log, index, range(index, len(data), 3)), index, len(data))
+    at: int | None = 0
+    result = []
+    while at is not None:
+        positions, times, offsets, content, gaps, at = window.columns({}, at, most)
+        columns = Columns(positions, times, offsets, content, [])
+        assert gaps == []
+        assert len(columns) == 1 or len(content) <= most
+        result += entries_of(columns)
+    assert [(p, d) for p, d, _ in result] == [*enumerate(data)]
+
+
+def test_a_reply_about_others_is_lost_and_a_malformed_one_an_error() -> None:
+    log = zlog.Log.create(zlog.connect("mem://"), "orders", width=2)
+    log.append_many([b"data"] * 8)
+    window = _native.ColumnWindow(2)
+    window.add(reply_to(log, 0, range(4, 8, 2)), 0, 4)
+    window.add(reply_to(log, 1, range(1, 8, 2)), 1, 8)
+    positions, _, offsets, data, gaps, at = window.columns({}, 0, 1 << 20)
+    assert (positions.tolist(), offsets.tolist()) == ([1, 3, 5, 7], [0, 4, 8, 12, 16])
+    assert (bytes(data), at) == (b"data" * 4, None)
+    assert gaps == [(0, 1, State.LOST), (2, 3, State.LOST)]
+    for malformed in (b"", b"\x01", b"\x02" + bytes(20), bytes(64)):
+        with pytest.raises(zlog.CorruptEntry):
+            _native.ColumnWindow(2).add(malformed, 0, 4)
+
+
+def test_lost_bytes_inside_a_reply_are_left_out() -> None:
+    """Their data is in the reply, between that of their neighbours."""
+    log = zlog.Log.create(zlog.connect("mem://"), "orders", width=1)
+    log.append_many([b"%d" % i * 3_000 for i in range(3)])
+    [ref] = log.view.objects()
+    store = log.store
+    assert isinstance(store, _native.MemoryStore)
+    content = store.peek(ref.name)
+    assert content is not None
+    attrs, omap, stream = content
+    store.poke(
+        ref.name, attrs, {k: v.replace(b"1" * 3_000, b"7" * 3_000) for k, v in omap.items()}, stream
+    )
+    [columns] = log.read_columns()
+    assert [entry[:2] for entry in entries_of(columns)] == [(0, b"0" * 3_000), (2, b"2" * 3_000)]
+    assert columns.gaps == [Gap(1, 2, GapKind.LOST)]
+
+
+@pytest.mark.parametrize("asked", [(4, 4), (0, 9), (1, 9), (3, 9), (2, 131_075)])
+def test_positions_that_one_stripe_can_not_have_are_refused(asked: tuple[int, int]) -> None:
+    window = _native.ColumnWindow(2)
+    window.add(None, 1, 9)
+    with pytest.raises(ValueError, match="object"):
+        window.add(None, *asked)

@@ -1,0 +1,203 @@
+"""Cursors: readers that stop and go on, and what no trim takes from them, on every host."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+import zlog
+import zlog.aio
+from zlog import Gap, GapKind
+
+from .faulty import FaultyStore, loses_first
+
+
+@pytest.fixture
+def ten(log: zlog.Log) -> zlog.Log:
+    log.append_many([b"%d" % n for n in range(10)])
+    return log
+
+
+def test_a_reader_goes_on_where_it_stopped(store: zlog.Store, ten: zlog.Log) -> None:
+    cursor = ten.cursor("billing", create="earliest")
+    assert (cursor.name, cursor.position, cursor.lag()) == ("billing", 0, 10)
+    for item in ten.read_range(cursor.position, 4):
+        cursor.commit(item.end)
+    with zlog.Log.open(store, "orders") as elsewhere:
+        again = elsewhere.cursor("billing")
+        assert (again.position, again.lag()) == (4, 6)
+        assert next(elsewhere.read_range(again.position)) == ten.read(4)
+
+
+def test_it_begins_where_its_first_reader_wants(ten: zlog.Log) -> None:
+    ten.trim_to(3)
+    places = {"a": "earliest", "b": "latest", "c": 5, "d": 10}
+    for name, place in places.items():
+        ten.cursor(name, create=place)
+    found = {cursor.name: cursor.position for cursor in ten.cursors()}
+    assert found == {"a": 3, "b": 10, "c": 5, "d": 10}
+    assert ten.cursor("c", create="latest").position == 5  # it is there: nothing is made
+
+
+def test_it_has_to_be_there_unless_it_may_be_made(ten: zlog.Log) -> None:
+    with pytest.raises(zlog.CursorNotFound, match="log 'orders' has no cursor 'billing'"):
+        ten.cursor("billing")
+    for place in (11, 10**9):
+        with pytest.raises(zlog.BeyondTail):
+            ten.cursor("billing", create=place)
+    ten.trim_to(3)
+    with pytest.raises(zlog.Invalidated, match="trimmed below 3"):
+        ten.cursor("billing", create=2)
+    for wrong, error in (("begin", ValueError), (-1, ValueError), (1.5, TypeError)):
+        with pytest.raises(error):
+            ten.cursor("billing", create=wrong)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="can't name a cursor"):
+        ten.cursor("a b", create="latest")
+    assert ten.cursors() == []
+
+
+def test_of_two_readers_of_one_cursor_the_one_ahead_wins(ten: zlog.Log) -> None:
+    one, other = ten.cursor("billing", create=0), ten.cursor("billing")
+    other.commit(6)
+    with pytest.raises(zlog.CursorAhead, match="is at 6 already") as raised:
+        one.commit(5)
+    assert raised.value.position == 6
+    assert (one.position, one.state().position) == (0, 6)
+    one.commit(6)
+    one.commit(7)
+    assert other.state().position == 7
+
+
+def test_nobody_commits_what_is_not_there(ten: zlog.Log) -> None:
+    cursor = ten.cursor("billing", create="latest")
+    with pytest.raises(zlog.BeyondTail, match="can't commit 11: the tail of log 'orders' is 10"):
+        cursor.commit(11)
+    ten.append(b"ten")
+    cursor.commit(11)
+    assert cursor.lag() == 0
+
+
+def test_it_is_put_back_on_purpose(ten: zlog.Log) -> None:
+    cursor = ten.cursor("billing", create="latest")
+    cursor.reset(2)
+    assert (cursor.position, cursor.state().position) == (2, 2)
+    ten.trim_to(1)
+    with pytest.raises(zlog.Invalidated):
+        cursor.reset(0)
+    cursor.reset("earliest")
+    assert cursor.position == 1
+    cursor.reset("latest")
+    with pytest.raises(zlog.BeyondTail):
+        cursor.reset(11)
+    assert cursor.position == 10
+
+
+def test_a_removed_cursor_says_so(ten: zlog.Log) -> None:
+    cursor, other = ten.cursor("billing", create=0), ten.cursor("billing")
+    cursor.remove()
+    for call in (cursor.remove, cursor.state, cursor.lag, lambda: other.commit(1)):
+        with pytest.raises(zlog.CursorNotFound):
+            call()
+    other.reset(1)
+    assert ten.cursor("billing").position == 1
+
+
+def test_its_times_are_told(ten: zlog.Log) -> None:
+    before = datetime.now(timezone.utc) - timedelta(seconds=1)
+    cursor = ten.cursor("billing", create=0)
+    made = cursor.state()
+    assert before < made.created == made.updated
+    cursor.commit(1)
+    assert cursor.state().created == made.created < cursor.state().updated
+
+
+def test_no_trim_passes_it_unless_told_to(ten: zlog.Log) -> None:
+    cursor = ten.cursor("billing", create=4)
+    ten.cursor("audit", create=7)
+    with pytest.raises(zlog.HeldByCursor, match=r"to 5: a cursor .* is at 4") as raised:
+        ten.trim_to(5)
+    assert raised.value.position == 4
+    assert ten.earliest() == 0
+    ten.trim_to(4)
+    cursor.commit(6)
+    ten.trim_to(6)
+    ten.trim_to(9, past_cursors=True)
+    assert (ten.earliest(), cursor.state().position) == (9, 6)
+
+
+def test_a_reader_learns_what_a_forced_trim_took(ten: zlog.Log) -> None:
+    """Its cursor stays where it was; it may commit on its way through the gap."""
+    cursor = ten.cursor("billing", create=4)
+    ten.trim_to(8, past_cursors=True)
+    gap, *entries = ten.read_range(cursor.position)
+    assert gap == Gap(4, 8, GapKind.TRIMMED)
+    assert [entry.position for entry in entries] == [8, 9]
+    cursor.commit(6)
+    cursor.commit(gap.end)
+    assert cursor.lag() == 2
+
+
+def test_a_new_log_of_the_same_name_has_none_of_them(store: zlog.Store) -> None:
+    old = zlog.Log.create(store, "orders")
+    old.append_many([b"old"] * 5)
+    stale = old.cursor("billing", create=3)
+    zlog.Log.remove(store, "orders")
+    with zlog.Log.create(store, "orders") as new:
+        new.append_many([b"new"] * 5)
+        assert new.cursors() == []
+        cursor = new.cursor("billing", create=0)
+        for call in (stale.state, stale.remove, lambda: stale.commit(4), lambda: stale.reset(4)):
+            with pytest.raises(zlog.LogNotFound):
+                call()
+        with pytest.raises(zlog.LogNotFound):
+            old.trim_to(5, past_cursors=True)
+        assert (cursor.state().position, new.earliest()) == (0, 0)
+
+
+def test_a_lost_reply_makes_no_second_cursor(memory: zlog.Store) -> None:
+    zlog.Log.create(memory, "orders").append_many([b"x"] * 5)
+    with zlog.Log.open(FaultyStore(memory, loses_first("cursor_commit")), "orders") as log:
+        with pytest.raises(zlog.StoreTimeout):
+            log.cursor("billing", create=2)
+        assert log.cursor("billing", create="latest").position == 2
+
+
+def test_the_earliest_place_runs_from_trims(memory: zlog.Store) -> None:
+    """A trim that comes between the look and the making of the cursor moves it along."""
+    with zlog.Log.create(memory, "orders") as other:
+        other.append_many([b"x"] * 20)
+
+        def fault(_number: int, method: str) -> None:
+            if method == "cursor_commit" and other.earliest() < 5:
+                other.trim_to(other.earliest() + 1)
+
+        with zlog.Log.open(FaultyStore(memory, fault), "orders") as log:
+            assert log.cursor("billing", create="earliest").position == 5
+            log.cursor("billing").remove()
+            cursor = other.cursor("billing", create="earliest")
+            other.trim_to(5)
+            assert cursor.position == 5
+
+
+def test_the_same_for_asyncio(store: zlog.Store) -> None:
+    async def run() -> None:
+        async with await zlog.aio.Log.create(store, "orders") as log:
+            await log.append_many([b"%d" % n for n in range(10)])
+            cursor = await log.cursor("billing", create="earliest")
+            assert isinstance(cursor, zlog.aio.Cursor)
+            async for item in log.read_range(cursor.position, 4):
+                await cursor.commit(item.end)
+            assert (cursor.name, cursor.position, await cursor.lag()) == ("billing", 4, 6)
+            with pytest.raises(zlog.HeldByCursor):
+                await log.trim_to(5)
+            await log.trim_to(5, past_cursors=True)
+            assert (await log.earliest(), await log.latest()) == (5, 10)
+            await cursor.reset("earliest")
+            assert await log.cursors() == [await cursor.state()]
+            await cursor.remove()
+            with pytest.raises(zlog.CursorNotFound):
+                await log.cursor("billing")
+
+    asyncio.run(run())

@@ -1,0 +1,199 @@
+"""Retention: what is beyond an age, a size or a number is trimmed, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import zlog
+import zlog.aio
+from zlog import Retention
+
+from .faulty import Died, FaultyStore, dies_at
+
+NOW = 1_800_000_000.0
+
+
+def set_clock(log: zlog.Log, second: float) -> None:
+    """Let this handle believe that it is so many seconds after NOW."""
+    moment = round((NOW + second) * 1e6)
+    log._client.io.wall_clock_us = lambda: moment  # type: ignore[method-assign]
+
+
+def append_at(log: zlog.Log, *seconds: float) -> None:
+    for second in seconds:
+        set_clock(log, second)
+        log.append(b"at %r" % second)
+
+
+def test_with_nothing_set_nothing_is_trimmed(log: zlog.Log) -> None:
+    append_at(log, 0, 1, 2)
+    assert log.retention == Retention()
+    assert log.retain() == 0
+    log.trim_to(1)
+    assert log.retain() == 1
+
+
+def test_the_settings_travel_with_the_log(store: zlog.Store, log: zlog.Log) -> None:
+    wanted = Retention(age=604800.0, bytes=10 << 30, entries=5_000_000)
+    log.set_retention(wanted)
+    assert log.retention == wanted
+    with zlog.Log.open(store, "orders") as other:
+        assert other.retention == wanted
+        epoch = other.view.epoch
+        other.set_retention(wanted)
+        assert other.view.epoch == epoch  # nothing to change
+        other.set_retention(Retention(entries=7))
+        assert other.view.options == {"retention_entries": "7"}
+        other.set_retention(Retention())
+        assert other.view.options == {}
+    assert log.append(b"goes on") == 0
+
+
+def test_other_options_stay(store: zlog.Store) -> None:
+    with zlog.Log.create(store, "draft", options={"owner": "ann", "retention_age_s": "5"}) as log:
+        assert log.retention == Retention(age=5.0)
+        log.set_retention(Retention(bytes=9))
+        assert log.view.options == {"owner": "ann", "retention_bytes": "9"}
+
+
+def test_what_is_no_number_trims_nothing(store: zlog.Store) -> None:
+    options = {"retention_age_s": "-1", "retention_bytes": "10G", "retention_entries": "nan"}
+    with zlog.Log.create(store, "draft", options=options) as log:
+        log.append_many([b"x"] * 5)
+        assert (log.retention, log.retain()) == (Retention(), 0)
+    for wrong in ({"age": -1.0}, {"age": float("inf")}, {"bytes": -1}, {"entries": 1.5}):
+        with pytest.raises(ValueError, match="not"):
+            Retention(**wrong)  # type: ignore[arg-type]
+
+
+def test_old_entries_go(log: zlog.Log) -> None:
+    append_at(log, 0, 10, 20, 30)
+    log.set_retention(Retention(age=15.0))
+    for second, first in ((14, 0), (15, 0), (16, 1), (35, 2), (44, 3), (46, 4), (100, 4)):
+        set_clock(log, second)
+        assert log.retain() == first, second
+    append_at(log, 101)
+    assert log.retain() == 4
+    assert [item.position for item in log.read_range(4)] == [4]
+
+
+def test_an_age_of_nothing_and_one_before_all_times(log: zlog.Log) -> None:
+    append_at(log, 0, 1)
+    log.set_retention(Retention(age=1e12))
+    assert log.retain() == 0
+    log.set_retention(Retention(age=0.0))
+    set_clock(log, 1)
+    assert log.retain() == 1
+    set_clock(log, 2)
+    assert log.retain() == 2
+
+
+def test_the_newest_entries_stay(log: zlog.Log) -> None:
+    log.append_many([b"x"] * 100)
+    for entries, first in ((1000, 0), (100, 0), (30, 70), (50, 70), (0, 100)):
+        log.set_retention(Retention(entries=entries))
+        assert log.retain() == first
+    assert log.stat().entries == 0
+
+
+def test_the_newest_bytes_stay(log: zlog.Log) -> None:
+    log.append_many([bytes(1000)] * 100)
+    for size, first in ((10**6, 0), (100_000, 0), (99_999, 1), (30_000, 70), (0, 100)):
+        log.set_retention(Retention(bytes=size))
+        assert log.retain() == first, size
+    assert log.stat().bytes == 0
+
+
+@given(sizes=st.lists(st.integers(0, 60), min_size=1, max_size=40), limit=st.integers(0, 1200))
+def test_bytes_come_down_to_the_limit_whatever_the_sizes(sizes: list[int], limit: int) -> None:
+    """Inside a stripe entries are taken for average ones, so more runs may be needed; not many."""
+    with zlog.connect("mem://") as store, zlog.Log.create(store, "orders", width=3) as log:
+        log.append_many([bytes(size) for size in sizes])
+        log.set_retention(Retention(bytes=limit))
+        before = log.stat().bytes
+        points = [log.retain() for _ in range(len(sizes))]
+        assert points == sorted(points)
+        assert log.stat().bytes <= max(limit, 0)
+        if before <= limit:
+            assert points[-1] == 0
+
+
+def test_the_strictest_limit_counts(log: zlog.Log) -> None:
+    append_at(log, *range(10))
+    set_clock(log, 10)
+    for retention, first in (
+        (Retention(age=8.5, entries=9, bytes=1000), 2),
+        (Retention(age=9.0, entries=6, bytes=1000), 4),
+        (Retention(age=9.0, entries=6, bytes=20), 5),  # four bytes each
+    ):
+        log.set_retention(retention)
+        assert log.retain() == first
+
+
+def test_no_cursor_is_passed(log: zlog.Log) -> None:
+    log.append_many([b"x"] * 100)
+    slow, slower = log.cursor("slow", create=40), log.cursor("slower", create=20)
+    log.set_retention(Retention(entries=10))
+    assert log.retain() == 20
+    slower.remove()
+    assert log.retain() == 40
+    slow.commit(95)
+    assert log.retain() == 90
+
+
+def test_a_cursor_that_a_trim_was_told_to_pass_holds_the_next_one(log: zlog.Log) -> None:
+    log.append_many([b"x"] * 100)
+    log.cursor("slow", create=10)
+    log.trim_to(50, past_cursors=True)
+    log.set_retention(Retention(entries=10))
+    assert log.retain() == 50
+
+
+def test_whoever_enforces_may_die_anywhere(memory: zlog.Store) -> None:
+    def work(store: zlog.Store) -> None:
+        zlog.Log.open(store, "orders").retain()
+
+    def prepare(name: str, store: zlog.Store) -> None:
+        with zlog.Log.create(store, name, width=3) as log:
+            log.append_many([b"x"] * 50)
+            log.set_retention(Retention(entries=7, bytes=30))
+
+    prepare("orders", memory)
+    counted = FaultyStore(memory, lambda *_: None)
+    work(counted)
+    for number in range(counted.operations):
+        with zlog.connect("mem://") as store:
+            prepare("orders", store)
+            with pytest.raises(Died):
+                work(FaultyStore(store, dies_at(number)))
+            with zlog.Log.open(store, "orders") as log:
+                assert (log.retain(), log.stat().entries) == (43, 7)
+
+
+@pytest.mark.parametrize("limit", [Retention(age=1.0), Retention(bytes=9), Retention(entries=9)])
+def test_an_empty_log_has_nothing_to_lose(log: zlog.Log, limit: Retention) -> None:
+    log.set_retention(limit)
+    assert log.retain() == 0
+
+
+def test_appends_go_on_while_the_settings_change(sequenced: zlog.Log) -> None:
+    sequenced.append_many([b"x"] * 20)
+    with zlog.Log.open(sequenced.store, "orders") as other:
+        other.set_retention(Retention(entries=5))
+    assert sequenced.append(b"after") == 20
+    assert sequenced.retain() == 16
+
+
+def test_the_same_for_asyncio(store: zlog.Store) -> None:
+    async def run() -> None:
+        async with await zlog.aio.Log.create(store, "orders") as log:
+            await log.append_many([b"x"] * 20)
+            await log.set_retention(Retention(entries=5))
+            assert log.retention == Retention(entries=5)
+            assert await log.retain() == 15
+
+    asyncio.run(run())

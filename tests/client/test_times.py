@@ -1,0 +1,118 @@
+"""Positions by time: exact while times don't fall, over gaps, and bounded in what it costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import zlog
+
+from .faulty import FaultyStore
+
+START = datetime(2026, 11, 20, 10, 0, tzinfo=timezone.utc)
+
+
+def at(second: float) -> datetime:
+    return START + timedelta(seconds=second)
+
+
+def append_at(log: zlog.Log, *seconds: float) -> None:
+    """Append an entry at each of these times, by the writer's clock."""
+    for second in seconds:
+        moment = round(at(second).timestamp() * 1e6)
+        log._client.io.wall_clock_us = lambda moment=moment: moment  # type: ignore[method-assign]
+        log.append(b"at %r" % second)
+
+
+def test_the_first_entry_that_is_not_older(log: zlog.Log) -> None:
+    append_at(log, 0, 10, 10, 10, 20, 30)
+    found = {second: log.find_time(at(second)) for second in (-1, 0, 1, 10, 11, 30, 31)}
+    assert found == {-1: 0, 0: 0, 1: 1, 10: 1, 11: 4, 30: 5, 31: 6}
+    assert log.find_time(at(10).timestamp()) == 1
+
+
+def test_in_an_empty_log_and_in_one_that_is_all_trimmed(log: zlog.Log) -> None:
+    assert [log.find_time(0), log.earliest(), log.latest()] == [0, 0, 0]
+    append_at(log, 0, 1, 2)
+    log.trim_to(3)
+    assert [log.find_time(0), log.earliest(), log.latest()] == [3, 3, 3]
+
+
+def test_a_trimmed_prefix_is_passed_over(log: zlog.Log) -> None:
+    append_at(log, *range(20))
+    log.trim_to(8)
+    assert [log.find_time(at(second)) for second in (0, 7, 8, 15)] == [8, 8, 8, 15]
+    assert [log.earliest(), log.latest()] == [8, 20]
+
+
+def test_positions_without_an_entry_are_passed_over(log: zlog.Log) -> None:
+    """Also when nothing else is left; what was trimmed alone has no time either."""
+    append_at(log, *range(200))
+    for position in range(40, 160):
+        log.trim(position)
+    times = (0, 39, 40, 100, 159, 160, 199, 200)
+    assert [log.find_time(at(t)) for t in times] == [0, 39, 160, 160, 160, 160, 199, 200]
+    for position in (*range(40), *range(160, 200)):
+        log.trim(position)
+    assert log.find_time(at(100)) == 200
+
+
+def test_a_hole_is_neither_waited_for_nor_filled(memory: zlog.Store) -> None:
+    with zlog.Log.create(memory, "orders", width=4) as log:
+        append_at(log, 0)
+        sequencer = memory.sequencer()
+        assert sequencer is not None
+        sequencer.next(log.view.log_id, log.view.epoch, 1)
+        append_at(log, 2)
+        assert log.find_time(at(1)) == 2
+        with pytest.raises(zlog.NotWritten):
+            log.read(1)
+
+
+def test_what_is_no_point_in_time(log: zlog.Log) -> None:
+    naive = datetime(2026, 11, 20)  # noqa: DTZ001
+    for wrong in (naive, math.inf, math.nan, 1e30):
+        with pytest.raises(ValueError, match="time"):
+            log.find_time(wrong)
+    for wrong in ("@5m", None, True):
+        with pytest.raises(TypeError, match="a time is a datetime or seconds"):
+            log.find_time(wrong)  # type: ignore[arg-type]
+    east = timezone(timedelta(hours=8))
+    append_at(log, 0, 1)
+    assert log.find_time(at(1).astimezone(east)) == 1
+
+
+def check_crossing(times: Sequence[int], found: int, when: int) -> None:
+    """The entry there is not older, and the one before it is."""
+    assert found == len(times) or times[found] >= when
+    assert found == 0 or times[found - 1] < when
+
+
+@given(times=st.lists(st.integers(0, 12), max_size=24), when=st.integers(-1, 13))
+def test_where_times_fall_it_is_a_place_where_the_log_passes_the_time(
+    times: list[int], when: int
+) -> None:
+    with zlog.connect("mem://") as store, zlog.Log.create(store, "orders", width=3) as log:
+        append_at(log, *times)
+        found = log.find_time(at(when))
+        check_crossing(times, found, when)
+        if all(a <= b for a, b in pairwise(times)):
+            assert found == sum(time < when for time in times)
+
+
+def test_a_search_costs_few_and_small_reads(memory: zlog.Store) -> None:
+    counted = FaultyStore(memory, lambda *_: None)
+    with zlog.Log.create(counted, "orders", width=4) as log:
+        append_at(log, 0)
+        log.append_many([bytes(50)] * 100_000)
+        append_at(log, 100, 200)
+        before = counted.operations
+        found = [log.find_time(at(second)) for second in (0, 50, 150, 250)]
+        assert found == [0, 100_001, 100_002, 100_003]
+        assert counted.operations - before <= 4 * 40

@@ -1,0 +1,108 @@
+"""Ceph's class `lock` in memory, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import struct
+from typing import NamedTuple
+
+
+class _Held(NamedTuple):
+    shared: bool
+    cookie: str
+    description: str
+    expires: float
+
+
+class LockStore:
+    """A store of a pool that has locks and nothing else.
+
+    It stands between several sequencers: each gets a `view` of its own, over which it can be cut
+    off from the store, so that nothing answers.
+    """
+
+    def __init__(self) -> None:
+        self._locks: dict[str, list[_Held]] = {}
+
+    def view(self) -> StoreView:
+        """The store as one sequencer sees it."""
+        return StoreView(self)
+
+    def execute(self, method: str, payload: bytes) -> tuple[int, bytes]:
+        reader = _Reader(payload)
+        name = reader.string()
+        now = asyncio.get_running_loop().time()
+        held = [each for each in self._locks.get(name, []) if each.expires > now]
+        self._locks[name] = held
+        if method == "lock.get_info":
+            return 0, _info(held)
+        if method == "lock.lock":
+            return self._lock(held, reader, now), b""
+        if method == "lock.break_lock":
+            reader.take(9)
+        cookie = reader.string()
+        kept = [each for each in held if each.cookie != cookie]
+        self._locks[name] = kept
+        return (0 if len(kept) < len(held) else -errno.ENOENT), b""
+
+    def _lock(self, held: list[_Held], reader: _Reader, now: float) -> int:
+        shared = reader.take(1) == b"\x02"
+        cookie, _, description = reader.string(), reader.string(), reader.string()
+        seconds, nanoseconds = struct.unpack("<II", reader.take(8))
+        others = [each for each in held if each.cookie != cookie]
+        if others and not shared:
+            return -errno.EBUSY
+        held[:] = [*others, _Held(shared, cookie, description, now + seconds + nanoseconds / 1e9)]
+        return 0
+
+
+class StoreView:
+    """One sequencer's way to a LockStore."""
+
+    pool, namespace, url = "logs", "", "ceph://logs"
+
+    def __init__(self, store: LockStore) -> None:
+        self._store = store
+        self.error = 0
+        """What every operation fails with, unless it is 0."""
+
+    def execute(self, object: str, method: str, payload: bytes) -> tuple[int, bytes]:
+        assert object == "zlog.directory"
+        return (-self.error, b"") if self.error else self._store.execute(method, payload)
+
+
+def _info(held: list[_Held]) -> bytes:
+    body = struct.pack("<I", len(held))
+    for each in held:
+        client = b"\x08" + bytes(8)
+        seconds = int(each.expires)
+        body += _framed(client + _string(each.cookie))
+        body += _framed(
+            struct.pack("<II", seconds, int((each.expires - seconds) * 1e9))
+            + b"\x01"
+            + _framed(bytes(28))
+            + _string(each.description)
+        )
+    return _framed(body + b"\x01" + _string(""))
+
+
+def _framed(body: bytes) -> bytes:
+    return struct.pack("<BBI", 1, 1, len(body)) + body
+
+
+def _string(text: str) -> bytes:
+    return struct.pack("<I", len(text)) + text.encode()
+
+
+class _Reader:
+    def __init__(self, framed: bytes) -> None:
+        self._data = framed[6:]
+
+    def take(self, count: int) -> bytes:
+        part, self._data = self._data[:count], self._data[count:]
+        assert len(part) == count
+        return part
+
+    def string(self) -> str:
+        return self.take(struct.unpack("<I", self.take(4))[0]).decode()

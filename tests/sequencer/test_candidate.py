@@ -1,0 +1,340 @@
+"""Who leads, and for how long: several sequencers in one thread, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import functools
+import itertools
+import random
+from collections.abc import Callable, Coroutine
+
+import pytest
+
+from zlog._rados_lock import Holder
+from zlog.seqr.candidate import Candidate, Role
+from zlog.seqr.lease import Lease
+from zlog.seqr.places import Place
+
+from ..client.virtual import VirtualIo, run_virtually
+from .locks import LockStore
+
+LEASE = 3.0
+_numbers = itertools.count()
+PLACE = Place("logs", "")
+
+
+class Host:
+    """One sequencer's candidate, with everything around it in the test's hand."""
+
+    def __init__(self, store: LockStore, name: str, *, latency: float = 0.002) -> None:
+        self.name = name
+        self.store = store.view()
+        self.io = VirtualIo(self.store, seed=len(name), low=latency / 2, high=latency)
+        self.heard: list[str] = []
+        self.gone: set[str] = set()  # the addresses at which nobody listens, as it sees them
+        self.start()
+
+    def start(self) -> None:
+        """Begin as a new process at the same address."""
+        lease = Lease(self.io, self.address, f"{self.name}-{next(_numbers)}", LEASE)
+        self.candidate = Candidate(PLACE, self.io, lease, self.address, self, self._watch)
+        self.task = asyncio.ensure_future(self.candidate.run())
+
+    @property
+    def address(self) -> str:
+        return f"tcp://{self.name}:1"
+
+    @property
+    def role(self) -> Role:
+        return self.candidate.role
+
+    def freeze(self) -> None:
+        """Do nothing more; time goes on."""
+        self.task.cancel()
+
+    def thaw(self) -> None:
+        self.task = asyncio.ensure_future(self.candidate.run())
+
+    def nudge(self) -> None:
+        """Tell it that the leader's connection ended."""
+        self._notify()
+
+    # What the candidate tells, and its watch.
+
+    def began(self, place: Place) -> None:  # noqa: ARG002
+        self.heard.append("began")
+
+    def in_doubt(self, place: Place) -> None:  # noqa: ARG002
+        if self.heard[-1:] != ["in doubt"]:
+            self.heard.append("in doubt")
+
+    def ended(self, place: Place) -> None:  # noqa: ARG002
+        self.heard.append("ended")
+
+    def _watch(self, notify: Callable[[], None]) -> _Watch:
+        self._notify = notify
+        return _Watch(self)
+
+
+class _Watch:
+    """A watch that sees what its host is told."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def follow(self, leader: Holder) -> None:
+        pass
+
+    def gone(self, leader: Holder) -> bool:
+        return leader.description in self._host.gone
+
+    def stop(self) -> None:
+        pass
+
+
+async def leader_of(*hosts: Host, within: float = 60.0) -> Host:
+    """Wait until one of the hosts leads."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + within
+    while True:
+        leaders = [host for host in hosts if host.role is Role.LEADER]
+        if leaders:
+            (leader,) = leaders
+            return leader
+        assert loop.time() < end, "nobody leads"
+        await asyncio.sleep(0.001)
+
+
+def virtually(test):
+    """Run an async test in virtual time; whatever it leaves running ends with it."""
+
+    @functools.wraps(test)
+    def run(*args, **options) -> None:
+        run_virtually(alone(test(*args, **options)))
+
+    return run
+
+
+async def alone(test: Coroutine[None, None, None]) -> None:
+    before = asyncio.all_tasks()
+    try:
+        await test
+    finally:
+        left = asyncio.all_tasks() - before
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+@virtually
+async def test_one_leads_and_the_others_stand_by():
+    store = LockStore()
+    hosts = [Host(store, name) for name in ("a", "b", "c")]
+    leader = await leader_of(*hosts)
+    for _ in range(100):
+        await asyncio.sleep(0.37)
+        assert [host for host in hosts if host.role is Role.LEADER] == [leader]
+        assert leader.candidate.lease.left > LEASE / 2
+    assert leader.heard == ["began"]
+    for host in hosts:
+        assert host.candidate.leader == leader.address
+        assert set(host.candidate.others) == {each.address for each in hosts} - {host.address}
+
+
+@virtually
+async def test_a_frozen_leader_is_followed_when_its_lease_is_over_and_steps_down():
+    store = LockStore()
+    a, b = Host(store, "a"), Host(store, "b")
+    leader = await leader_of(a, b)
+    other = b if leader is a else a
+    await asyncio.sleep(10)
+    left = leader.candidate.lease.left
+    leader.freeze()
+    began = now()
+    assert await leader_of(other) is other
+    assert left <= now() - began < left + 0.2
+    assert leader.role is Role.LEADER  # for all it knows
+    await asyncio.sleep(20)
+    leader.thaw()
+    await asyncio.sleep(0.1)
+    assert leader.role is Role.STANDBY
+    assert leader.heard == ["began", "ended"]
+    assert leader.candidate.leader == other.address
+
+
+@virtually
+async def test_a_frozen_leader_that_nobody_followed_goes_on():
+    a = Host(LockStore(), "a")
+    await leader_of(a)
+    a.freeze()
+    await asyncio.sleep(20)
+    assert not a.candidate.lease.left
+    a.thaw()
+    await asyncio.sleep(0.1)
+    assert a.role is Role.LEADER
+    assert a.candidate.lease.left > 2
+    assert a.heard == ["began", "began"]  # others may have led in between: it looks at all logs
+
+
+@virtually
+async def test_a_killed_leader_is_followed_at_once():
+    store = LockStore()
+    a, b, c = (Host(store, name) for name in "abc")
+    leader = await leader_of(a, b, c)
+    others = [host for host in (a, b, c) if host is not leader]
+    await asyncio.sleep(10)
+    leader.freeze()
+    began = now()
+    for host in others:
+        host.gone.add(leader.address)
+        host.nudge()
+    await leader_of(*others)
+    assert now() - began < 0.05
+    await asyncio.sleep(10)
+    assert sorted(host.role.value for host in others) == ["leader", "standby"]
+
+
+@virtually
+async def test_a_sequencer_that_is_started_again_does_not_wait_for_its_former_self():
+    a = Host(LockStore(), "a")
+    await leader_of(a)
+    a.freeze()
+    a.start()
+    began = now()
+    await leader_of(a)
+    assert now() - began < 0.05
+
+
+@virtually
+async def test_a_leader_that_only_seemed_gone_is_not_pushed_aside_twice():
+    """Where connections are refused that others can make, leases would change hands for ever."""
+    store = LockStore()
+    a, b = Host(store, "a"), Host(store, "b")
+    a.gone.add(b.address)
+    b.gone.add(a.address)
+    await asyncio.sleep(60)
+    changes = len(a.heard) + len(b.heard)
+    assert changes <= 5
+    await asyncio.sleep(600)
+    assert len(a.heard) + len(b.heard) == changes
+    await leader_of(a, b)
+
+
+@virtually
+async def test_without_the_store_a_leader_is_in_doubt_and_then_leads_on():
+    a = Host(LockStore(), "a")
+    await leader_of(a)
+    began = now()
+    a.store.error = errno.ETIMEDOUT
+    await asyncio.sleep(LEASE / 2)
+    assert a.role is Role.LEADER
+    await asyncio.sleep(LEASE)
+    assert a.role is Role.IN_DOUBT
+    assert now() - began < 2 * LEASE
+    a.store.error = 0
+    await asyncio.sleep(1)
+    assert a.role is Role.LEADER
+    assert a.heard == ["began", "in doubt", "began"]
+
+
+@virtually
+async def test_a_leader_in_doubt_steps_down_when_another_has_followed():
+    store = LockStore()
+    a, b = Host(store, "a"), Host(store, "b")
+    leader = await leader_of(a, b)
+    other = b if leader is a else a
+    leader.store.error = errno.ETIMEDOUT
+    assert await leader_of(other) is other
+    assert leader.role is Role.IN_DOUBT
+    leader.store.error = 0
+    await asyncio.sleep(1)
+    assert leader.role is Role.STANDBY
+    assert leader.heard == ["began", "in doubt", "ended"]
+
+
+@virtually
+async def test_a_leader_that_resigns_is_followed_at_the_next_look():
+    store = LockStore()
+    a, b = Host(store, "a"), Host(store, "b")
+    leader = await leader_of(a, b)
+    other = b if leader is a else a
+    await asyncio.sleep(5)
+    leader.freeze()
+    assert await leader.candidate.resign()
+    other.nudge()
+    began = now()
+    await leader_of(other)
+    assert now() - began < 0.05
+
+
+@virtually
+async def test_who_resigns_alone_has_no_heir():
+    store = LockStore()
+    a = Host(store, "a")
+    await leader_of(a)
+    a.freeze()
+    assert not await a.candidate.resign()
+    b = Host(store, "b")
+    began = now()
+    await leader_of(b)
+    assert now() - began < 0.05
+    assert b.candidate.others == []
+
+
+@virtually
+async def test_a_standby_that_resigns_leaves_the_leader_alone():
+    store = LockStore()
+    a = Host(store, "a")
+    await leader_of(a)
+    b = Host(store, "b")
+    await asyncio.sleep(1)
+    b.freeze()
+    assert not await b.candidate.resign()
+    await asyncio.sleep(5)
+    assert a.role is Role.LEADER
+    assert a.candidate.others == []
+
+
+@pytest.mark.parametrize("error", [errno.EPERM, errno.EACCES])
+@virtually
+async def test_a_store_that_does_not_permit_locks_is_told(error):
+    a = Host(LockStore(), "a")
+    a.store.error = error
+    await a.candidate.tried.wait()
+    failure = a.candidate.failure
+    assert failure is not None
+    assert not failure.retryable
+    assert "class lock" in failure.hint
+    assert a.role is Role.STANDBY
+    a.store.error = 0
+    await leader_of(a)
+    await asyncio.sleep(1)
+    assert a.candidate.failure is None
+
+
+@pytest.mark.parametrize("seed", range(10))
+@virtually
+async def test_no_two_are_ever_sure_to_lead(seed):
+    """Whatever freezes, however slow the store is, and whatever the store does not answer."""
+    dice = random.Random(seed)
+    store = LockStore()
+    hosts = [Host(store, name, latency=dice.choice((0.01, 0.5, 2.0))) for name in "abcd"]
+    led = set()
+    for _ in range(400):
+        await asyncio.sleep(dice.uniform(0, 0.5))
+        sure = [host.name for host in hosts if host.candidate.lease.left]
+        led.update(sure)
+        assert len(sure) <= 1, f"seed {seed}: {sure}"
+        host = dice.choice(hosts)
+        if host.task.done():
+            host.thaw()
+        elif dice.random() < 0.2:
+            host.freeze()
+        elif dice.random() < 0.2:
+            host.store.error = dice.choice((0, errno.ETIMEDOUT))
+    assert len(led) > 1, f"seed {seed}: nobody was ever followed"

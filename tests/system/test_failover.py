@@ -1,0 +1,229 @@
+"""Several sequencers of one pool: the leader is lost, another follows, and no entry is.
+
+Every test ends with the same look: what was acknowledged is in the log, at its position, once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+import zlog
+from zlog._deadline import Deadline
+from zlog._io import drive
+from zlog._sequencer import BlockingSequencer, LogAddress
+from zlog.cli.sequencers import announced
+from zlog.errors import NotLeader
+from zlog.seqr.lease import LEASE_SECONDS_DEFAULT
+
+from ..support.ceph import CephCluster, ClusterSpec
+from ..support.sequencer import SequencerProcess
+from .workers import Appender, merge
+
+THREE_OSDS = ClusterSpec("bluestore", osds=3)
+WRITERS = 3
+KILL_SECONDS = 3.0
+FREEZE_SECONDS = LEASE_SECONDS_DEFAULT + 3.0
+"""What issue and design allow for the first new append."""
+
+_PATIENCE = 30.0
+
+
+class Load:
+    """Processes that append to a log of their own, through thick and thin.
+
+    Args:
+        url: of the store.
+        folder: for what they report.
+    """
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self._store = zlog.connect(url)
+        self.log = zlog.Log.create(self._store, "orders", width=4)
+        self._appenders = [Appender(url, "orders", f"w{n}", None, folder) for n in range(WRITERS)]
+        self.wait_for_all()
+
+    def wait_for_all(self) -> None:
+        """Wait until every writer has appended something that was begun after now."""
+        self.resumed(time.monotonic())
+
+    def resumed(self, moment: float) -> float:
+        """Return the seconds from a moment to the end of the first append begun after it.
+
+        Waits until that is known of every writer.
+        """
+        end = time.monotonic() + _PATIENCE
+        while True:
+            # An append that ends after the moment may have begun before it, the next one did not.
+            later = [[t for t in each.times() if t > moment][1:] for each in self._appenders]
+            if all(later):
+                return min(times[0] for times in later) - moment
+            assert not any(appender.failed for appender in self._appenders)
+            assert time.monotonic() < end, "some writer does not go on"
+            time.sleep(0.02)
+
+    def address(self) -> LogAddress:
+        """Return what the log is called at sequencers."""
+        store = self._store
+        return LogAddress(store.pool, store.namespace, "orders", self.log.view.log_id)
+
+    def views(self) -> list[str]:
+        """Return the sequencers that the log's views named, one after the other."""
+        return [view.sequencer for view in self.log.views()]
+
+    def check(self) -> None:
+        """End, and see that every entry is in the log once, where it was acknowledged."""
+        for appender in self._appenders:
+            appender.finish()
+        acknowledged = merge(self._appenders)
+        read = {i.position: i.data for i in self.log.read_range() if isinstance(i, zlog.Entry)}
+        assert read == acknowledged
+        assert len(set(read.values())) == len(read)
+        assert [finding for finding in self.log.check() if finding.serious] == []
+
+    def end(self) -> None:
+        for appender in self._appenders:
+            appender.process.kill()
+            appender.process.wait()
+        self._store.close()
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., SequencerProcess]]:
+    """Starts sequencers, which end with the test."""
+    started = []
+
+    def start(url: str, *options: str) -> SequencerProcess:
+        started.append(SequencerProcess(url, *options))
+        return started[-1]
+
+    yield start
+    for sequencer in started:
+        sequencer.kill()
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Iterator[Callable[[str], Load]]:
+    """Starts writers, which end with the test."""
+    started = []
+
+    def load(url: str) -> Load:
+        started.append(Load(url, tmp_path))
+        return started[-1]
+
+    yield load
+    for each in started:
+        each.end()
+
+
+@pytest.fixture
+def url(ceph_clusters) -> str:
+    return ceph_clusters.shared(THREE_OSDS).url(f"failover-{uuid4().hex[:12]}")
+
+
+def crew(url: str, start: Callable[..., SequencerProcess], count: int) -> list[SequencerProcess]:
+    """Start sequencers, the leader first, which knows of all others when this returns."""
+    sequencers = [start(url) for _ in range(count)]
+    assert sequencers[0].role() == "leader"
+    wait_until(lambda: len(sequencers[0].others()) == count - 1)
+    return sequencers
+
+
+def wait_until(reached: Callable[[], bool]) -> None:
+    end = time.monotonic() + _PATIENCE
+    while not reached():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_a_killed_leader_is_followed(url, start, load):
+    leader, standby = crew(url, start, 2)
+    writers = load(url)
+    moment = time.monotonic()
+    leader.kill()
+    assert writers.resumed(moment) < KILL_SECONDS
+    assert writers.views() == ["", leader.address, standby.address]
+    with zlog.connect(url) as store:
+        assert announced(store, 10) == standby.address
+    writers.check()
+    assert standby.stop() == 0
+
+
+def test_a_frozen_leader_is_followed_and_steps_down_when_it_wakes_up(url, start, load):
+    leader, standby = crew(url, start, 2)
+    writers = load(url)
+    moment = time.monotonic()
+    leader.freeze()
+    assert writers.resumed(moment) < FREEZE_SECONDS
+    assert writers.views()[-1] == standby.address
+    leader.thaw()
+    writers.wait_for_all()
+    wait_until(lambda: leader.role() == "standby")
+    asked = BlockingSequencer(leader.address)
+    with pytest.raises(NotLeader):
+        drive(asked.next(writers.address(), 1, 0, Deadline(10)))
+    drive(asked.close())
+    assert writers.views()[-1] == standby.address
+    writers.check()
+
+
+def test_a_leader_that_is_stopped_hands_over(url, start, load):
+    leader, standby = crew(url, start, 2)
+    writers = load(url)
+    moment = time.monotonic()
+    assert leader.stop() == 0
+    assert writers.resumed(moment) < KILL_SECONDS
+    assert writers.views() == ["", leader.address, standby.address]
+    writers.check()
+
+
+def test_without_any_left_writers_go_on_alone_until_one_is_back(url, start, load):
+    leader, standby = crew(url, start, 2)
+    writers = load(url)
+    standby.kill()
+    leader.kill()
+    writers.wait_for_all()
+    assert writers.views() == ["", leader.address, ""]
+    back = start(url)
+    wait_until(lambda: writers.views()[-1] == back.address)
+    writers.wait_for_all()
+    writers.check()
+
+
+def test_three_sequencers_follow_each_other(url, start, load):
+    crowd = crew(url, start, 3)
+    writers = load(url)
+    seen = [crowd[0].address]
+    while len(crowd) > 1:
+        leader = next(each for each in crowd if each.address == seen[-1])
+        crowd.remove(leader)
+        leader.kill()
+        writers.wait_for_all()
+        (follower,) = (each for each in crowd if each.role() == "leader")
+        seen.append(follower.address)
+    assert writers.views() == ["", *seen]
+    writers.check()
+
+
+def test_a_store_that_does_not_answer_costs_no_leader(
+    new_ceph_cluster: Callable[[ClusterSpec], CephCluster], start, load
+):
+    """The lease runs out for everybody: the leader is in doubt, and then one leads again."""
+    cluster = new_ceph_cluster(THREE_OSDS)
+    leader, standby = crew(cluster.url(), start, 2)
+    writers = load(cluster.url())
+    for number in range(3):
+        cluster.osd("freeze", number)
+    try:
+        wait_until(lambda: leader.role() == "in doubt")
+    finally:
+        for number in range(3):
+            cluster.osd("thaw", number)
+    writers.wait_for_all()
+    wait_until(lambda: sorted((leader.role(), standby.role())) == ["leader", "standby"])
+    writers.wait_for_all()
+    writers.check()

@@ -1,0 +1,46 @@
+"""A reader's place in a log, for asyncio: what :meth:`zlog.aio.Log.cursor` returns."""
+
+from __future__ import annotations
+
+from zlog._cursors import CursorClient, CursorState, Place
+
+
+class Cursor:
+    """A handle on one named cursor of a log. See :class:`zlog.Cursor` for what each call does."""
+
+    def __init__(self, client: CursorClient) -> None:
+        """Wrap a client; programs call :meth:`zlog.aio.Log.cursor`."""
+        self._client = client
+
+    @property
+    def name(self) -> str:
+        """The cursor's name."""
+        return self._client.name
+
+    @property
+    def position(self) -> int:
+        """The next position to read, as this handle found or left it. Asks nobody."""
+        return self._client.position
+
+    async def state(self, *, timeout: float | None = None) -> CursorState:
+        """Return the cursor as the log keeps it now."""
+        return await self._client.state(timeout)
+
+    async def commit(self, position: int, *, timeout: float | None = None) -> None:
+        """Record that everything below ``position`` is done; see :meth:`zlog.Cursor.commit`."""
+        await self._client.commit(position, timeout)
+
+    async def reset(self, place: Place, *, timeout: float | None = None) -> None:
+        """Put the cursor anywhere; see :meth:`zlog.Cursor.reset`."""
+        await self._client.reset(place, timeout)
+
+    async def lag(self, *, timeout: float | None = None) -> int:
+        """Return how many positions are between the cursor and the tail."""
+        return await self._client.lag(timeout)
+
+    async def remove(self, *, timeout: float | None = None) -> None:
+        """Remove the cursor from its log. It holds no trim back any more."""
+        await self._client.remove(timeout)
+
+    def __repr__(self) -> str:
+        return f"<zlog.aio.Cursor {self.name!r} at {self.position}>"

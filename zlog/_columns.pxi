@@ -1,0 +1,171 @@
+# Positions of one stripe as columns: no object per entry, and no copy where the data already lies in
+# one piece.
+
+from libc.stdint cimport int32_t, int64_t
+from libc.string cimport memcpy
+
+
+# What one object was asked for, every stride-th position from `first` on, and what it answered.
+cdef cppclass Asked:
+    uint64_t first
+    uint32_t count
+    CppReadReply reply
+    vector[uint8_t] states  # of all asked
+
+
+# An entry on its way into the columns.
+cdef struct Cell:
+    uint64_t position
+    uint64_t timestamp
+    const char* data
+    size_t size
+
+
+cdef class ColumnWindow:
+    cdef uint32_t stride
+    cdef vector[Asked] parts
+    cdef list replies  # what `parts` point into
+
+    def __cinit__(self, uint32_t stride):
+        if stride == 0:
+            raise ValueError("positions have a stride of at least 1")
+        self.stride, self.replies = stride, []
+
+    def add(self, reply, uint64_t first, uint64_t stop):
+        cdef Asked asked
+        cdef string_view content
+        cdef int result = 0
+        cdef bint in_order = self.parts.empty() or (
+            self.parts.back().first < first < self.parts.front().first + self.stride
+        )
+        if not first < stop or not in_order:
+            raise ValueError("the objects of one stripe answer in order, each for itself")
+        if (stop - first - 1) // self.stride >= 65536:
+            raise ValueError("one object is asked for 65536 positions at most")
+        asked.first, asked.count = first, <uint32_t> ((stop - first - 1) // self.stride + 1)
+        asked.states.assign(asked.count, UNANSWERED)
+        if reply is not None:
+            content = reply_view(reply)
+            with nogil:
+                result = CppReadReply.decode(content, False, asked.count, &asked.reply)
+                if result == 0:
+                    asked.reply.states_of(first, self.stride, asked.states.data())
+            well_formed(result, "read")
+        self.parts.push_back(asked)
+        self.replies.append(reply)
+
+    def open(self):
+        cdef uint32_t row
+        cdef size_t k
+        cdef uint8_t state
+        found = []
+        for k in range(self.parts.size()):
+            for row in range(self.parts[k].count):
+                state = self.parts[k].states[row]
+                if state == UNANSWERED or state == 1:
+                    found.append(self.parts[k].first + <uint64_t> row * self.stride)
+        return found
+
+    def columns(self, dict settled not None, uint64_t start, uint64_t bytes_max):
+        cdef vector[Cell] cells
+        cdef Cell cell
+        cdef Asked* asked
+        cdef uint64_t row = 0, total = 0
+        cdef size_t k
+        cdef bint any_left = not self.parts.empty(), scattered = False
+        cdef uint8_t state
+        cdef string_view content
+        cdef int from_reply = -1
+        cdef list gaps = []  # of [first position, end, state]; the last one may still grow
+        cdef bint in_gap = False
+        if bytes_max > 0x7FFFFFFF:
+            raise ValueError("offsets are of 32 bits: data of 2 GiB and more does not fit")
+        if any_left and start > self.parts[0].first:
+            row = (start - self.parts[0].first) // self.stride
+        next_start = None
+        while any_left and next_start is None:
+            any_left = False
+            for k in range(self.parts.size()):
+                asked = &self.parts[k]
+                if row >= asked.count:
+                    continue
+                any_left = True
+                cell.position = asked.first + row * self.stride
+                if cell.position < start:
+                    continue
+                state = asked.states[row]
+                if state == UNANSWERED or state == 1:
+                    item = settled.get(cell.position, state)
+                    if isinstance(item, Entry):
+                        state, scattered = 0, True  # not in a reply
+                        cell.data = PyBytes_AS_STRING((<Entry> item).data)
+                        cell.size = <size_t> PyBytes_GET_SIZE((<Entry> item).data)
+                        cell.timestamp = (<Entry> item).us
+                    else:
+                        state = item
+                elif state == 0:
+                    content = asked.reply.data_of(<uint32_t> row)
+                    cell.data, cell.size = content.data(), content.size()
+                    cell.timestamp = asked.reply.timestamps[<uint32_t> row]
+                    from_reply = <int> k
+                if state != 0:
+                    if in_gap and gaps[-1][2] == state:
+                        gaps[-1][1] = cell.position + 1
+                    else:
+                        gaps.append([cell.position, cell.position + 1, state])
+                    in_gap = True
+                    continue
+                if total + cell.size > bytes_max and not cells.empty():
+                    next_start = cell.position
+                    break
+                in_gap = False
+                if not cells.empty():
+                    scattered |= cells.back().data + cells.back().size != cell.data
+                total += cell.size
+                cells.push_back(cell)
+            row += 1
+        data = None
+        if not scattered and from_reply >= 0:
+            data = self.piece(self.replies[from_reply], cells)
+        return (*columns_of(cells, data, <Py_ssize_t> total), [tuple(gap) for gap in gaps], next_start)
+
+    cdef object piece(self, reply, const vector[Cell]& cells):
+        """The data of entries that one reply holds one after the other, where it lies."""
+        cdef string_view content = reply_view(reply)
+        cdef const char* begin = cells.front().data
+        cdef const char* end = cells.back().data + cells.back().size
+        if isinstance(reply, Payload):
+            return memoryview(reply)[begin - content.data() : end - content.data()]
+        return None
+
+
+# Positions, timestamps, offsets and data of entries; `data` where it is known already.
+cdef tuple columns_of(const vector[Cell]& cells, data, Py_ssize_t total):
+    cdef size_t count = cells.size(), i
+    cdef bytes positions = PyBytes_FromStringAndSize(NULL, <Py_ssize_t> (8 * count))
+    cdef bytes timestamps = PyBytes_FromStringAndSize(NULL, <Py_ssize_t> (8 * count))
+    cdef bytes offsets = PyBytes_FromStringAndSize(NULL, <Py_ssize_t> (4 * (count + 1)))
+    cdef bytes copied = b"" if data is not None else PyBytes_FromStringAndSize(NULL, total)
+    cdef bint copy = data is None
+    cdef int64_t* position = <int64_t*> PyBytes_AS_STRING(positions)
+    cdef int64_t* timestamp = <int64_t*> PyBytes_AS_STRING(timestamps)
+    cdef int32_t* offset = <int32_t*> PyBytes_AS_STRING(offsets)
+    cdef char* to = PyBytes_AS_STRING(copied)
+    cdef int32_t end = 0
+    with nogil:
+        offset[0] = 0
+        for i in range(count):
+            position[i] = <int64_t> cells[i].position
+            timestamp[i] = <int64_t> min(cells[i].timestamp, <uint64_t> 0x7FFFFFFFFFFFFFFF)
+            if copy:
+                memcpy(to + end, cells[i].data, cells[i].size)
+            end += <int32_t> cells[i].size
+            offset[i + 1] = end
+    if copy:
+        data = memoryview(copied)
+    return (
+        memoryview(positions).cast("q"),
+        memoryview(timestamps).cast("q"),
+        memoryview(offsets).cast("i"),
+        data,
+    )

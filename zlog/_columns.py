@@ -1,0 +1,151 @@
+"""Reading positions as columns: what tables are made of, without an object for each entry."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from zlog import _native
+from zlog._codes import Code, State
+from zlog._iterate import WINDOW_BYTES, WINDOW_POSITIONS_MAX, Ahead
+from zlog._read import GAP_KINDS
+from zlog.entry import Entry, Gap
+
+if TYPE_CHECKING:
+    from zlog._client import LogClient
+    from zlog._read import WindowRead
+
+_DATA_BYTES_MAX = 2**31 - 1
+"""Data of one `Columns`: its offsets have 32 bits and a sign."""
+
+_STATES = {kind: state for state, kind in GAP_KINDS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Entries in ascending position order, and the gaps between them.
+
+    The four columns have the layout of Apache Arrow's buffers; :class:`memoryview` gives them to
+    whoever understands buffers (``pyarrow.py_buffer``, ``numpy.frombuffer``) without a copy. They
+    may share the memory of a whole window: keep copies, not slices, of what is kept for long.
+
+    Attributes:
+        positions: where each entry stands; n × int64.
+        timestamps: when its writer appended it, by the writer's clock; n × int64, µs since
+            1970-01-01 UTC.
+        offsets: entry i is ``data[offsets[i]:offsets[i + 1]]``; (n + 1) × int32, from 0.
+        data: the bytes of all entries, one after the other.
+        gaps: of the positions that were read, those that hold no entry; a gap covers all of them
+            that lie in it.
+    """
+
+    positions: memoryview
+    timestamps: memoryview
+    offsets: memoryview
+    data: memoryview
+    gaps: list[Gap]
+
+    def __len__(self) -> int:
+        """Return the number of entries."""
+        return len(self.positions)
+
+
+def _only_gap(gap: Gap) -> Columns:
+    nothing = memoryview(b"")
+    numbers = nothing.cast("q")
+    return Columns(numbers, numbers, memoryview(bytes(4)).cast("i"), nothing, [gap])
+
+
+class _ColumnWindows:
+    """Windows of one stripe each, or of some of its objects, as columns."""
+
+    def __init__(
+        self, client: LogClient, indexes: frozenset[int] | None, hole_timeout: float | None
+    ) -> None:
+        self._client = client
+        self._indexes = indexes
+        self._hole_timeout = hole_timeout
+
+    def positions_max(self, start: int) -> int:
+        """As many positions between those that are read as there are objects left out."""
+        width = self._client.layout.view.stripe_of(start).width
+        wanted = range(width) if self._indexes is None else self._indexes
+        read = sum(1 for index in wanted if index < width)
+        return WINDOW_POSITIONS_MAX * width // max(1, read)
+
+    def start(self, start: int, end: int, bytes_max: int) -> WindowRead:
+        stripe = self._client.layout.view.stripe_of(start)
+        return self._client.reader.start(start, min(end, stripe.end), bytes_max, self._indexes)
+
+    async def finish(self, read: WindowRead) -> tuple[list[Columns], int]:
+        if not read.parts:
+            return [], 0
+        client = self._client
+        deadline = client.window_deadline(self._hole_timeout)
+        window = _native.ColumnWindow(read.parts[0].step)
+        replies = await read.started.finish(deadline)
+        for asked, reply in zip(read.parts, replies, strict=True):
+            payload = reply.payload if reply.code == Code.OK else None
+            window.add(payload, asked.start, asked.stop)
+        settled: dict[int, Entry | int] = {}
+        if positions := window.open():
+            found = await client.reader.read(positions, deadline)
+            tail_of = client.positions.tail
+            await client.reader.settle(found, self._hole_timeout, tail_of, deadline)
+            for position, slot in found.items():
+                settled[position] = slot if isinstance(slot, Entry) else _STATES[slot]
+        return _cut(window, settled, read.parts[0].start)
+
+    def trimmed(self, gap: Gap) -> list[Columns]:
+        return [_only_gap(gap)]
+
+
+def _cut(
+    window: _native.ColumnWindow, settled: dict[int, Entry | int], start: int
+) -> tuple[list[Columns], int]:
+    """Return a window's columns: one `Columns`, or more where the data is too much for one."""
+    result: list[Columns] = []
+    data_bytes = 0
+    at: int | None = start
+    while at is not None:
+        positions, timestamps, offsets, data, states, at = window.columns(
+            settled, at, _DATA_BYTES_MAX
+        )
+        gaps = [Gap(first, end, GAP_KINDS[State(state)]) for first, end, state in states]
+        result.append(Columns(positions, timestamps, offsets, data, gaps))
+        data_bytes += len(result[-1].data)
+    return result, data_bytes
+
+
+class ColumnsReader:
+    """Reads ``[start, end)`` once as columns, as far as the tail at its beginning."""
+
+    def __init__(
+        self,
+        client: LogClient,
+        start: int,
+        end: int | None,
+        indexes: Collection[int] | None,
+        window_bytes: int | None,
+        hole_timeout: float | None,
+    ) -> None:
+        if window_bytes is not None and window_bytes < 1:
+            raise ValueError(f"a window takes at least one byte, not {window_bytes}")
+        chosen = None if indexes is None else frozenset(indexes)
+        if chosen is not None and any(index < 0 for index in chosen):
+            raise ValueError("a stripe's objects are numbered from 0")
+        self._client = client
+        self._end = end
+        self._tail: int | None = None
+        windows = _ColumnWindows(client, chosen, hole_timeout)
+        self._ahead = Ahead(client, windows, start, window_bytes or WINDOW_BYTES)
+
+    async def next(self) -> list[Columns] | None:
+        """Return what is next, which may be nothing; None at the end."""
+        if self._tail is None:
+            tail = await self._client.tail(None)
+            self._tail = tail if self._end is None else min(self._end, tail)
+        if self._ahead.position >= self._tail:
+            return None
+        return await self._ahead.next(self._tail)

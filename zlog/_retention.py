@@ -1,0 +1,202 @@
+"""How much of a log is kept: by age, by bytes, by entries. Enforced by trimming.
+
+The settings are options of the log's view, so that everybody who can trim can enforce them: the
+command ``zlog retention --apply``, :meth:`zlog.Log.retain`, and the sequencer that leads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, timezone
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+from zlog import _native
+from zlog._codes import Code
+from zlog._deadline import Deadline
+from zlog._io import Call
+from zlog._times import find_time
+from zlog._trim import trim_to
+from zlog.errors import HeldByCursor
+from zlog.view import Stripe, View
+
+if TYPE_CHECKING:
+    from zlog._client import LogClient
+
+_AGE, _BYTES, _ENTRIES = "retention_age_s", "retention_bytes", "retention_entries"
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """What is kept of a log; what goes beyond any of these limits is trimmed.
+
+    Attributes:
+        age: seconds since an entry was appended, by its writer's clock; None: any.
+        bytes: data of the newest entries together; None: any number.
+        entries: the newest positions; None: any number.
+    """
+
+    age: float | None = None
+    bytes: int | None = None
+    entries: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.age is not None and not (math.isfinite(self.age) and self.age >= 0):
+            raise ValueError(f"an age is a number of seconds, not {self.age!r}")
+        for what, limit in (("bytes", self.bytes), ("entries", self.entries)):
+            if limit is not None and (not isinstance(limit, int) or limit < 0):
+                raise ValueError(f"{what} to keep are a number, not {limit!r}")
+
+    @property
+    def unlimited(self) -> bool:
+        """Whether everything is kept."""
+        return self == Retention()
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> Retention:
+        """Read the settings from a view's options.
+
+        An option that is no number counts as not set: nothing is trimmed for a typing error's sake.
+        """
+        age = _number(options.get(_AGE))
+        size, entries = _number(options.get(_BYTES)), _number(options.get(_ENTRIES))
+        return cls(
+            age, None if size is None else int(size), None if entries is None else int(entries)
+        )
+
+    def into(self, options: Mapping[str, str]) -> Mapping[str, str]:
+        """Return options with these settings in the place of earlier ones."""
+        found = {key: value for key, value in options.items() if key not in _KEYS}
+        limits = {_AGE: self.age, _BYTES: self.bytes, _ENTRIES: self.entries}
+        found.update((key, f"{limit:.15g}") for key, limit in limits.items() if limit is not None)
+        return MappingProxyType(found)
+
+
+_KEYS = (_AGE, _BYTES, _ENTRIES)
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        number = math.nan if text is None else float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) and number >= 0 else None
+
+
+async def set_retention(client: LogClient, retention: Retention, deadline: Deadline) -> None:
+    """Set what is kept of a log from now on: a new view, in which only the options differ."""
+
+    def edit(view: View) -> View | None:
+        options = retention.into(view.options)
+        return None if options == view.options else replace(view, options=options)
+
+    await client.layout.change(edit, deadline)
+
+
+async def enforce(client: LogClient, deadline: Deadline) -> int:
+    """Trim what a log's settings say need not be kept. Returns the trim point.
+
+    No cursor is passed: what a reader has not read yet is kept for it. Bounded work where it is
+    done often: a binary search, one look at every stripe object, and a trim. If it dies half-way,
+    the next one goes on.
+    """
+    view = await client.layout.refresh(deadline)
+    retention = Retention.of(view.options)
+    if retention.unlimited:
+        return view.trim_point
+    tail = await client.positions.tail(deadline)
+    point = await _first_to_keep(client, retention, view.trim_point, tail, deadline)
+    return await _trim_up_to(client, point, deadline)
+
+
+async def _first_to_keep(
+    client: LogClient, retention: Retention, start: int, tail: int, deadline: Deadline
+) -> int:
+    """Return the first position in ``[start, tail]`` that goes beyond none of the limits."""
+    point = start
+    if retention.entries is not None:
+        point = max(point, tail - retention.entries)
+    if retention.age is not None:
+        oldest = _oldest(client.io.wall_clock_us(), retention.age)
+        point = max(point, await find_time(client.reader, point, tail, oldest, deadline))
+    if retention.bytes is not None:
+        point = max(point, await _first_within(client, retention.bytes, point, tail, deadline))
+    return point
+
+
+def _oldest(now_us: int, age: float) -> datetime:
+    epoch = datetime(1970, 1, 1, tzinfo=timezone.utc)
+    seconds = max(now_us / 1e6 - age, 0.0)  # nothing is older than that
+    return epoch + timedelta(seconds=seconds)
+
+
+async def _trim_up_to(client: LogClient, point: int, deadline: Deadline) -> int:
+    """Trim to ``point``, or to the lowest cursor if that comes first."""
+    while point > client.layout.view.trim_point:
+        try:
+            await trim_to(client.layout, point, deadline)
+            break
+        except HeldByCursor as held:
+            point = held.position
+    return client.layout.view.trim_point
+
+
+class _Span(NamedTuple):
+    """Positions ``[start, end)`` of one stripe that are not trimmed, and their data in bytes."""
+
+    start: int
+    end: int
+    bytes: float
+
+    def above(self, position: int) -> _Span:
+        """Return what of it is at ``position`` or above, all entries being of average size."""
+        start = min(max(self.start, position), self.end)
+        length = self.end - self.start
+        return _Span(start, self.end, self.bytes * (self.end - start) / length if length else 0)
+
+
+async def _first_within(
+    client: LogClient, bytes_max: int, start: int, tail: int, deadline: Deadline
+) -> int:
+    """Return the first of the newest positions whose data is ``bytes_max`` at most.
+
+    The objects know how many bytes they hold, so whole stripes are counted exactly. Inside the
+    stripe where the limit falls, all entries are taken for as large as their average.
+    """
+    spans = [span.above(start) for span in await _spans(client, tail, deadline)]
+    excess = sum(span.bytes for span in spans) - bytes_max
+    for span in spans:
+        if excess <= 0:
+            break
+        if excess < span.bytes:
+            return span.start + math.ceil((span.end - span.start) * (excess / span.bytes))
+        excess -= span.bytes
+        start = max(start, span.end)
+    return start
+
+
+async def _spans(client: LogClient, tail: int, deadline: Deadline) -> list[_Span]:
+    """Ask the objects of all stripes what they hold, a stripe after the other."""
+    view = client.layout.view
+    # Space that an earlier trim did not come to free would be taken for that of entries.
+    await trim_to(client.layout, view.trim_point, deadline)
+    found: list[_Span] = []
+    for stripe in view.stripes:
+        size = await _bytes_in(client, stripe, deadline)
+        end = min(stripe.end, tail)
+        found.append(_Span(min(max(stripe.start, view.trim_point), end), end, size))
+    return found
+
+
+async def _bytes_in(client: LogClient, stripe: Stripe, deadline: Deadline) -> int:
+    layout = client.layout
+
+    def calls(view: View) -> list[Call]:
+        request = _native.encode_epoch(view.epoch)
+        return [Call(ref.name, "stat", request) for ref in layout.objects(view, stripe)]
+
+    _, replies = await layout.guarded(calls, deadline)
+    stats = (_native.decode_stat(each.payload) for each in replies if each.code == Code.OK)
+    return sum(stat.bytes for stat in stats)

@@ -1,0 +1,78 @@
+"""A reader's place in a log, kept by the log: what :meth:`zlog.Log.cursor` returns."""
+
+from __future__ import annotations
+
+from zlog._cursors import CursorClient, CursorState, Place
+from zlog._io import drive
+
+
+class Cursor:
+    """A handle on one named cursor of a log.
+
+    The position is the next one to read. A reader that commits after it has worked on an entry
+    sees each entry at least once, whatever dies; one that commits before, at most once.
+
+        cursor = log.cursor("billing", create="earliest")
+        for item in log.follow(cursor.position):
+            ...
+            cursor.commit(item.end)
+
+    No trim passes a cursor unless told to. Whoever gives a reader up removes its cursor.
+
+    Raises, from every method: CursorNotFound when the cursor was removed, and what every call on
+    the log raises.
+    """
+
+    def __init__(self, client: CursorClient) -> None:
+        """Wrap a client; programs call :meth:`zlog.Log.cursor`."""
+        self._client = client
+
+    @property
+    def name(self) -> str:
+        """The cursor's name."""
+        return self._client.name
+
+    @property
+    def position(self) -> int:
+        """The next position to read, as this handle found or left it. Asks nobody."""
+        return self._client.position
+
+    def state(self, *, timeout: float | None = None) -> CursorState:
+        """Return the cursor as the log keeps it now."""
+        return drive(self._client.state(timeout))
+
+    def commit(self, position: int, *, timeout: float | None = None) -> None:
+        """Record that everything below ``position`` is done: after an item, its ``end``.
+
+        Durable when it returns. Of several readers that use one cursor, the one that is ahead
+        wins, and the others are told.
+
+        Raises:
+            CursorAhead: it is at a later position already, and stays there.
+            BeyondTail: nobody can have read as far.
+        """
+        drive(self._client.commit(position, timeout))
+
+    def reset(self, place: Place, *, timeout: float | None = None) -> None:
+        """Put the cursor anywhere, back too; make it again if it was removed.
+
+        Args:
+            place: a position, ``"earliest"`` or ``"latest"``.
+            timeout: budget of the call.
+
+        Raises:
+            Invalidated: below the trim point nothing is left to read.
+            BeyondTail: it has not been handed out yet.
+        """
+        drive(self._client.reset(place, timeout))
+
+    def lag(self, *, timeout: float | None = None) -> int:
+        """Return how many positions are between the cursor and the tail: what is left to read."""
+        return drive(self._client.lag(timeout))
+
+    def remove(self, *, timeout: float | None = None) -> None:
+        """Remove the cursor from its log. It holds no trim back any more."""
+        drive(self._client.remove(timeout))
+
+    def __repr__(self) -> str:
+        return f"<zlog.Cursor {self.name!r} at {self.position}>"
