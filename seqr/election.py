@@ -182,7 +182,9 @@ class Election:
         """
         names = iter(await Directory(io).names(self._deadline(io)))
         workers = (self._adopt(place, io, names) for _ in range(self._limits.sweep_max))
-        await asyncio.gather(*workers)
+        for failure in await asyncio.gather(*workers, return_exceptions=True):
+            if failure is not None:
+                raise failure
 
     async def _adopt(self, place: Place, io: Io, names: Iterator[str]) -> None:
         assert self._logs is not None  # set before there was a candidate

@@ -41,12 +41,21 @@ def open_request(log=ORDERS, number=1, dead_epoch=0) -> bytes:
     return request(Kind.OPEN, number, b=dead_epoch, payload=log.encode())
 
 
+async def until(reached: Callable[[], bool], seconds: float = 10) -> None:
+    """Wait for what nothing announces."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + seconds
+    while not reached():
+        assert loop.time() < end
+        await asyncio.sleep(0.01)
+
+
 class Desk:
     """A machine whose effects are kept: frames by connection, the rest in order."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(self, limits: Limits | None = None, **options) -> None:
         self.now = 100.0
-        self.machine = Machine("tcp://here:1", "1.0", self.now, limits)
+        self.machine = Machine("tcp://here:1", "1.0", self.now, limits, **options)
         self.effects: list[Effect] = []
         self._replies: dict[object, list[Reply]] = defaultdict(list)
         self._readers = defaultdict(lambda: ReplyReader(STATUS_BYTES_MAX))
@@ -189,9 +198,23 @@ class ServerThread:
 
         asyncio.run_coroutine_threadsafe(abort(), self._loop).result(10)
 
-    def stop(self) -> None:
-        """Stop, cleanly; can be called again."""
+    def call(self, method, *arguments, **options):
+        """Call a method of the server, in its thread; a coroutine is waited for."""
+
+        async def call():
+            result = getattr(self._server, method)(*arguments, **options)
+            return await result if asyncio.iscoroutine(result) else result
+
+        return asyncio.run_coroutine_threadsafe(call(), self._loop).result(10)
+
+    def stop(self, inherited=()) -> None:
+        """Stop, cleanly; can be called again.
+
+        Args:
+            inherited: places that another sequencer has by now.
+        """
         if self._thread.is_alive():
+            self._inherited = inherited
             self._loop.call_soon_threadsafe(self._stop.set)
             self._thread.join(10)
 
@@ -204,7 +227,7 @@ class ServerThread:
             await server.start(self._listening)
             self._ready.set()
             await self._stop.wait()
-            await server.stop()
+            await server.stop(self._inherited)
 
         self._loop.run_until_complete(serve())
         self._loop.close()

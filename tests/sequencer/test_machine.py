@@ -324,3 +324,63 @@ def test_a_take_over_that_ends_after_the_stop_is_released():
     desk.apply(desk.machine.stop())
     desk.activate()
     assert desk.released() == [ORDERS]
+
+
+# Leading, and no longer
+
+
+def test_an_adopted_log_is_taken_over_before_anybody_asks():
+    desk = Desk()
+    desk.apply(desk.machine.adopt(ORDERS))
+    desk.apply(desk.machine.adopt(ORDERS))  # it is about to be
+    desk.activate(ORDERS, epoch=4, tail=7)
+    desk.apply(desk.machine.adopt(ORDERS))  # it is active
+    assert not desk.wanted()
+    client = desk.connect()
+    desk.send(client, open_request())
+    (reply,) = desk.take(client)
+    assert (reply.code, reply.a, reply.b) == (Code.OK, 4, 7)
+    assert not desk.wanted()
+
+
+def test_no_log_is_adopted_without_room_or_after_the_stop():
+    desk = Desk(Limits(logs_max=1))
+    desk.client(AUDIT)
+    desk.apply(desk.machine.adopt(ORDERS))
+    desk.apply(desk.machine.stop())
+    desk.apply(desk.machine.adopt(ORDERS))
+    assert not desk.wanted()
+
+
+def test_stepping_down_ends_the_grants_of_one_place():
+    desk = Desk()
+    orders, audit = desk.client(ORDERS, epoch=3), desk.client(AUDIT, epoch=3)
+    desk.send(orders, request(Kind.WAIT, 5, a=10, b=1000))
+    desk.apply(desk.machine.step_down(ORDERS.pool, ORDERS.namespace))
+    (told,) = desk.take(orders)
+    assert (told.kind, told.code, told.a) == (Kind.WAIT, Code.STALE_EPOCH, 3)
+    for client in (orders, audit):
+        desk.send(client, request(Kind.NEXT, 6, a=1, b=3))
+    assert desk.take(orders)[0].code == Code.NOT_OPEN
+    assert desk.take(audit)[0].code == Code.OK
+    assert not desk.released()  # another has them
+
+
+def test_in_doubt_those_who_wait_are_told_to_look_and_grants_go_on():
+    desk = Desk()
+    client = desk.client(epoch=3)
+    desk.send(client, request(Kind.WAIT, 5, a=10, b=1000))
+    desk.apply(desk.machine.doubt())
+    (told,) = desk.take(client)
+    assert (told.kind, told.code, told.request) == (Kind.WAIT, Code.NOT_LEADER, 5)
+    assert desk.machine.next_timeout is None
+    desk.send(client, request(Kind.NEXT, 6, a=1, b=3))
+    assert desk.take(client)[0].code == Code.OK
+
+
+def test_status_tells_what_others_know():
+    desk = Desk(describe=lambda: {"role": "standby"})
+    client = desk.connect()
+    desk.send(client, request(Kind.STATUS, 1))
+    (reply,) = desk.take(client)
+    assert json.loads(reply.payload)["role"] == "standby"

@@ -22,10 +22,16 @@ _SECONDS = 30
 
 
 class LocalSequencer:
-    """Serves the logs of a store, and offers itself to those that have no sequencer."""
+    """Serves the logs of a store, and offers itself to those that have no sequencer.
 
-    def __init__(self, store: Store) -> None:
+    Args:
+        store: that has the logs.
+        leads: whether it takes over what others serve, as the one that has the lease does.
+    """
+
+    def __init__(self, store: Store, *, leads: bool = False) -> None:
         self._store = store
+        self._leads = leads
         self._listening = bind("127.0.0.1", 0)
         self.address = format_address(*self._listening.getsockname())
         self._loop = asyncio.new_event_loop()
@@ -68,6 +74,20 @@ class LocalSequencer:
         """Go on, as after SIGCONT."""
         self._go_on.set()
 
+    def vanish(self) -> None:
+        """Be gone for all others, as a process that was killed; only ``stop`` is of use then."""
+        gone = threading.Event()
+
+        def vanish() -> None:
+            self._election._end_reign(self._stores.home)
+            self._server._listener.close()  # type: ignore[union-attr]
+            for peer in list(self._server._peers.values()):
+                peer.abort()
+            gone.set()
+
+        self._loop.call_soon_threadsafe(vanish)
+        assert gone.wait(_SECONDS)
+
     def stop(self) -> None:
         """Stop cleanly; the logs go on without it."""
         self.resume()
@@ -86,7 +106,11 @@ class LocalSequencer:
         self._election = Election(self._stores, self.address, limits, LEASE_SECONDS_DEFAULT)
         activation = Activation(self._stores, self._election, self.address, limits)
         server = Server(self.address, activation.activate, activation.release, "test", limits)
+        self._server = server
         await server.start(self._listening)
+        if self._leads:
+            candidate = self._election._join(self._stores.home, self._stores.first)
+            candidate.lease.exclusive = True
         await self._election.start(server)
         self._ready.set()
         await self._stopping.wait()

@@ -1,0 +1,182 @@
+"""What a sequencer does when it begins to lead: announce itself, and take over what others had."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+import zlog
+from zlog._deadline import Deadline
+from zlog._head import Directory
+from zlog._io import BlockingIo, drive
+from zlog._sequencer import LogAddress
+from zlog._views import change_view
+from zlog.errors import StoreUnavailable
+from zlog.seqr.candidate import Role
+from zlog.seqr.election import Election
+from zlog.seqr.lease import LEASE_SECONDS_DEFAULT
+from zlog.seqr.limits import Limits
+from zlog.seqr.places import Place, Stores
+
+from ..client.faulty import FaultyStore
+from .fakes import until
+
+HERE, FORMER = "tcp://127.0.0.1:1", "tcp://127.0.0.1:2"
+LOGS = 20
+
+
+class Logs:
+    """The server's part; it can be told to be slow."""
+
+    def __init__(self) -> None:
+        self.adopted: list[str] = []
+        self.at_once = self.at_once_max = 0
+        self.stepped_down: list[Place] = []
+        self.looks = 0
+
+    async def adopt(self, log: LogAddress) -> None:
+        self.at_once += 1
+        self.at_once_max = max(self.at_once, self.at_once_max)
+        await asyncio.sleep(0.001)
+        self.at_once -= 1
+        self.adopted.append(log.name)
+
+    def step_down(self, place: Place) -> None:
+        self.stepped_down.append(place)
+
+    def look_again(self) -> None:
+        self.looks += 1
+
+
+@pytest.fixture
+def memory():
+    with zlog.connect("mem://") as store:
+        yield store
+
+
+def name_sequencer(store: zlog.Store, log: str, sequencer: str) -> None:
+    """Have a log's view name a sequencer."""
+    io = BlockingIo(store)
+    drive(change_view(io, log, lambda view: replace(view, sequencer=sequencer), Deadline(10)))
+
+
+@pytest.fixture
+def logs(memory):
+    """Logs that a former leader served, beside others that it did not."""
+    for number in range(LOGS):
+        zlog.Log.create(memory, f"served-{number}", width=1)
+        name_sequencer(memory, f"served-{number}", FORMER)
+    zlog.Log.create(memory, "shared", width=1)
+    zlog.Log.create(memory, "alone", width=1)
+    name_sequencer(memory, "alone", "")
+    return [f"served-{number}" for number in range(LOGS)]
+
+
+class Sequencer:
+    """An election over a store, and what it tells its server."""
+
+    def __init__(self, store: zlog.Store, **limits: int) -> None:
+        self.logs = Logs()
+        self.roles: list[Role] = []
+        self.stores = Stores(store, zlog.connect, Limits(**limits))
+        self.election = Election(
+            self.stores,
+            HERE,
+            Limits(**limits),
+            LEASE_SECONDS_DEFAULT,
+            note_role=lambda: self.roles.append(self.election.role),
+        )
+
+    async def __aenter__(self):
+        await self.election.start(self.logs)
+        return self
+
+    async def __aexit__(self, *_):
+        await self.election.resign()
+        await self.stores.close()
+
+    async def adopts(self, count: int) -> None:
+        """Wait until so many logs were adopted."""
+        await until(lambda: len(set(self.logs.adopted)) >= count)
+
+
+async def announced(stores: Stores) -> str:
+    return await Directory(stores.first).sequencer(Deadline(5))
+
+
+async def test_a_new_leader_takes_over_what_the_former_one_served(memory, logs):
+    async with Sequencer(memory, sweep_max=3) as sequencer:
+        assert sequencer.election.role is Role.LEADER
+        assert sequencer.roles[-1] is Role.LEADER
+        assert await announced(sequencer.stores) == HERE
+        await sequencer.adopts(LOGS)
+        await asyncio.sleep(0.05)
+        assert sorted(sequencer.logs.adopted) == sorted(logs)
+        assert sequencer.logs.at_once_max == 3
+
+
+class Failing(FaultyStore):
+    """A store that answers the fault "fail" with an error."""
+
+    def submit(self, queue, token, calls):
+        for number, call in enumerate(calls, token):
+            failing = self._judge(call[1]) == "fail"
+            self.inner.submit(queue, number, [(call[0], "nothing", b"") if failing else call])
+
+
+async def test_a_store_that_fails_meanwhile_is_asked_again(memory, logs):
+    failures = iter((None, "fail", None, None, "fail"))
+
+    def fault(_: int, method: str) -> str | None:
+        return next(failures, None) if method == "view_read" else None
+
+    async with Sequencer(Failing(memory, fault)) as sequencer:
+        await sequencer.adopts(LOGS)
+        assert set(sequencer.logs.adopted) == set(logs)
+    assert next(failures, "used up") == "used up"
+
+
+async def test_the_announcement_is_renewed_when_another_has_replaced_it(memory, monkeypatch):
+    monkeypatch.setattr("zlog.seqr.election._ANNOUNCEMENT_SECONDS", 0.01)
+    async with Sequencer(memory) as sequencer:
+        await Directory(sequencer.stores.first).announce(FORMER, Deadline(5))
+        plain = BlockingIo(memory)
+        await until(lambda: drive(Directory(plain).sequencer(Deadline(5))) == HERE)
+
+
+async def test_what_is_told_of_a_place(memory):
+    async with Sequencer(memory) as sequencer:
+        assert sequencer.election.describe() == {
+            "role": "leader",
+            "places": [
+                {
+                    "pool": "",
+                    "namespace": "",
+                    "role": "leader",
+                    "leader": HERE,
+                    "lease_left_s": pytest.approx(LEASE_SECONDS_DEFAULT, abs=1),
+                    "others": [],
+                }
+            ],
+        }
+
+
+async def test_a_place_that_can_not_be_led_is_tried_again(memory):
+    """A client may ask for a log in a place that nobody named; that has no lasting effect."""
+    async with Sequencer(memory) as sequencer:
+        for _ in range(2):
+            with pytest.raises(zlog.LogNotFound, match="no pool"):
+                await sequencer.election.candidate(Place("elsewhere", ""))
+        assert len(sequencer.election.describe()["places"]) == 1
+
+
+async def test_a_store_that_fails_at_the_start_is_told(memory):
+    store = FaultyStore(memory, lambda *_: None)
+    store.pool = "logs"  # where a lease is to be had, and nothing here gives one
+    sequencer = Sequencer(store)
+    with pytest.raises(StoreUnavailable):
+        await sequencer.election.start(sequencer.logs)
+    await sequencer.election.resign()
+    await sequencer.stores.close()

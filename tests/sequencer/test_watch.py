@@ -1,0 +1,126 @@
+"""A standby looks after the leader's process, over real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import pytest
+
+from zlog._rados_lock import Holder
+from zlog.seqr.server import bind
+from zlog.seqr.watch import LeaderWatch
+
+from .fakes import until
+
+SOON = 5.0
+
+
+class Leader:
+    """Listens like a leader, and counts its visitors."""
+
+    def __init__(self) -> None:
+        self._listening: socket.socket = bind("127.0.0.1", 0)
+        self.port = self._listening.getsockname()[1]
+        self.visitors: list[asyncio.StreamWriter] = []
+        self.came = asyncio.Condition()
+
+    async def start(self) -> None:
+        self._server = await asyncio.start_server(self._greet, sock=self._listening)
+
+    async def _greet(self, _: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async with self.came:
+            self.visitors.append(writer)
+            self.came.notify_all()
+
+    async def wait_for(self, visitors: int) -> None:
+        async with self.came:
+            await asyncio.wait_for(self.came.wait_for(lambda: len(self.visitors) >= visitors), SOON)
+
+    def hang_up(self) -> None:
+        """End every connection, and go on listening."""
+        for writer in self.visitors:
+            writer.transport.abort()
+
+    def die(self) -> None:
+        self._server.close()
+        self.hang_up()
+
+    def holder(self, cookie: str = "leader") -> Holder:
+        return Holder(b"", cookie, f"tcp://127.0.0.1:{self.port}", 0.0)
+
+
+@pytest.fixture
+async def leader():
+    leader = Leader()
+    await leader.start()
+    yield leader
+    leader.die()
+
+
+@pytest.fixture
+async def told():
+    return asyncio.Event()
+
+
+@pytest.fixture
+async def watch(told):
+    watch = LeaderWatch(told.set)
+    yield watch
+    watch.stop()
+
+
+async def test_a_leader_that_dies_is_gone(leader, watch, told):
+    watch.follow(leader.holder())
+    await leader.wait_for(1)
+    assert not watch.gone(leader.holder())
+    assert not told.is_set()
+    leader.die()
+    while not watch.gone(leader.holder()):
+        await asyncio.wait_for(told.wait(), SOON)
+        told.clear()
+    assert not watch.gone(leader.holder("its successor at the same address"))
+
+
+async def test_the_end_of_a_connection_is_told_and_nobody_is_gone(leader, watch, told):
+    watch.follow(leader.holder())
+    await leader.wait_for(1)
+    leader.hang_up()
+    await asyncio.wait_for(told.wait(), SOON)
+    await leader.wait_for(2)
+    assert not watch.gone(leader.holder())
+
+
+async def test_one_that_comes_back_is_not_gone_any_more(watch, told):
+    listening = bind("127.0.0.1", 0)
+    where = listening.getsockname()
+    listening.close()
+    holder = Holder(b"", "leader", f"tcp://127.0.0.1:{where[1]}", 0.0)
+    watch.follow(holder)
+    await asyncio.wait_for(told.wait(), SOON)
+    assert watch.gone(holder)
+    with bind(*where):
+        await until(lambda: not watch.gone(holder))
+
+
+@pytest.mark.parametrize("address", ["tcp://255.255.255.255:1", "nonsense", "tcp://no.invalid:1"])
+async def test_what_can_not_be_reached_at_all_is_not_known_to_be_gone(watch, told, address):
+    holder = Holder(b"", "leader", address, 0.0)
+    watch.follow(holder)
+    await asyncio.sleep(0.2)
+    assert not watch.gone(holder)
+    assert not told.is_set()
+
+
+async def test_only_the_leader_of_the_moment_is_watched(leader, watch, told):
+    watch.follow(leader.holder("one"))
+    await leader.wait_for(1)
+    watch.follow(leader.holder("other"))
+    await leader.wait_for(2)
+    leader.die()
+    while not watch.gone(leader.holder("other")):
+        await asyncio.wait_for(told.wait(), SOON)
+        told.clear()
+    assert not watch.gone(leader.holder("one"))
+    watch.stop()
+    assert not watch.gone(leader.holder("other"))
