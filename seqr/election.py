@@ -15,6 +15,7 @@ from zlog._io import Io, deadline_of
 from zlog._sequencer.types import LogAddress
 from zlog.errors import LogNotFound, ZlogError
 from zlog.seqr.candidate import Candidate, Role
+from zlog.seqr.duties import DUTY_SECONDS, look_after_logs
 from zlog.seqr.lease import Lease
 from zlog.seqr.limits import Limits
 from zlog.seqr.places import Place, Stores
@@ -158,6 +159,7 @@ class Election:
         io = await self._stores.of(place)
         lease = self._candidates[place].lease
         swept = False
+        duty = io.monotonic() + DUTY_SECONDS
         while True:
             try:
                 if lease.left:  # else this process slept, and perhaps another leads by now
@@ -165,6 +167,9 @@ class Election:
                 if not swept:
                     await self._sweep(place, io)
                     swept = True
+                if lease.left and io.monotonic() >= duty:
+                    duty = io.monotonic() + DUTY_SECONDS
+                    await look_after_logs(io)
                 await io.sleep(_ANNOUNCEMENT_SECONDS)
             except ZlogError as error:
                 _logger.warning("leads with difficulty place=%s: %s", place, error)

@@ -146,6 +146,27 @@ async def test_the_announcement_is_renewed_when_another_has_replaced_it(memory, 
         await until(lambda: drive(Directory(plain).sequencer(Deadline(5))) == HERE)
 
 
+async def test_a_leader_trims_logs_as_their_settings_say(memory, monkeypatch, caplog):
+    monkeypatch.setattr("zlog.seqr.election._ANNOUNCEMENT_SECONDS", 0.01)
+    monkeypatch.setattr("zlog.seqr.election.DUTY_SECONDS", 0.01)
+    kept = zlog.Log.create(memory, "kept", width=1)
+    trimmed = zlog.Log.create(memory, "trimmed", width=1)
+    broken = zlog.Log.create(memory, "broken", width=1)
+    for log in (kept, trimmed, broken):
+        log.append_many([b"entry"] * 10)
+    for log in (trimmed, broken):
+        log.set_retention(zlog.Retention(entries=3))
+    failures = iter(("fail",))
+
+    def fault(_: int, method: str) -> str | None:
+        return next(failures, None) if method == "trim_point_raise" else None
+
+    async with Sequencer(Failing(memory, fault)):
+        await until(lambda: trimmed.stat().trim_point == broken.stat().trim_point == 7)
+    assert kept.stat().trim_point == 0
+    assert "could not look after log=broken" in caplog.text
+
+
 async def test_what_is_told_of_a_place(memory):
     async with Sequencer(memory) as sequencer:
         assert sequencer.election.describe() == {

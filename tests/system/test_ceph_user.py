@@ -1,0 +1,114 @@
+"""Sequencers as a cluster's administrator has them: with a user of their own, and in `ceph -s`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import zlog
+
+from ..support.ceph import CephCluster, ClusterSpec
+from ..support.sequencer import ZLOG, SequencerProcess
+
+CLASS = "allow pool zlog class zlog"
+LOCK = "allow pool zlog object_prefix zlog.directory class lock"
+"""The OSD caps that docs/operating.md asks for."""
+
+_SECONDS = 60.0
+
+
+def ceph(cluster: CephCluster, *words: str) -> str:
+    """Run a command as the administrator."""
+    command = ["ceph", "-c", str(cluster.conf), *words]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture
+def user(
+    ceph_cluster: CephCluster, tmp_path: Path, request: pytest.FixtureRequest
+) -> Callable[..., str]:
+    """Makes a user with OSD caps of the test's choice; returns the URL of a store as that user."""
+    name = f"seqr-{tmp_path.name}"
+
+    def make(*caps: str) -> str:
+        keyring = tmp_path / "keyring"
+        words = ["mon", "allow r", "osd", ", ".join(caps), "-o", str(keyring)]
+        ceph(ceph_cluster, "auth", "get-or-create", f"client.{name}", *words)
+        request.addfinalizer(lambda: ceph(ceph_cluster, "auth", "rm", f"client.{name}"))
+        conf = tmp_path / "ceph.conf"
+        lines = ceph_cluster.conf.read_text().splitlines()
+        lines = [f"keyring = {keyring}" if line.startswith("keyring") else line for line in lines]
+        conf.write_text("\n".join(lines) + "\n")
+        return f"ceph://{ceph_cluster.pool}/{name}?conf={conf}&id={name}"
+
+    return make
+
+
+def wait_until(reached: Callable[[], bool]) -> None:
+    end = time.monotonic() + _SECONDS
+    while not reached():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def test_the_documented_caps_are_enough_to_lead_and_to_follow(user: Callable[..., str]) -> None:
+    url = user(CLASS, LOCK)
+    leader, standby = SequencerProcess(url), SequencerProcess(url)
+    try:
+        with zlog.connect(url) as store:
+            log = zlog.Log.create(store, "orders", width=2)
+            log.append(b"first")
+            assert log.view.sequencer == leader.address
+            leader.kill()
+            wait_until(lambda: standby.role() == "leader")
+            log.append(b"second")
+            assert log.view.sequencer == standby.address
+        assert standby.stop() == 0
+    finally:
+        leader.kill()
+        standby.kill()
+
+
+def test_without_the_class_lock_a_sequencer_says_what_it_needs(user: Callable[..., str]) -> None:
+    command = [ZLOG, "--store", user(CLASS), "seqr", "--listen", "127.0.0.1:0"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
+    assert done.returncode == 6
+    assert "refuses Ceph's class `lock`" in done.stderr
+    assert LOCK.replace("zlog ", "POOL ", 1) in done.stderr
+
+
+@pytest.fixture
+def managed(
+    new_ceph_cluster: Callable[[ClusterSpec], CephCluster],
+) -> CephCluster:
+    """A cluster with a manager."""
+    return new_ceph_cluster(ClusterSpec(manager=True))
+
+
+def test_ceph_shows_sequencers_and_who_leads(managed: CephCluster) -> None:
+    leader, standby = SequencerProcess(managed.url()), SequencerProcess(managed.url())
+    try:
+
+        def roles() -> dict[str, Any]:
+            found = json.loads(ceph(managed, "service", "status", "--format", "json"))
+            daemons = found.get("zlog-seqr", {})
+            return {name: daemon["status"].get("role") for name, daemon in daemons.items()}
+
+        names = [each.address.removeprefix("tcp://") for each in (leader, standby)]
+        wait_until(lambda: roles() == dict(zip(names, ("leader", "standby"), strict=True)))
+        assert "zlog-seqr: 2 daemons active" in ceph(managed, "-s")
+        services = json.loads(ceph(managed, "service", "dump", "--format", "json"))["services"]
+        metadata = services["zlog-seqr"]["daemons"][names[0]]["metadata"]
+        assert metadata["address"] == leader.address
+        assert metadata["pool"] == managed.pool
+        leader.kill()
+        wait_until(lambda: roles()[names[1]] == "leader")
+    finally:
+        leader.kill()
+        standby.kill()
