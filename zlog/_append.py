@@ -22,10 +22,11 @@ from typing import NamedTuple
 from zlog import _native
 from zlog._codes import Code
 from zlog._deadline import Deadline
+from zlog._full import explain
 from zlog._io import Call, Reply
 from zlog._layout import Layout
 from zlog._positions import Positions
-from zlog.errors import CorruptEntry, EntryTooLarge, ZlogError, from_errno
+from zlog.errors import CorruptEntry, EntryTooLarge, StoreTimeout, ZlogError, from_errno
 from zlog.view import ObjectRef, View
 
 ENTRY_BYTES_MAX_DEFAULT = 1 << 20
@@ -87,6 +88,8 @@ class Appender:
             return await work.append(count, self._positions, deadline)
         except ZlogError as error:
             error.positions = (*work.acknowledged(count),)
+            if isinstance(error, StoreTimeout):
+                await explain(self._layout.io, error)
             raise
 
     def check(self, entries: Sequence[bytes]) -> None:

@@ -15,7 +15,8 @@ class CephStore(HostStore):
     ``objecter_inflight_ops``): beyond them `submit` and `execute` wait.
 
     Beside zlog's own methods it runs ``lock.lock``, ``lock.unlock``, ``lock.break_lock`` and
-    ``lock.get_info`` of Ceph's class `lock` (see `zlog._rados_lock`).
+    ``lock.get_info`` of Ceph's class `lock` (see `zlog._rados_lock`); and ``mon.health``, which
+    asks the monitor, one question at a time (EBUSY), and replies in JSON.
     """
 
     def __init__(

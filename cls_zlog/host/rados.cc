@@ -17,6 +17,10 @@
 namespace zlog {
 namespace {
 
+// What is no method of an object: the cluster's health, as the monitor tells it in JSON.
+constexpr std::string_view kHealth = "mon.health";
+constexpr const char* kAskHealth = R"({"prefix": "health", "detail": "detail", "format": "json"})";
+
 constexpr std::chrono::seconds kCloseTimeout{5};
 constexpr std::chrono::milliseconds kCancelInterval{20};
 
@@ -46,10 +50,12 @@ std::optional<ClassCall> find_call(std::string_view name) {
 }
 
 // On a full cluster an operation that adds data waits for room, as RADOS has it, and every other one
-// goes through: else nobody could trim, which gives the space back. (FULL_TRY is no way to have it
-// refused instead: an OSD then lets changes of keys and attributes pass, until nothing passes.)
+// goes through: else nobody could trim, which gives the space back. Cursors and fills are among
+// these, though they add a little: a reader must get past holes and commit, since trims wait for it.
+// (FULL_TRY is no way to have it refused instead: an OSD then lets changes of keys and attributes
+// pass, until nothing passes.)
 int flags_when_full(std::string_view method) {
-  static constexpr std::array<std::string_view, 4> kAddData = {"write", "fill", "head_create",
+  static constexpr std::array<std::string_view, 3> kAddData = {"write", "head_create",
                                                                "directory_add"};
   const bool adds = std::find(kAddData.begin(), kAddData.end(), method) != kAddData.end();
   return adds ? 0 : librados::OPERATION_FULL_FORCE;
@@ -170,12 +176,32 @@ int RadosHost::update_service(std::map<std::string, std::string> status) {
   return librados::Rados(io_).service_daemon_update_status(std::move(status));
 }
 
+void RadosHost::ask_health(Done done) {
+  if (asking_->exchange(true)) {
+    done(-EBUSY, {});
+    return;
+  }
+  const auto cluster = std::make_shared<librados::Rados>(io_);
+  start_quiet_thread([cluster, asking = asking_, done = std::move(done)] {
+    librados::bufferlist health;
+    std::string message;
+    const int error = cluster->mon_command(kAskHealth, {}, &health, &message);
+    *asking = false;
+    done(error, error == 0 ? taken(std::move(health)) : Buffer());
+  }).detach();
+}
+
 void RadosHost::submit(std::string_view object, std::string_view method, SharedRequest payload,
                        Done done) {
   const std::optional<ClassCall> found = find_call(method);
   const std::shared_lock<std::shared_mutex> lock(handles_mutex_);
-  if (!found || closing_) {
-    done(found ? -ECANCELED : -EOPNOTSUPP, {});
+  const bool health = method == kHealth;
+  if ((!found && !health) || closing_) {
+    done(found || health ? -ECANCELED : -EOPNOTSUPP, {});
+    return;
+  }
+  if (health) {
+    ask_health(std::move(done));
     return;
   }
   const auto call = std::make_shared<Call>(std::move(done));

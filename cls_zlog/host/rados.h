@@ -32,7 +32,8 @@ struct ClassCall {
 };
 
 // The OSDs of a cluster as hosts: every operation is one call of the class's method in librados.
-// Beside zlog's own methods it runs those of Ceph's class `lock`, under names like "lock.unlock".
+// Beside zlog's own methods it runs those of Ceph's class `lock`, under names like "lock.unlock", and
+// "mon.health", which is a question to the monitor and needs no object.
 //
 // Completions come on librados' threads; results belong to the operation until then, also when
 // nobody waits any more. Payloads are not copied: librados has a share of each for as long as
@@ -68,10 +69,13 @@ class RadosHost final : public AsyncHost {
   class Outstanding;
 
   RadosHost(std::unique_ptr<librados::Rados> cluster, librados::IoCtx io);
+  void ask_health(Done done);
   static void on_complete(rados_completion_t completion, void* call);
   int start(const ClassCall& what, const std::string& object, RequestBytes& payload, Call* call);
 
   const std::shared_ptr<Outstanding> outstanding_;
+  // Whether the monitor is being asked: it may take long to answer, and need be asked only once.
+  const std::shared_ptr<std::atomic<bool>> asking_ = std::make_shared<std::atomic<bool>>(false);
   std::atomic<bool> closing_{false};          // set first: nothing new is started
   std::shared_mutex handles_mutex_;           // shared: using what follows; alone: ending it
   std::unique_ptr<librados::Rados> cluster_;  // none when it is somebody else's

@@ -18,7 +18,13 @@ import pytest
 
 import zlog
 from zlog import StoreTimeout, StoreUnavailable
-from zlog._native import CompletionQueue, encode_epoch, encode_trim, encode_trim_to
+from zlog._native import (
+    CompletionQueue,
+    encode_epoch,
+    encode_fill,
+    encode_trim,
+    encode_trim_to,
+)
 
 from ..support.ceph import CephCluster, ClusterSpec
 from .support import OBJECT, SECONDS, read, requests, run, seal, write, write_request
@@ -310,6 +316,10 @@ def test_on_a_full_cluster_writes_wait_and_trims_go_on(
             time.sleep(0.1)
         request = write_request([1])
         assert store.execute(OBJECT, "write", request, 1.0)[0] == -errno.ETIMEDOUT
+        health = json.loads(store.execute("", "mon.health", b"", SECONDS)[1])
+        assert "POOL_FULL" in health["checks"]
+        fill = encode_fill(1, 1, bytes(16), 1, 1, [5])  # readers have to get past holes
+        assert store.execute(OBJECT, "fill", fill, SECONDS) == (0, b"")
         assert store.execute(OBJECT, "trim", encode_trim(1, 1, [0]), SECONDS) == (0, b"")
         assert store.execute(OBJECT, "trim_to", encode_trim_to(1, 1, 10), SECONDS)[0] == 0
         set_full_ratio(cluster, 0.95)

@@ -1,0 +1,76 @@
+"""A write that gets no answer says that the store is full, when the monitor says so."""
+
+from __future__ import annotations
+
+import errno
+import json
+
+import pytest
+
+import zlog
+import zlog.aio
+from zlog._full import full_pool
+
+from .faulty import FaultyStore
+
+
+def health(*messages: str) -> bytes:
+    detail = [{"message": message} for message in messages]
+    return json.dumps(
+        {"status": "HEALTH_ERR", "checks": {"POOL_FULL": {"detail": detail}}}
+    ).encode()
+
+
+class FullStore(FaultyStore):
+    """Takes no entries, and has a monitor that knows why."""
+
+    def __init__(self, store: zlog.Store, answer: tuple[int, bytes]) -> None:
+        super().__init__(store, lambda *_: None)
+        self.pool = "logs"
+        self._answer = answer
+
+    def execute(
+        self, object: str, method: str, payload: bytes, timeout: float | None = None
+    ) -> tuple[int, bytes]:
+        if method == "write":
+            return -errno.ETIMEDOUT, b""
+        if method == "mon.health":
+            return self._answer
+        return super().execute(object, method, payload, timeout)
+
+
+FULL = (0, health("pool 'other' is full (no space)", "pool 'logs' is full (running out of quota)"))
+
+
+def test_a_writer_is_told_that_the_store_is_full(memory: zlog.Store) -> None:
+    zlog.Log.create(memory, "orders")
+    log = zlog.Log.open(FullStore(memory, FULL), "orders")
+    with pytest.raises(zlog.StoreTimeout, match=r"pool 'logs' is full \(running out") as raised:
+        log.append(b"x")
+    assert "zlog trim" in raised.value.hint
+    assert raised.value.positions == (None,)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (0, health("pool 'other' is full (no space)")),
+        (0, b'{"status": "HEALTH_OK", "checks": {}}'),
+        (0, b"\xff"),
+        (0, b"[]"),
+        (-errno.ETIMEDOUT, b""),
+        (-errno.EOPNOTSUPP, b""),
+    ],
+)
+def test_without_a_reason_it_is_a_time_out(memory: zlog.Store, answer: tuple[int, bytes]) -> None:
+    zlog.Log.create(memory, "orders")
+    log = zlog.Log.open(FullStore(memory, answer), "orders")
+    with pytest.raises(zlog.StoreTimeout) as raised:
+        log.append(b"x")
+    assert "full" not in str(raised.value)
+    assert raised.value.hint == zlog.StoreTimeout.hint
+
+
+def test_only_the_own_pool_counts() -> None:
+    assert full_pool(health("pool 'logs2' is full (no space)"), "logs") == ""
+    assert full_pool(FULL[1], "other") == "pool 'other' is full (no space)"

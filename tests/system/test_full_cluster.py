@@ -1,0 +1,144 @@
+"""A BlueStore OSD that fills up for real: writers are told, readers go on, and trims make room."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import zlog
+from tests.support.ceph import CephCluster, ClusterSpec
+
+ZLOG = str(Path(sys.executable).with_name("zlog"))
+SECONDS = 90.0
+ROOM = 150 << 20  # bytes that are left when the OSD's full ratio is set
+BATCH = [bytes([n]) * 100_000 for n in range(10)]
+OPTIONS = (
+    "osd:osd heartbeat interval=1",  # how often the OSD looks how full it is
+    f"osd:bluestore block size={4 << 30}",  # sparse; BlueFS aborts where nothing is left for it
+)
+
+
+class FullCluster:
+    """A cluster of one OSD that counts as full when ROOM is used up."""
+
+    def __init__(self, ceph: CephCluster, rados: Any) -> None:
+        self.ceph = ceph
+        self._rados = rados
+        usage = self.perf("osd")
+        used, size = usage["stat_bytes_used"], usage["stat_bytes"]
+        for kind, part in (("nearfull", 0.90), ("backfillfull", 0.95), ("full", 1.0)):
+            self._ask_monitor(f"osd set-{kind}-ratio", ratio=(used + ROOM * part) / size)
+
+    def perf(self, section: str) -> dict[str, int]:
+        """The OSD's own counters."""
+        command = json.dumps({"prefix": "perf dump", "format": "json"})
+        code, reply, message = self._rados.osd_command(0, command, b"")
+        assert code == 0, message
+        counters: dict[str, int] = json.loads(reply)[section]
+        return counters
+
+    @property
+    def allocated(self) -> int:
+        """Bytes of the device that objects have."""
+        return self.perf("bluestore")["bluestore_allocated"]
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the pool takes no data."""
+        pools = json.loads(self._ask_monitor("osd dump", format="json"))["pools"]
+        return any("full" in pool["flags_names"].split(",") for pool in pools)
+
+    def _ask_monitor(self, prefix: str, **words: object) -> bytes:
+        code, reply, message = self._rados.mon_command(json.dumps({"prefix": prefix, **words}), b"")
+        assert code == 0, message
+        found: bytes = reply
+        return found
+
+
+@pytest.fixture
+def cluster(
+    new_ceph_cluster: Callable[[ClusterSpec], CephCluster],
+) -> Iterator[FullCluster]:
+    module = pytest.importorskip("rados")
+    ceph = new_ceph_cluster(ClusterSpec("bluestore", options=OPTIONS))
+    with module.Rados(conffile=str(ceph.conf)) as rados:
+        yield FullCluster(ceph, rados)
+
+
+def fill_up(cluster: FullCluster, log: zlog.Log) -> zlog.StoreTimeout:
+    """Append until the cluster holds the appends back; returns what the writer is told then."""
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline:
+        began = time.monotonic()
+        try:
+            log.append_many(BATCH, timeout=4.0)
+        except zlog.StoreTimeout as error:
+            assert time.monotonic() - began < 4.0 + 3.0
+            if cluster.is_full:
+                return error
+    raise AssertionError("the cluster did not get full")
+
+
+def test_a_full_cluster_tells_writers_and_lets_trims_make_room(cluster: FullCluster) -> None:
+    url = cluster.ceph.url()
+    with zlog.connect(url) as store, zlog.Log.create(store, "orders", width=2) as log:
+        reader = log.cursor("reader", create="earliest")
+        error = fill_up(cluster, log)
+        assert "pool 'zlog' is full" in str(error)
+        assert "zlog trim" in error.hint
+        full = cluster.allocated
+        assert full > ROOM // 2
+
+        # A writer that is ready to wait: its append is held back, not lost.
+        waited: list[int] = []
+        waiter = threading.Thread(
+            target=lambda: waited.append(log.append(b"waited", timeout=SECONDS))
+        )
+        waiter.start()
+
+        # Readers go on, and commit what they have read.
+        end = log.tail() * 4 // 5
+        for item in log.read_range(reader.position, end):
+            assert isinstance(item, zlog.Entry)
+        reader.commit(end)
+        assert zlog.Log.open(store, "orders").find_time(0) == 0
+
+        environment = {**os.environ, "ZLOG_STORE": url}
+        command = [ZLOG, "trim", "orders", "--to", str(end)]
+        trimmed = subprocess.run(
+            command, env=environment, capture_output=True, check=False, timeout=SECONDS
+        )
+        assert (trimmed.returncode, trimmed.stderr) == (0, b"")
+        deadline = time.monotonic() + SECONDS
+        while cluster.allocated > full // 2:  # BlueStore frees a moment after it has committed
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+
+        waiter.join(SECONDS)
+        assert waited
+        assert log.read(waited[0]).data == b"waited"
+        assert log.append_many(BATCH, timeout=SECONDS)
+        assert not cluster.is_full
+
+
+def test_a_log_can_be_removed_from_a_full_cluster(cluster: FullCluster) -> None:
+    with zlog.connect(cluster.ceph.url()) as store:
+        with zlog.Log.create(store, "orders", width=2) as log:
+            fill_up(cluster, log)
+        full = cluster.allocated
+        zlog.Log.remove(store, "orders", timeout=SECONDS)
+        deadline = time.monotonic() + SECONDS
+        while cluster.allocated > full // 10:
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+        with zlog.Log.create(store, "orders", timeout=SECONDS) as log:
+            assert log.append(b"first", timeout=SECONDS) == 0
