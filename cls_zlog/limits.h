@@ -22,6 +22,7 @@ constexpr uint32_t entry_bytes_max = 16u << 20;  // bytes of one entry
 constexpr uint32_t read_reply_bytes_max = 32u << 20;  // bytes of entry data in one read's reply
 constexpr uint32_t trim_records_max = 1024;  // records freed by one trim_to
 constexpr uint32_t writer_bytes = 16;  // bytes of a writer's id, exactly
+constexpr uint32_t padding_bytes_max = 4095;  // bytes between a write's columns and its data
 constexpr uint32_t write_reply_bytes_max = 32;  // bytes an OSD lets a write method answer
 
 // Views, names and addresses.

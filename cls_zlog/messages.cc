@@ -60,6 +60,17 @@ bool valid_ends(const wire::Column<uint32_t>& ends, std::string_view data) {
   return begin == data.size();
 }
 
+// The data of a write's entries, at the very end, and before it the zeros that put it there.
+bool take_data(Reader* reader, const wire::Column<uint32_t>& ends, std::string_view* data) {
+  const size_t left = reader->rest().size();
+  if (ends.size() == 0 || left < ends[ends.size() - 1]) return false;
+  const size_t padding = left - ends[ends.size() - 1];
+  if (padding > limits::padding_bytes_max) return false;
+  if (reader->bytes(padding).find_first_not_of('\0') != std::string_view::npos) return false;
+  *data = reader->bytes(left - padding);
+  return true;
+}
+
 std::string encode_number(uint64_t number) {
   std::string out = new_message();
   Writer(&out).u64(number);
@@ -173,9 +184,8 @@ int WriteRequest::decode(std::string_view bytes, WriteRequest* out) {
   out->ends = reader.column<uint32_t>(count);
   out->crcs = reader.column<uint32_t>(count);
   out->numbers = reader.column<uint32_t>(count);
-  out->data = reader.bytes(reader.rest().size());
-  return result(reader.done() && out->number <= UINT64_MAX - UINT32_MAX &&
-                valid_ends(out->ends, out->data));
+  return result(take_data(&reader, out->ends, &out->data) && reader.done() &&
+                out->number <= UINT64_MAX - UINT32_MAX && valid_ends(out->ends, out->data));
 }
 
 std::string ReadRequest::encode() const {

@@ -6,11 +6,14 @@
 
 #include "crc32c.h"
 #include "limits.h"
+#include "methods.h"
 #include "runs.h"
 #include "wire.h"
 
 namespace zlog {
 namespace {
+
+constexpr std::string_view kWriteMethod = "write";
 
 // Copied and summed up at a time: little enough to stay in the first-level cache in between.
 constexpr size_t kPieceBytes = 16u << 10;
@@ -24,6 +27,16 @@ uint32_t copy_entry(uint64_t position, std::string_view data, char* out) {
     crc = crc32c({out + at, piece.size()}, crc);
   }
   return crc;
+}
+
+// What data at this offset of a request lacks to begin with a page in the OSD. There a message's
+// data begins with one, and the names of class and method come before the request. The data of
+// large batches goes from there to the disk as it is, but to do so, BlueStore copies what does not
+// lie in whole pages.
+size_t padding_at(size_t offset) {
+  constexpr size_t kPageBytes = limits::padding_bytes_max + 1;
+  constexpr size_t kNamesBytes = std::string_view(kClassName).size() + kWriteMethod.size();
+  return (kPageBytes - (kNamesBytes + offset) % kPageBytes) % kPageBytes;
 }
 
 }  // namespace
@@ -51,7 +64,9 @@ int WriteEncoder::begin(const WriteHead& head, const NewEntry* entries, size_t c
   wire::Writer fields(&fields_);
   fields.u64(head.epoch).u64(head.timestamp).bytes(head.writer).u64(base_);
   runs.encode(&fields);
-  size_ = fields_.size() + count * 3 * sizeof(uint32_t) + data_bytes;
+  const size_t begin = fields_.size() + count * 3 * sizeof(uint32_t);
+  padding_ = data_bytes < limits::inline_bytes_max ? 0 : padding_at(begin);
+  size_ = begin + padding_ + data_bytes;
   return size_ <= limits::request_bytes_max ? 0 : -EINVAL;
 }
 
@@ -60,7 +75,9 @@ void WriteEncoder::encode(char* out) const {
   char* ends = out + fields_.size();
   char* crcs = ends + count_ * sizeof(uint32_t);
   char* numbers = crcs + count_ * sizeof(uint32_t);
-  char* const data = numbers + count_ * sizeof(uint32_t);
+  char* const padding = numbers + count_ * sizeof(uint32_t);
+  std::memset(padding, 0, padding_);
+  char* const data = padding + padding_;
   uint32_t end = 0;
   for (size_t i = 0; i < count_; i++) {
     const NewEntry& next = entry(i);

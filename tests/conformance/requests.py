@@ -84,7 +84,7 @@ def write(
         ends.append(end)
     if crcs is None:
         crcs = [wire.entry_crc(e.position, e.data) for e in entries]
-    return _start(
+    columns = _start(
         u64(epoch),
         u64(timestamp),
         writer,
@@ -93,8 +93,13 @@ def write(
         wire.column_u32(ends),
         wire.column_u32(crcs),
         wire.column_u32(e.number - base for e in entries),
-        b"".join(e.data for e in entries),
     )
+    return columns + _padding(len(columns), end) + b"".join(e.data for e in entries)
+
+
+def _padding(offset: int, data_bytes: int) -> bytes:
+    """Zeros that let much data begin with a page in an OSD, behind the class and the method."""
+    return bytes(-(len("zlog" + "write") + offset) % 4096 if data_bytes >= 32 << 10 else 0)
 
 
 def read(

@@ -69,6 +69,17 @@ def test_writes(
     assert found == requests.write(epoch, time, writer, stride, entries)
 
 
+@pytest.mark.parametrize("length", [(32 << 10) - 1, 32 << 10, 40_000, 1 << 20])
+def test_the_data_of_a_large_write_begins_with_a_page(length: int) -> None:
+    content = bytes(range(256)) * (length // 256) + bytes(length % 256)
+    found = _native.encode_write(1, 2, b"w" * 16, 4, [1, 9], [5, 6], [content[:100], content[100:]])
+    entries = [Entry(1, 5, content[:100]), Entry(9, 6, content[100:])]
+    assert found == requests.write(1, 2, b"w" * 16, 4, entries)
+    assert found.endswith(content)
+    begin = len("zlog" + "write") + len(found) - len(content)
+    assert (begin % 4096 == 0) == (length >= 32 << 10)
+
+
 @given(where=geometry_and_positions(), epoch=U64, bytes_max=U32, ids=st.booleans(), writer=WRITER)
 def test_requests_about_positions(
     where: tuple[int, list[int]], epoch: int, bytes_max: int, ids: bool, writer: bytes

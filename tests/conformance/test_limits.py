@@ -73,6 +73,21 @@ def test_an_entry_above_the_limit_is_refused(stripe: Stripe) -> None:
     assert stripe.max_position(1).value is None
 
 
+def test_padding_before_the_data_of_a_write(stripe: Stripe) -> None:
+    """Up to 4,095 bytes, all of them zero."""
+    write = _native.encode_write(1, 1, WRITER, 1, [0], [0], [b"entry"])
+    head = write.removesuffix(b"entry")
+
+    def written(padding: bytes) -> int:
+        return stripe.store.execute(stripe.name, "write", head + padding + b"entry")[0]
+
+    for wrong in (b"\1", bytes(100) + b"\1", b"\1" + bytes(100), bytes(4096)):
+        assert written(wrong) == -errno.EINVAL
+    assert stripe.max_position(1).value is None
+    assert [written(bytes(length)) for length in (4095, 1, 0)] == [Code.OK] * 3
+    assert read_large(stripe, [0], 100).data(0) == b"entry"
+
+
 def test_reads_are_cut_at_the_replys_limit(stripe: Stripe) -> None:
     """32 MiB of data is the most that one reply holds, whatever was asked."""
     for position in range(3):
