@@ -60,6 +60,7 @@ class Object {
   // ends before, nothing is answered and `there` says how many are.
   virtual int answer_stream(uint64_t offset, uint64_t length, uint64_t* there) = 0;
 
+  // Writes to the bytestream what is part of the method's request: a host need not copy it.
   virtual int write(uint64_t offset, std::string_view data) = 0;
 
   // Punches a hole: the bytes read as zero and their space is given back. The size does not change.

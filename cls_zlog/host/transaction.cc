@@ -115,7 +115,7 @@ int BufferedObject::answer_stream(uint64_t offset, uint64_t length, uint64_t* th
 int BufferedObject::write(uint64_t offset, std::string_view data) {
   if (const int r = may_change(); r < 0) return r;
   ensure_created();
-  if (!data.empty()) changes_.push_back({Kind::kWrite, {}, std::string(data), offset, 0});
+  if (!data.empty()) changes_.push_back({Kind::kWrite, {}, {}, offset, 0, data});
   return 0;
 }
 
@@ -140,7 +140,7 @@ int BufferedObject::apply(const Change& change) {
     case Kind::kOmapRemoveRange:
       return backing_.omap_remove_range(change.key, change.value);
     case Kind::kWrite:
-      return backing_.write(change.offset, change.value);
+      return backing_.write(change.offset, change.data);
     case Kind::kZero:
       return backing_.zero(change.offset, change.length);
   }

@@ -83,9 +83,10 @@ class BufferedObject final : public Object {
   struct Change {
     Kind kind;
     std::string key;      // attribute or key; begin of a range
-    std::string value;    // value or data; end of a range
+    std::string value;    // or end of a range
     uint64_t offset = 0;  // bytes
     uint64_t length = 0;  // bytes
+    std::string_view data = {};  // to be written: in the request, which is there until commit()
   };
 
   int may_read() const;
