@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import click
 
-from zlog import Finding
+from zlog import CheckSummary, Finding
 from zlog.cli.exits import ExitCode
 from zlog.cli.output import Output, note
 from zlog.cli.parameters import json_option, log_argument
-from zlog.cli.render import to_json
+from zlog.cli.progress import Progress
+from zlog.cli.render import entries_of, to_json
 from zlog.cli.session import Session, pass_session
+from zlog.cli.tables import human_bytes
 from zlog.cli.verb import Verb
 
 
@@ -21,24 +23,32 @@ from zlog.cli.verb import Verb
     """,
 )
 @log_argument
-@json_option("Print a JSON object per finding.")
+@json_option("Print a JSON object per finding, and at the end one with what was looked at.")
 @pass_session
 def check(session: Session, log: str, as_json: bool) -> int:
     """Audit a log while it is used.
 
-    Reads every entry and compares every epoch. Prints what is wrong, and nothing if all is well.
-    The exit code is 1 if data is lost or a promise broken; holes and layout changes under way are
-    told too, and are no failure.
+    Compares the checksum of every entry (where it is stored: no data travels), looks for appends
+    that stand twice, and compares what the log's head says with every object. Prints what is wrong,
+    and nothing if all is well.
+
+    The exit code is 1 if data is lost or a promise broken. Holes that nobody has written in the
+    time that a reader waits, trims that died and layout changes left half done are told too, and
+    are no failure: those who use the log go on with them.
     """
     found = serious = 0
     with session.open_log(log) as opened, Output() as out:
-        for finding in opened.check():
-            found += 1
-            serious += finding.serious
-            out.line(to_json(_fields(finding)) if as_json else _line(finding))
-            out.flush()
-    if not found:
-        note("all is well")
+        with Progress(None, "checking") as progress:
+            audit = opened.check(progress=progress.reach)
+            for finding in audit:
+                found += 1
+                serious += finding.serious
+                progress.give_way()
+                out.line(to_json(_fields(finding)) if as_json else _line(finding))
+                out.flush()
+        if as_json:
+            out.line(to_json({"summary": audit.summary._asdict()}))
+    note(f"{_verdict(found, serious)}: {_seen(audit.summary)}")
     return ExitCode.FAILURE if serious else ExitCode.OK
 
 
@@ -47,9 +57,32 @@ def _fields(finding: Finding) -> dict[str, object]:
 
 
 def _line(finding: Finding) -> str:
-    where = ""
-    if finding.position is not None and finding.end is not None:
-        last = finding.end - 1
-        single = last == finding.position
-        where = f" position {last}" if single else f" positions {finding.position} to {last}"
-    return f"{finding.kind.value}:{where} in {finding.object}: {finding.detail}"
+    return f"{finding.kind.value}: {_where(finding)}{finding.object}: {finding.detail}"
+
+
+def _where(finding: Finding) -> str:
+    positions = finding.positions
+    if positions is None:
+        return ""
+    if len(positions) == 1:
+        return f"position {positions[0]} in "
+    every = "" if positions.step == 1 else f", every {_ordinal(positions.step)},"
+    return f"positions {positions[0]} to {positions[-1]}{every} in "
+
+
+def _ordinal(number: int) -> str:
+    teen = number % 100 in (11, 12, 13)
+    ending = "th" if teen else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
+
+
+def _verdict(found: int, serious: int) -> str:
+    if not found:
+        return "all is well"
+    findings = "1 finding" if found == 1 else f"{found:,} findings"
+    return f"{findings}, {f'{serious:,}' if serious else 'none'} of them serious"
+
+
+def _seen(summary: CheckSummary) -> str:
+    objects = "1 object" if summary.objects == 1 else f"{summary.objects:,} objects"
+    return f"{entries_of(summary.entries)}, {human_bytes(summary.bytes)}, in {objects}"

@@ -18,7 +18,7 @@ class Progress:
     """Shows how much of the work is done, as a context manager around it.
 
     Args:
-        total: how much there is to do; None when nobody knows, and then nothing is shown.
+        total: how much there is to do; None when nobody knows so far, and then nothing is shown.
         label: what is being done.
         hidden: show nothing, since data goes to the same terminal.
     """
@@ -26,14 +26,14 @@ class Progress:
     def __init__(self, total: int | None, label: str, *, hidden: bool = False) -> None:
         self._total = total
         self._label = label
-        self._hidden = hidden or not total or not stderr_is_terminal()
+        self._hidden = hidden or not stderr_is_terminal()
         self._due = time.monotonic() + _DELAY_SECONDS
         self._done = 0
         self._bar: Any = None
 
     def advance(self, count: int) -> None:
         """Note that so much more of the work is done."""
-        if self._hidden:
+        if self._hidden or not self._total:
             return
         self._done += count
         if self._bar is not None:
@@ -44,6 +44,16 @@ class Progress:
             )
             self._bar.__enter__()
             self._bar.update(self._done)
+
+    def reach(self, done: int, total: int) -> None:
+        """Note how much of the work is done, and how much there is."""
+        self._total = total
+        self.advance(done - self._done)
+
+    def give_way(self) -> None:
+        """Take the bar away for a line of text; it comes back when the work goes on."""
+        if self._bar is not None:
+            click.echo("\r\x1b[K", err=True, nl=False)
 
     def __enter__(self) -> Progress:
         return self

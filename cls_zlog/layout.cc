@@ -137,6 +137,20 @@ int Layout::put(const std::string& key, const std::string& value) {
   return object_.omap_set(key, value);
 }
 
+int Layout::data_of(const Stored& stored, uint32_t begin, uint32_t end, std::string* buffer,
+                    std::string_view* out) {
+  const Record& record = stored.record;
+  const uint32_t from = record.begin_of(begin);
+  const uint32_t length = record.ends[end - 1] - from;
+  if (record.kind == RecordKind::kInline) {
+    *out = record.data.substr(from, length);
+    return 0;
+  }
+  const int r = object_.read(record.offset + from, length, buffer);
+  *out = *buffer;
+  return r;
+}
+
 int Layout::answer(const Stored& stored, uint32_t begin, uint32_t end, uint32_t* answered) {
   const Record& record = stored.record;
   const uint32_t from = record.begin_of(begin);

@@ -96,6 +96,11 @@ class Layout {
  public:
   Layout(Object& object, Header& header) : object_(object), header_(header) {}
 
+  // The data of entries [begin, end) of a record, all of them written: a view into the record or
+  // into `buffer`. Shorter than it should be when the bytestream ends too early.
+  int data_of(const Stored& stored, uint32_t begin, uint32_t end, std::string* buffer,
+              std::string_view* out);
+
   // Answers with the data of entries [begin, end) of a record, all of them written; with fewer when
   // the bytestream ends too early. `answered`: one past the last of them.
   int answer(const Stored& stored, uint32_t begin, uint32_t end, uint32_t* answered);

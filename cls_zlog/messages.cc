@@ -364,6 +364,7 @@ std::string StatReply::encode() const {
   writer.u64(object_epoch);
   put(&writer, highest);
   writer.u64(trim_point).u64(entries).u64(bytes).u64(records).u64(stream_bytes);
+  writer.u32(stride).u32(residue);
   return out;
 }
 
@@ -376,6 +377,8 @@ int StatReply::decode(std::string_view bytes, StatReply* out) {
   out->bytes = reader.u64();
   out->records = reader.u64();
   out->stream_bytes = reader.u64();
+  out->stride = reader.u32();
+  out->residue = reader.u32();
   return result(reader);
 }
 

@@ -209,6 +209,8 @@ struct StatReply {
   uint64_t bytes = 0;         // data of those
   uint64_t records = 0;       // stored records
   uint64_t stream_bytes = 0;  // length of the object's bytestream, holes included
+  uint32_t stride = 1;        // the geometry that the object was made with
+  uint32_t residue = 0;
 
   std::string encode() const;
   static int decode(std::string_view bytes, StatReply* out);

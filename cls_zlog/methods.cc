@@ -17,6 +17,7 @@ constexpr Method kMethods[] = {
     {"seal", kRead | kWrite, stripe::seal},
     {"write", kRead | kWrite, stripe::write},
     {"read", kRead, stripe::read},
+    {"verify", kRead, stripe::verify},
     {"fill", kRead | kWrite, stripe::fill},
     {"trim", kRead | kWrite, stripe::trim},
     {"trim_to", kRead | kWrite, stripe::trim_to},

@@ -50,6 +50,9 @@ class Object {
   // Removes the keys in [begin, end).
   virtual int omap_remove_range(const std::string& begin, const std::string& end) = 0;
 
+  // Reads `length` bytes of the object's bytestream at `offset`; fewer at its end. length 0: none.
+  virtual int read(uint64_t offset, uint64_t length, std::string* data) = 0;
+
   // Two ways of answering with stored bytes, for methods that only read. A reply is what the method
   // puts into `out` and then, in the order of the calls, what it answered; a host need not copy the
   // latter. They are there once the method returns >= 0.

@@ -85,6 +85,8 @@ int stat(Object& object, std::string_view in, std::string* out) {
   reply.bytes = header.bytes;
   reply.records = header.records;
   reply.stream_bytes = header.stream_end;
+  reply.stride = header.stride;
+  reply.residue = header.residue;
   *out = reply.encode();
   return kOk;
 }

@@ -36,6 +36,10 @@ int write(Object& object, std::string_view in, std::string* out);
 // What is known of each position, and its data.
 int read(Object& object, std::string_view in, std::string* out);
 
+// The same without the data: its checksums are compared here, and what is sent are states and
+// identities, of positions alike together.
+int verify(Object& object, std::string_view in, std::string* out);
+
 // Fills positions with junk, all or none; one that is filled or trimmed already is left as it is.
 // kReadOnly (with the first such position): one is written.
 int fill(Object& object, std::string_view in, std::string* out);

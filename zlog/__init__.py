@@ -21,10 +21,10 @@ except ImportError as error:
         " those instead of the installed package: run from another directory."
     ) from error
 
-from zlog._check import Finding, FindingKind
 from zlog._client import LogStat
 from zlog._columns import Columns
 from zlog._cursors import CursorState
+from zlog._findings import CheckSummary, Finding, FindingKind
 from zlog._retention import Retention
 from zlog.cursor import Cursor
 from zlog.entry import Entry, Gap, GapKind
@@ -57,6 +57,7 @@ from zlog.view import Stripe, View
 __all__ = [
     "AlreadyWritten",
     "BeyondTail",
+    "CheckSummary",
     "ClassNotLoaded",
     "Columns",
     "CorruptEntry",

@@ -1,180 +1,262 @@
-"""Auditing a log while it is used: checksums, holes, doubled entries, missing objects, epochs."""
+"""Auditing a log while it is used: every position, every object, and what the head says of them."""
 
 from __future__ import annotations
 
-import enum
 import errno
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from zlog import _native
-from zlog._codes import Code, State
-from zlog._deadline import Deadline
-from zlog._io import Call
-from zlog._read import READ_BYTES_MAX
-from zlog.errors import from_errno
-from zlog.view import ObjectRef, View
+from zlog._codes import Code
+from zlog._findings import CheckSummary, Finding, FindingKind, about
+from zlog._inspect import ANY_EPOCH, Inspector
+from zlog._io import Call, Reply, drive
+from zlog._names import head_object
+from zlog._read import HOLE_TIMEOUT_SECONDS
+from zlog._spots import Doubles, Holes, LostRows, Window
+from zlog.errors import CorruptEntry, from_errno
+from zlog.view import ObjectRef
 
 if TYPE_CHECKING:
     from zlog._client import LogClient
 
-_POSITIONS_PER_STEP = 1024
+_CALL_POSITIONS = 1 << 16
+_CALL_BYTES = 8 << 20
+"""What one operation looks at, at most: it may not keep an OSD from others for long."""
 
+_WINDOW_POSITIONS = 1 << 17
+"""Positions looked at in one go, with one operation per stripe object: they take 6 MiB here."""
 
-class FindingKind(enum.Enum):
-    """What an audit can find."""
+_OBJECT_UNREADABLE = (
+    FindingKind.MISSING_OBJECT,
+    FindingKind.DAMAGED_OBJECT,
+    FindingKind.WRONG_OBJECT,
+)
 
-    MISSING_OBJECT = "missing-object"
-    """A stripe object of the view is gone, with its entries."""
-    DAMAGED_OBJECT = "damaged-object"
-    """A stripe object's header fails its checksum."""
-    LOST = "lost"
-    """Stored entries fail their checksum."""
-    HOLE = "hole"
-    """Handed out, not written so far. Young holes are appends in flight."""
-    DUPLICATE = "duplicate"
-    """One append stands at two positions. Never happens unless stored bytes were changed."""
-    EPOCH_BEHIND = "epoch-behind"
-    """An object of the live stripe was never sealed with the epoch of the newest view."""
-    EPOCH_AHEAD = "epoch-ahead"
-    """An object is sealed above the newest view: a layout change is under way, or its author died.
-    The next writer finishes it."""
-
-
-class Finding(NamedTuple):
-    """One thing that an audit found.
-
-    Attributes:
-        kind: what it is.
-        object: name of the stripe object concerned.
-        position: first position concerned, None when it is about the object as a whole.
-        end: one past the last position concerned.
-        detail: a sentence for people.
-    """
-
-    kind: FindingKind
-    object: str
-    position: int | None
-    end: int | None
-    detail: str
-
-    @property
-    def serious(self) -> bool:
-        """Whether data is lost or a promise is broken, as opposed to work in progress."""
-        return self.kind not in (FindingKind.HOLE, FindingKind.EPOCH_AHEAD)
+Progress = Callable[[int, int], object]
+"""Takes how many positions were looked at so far, and how many there are."""
 
 
 class Checker:
-    """Goes through all objects of a log, a bounded number of positions at a time."""
+    """Goes through a log with a bounded number of positions in hand, and gathers findings.
 
-    def __init__(self, client: LogClient) -> None:
+    All objects are asked at once, and check the entries' bytes themselves; what comes here are
+    states, and the identities of the appends. Whatever may be work in progress is told only when a
+    second look finds it again.
+    """
+
+    def __init__(self, client: LogClient, progress: Progress | None = None) -> None:
         self._client = client
-        self._steps: list[tuple[ObjectRef, int, int]] | None = None
-        self._seen: dict[bytes, dict[int, int]] = {}
+        self._layout = client.layout
+        self._progress = progress
+        self._inspector = Inspector(client.layout)
+        self._audit = _native.Audit()
+        self._end = 0
+        self._unreadable: set[str] = set()
+        self._vanished: set[str] = set()
+        self._findings = self._run()
 
     async def next(self) -> Sequence[Finding] | None:
-        """Return the findings of the next step; None when the audit is done."""
-        deadline = self._client.deadline(None)
-        if self._steps is None:
-            return await self._begin(deadline)
-        while self._steps:
-            ref, start, end = self._steps.pop()
-            step_end = min(end, start + _POSITIONS_PER_STEP * ref.stride)
-            if step_end < end:
-                self._steps.append((ref, step_end, end))
-            findings = await self._check_positions(
-                ref, range(start, step_end, ref.stride), deadline
-            )
-            if findings:
-                return findings
+        """Return the findings of the next step, perhaps none; None when the audit is done."""
+        return await anext(self._findings, None)
+
+    @property
+    def summary(self) -> CheckSummary:
+        """What was looked at so far."""
+        counts = self._audit.counts
+        return CheckSummary(
+            positions=sum(counts) - counts.bytes,
+            entries=counts.entries,
+            bytes=counts.bytes,
+            filled=counts.filled,
+            trimmed=counts.trimmed,
+            unwritten=counts.unwritten,
+            lost=counts.lost + counts.unknown,
+            objects=self._inspector.objects,
+        )
+
+    async def _run(self) -> AsyncIterator[Sequence[Finding]]:
+        objects = await self._check_objects()
+        self._unreadable = {each.object for each in objects if each.kind in _OBJECT_UNREADABLE}
+        yield objects
+        yield await self._check_tail()
+        async for findings in self._check_positions():
+            yield findings
+        if self._vanished:
+            yield [
+                each
+                for each in await self._inspector.look(self._client.deadline(None))
+                if each.kind is FindingKind.MISSING_OBJECT and each.object in self._vanished
+            ]
+
+    async def _check_objects(self) -> list[Finding]:
+        suspects = await self._inspector.look(self._client.deadline(None))
+        if not suspects:
+            return suspects
+        await self._wait_since(self._client.io.monotonic())
+        suspected = {_identity(each) for each in suspects}
+        again = await self._inspector.look(self._client.deadline(None))
+        return [each for each in again if _identity(each) in suspected]
+
+    async def _check_tail(self) -> list[Finding]:
+        """Ask for the tail, and compare it with what was taken before."""
+        taken = self._inspector.taken
+        try:
+            self._end = await self._client.positions.tail(self._client.deadline(None))
+        except CorruptEntry:  # objects that can't tell, as was found, and no sequencer that knows
+            self._end = taken
+        if self._end >= taken:
+            return []
+        detail = f"the tail is {self._end}, but positions up to {taken - 1} are taken or were shown"
+        return [about(FindingKind.TAIL_BEHIND, head_object(self._layout.view.log), detail)]
+
+    async def _check_positions(self) -> AsyncIterator[Sequence[Finding]]:
+        lost, holes, doubles = LostRows(), Holes(), Doubles()
+        async for window in self._walk("all"):
+            yield lost.take(window, self._audit.lost)
+            yield doubles.take(window, self._audit.found)
+            holes.take(window, self._audit.holes, self._client.io.monotonic())
+            if holes.full:
+                yield await self._settle(holes)
+        yield lost.end()
+        yield await self._settle(holes)
+        while self._audit.next_part():
+            async for window in self._walk("appends"):
+                yield doubles.take(window, self._audit.found)
+        if doubles.searched:
+            self._audit.search_for(doubles.searched)
+            async for window in self._walk("search"):
+                yield doubles.compare(window, self._audit.found)
+
+    async def _settle(self, holes: Holes) -> list[Finding]:
+        """Look at holes again that had the time to be written or filled; those left are told."""
+        if not holes:
+            return []
+        await self._wait_since(holes.seen)
+        audit = _native.Audit()
+        again = Holes()
+        for window in holes.drain(_WINDOW_POSITIONS):
+            await self._look_at(window, audit, "all")
+            again.take(window, audit.holes, 0)
+        return again.findings()
+
+    async def _wait_since(self, moment: float) -> None:
+        """Leave others the time that a reader leaves a writer, from a moment on."""
+        patience = self._client.settings.hole_timeout
+        patience = HOLE_TIMEOUT_SECONDS if patience is None else patience
+        left = moment + patience - self._client.io.monotonic()
+        if left > 0:
+            await self._client.io.sleep(left)
+
+    async def _walk(self, purpose: str) -> AsyncIterator[Window]:
+        """Go upwards from the trim point to the tail as it was at the beginning."""
+        view = self._layout.view
+        begin = min(view.trim_point, self._end)
+        for stripe in view.stripes:
+            position = max(stripe.start, begin)
+            refs = self._layout.objects(view, stripe)
+            while position < min(stripe.end, self._end):
+                end = min(position + _WINDOW_POSITIONS, stripe.end, self._end)
+                window = Window(refs, position, end)
+                await self._look_at(window, self._audit, purpose)
+                yield window
+                position = end
+                if self._progress is not None and purpose == "all":
+                    self._progress(position - begin, self._end - begin)
+
+    async def _look_at(self, window: Window, audit: _native.Audit, purpose: str) -> None:
+        """Let all objects of a window tell of their positions; each a part of them at a time."""
+        audit.begin(purpose, window.start, window.end, len(window.refs))
+        parts = window.parts()
+        while parts:
+            calls = [_verify(ref, first, window.end) for ref, first in parts]
+            deadline = self._client.deadline(None)
+            replies = await self._layout.io.execute(calls, deadline)
+            left: list[tuple[ObjectRef, int]] = []
+            for (ref, first), reply in zip(parts, replies, strict=True):
+                count = await self._take(audit, ref, first, reply)
+                if count is not None and first + count * ref.stride < window.end:
+                    left.append((ref, first + count * ref.stride))
+            parts = left
+        audit.finish()
+
+    async def _take(
+        self, audit: _native.Audit, ref: ObjectRef, first: int, reply: Reply
+    ) -> int | None:
+        """Take in what an object said of its positions from ``first`` on.
+
+        Returns of how many it has told; None when that was all it ever will.
+        """
+        if reply.code == Code.OK:
+            return audit.add(reply.payload, first)
+        if ref.name in self._unreadable:
+            audit.rest(first, "unknown")
+        elif reply.code == -errno.EIO:
+            audit.rest(first, "lost")
+        elif reply.code == -errno.ENOENT:
+            view = await self._layout.refresh(self._client.deadline(None))
+            trimmed = first < view.trim_point
+            audit.rest(first, "trimmed" if trimmed else "unknown")
+            self._vanished |= set() if trimmed else {ref.name}
+        else:
+            raise from_errno(reply.code, f"verify on {ref.name}")
         return None
 
-    async def _begin(self, deadline: Deadline) -> list[Finding]:
-        tail = await self._client.positions.tail(deadline)
-        layout = self._client.layout
-        await layout.refresh(deadline)
 
-        def calls(view: View) -> list[Call]:
-            request = _native.encode_epoch(view.epoch)
-            return [Call(ref.name, "stat", request) for ref in view.objects()]
-
-        view = layout.view
-        replies = await layout.io.execute(calls(view), deadline)
-        findings: list[Finding] = []
-        self._steps = []
-        stripes = [(stripe, ref) for stripe in view.stripes for ref in view.objects(stripe)]
-        for (stripe, ref), reply in zip(stripes, replies, strict=True):
-            if reply.code == -errno.ENOENT:
-                findings.append(_about(FindingKind.MISSING_OBJECT, ref, "the object is gone"))
-                continue
-            if reply.code == -errno.EIO:
-                detail = "the header fails its checksum"
-                findings.append(_about(FindingKind.DAMAGED_OBJECT, ref, detail))
-                continue
-            if reply.code < 0:
-                raise from_errno(reply.code, f"stat on {ref.name}")
-            if reply.code == Code.STALE_EPOCH:
-                epoch = _native.decode_epoch(reply.payload)
-            else:
-                epoch = _native.decode_stat(reply.payload).object_epoch
-            if epoch > view.epoch:
-                detail = f"sealed with epoch {epoch}, the newest view has {view.epoch}"
-                findings.append(_about(FindingKind.EPOCH_AHEAD, ref, detail))
-            elif stripe.open and epoch < view.epoch:
-                detail = f"sealed with epoch {epoch} only, the view has {view.epoch}"
-                findings.append(_about(FindingKind.EPOCH_BEHIND, ref, detail))
-            start = max(stripe.start, view.trim_point)
-            start += (ref.residue - start) % ref.stride
-            self._steps.append((ref, start, min(stripe.end, tail)))
-        self._steps.reverse()
-        return findings
-
-    async def _check_positions(
-        self, ref: ObjectRef, positions: range, deadline: Deadline
-    ) -> list[Finding]:
-        findings: list[Finding] = []
-        while positions:
-
-            def calls(view: View, asked: range = positions) -> list[Call]:
-                request = _native.encode_read(view.epoch, ref.stride, asked, READ_BYTES_MAX, True)
-                return [Call(ref.name, "read", request)]
-
-            _, (reply,) = await self._client.layout.guarded(calls, deadline)
-            if reply.code == -errno.ENOENT:
-                break  # trimmed or removed since; the object was counted at the beginning
-            if reply.code < 0:
-                raise from_errno(reply.code, f"read on {ref.name}")
-            decoded = _native.decode_read(reply.payload, positions, True)
-            for i in range(decoded.count):
-                self._check_one(ref, positions[i], decoded, i, findings)
-            positions = positions[decoded.count :]
-        return findings
-
-    def _check_one(
-        self,
-        ref: ObjectRef,
-        position: int,
-        reply: _native.ReadReply,
-        i: int,
-        findings: list[Finding],
-    ) -> None:
-        state = reply.state(i)
-        if state == State.WRITTEN:
-            numbers = self._seen.setdefault(reply.writer(i), {})
-            other = numbers.setdefault(reply.number(i), position)
-            if other != position:
-                detail = f"the same append stands at position {other}"
-                findings.append(_at(FindingKind.DUPLICATE, ref, position, detail))
-        elif state == State.UNWRITTEN:
-            findings.append(_at(FindingKind.HOLE, ref, position, "handed out, not written"))
-        elif state == State.LOST:
-            detail = "stored bytes fail their checksum"
-            findings.append(_at(FindingKind.LOST, ref, position, detail))
+def _verify(ref: ObjectRef, first: int, end: int) -> Call:
+    positions = range(first, min(end, first + _CALL_POSITIONS * ref.stride), ref.stride)
+    request = _native.encode_verify(ANY_EPOCH, ref.stride, positions, _CALL_BYTES)
+    return Call(ref.name, "verify", request)
 
 
-def _about(kind: FindingKind, ref: ObjectRef, detail: str) -> Finding:
-    return Finding(kind, ref.name, None, None, detail)
+def _identity(finding: Finding) -> tuple[FindingKind, str, str]:
+    """What must be the same in two looks; of a layout change also the epoch: that it stands."""
+    ahead = finding.kind is FindingKind.EPOCH_AHEAD
+    return finding.kind, finding.object, finding.detail if ahead else ""
 
 
-def _at(kind: FindingKind, ref: ObjectRef, position: int, detail: str) -> Finding:
-    return Finding(kind, ref.name, position, position + 1, detail)
+class Check(Iterator[Finding]):
+    """An audit under way: iterate over it for its findings.
+
+    Args:
+        checker: does the work.
+    """
+
+    def __init__(self, checker: Checker) -> None:
+        self._checker = checker
+        self._ready: deque[Finding] = deque()
+
+    @property
+    def summary(self) -> CheckSummary:
+        """What was looked at so far; the whole log once the iteration has ended."""
+        return self._checker.summary
+
+    def __next__(self) -> Finding:
+        while not self._ready:
+            findings = drive(self._checker.next())
+            if findings is None:
+                raise StopIteration
+            self._ready.extend(findings)
+        return self._ready.popleft()
+
+
+class AsyncCheck(AsyncIterator[Finding]):
+    """The same for ``async for``."""
+
+    def __init__(self, checker: Checker) -> None:
+        self._checker = checker
+        self._ready: deque[Finding] = deque()
+
+    @property
+    def summary(self) -> CheckSummary:
+        """What was looked at so far; the whole log once the iteration has ended."""
+        return self._checker.summary
+
+    async def __anext__(self) -> Finding:
+        while not self._ready:
+            findings = await self._checker.next()
+            if findings is None:
+                raise StopAsyncIteration
+            self._ready.extend(findings)
+        return self._ready.popleft()

@@ -110,6 +110,8 @@ cdef extern from "cls_zlog/messages.h" namespace "zlog" nogil:
         uint64_t bytes
         uint64_t records
         uint64_t stream_bytes
+        uint32_t stride
+        uint32_t residue
         @staticmethod
         int decode(string_view reply, CppStatReply* out)
 
@@ -359,6 +361,8 @@ class StatReply(NamedTuple):
     bytes: int
     records: int
     stream_bytes: int
+    stride: int
+    residue: int
 
 
 def decode_stat(reply not None):
@@ -372,4 +376,6 @@ def decode_stat(reply not None):
         stat.bytes,
         stat.records,
         stat.stream_bytes,
+        stat.stride,
+        stat.residue,
     )

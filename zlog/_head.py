@@ -158,6 +158,19 @@ class Directory:
             names += page
         return names
 
+    async def has(self, log: str, deadline: Deadline) -> bool:
+        """Whether a name was entered."""
+        after = log[:-1]  # names are listed from above one on; this is close below
+        while True:
+            request = _native.encode_directory_list(after, _NAMES_PER_READ)
+            reply = await self._call("directory_list", request, deadline)
+            if reply.code == -errno.ENOENT:
+                return False
+            more, page = _native.decode_directory_list(reply.payload)
+            if log in page or not more or page[-1] > log:
+                return log in page
+            after = page[-1]
+
     async def add(self, log: str, log_id: int, deadline: Deadline) -> None:
         """Enter a log."""
         await self._call("directory_add", _native.encode_directory_entry(log, log_id), deadline)

@@ -307,9 +307,82 @@ class StatReply(NamedTuple):
     bytes: int
     records: int
     stream_bytes: int
+    stride: int
+    residue: int
 
 def decode_stat(reply: ReplyBytes) -> StatReply:
     """Decode a reply of stat."""
+
+# Audits ------------------------------------------------------------------------------------------
+
+def encode_verify(epoch: int, stride: int, positions: Sequence[int], bytes_max: int) -> bytes:
+    """Encode a verify of ascending positions; it stops before checking ``bytes_max`` of data."""
+
+AppendId: TypeAlias = tuple[int, int, int]
+"""The identity of an append: its writer's id as two numbers, and its number."""
+
+class AuditCount(NamedTuple):
+    """Positions by what they hold; ``bytes`` is the entries' data, ``unknown`` what nobody told."""
+
+    entries: int
+    bytes: int
+    filled: int
+    trimmed: int
+    unwritten: int
+    lost: int
+    unknown: int
+
+class Audit:
+    """What an audit learns of a log's positions, one window of them after the other, upwards.
+
+    A window is :meth:`begin`, then :meth:`add` or :meth:`rest` for each object until all positions
+    were told of, then :meth:`finish`.
+
+    Attributes:
+        counts: of all windows in passes for ``all``.
+        lost: lost positions of the last window, each range of one object.
+        holes: unwritten ones of the last window.
+        found: the last window's appends that were met before, further down; in passes for
+            ``search`` all that are searched for. With their positions, ascending.
+    """
+
+    counts: AuditCount
+    lost: list[range]
+    holes: list[range]
+    found: list[tuple[AppendId, int]]
+
+    def __init__(self, intervals_max: int = 1_000_000) -> None:
+        """Make one that keeps at most so many intervals of appends, of some 80 bytes each."""
+
+    def begin(self, purpose: str, start: int, end: int, width: int) -> None:
+        """Begin with positions ``[start, end)`` of a stripe of this width.
+
+        Args:
+            purpose: ``all`` at first; ``appends`` after :meth:`next_part`, ``search`` after
+                :meth:`search_for`.
+            start: first position.
+            end: one past the last; a window has 2**24 positions at most.
+            width: of the stripe.
+        """
+
+    def add(self, reply: ReplyBytes, first: int) -> int:
+        """Take in a reply to verify; returns of how many positions from ``first`` on it told.
+
+        Raises:
+            CorruptEntry: it is malformed.
+        """
+
+    def rest(self, first: int, state: str) -> None:
+        """Take an object's positions from ``first`` on as ``trimmed``, ``lost`` or ``unknown``."""
+
+    def finish(self) -> None:
+        """Take stock of the window."""
+
+    def next_part(self) -> bool:
+        """Go on to the appends that there was no room for; False when there are none."""
+
+    def search_for(self, appends: Iterable[AppendId]) -> None:
+        """Look for these from now on."""
 
 # Head and directory -----------------------------------------------------------------------------
 

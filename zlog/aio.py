@@ -18,7 +18,7 @@ from zlog import store as _store
 from zlog._admin import WIDTH_DEFAULT, create_log, list_logs, remove_log
 from zlog._aio_cursor import Cursor
 from zlog._append import ENTRY_BYTES_MAX_DEFAULT
-from zlog._check import Checker, Finding
+from zlog._check import AsyncCheck, Checker, Progress
 from zlog._client import (
     TIMEOUT_SECONDS,
     LogClient,
@@ -264,12 +264,9 @@ class Log:
         """Return every layout that the log had, oldest first."""
         return await self._client.views(timeout)
 
-    async def check(self) -> AsyncIterator[Finding]:
+    def check(self, *, progress: Progress | None = None) -> AsyncCheck:
         """Audit the log while it is used; see :meth:`zlog.Log.check`."""
-        checker = Checker(self._client)
-        while (findings := await checker.next()) is not None:
-            for finding in findings:
-                yield finding
+        return AsyncCheck(Checker(self._client, progress))
 
     async def close(self) -> None:
         """Wait for appends under way and close what this handle opened. Safe to call twice."""

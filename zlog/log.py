@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from zlog._admin import WIDTH_DEFAULT, create_log, list_logs, remove_log
 from zlog._append import ENTRY_BYTES_MAX_DEFAULT
-from zlog._check import Checker, Finding
+from zlog._check import Check, Checker, Progress
 from zlog._client import (
     TIMEOUT_SECONDS,
     LogClient,
@@ -378,11 +378,18 @@ class Log:
         """Return every layout that the log had, oldest first."""
         return drive(self._client.views(timeout))
 
-    def check(self) -> Iterator[Finding]:
-        """Audit the log while it is used; yields what is wrong, nothing if all is well."""
-        checker = Checker(self._client)
-        while (findings := drive(checker.next())) is not None:
-            yield from findings
+    def check(self, *, progress: Progress | None = None) -> Check:
+        """Audit the log while it is used; yields what is wrong, nothing if all is well.
+
+        Every object checks its entries' bytes itself, all of them at the same time, so that no
+        data travels. The log is left as it is, with one exception: asking for the tail may finish a
+        layout change whose author died.
+
+        Args:
+            progress: called now and then with how many positions were looked at, and how many
+                there are.
+        """
+        return Check(Checker(self._client, progress))
 
     def close(self) -> None:
         """Close this handle; the store stays open. Safe to call twice.

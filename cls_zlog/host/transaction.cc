@@ -95,6 +95,17 @@ int BufferedObject::omap_remove_range(const std::string& begin, const std::strin
   return 0;
 }
 
+int BufferedObject::read(uint64_t offset, uint64_t length, std::string* data) {
+  if (const int r = may_read(); r < 0) return r;
+  if (!exists_) return -ENOENT;
+  data->clear();
+  Pieces pieces;
+  if (const int r = backing_.read(offset, length, &pieces); r < 0) return r;
+  data->reserve(bytes_in(pieces));
+  for (const std::string_view piece : pieces) data->append(piece);
+  return 0;
+}
+
 int BufferedObject::answer(const Buffer& value) {
   answered_.push_back(value.bytes);
   return 0;

@@ -61,6 +61,7 @@ class BufferedObject final : public Object {
   int omap_set(const std::string& key, std::string_view value) override;
   int omap_remove(const std::string& key) override;
   int omap_remove_range(const std::string& begin, const std::string& end) override;
+  int read(uint64_t offset, uint64_t length, std::string* data) override;
   int answer(const Buffer& value) override;
   int answer_stream(uint64_t offset, uint64_t length, uint64_t* there) override;
   int write(uint64_t offset, std::string_view data) override;

@@ -101,6 +101,15 @@ class OsdObject final : public zlog::Object {
     return cls_cxx_map_remove_range(context_, begin, end);
   }
 
+  int read(uint64_t offset, uint64_t length, std::string* data) override {
+    data->clear();
+    if (length == 0) return 0;  // the OSD would take it for "to the end"
+    if (!fits(offset, length)) return -EINVAL;
+    ceph::bufferlist list;
+    return taken(cls_cxx_read(context_, static_cast<int>(offset), static_cast<int>(length), &list),
+                 list, data);
+  }
+
   int answer(const zlog::Buffer& value) override {
     const auto length = static_cast<unsigned>(value.bytes.size());
     if (length < kSharedBytesMin) {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
@@ -110,37 +109,3 @@ def test_beyond_the_tail_nothing_is_filled_or_trimmed(inside: Inside, words: lis
     result = inside(*words)
     assert result.code == 1
     assert "the tail of log 'orders' is 0" in result.err
-
-
-def test_check_of_a_sound_log_says_nothing(inside: Inside, orders: zlog.Log) -> None:
-    orders.append_many([b"x"] * 100)
-    assert inside.ok("check", "orders") == b""
-
-
-def test_check_tells_of_holes_which_are_no_failure(inside: Inside, orders: zlog.Log) -> None:
-    position = leave_hole(orders)
-    orders.append(b"x")
-    assert inside.ok("check", "orders").startswith(f"hole: position {position} in ".encode())
-
-
-def test_check_fails_when_data_is_lost(inside: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
-    def damaged(_log: zlog.Log) -> Iterator[zlog.Finding]:
-        yield zlog.Finding(zlog.FindingKind.LOST, "zlog.x", 4, 9, "damaged")
-        yield zlog.Finding(zlog.FindingKind.MISSING_OBJECT, "zlog.y", None, None, "gone")
-
-    monkeypatch.setattr(zlog.Log, "check", damaged)
-    result = inside("check", "orders")
-    assert result.code == 1
-    assert (
-        result.out
-        == b"lost: positions 4 to 8 in zlog.x: damaged\nmissing-object: in zlog.y: gone\n"
-    )
-    first = json.loads(inside("check", "orders", "--json").out.splitlines()[0])
-    assert first == {
-        "kind": "lost",
-        "object": "zlog.x",
-        "position": 4,
-        "end": 9,
-        "detail": "damaged",
-        "serious": True,
-    }

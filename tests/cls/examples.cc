@@ -16,6 +16,7 @@
 #include "cls_zlog/limits.h"
 #include "cls_zlog/messages.h"
 #include "cls_zlog/stripe_index_messages.h"
+#include "cls_zlog/verify_messages.h"
 #include "cls_zlog/view.h"
 #include "cls_zlog/write_encoder.h"
 
@@ -119,6 +120,13 @@ void stripe_examples() {
   CHECK(ReadReply::decode(reply, true, 3, &decoded) == 0);
   CHECK(decoded.state_of(0, 2) == EntryState::kWritten && decoded.data_of(0) == "hello");
   show("read-reply", reply);
+
+  VerifyRequest verify;
+  verify.epoch = 3;
+  verify.bytes_max = 4096;
+  verify.runs = runs_of(4, {2, 6, 10, 14, 18});
+  show_message("verify-request", verify);
+  show("verify-reply", call(&host, stripe, "verify", verify.encode()));
 
   show("highest-reply", call(&host, stripe, "max_position", EpochRequest{3}.encode()));
   show_message("epoch-request", EpochRequest{3});

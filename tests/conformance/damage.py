@@ -78,6 +78,7 @@ def calls(stripe: Stripe) -> list[tuple[str, Answer]]:
     """Every method of a stripe object, by the object's own epoch or a higher one."""
     return [
         ("read", stripe.read(EPOCH, POSITIONS)),
+        ("verify", stripe.verify(EPOCH, POSITIONS)),
         ("write", stripe.put(EPOCH, 12, b"x")),
         ("retry", stripe.put(EPOCH, 0, DATA[0])),
         ("fill", stripe.fill(EPOCH, [12])),

@@ -20,6 +20,7 @@ SOUND: dict[str, bytes] = {
     "seal": requests.seal(1, 1, 0, create=True),
     "write": requests.write(1, 1, b"w" * 16, 1, _ENTRIES),
     "read": requests.read(1, 1, [0, 1, 2, 5, 9], 1000, with_ids=True),
+    "verify": requests.verify(1, 1, [0, 1, 2, 5, 9], 1000),
     "fill": requests.fill(1, 1, b"f" * 16, 1, 1, [3, 7, 8]),
     "trim": requests.trim(1, 1, [2, 4]),
     "trim_to": requests.trim_to(1, 1, 10),
@@ -100,6 +101,7 @@ def lies() -> Iterator[tuple[str, bytes]]:
         for runs in (one, many):
             yield "write", start + time + writer + wire.u64(0) + runs
             yield "read", start + wire.u8(0) + wire.u32(2**32 - 1) + runs
+            yield "verify", start + wire.u32(2**32 - 1) + runs
             yield "fill", start + time + writer + wire.u8(0) + runs
             yield "trim", start + runs
         yield "head_create", wire.u8(1) + wire.u32(count) + b"log" + wire.u64(7)

@@ -12,7 +12,18 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from .objects import BYTES_MAX, RECORDS_MAX, TIME, WRITER
-from .replies import WRITTEN, Answer, Code, Read, Sealed, Slot, Stat, State
+from .replies import (
+    WRITTEN,
+    Answer,
+    Code,
+    Read,
+    Row,
+    Sealed,
+    Slot,
+    Stat,
+    State,
+    Verified,
+)
 from .requests import Entry
 from .wire import entry_crc
 
@@ -24,6 +35,7 @@ WIDTH_MAX = 1024
 ENTRIES_MAX = 65536
 _UNWRITTEN = Slot(State.UNWRITTEN)
 _TRIMMED = Slot(State.TRIMMED)
+_NOBODY = (None, 0)
 
 
 @dataclass
@@ -168,6 +180,20 @@ class StripeModel:
             slots.append(slot if with_ids else _anonymous(slot))
         return Answer(Code.OK, Read(self.highest, tuple(slots)))
 
+    def verify(self, epoch: int, positions: Sequence[int], bytes_max: int = BYTES_MAX) -> Answer:
+        """verify: what a read with ids would tell, without data, alike positions together."""
+        found = self.read(epoch, positions, bytes_max)
+        if found.code != Code.OK:
+            return found
+        rows: list[Row] = []
+        for position, slot in zip(positions, found.value.slots, strict=False):
+            known = position >= self.trim_point and slot.state in (State.WRITTEN, State.TRIMMED)
+            writer, number = self.ids.get(position, _NOBODY) if known else _NOBODY
+            row = Row(1, slot.state, writer, number, 0, len(slot.data))
+            longer = _joined(rows[-1], row) if rows else None
+            rows[-1:] = [longer] if longer else [*rows[-1:], row]
+        return Answer(Code.OK, Verified(self.highest, tuple(rows)))
+
     def fill(
         self,
         epoch: int,
@@ -221,7 +247,8 @@ class StripeModel:
             return refusal
         live = [slot for slot in self.cells.values() if slot.state == State.WRITTEN]
         size = sum(len(slot.data) for slot in live)
-        return Answer(Code.OK, Stat(self.epoch, self.highest, self.trim_point, len(live), size))
+        counts = self.trim_point, len(live), size
+        return Answer(Code.OK, Stat(self.epoch, self.highest, *counts, *self.geometry))
 
     def remove(self, epoch: int) -> Answer:
         """remove: fenced like everything."""
@@ -229,6 +256,17 @@ class StripeModel:
             return refusal
         self.__init__(self.stride, self.residue)  # type: ignore[misc]
         return _OK
+
+
+def _joined(row: Row, next_one: Row) -> Row | None:
+    """The row with one position more, if that is like its others."""
+    if (row.state, row.writer) != (next_one.state, next_one.writer):
+        return None
+    step = next_one.number - row.number if row.length == 1 else row.step
+    if not 0 <= step < 2**32 or next_one.number != row.number + step * row.length:
+        return None
+    size = row.data_bytes + next_one.data_bytes
+    return replace(row, length=row.length + 1, step=step, data_bytes=size)
 
 
 def _anonymous(slot: Slot) -> Slot:

@@ -84,6 +84,10 @@ class Stripe(_Object):
         code, payload = self.store.execute(self.name, "read", request)
         return replies.parse_read(code, payload, positions, with_ids)
 
+    def verify(self, epoch: int, positions: Sequence[int], bytes_max: int = BYTES_MAX) -> Answer:
+        """verify: OK with a `replies.Verified`, or STALE_EPOCH."""
+        return self.call("verify", requests.verify(epoch, self.stride, positions, bytes_max))
+
     def fill(
         self,
         epoch: int,

@@ -75,6 +75,31 @@ class Read:
 
 
 @dataclass(frozen=True)
+class Row:
+    """Positions in a row in a verify's reply; a writer only where appends are known."""
+
+    length: int
+    state: State
+    writer: bytes | None = None
+    number: int = 0
+    step: int = 0
+    data_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Verified:
+    """The reply of verify: the highest position, and rows of a prefix of what was asked."""
+
+    highest: int | None
+    rows: tuple[Row, ...]
+
+    @property
+    def count(self) -> int:
+        """How many positions it is about."""
+        return sum(row.length for row in self.rows)
+
+
+@dataclass(frozen=True)
 class Stat:
     """The reply of stat; records and stream bytes belong to the layout and are not compared."""
 
@@ -83,6 +108,8 @@ class Stat:
     trim_point: int
     entries: int
     data_bytes: int
+    stride: int
+    residue: int
     records: int = field(default=0, compare=False)
     stream_bytes: int = field(default=0, compare=False)
 
@@ -188,8 +215,28 @@ def _loose(reader: Reader) -> Loose:
 
 def _stat(reader: Reader) -> Stat:
     epoch, highest = reader.u64(), reader.optional_u64()
-    rest = [reader.u64() for _ in range(5)]
-    return Stat(epoch, highest, *rest)
+    trim_point, entries, data_bytes, records, stream_bytes = (reader.u64() for _ in range(5))
+    stride, residue = reader.u32(), reader.u32()
+    return Stat(
+        epoch, highest, trim_point, entries, data_bytes, stride, residue, records, stream_bytes
+    )
+
+
+def _verified(reader: Reader) -> Verified:
+    highest, count = reader.optional_u64(), reader.u32()
+    verified = Verified(highest, tuple(_row(reader) for _ in range(reader.u32())))
+    if verified.count != count or count == 0:
+        raise Malformed(f"rows of {verified.count} positions in a reply about {count}")
+    return verified
+
+
+def _row(reader: Reader) -> Row:
+    length, state, writer = reader.u32(), State(reader.u8()), reader.take(16)
+    number, step, data_bytes = reader.u64(), reader.u32(), reader.u64()
+    nobody = writer == bytes(16)
+    if length == 0 or (nobody and (number or step)) or (state != State.WRITTEN and data_bytes):
+        raise Malformed(f"a row of {length} {state.name}: {writer.hex()} {number} {data_bytes}")
+    return Row(length, state, None if nobody else writer, number, step, data_bytes)
 
 
 def _head_state(reader: Reader) -> HeadState:
@@ -228,6 +275,7 @@ _FORMS: dict[str, dict[Code, Any]] = {
     "trim_to": {Code.OK: Reader.flag, **_EPOCH},
     "max_position": {Code.OK: _highest, **_EPOCH},
     "stat": {Code.OK: _stat, **_EPOCH},
+    "verify": {Code.OK: _verified, **_EPOCH},
     "remove": {Code.OK: None, **_EPOCH},
     "head_create": _NO_REPLY,
     "epoch_next": {Code.OK: lambda r: (r.u64(), r.u64())},
@@ -261,6 +309,7 @@ METHODS = tuple(_FORMS)
 READ_METHODS = frozenset(
     [
         "read",
+        "verify",
         "max_position",
         "stat",
         "epoch_read",

@@ -110,6 +110,11 @@ def read(
     return _start(u64(epoch), u8(flags), u32(bytes_max), wire.positions_in(stride, positions))
 
 
+def verify(epoch: int, stride: int, positions: Sequence[int], bytes_max: int) -> bytes:
+    """verify: ascending positions; stops before it has checked more than `bytes_max` of data."""
+    return _start(u64(epoch), u32(bytes_max), wire.positions_in(stride, positions))
+
+
 def fill(
     epoch: int, timestamp: int, writer: bytes, reason: int, stride: int, positions: Sequence[int]
 ) -> bytes:

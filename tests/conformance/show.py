@@ -12,10 +12,12 @@ from .replies import (
     HeadState,
     Loose,
     Read,
+    Row,
     Slot,
     Stat,
     State,
     Stripes,
+    Verified,
     Views,
 )
 from .requests import StripeView, View
@@ -68,8 +70,7 @@ def _show_slot(slot: Slot) -> str:
     if slot.timestamp not in (0, TIME):
         parts.append(f"time={slot.timestamp}")
     if slot.writer is not None:
-        same = slot.writer == slot.writer[:1] * 16
-        parts.append(f"writer={slot.writer[:1].decode() if same else slot.writer.hex()}")
+        parts.append(f"writer={_show_writer(slot.writer)}")
     if slot.number is not None:
         parts.append(f"number={slot.number}")
     if slot.reason is not None:
@@ -85,6 +86,23 @@ def _show_data(data: bytes) -> str:
     if all(32 <= byte < 127 for byte in data):
         return f'"{data.decode()}"'
     return f"0x{data.hex()}"
+
+
+def _show_verified(verified: Verified) -> list[str]:
+    return [f"highest={_or_none(verified.highest)}", *map(_show_row, verified.rows)]
+
+
+def _show_row(row: Row) -> str:
+    parts = [f"{row.length} {row.state.name.lower()}"]
+    if row.writer is not None:
+        parts.append(f"writer={_show_writer(row.writer)} number={row.number}+{row.step}")
+    if row.state == State.WRITTEN:
+        parts.append(f"bytes={row.data_bytes}")
+    return " ".join(parts)
+
+
+def _show_writer(writer: bytes) -> str:
+    return writer[:1].decode() if writer == writer[:1] * 16 else writer.hex()
 
 
 def _show_stat(stat: Stat) -> list[str]:
@@ -152,6 +170,7 @@ _SHOW: dict[str, Callable[..., list[str]]] = {
     "write": lambda _fullness: [""],
     "max_position": _show_highest,
     "read": _show_read,
+    "verify": _show_verified,
     "trim_to": _show_more,
     "trim_point_raise": _show_more,
     "stat": _show_stat,

@@ -211,7 +211,7 @@ DECODERS = {
     "decode_seal": golden.bytes_of("01 01 1100000000000000 02000000 0600000000000000"),
     "decode_fullness": golden.bytes_of("01 02000000 0600000000000000"),
     "decode_more": golden.bytes_of("01 01"),
-    "decode_stat": b"\x01" + bytes(57),
+    "decode_stat": b"\x01" + bytes(65),
     "decode_epoch_next": b"\x01" + bytes(16),
     "decode_epoch_read": b"\x01" + bytes(40),
     "decode_view": golden.VIEW_BYTES,

@@ -197,6 +197,10 @@ class StripeMachine(RuleBasedStateMachine):
     def read(self, offset: int, places: Any, bytes_max: int, ids: bool) -> None:
         self.both("read", self._epoch(offset), self._positions(places), bytes_max, ids)
 
+    @rule(offset=EPOCH_OFFSET, places=PLACES_SET, bytes_max=BYTES_MAX)
+    def verify(self, offset: int, places: Any, bytes_max: int) -> None:
+        self.both("verify", self._epoch(offset), self._positions(places), bytes_max)
+
     @rule(offset=EPOCH_OFFSET)
     def look(self, offset: int) -> None:
         """At the numbers."""

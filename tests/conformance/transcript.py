@@ -9,6 +9,7 @@ its position unless `#NUMBER` says otherwise.
     seal EPOCH [existing]
     write EPOCH WRITER POSITIONS[#NUMBER]=DATA… [time=µs] [crc=WRONG]
     read EPOCH POSITIONS [bytes_max=N] [ids]
+    verify EPOCH POSITIONS [bytes_max=N]
     fill EPOCH WRITER POSITIONS [reason=N] [time=µs]
     trim EPOCH POSITIONS
     trim_to EPOCH POSITION [records_max=N]
@@ -204,6 +205,10 @@ class Interpreter:
         if not isinstance(answer.value, Read):
             return answer
         return Answer(answer.code, (positions, self._stripe.stride, answer.value))
+
+    def _verify(self, words: Words) -> Answer:
+        epoch, positions = words.number(), words.positions(self._stripe.stride)
+        return self._stripe.verify(epoch, positions, int(words.option("bytes_max", BYTES_MAX)))
 
     def _fill(self, words: Words) -> Answer:
         epoch, writer = words.number(), writer_id(words.next())

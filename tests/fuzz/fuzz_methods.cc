@@ -19,6 +19,7 @@
 #include "cls_zlog/messages.h"
 #include "cls_zlog/methods.h"
 #include "cls_zlog/stripe_index_messages.h"
+#include "cls_zlog/verify_messages.h"
 #include "cls_zlog/view.h"
 #include "cls_zlog/write_encoder.h"
 
@@ -77,6 +78,7 @@ std::vector<std::string> good_requests() {
   read.with_ids = true;
   read.bytes_max = 1 << 20;
   read.runs = runs;
+  const std::string verify = zlog::VerifyRequest{1, 1 << 20, runs}.encode();
   zlog::FillRequest fill;
   fill.epoch = 1;
   fill.writer = kWriter;
@@ -93,6 +95,7 @@ std::vector<std::string> good_requests() {
       zlog::SealRequest{1, kStride, kResidue, true}.encode(),
       write_request(0, 6, 10),
       read.encode(),
+      verify,
       fill.encode(),
       trim.encode(),
       zlog::TrimToRequest{1, 9, 2}.encode(),
@@ -135,21 +138,26 @@ std::vector<MemoryObject> make_states(const std::vector<std::string>& requests) 
     host.peek("object", &object);
     return object;
   };
-  const std::string& seal = requests[0];
+  const auto request_of = [&](const char* method) {
+    return requests.at(zlog::find_method(method) - zlog::methods().data());
+  };
+  const std::string seal = request_of("seal"), write = request_of("write");
+  const std::string create = request_of("head_create"), epoch = request_of("epoch_next");
   return {
       made_by({{"seal", seal}}),
-      made_by({{"seal", seal}, {"write", requests[1]}, {"fill", requests[3]}}),
-      made_by({{"seal", seal}, {"write", write_request(0, 8, 6000)}, {"trim", requests[4]}}),
-      made_by({{"seal", seal}, {"write", requests[1]}, {"write", write_request(8, 8, 5000)},
-               {"trim_to", requests[5]}}),
-      made_by({{"head_create", requests[9]}, {"epoch_next", requests[10]}}),
-      made_by({{"head_create", requests[9]}, {"epoch_next", requests[10]},
-               {"view_propose", requests[14]}}),
-      made_by({{"head_create", requests[9]}, {"cursor_commit", requests[26]}}),
-      made_by({{"head_create", requests[9]}, {"epoch_next", requests[10]},
-               {"view_propose", requests[14]}, {"epoch_next", requests[10]},
-               {"epoch_next", requests[10]}, {"view_propose", next_view_request()}}),
-      made_by({{"directory_add", requests[20]}, {"sequencer_announce", requests[23]}}),
+      made_by({{"seal", seal}, {"write", write}, {"fill", request_of("fill")}}),
+      made_by({{"seal", seal}, {"write", write_request(0, 8, 6000)}, {"trim", request_of("trim")}}),
+      made_by({{"seal", seal}, {"write", write}, {"write", write_request(8, 8, 5000)},
+               {"trim_to", request_of("trim_to")}}),
+      made_by({{"head_create", create}, {"epoch_next", epoch}}),
+      made_by({{"head_create", create}, {"epoch_next", epoch},
+               {"view_propose", request_of("view_propose")}}),
+      made_by({{"head_create", create}, {"cursor_commit", request_of("cursor_commit")}}),
+      made_by({{"head_create", create}, {"epoch_next", epoch},
+               {"view_propose", request_of("view_propose")}, {"epoch_next", epoch},
+               {"epoch_next", epoch}, {"view_propose", next_view_request()}}),
+      made_by({{"directory_add", request_of("directory_add")},
+               {"sequencer_announce", request_of("sequencer_announce")}}),
   };
 }
 

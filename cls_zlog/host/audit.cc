@@ -1,0 +1,100 @@
+#include "audit.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "../verify_messages.h"
+
+namespace zlog {
+namespace {
+
+AppendId id_of(const VerifiedRow& row, uint32_t i) {
+  return {wire::load<uint64_t>(row.writer.data()), wire::load<uint64_t>(row.writer.data() + 8),
+          row.number + uint64_t{i} * row.step};
+}
+
+// Adds a position, above all others, to the row that it continues. False when that is another.
+bool continues(AuditRow* row, uint64_t position) {
+  if (row->end != position) return false;
+  row->end += row->step;
+  return true;
+}
+
+}  // namespace
+
+void Audit::begin(Pass pass, uint64_t start, uint64_t end, uint32_t width) {
+  pass_ = pass;
+  start_ = start;
+  width_ = width;
+  slots_.assign(end - start, Slot());
+  open_.assign(width, 0);
+}
+
+int Audit::add(std::string_view reply, uint64_t first, uint32_t* count) {
+  const uint64_t asked = (slots_.size() - (first - start_) + width_ - 1) / width_;
+  VerifyReply decoded;
+  const uint32_t asked_max = static_cast<uint32_t>(std::min<uint64_t>(asked, UINT32_MAX));
+  if (const int r = VerifyReply::decode(reply, asked_max, &decoded); r != 0) return r;
+  size_t at = first - start_;
+  for (const VerifiedRow& row : decoded.rows) {
+    const bool has_ids = row.has_ids();
+    if (pass_ == Pass::kAll) counts_.bytes += row.bytes;
+    for (uint32_t i = 0; i < row.length; i++, at += width_) {
+      slots_[at] = {static_cast<State>(row.state), has_ids, has_ids ? id_of(row, i) : AppendId()};
+    }
+  }
+  *count = decoded.count;
+  return 0;
+}
+
+void Audit::rest(uint64_t first, State state) {
+  for (size_t at = first - start_; at < slots_.size(); at += width_) slots_[at].state = state;
+}
+
+void Audit::finish() {
+  lost_.clear();
+  holes_.clear();
+  found_.clear();
+  for (size_t i = 0; i < slots_.size(); i++) {
+    const Slot& slot = slots_[i];
+    if (pass_ == Pass::kAll) note(slot.state, i);
+    if (!slot.has_id) continue;
+    const bool found = pass_ == Pass::kSearch ? wanted_.count(slot.id) != 0 : ids_.add(slot.id);
+    if (found) found_.push_back({slot.id, start_ + i});
+  }
+}
+
+void Audit::note(State state, size_t at) {
+  const uint64_t position = start_ + at;
+  switch (state) {
+    case State::kWritten:
+      counts_.entries++;
+      break;
+    case State::kUnwritten:
+      counts_.unwritten++;
+      if (holes_.empty() || !continues(&holes_.back(), position)) {
+        holes_.push_back({position, position + 1, 1});
+      }
+      break;
+    case State::kFilled:
+      counts_.filled++;
+      break;
+    case State::kTrimmed:
+      counts_.trimmed++;
+      break;
+    case State::kLost: {
+      counts_.lost++;
+      size_t& open = open_[at % width_];
+      if (open == 0 || !continues(&lost_[open - 1], position)) {
+        lost_.push_back({position, position + width_, width_});
+        open = lost_.size();
+      }
+      break;
+    }
+    case State::kUnknown:
+      counts_.unknown++;
+      break;
+  }
+}
+
+}  // namespace zlog

@@ -1,0 +1,97 @@
+"""The verb check: what it prints of what an audit finds."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import zlog
+
+from ..client import planted
+from .conftest import Cli, Inside, leave_hole
+from .test_terminal import on_terminal
+
+
+@pytest.fixture
+def damaged(orders: zlog.Log) -> zlog.Log:
+    """A log of width 2 that has lost position 3, and all of its second object's second record."""
+    orders.append_many([b"first %d" % i for i in range(6)])
+    orders.append_many([b"second %d" % i for i in range(6)])
+    ref = list(orders.view.objects())[1]
+    planted.flip(orders.store, ref.name, b"first 3", b"forst 3")
+    writer, number = planted.append_at(orders, 7)
+    origin = writer + number.to_bytes(8, "little")
+    planted.flip(orders.store, ref.name, origin, bytes(8) + origin[8:])
+    return orders
+
+
+def test_a_sound_log_is_passed_over_in_silence(inside: Inside, orders: zlog.Log) -> None:
+    orders.append_many([b"x"] * 100)
+    assert inside.ok("check", "orders") == b""
+
+
+def test_holes_are_told_and_are_no_failure(inside: Inside, orders: zlog.Log) -> None:
+    position = leave_hole(orders)
+    orders.append(b"x")
+    name = next(orders.view.objects()).name
+    expected = f"hole: position {position} in {name}: handed out, not written\n"
+    assert inside.ok("check", "orders").decode() == expected
+
+
+def test_lost_data_is_a_failure(inside: Inside, damaged: zlog.Log) -> None:
+    result = inside("check", "orders")
+    name = list(damaged.view.objects())[1].name
+    assert (result.code, result.err) == (1, "")
+    assert result.out.decode().splitlines() == [
+        f"lost: position 3 in {name}: stored bytes fail their checksum",
+        f"lost: positions 7 to 11, every 2nd, in {name}: stored bytes fail their checksum",
+    ]
+
+
+def test_an_object_as_a_whole_has_no_positions(inside: Inside, orders: zlog.Log) -> None:
+    ref = list(orders.view.objects())[1]
+    planted.remove(orders, ref)
+    result = inside("check", "orders")
+    assert (result.code, result.out.decode()) == (
+        1,
+        f"missing-object: {ref.name}: the object is gone\n",
+    )
+
+
+def test_json_has_a_line_per_finding_and_a_summary(inside: Inside, damaged: zlog.Log) -> None:
+    result = inside("check", "orders", "--json")
+    assert result.code == 1
+    first, second, last = map(json.loads, result.out.splitlines())
+    name = list(damaged.view.objects())[1].name
+    assert first == {
+        "kind": "lost",
+        "object": name,
+        "position": 3,
+        "end": 4,
+        "detail": "stored bytes fail their checksum",
+        "step": 2,
+        "serious": True,
+    }
+    assert (second["position"], second["end"], second["step"]) == (7, 12, 2)
+    assert last["summary"] == {
+        "positions": 12,
+        "entries": 8,
+        "bytes": 5 * len(b"first x") + 3 * len(b"second x"),
+        "filled": 0,
+        "trimmed": 0,
+        "unwritten": 0,
+        "lost": 4,
+        "objects": 2,
+    }
+
+
+def test_a_person_is_told_what_was_looked_at(cli: Cli, orders: zlog.Log) -> None:
+    orders.append_many([b"x" * 10] * 1000)
+    code, screen = on_terminal(cli, "check", "orders")
+    assert code == 0
+    assert screen == b"zlog: all is well: 1,000 entries, 9.8 KiB, in 2 objects\n"
+    leave_hole(orders)
+    code, screen = on_terminal(cli, "check", "orders")
+    assert code == 0
+    assert screen.splitlines()[-1].startswith(b"zlog: 1 finding, none of them serious: 1,000 ")

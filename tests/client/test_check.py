@@ -1,0 +1,187 @@
+"""An audit finds every planted fault, on every host, and says what it is."""
+
+from __future__ import annotations
+
+import pytest
+
+import zlog
+from zlog import Finding, FindingKind, _native
+from zlog._io import drive
+from zlog._names import DIRECTORY_OBJECT, head_object
+from zlog.view import ObjectRef
+
+from ..conformance import wire
+from . import planted
+from .test_holes import leave_hole
+
+WIDTH = 4
+ENTRIES = 40
+
+
+@pytest.fixture
+def filled(sequenced: zlog.Log) -> zlog.Log:
+    """A log with a batch of entries, and a batch so large that it goes to the bytestream."""
+    sequenced.append_many([b"entry %02d" % i for i in range(ENTRIES)])
+    sequenced.append_many([b"%d" % i * 10_000 for i in range(4 * WIDTH)])
+    return sequenced
+
+
+def findings(log: zlog.Log) -> list[Finding]:
+    """What an audit finds; it looks at all of the log."""
+    audit = log.check()
+    found = list(audit)
+    assert audit.summary.positions == log.tail() - log.view.trim_point
+    return found
+
+
+def only(log: zlog.Log, kind: FindingKind) -> Finding:
+    """The one thing that an audit finds."""
+    (finding,) = findings(log)
+    assert finding.kind is kind
+    return finding
+
+
+def refs(log: zlog.Log) -> list[ObjectRef]:
+    """The objects of a log with one stripe."""
+    return list(log.view.objects())
+
+
+def test_a_sound_log(filled: zlog.Log) -> None:
+    filled.trim_to(6)
+    filled.trim(9)
+    filled.append(b"")
+    audit = filled.check()
+    assert list(audit) == []
+    positions = ENTRIES + 4 * WIDTH + 1 - 6
+    size = sum(len(i.data) for i in filled.read_range(6) if isinstance(i, zlog.Entry))
+    assert audit.summary == (positions, positions - 1, size, 0, 1, 0, 0, WIDTH)
+
+
+def test_an_empty_log(log: zlog.Log) -> None:
+    assert findings(log) == []
+
+
+def test_a_flipped_byte_in_a_record(filled: zlog.Log, store: zlog.Store) -> None:
+    planted.flip(store, refs(filled)[1].name, b"entry 05", b"entri 05")
+    finding = only(filled, FindingKind.LOST)
+    assert finding.serious
+    assert (finding.object, finding.positions) == (refs(filled)[1].name, range(5, 6, WIDTH))
+
+
+def test_a_flipped_byte_in_the_bytestream(filled: zlog.Log, store: zlog.Store) -> None:
+    data = b"3" * 10_000
+    planted.flip(store, refs(filled)[3].name, data, data[:-1] + b"x")
+    finding = only(filled, FindingKind.LOST)
+    assert finding.serious
+    assert (finding.object, finding.position) == (refs(filled)[3].name, ENTRIES + 3)
+
+
+def test_a_damaged_index_is_one_finding(filled: zlog.Log, store: zlog.Store) -> None:
+    """It takes all entries of its record: each fourth position."""
+    writer, number = planted.append_at(filled, 2)
+    origin = writer + number.to_bytes(8, "little")
+    planted.flip(store, refs(filled)[2].name, origin, bytes(8) + origin[8:])
+    finding = only(filled, FindingKind.LOST)
+    assert finding.positions == range(2, ENTRIES - 1, WIDTH)
+    assert (finding.end, finding.step) == (ENTRIES - 1, WIDTH)
+
+
+def test_a_removed_object(filled: zlog.Log) -> None:
+    planted.remove(filled, refs(filled)[1])
+    finding = only(filled, FindingKind.MISSING_OBJECT)
+    assert finding.serious
+    assert finding == (FindingKind.MISSING_OBJECT, refs(filled)[1].name, None, None, *finding[4:])
+
+
+def test_an_append_that_stands_twice(filled: zlog.Log) -> None:
+    hole = leave_hole(filled, 2)
+    for position in (17, 18):
+        planted.write(filled, hole + position - 17, *planted.append_at(filled, position))
+    finding = only(filled, FindingKind.DUPLICATE)
+    assert finding.serious
+    assert finding.positions == range(hole, hole + 2)
+    assert finding.detail == "the same appends stand at positions 17 to 18"
+
+
+def test_an_object_that_holds_other_positions(filled: zlog.Log) -> None:
+    ref = refs(filled)[1]
+    planted.remake(filled, ref, epoch=filled.view.epoch, stride=WIDTH, residue=2)
+    finding = only(filled, FindingKind.WRONG_OBJECT)
+    assert finding.serious
+    assert finding.object == ref.name
+
+
+def test_an_object_that_was_never_sealed_for_its_view(log: zlog.Log) -> None:
+    client = log._client
+    newer = drive(client.layout.change(lambda view: view, client.deadline(None))).epoch
+    planted.remake(log, refs(log)[3], epoch=newer - 1, stride=WIDTH, residue=3)
+    finding = only(log, FindingKind.EPOCH_BEHIND)
+    assert finding.serious
+    assert str(newer) in finding.detail
+
+
+def test_a_layout_change_left_half_done(filled: zlog.Log, store: zlog.Store) -> None:
+    """It is told, and finished by whoever needs the tail: here the audit itself."""
+    ref = refs(filled)[2]
+    epoch, _ = drive(filled._client.layout.head.epoch_next(filled._client.deadline(None)))
+    planted.call(store, ref.name, "seal", _native.encode_seal(epoch, WIDTH, 2, False))
+    finding = only(filled, FindingKind.EPOCH_AHEAD)
+    assert not finding.serious
+    assert finding.object == ref.name
+    assert filled.append(b"on") == ENTRIES + 4 * WIDTH
+
+
+def test_a_tail_below_what_is_written(filled: zlog.Log) -> None:
+    planted.write(filled, filled.tail() + 2, b"w" * 16, 1)
+    finding = only(filled, FindingKind.TAIL_BEHIND)
+    assert finding.serious
+    assert finding.object == head_object(filled.name)
+
+
+def test_an_object_trimmed_further_than_the_log(filled: zlog.Log, store: zlog.Store) -> None:
+    filled.trim_to(4)
+    request = _native.encode_trim_to(filled.view.epoch, 9, 1024)
+    planted.call(store, refs(filled)[0].name, "trim_to", request)
+    finding = only(filled, FindingKind.TRIM_AHEAD)
+    assert finding.serious
+    assert finding.object == refs(filled)[0].name
+
+
+def test_a_trim_that_died_is_no_failure(filled: zlog.Log) -> None:
+    client = filled._client
+    head, log_id = client.layout.head, filled.view.log_id
+    assert drive(head.trim_point_raise(log_id, 6, client.deadline(None))) is None
+    found = findings(filled)
+    assert {finding.kind for finding in found} == {FindingKind.TRIM_BEHIND}
+    assert [finding.object for finding in found] == [ref.name for ref in refs(filled)]
+    assert not any(finding.serious for finding in found)
+    filled.trim_to(6)
+    assert findings(filled) == []
+
+
+def test_a_log_that_is_not_listed(filled: zlog.Log, store: zlog.Store) -> None:
+    request = _native.encode_directory_entry(filled.name, filled.view.log_id)
+    planted.call(store, DIRECTORY_OBJECT, "directory_remove", request)
+    for name in ("order", "orders-", "orders2"):
+        zlog.Log.create(store, name).close()
+    finding = only(filled, FindingKind.UNLISTED)
+    assert finding.serious
+
+
+def test_a_damaged_header(log: zlog.Log, store: zlog.Store) -> None:
+    """Found in the file by the bytes that a header of this epoch and geometry has."""
+    log.append_many([b"%d" % i for i in range(8)])
+    fields = wire.u64(log.view.epoch) + wire.u32(WIDTH) + wire.u32(2)
+    planted.flip(store, refs(log)[2].name, fields, fields[:-1] + b"\xff")
+    audit = log.check()
+    (finding,) = audit
+    assert finding.kind is FindingKind.DAMAGED_OBJECT
+    assert finding.serious
+    assert finding.object == refs(log)[2].name
+    assert (audit.summary.entries, audit.summary.lost) == (6, 2)
+
+
+def test_progress_is_told(filled: zlog.Log) -> None:
+    told: list[tuple[int, int]] = []
+    list(filled.check(progress=lambda done, total: told.append((done, total))))
+    assert told[-1] == (filled.tail(), filled.tail())

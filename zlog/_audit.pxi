@@ -1,0 +1,161 @@
+# What an audit asks of stripe objects, and what it makes of the answers (cls_zlog/host/audit.h).
+
+from libcpp.set cimport set as cpp_set
+
+
+cdef extern from "cls_zlog/verify_messages.h" namespace "zlog" nogil:
+    cdef cppclass VerifyRequest:
+        uint64_t epoch
+        uint32_t bytes_max
+        Runs runs
+        string encode() except +
+
+cdef extern from "cls_zlog/host/append_ids.h" namespace "zlog" nogil:
+    cdef cppclass CppAppendId "zlog::AppendId":
+        uint64_t writer_high
+        uint64_t writer_low
+        uint64_t number
+
+cdef extern from "cls_zlog/host/audit.h" namespace "zlog" nogil:
+    cdef cppclass AuditRow:
+        uint64_t first
+        uint64_t end
+        uint32_t step
+
+    cdef cppclass AuditAppend:
+        CppAppendId id
+        uint64_t position
+
+    ctypedef uint8_t AuditPass "zlog::Audit::Pass"
+    ctypedef uint8_t AuditState "zlog::Audit::State"
+
+    cdef cppclass AuditCounts "zlog::Audit::Counts":
+        uint64_t entries
+        uint64_t bytes
+        uint64_t filled
+        uint64_t trimmed
+        uint64_t unwritten
+        uint64_t lost
+        uint64_t unknown
+
+    cdef cppclass CppAudit "zlog::Audit":
+        CppAudit(size_t intervals_max)
+        void begin(AuditPass purpose, uint64_t start, uint64_t end, uint32_t width) except +
+        int add(string_view reply, uint64_t first, uint32_t* count) except +
+        void rest(uint64_t first, AuditState state)
+        void finish() except +
+        const AuditCounts& counts()
+        const vector[AuditRow]& lost()
+        const vector[AuditRow]& holes()
+        const vector[AuditAppend]& found()
+        bint next_part()
+        void search_for(cpp_set[CppAppendId] ids) except +
+
+
+cdef dict AUDIT_STATES = {"trimmed": 3, "lost": 4, "unknown": 5}  # as in the enumerations
+cdef dict AUDIT_PASSES = {"all": 0, "appends": 1, "search": 2}
+
+
+def encode_verify(uint64_t epoch, uint32_t stride, positions, uint32_t bytes_max):
+    cdef VerifyRequest request
+    request.epoch, request.bytes_max = epoch, bytes_max
+    request.runs = runs_of(stride, positions)
+    return request.encode()
+
+
+AppendId = tuple[int, int, int]
+
+
+class AuditCount(NamedTuple):
+    entries: int
+    bytes: int
+    filled: int
+    trimmed: int
+    unwritten: int
+    lost: int
+    unknown: int
+
+
+cdef list rows_of(vector[AuditRow] rows):
+    return [range(row.first, row.end, row.step) for row in rows]
+
+
+cdef class Audit:
+    cdef unique_ptr[CppAudit] audit
+    cdef uint64_t start
+    cdef uint64_t end
+
+    def __init__(self, size_t intervals_max=1_000_000):
+        self.audit.reset(new CppAudit(intervals_max))
+        self.start = self.end = 0
+
+    def begin(self, str purpose not None, uint64_t start, uint64_t end, uint32_t width):
+        cdef uint8_t wanted = AUDIT_PASSES[purpose]
+        if not (start < end and end - start <= 1 << 24 and 1 <= width <= 1024):
+            raise ValueError("a window has 1 to 2**24 positions of 1 to 1024 objects")
+        self.start, self.end = start, end
+        with nogil:
+            deref(self.audit).begin(<AuditPass> wanted, start, end, width)
+
+    cdef int check(self, uint64_t first) except -1:
+        if not self.start <= first < self.end:
+            raise ValueError(f"position {first} is not in the window")
+        return 0
+
+    def add(self, reply not None, uint64_t first):
+        cdef string_view view = reply_view(reply)
+        cdef uint32_t count = 0
+        cdef int result
+        self.check(first)
+        with nogil:
+            result = deref(self.audit).add(view, first, &count)
+        well_formed(result, "verify")
+        return count
+
+    def rest(self, uint64_t first, str state not None):
+        cdef uint8_t told = AUDIT_STATES[state]
+        self.check(first)
+        deref(self.audit).rest(first, <AuditState> told)
+
+    def finish(self):
+        with nogil:
+            deref(self.audit).finish()
+
+    @property
+    def counts(self):
+        cdef AuditCounts counts = deref(self.audit).counts()
+        return AuditCount(
+            counts.entries,
+            counts.bytes,
+            counts.filled,
+            counts.trimmed,
+            counts.unwritten,
+            counts.lost,
+            counts.unknown,
+        )
+
+    @property
+    def lost(self):
+        return rows_of(deref(self.audit).lost())
+
+    @property
+    def holes(self):
+        return rows_of(deref(self.audit).holes())
+
+    @property
+    def found(self):
+        cdef vector[AuditAppend] found = deref(self.audit).found()
+        return [
+            ((each.id.writer_high, each.id.writer_low, each.id.number), each.position)
+            for each in found
+        ]
+
+    def next_part(self):
+        return deref(self.audit).next_part()
+
+    def search_for(self, appends):
+        cdef cpp_set[CppAppendId] wanted
+        cdef CppAppendId id
+        for id.writer_high, id.writer_low, id.number in appends:
+            wanted.insert(id)
+        deref(self.audit).search_for(wanted)

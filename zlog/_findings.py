@@ -1,0 +1,111 @@
+"""What an audit of a log can find."""
+
+from __future__ import annotations
+
+import enum
+from typing import NamedTuple
+
+from zlog.view import ObjectRef
+
+
+class FindingKind(enum.Enum):
+    """What an audit can find."""
+
+    MISSING_OBJECT = "missing-object"
+    """A stripe object of the view is gone, with its entries."""
+    DAMAGED_OBJECT = "damaged-object"
+    """A stripe object's header fails its checksum: none of its entries can be read."""
+    WRONG_OBJECT = "wrong-object"
+    """A stripe object was made for other positions than the view has in it."""
+    BEYOND_END = "beyond-end"
+    """An object of a closed stripe holds positions at or above the stripe's end: two entries may
+    have the same position."""
+    LOST = "lost"
+    """Stored entries fail their checksum."""
+    DUPLICATE = "duplicate"
+    """Appends that stand at two positions. Never happens unless stored bytes were changed."""
+    EPOCH_BEHIND = "epoch-behind"
+    """An object was not sealed with an epoch that a view relies on: late writers get through."""
+    EPOCH_AHEAD = "epoch-ahead"
+    """An object is sealed above the newest view: a layout change is under way, or its author died.
+    The next writer finishes it."""
+    TAIL_BEHIND = "tail-behind"
+    """The tail lies below a position that is taken, or below one that was shown as tail."""
+    TRIM_AHEAD = "trim-ahead"
+    """An object was trimmed further than the log was."""
+    TRIM_BEHIND = "trim-behind"
+    """A trim died before it had freed an object's space; the next one does that."""
+    HOLE = "hole"
+    """Handed out, and not written in the time that a reader waits."""
+    UNLISTED = "unlisted"
+    """The log is not in the store's directory, so that ``zlog ls`` does not show it."""
+
+
+_HARMLESS = frozenset({FindingKind.HOLE, FindingKind.EPOCH_AHEAD, FindingKind.TRIM_BEHIND})
+
+
+class Finding(NamedTuple):
+    """One thing that an audit found.
+
+    Attributes:
+        kind: what it is.
+        object: name of the object concerned; of positions in several objects, the first one's.
+        position: first position concerned, None when it is about the object as a whole.
+        end: one past the last position concerned.
+        detail: a sentence for people.
+        step: from one position concerned to the next: 1, or the stripe's width where they are all
+            in one object.
+    """
+
+    kind: FindingKind
+    object: str
+    position: int | None
+    end: int | None
+    detail: str
+    step: int = 1
+
+    @property
+    def serious(self) -> bool:
+        """Whether data is lost or a promise is broken, as opposed to work in progress or space."""
+        return self.kind not in _HARMLESS
+
+    @property
+    def positions(self) -> range | None:
+        """The positions concerned; None when it is about the object as a whole."""
+        if self.position is None or self.end is None:
+            return None
+        return range(self.position, self.end, self.step)
+
+
+class CheckSummary(NamedTuple):
+    """What an audit has looked at.
+
+    Attributes:
+        positions: positions that were looked at, from the trim point to the tail.
+        entries: entries whose checksums fit.
+        bytes: their data together.
+        filled: positions that were filled.
+        trimmed: positions above the trim point that are trimmed, or were while the audit ran.
+        unwritten: positions at which nothing was when the audit came by.
+        lost: positions whose data is damaged or whose object is missing.
+        objects: stripe objects that were looked at.
+    """
+
+    positions: int
+    entries: int
+    bytes: int
+    filled: int
+    trimmed: int
+    unwritten: int
+    lost: int
+    objects: int
+
+
+def about(kind: FindingKind, name: str, detail: str) -> Finding:
+    """Return a finding about an object as a whole."""
+    return Finding(kind, name, None, None, detail)
+
+
+def at(kind: FindingKind, ref: ObjectRef, positions: range, detail: str) -> Finding:
+    """Return a finding about some positions, of which ``ref`` holds the first."""
+    return Finding(kind, ref.name, positions[0], positions[-1] + 1, detail, positions.step)

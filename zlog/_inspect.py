@@ -1,0 +1,151 @@
+"""An audit's look at objects as a whole: whether what the head says of them holds."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from zlog import _native
+from zlog._deadline import Deadline
+from zlog._findings import Finding, FindingKind, about
+from zlog._head import Directory
+from zlog._io import Call
+from zlog._layout import Layout
+from zlog._names import DIRECTORY_OBJECT
+from zlog.errors import from_errno
+from zlog.view import ObjectRef, Stripe, View
+
+ANY_EPOCH = 2**64 - 1
+"""No object refuses a reading call of this epoch. An audit need not be fenced: it changes nothing,
+and where a position lies never changes. So it goes on where a layout change was left half done,
+and tells of it rather than finishing it."""
+
+_OBJECTS_AT_ONCE = 256
+
+
+class _Looked(NamedTuple):
+    """A stripe object as it was met.
+
+    ``sealed`` is the epoch that it was sealed with, at least. ``stat`` is an errno where the object
+    could not tell.
+    """
+
+    stripe: Stripe
+    ref: ObjectRef
+    sealed: int
+    stat: _native.StatReply | int
+
+
+class Inspector:
+    """Compares a log's head, its directory entry and its stripe objects.
+
+    The log is in use meanwhile, so what a look finds may be a change that is half done: it counts
+    once a second look, some time later, finds it again.
+
+    Attributes:
+        objects: how many stripe objects the last look was at.
+        taken: positions below it are taken, or were told to be below the tail, as of that look.
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._freed: int | None = None
+        self.objects = 0
+        self.taken = 0
+
+    async def look(self, deadline: Deadline) -> list[Finding]:
+        """Return what does not fit, as of now.
+
+        A layout or a trim point is recorded before objects are cut off, trimmed or removed, and
+        after they were made and sealed. So what objects must have done is judged by the head as it
+        was before they were asked, and what they may have done by the head as it is afterwards.
+        """
+        before = await self._layout.refresh(deadline)
+        if self._freed is None:
+            self._freed = before.trim_point  # a second look leaves a trim the time in between
+        looked = await self._stats(before, deadline)
+        after = await self._layout.refresh(deadline)
+        self.objects = len(looked)
+        self.taken = max([before.tail_floor, *map(_taken, looked)])
+        findings = [each for one in looked for each in _judge(one, self._freed, after)]
+        if not await Directory(self._layout.io).has(before.log, deadline):
+            detail = f"log {before.log!r} is not in the store's directory"
+            findings.append(about(FindingKind.UNLISTED, DIRECTORY_OBJECT, detail))
+        return findings
+
+    async def _stats(self, view: View, deadline: Deadline) -> list[_Looked]:
+        request = _native.encode_epoch(ANY_EPOCH)
+        # Whoever ended a stripe sealed it with the epoch that is the next one's id.
+        epochs = [*(stripe.id for stripe in view.stripes[1:]), view.epoch]
+        refs = [
+            (stripe, ref, epoch)
+            for stripe, epoch in zip(view.stripes, epochs, strict=True)
+            for ref in self._layout.objects(view, stripe)
+        ]
+        looked: list[_Looked] = []
+        for start in range(0, len(refs), _OBJECTS_AT_ONCE):
+            some = refs[start : start + _OBJECTS_AT_ONCE]
+            calls = [Call(ref.name, "stat", request) for _, ref, _ in some]
+            replies = await self._layout.io.execute(calls, deadline)
+            for one, (code, payload) in zip(some, replies, strict=True):
+                looked.append(_Looked(*one, code if code else _native.decode_stat(payload)))
+        return looked
+
+
+def _taken(looked: _Looked) -> int:
+    if isinstance(looked.stat, int) or not looked.stripe.open or looked.stat.highest is None:
+        return 0
+    return looked.stat.highest + 1
+
+
+def _judge(looked: _Looked, freed: int, newest: View) -> Iterator[Finding]:
+    stripe, ref, _, stat = looked
+    if not isinstance(stat, int):
+        yield from _judge_made(looked, stat)
+        yield from _judge_epoch(looked, stat, newest)
+        yield from _judge_trim(looked, stat, freed, newest)
+    elif stat == -errno.ENOENT:
+        if stripe.end > newest.trim_point:
+            yield about(FindingKind.MISSING_OBJECT, ref.name, "the object is gone")
+    elif stat == -errno.EIO:
+        detail = "the header fails its checksum, so that no entry can be read"
+        yield about(FindingKind.DAMAGED_OBJECT, ref.name, detail)
+    else:
+        raise from_errno(stat, f"stat on {ref.name}")
+
+
+def _judge_made(looked: _Looked, stat: _native.StatReply) -> Iterator[Finding]:
+    stripe, ref, _, _ = looked
+    if (stat.stride, stat.residue) != (ref.stride, ref.residue):
+        detail = (
+            f"made for positions {stat.residue} modulo {stat.stride}, the view has those"
+            f" {ref.residue} modulo {ref.stride} in it"
+        )
+        yield about(FindingKind.WRONG_OBJECT, ref.name, detail)
+    # Below its own trim point an object counts positions as taken that it never had.
+    if stat.highest is not None and stat.highest >= max(stripe.end, stat.trim_point):
+        detail = f"holds position {stat.highest}, its stripe ends at {stripe.end}"
+        yield about(FindingKind.BEYOND_END, ref.name, detail)
+
+
+def _judge_epoch(looked: _Looked, stat: _native.StatReply, newest: View) -> Iterator[Finding]:
+    epoch, name = stat.object_epoch, looked.ref.name
+    if epoch < looked.sealed:
+        detail = f"sealed with epoch {epoch} only, it must have {looked.sealed}"
+        yield about(FindingKind.EPOCH_BEHIND, name, detail)
+    if epoch > newest.epoch:
+        detail = f"sealed with epoch {epoch}, the newest view has {newest.epoch}"
+        yield about(FindingKind.EPOCH_AHEAD, name, detail)
+
+
+def _judge_trim(
+    looked: _Looked, stat: _native.StatReply, freed: int, newest: View
+) -> Iterator[Finding]:
+    name = looked.ref.name
+    if stat.trim_point > newest.trim_point:
+        detail = f"trimmed to {stat.trim_point}, the log to {newest.trim_point}"
+        yield about(FindingKind.TRIM_AHEAD, name, detail)
+    if stat.records and looked.stripe.start < freed and stat.trim_point < freed:
+        detail = f"freed up to {stat.trim_point}, the log is trimmed to {freed}"
+        yield about(FindingKind.TRIM_BEHIND, name, detail)
