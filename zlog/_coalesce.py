@@ -22,6 +22,11 @@ _ROUNDS_MAX = 2
 _ROUND_ENTRIES_MAX = 4096
 _ROUND_BYTES_MAX = 4 << 20
 
+_ROUND_ENTRIES_SPLIT = 512
+"""Up to so many entries leave in one round: a sync of the store costs more than what could be done
+meanwhile. Of more, each round takes its share, so that the store works on one while the tasks of
+another are woken and append again."""
+
 _WAITING_BYTES_MAX = 64 << 20
 """Data that may wait to be sent; what comes later is held back."""
 
@@ -44,6 +49,7 @@ class Coalescer:
             loop, self._send, appender.check, appender.entry_bytes_max, _WAITING_BYTES_MAX, timeout
         )
         self._rounds: set[asyncio.Task[Sequence[int]]] = set()
+        self._under_way = 0  # entries in these rounds
         self.append = self._gathering.append
 
     @property
@@ -62,23 +68,31 @@ class Coalescer:
     def _send(self) -> None:
         gathering = self._gathering
         while len(gathering) and len(self._rounds) < _ROUNDS_MAX:
-            entries, appends, late = gathering.take(_ROUND_ENTRIES_MAX, _ROUND_BYTES_MAX)
+            entries, appends, late = gathering.take(self._share(), _ROUND_BYTES_MAX)
             gathering.settle(late, [_not_sent() for _ in late])
             if entries:
                 work = self._appender.append_round(entries, deadline_of(self._io, self._timeout))
                 task = self._loop.create_task(work)
                 self._rounds.add(task)
+                self._under_way += len(appends)
                 task.add_done_callback(partial(self._finished, appends))
         gathering.alert = len(self._rounds) < _ROUNDS_MAX
 
+    def _share(self) -> int:
+        """Return how many entries the next round takes."""
+        share = -(-(len(self._gathering) + self._under_way) // _ROUNDS_MAX)
+        return min(max(share, _ROUND_ENTRIES_SPLIT), _ROUND_ENTRIES_MAX)
+
     def _finished(self, appends: list[Append], task: asyncio.Task[Sequence[int]]) -> None:
         self._rounds.discard(task)
+        self._under_way -= len(appends)
         error = asyncio.CancelledError() if task.cancelled() else task.exception()
         if error is None:
             self._gathering.settle(appends, task.result())
         else:
             self._gathering.settle(appends, _outcomes(error, len(appends)))
-        self._send()
+        # After the tasks of this round: what they append next leaves together too.
+        self._loop.call_soon(self._send)
 
 
 def _outcomes(error: BaseException, count: int) -> list[int | BaseException]:

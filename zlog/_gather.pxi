@@ -30,10 +30,6 @@ cdef extern from "Python.h":
     int PyContext_Exit(object context) except -1
     object PyObject_CallOneArg(object function, object argument)
 
-# How many tasks are woken before the event loop sees to anything else.
-cdef enum:
-    WAKE_MAX = 1024
-
 cdef double NEVER = float("inf")
 
 
@@ -268,7 +264,7 @@ cdef class Gathering:
     def settle(self, list appends, outcomes):
         cdef Append append
         cdef bint wake = not self.settled
-        for append, outcome in zip(appends, outcomes):
+        for append, outcome in zip(appends, outcomes, strict=True):
             if append.state != HANDED_IN:
                 continue
             if isinstance(outcome, BaseException):
@@ -281,8 +277,9 @@ cdef class Gathering:
 
     def wake(self):
         cdef Append append
-        cdef list woken = self.settled[:WAKE_MAX]
+        cdef list woken = self.settled
         cdef Py_ssize_t i = 0
+        self.settled = []
         try:
             while i < len(woken):
                 append = <Append> woken[i]
@@ -296,7 +293,7 @@ cdef class Gathering:
                 finally:
                     PyContext_Exit(context)
         finally:
-            # A task may end the loop (KeyboardInterrupt): the others are woken when it runs again.
-            del self.settled[:i]
-            if self.settled:
+            if i < len(woken):
+                # A task ended the loop (KeyboardInterrupt): the others' turn is when it runs again.
+                self.settled = woken[i:] + self.settled
                 self.loop.call_soon(self.wake)

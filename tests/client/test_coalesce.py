@@ -37,6 +37,24 @@ async def test_many_appends_make_few_operations(store: FaultyStore, log: aio.Log
     assert await entries(log) == [b"%d" % i for i in range(5000)]
 
 
+async def test_many_callers_keep_two_rounds_of_equal_size(store: FaultyStore, log: aio.Log) -> None:
+    """So that the store is busy with one while the callers of the other append again."""
+    calls = 20
+    writes = []
+
+    def count(_: int, method: str) -> None:
+        writes.append(method)
+
+    async def append() -> None:
+        for _ in range(calls):
+            await log.append(b"x")
+
+    await log.append(b"first")
+    store.fault = count
+    await asyncio.gather(*(append() for _ in range(2000)))
+    assert writes.count("write") == calls * 2 * 4  # 1000 in a round, on four objects each
+
+
 async def test_a_lone_append_is_one_operation(store: FaultyStore, log: aio.Log) -> None:
     before = store.operations
     await log.append(b"alone")
