@@ -11,7 +11,7 @@ from typing import Any
 
 from zlog._deadline import Deadline
 from zlog._io import Call, Io
-from zlog.errors import StoreTimeout
+from zlog.errors import StoreTimeout, StoreUnavailable
 
 _SECONDS = 1.0
 """How long the monitor has for its answer, after the caller's own time was up."""
@@ -33,7 +33,10 @@ async def explain(io: Io, error: StoreTimeout) -> None:
 async def _full(io: Io) -> str:
     """Return why the store takes no data, in Ceph's words; empty when it does, or can't tell."""
     deadline = Deadline(_SECONDS, io.monotonic)
-    (reply,) = await io.execute([Call("", "mon.health", b"")], deadline)
+    try:
+        (reply,) = await io.execute([Call("", "mon.health", b"")], deadline)
+    except StoreUnavailable:
+        return ""  # it was closed meanwhile, which is why nobody answered
     return "" if reply.code else full_pool(bytes(reply.payload), io.store.pool)
 
 
