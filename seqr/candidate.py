@@ -67,6 +67,8 @@ class Candidate:
         lease: on the place.
         address: of this sequencer.
         realm: hears of what changes.
+        guest: whether it leads here only because a client came: then it is not listed, and what it
+            has lost it does not take again.
         watch: makes what looks after the leader's process; given what it shall call.
     """
 
@@ -77,6 +79,8 @@ class Candidate:
         lease: Lease,
         address: str,
         realm: Realm,
+        *,
+        guest: bool = False,
         watch: Callable[[Callable[[], None]], LeaderWatch] = LeaderWatch,
     ) -> None:
         self.place = place
@@ -93,6 +97,7 @@ class Candidate:
         self._io = io
         self._address = address
         self._realm = realm
+        self._guest = guest
         self._nudge = asyncio.Event()
         self._watch = watch(self._nudge.set)
         self._broken: set[str] = set()  # cookies of those from whom the lease was taken
@@ -184,7 +189,8 @@ class Candidate:
     async def _renew(self) -> float:
         patience = self.lease.left
         try:
-            if not await self.lease.take(patience or self.lease.seconds):
+            within = patience or self.lease.seconds
+            if not await self.lease.take(within, only_renew=self._guest):
                 self._step_down()
                 return 0.0
         except ZlogError:
@@ -210,14 +216,14 @@ class Candidate:
         self._realm.in_doubt(self.place)
 
     def _step_down(self) -> None:
-        _logger.warning("stepped down, another sequencer leads place=%s", self.place)
+        _logger.warning("stepped down: the lease is another's, or gone place=%s", self.place)
         self.role, self.leader = Role.STANDBY, ""
         self._realm.ended(self.place)
 
     async def _keep_entry(self) -> None:
         """Stand in the list of sequencers; renewed once a lease."""
         now = self._io.monotonic()
-        if now - self._entered >= self.lease.seconds:
+        if not self._guest and now - self._entered >= self.lease.seconds:
             await self.lease.enter()
             self._entered = now
             self.others = await self.lease.others()

@@ -1,4 +1,4 @@
-"""Where a sequencer leads, and what it does when it begins to lead and when another does."""
+"""Where a sequencer is a candidate, and what follows when it comes to lead or another does."""
 
 from __future__ import annotations
 
@@ -6,26 +6,23 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Protocol
 
-from zlog._deadline import Deadline
-from zlog._head import Directory, Head
+from zlog._head import Directory
 from zlog._io import Io, deadline_of
-from zlog._sequencer.types import LogAddress
-from zlog.errors import LogNotFound, ZlogError
+from zlog.errors import ZlogError
 from zlog.seqr.candidate import Candidate, Role
-from zlog.seqr.duties import DUTY_SECONDS, look_after_logs
 from zlog.seqr.lease import Lease
 from zlog.seqr.limits import Limits
 from zlog.seqr.places import Place, Stores
+from zlog.seqr.reign import Adopter, Reign, announce
 
 _logger = logging.getLogger(__name__)
 
 _COOKIE_BYTES = 8
-_RETRY_SECONDS = 0.5
-_ANNOUNCEMENT_SECONDS = 5.0
-"""How often a leader looks whether the store's directory still names it."""
+_VISIT_SECONDS = 5.0
+"""How often it is looked whether clients still have logs open where it leads for their sake."""
 
 _SUCCESSION_SECONDS = 1.5
 """How long a sequencer that stops waits for a standby to take over."""
@@ -33,17 +30,17 @@ _SUCCESSION_SECONDS = 1.5
 _SUCCESSION_LOOK_SECONDS = 0.02
 
 
-class Logs(Protocol):
+class Server(Adopter, Protocol):
     """What an election asks of the server that has the logs."""
-
-    async def adopt(self, log: LogAddress) -> None:
-        """Take a log over, if this sequencer does not have it already."""
 
     def step_down(self, place: Place) -> None:
         """Grant nothing more for the logs of a place."""
 
     def look_again(self) -> None:
         """Have everybody who waits look for a newer view."""
+
+    def wanted(self, place: Place) -> bool:
+        """Whether some client has a log of the place open, or asks for one."""
 
 
 class Election:
@@ -77,9 +74,9 @@ class Election:
         self._candidates: dict[Place, Candidate] = {}
         self._running: dict[Place, asyncio.Task[None]] = {}
         self._reigns: dict[Place, asyncio.Task[None]] = {}
-        self._logs: Logs | None = None
+        self._logs: Server | None = None
 
-    async def start(self, logs: Logs) -> None:
+    async def start(self, logs: Server) -> None:
         """Become a candidate everywhere; from now on ``logs`` hears of what follows.
 
         Where this sequencer leads, it is announced when this returns.
@@ -90,7 +87,9 @@ class Election:
         self._logs = logs
         for place in self._own:
             if (await self.candidate(place)).role is Role.LEADER:
-                await self._announce(await self._stores.of(place))
+                io = await self._stores.of(place)
+                deadline = deadline_of(io, self._limits.activation_s_max)
+                await announce(io, self._address, deadline)
         self._note_role()
 
     @property
@@ -112,29 +111,32 @@ class Election:
             io = await self._stores.of(place)
             candidate = self._candidates.get(place) or self._join(place, io)
         await candidate.tried.wait()
-        if candidate.failure is not None and candidate.role is Role.STANDBY:
-            if place not in self._own:
-                self._leave(place)
-            raise candidate.failure
+        if candidate.role is Role.STANDBY:
+            self._forget_guest(place)
+            if candidate.failure is not None:
+                raise candidate.failure
         return candidate
 
     def _join(self, place: Place, io: Io) -> Candidate:
         lease = Lease(io, self._address, self._cookie, self._lease_seconds)
-        candidate = Candidate(place, io, lease, self._address, self)
+        guest = place not in self._own
+        candidate = Candidate(place, io, lease, self._address, self, guest=guest)
         self._candidates[place] = candidate
         self._running[place] = asyncio.ensure_future(candidate.run())
         return candidate
 
-    def _leave(self, place: Place) -> None:
-        if self._candidates.pop(place, None) is not None:
+    def _forget_guest(self, place: Place) -> None:
+        """Be no candidate any more where this sequencer was not told to be one."""
+        if place not in self._own and self._candidates.pop(place, None) is not None:
             self._running.pop(place).cancel()
 
     # What candidates tell.
 
     def began(self, place: Place) -> None:
-        """Announce this sequencer, and take over what others had."""
+        """Do there what a leader does."""
         self._end_reign(place)
-        self._reigns[place] = asyncio.ensure_future(self._reign(place))
+        reign = self._reign(place) if place in self._own else self._visit(place)
+        self._reigns[place] = asyncio.ensure_future(reign)
         self._note_role()
 
     def in_doubt(self, place: Place) -> None:  # noqa: ARG002
@@ -148,6 +150,7 @@ class Election:
         self._end_reign(place)
         assert self._logs is not None  # set before there was a candidate
         self._logs.step_down(place)
+        self._forget_guest(place)
         self._note_role()
 
     def _end_reign(self, place: Place) -> None:
@@ -156,50 +159,23 @@ class Election:
             reign.cancel()
 
     async def _reign(self, place: Place) -> None:
+        assert self._logs is not None  # set before there was a candidate
         io = await self._stores.of(place)
         lease = self._candidates[place].lease
-        swept = False
-        duty = io.monotonic() + DUTY_SECONDS
-        while True:
-            try:
-                if lease.left:  # else this process slept, and perhaps another leads by now
-                    await self._announce(io)
-                if not swept:
-                    await self._sweep(place, io)
-                    swept = True
-                if lease.left and io.monotonic() >= duty:
-                    duty = io.monotonic() + DUTY_SECONDS
-                    await look_after_logs(io)
-                await io.sleep(_ANNOUNCEMENT_SECONDS)
-            except ZlogError as error:
-                _logger.warning("leads with difficulty place=%s: %s", place, error)
-                await io.sleep(_RETRY_SECONDS)
+        await Reign(place, io, self._address, lease, self._logs, self._limits).run()
 
-    async def _announce(self, io: Io) -> None:
-        directory = Directory(io)
-        if await directory.sequencer(self._deadline(io)) != self._address:
-            await directory.announce(self._address, self._deadline(io))
-
-    async def _sweep(self, place: Place, io: Io) -> None:
-        """Take over the logs whose views name a sequencer: it is not the leader any more.
-
-        Logs without one are left alone until a writer asks.
-        """
-        names = iter(await Directory(io).names(self._deadline(io)))
-        workers = (self._adopt(place, io, names) for _ in range(self._limits.sweep_max))
-        for failure in await asyncio.gather(*workers, return_exceptions=True):
-            if failure is not None:
-                raise failure
-
-    async def _adopt(self, place: Place, io: Io, names: Iterator[str]) -> None:
+    async def _visit(self, place: Place) -> None:
+        """Lead for as long as clients have logs open there."""
         assert self._logs is not None  # set before there was a candidate
-        for name in names:
-            try:
-                view = (await Head(io, name).read(self._deadline(io))).view
-            except LogNotFound:
-                continue
-            if view is not None and not view.removed and view.sequencer.startswith("tcp://"):
-                await self._logs.adopt(LogAddress(*place, name, view.log_id))
+        io = await self._stores.of(place)
+        while self._logs.wanted(place):
+            await io.sleep(_VISIT_SECONDS)
+        candidate = self._candidates[place]
+        _logger.info("nobody asks any more place=%s", place)
+        self._logs.step_down(place)
+        self._forget_guest(place)
+        del self._reigns[place]
+        await self._resign(candidate)
 
     # The end.
 
@@ -211,14 +187,14 @@ class Election:
             *self._running.values(), *self._reigns.values(), return_exceptions=True
         )
         places = list(self._candidates)
-        heirs = await asyncio.gather(*(self._resign(place) for place in places))
+        heirs = await asyncio.gather(*map(self._resign, self._candidates.values()))
         return {place for place, heir in zip(places, heirs, strict=True) if heir}
 
-    async def _resign(self, place: Place) -> bool:
+    async def _resign(self, candidate: Candidate) -> bool:
         try:
-            return await self._candidates[place].resign()
+            return await candidate.resign()
         except ZlogError as error:
-            _logger.warning("could not resign place=%s: %s", place, error)
+            _logger.warning("could not resign place=%s: %s", candidate.place, error)
             return False
 
     async def succeeded(self, places: Iterable[Place]) -> set[Place]:
@@ -239,12 +215,13 @@ class Election:
 
     async def withdraw(self, spared: Container[Place]) -> None:
         """Take the announcements back, but for some places; those of others are left alone."""
-        for place in self._candidates:
+        for place in self._own:
             if place in spared:
                 continue
-            io = await self._stores.of(place)
             try:
-                await Directory(io).withdraw(self._address, self._deadline(io))
+                io = await self._stores.of(place)
+                deadline = deadline_of(io, self._limits.activation_s_max)
+                await Directory(io).withdraw(self._address, deadline)
             except ZlogError as error:
                 _logger.warning("could not withdraw the announcement place=%s: %s", place, error)
 
@@ -266,6 +243,3 @@ class Election:
                 for place, candidate in self._candidates.items()
             ],
         }
-
-    def _deadline(self, io: Io) -> Deadline:
-        return deadline_of(io, self._limits.activation_s_max)

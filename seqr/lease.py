@@ -68,11 +68,15 @@ class Lease:
         """Seconds for which it is certainly held; 0 when it is not, or may not be."""
         return max(0.0, self._end - self._io.monotonic())
 
-    async def take(self, patience: float) -> bool:
-        """Take the lease or renew it, in so many seconds. False: another sequencer has it."""
+    async def take(self, patience: float, *, only_renew: bool = False) -> bool:
+        """Take the lease or renew it, in so many seconds. False: another sequencer has it.
+
+        With ``only_renew`` one that has run out is not taken again.
+        """
         # Counted from before the request, so it ends here before it ends where others see it.
         began = self._io.monotonic()
-        taken = await self._lock.take(self.seconds, deadline_of(self._io, patience))
+        deadline = deadline_of(self._io, patience)
+        taken = await self._lock.take(self.seconds, deadline, only_renew=only_renew)
         self._end = began + self.seconds if taken else -math.inf
         return taken
 
@@ -112,7 +116,9 @@ class Lease:
 class _Lock(Protocol):
     """What a lease asks of a lock: see RadosLock."""
 
-    async def take(self, seconds: float, deadline: Deadline) -> bool: ...
+    async def take(
+        self, seconds: float, deadline: Deadline, *, only_renew: bool = False
+    ) -> bool: ...
 
     async def release(self, deadline: Deadline) -> None: ...
 
@@ -124,7 +130,13 @@ class _Lock(Protocol):
 class _NoLock:
     """The lock of a store that has none."""
 
-    async def take(self, seconds: float, deadline: Deadline) -> bool:  # noqa: ARG002
+    async def take(
+        self,
+        seconds: float,  # noqa: ARG002
+        deadline: Deadline,  # noqa: ARG002
+        *,
+        only_renew: bool = False,  # noqa: ARG002
+    ) -> bool:
         return True
 
     async def release(self, deadline: Deadline) -> None:

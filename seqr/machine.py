@@ -172,6 +172,11 @@ class Machine:
         log.activating = True
         return [Activate(address)]
 
+    def wanted(self, pool: str, namespace: str) -> bool:
+        """Whether some connection has a log of a place open, or waits for one."""
+        place = (pool, namespace)
+        return any(not log.unused for log in self._logs.values() if log.address[:2] == place)
+
     def step_down(self, pool: str, namespace: str) -> list[Effect]:
         """Grant nothing more in the logs of a place: another sequencer leads there."""
         turn = Turn()

@@ -94,6 +94,10 @@ class Server:
         """Answer every WAIT, so that clients look at the view."""
         self.apply(self._machine.doubt())
 
+    def wanted(self, place: Place) -> bool:
+        """Whether some client has a log of the place open, or asks for one."""
+        return self._machine.wanted(*place)
+
     def halt(self, *, cut: bool) -> None:
         """Grant nothing more, and take no connections.
 

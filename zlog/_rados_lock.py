@@ -18,7 +18,7 @@ from zlog._io import Call, Io
 from zlog.errors import CorruptEntry, StoreUnavailable, ZlogError, from_errno
 
 _EXCLUSIVE, _SHARED = 1, 2
-_MAY_RENEW = 1
+_MAY_RENEW, _MUST_RENEW = 1, 2
 _NANOSECONDS = 1_000_000_000
 
 
@@ -67,17 +67,28 @@ class RadosLock:
         self._description = description
         self._type = _SHARED if shared else _EXCLUSIVE
 
-    async def take(self, seconds: float, deadline: Deadline) -> bool:
+    async def take(self, seconds: float, deadline: Deadline, *, only_renew: bool = False) -> bool:
         """Take the lock for so many seconds from now, or renew it. False: somebody else has it.
+
+        Args:
+            seconds: how long.
+            deadline: for the call.
+            only_renew: take no lock that this holder does not have, and make no object.
 
         Raises:
             StoreTimeout: no answer came; the lock may be taken all the same, now or later.
             StoreUnavailable: the store did not do its part, or does not permit it.
         """
         request = encode_lock(
-            self._name, self._type, self._cookie, self._description, seconds, _MAY_RENEW
+            self._name,
+            self._type,
+            self._cookie,
+            self._description,
+            seconds,
+            _MUST_RENEW if only_renew else _MAY_RENEW,
         )
-        return await self._call("lock", request, deadline, errno.EBUSY) is not None
+        refusal = errno.ENOENT if only_renew else errno.EBUSY
+        return await self._call("lock", request, deadline, refusal) is not None
 
     async def release(self, deadline: Deadline) -> None:
         """Give the lock back, if this holder has it. Raises as :meth:`take`."""

@@ -7,6 +7,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from urllib.parse import urlsplit
 
 import click
 
@@ -82,11 +83,11 @@ def failover(
     """
     if sequencers < 2:
         raise click.UsageError("--sequencers is to be 2 or more: somebody has to take over")
+    if urlsplit(session.url).scheme != "ceph":
+        raise click.UsageError(f"{session.url} needs no sequencer, so there is no fail-over")
     results = []
     with ExitStack() as stack:
         place = stack.enter_context(own_place(session, NO_SEQUENCER))
-        if place.kind != "ceph":
-            raise click.UsageError(f"{session.url} needs no sequencer, so there is no fail-over")
         crew = Crew(place.url, sequencers, lease)
         stack.callback(crew.end)
         name = stack.enter_context(place.new_log(width))

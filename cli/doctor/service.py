@@ -142,7 +142,8 @@ def _sequencer(address: str, logs: list[str], *, offered: bool) -> Diagnosis:
             " seconds once, and then go on more slowly",
             ExitCode.UNREACHABLE,
         )
-    return ok("sequencer", f"{address}, {whose}, answers (version {status.get('version')})")
+    version, role = status.get("version"), status.get("role")
+    return ok("sequencer", f"{address}, {whose}, answers (version {version}, {role})")
 
 
 def _some(logs: list[str]) -> str:

@@ -227,6 +227,36 @@ def test_a_cluster_with_a_sequencer_of_its_own(store_url: str) -> None:
 
 
 @pytest.mark.parametrize("store_url", ["ceph-memstore"], indirect=True)
+def test_failover(store_url: str) -> None:
+    cli = Cli(store_url)
+    faults = ("--fault", "kill", "--fault", "stop")
+    words = ("bench", "failover", *faults, "--rounds", "2", "--writers", "2")
+    reports = [json.loads(line) for line in cli.ok(*words, "--json").splitlines()]
+    assert [report["fault"] for report in reports] == ["kill", "stop"]
+    for report in reports:
+        first, last = report["first_s"], report["last_s"]
+        assert len(first["all"]) == len(last["all"]) == 2
+        assert all(0 < one <= other for one, other in zip(first["all"], last["all"], strict=True))
+    assert cli.ok("ls") == b""
+    assert b"FAULT" in cli.ok("bench", "failover", "--fault", "stop", "--rounds", "1")
+
+
+@pytest.mark.parametrize(
+    ("store", "words", "complaint"),
+    [
+        ("file:///nowhere", [], "no fail-over"),
+        ("ceph://nowhere", ["--sequencers", "1"], "somebody has to take over"),
+    ],
+)
+def test_no_failover_without_anybody_to_follow(
+    store: str, words: list[str], complaint: str
+) -> None:
+    result = Cli(store)("bench", "failover", *words)
+    assert (result.code, result.out) == (2, b"")
+    assert complaint in result.err
+
+
+@pytest.mark.parametrize("store_url", ["ceph-memstore"], indirect=True)
 def test_nothing_is_left_in_the_pool(store_url: str) -> None:
     rados = pytest.importorskip("rados")
     cli = Cli(store_url)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import time
 
 import pytest
 
@@ -94,3 +95,32 @@ def test_info_and_status_name_the_sequencer_that_serves(
         assert sequencer.stop() == 0
     assert json.loads(cli.ok("info", "orders", "--json"))["sequencer"] == ""
     assert cli.ok("read", "orders") == b"a\nb\n"
+
+
+@pytest.mark.parametrize("lease", ["0.1", "3600", "soon"])
+def test_a_lease_of_no_use(lease: str) -> None:
+    result = Cli("ceph://nothere")("seqr", "--lease", lease)
+    assert result.code == 2
+    assert "--lease" in result.err
+
+
+@pytest.mark.parametrize("store_url", ["ceph-memstore"], indirect=True)
+def test_status_of_a_leader_and_of_a_standby(store_url: str) -> None:
+    cli = Cli(store_url)
+    leader, standby = SequencerProcess(cli.url), SequencerProcess(cli.url, "--lease", "1")
+    try:
+        end = time.monotonic() + 30
+        while leader.others() != [standby.address]:
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        found = json.loads(cli.ok("seqr", "status", standby.address, "--json"))
+        (place,) = found["places"]
+        assert (place["role"], place["leader"]) == ("standby", leader.address)
+        assert place["others"] == [leader.address]
+        assert f"{standby.address}\n".encode() in cli.ok("seqr", "status")  # the leader's
+        doctor = cli("doctor")
+        assert f"{leader.address}, announced in the store, answers" in doctor.out.decode()
+        assert "leader)" in doctor.out.decode()
+    finally:
+        assert standby.stop() == 0
+        assert leader.stop() == 0

@@ -13,6 +13,7 @@ import zlog
 from zlog import CorruptEntry, StoreTimeout
 from zlog._deadline import Deadline
 from zlog._io import BlockingIo, drive
+from zlog._native import encode_directory_list
 from zlog._rados_lock import (
     Holder,
     RadosLock,
@@ -119,6 +120,17 @@ def test_a_lock_is_taken_away_from_the_one_that_was_seen(store: zlog.Store) -> N
     assert drive(other.take(60, soon()))
     drive(third.break_(seen, soon()))  # too late: that one has it no more
     assert not drive(third.take(60, soon()))
+
+
+def test_what_is_only_renewed_is_not_taken(store: zlog.Store) -> None:
+    one, other = lock(store, "one"), lock(store, "other")
+    assert not drive(one.take(60, soon(), only_renew=True))
+    assert store.execute("zlog.directory", "directory_list", encode_directory_list("", 1))[0] == -2
+    assert drive(one.take(60, soon()))
+    assert drive(one.take(60, soon(), only_renew=True))
+    assert not drive(other.take(60, soon(), only_renew=True))
+    drive(one.release(soon()))
+    assert not drive(one.take(60, soon(), only_renew=True))
 
 
 def test_a_shared_lock_lists_all_who_have_it(store: zlog.Store) -> None:

@@ -29,6 +29,14 @@ class LockStore:
         """The store as one sequencer sees it."""
         return StoreView(self)
 
+    def clear(self) -> None:
+        """Remove the object with all its locks."""
+        self._locks.clear()
+
+    def names(self) -> set[str]:
+        """The locks that anybody ever asked for."""
+        return set(self._locks)
+
     def execute(self, method: str, payload: bytes) -> tuple[int, bytes]:
         reader = _Reader(payload)
         name = reader.string()
@@ -50,6 +58,9 @@ class LockStore:
         shared = reader.take(1) == b"\x02"
         cookie, _, description = reader.string(), reader.string(), reader.string()
         seconds, nanoseconds = struct.unpack("<II", reader.take(8))
+        must_renew = reader.take(1) == b"\x02"
+        if must_renew and all(each.cookie != cookie for each in held):
+            return -errno.ENOENT
         others = [each for each in held if each.cookie != cookie]
         if others and not shared:
             return -errno.EBUSY

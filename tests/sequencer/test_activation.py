@@ -59,6 +59,9 @@ class NoLogs:
     def look_again(self) -> None:
         pass
 
+    def wanted(self, place: Place) -> bool:  # noqa: ARG002
+        return False
+
 
 @pytest.fixture
 async def sequencer(stores):

@@ -27,8 +27,11 @@ PLACE = Place("logs", "")
 class Host:
     """One sequencer's candidate, with everything around it in the test's hand."""
 
-    def __init__(self, store: LockStore, name: str, *, latency: float = 0.002) -> None:
+    def __init__(
+        self, store: LockStore, name: str, *, latency: float = 0.002, guest: bool = False
+    ) -> None:
         self.name = name
+        self.guest = guest
         self.store = store.view()
         self.io = VirtualIo(self.store, seed=len(name), low=latency / 2, high=latency)
         self.heard: list[str] = []
@@ -38,7 +41,9 @@ class Host:
     def start(self) -> None:
         """Begin as a new process at the same address."""
         lease = Lease(self.io, self.address, f"{self.name}-{next(_numbers)}", LEASE)
-        self.candidate = Candidate(PLACE, self.io, lease, self.address, self, self._watch)
+        self.candidate = Candidate(
+            PLACE, self.io, lease, self.address, self, guest=self.guest, watch=self._watch
+        )
         self.task = asyncio.ensure_future(self.candidate.run())
 
     @property
@@ -71,6 +76,8 @@ class Host:
 
     def ended(self, place: Place) -> None:  # noqa: ARG002
         self.heard.append("ended")
+        if self.guest:
+            self.freeze()
 
     def _watch(self, notify: Callable[[], None]) -> _Watch:
         self._notify = notify
@@ -298,6 +305,21 @@ async def test_a_standby_that_resigns_leaves_the_leader_alone():
     await asyncio.sleep(5)
     assert a.role is Role.LEADER
     assert a.candidate.others == []
+
+
+@virtually
+async def test_a_guest_takes_nothing_again_that_it_has_lost():
+    """It leads only for a client's sake, and must not bring back what others have cleared away."""
+    store = LockStore()
+    guest = Host(store, "a", guest=True)
+    await leader_of(guest)
+    await asyncio.sleep(20)
+    assert guest.heard == ["began"]
+    assert guest.candidate.lease.left > LEASE / 2
+    assert "zlog.sequencers" not in store.names()
+    store.clear()
+    await asyncio.sleep(0.8)
+    assert guest.heard == ["began", "ended"]
 
 
 @pytest.mark.parametrize("error", [errno.EPERM, errno.EACCES])

@@ -49,6 +49,9 @@ class Logs:
     def look_again(self) -> None:
         self.looks += 1
 
+    def wanted(self, place: Place) -> bool:  # noqa: ARG002
+        return False
+
 
 @pytest.fixture
 def memory():
@@ -139,7 +142,7 @@ async def test_a_store_that_fails_meanwhile_is_asked_again(memory, logs):
 
 
 async def test_the_announcement_is_renewed_when_another_has_replaced_it(memory, monkeypatch):
-    monkeypatch.setattr("zlog.seqr.election._ANNOUNCEMENT_SECONDS", 0.01)
+    monkeypatch.setattr("zlog.seqr.reign._ANNOUNCEMENT_SECONDS", 0.01)
     async with Sequencer(memory) as sequencer:
         await Directory(sequencer.stores.first).announce(FORMER, Deadline(5))
         plain = BlockingIo(memory)
@@ -147,8 +150,8 @@ async def test_the_announcement_is_renewed_when_another_has_replaced_it(memory, 
 
 
 async def test_a_leader_trims_logs_as_their_settings_say(memory, monkeypatch, caplog):
-    monkeypatch.setattr("zlog.seqr.election._ANNOUNCEMENT_SECONDS", 0.01)
-    monkeypatch.setattr("zlog.seqr.election.DUTY_SECONDS", 0.01)
+    monkeypatch.setattr("zlog.seqr.reign._ANNOUNCEMENT_SECONDS", 0.01)
+    monkeypatch.setattr("zlog.seqr.reign.DUTY_SECONDS", 0.01)
     kept = zlog.Log.create(memory, "kept", width=1)
     trimmed = zlog.Log.create(memory, "trimmed", width=1)
     broken = zlog.Log.create(memory, "broken", width=1)

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 import zlog
+from zlog._deadline import Deadline
+from zlog._io import BlockingIo, drive
+from zlog._names import DIRECTORY_OBJECT
+from zlog._rados_lock import RadosLock
+from zlog.cli.sequencers import status_of
+from zlog.seqr.lease import LEADER_LOCK
 
 from ..support.ceph import CephCluster, ClusterSpec
 from ..support.sequencer import SequencerProcess
@@ -117,3 +124,30 @@ def test_one_sequencer_serves_several_namespaces(ceph_cluster: CephCluster) -> N
     for url in urls:
         with zlog.connect(url) as store:
             assert zlog.Log.open(store, "orders").view.sequencer == ""
+
+
+def test_a_sequencer_serves_clients_of_a_place_that_it_was_not_told_of(
+    ceph_cluster: CephCluster,
+) -> None:
+    """For as long as they are there; then it leaves no trace."""
+    home, elsewhere = ceph_cluster.url("home"), ceph_cluster.url("elsewhere")
+    sequencer = SequencerProcess(home)
+    with zlog.connect(elsewhere) as store:
+        sequencer.announce(store)
+        with zlog.Log.create(store, "orders", width=2) as log:
+            assert log.append_many([b"a", b"b"]) == [0, 1]
+            assert log.view.sequencer == sequencer.address
+            assert places(sequencer) == {"home", "elsewhere"}
+        end = time.monotonic() + 30
+        while places(sequencer) != {"home"}:
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        lease = RadosLock(BlockingIo(store), DIRECTORY_OBJECT, LEADER_LOCK, "", "")
+        assert drive(lease.holders(Deadline(10))) == []
+        assert zlog.Log.open(store, "orders").append(b"c") == 2  # it comes again
+    assert sequencer.stop() == 0
+
+
+def places(sequencer: SequencerProcess) -> set[str]:
+    """The namespaces in which a sequencer leads or may come to lead."""
+    return {place["namespace"] for place in status_of(sequencer.address, 10)["places"]}

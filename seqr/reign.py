@@ -1,0 +1,105 @@
+"""What a leader does in its place, for as long as it leads."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from typing import Protocol
+
+from zlog._deadline import Deadline
+from zlog._head import Directory, Head
+from zlog._io import Io, deadline_of
+from zlog._sequencer.types import LogAddress
+from zlog.errors import LogNotFound, ZlogError
+from zlog.seqr.duties import DUTY_SECONDS, look_after_logs
+from zlog.seqr.lease import Lease
+from zlog.seqr.limits import Limits
+from zlog.seqr.places import Place
+
+_logger = logging.getLogger(__name__)
+
+_RETRY_SECONDS = 0.5
+_ANNOUNCEMENT_SECONDS = 5.0
+"""How often it is looked whether the store's directory still names the leader."""
+
+
+class Adopter(Protocol):
+    """Who has the logs."""
+
+    async def adopt(self, log: LogAddress) -> None:
+        """Take a log over, if this sequencer does not have it already."""
+
+
+class Reign:
+    """The time in which a sequencer leads a place.
+
+    It announces itself, takes over what others served, and looks after the logs.
+
+    Args:
+        place: where.
+        io: over the store of the place.
+        address: of this sequencer.
+        lease: on the place.
+        logs: has them.
+        limits: see there.
+    """
+
+    def __init__(
+        self, place: Place, io: Io, address: str, lease: Lease, logs: Adopter, limits: Limits
+    ) -> None:
+        self._place = place
+        self._io = io
+        self._address = address
+        self._lease = lease
+        self._logs = logs
+        self._limits = limits
+
+    async def run(self) -> None:
+        """Lead until cancelled."""
+        swept = False
+        duty = self._io.monotonic() + DUTY_SECONDS
+        while True:
+            try:
+                if self._lease.left:  # else this process slept, and perhaps another leads by now
+                    await announce(self._io, self._address, self._deadline())
+                if not swept:
+                    await self._sweep()
+                    swept = True
+                if self._lease.left and self._io.monotonic() >= duty:
+                    duty = self._io.monotonic() + DUTY_SECONDS
+                    await look_after_logs(self._io)
+                await self._io.sleep(_ANNOUNCEMENT_SECONDS)
+            except ZlogError as error:
+                _logger.warning("leads with difficulty place=%s: %s", self._place, error)
+                await self._io.sleep(_RETRY_SECONDS)
+
+    async def _sweep(self) -> None:
+        """Take over the logs whose views name a sequencer: it is not the leader any more.
+
+        Logs without one are left alone until a writer asks.
+        """
+        names = iter(await Directory(self._io).names(self._deadline()))
+        workers = (self._adopt(names) for _ in range(self._limits.sweep_max))
+        for failure in await asyncio.gather(*workers, return_exceptions=True):
+            if failure is not None:
+                raise failure
+
+    async def _adopt(self, names: Iterator[str]) -> None:
+        for name in names:
+            try:
+                view = (await Head(self._io, name).read(self._deadline())).view
+            except LogNotFound:
+                continue
+            if view is not None and not view.removed and view.sequencer.startswith("tcp://"):
+                await self._logs.adopt(LogAddress(*self._place, name, view.log_id))
+
+    def _deadline(self) -> Deadline:
+        return deadline_of(self._io, self._limits.activation_s_max)
+
+
+async def announce(io: Io, address: str, deadline: Deadline) -> None:
+    """Offer a sequencer to clients whose log has none, unless it is on offer already."""
+    directory = Directory(io)
+    if await directory.sequencer(deadline) != address:
+        await directory.announce(address, deadline)
