@@ -146,7 +146,7 @@ class Machine:
             if opener.dead_epoch >= log.epoch:
                 # It learned of this epoch's end while the take-over was under way; its next OPEN
                 # starts another.
-                self._refuse(opener.connection, Kind.OPEN, opener.request, Code.UNAVAILABLE, turn)
+                turn.refuse(opener.connection, Kind.OPEN, opener.request, Code.UNAVAILABLE)
             else:
                 self._opened(opener.connection, opener.request, log, turn)
         return turn.finish()
@@ -230,7 +230,7 @@ class Machine:
         elif kind == Kind.STATUS:
             self._status(connection, request, turn, now)
         else:
-            self._refuse(connection, kind, request, Code.BAD_REQUEST, turn)
+            turn.refuse(connection, kind, request, Code.BAD_REQUEST)
             self._close(connection, f"a frame of type {kind}", turn)
 
     def _hello(self, connection: Connection, frame: RawFrame, turn: Turn) -> None:
@@ -251,7 +251,7 @@ class Machine:
     def _status(self, connection: Connection, request: int, turn: Turn, now: float) -> None:
         if not turn.once():
             # Its answer is up to a million bytes: not once per 24 bytes of a chunk.
-            self._refuse(connection, Kind.STATUS, request, Code.LIMIT, turn)
+            turn.refuse(connection, Kind.STATUS, request, Code.LIMIT)
             return
         data = json.dumps(self.status(now), ensure_ascii=False, separators=(",", ":")).encode()
         turn.frames(connection).extend(
@@ -293,7 +293,7 @@ class Machine:
     def _open(self, connection: Connection, frame: RawFrame, turn: Turn) -> None:
         length = frame[4]
         if not 0 < length <= self._limits.open_bytes_max:
-            self._refuse(connection, Kind.OPEN, frame[3], Code.LIMIT, turn)
+            turn.refuse(connection, Kind.OPEN, frame[3], Code.LIMIT)
             self._close(connection, f"an OPEN with a payload of {length} bytes", turn)
             return
         connection.open = (frame, Payload(length))
@@ -310,11 +310,11 @@ class Machine:
         try:
             address = LogAddress.decode(payload.data())
         except ValueError:
-            self._refuse(connection, Kind.OPEN, request, Code.BAD_REQUEST, turn)
+            turn.refuse(connection, Kind.OPEN, request, Code.BAD_REQUEST)
             return
         code = self._open_log(connection, request, address, dead_epoch, turn)
         if code is not Code.OK:
-            self._refuse(connection, Kind.OPEN, request, code, turn)
+            turn.refuse(connection, Kind.OPEN, request, code)
 
     def _open_log(
         self,
@@ -348,7 +348,7 @@ class Machine:
         handle = connection.handles.get(log.address)
         if handle is None:
             if len(connection.handles) >= self._limits.logs_per_connection_max:
-                self._refuse(connection, Kind.OPEN, request, Code.LIMIT, turn)
+                turn.refuse(connection, Kind.OPEN, request, Code.LIMIT)
                 return
             handle = connection.handles[log.address] = connection.add(log)
             log.handles += 1
@@ -361,7 +361,7 @@ class Machine:
         for opener in openers:
             opener.connection.outstanding -= 1
             if not opener.connection.closed:
-                self._refuse(opener.connection, Kind.OPEN, opener.request, code, turn)
+                turn.refuse(opener.connection, Kind.OPEN, opener.request, code)
 
     def _new_log(self, address: LogAddress) -> LogState | None:
         """Make room for a log and enter it; None when every other one is in use.
@@ -382,7 +382,7 @@ class Machine:
     def _wake(self, log: LogState, turn: Turn) -> None:
         for wait in log.waits.pop_through(log.tail - 1):
             self._timeouts.note_answered()
-            self._answer(wait, Code.OK, log.tail, log.epoch, turn)
+            turn.answer(wait, Code.OK, log.tail, log.epoch)
         first = log.waits.first()
         log.wake_at = POSITION_MAX if first is None else int(first)
 
@@ -391,25 +391,14 @@ class Machine:
         for wait in self._timeouts.pop_through(now):
             wait.log.waits.note_answered()
             told = (wait.log.tail, wait.log.epoch) if code is Code.TIMEOUT else (0, 0)
-            self._answer(wait, code, *told, turn)
+            turn.answer(wait, code, *told)
         return turn.finish()
 
     def _deactivate(self, log: LogState, code: Code, turn: Turn) -> None:
         epoch = log.epoch
         for wait in log.deactivate():
             self._timeouts.note_answered()
-            self._answer(wait, code, epoch if code is Code.STALE_EPOCH else 0, 0, turn)
-
-    def _answer(self, wait: Wait, code: Code, a: int, b: int, turn: Turn) -> None:
-        wait.answered = True
-        wait.connection.waits.discard(wait)
-        wait.connection.outstanding -= 1
-        turn.frames(wait.connection).append(_pack(Kind.WAIT, code, wait.handle, wait.request, a, b))
-
-    def _refuse(
-        self, connection: Connection, kind: int, request: int, code: Code, turn: Turn
-    ) -> None:
-        turn.frames(connection).append(_pack(kind, code, 0, request, 0, 0))
+            turn.answer(wait, code, epoch if code is Code.STALE_EPOCH else 0, 0)
 
     def _close(self, connection: Connection, reason: str, turn: Turn) -> None:
         self.disconnect(connection)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from zlog._frames import POSITION_MAX, Payload, RawFrame
+from zlog._frames import FRAME, POSITION_MAX, Code, Kind, Payload, RawFrame
 from zlog._sequencer.types import Grant, LogAddress
 from zlog.seqr._grants import Counters, LogTail, Stream
 from zlog.seqr.waits import Wait, WaitHeap
@@ -137,6 +137,18 @@ class Turn:
     def frames(self, connection: Connection) -> list[bytes]:
         """Return the list of frames that go to ``connection``, to be appended to."""
         return self._sends.setdefault(connection, [])
+
+    def refuse(self, connection: Connection, kind: int, request: int, code: Code) -> None:
+        """Answer a request with nothing but a code."""
+        self.frames(connection).append(FRAME.pack(kind, code, 0, request, 0, 0))
+
+    def answer(self, wait: Wait, code: Code, a: int, b: int) -> None:
+        """Answer a WAIT, which ends it."""
+        wait.answered = True
+        wait.connection.waits.discard(wait)
+        wait.connection.outstanding -= 1
+        reply = FRAME.pack(Kind.WAIT, code, wait.handle, wait.request, a, b)
+        self.frames(wait.connection).append(reply)
 
     def add(self, effect: Effect) -> None:
         """Ask for something other than frames."""
