@@ -12,6 +12,7 @@ import click
 
 import zlog
 from zlog.cli.bench import frames
+from zlog.cli.bench.behind import Behind, beside_readers
 from zlog.cli.bench.measure import ROUNDS, Contender, Slice, contest, one_after_the_other
 from zlog.cli.bench.options import (
     count_option,
@@ -57,6 +58,11 @@ _ONE_BY_ONE_DEPTH = 64
     is_flag=True,
     help="Calls in flight don't travel together: each has operations of its own.",
 )
+@click.option(
+    "--reader",
+    is_flag=True,
+    help="Also beside somebody who reads what is long written; and, on Ceph, beside plain reads.",
+)
 @width_option
 @seconds_option(5.0)
 @sequencer_option
@@ -69,6 +75,7 @@ def append(
     depth: int,
     writers: int,
     alone: bool,
+    reader: bool,
     width: int,
     seconds: float,
     sequencer: str,
@@ -81,7 +88,8 @@ def append(
     flight: the same operations of the object class sent by a C++ program; calls of the class that
     write nothing; plain librados writes of the same bytes, or LMDB alone, or a plain file that is
     appended to and synced. RATIO is the part of each limit that was reached. Where entries travel
-    together, what they would reach each on its own stands there too.
+    together, what they would reach each on its own stands there too. With --reader, RATIO says how
+    many times as fast the load is when nobody reads.
     """
     printer = Printer(as_json, plot)
     load = Workload(size, batch, writers, depth, width, alone)
@@ -89,6 +97,8 @@ def append(
         place = stack.enter_context(own_place(session, sequencer))
         if writers > 1 and place.kind == "mem":
             raise click.UsageError("mem:// is one process's memory: it has only one writer")
+        if reader and place.kind == "mem":
+            raise click.UsageError("mem:// is one process's memory: nobody else can read it")
         running = stack.enter_context(Writers(place, load))
         note(f"warming up in {place.url}")
         running.run(seconds / ROUNDS / 2)
@@ -101,7 +111,12 @@ def append(
             others.run(seconds / ROUNDS / 2)
             how = f"the same log with {_how(one_by_one, others.traffic)}"
             limits.append(Contender("one by one", how, others.run))
+        if reader:
+            behind = stack.enter_context(Behind(place))
+            limits += beside_readers(place, load, running, behind)
         measured = contest(contender, limits, seconds, size)
+        if reader:
+            note(behind.summary())
         title = (
             f"{human_bytes(size)} × {batch} entries per append, {writers} writers × {depth} in"
             f" flight{', alone' if alone else ''}, width {width}, on {session.url}"

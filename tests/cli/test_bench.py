@@ -83,6 +83,12 @@ def test_append_on_the_embedded_store(
     assert untouched(cli, tmp_path / "store")
 
 
+def test_appends_beside_a_reader(cli: Cli, tmp_path: Path) -> None:
+    (report,) = run(cli, "append", "--batch", "16", "--reader")
+    assert limits_of(report)[-2:] == ["one by one", "beside a reader"]
+    assert untouched(cli, tmp_path / "store")
+
+
 @pytest.mark.parametrize(
     "words", [[], ["--order", "random"], ["--order", "random", "--depth", "4"]]
 )
@@ -139,6 +145,7 @@ def test_a_plot(cli: Cli, tmp_path: Path) -> None:
     ("store", "words", "complaint"),
     [
         ("mem://", ["append", "--writers", "2"], "one writer"),
+        ("mem://", ["append", "--reader"], "nobody else can read"),
         ("mem://", ["tail"], "nobody else can follow"),
         ("mem://", ["sequencer"], "no server"),
         (None, ["read", "--depth", "2"], "--order random"),
@@ -193,6 +200,17 @@ def test_a_store_that_was_not_there_is_not_there_afterwards(tmp_path: Path) -> N
         (
             ["append", "--batch", "16"],
             ["class writes", "class calls", "plain librados", "one by one"],
+        ),
+        (
+            ["append", "--reader"],
+            [
+                "class writes",
+                "position + write",
+                "class calls",
+                "plain librados",
+                "beside a reader",
+                "beside plain reads",
+            ],
         ),
         (["append", "--size", "64K"], None),
         (["append", "--sequencer", "none"], ["class writes", "class calls", "plain librados"]),
