@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from zlog import _native
-from zlog._codes import Code
 from zlog._deadline import Deadline
 from zlog._head import Directory, Head
-from zlog._io import Call, Io
+from zlog._io import Io
 from zlog._names import check_log_name, head_object
+from zlog._options import check_options
+from zlog._reclaim import discard, remove_all
 from zlog._sequencer import SHARED_ADDRESS
-from zlog._views import Change, activate_shared, backoff, change_view, seal
+from zlog._stripe_objects import seal
+from zlog._views import Change, activate_shared, backoff, change_view
 from zlog.errors import (
     CorruptEntry,
     LogExists,
     LogNotFound,
     SequencerUnavailable,
-    from_errno,
 )
 from zlog.view import OPEN_END, WIDTH_MAX, Stripe, View
 
 WIDTH_DEFAULT = 8
-
-OPTION_KEY_BYTES_MAX = 128
-OPTION_VALUE_BYTES_MAX = 4096
 
 _REMOVED_MEANWHILE_MAX = 8
 """How often a head can be there when it is made, and gone when it is read: others remove logs."""
@@ -94,7 +90,7 @@ async def _first_view(
     await seal(io, view.objects(), epoch, deadline, create=True)
     if not await head.propose(0, view, deadline):
         # Objects of a stripe that never came into a view are nobody's; the name has our epoch.
-        await _remove_objects(io, view, deadline)
+        await discard(io, view, {epoch: True}, deadline)
         raise LogExists(f"another client made log {name!r} at the same time")
     if view.sequencer == SHARED_ADDRESS:
         try:
@@ -150,33 +146,9 @@ async def _finish_removal(io: Io, view: View, deadline: Deadline) -> None:
     shared = io.store.sequencer()
     if shared is not None:
         shared.release(view.log_id)
-    while not await _remove_objects(io, view, deadline):
-        # Somebody who was changing the layout sealed with a higher epoch: go above that.
-        view = await _mark_removed(io, view.log, deadline)
+    await remove_all(io, view, deadline)
     await Directory(io).remove(view.log, view.log_id, deadline)
     await Head(io, view.log).remove(view.epoch, deadline)
-
-
-async def _remove_objects(io: Io, view: View, deadline: Deadline) -> bool:
-    """Remove all objects of a view. False: some of them know a higher epoch and are still there."""
-    request = _native.encode_epoch(view.epoch)
-    calls = [Call(ref.name, "remove", request) for ref in view.objects()]
-    replies = await io.execute(calls, deadline)
-    for call, reply in zip(calls, replies, strict=True):
-        if reply.code < 0 and reply.code != -errno.ENOENT:
-            raise from_errno(reply.code, f"remove on {call.object}")
-    return not any(reply.code == Code.STALE_EPOCH for reply in replies)
-
-
-def check_options(options: Mapping[str, str]) -> None:
-    """Raise ValueError unless a view can carry these options (cls_zlog/limits.h)."""
-    for key, value in options.items():
-        if not 1 <= len(key.encode()) <= OPTION_KEY_BYTES_MAX:
-            raise ValueError(
-                f"the name of an option has 1 to {OPTION_KEY_BYTES_MAX} bytes, not {key!r}"
-            )
-        if len(value.encode()) > OPTION_VALUE_BYTES_MAX:
-            raise ValueError(f"option {key!r} has more than {OPTION_VALUE_BYTES_MAX} bytes")
 
 
 def _new_log_id() -> int:

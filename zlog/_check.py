@@ -153,7 +153,8 @@ class Checker:
         """Go upwards from the trim point to the tail as it was at the beginning."""
         view = self._layout.view
         begin = min(view.trim_point, self._end)
-        for stripe in view.stripes:
+        deadline = self._client.deadline(None)
+        async for stripe in self._layout.stripes(begin, self._end, deadline):
             position = max(stripe.start, begin)
             refs = self._layout.objects(view, stripe)
             while position < min(stripe.end, self._end):

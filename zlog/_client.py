@@ -33,7 +33,7 @@ from zlog.errors import (
     NotWritten,
     from_errno,
 )
-from zlog.view import View
+from zlog.view import OPEN_END, Stripe, View
 
 TIMEOUT_SECONDS = 30.0
 
@@ -75,8 +75,8 @@ class LogStat(NamedTuple):
         tail: the next position to be handed out.
         trim_point: positions below it are trimmed.
         width: stripe objects of the live stripe.
-        stripes: number of stripes in the view.
-        objects: number of stripe objects in the view.
+        stripes: stripes that are not trimmed as a whole.
+        objects: stripe objects of these.
         sequencer: its address; empty when writers find the tail themselves.
         entries: entries that can be read.
         bytes: their data together.
@@ -227,21 +227,16 @@ class LogClient:
         """Return the log at a glance; see :meth:`zlog.Log.stat`."""
         deadline = self.deadline(timeout)
         tail = await self.positions.tail(deadline)
-
-        def calls(view: View) -> list[Call]:
-            request = _native.encode_epoch(view.epoch)
-            return [Call(ref.name, "stat", request) for ref in view.objects()]
-
-        await self.layout.refresh(deadline)
-        view, replies = await self.layout.guarded(calls, deadline)
-        entries = size = 0
-        for reply in replies:
-            if reply.code < 0 and reply.code != -errno.ENOENT:
-                raise from_errno(reply.code, f"stat of log {view.log!r}")
-            if reply.code == Code.OK:
-                object_stat = _native.decode_stat(reply.payload)
+        layout = self.layout
+        await layout.refresh(deadline)
+        stripes = objects = entries = size = 0
+        async for stripe in layout.stripes(0, OPEN_END, deadline):
+            stripes += 1
+            objects += stripe.width
+            for object_stat in await self._object_stats(stripe, deadline):
                 entries += object_stat.entries
                 size += object_stat.bytes
+        view = layout.view
         return LogStat(
             name=view.log,
             log_id=view.log_id,
@@ -249,15 +244,28 @@ class LogClient:
             tail=tail,
             trim_point=view.trim_point,
             width=view.live_stripe.width,
-            stripes=len(view.stripes),
-            objects=sum(stripe.width for stripe in view.stripes),
+            stripes=stripes,
+            objects=objects,
             sequencer=view.sequencer,
             entries=entries,
             bytes=size,
         )
 
+    async def _object_stats(self, stripe: Stripe, deadline: Deadline) -> list[_native.StatReply]:
+        """Return what the objects of a stripe hold, without those that are missing."""
+
+        def calls(view: View) -> list[Call]:
+            request = _native.encode_epoch(view.epoch)
+            return [Call(ref.name, "stat", request) for ref in self.layout.objects(view, stripe)]
+
+        view, replies = await self.layout.guarded(calls, deadline)
+        for reply in replies:
+            if reply.code < 0 and reply.code != -errno.ENOENT:
+                raise from_errno(reply.code, f"stat of log {view.log!r}")
+        return [_native.decode_stat(each.payload) for each in replies if each.code == Code.OK]
+
     async def views(self, timeout: float | None) -> list[View]:
-        """Return every view that the log had, oldest first."""
+        """Return the views of the last 128 epochs, oldest first."""
         return await self.layout.head.views(self.deadline(timeout))
 
     async def _check_below_tail(

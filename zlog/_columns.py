@@ -69,13 +69,14 @@ class _ColumnWindows:
 
     def positions_max(self, start: int) -> int:
         """As many positions between those that are read as there are objects left out."""
-        width = self._client.layout.view.stripe_of(start).width
+        width = self._client.layout.width_at(start)
         wanted = range(width) if self._indexes is None else self._indexes
         read = sum(1 for index in wanted if index < width)
         return WINDOW_POSITIONS_MAX * width // max(1, read)
 
     def start(self, start: int, end: int, bytes_max: int) -> WindowRead:
-        stripe = self._client.layout.view.stripe_of(start)
+        layout = self._client.layout
+        stripe = layout.stripe_of(layout.view, start)
         return self._client.reader.start(start, min(end, stripe.end), bytes_max, self._indexes)
 
     async def finish(self, read: WindowRead) -> tuple[list[Columns], int]:

@@ -11,10 +11,11 @@ from zlog._deadline import Deadline
 from zlog._io import Call, Io, Reply
 from zlog._names import DIRECTORY_OBJECT, head_object
 from zlog.errors import LogNotFound, from_errno
-from zlog.view import View
+from zlog.view import Stripe, View
 
 _VIEWS_PER_READ = 64
 _NAMES_PER_READ = 1024
+_STRIPES_PER_READ = 1024
 
 
 class HeadState(NamedTuple):
@@ -73,7 +74,7 @@ class Head:
         return HeadState(counter, tail_floor, trim_point, log_id, view)
 
     async def views(self, deadline: Deadline) -> list[View]:
-        """Return every view that the log ever had, oldest first. Raises LogNotFound."""
+        """Return the views of the last 128 epochs, oldest first. Raises LogNotFound."""
         found: list[View] = []
         more = True
         while more:
@@ -120,12 +121,54 @@ class Head:
     ) -> int | None:
         """Record that every position below ``position`` is trimmed. Only ever grows.
 
+        Archived stripes that lie wholly below it become loose on the way.
+
         Returns None, or the lowest cursor's position where that lies below ``position``: nothing
         is recorded then, unless the trim may go ``past_cursors``.
         """
         request = _native.encode_trim_point(log_id, position, past_cursors)
-        reply = await self._call("trim_point_raise", request, deadline)
-        return None if reply.code == Code.OK else _native.decode_position(reply.payload)
+        while True:
+            reply = await self._call("trim_point_raise", request, deadline)
+            if reply.code != Code.OK:
+                return _native.decode_position(reply.payload)
+            if not _native.decode_more(reply.payload):
+                return None
+
+    async def stripes(self, log_id: int, position: int, deadline: Deadline) -> list[Stripe]:
+        """Return archived stripes, ascending from the one that holds ``position``, or the next.
+
+        A page of them: where it ends before a position that one needs, ask again from there.
+        """
+        request = _native.encode_stripes_read(log_id, position, _STRIPES_PER_READ)
+        reply = await self._call("stripes_read", request, deadline)
+        _, stripes = _native.decode_stripes_read(reply.payload)
+        return [Stripe(*each) for each in stripes]
+
+    async def loose_stripes(
+        self, log_id: int, deadline: Deadline
+    ) -> tuple[int, list[tuple[int, int]]]:
+        """Return the newest view's epoch, and ``(id, width)`` of the loose stripes, ascending.
+
+        For those with a higher id than that epoch, the view that needs them may still come.
+        """
+        found: list[tuple[int, int]] = []
+        newest, more = 0, True
+        while more:
+            after = found[-1][0] if found else 0
+            request = _native.encode_stripes_loose(log_id, after, _STRIPES_PER_READ)
+            reply = await self._call("stripes_loose", request, deadline)
+            last, more, stripes = _native.decode_stripes_loose(reply.payload)
+            newest = newest or last  # stripes read later may have become loose later
+            found += stripes
+        return newest, found
+
+    async def stripe_forget(self, log_id: int, id: int, deadline: Deadline) -> None:
+        """Forget a loose stripe, none of whose objects exists any more.
+
+        Nothing happens while the view that it was announced for may still come.
+        """
+        request = _native.encode_stripe_forget(log_id, id)
+        await self._call("stripe_forget", request, deadline)
 
     async def remove(self, epoch: int, deadline: Deadline) -> None:
         """Remove the head object, if its newest view is that of ``epoch`` and says removed."""

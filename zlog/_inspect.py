@@ -14,7 +14,7 @@ from zlog._io import Call
 from zlog._layout import Layout
 from zlog._names import DIRECTORY_OBJECT
 from zlog.errors import from_errno
-from zlog.view import ObjectRef, Stripe, View
+from zlog.view import OPEN_END, ObjectRef, Stripe, View
 
 ANY_EPOCH = 2**64 - 1
 """No object refuses a reading call of this epoch. An audit need not be fenced: it changes nothing,
@@ -76,11 +76,11 @@ class Inspector:
 
     async def _stats(self, view: View, deadline: Deadline) -> list[_Looked]:
         request = _native.encode_epoch(ANY_EPOCH)
-        # Whoever ended a stripe sealed it with the epoch that is the next one's id.
-        epochs = [*(stripe.id for stripe in view.stripes[1:]), view.epoch]
+        # Whoever ended a stripe sealed it with an epoch above its own. The next stripe's id may be
+        # higher still: one that held nothing is replaced.
         refs = [
-            (stripe, ref, epoch)
-            for stripe, epoch in zip(view.stripes, epochs, strict=True)
+            (stripe, ref, view.epoch if stripe.open else stripe.id + 1)
+            async for stripe in self._layout.stripes(0, OPEN_END, deadline)
             for ref in self._layout.objects(view, stripe)
         ]
         looked: list[_Looked] = []

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+from zlog._layout import StripeUnknown
 from zlog._views import backoff
 from zlog.entry import Entry, Gap, GapKind
 
@@ -68,14 +69,16 @@ class Ahead(Generic[T_co]):
 
     async def next(self, tail: int) -> T_co:
         """Return what is there from ``position`` on, which lies below ``tail``."""
-        trimmed = min(self._client.layout.view.trim_point, tail)
-        if self.position < trimmed:
-            gap = Gap(self.position, trimmed, GapKind.TRIMMED)
-            self.go_to(trimmed)
-            return self._windows.trimmed(gap)
-        self._read_ahead(tail)
+        layout = self._client.layout
+        while not self._under_way:
+            trimmed = min(layout.view.trim_point, tail)
+            if self.position < trimmed:
+                gap = Gap(self.position, trimmed, GapKind.TRIMMED)
+                self.go_to(trimmed)
+                return self._windows.trimmed(gap)
+            await self._read_ahead(tail)
         read = self._under_way.popleft()
-        self._read_ahead(tail)
+        await self._read_ahead(tail)
         try:
             content, data_bytes = await self._windows.finish(read)
         except BaseException:
@@ -90,10 +93,16 @@ class Ahead(Generic[T_co]):
         self._under_way.clear()
         self.position = self._asked = position
 
-    def _read_ahead(self, tail: int) -> None:
+    async def _read_ahead(self, tail: int) -> None:
         while self._asked < tail and len(self._under_way) < _WINDOWS_AHEAD:
             end = min(tail, self._asked + self._count)
-            read = self._windows.start(self._asked, end, _BYTES_SLACK * self._bytes)
+            try:
+                read = self._windows.start(self._asked, end, _BYTES_SLACK * self._bytes)
+            except StripeUnknown as unknown:
+                deadline = self._client.deadline(None)
+                if await self._client.layout.stripe_at(unknown.position, deadline) is None:
+                    return  # trimmed meanwhile, with its stripe
+                continue
             self._under_way.append(read)
             self._asked = read.end
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import replace
 
 from zlog._codes import Code
@@ -12,8 +12,10 @@ from zlog._head import Directory, Head
 from zlog._io import Call, Io, Reply
 from zlog._outage import LOOK_SECONDS, Outage
 from zlog._sequencer import LogAddress
+from zlog._stripe_index import StripeIndex
 from zlog._views import Change, Edit, backoff, change_view, unless_newer
 from zlog.errors import (
+    CorruptEntry,
     LogNotFound,
     SequencerUnavailable,
     StaleEpoch,
@@ -27,6 +29,22 @@ PATIENCE_SECONDS = 0.2
 
 _PATIENCE_LOOKS = 8
 """The same in looks at the head: a slow store is slow for that somebody too."""
+
+
+_OBJECT_LISTS_MAX = 64
+"""Stripes whose objects' names are kept at hand."""
+
+
+class StripeUnknown(LookupError):
+    """A position lies in an archived stripe that was not looked up.
+
+    Attributes:
+        position: which.
+    """
+
+    def __init__(self, position: int) -> None:
+        super().__init__(position)
+        self.position = position
 
 
 class Layout:
@@ -48,14 +66,92 @@ class Layout:
         self.outage = Outage(io, sequencer_timeout)
         self._lock = threading.Lock()
         self._refused = (0, 0.0)  # the epoch that was last refused, and when it was first
+        self._index = StripeIndex(self.head, view.log_id)
         self._objects: dict[int, list[ObjectRef]] = {}
+        self.reclaimed: frozenset[int] = frozenset()
+        """Stripes of the view, by id, whose objects were removed since all of it is trimmed."""
 
     def objects(self, view: View, stripe: Stripe) -> list[ObjectRef]:
         """Return the objects of a stripe, by index; made once, since a stripe never changes."""
         objects = self._objects.get(stripe.id)
         if objects is None:
+            if len(self._objects) >= _OBJECT_LISTS_MAX:
+                self._objects.clear()
             objects = self._objects[stripe.id] = list(view.objects(stripe))
         return objects
+
+    def stripe_of(self, view: View, position: int) -> Stripe:
+        """Return the stripe that holds a position which is not trimmed, if it is known.
+
+        Raises:
+            StripeUnknown: it is archived and was not looked up; ``guarded`` does that.
+        """
+        if position >= view.stripes[0].start:
+            return view.stripe_of(position)
+        stripe = self._index.find(position)
+        if stripe is None:
+            raise StripeUnknown(position)
+        return stripe
+
+    def width_at(self, position: int) -> int:
+        """Return the width of the stripe that holds a position; the live one's if it is unknown."""
+        view = self.view
+        try:
+            return self.stripe_of(view, position).width
+        except StripeUnknown:
+            return view.live_stripe.width
+
+    def known_stripes(self, view: View, start: int, end: int) -> Iterator[tuple[int, int, Stripe]]:
+        """Cut ``[start, end)`` by stripes: ``(first, end, stripe)``, as far as these are known.
+
+        Raises:
+            StripeUnknown: not even the first one is.
+        """
+        at = start
+        while at < end:
+            try:
+                stripe = self.stripe_of(view, at)
+            except StripeUnknown:
+                if at == start:
+                    raise
+                return
+            last = min(end, stripe.end)
+            yield at, last, stripe
+            at = last
+
+    async def stripe_at(self, position: int, deadline: Deadline) -> Stripe | None:
+        """Return the stripe that holds a position, wherever it is. None: trimmed, stripe and all.
+
+        Raises:
+            CorruptEntry: the log has lost the stripe.
+        """
+        while True:
+            view = self.view
+            if position < view.trim_point:
+                return self._index.find(position)
+            if position >= view.stripes[0].start:
+                return view.stripe_of(position)
+            found = self._index.find(position) or await self._index.look_up(position, deadline)
+            if found is not None:
+                return found
+            newest = await self.refresh(deadline)
+            if newest.epoch == view.epoch and newest.trim_point == view.trim_point:
+                raise CorruptEntry(f"log {view.log!r}: no stripe holds position {position}")
+
+    async def stripes(self, start: int, end: int, deadline: Deadline) -> AsyncIterator[Stripe]:
+        """Iterate over the stripes that hold positions of ``[start, end)``, ascending.
+
+        Without those that are trimmed as a whole.
+        """
+        position = start
+        while position < end:
+            position = max(position, self.view.trim_point)
+            stripe = await self.stripe_at(position, deadline)
+            if stripe is not None and stripe.start < end:
+                yield stripe
+                position = stripe.end
+            elif stripe is not None:
+                return
 
     async def refresh(self, deadline: Deadline) -> View:
         """Read the newest view from the head object.
@@ -83,6 +179,15 @@ class Layout:
                 tail_floor=max(view.tail_floor, known.tail_floor),
             )
             return self.view
+
+    async def outdated(self, view: View, deadline: Deadline) -> bool:
+        """Whether there is more to know than ``view`` says, when an object of it is missing.
+
+        It may lie below a trim point that this client has not seen yet, or in a stripe that was
+        replaced while it was empty. Raises LogNotFound when the log as a whole was removed.
+        """
+        newest = await self.refresh(deadline)
+        return newest.epoch > view.epoch or newest.trim_point > view.trim_point
 
     async def change(self, edit: Edit, deadline: Deadline) -> View:
         """Change the layout (see :func:`zlog._views.change_view`) and take it over.
@@ -178,12 +283,18 @@ class Layout:
     ) -> tuple[View, list[Reply]]:
         """Run calls that carry the view's epoch, again in a newer view if it was stale.
 
+        Where ``calls_of`` needs an archived stripe that is not known, it is looked up first.
+
         Only for calls that do no harm when repeated. The store's own errors come back as negative
         codes, for the caller to judge.
         """
         while True:
             view = self.view
-            calls = calls_of(view)
+            try:
+                calls = calls_of(view)
+            except StripeUnknown as unknown:
+                await self.stripe_at(unknown.position, deadline)
+                continue
             replies = await self.io.execute(calls, deadline) if calls else []
             if not any(reply.code == Code.STALE_EPOCH for reply in replies):
                 return view, replies

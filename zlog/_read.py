@@ -102,17 +102,21 @@ class Reader:
     ) -> WindowRead:
         """Start reading ``[start, end)``: one operation per stripe object, nothing awaited.
 
+        Where a later stripe is not known yet, :meth:`finish` goes on.
+
         Args:
             start: the first position.
             end: one past the last.
             bytes_max: data that all of them together may bring back; the rest is read later.
             indexes: of the stripe objects to ask; None asks all.
+
+        Raises:
+            StripeUnknown: of ``start``, already, the stripe must be looked up first.
         """
         view = self._layout.view
         wanted: list[tuple[ObjectRef, range]] = []
-        for stripe in view.stripes:
-            first, last = max(start, stripe.start), min(end, stripe.end)
-            objects = self._layout.objects(view, stripe) if first < last else []
+        for first, last, stripe in self._layout.known_stripes(view, start, end):
+            objects = self._layout.objects(view, stripe)
             for position in range(first, min(last, first + stripe.width)):
                 ref = objects[position % stripe.width]
                 if indexes is None or ref.residue in indexes:
@@ -222,14 +226,15 @@ class Reader:
         groups: list[tuple[ObjectRef, list[int]]] = []
 
         def calls(view: View) -> list[Call]:
-            groups[:] = _by_object(view, positions)
+            groups[:] = self._by_object(view, positions)
             return [Call(ref.name, method, request(view, ref, group)) for ref, group in groups]
 
-        _, replies = await self._layout.guarded(calls, deadline)
+        view, replies = await self._layout.guarded(calls, deadline)
         result: list[tuple[ObjectRef, Reply]] = []
         for (ref, _), reply in zip(groups, replies, strict=True):
             if reply.code == -errno.ENOENT:
-                await self._layout.refresh(deadline)  # says so if the whole log is gone
+                if await self._layout.outdated(view, deadline):
+                    return await self.change_positions(method, request, positions, deadline)
                 raise CorruptEntry(f"stripe object {ref.name} is missing")
             if reply.code < 0:
                 raise from_errno(reply.code, f"{method} on {ref.name}")
@@ -242,7 +247,7 @@ class Reader:
         groups: list[tuple[ObjectRef, list[int]]] = []
 
         def calls(view: View) -> list[Call]:
-            groups[:] = _by_object(view, positions)
+            groups[:] = self._by_object(view, positions)
             return [
                 Call(
                     ref.name,
@@ -274,13 +279,20 @@ class Reader:
                 raise from_errno(reply.code, f"read on {ref.name}")
             else:
                 _decode(reply.payload, group, found)
-        if gone:
-            # Below a trim point that this client has not seen yet, or for good; or the log is
-            # removed, which refresh() raises.
-            newest = await self._layout.refresh(deadline)
-            if newest.epoch > view.epoch or newest.trim_point > view.trim_point:
-                return []
+        if gone and await self._layout.outdated(view, deadline):
+            return []
         return gone
+
+    def _by_object(self, view: View, positions: Iterable[int]) -> list[tuple[ObjectRef, list[int]]]:
+        """Sort positions that are not trimmed, in ascending order, by the object that has them."""
+        layout = self._layout
+        groups: dict[ObjectRef, list[int]] = {}
+        for position in positions:
+            if not _is_trimmed(view, position):
+                stripe = layout.stripe_of(view, position)
+                ref = layout.objects(view, stripe)[position % stripe.width]
+                groups.setdefault(ref, []).append(position)
+        return list(groups.items())
 
 
 def _decode(payload: ReplyBytes, group: list[int], found: dict[int, Slot]) -> None:
@@ -299,15 +311,6 @@ def _decode(payload: ReplyBytes, group: list[int], found: dict[int, Slot]) -> No
 
 def _is_trimmed(view: View, position: int) -> bool:
     return position < view.trim_point
-
-
-def _by_object(view: View, positions: Iterable[int]) -> list[tuple[ObjectRef, list[int]]]:
-    """Sort positions, in ascending order, by the object that holds them."""
-    groups: dict[ObjectRef, list[int]] = {}
-    for position in positions:
-        if not _is_trimmed(view, position):
-            groups.setdefault(view.object_of(position), []).append(position)
-    return list(groups.items())
 
 
 def in_order(found: dict[int, Slot], start: int, end: int) -> list[Entry | Gap]:

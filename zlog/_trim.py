@@ -8,8 +8,9 @@ from zlog import _native
 from zlog._deadline import Deadline
 from zlog._io import Call
 from zlog._layout import Layout
+from zlog._reclaim import reclaim
 from zlog.errors import HeldByCursor, from_errno
-from zlog.view import ObjectRef, View
+from zlog.view import Stripe, View
 
 _RECORDS_PER_CALL = 1024
 """What one call frees at most, so that it never keeps an OSD busy for long."""
@@ -20,8 +21,9 @@ async def trim_to(
 ) -> None:
     """Trim every position below ``position``: first for all readers, then object by object.
 
-    The trim point is recorded in the head before any space is freed. If this dies half-way, the
-    positions are trimmed all the same, and the next call frees what is left.
+    The trim point is recorded in the head before any space is freed. Stripes that lie wholly below
+    it have their objects removed; the one that it cuts gives its records back. If this dies
+    half-way, the positions are trimmed all the same, and the next call frees what is left.
 
     Raises:
         HeldByCursor: a cursor lies below ``position``, and the trim may not go ``past_cursors``.
@@ -36,12 +38,21 @@ async def trim_to(
             f"can't trim to {position}: a cursor of log {layout.view.log!r} is at {held}",
             position=held,
         )
-    await layout.refresh(deadline)
-    left = {ref.name for ref in _objects_below(layout.view, position)}
+    view = await layout.refresh(deadline)
+    point = view.trim_point
+    cut = await layout.stripe_at(point, deadline)
+    if cut is not None and cut.start < point:
+        await _free_records(layout, cut, point, deadline)
+    await reclaim(layout, deadline)
+
+
+async def _free_records(layout: Layout, stripe: Stripe, point: int, deadline: Deadline) -> None:
+    """Free what lies below ``point`` inside the objects of a stripe that goes on above it."""
+    left = {ref.name for ref in layout.objects(layout.view, stripe)}
     while left:
 
         def calls(view: View) -> list[Call]:
-            request = _native.encode_trim_to(view.epoch, position, _RECORDS_PER_CALL)
+            request = _native.encode_trim_to(view.epoch, point, _RECORDS_PER_CALL)
             return [Call(name, "trim_to", request) for name in sorted(left)]
 
         names = sorted(left)
@@ -51,9 +62,3 @@ async def trim_to(
                 raise from_errno(reply.code, f"trim_to on {name}")
             if reply.code < 0 or not _native.decode_more(reply.payload):
                 left.discard(name)
-
-
-def _objects_below(view: View, position: int) -> list[ObjectRef]:
-    return [
-        ref for stripe in view.stripes if stripe.start < position for ref in view.objects(stripe)
-    ]

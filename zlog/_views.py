@@ -6,8 +6,14 @@
 3. The new tail lies above all of these positions, and above every tail that was shown to anybody.
 4. The view is proposed; the head accepts it only if the newest view is still the one it builds on.
 
+A view may end the live stripe at that tail and start the next one there: because the change asks
+for it, or because the seals tell that the live stripe is full. The new stripe's objects are made
+before the view is proposed, and never afterwards.
+
 Whoever dies in between leaves sealed objects and no new view. Writers then find their epoch stale
-with nothing newer to read, and the first one that loses patience does the steps again.
+with nothing newer to read, and the first one that loses patience does the steps again. Objects that
+were made for a view that never came belong to a loose stripe, which the head has noted since step
+1 (docs/formats/stripe-index.md).
 
 When several take the steps at once, the view that comes in may have a lower epoch than some of the
 objects, and be of no use to anybody. So those who lose let the one with the highest epoch finish,
@@ -19,26 +25,29 @@ changing the layout".
 
 from __future__ import annotations
 
-import errno
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from zlog import _native
-from zlog._codes import Code
 from zlog._deadline import Deadline
 from zlog._head import Head
-from zlog._io import Call, Io
+from zlog._io import Io
+from zlog._options import StripeLimits
+from zlog._reclaim import discard
 from zlog._sequencer import SHARED_ADDRESS
-from zlog.errors import CorruptEntry, InvalidEpoch, LogNotFound, NotLeader, from_errno
-from zlog.view import ObjectRef, View
+from zlog._stripe_objects import Sealed, remove, seal
+from zlog.errors import CorruptEntry, InvalidEpoch, LogNotFound, NotLeader, ZlogError
+from zlog.view import OPEN_END, STRIPES_MAX, Stripe, View, objects_of
 
 _RETRY_SECONDS = 0.02
 _RETRY_SECONDS_MAX = 0.5
 _RETRY_DOUBLINGS_MAX = 5
 
 Edit = Callable[[View], View | None]
-"""Takes the newest view; returns it changed as wanted, or None when nothing is left to do."""
+"""Takes the newest view; returns it changed as wanted, or None when nothing is left to do.
+
+It leaves the stripes as they are, or starts a new one: :func:`with_new_stripe`."""
 
 
 class Change(NamedTuple):
@@ -48,49 +57,41 @@ class Change(NamedTuple):
     tail: int
 
 
+_NO_STRIPE = Stripe(0, 0, OPEN_END, 0)
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """One epoch that a change took, and the stripe that may be made in it.
+
+    Life: announced → made, if the view needs the stripe → in the view, or lost.
+    """
+
+    base: View
+    stripe: Stripe = _NO_STRIPE
+    made: bool = False
+
+    @property
+    def epoch(self) -> int:
+        return self.stripe.id
+
+    async def make(self, io: Io, deadline: Deadline) -> None:
+        """Make the stripe's objects. Nobody else ever seals with their epoch."""
+        self.made = True
+        objects = objects_of(self.base.log, self.base.log_id, self.stripe)
+        await seal(io, objects, self.epoch, deadline, create=True)
+
+    async def unmake(self, io: Io, deadline: Deadline) -> None:
+        """Remove the objects of a stripe that is in no view."""
+        if self.made:
+            objects = objects_of(self.base.log, self.base.log_id, self.stripe)
+            await remove(io, objects, self.epoch, deadline)
+
+
 async def backoff(io: Io, attempt: int) -> None:
     """Wait a short random time that doubles with each attempt, up to half a second."""
     ceiling = min(_RETRY_SECONDS * 2.0 ** min(attempt, _RETRY_DOUBLINGS_MAX), _RETRY_SECONDS_MAX)
     await io.sleep(ceiling * (0.5 + io.random() / 2))
-
-
-async def seal(
-    io: Io,
-    objects: Iterable[ObjectRef],
-    epoch: int,
-    deadline: Deadline,
-    *,
-    create: bool = False,
-    missing_ok: bool = False,
-) -> list[int | None] | None:
-    """Seal stripe objects with ``epoch``, all at the same time.
-
-    Args:
-        create: make the objects, as for a new stripe. Otherwise a missing object is an error: it
-            was lost, and must not be replaced by an empty one without anybody noticing.
-        missing_ok: pass over missing objects, as when removing a log.
-
-    Returns:
-        The highest position of each object (None: empty), or None when some object has an equal
-        or higher epoch already, which means that another client is ahead.
-    """
-    calls = [
-        Call(ref.name, "seal", _native.encode_seal(epoch, ref.stride, ref.residue, create))
-        for ref in objects
-    ]
-    highest: list[int | None] = []
-    overtaken = False
-    for call, reply in zip(calls, await io.execute(calls, deadline), strict=True):
-        if reply.code == -errno.ENOENT:
-            if not missing_ok:
-                raise CorruptEntry(f"stripe object {call.object} is missing")
-        elif reply.code < 0:
-            raise from_errno(reply.code, f"seal on {call.object}")
-        elif reply.code == Code.INVALID_EPOCH:
-            overtaken = True
-        else:
-            highest.append(_native.decode_seal(reply.payload)[0])
-    return None if overtaken else highest
 
 
 async def change_view(
@@ -99,7 +100,10 @@ async def change_view(
     """Bring a new view into effect.
 
     Args:
+        io: the world.
+        log: its name.
         edit: see :data:`Edit`; asked again after each lost race, with the view that won.
+        deadline: budget of the call.
         removing: whether a log that is being removed already counts as there.
 
     Returns:
@@ -109,6 +113,27 @@ async def change_view(
         LogNotFound: no such log, or it is being removed.
         InvalidEpoch: other clients kept winning until the time was up.
     """
+    attempts: list[_Attempt] = []
+    try:
+        changed = await _change(io, log, edit, deadline, attempts, removing=removing)
+    except LogNotFound:
+        # With its head the log has lost what would tell anybody else of these objects.
+        with contextlib.suppress(ZlogError):
+            for attempt in attempts:
+                await attempt.unmake(io, deadline)
+        raise
+    # The change is what counts; what is left behind is found again.
+    if attempts:
+        ids = {attempt.stripe.id: attempt.made for attempt in attempts}
+        with contextlib.suppress(ZlogError):
+            await discard(io, attempts[0].base, ids, deadline)
+    return changed
+
+
+async def _change(
+    io: Io, log: str, edit: Edit, deadline: Deadline, attempts: list[_Attempt], *, removing: bool
+) -> Change | View:
+    """Take the steps until a view is in; ``attempts`` gets those that led to none."""
     head = Head(io, log)
     sealed = 0  # the highest epoch with which this call sealed objects, in vain so far
     patience = io.monotonic()
@@ -125,8 +150,10 @@ async def change_view(
             attempt += 1
         else:
             began = io.monotonic()
-            tried = await _try_change(io, head, base, base if wanted is None else wanted, deadline)
+            attempts.append(_Attempt(base))
+            tried = await _try_change(io, head, attempts[-1], wanted or base, deadline)
             if isinstance(tried, Change):
+                attempts.pop()
                 return tried
             sealed = tried
             # The winner needs about as long as this took, and not all losers may come at once.
@@ -145,28 +172,69 @@ def _live(io: Io, log: str, view: View | None, *, removing: bool = False) -> Vie
 
 
 async def _try_change(
-    io: Io, head: Head, base: View, wanted: View, deadline: Deadline
+    io: Io, head: Head, attempt: _Attempt, wanted: View, deadline: Deadline
 ) -> Change | int:
     """Take the steps once. Returns the epoch that was taken when another client is ahead."""
-    epoch, tail_floor = await head.epoch_next(deadline)
+    base = attempt.base
+    live = base.live_stripe
+    asked = len(wanted.stripes) > len(base.stripes)
+    width = wanted.live_stripe.width
+    epoch, tail_floor = await head.epoch_next(deadline, width=width)
+    attempt.stripe = Stripe(epoch, 0, OPEN_END, width)
+    if asked:  # before the writers are stopped
+        await attempt.make(io, deadline)
     try:
-        objects = base.objects(base.live_stripe)
-        highest = await seal(io, objects, epoch, deadline, missing_ok=wanted.removed)
+        sealed = await seal(io, base.objects(live), epoch, deadline, missing_ok=wanted.removed)
     except CorruptEntry:
-        # Objects are missing for good, or because the log was removed meanwhile.
-        if _live(io, base.log, (await head.read(deadline)).view).log_id != base.log_id:
+        # Missing for good; or the log was removed, or its live stripe is another one by now.
+        view = _live(io, base.log, (await head.read(deadline)).view)
+        if view.log_id != base.log_id:
             raise LogNotFound(f"log {base.log!r} was removed from {io.store.url}") from None
+        if view.epoch > base.epoch:
+            return epoch
         raise
-    if highest is None:
+    if sealed is None:
         return epoch
-    written = max((each for each in highest if each is not None), default=-1)
-    tail = max(base.live_stripe.start, written + 1, tail_floor)
-    view = replace(wanted, epoch=epoch, tail_floor=tail_floor)
+    written = max((each.highest for each in sealed if each.highest is not None), default=-1)
+    tail = max(live.start, written + 1, tail_floor)
+    if not (asked or wanted.removed) and _full(base, sealed):
+        await attempt.make(io, deadline)
+    stripes = _stripes(base, tail, attempt.stripe if attempt.made else None)
+    view = replace(wanted, epoch=epoch, stripes=stripes, tail_floor=tail_floor)
     if not await head.propose(base.epoch, view, deadline):
         return epoch
     if view.sequencer == SHARED_ADDRESS:
         activate_shared(io, view, tail)
     return Change(view, tail)
+
+
+def _full(view: View, sealed: list[Sealed]) -> bool:
+    limits = StripeLimits.of(view.options)
+    return any(each.bytes >= limits.bytes or each.records >= limits.records for each in sealed)
+
+
+def _stripes(base: View, tail: int, made: Stripe | None) -> tuple[Stripe, ...]:
+    """Return the stripes of the next view, with ``made`` from ``tail`` on if there is one.
+
+    Without those that are wholly trimmed, and without the oldest when there are too many. A live
+    stripe in which nothing was ever written is replaced: it would end where it starts.
+    """
+    stripes = list(base.stripes)
+    if made is not None:
+        live = stripes.pop()
+        if live.start < tail:
+            stripes.append(replace(live, end=tail))
+        stripes.append(replace(made, start=tail))
+    needed = [stripe for stripe in stripes if stripe.end > base.trim_point]
+    return tuple(needed[-STRIPES_MAX:])
+
+
+def with_new_stripe(view: View, width: int) -> View:
+    """Return what an edit wants that ends the live stripe and starts one of this width.
+
+    The change sets where the new stripe starts, and its id.
+    """
+    return replace(view, stripes=(*view.stripes, Stripe(0, 0, OPEN_END, width)))
 
 
 def activate_shared(io: Io, view: View, tail: int) -> None:

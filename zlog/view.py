@@ -18,6 +18,10 @@ WIDTH_MAX = 1024
 """Stripe objects per stripe, at most; the class enforces the same."""
 
 
+STRIPES_MAX = 32
+"""Stripes of one view, at most; older ones are in the stripe index. The class enforces the same."""
+
+
 @dataclass(frozen=True, slots=True)
 class Stripe:
     """A range of positions ``[start, end)`` spread over ``width`` objects.
@@ -49,6 +53,14 @@ class ObjectRef(NamedTuple):
     residue: int
 
 
+def objects_of(log: str, log_id: int, stripe: Stripe) -> list[ObjectRef]:
+    """Return the objects of a stripe, by index."""
+    return [
+        ObjectRef(stripe_object(log, log_id, stripe.id, index), stripe.width, index)
+        for index in range(stripe.width)
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """The layout of one log in one epoch. Immutable; a change is a new view in a higher epoch.
@@ -59,7 +71,8 @@ class View:
         log_id: random 64-bit number that tells this log from others that had its name.
         sequencer: who hands out positions: ``tcp://HOST:PORT``, ``store:`` (shared through the
             embedded store) or empty (nobody: writers find the tail themselves).
-        stripes: contiguous, ascending, from position 0; the last one is open.
+        stripes: the newest ones, contiguous and ascending; the last one is open. Positions below
+            the first one's start are in archived stripes (docs/formats/stripe-index.md).
         removed: the log is being removed.
         options: settings that travel with the log.
         trim_point: positions below it are trimmed, as known when the view was read.
@@ -105,10 +118,9 @@ class View:
         )
 
     def objects(self, stripe: Stripe | None = None) -> Iterator[ObjectRef]:
-        """Iterate over the objects of one stripe, or of all."""
+        """Iterate over the objects of one stripe, or of all that the view has."""
         for each in self.stripes if stripe is None else (stripe,):
-            for index in range(each.width):
-                yield self.object_at(each, index)
+            yield from objects_of(self.log, self.log_id, each)
 
     def __repr__(self) -> str:
         return (

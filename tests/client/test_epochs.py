@@ -14,7 +14,8 @@ from zlog._deadline import Deadline
 from zlog._head import Head
 from zlog._io import BlockingIo, deadline_of, drive
 from zlog._native import MemoryStore
-from zlog._views import Change, backoff, change_view, seal, unless_newer
+from zlog._stripe_objects import seal
+from zlog._views import Change, backoff, change_view, unless_newer
 
 from .faulty import FaultyStore, WithoutSequencer
 from .virtual import VirtualIo, run_virtually
@@ -113,7 +114,8 @@ def test_an_object_that_refuses_a_seal_stops_the_change(memory: zlog.Store) -> N
         io = BlockingIo(memory)
         deadline = deadline_of(io, 5)
         epochs.append(drive(Head(io, "orders").epoch_next(deadline))[0])
-        assert drive(seal(io, [last], epochs[0], deadline)) == [5]
+        (sealed,) = drive(seal(io, [last], epochs[0], deadline)) or []
+        assert sealed.highest == 5
 
     hooked = FaultyStore(memory, once("seal", seal_the_last_one_and_die))
     io = BlockingIo(hooked)

@@ -11,7 +11,7 @@ import zlog
 from zlog import Entry
 from zlog._head import Head
 from zlog._io import BlockingIo, deadline_of, drive
-from zlog._views import seal
+from zlog._stripe_objects import seal
 
 from ..support.local_sequencer import LocalSequencer
 from .faulty import FaultyStore, dies_at

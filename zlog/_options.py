@@ -1,0 +1,58 @@
+"""Options that travel with a log's views and mean something to zlog itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+OPTION_KEY_BYTES_MAX = 128
+OPTION_VALUE_BYTES_MAX = 4096
+"""What the class lets a view carry (cls_zlog/limits.h)."""
+
+STRIPE_BYTES = "stripe_bytes"
+STRIPE_RECORDS = "stripe_records"
+
+STRIPE_BYTES_DEFAULT = 96 << 20
+"""Far enough below what an object can hold (Ceph's osd_max_object_size is 128 MiB) that a stripe
+is ended before its objects are full."""
+
+STRIPE_RECORDS_DEFAULT = 100_000
+"""Half of the omap keys in one object above which Ceph warns
+(osd_deep_scrub_large_omap_object_key_threshold)."""
+
+_NUMBER_MAX = 2**63 - 1
+
+
+class StripeLimits(NamedTuple):
+    """When a stripe is full: one of its objects holds so many bytes, or so many records."""
+
+    bytes: int
+    records: int
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> StripeLimits:
+        """Read them from a view's options. What is no number there does not count."""
+        return cls(
+            _number(options.get(STRIPE_BYTES)) or STRIPE_BYTES_DEFAULT,
+            _number(options.get(STRIPE_RECORDS)) or STRIPE_RECORDS_DEFAULT,
+        )
+
+
+def check_options(options: Mapping[str, str]) -> None:
+    """Raise ValueError unless a view can carry these options, and zlog understands its own."""
+    for key, value in options.items():
+        if not 1 <= len(key.encode()) <= OPTION_KEY_BYTES_MAX:
+            raise ValueError(
+                f"the name of an option has 1 to {OPTION_KEY_BYTES_MAX} bytes, not {key!r}"
+            )
+        if len(value.encode()) > OPTION_VALUE_BYTES_MAX:
+            raise ValueError(f"option {key!r} has more than {OPTION_VALUE_BYTES_MAX} bytes")
+        if key in (STRIPE_BYTES, STRIPE_RECORDS) and _number(value) is None:
+            raise ValueError(f"option {key!r} is a number from 1 on, not {value!r}")
+
+
+def _number(text: str | None) -> int | None:
+    if text is None or not (text.isascii() and text.isdigit()) or len(text) > 19:
+        return None
+    number = int(text)
+    return number if 1 <= number <= _NUMBER_MAX else None
