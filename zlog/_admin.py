@@ -22,7 +22,7 @@ from zlog.errors import (
     LogNotFound,
     SequencerUnavailable,
 )
-from zlog.view import OPEN_END, WIDTH_MAX, Stripe, View
+from zlog.view import OPEN_END, Stripe, View, check_width
 
 WIDTH_DEFAULT = 8
 
@@ -44,8 +44,7 @@ async def create_log(
         ValueError: a name, width or options that can't be.
     """
     check_log_name(name)
-    if not 1 <= width <= WIDTH_MAX:
-        raise ValueError(f"width must be 1 to {WIDTH_MAX} stripe objects, not {width}")
+    check_width(width)
     check_options(options)
     head = Head(io, name)
     removed = 0

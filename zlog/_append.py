@@ -26,6 +26,7 @@ from zlog._full import explain
 from zlog._io import Call, Reply
 from zlog._layout import Layout
 from zlog._positions import Positions
+from zlog._roll import RollWatch
 from zlog.errors import CorruptEntry, EntryTooLarge, StoreTimeout, ZlogError, from_errno
 from zlog.view import ObjectRef, View
 
@@ -48,6 +49,7 @@ class Appender:
         self.entry_bytes_max = entry_bytes_max
         self._writer = os.urandom(16)
         self._number = 0
+        self._rolls = RollWatch(layout)
         self._lock = threading.Lock()
 
     async def append(self, entries: Sequence[bytes], deadline: Deadline) -> list[int]:
@@ -83,7 +85,9 @@ class Appender:
         self, entries: Sequence[bytes], start: int, end: int, deadline: Deadline
     ) -> Sequence[int]:
         count = end - start
-        work = _Round(self._layout, self._writer, entries, start, self._take(count))
+        if self._rolls.alert:
+            await self._rolls.act(deadline)
+        work = _Round(self._layout, self._rolls, self._writer, entries, start, self._take(count))
         try:
             return await work.append(count, self._positions, deadline)
         except ZlogError as error:
@@ -127,9 +131,16 @@ class _Round:
     """
 
     def __init__(
-        self, layout: Layout, writer: bytes, entries: Sequence[bytes], start: int, number: int
+        self,
+        layout: Layout,
+        rolls: RollWatch,
+        writer: bytes,
+        entries: Sequence[bytes],
+        start: int,
+        number: int,
     ) -> None:
         self._layout = layout
+        self._rolls = rolls
         self._writer = writer
         self._entries = entries
         self._start = start
@@ -151,6 +162,7 @@ class _Round:
         calls, residues = self._all_at_once(view, first, count)
         replies = await layout.io.execute(calls, deadline)
         if not any(reply.code for reply in replies):
+            self._rolls.note(view, replies)
             return range(first, first + count)
         slots = [_Slot(first + index, index) for index in range(count)]
         groups = _by_object(view, slots)

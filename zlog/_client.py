@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from types import EllipsisType
@@ -20,6 +20,7 @@ from zlog._layout import Layout
 from zlog._names import check_int, check_log_name, check_position
 from zlog._positions import SEQUENCER_TIMEOUT_SECONDS, Positions
 from zlog._read import HOLE_TIMEOUT_SECONDS, Reader, WindowItems, WindowRead
+from zlog._reconfigure import reconfigure
 from zlog._sequencer import LogAddress
 from zlog._times import as_time, find_time
 from zlog._trim import trim_to
@@ -263,6 +264,12 @@ class LogClient:
             if reply.code < 0 and reply.code != -errno.ENOENT:
                 raise from_errno(reply.code, f"stat of log {view.log!r}")
         return [_native.decode_stat(each.payload) for each in replies if each.code == Code.OK]
+
+    async def reconfigure(
+        self, width: int | None, options: Mapping[str, str | None], timeout: float | None
+    ) -> View:
+        """Change width or options; see :meth:`zlog.Log.reconfigure`."""
+        return await reconfigure(self.layout, width, options, self.deadline(timeout))
 
     async def views(self, timeout: float | None) -> list[View]:
         """Return the views of the last 128 epochs, oldest first."""

@@ -218,10 +218,14 @@ def decode_seal(reply not None):
     return highest, out.fullness.records, out.fullness.bytes
 
 
-def decode_fullness(reply not None):
+def fullest(replies not None):
     cdef Fullness fullness
-    well_formed(Fullness.decode(reply_view(reply), &fullness), "write")
-    return fullness.records, fullness.bytes
+    cdef uint32_t records = 0
+    cdef uint64_t size = 0
+    for _, payload in replies:
+        well_formed(Fullness.decode(reply_view(payload), &fullness), "write")
+        records, size = max(records, fullness.records), max(size, fullness.bytes)
+    return records, size
 
 
 def decode_highest(reply not None):

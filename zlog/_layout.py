@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import replace
@@ -13,7 +14,14 @@ from zlog._io import Call, Io, Reply
 from zlog._outage import LOOK_SECONDS, Outage
 from zlog._sequencer import LogAddress
 from zlog._stripe_index import StripeIndex
-from zlog._views import Change, Edit, backoff, change_view, unless_newer
+from zlog._views import (
+    Change,
+    Edit,
+    backoff,
+    change_view,
+    unless_newer,
+    with_new_stripe,
+)
 from zlog.errors import (
     CorruptEntry,
     LogNotFound,
@@ -271,6 +279,35 @@ class Layout:
         except (SequencerUnavailable, StoreUnavailable):
             return False
         return (await self.refresh(deadline)).epoch > view.epoch
+
+    async def reactivate(self, view: View, deadline: Deadline) -> View:
+        """Let the sequencer of a new view, if it has one, take it up without being asked first.
+
+        Otherwise the first writer would find that out, and wait. Returns the newest view.
+        """
+        if view.sequencer.startswith("tcp://"):
+            step = deadline.sooner(self.outage.limit)
+            with contextlib.suppress(SequencerUnavailable):  # its clients will notice that too
+                await self.io.sequencer(view.sequencer).open(self.address, view.epoch, step)
+                return await self.refresh(deadline)
+        return view
+
+    async def roll(self, full: Stripe, deadline: Deadline) -> None:
+        """Start a new stripe of the same width, unless ``full`` is not the live one any more.
+
+        A sequencer over TCP does it when it takes the log up again: that is one epoch, not two.
+        """
+
+        def edit(view: View) -> View | None:
+            if view.live_stripe.id != full.id:
+                return None
+            return with_new_stripe(view, view.live_stripe.width)
+
+        view = await self.refresh(deadline)
+        if edit(view) is None:
+            return
+        if (await self.reactivate(view, deadline)).live_stripe.id == full.id:
+            await self.change(edit, deadline)
 
     async def drop_sequencer(self, view: View, deadline: Deadline) -> View:
         """Go on without the sequencer of ``view``, unless there is a newer view or another one."""

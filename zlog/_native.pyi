@@ -32,10 +32,10 @@ def encode_seal(epoch: int, stride: int, residue: int, create: bool) -> bytes:
     """Encode a seal; ``create`` makes a missing object, which else answers ENOENT."""
 
 def decode_seal(reply: ReplyBytes) -> tuple[int | None, int, int]:
-    """Return ``(highest position or None, records, bytes)``; see :func:`decode_fullness`."""
+    """Return ``(highest position or None, records, bytes)`` of an object."""
 
-def decode_fullness(reply: ReplyBytes) -> tuple[int, int]:
-    """Return ``(records, bytes)`` that the object holds, from the reply of a write."""
+def fullest(replies: Iterable[tuple[int, ReplyBytes]]) -> tuple[int, int]:
+    """Return the most ``(records, bytes)`` that any object holds, from OK replies of writes."""
 
 def decode_highest(reply: ReplyBytes) -> int | None:
     """Return the highest position in a reply of max_position; None when there is none."""

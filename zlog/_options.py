@@ -38,6 +38,12 @@ class StripeLimits(NamedTuple):
         )
 
 
+def stripe_options(stripe_bytes: int | None, stripe_records: int | None) -> dict[str, str]:
+    """Return the options that say when a stripe is full; None leaves one out."""
+    given = {STRIPE_BYTES: stripe_bytes, STRIPE_RECORDS: stripe_records}
+    return {key: str(value) for key, value in given.items() if value is not None}
+
+
 def check_options(options: Mapping[str, str]) -> None:
     """Raise ValueError unless a view can carry these options, and zlog understands its own."""
     for key, value in options.items():

@@ -33,6 +33,7 @@ from zlog._cursors import CursorClient, CursorState, Place
 from zlog._io import AsyncioIo, deadline_of
 from zlog._iterate import Follower, RangeReader
 from zlog._names import check_position
+from zlog._options import stripe_options
 from zlog._positions import SEQUENCER_TIMEOUT_SECONDS
 from zlog._read import HOLE_TIMEOUT_SECONDS
 from zlog._retention import Retention, enforce, set_retention
@@ -70,6 +71,8 @@ class Log:
         name: str,
         *,
         width: int = WIDTH_DEFAULT,
+        stripe_bytes: int | None = None,
+        stripe_records: int | None = None,
         options: Mapping[str, str] | None = None,
         timeout: float | None = TIMEOUT_SECONDS,
         hole_timeout: float | None = HOLE_TIMEOUT_SECONDS,
@@ -78,9 +81,10 @@ class Log:
     ) -> Log:
         """Make a log and open it; see :meth:`zlog.Log.create`."""
         settings = Settings(timeout, hole_timeout, sequencer_timeout, entry_bytes_max)
+        settled = {**(options or {}), **stripe_options(stripe_bytes, stripe_records)}
         io = AsyncioIo(store, f"the log {name!r}")
         try:
-            await create_log(io, name, width, options or {}, deadline_of(io, timeout))
+            await create_log(io, name, width, settled, deadline_of(io, timeout))
             return cls(await LogClient.open(io, name, settings))
         except BaseException:
             await io.close()
@@ -229,6 +233,20 @@ class Log:
     async def retain(self, *, timeout: float | None = None) -> int:
         """Trim now what need not be kept; see :meth:`zlog.Log.retain`."""
         return await enforce(self._client, self._client.deadline(timeout))
+
+    async def reconfigure(
+        self,
+        *,
+        width: int | None = None,
+        stripe_bytes: int | None = None,
+        stripe_records: int | None = None,
+        options: Mapping[str, str | None] | None = None,
+        timeout: float | None = None,
+    ) -> View:
+        """Change the log's width or options while it is used; see the synchronous one."""
+        return await self._client.reconfigure(
+            width, {**(options or {}), **stripe_options(stripe_bytes, stripe_records)}, timeout
+        )
 
     async def tail(self, *, checked: bool = True, timeout: float | None = None) -> int:
         """Return the next position that will be handed out; see :meth:`zlog.Log.tail`."""

@@ -25,6 +25,7 @@ from zlog._io import BlockingIo, deadline_of, drive
 from zlog._iterate import Follower, RangeReader
 from zlog._names import check_position
 from zlog._native import Items
+from zlog._options import stripe_options
 from zlog._positions import SEQUENCER_TIMEOUT_SECONDS
 from zlog._read import HOLE_TIMEOUT_SECONDS
 from zlog._retention import Retention, enforce, set_retention
@@ -60,6 +61,8 @@ class Log:
         name: str,
         *,
         width: int = WIDTH_DEFAULT,
+        stripe_bytes: int | None = None,
+        stripe_records: int | None = None,
         options: Mapping[str, str] | None = None,
         timeout: float | None = TIMEOUT_SECONDS,
         hole_timeout: float | None = HOLE_TIMEOUT_SECONDS,
@@ -73,6 +76,9 @@ class Log:
             name: 1 to 128 letters, digits, ``_``, ``.`` or ``-``.
             width: stripe objects over which positions are spread, 1 to 1024. More objects take
                 more writes at the same time, and cost more operations per range read.
+            stripe_bytes: when one of its objects holds so many bytes, a stripe is ended and the
+                next one started; 96 MiB if None.
+            stripe_records: the same for the records (omap keys) of an object; 100,000 if None.
             options: settings that travel with the log, for its users: names of up to 128 bytes,
                 values of up to 4096.
             timeout, hole_timeout, sequencer_timeout, entry_bytes_max: see :meth:`open`.
@@ -82,8 +88,9 @@ class Log:
             ValueError: the name, the width or an option can't be.
         """
         settings = Settings(timeout, hole_timeout, sequencer_timeout, entry_bytes_max)
+        settled = {**(options or {}), **stripe_options(stripe_bytes, stripe_records)}
         io = BlockingIo(store, f"the log {name!r}")
-        drive(create_log(io, name, width, options or {}, deadline_of(io, timeout)))
+        drive(create_log(io, name, width, settled, deadline_of(io, timeout)))
         return cls(drive(LogClient.open(io, name, settings)))
 
     @classmethod
@@ -306,6 +313,36 @@ class Log:
         """
         return drive(enforce(self._client, self._client.deadline(timeout)))
 
+    def reconfigure(
+        self,
+        *,
+        width: int | None = None,
+        stripe_bytes: int | None = None,
+        stripe_records: int | None = None,
+        options: Mapping[str, str | None] | None = None,
+        timeout: float | None = None,
+    ) -> View:
+        """Change the log's width or options while it is used, and return the view that does.
+
+        Appends wait for some milliseconds meanwhile; everything written stays where it is. What
+        is as wanted already stays as it is, so a call may be repeated.
+
+        Args:
+            width: stripe objects over which positions from now on are spread: the live stripe is
+                ended, and one of this width started.
+            stripe_bytes, stripe_records: see :meth:`create`.
+            options: to set, or to take away (None); others stay as they are.
+            timeout: budget of the call.
+
+        Raises:
+            ValueError: a width or an option can't be.
+        """
+        return drive(
+            self._client.reconfigure(
+                width, {**(options or {}), **stripe_options(stripe_bytes, stripe_records)}, timeout
+            )
+        )
+
     def tail(self, *, checked: bool = True, timeout: float | None = None) -> int:
         """Return the next position that will be handed out.
 
@@ -375,7 +412,7 @@ class Log:
         return drive(self._client.stat(timeout))
 
     def views(self, *, timeout: float | None = None) -> builtins.list[View]:
-        """Return every layout that the log had, oldest first."""
+        """Return the layouts of the last 128 epochs, oldest first."""
         return drive(self._client.views(timeout))
 
     def check(self, *, progress: Progress | None = None) -> Check:

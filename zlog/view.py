@@ -18,6 +18,12 @@ WIDTH_MAX = 1024
 """Stripe objects per stripe, at most; the class enforces the same."""
 
 
+def check_width(width: int) -> None:
+    """Raise ValueError unless a stripe can have so many objects."""
+    if not 1 <= width <= WIDTH_MAX:
+        raise ValueError(f"width must be 1 to {WIDTH_MAX} stripe objects, not {width}")
+
+
 STRIPES_MAX = 32
 """Stripes of one view, at most; older ones are in the stripe index. The class enforces the same."""
 

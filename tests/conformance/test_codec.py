@@ -209,7 +209,6 @@ DECODERS = {
     "decode_epoch": golden.bytes_of("01 0500000000000000"),
     "decode_position": golden.bytes_of("01 0500000000000000"),
     "decode_seal": golden.bytes_of("01 01 1100000000000000 02000000 0600000000000000"),
-    "decode_fullness": golden.bytes_of("01 02000000 0600000000000000"),
     "decode_more": golden.bytes_of("01 01"),
     "decode_stat": b"\x01" + bytes(65),
     "decode_epoch_next": b"\x01" + bytes(16),
@@ -237,6 +236,14 @@ def test_malformed_replies_are_refused(name: str) -> None:
     for wrong in (sound + b"\0", b"\x00" + sound[1:], b"\x02" + sound[1:]):
         with pytest.raises(ERRORS):
             decode(wrong)
+
+
+def test_malformed_replies_of_writes_are_refused() -> None:
+    sound = golden.bytes_of("01 02000000 0600000000000000")
+    assert _native.fullest([(0, sound)]) == (2, 6)
+    for wrong in (sound[:-1], sound + b"\0", b"\x02" + sound[1:], b""):
+        with pytest.raises(ERRORS):
+            _native.fullest([(0, sound), (0, wrong)])
 
 
 @settings(max_examples=300)

@@ -69,7 +69,9 @@ def test_crc32c_is_castagnoli() -> None:
 def test_native_codec_reads_these_replies() -> None:
     stripe, head = golden.STRIPE_CONVERSATION, golden.HEAD_CONVERSATION
     assert _native.decode_seal(exchange_of(stripe, "seal").reply) == (None, 0, 0)
-    assert _native.decode_fullness(exchange_of(stripe, "write").reply) == (2, 6)
+    written = exchange_of(stripe, "write")
+    other = golden.bytes_of("01 01000000 0700000000000000")
+    assert _native.fullest([(written.code, written.reply), (0, other)]) == (2, 7)
     assert _native.decode_highest(exchange_of(stripe, "max_position").reply) is None
     assert _native.decode_highest(golden.bytes_of("01 01 1100000000000000")) == 17
     assert _native.decode_epoch(exchange_of(stripe, "seal", 5).reply) == 5

@@ -1,0 +1,248 @@
+"""Changing width and options while a log is used, and stripes that end because they are full."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+
+import zlog
+from zlog import _native
+from zlog._head import Head
+from zlog._io import BlockingIo, deadline_of, drive
+from zlog.view import STRIPES_MAX, Stripe, objects_of
+
+from ..support.local_sequencer import LocalSequencer
+
+
+def data(log: zlog.Log, start: int = 0) -> list[bytes]:
+    """What a range read gives, which must be entries without a gap."""
+    items = list(log.read_range(start))
+    assert all(isinstance(item, zlog.Entry) for item in items), items
+    return [item.data for item in items if isinstance(item, zlog.Entry)]
+
+
+def exists(store: zlog.Store, name: str) -> bool:
+    """Whether there is a stripe object of that name."""
+    return store.execute(name, "max_position", _native.encode_epoch(2**63))[0] != -errno.ENOENT
+
+
+def index_of(store: zlog.Store, log: zlog.Log) -> tuple[list[Stripe], list[tuple[int, int]]]:
+    """The archived stripes of a log, and the loose ones."""
+    io = BlockingIo(store)
+    head, log_id = Head(io, log.name), log.view.log_id
+    deadline = deadline_of(io, 5)
+    archived = drive(head.stripes(log_id, 0, deadline))
+    return archived, drive(head.loose_stripes(log_id, deadline))[1]
+
+
+def change_width(log: zlog.Log) -> None:
+    expected: list[bytes] = []
+    for width in (4, 16, 8, 1):
+        view = log.reconfigure(width=width)
+        assert view.live_stripe.width == width
+        expected += [b"%d at width %d" % (i, width) for i in range(50)]
+        positions = log.append_many(expected[-50:])
+        assert positions == list(range(len(expected) - 50, len(expected)))
+    assert [(s.start, s.end, s.width) for s in log.view.stripes[:-1]] == [
+        (0, 50, 4),
+        (50, 100, 16),
+        (100, 150, 8),
+    ]
+    assert data(log) == expected
+    assert [log.read(p).data for p in (0, 49, 50, 99, 150)] == [
+        expected[p] for p in (0, 49, 50, 99, 150)
+    ]
+    assert list(log.check()) == []
+    stat = log.stat()
+    assert (stat.stripes, stat.objects, stat.entries, stat.width) == (4, 29, 200, 1)
+
+
+def test_the_width_changes_and_everything_stays_where_it_is(log: zlog.Log) -> None:
+    change_width(log)
+
+
+def test_the_width_changes_under_a_sequencer(sequenced: zlog.Log) -> None:
+    change_width(sequenced)
+
+
+def test_what_is_so_already_changes_nothing(memory: zlog.Store) -> None:
+    log = zlog.Log.create(memory, "orders", width=4, options={"owner": "shop"})
+    epoch = log.view.epoch
+    assert log.reconfigure(width=4).epoch == epoch
+    assert log.reconfigure(options={"owner": "shop", "gone": None}).epoch == epoch
+    assert log.reconfigure().epoch == epoch
+
+
+def test_options_change_without_a_new_stripe(memory: zlog.Store) -> None:
+    log = zlog.Log.create(memory, "orders", options={"owner": "shop", "old": "1"})
+    log.append(b"first")
+    stripes = log.view.stripes
+    view = log.reconfigure(stripe_bytes=1 << 20, stripe_records=50, options={"old": None})
+    assert dict(view.options) == {
+        "owner": "shop",
+        "stripe_bytes": "1048576",
+        "stripe_records": "50",
+    }
+    assert view.stripes == stripes
+    assert zlog.Log.open(memory, "orders").view == log.view
+    assert log.append(b"second") == 1
+
+
+def test_a_stripe_that_holds_nothing_is_replaced(memory: zlog.Store) -> None:
+    log = zlog.Log.create(memory, "orders", width=4)
+    old = [ref.name for ref in log.view.objects()]
+    log.reconfigure(width=8)
+    assert [(s.start, s.width) for s in log.view.stripes] == [(0, 8)]
+    assert not any(exists(memory, name) for name in old)
+    assert index_of(memory, log) == ([], [])
+    log.append(b"a")
+    assert data(log) == [b"a"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"width": 0},
+        {"width": 1025},
+        {"stripe_bytes": 0},
+        {"stripe_records": -1},
+        {"options": {"": "x"}},
+    ],
+)
+def test_what_can_not_be_is_refused_and_changes_nothing(
+    memory: zlog.Store, wrong: dict[str, object]
+) -> None:
+    log = zlog.Log.create(memory, "orders")
+    epoch = log.view.epoch
+    with pytest.raises(ValueError, match=r"."):
+        log.reconfigure(**wrong)  # type: ignore[arg-type]
+    assert zlog.Log.open(memory, "orders").view.epoch == epoch
+    with pytest.raises(ValueError, match=r"."):
+        zlog.Log.create(memory, "other", **wrong)  # type: ignore[arg-type]
+
+
+def test_a_removed_log_is_not_reconfigured(memory: zlog.Store) -> None:
+    log = zlog.Log.create(memory, "orders")
+    zlog.Log.remove(memory, "orders")
+    with pytest.raises(zlog.LogNotFound):
+        log.reconfigure(width=16)
+    again = zlog.Log.create(memory, "orders", width=2)
+    with pytest.raises(zlog.LogNotFound):
+        log.reconfigure(width=16)
+    assert again.reconfigure().live_stripe.width == 2
+
+
+@pytest.fixture
+def small(memory: zlog.Store) -> Iterator[zlog.Log]:
+    """A log whose stripes are full after some appends."""
+    with zlog.Log.create(memory, "orders", width=2, stripe_records=4) as log:
+        yield log
+
+
+def fill_stripes(log: zlog.Log) -> None:
+    log.reconfigure(stripe_records=5)
+    written = [b"%d" % i for i in range(200)]
+    positions = [log.append(each) for each in written]
+    assert positions == list(range(200))
+    stripes = log.stat().stripes
+    assert stripes > 5, "each holds some 4 x 5 entries"
+    assert data(log) == written
+    assert list(log.check()) == []
+    for p, each in enumerate(written):
+        assert log.read(p).data == each
+
+
+def test_a_full_stripe_ends_by_itself(log: zlog.Log) -> None:
+    fill_stripes(log)
+
+
+def test_a_full_stripe_ends_under_a_sequencer(sequenced: zlog.Log) -> None:
+    fill_stripes(sequenced)
+
+
+def test_bytes_fill_a_stripe_too(memory: zlog.Store) -> None:
+    log = zlog.Log.create(memory, "orders", width=2, stripe_bytes=100_000)
+    written = [bytes([i]) * 10_000 for i in range(100)]
+    for i in range(0, 100, 10):
+        log.append_many(written[i : i + 10])
+    assert log.stat().stripes > 3
+    assert data(log) == written
+
+
+def test_old_stripes_are_archived_and_read_all_the_same(
+    memory: zlog.Store, small: zlog.Log
+) -> None:
+    written = []
+    while len(index_of(memory, small)[0]) < 10:
+        written.append(b"%d" % len(written))
+        small.append(written[-1])
+    assert len(small.view.stripes) == STRIPES_MAX
+    fresh = zlog.Log.open(memory, "orders")
+    first = fresh.view.stripes[0].start
+    assert fresh.read(0).data == b"0"
+    assert data(fresh) == written
+    assert data(zlog.Log.open(memory, "orders"), first - 3) == written[first - 3 :]
+    assert fresh.stat().stripes == 10 + STRIPES_MAX
+    assert list(fresh.check()) == []
+    with pytest.raises(zlog.AlreadyWritten):
+        zlog.Log.open(memory, "orders").fill(1)
+    zlog.Log.open(memory, "orders").trim(1)
+    with pytest.raises(zlog.Invalidated):
+        fresh.read(1)
+
+
+def test_a_trim_removes_the_objects_of_whole_stripes(memory: zlog.Store, small: zlog.Log) -> None:
+    written = []
+    while len(index_of(memory, small)[0]) < 5:
+        written.append(b"%d" % len(written))
+        small.append(written[-1])
+    archived, _ = index_of(memory, small)
+    view = small.view
+    reader = zlog.Log.open(memory, "orders")
+    assert reader.read(archived[3].start).data
+    stale = zlog.Log.open(memory, "orders")
+    for point in (archived[1].end, archived[4].start + 1, view.stripes[3].start + 1, len(written)):
+        small.trim_to(point)
+        left, loose = index_of(memory, small)
+        assert loose == []
+        assert [s for s in left if s.end <= point] == []
+        for stripe in (*archived, *view.stripes[:-1]):
+            names = [ref.name for ref in objects_of("orders", view.log_id, stripe)]
+            assert {exists(memory, name) for name in names} == {stripe.end > point}, stripe
+        with pytest.raises(zlog.Invalidated):
+            reader.read(point - 1)
+    assert list(small.check()) == []
+    assert small.append(b"on") == len(written)
+    gap, *rest = stale.read_range()
+    assert gap == zlog.Gap(0, len(written), zlog.GapKind.TRIMMED)
+    assert rest == [reader.read(len(written))]
+
+
+def test_removal_leaves_no_object_of_any_stripe(memory: zlog.Store, small: zlog.Log) -> None:
+    while len(index_of(memory, small)[0]) < 5:
+        small.append(b"x")
+    archived, _ = index_of(memory, small)
+    view = small.view
+    zlog.Log.remove(memory, "orders")
+    for stripe in (*archived, *view.stripes):
+        for ref in objects_of("orders", view.log_id, stripe):
+            assert not exists(memory, ref.name)
+
+
+def test_a_sequencer_ends_a_full_stripe_in_one_epoch(
+    plain: zlog.Store, sequencer: LocalSequencer
+) -> None:
+    with zlog.Log.create(plain, "orders", width=2, stripe_records=3) as log:
+        written = [b"%d" % i for i in range(60)]
+        assert [log.append(each) for each in written] == list(range(60))
+        views = log.views()
+        assert views[-1].sequencer == sequencer.address
+        sequenced = [view for view in views if view.sequencer]
+        assert len(sequenced) > 3
+        for before, after in pairwise(sequenced):
+            assert after.epoch == before.epoch + 1
+            assert after.live_stripe.id == after.epoch
+        assert data(log) == written
