@@ -10,22 +10,19 @@ import zlog
 from zlog import LogStat, View
 from zlog._admin import WIDTH_DEFAULT
 from zlog.cli.output import Output, note
-from zlog.cli.parameters import complete_log, json_option, log_argument, log_name
+from zlog.cli.parameters import (
+    complete_log,
+    json_option,
+    log_argument,
+    log_name,
+    option_pairs,
+    stripe_options,
+)
 from zlog.cli.render import to_json
 from zlog.cli.session import Session, pass_session
 from zlog.cli.tables import bold, human_bytes, table
 from zlog.cli.verb import Verb
 from zlog.view import WIDTH_MAX
-
-
-def _option(_ctx: click.Context, _param: click.Parameter, words: tuple[str, ...]) -> dict[str, str]:
-    options = {}
-    for word in words:
-        key, equals, value = word.partition("=")
-        if not key or not equals:
-            raise click.BadParameter(f"{word!r} is not KEY=VALUE")
-        options[key] = value
-    return options
 
 
 @click.command(
@@ -44,22 +41,37 @@ def _option(_ctx: click.Context, _param: click.Parameter, words: tuple[str, ...]
     help="Stripe objects over which positions are spread: more take more writes at once, and make"
     " range reads dearer.",
 )
+@stripe_options
 @click.option(
     "--option",
     "options",
     multiple=True,
     metavar="KEY=VALUE",
-    callback=_option,
+    callback=option_pairs,
     help="A setting that travels with the log, for its users. May be given again.",
 )
 @click.option("--exist-ok", is_flag=True, help="Succeed if there is a log of this name.")
 @pass_session
-def create(session: Session, log: str, width: int, options: dict[str, str], exist_ok: bool) -> None:
+def create(
+    session: Session,
+    log: str,
+    width: int,
+    stripe_bytes: int | None,
+    stripe_records: int | None,
+    options: dict[str, str],
+    exist_ok: bool,
+) -> None:
     """Make a log."""
     with session.connect(create=True) as store:
         try:
             zlog.Log.create(
-                store, log, width=width, options=options, timeout=session.timeout
+                store,
+                log,
+                width=width,
+                stripe_bytes=stripe_bytes,
+                stripe_records=stripe_records,
+                options=options,
+                timeout=session.timeout,
             ).close()
         except zlog.LogExists:
             if not exist_ok:
@@ -175,7 +187,7 @@ def _sequencer(address: str) -> str:
 @json_option("Print a JSON object per view.")
 @pass_session
 def views(session: Session, log: str, as_json: bool) -> None:
-    """Show every layout that the log had, oldest first."""
+    """Show the log's layouts in its last 128 epochs, oldest first."""
     with session.open_log(log) as opened, Output() as out:
         found = opened.views()
         if as_json:

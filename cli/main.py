@@ -24,6 +24,7 @@ _VERBS = {
     "ls": "logs",
     "info": "logs",
     "views": "logs",
+    "reconfigure": "reconfigure",
     "rm": "logs",
     "append": "append",
     "read": "read",

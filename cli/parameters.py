@@ -14,6 +14,7 @@ from click.shell_completion import CompletionItem
 import zlog
 from zlog._append import ENTRY_BYTES_LIMIT
 from zlog._names import check_cursor_name, check_log_name
+from zlog._options import check_options
 from zlog._read import HOLE_TIMEOUT_SECONDS
 from zlog.cli.session import Session
 
@@ -100,6 +101,48 @@ def log_argument(verb: F) -> F:
 def json_option(text: str) -> Callable[[F], F]:
     """Give a verb ``--json``."""
     return click.option("--json", "as_json", is_flag=True, help=text)
+
+
+def option_pairs(
+    _ctx: click.Context, _param: click.Parameter, words: tuple[str, ...]
+) -> dict[str, str]:
+    """Return the settings that were given as ``KEY=VALUE``."""
+    options = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not key or not equals:
+            raise click.BadParameter(f"{word!r} is not KEY=VALUE")
+        options[key] = value
+    try:
+        check_options(options)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    return options
+
+
+def _some_bytes(word: str | int) -> int:
+    found = size(word)
+    if found < 1:
+        raise click.BadParameter(f"{word} is no size of anything")
+    return found
+
+
+def stripe_options(verb: F) -> F:
+    """Give a verb the options that say when a stripe is full."""
+    records = click.option(
+        "--stripe-records",
+        type=click.IntRange(1),
+        metavar="N",
+        help="The same for its records, each of them an omap key [default: 100000].",
+    )
+    size_ = click.option(
+        "--stripe-bytes",
+        type=_some_bytes,
+        metavar="SIZE",
+        help="Start the next stripe when an object of the live one holds so many bytes: 64M"
+        " [default: 96M].",
+    )
+    return size_(records(verb))
 
 
 def hole_timeout_option(verb: F) -> F:

@@ -200,13 +200,17 @@ class Layout:
     async def change(self, edit: Edit, deadline: Deadline) -> View:
         """Change the layout (see :func:`zlog._views.change_view`) and take it over.
 
+        A sequencer that goes on in the new view is told of it.
+
         Raises:
             LogNotFound: the log was removed; another one that has its name is left alone.
         """
         changed = await change_view(
             self.io, self.address.name, lambda view: edit(self._of_this_log(view)), deadline
         )
-        return self.adopt(changed.view if isinstance(changed, Change) else changed)
+        if not isinstance(changed, Change):
+            return self.adopt(changed)
+        return await self.reactivate(self.adopt(changed.view), deadline)
 
     def _of_this_log(self, view: View) -> View:
         if view.log_id != self.address.log_id:
@@ -281,9 +285,9 @@ class Layout:
         return (await self.refresh(deadline)).epoch > view.epoch
 
     async def reactivate(self, view: View, deadline: Deadline) -> View:
-        """Let the sequencer of a new view, if it has one, take it up without being asked first.
+        """Have the sequencer of ``view``, if it is one over TCP, take the log up anew.
 
-        Otherwise the first writer would find that out, and wait. Returns the newest view.
+        It does so in a higher epoch. Returns the newest view.
         """
         if view.sequencer.startswith("tcp://"):
             step = deadline.sooner(self.outage.limit)

@@ -50,7 +50,6 @@ async def reconfigure(
     before = layout.view.epoch
     view = await layout.change(edit, deadline)
     if view.epoch > before:
-        view = await layout.reactivate(view, deadline)
         with contextlib.suppress(ZlogError):  # it is found again; the layout is what was asked for
             await reclaim(layout, deadline)
     return view

@@ -183,7 +183,7 @@ async def _spans(client: LogClient, tail: int, deadline: Deadline) -> list[_Span
     # Space that an earlier trim did not come to free would be taken for that of entries.
     await trim_to(client.layout, view.trim_point, deadline)
     found: list[_Span] = []
-    for stripe in view.stripes:
+    async for stripe in client.layout.stripes(view.trim_point, tail, deadline):
         size = await _bytes_in(client, stripe, deadline)
         end = min(stripe.end, tail)
         found.append(_Span(min(max(stripe.start, view.trim_point), end), end, size))

@@ -180,7 +180,8 @@ def test_settings_have_the_documented_defaults(face: Any) -> None:
     for call in (face.open, face.create):
         parameters = inspect.signature(call).parameters
         assert documented == {name: parameters[name].default for name in documented}
-        assert {*parameters} - {*documented} <= {"store", "name", "width", "options"}
+        of_the_log = {"width", "stripe_bytes", "stripe_records", "options"}
+        assert {*parameters} - {*documented} <= {"store", "name", *of_the_log}
 
 
 @pytest.mark.parametrize("name", [name for name in vars(zlog.Log) if not name.startswith("_")])

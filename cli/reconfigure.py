@@ -1,0 +1,69 @@
+"""The verb reconfigure: another width, other options, while the log is used."""
+
+from __future__ import annotations
+
+import click
+
+from zlog.cli.output import note
+from zlog.cli.parameters import log_argument, option_pairs, stripe_options
+from zlog.cli.session import Session, pass_session
+from zlog.cli.verb import Verb
+from zlog.view import WIDTH_MAX
+
+
+@click.command(
+    cls=Verb,
+    examples="""
+    zlog reconfigure orders --width 16
+    zlog reconfigure orders --stripe-bytes 64M --stripe-records 50000
+    zlog reconfigure orders --option team=billing --unset owner
+    """,
+)
+@log_argument
+@click.option(
+    "--width",
+    type=click.IntRange(1, WIDTH_MAX),
+    help="End the live stripe, and spread positions from now on over this many stripe objects.",
+)
+@stripe_options
+@click.option(
+    "--option",
+    "options",
+    multiple=True,
+    metavar="KEY=VALUE",
+    callback=option_pairs,
+    help="A setting that travels with the log. May be given again.",
+)
+@click.option(
+    "--unset", multiple=True, metavar="KEY", help="Take a setting away. May be given again."
+)
+@pass_session
+def reconfigure(
+    session: Session,
+    log: str,
+    width: int | None,
+    stripe_bytes: int | None,
+    stripe_records: int | None,
+    options: dict[str, str],
+    unset: tuple[str, ...],
+) -> None:
+    """Change a log's width or settings while it is used.
+
+    Appends wait for some milliseconds, and everything written stays where it is. What is as wanted
+    already stays as it is, so the command may be given again.
+    """
+    changes = {**options, **dict.fromkeys(unset)}
+    if width is None and stripe_bytes is None and stripe_records is None and not changes:
+        raise click.UsageError("say what to change: --width, --stripe-bytes, --option, …")
+    with session.open_log(log) as opened:
+        before = opened.view
+        view = opened.reconfigure(
+            width=width, stripe_bytes=stripe_bytes, stripe_records=stripe_records, options=changes
+        )
+        if view.epoch == before.epoch:
+            note(f"log {log!r} is so already")
+        elif view.live_stripe == before.live_stripe:
+            note(f"log {log!r}: settings changed")
+        else:
+            stripe = view.live_stripe
+            note(f"log {log!r}: width {stripe.width} from position {stripe.start} on")
