@@ -89,7 +89,7 @@ async def _first_view(
     await seal(io, view.objects(), epoch, deadline, create=True)
     if not await head.propose(0, view, deadline):
         # Objects of a stripe that never came into a view are nobody's; the name has our epoch.
-        await discard(io, view, {epoch: True}, deadline)
+        await discard(io, view, view.live_stripe, deadline, made=True)
         raise LogExists(f"another client made log {name!r} at the same time")
     if view.sequencer == SHARED_ADDRESS:
         try:

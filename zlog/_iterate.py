@@ -70,13 +70,15 @@ class Ahead(Generic[T_co]):
     async def next(self, tail: int) -> T_co:
         """Return what is there from ``position`` on, which lies below ``tail``."""
         layout = self._client.layout
-        while not self._under_way:
+        while True:
             trimmed = min(layout.view.trim_point, tail)
             if self.position < trimmed:
                 gap = Gap(self.position, trimmed, GapKind.TRIMMED)
                 self.go_to(trimmed)
                 return self._windows.trimmed(gap)
             await self._read_ahead(tail)
+            if self._under_way:
+                break
         read = self._under_way.popleft()
         await self._read_ahead(tail)
         try:

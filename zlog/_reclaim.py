@@ -47,25 +47,34 @@ async def reclaim(layout: Layout, deadline: Deadline) -> int:
     return count
 
 
-async def discard(io: Io, view: View, ids: dict[int, bool], deadline: Deadline) -> None:
-    """Clean up stripes that this client announced and that came into no view.
+async def discard(io: Io, view: View, stripe: Stripe, deadline: Deadline, *, made: bool) -> None:
+    """Clean up a stripe that this client announced for a view that was not accepted.
 
-    Whether they did, the head decides: a refusal may have been the answer to a view that was
-    accepted before, its reply lost.
+    Its objects may have been made after somebody else has reclaimed them, so that the head does
+    not know of them any more.
 
     Args:
         io: the world.
         view: any view of the log.
-        ids: of the stripes; and whether objects of them were made.
+        stripe: with the start that it would have had, if its view was proposed; else 0.
         deadline: budget of the call.
+        made: whether objects of it were made.
     """
     head = Head(io, view.log)
-    _, loose = await head.loose_stripes(view.log_id, deadline)
-    for id_, width in loose:
-        if ids.get(id_):
-            await _remove_loose(io, view, id_, width, deadline)
-        elif id_ in ids:
-            await head.stripe_forget(view.log_id, id_, deadline)
+    if made and not await _in_use(head, view.log_id, stripe, deadline):
+        await remove(io, objects_of(view.log, view.log_id, stripe), stripe.id, deadline)
+    await head.stripe_forget(view.log_id, stripe.id, deadline)
+
+
+async def _in_use(head: Head, log_id: int, stripe: Stripe, deadline: Deadline) -> bool:
+    """Whether the stripe is one of the log's after all.
+
+    A refusal may be the answer to a proposal that was accepted before, its reply lost.
+    """
+    newest = (await head.read(deadline)).view
+    known = () if newest is None else newest.stripes
+    known = (*known, *await head.stripes(log_id, stripe.start, deadline))
+    return any(each.id == stripe.id for each in known)
 
 
 async def remove_all(io: Io, view: View, deadline: Deadline) -> None:

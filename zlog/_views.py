@@ -123,10 +123,9 @@ async def change_view(
                 await attempt.unmake(io, deadline)
         raise
     # The change is what counts; what is left behind is found again.
-    if attempts:
-        ids = {attempt.stripe.id: attempt.made for attempt in attempts}
-        with contextlib.suppress(ZlogError):
-            await discard(io, attempts[0].base, ids, deadline)
+    with contextlib.suppress(ZlogError):
+        for each in attempts:
+            await discard(io, each.base, each.stripe, deadline, made=each.made)
     return changed
 
 
@@ -199,6 +198,7 @@ async def _try_change(
     tail = max(live.start, written + 1, tail_floor)
     if not (asked or wanted.removed) and _full(base, sealed):
         await attempt.make(io, deadline)
+    attempt.stripe = replace(attempt.stripe, start=tail)
     stripes = _stripes(base, tail, attempt.stripe if attempt.made else None)
     view = replace(wanted, epoch=epoch, stripes=stripes, tail_floor=tail_floor)
     if not await head.propose(base.epoch, view, deadline):
@@ -214,7 +214,7 @@ def _full(view: View, sealed: list[Sealed]) -> bool:
 
 
 def _stripes(base: View, tail: int, made: Stripe | None) -> tuple[Stripe, ...]:
-    """Return the stripes of the next view, with ``made`` from ``tail`` on if there is one.
+    """Return the stripes of the next view; ``made``, if there is one, begins at ``tail``.
 
     Without those that are wholly trimmed, and without the oldest when there are too many. A live
     stripe in which nothing was ever written is replaced: it would end where it starts.
@@ -224,7 +224,7 @@ def _stripes(base: View, tail: int, made: Stripe | None) -> tuple[Stripe, ...]:
         live = stripes.pop()
         if live.start < tail:
             stripes.append(replace(live, end=tail))
-        stripes.append(replace(made, start=tail))
+        stripes.append(made)
     needed = [stripe for stripe in stripes if stripe.end > base.trim_point]
     return tuple(needed[-STRIPES_MAX:])
 

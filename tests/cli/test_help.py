@@ -12,7 +12,7 @@ from zlog.cli.main import command
 from .conftest import Cli, Inside
 
 VERBS = [
-    *("create", "ls", "info", "views", "rm"),
+    *("create", "ls", "info", "views", "reconfigure", "rm"),
     *("append", "read", "tail", "fill", "trim", "retention", "cursor", "check"),
     *("seqr", "doctor", "bench", "completion"),
 ]

@@ -185,6 +185,8 @@ def test_old_stripes_are_archived_and_read_all_the_same(
     assert fresh.read(0).data == b"0"
     assert data(fresh) == written
     assert data(zlog.Log.open(memory, "orders"), first - 3) == written[first - 3 :]
+    columns = list(zlog.Log.open(memory, "orders").read_columns())
+    assert b"".join(bytes(each.data) for each in columns) == b"".join(written)
     assert fresh.stat().stripes == 10 + STRIPES_MAX
     assert list(fresh.check()) == []
     with pytest.raises(zlog.AlreadyWritten):
