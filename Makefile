@@ -19,13 +19,15 @@ CEPH_PACKAGES := ceph-mgr ceph-mon ceph-osd librados-dev libradospp-dev python3-
 	rados-objclass-dev
 # pgrep, with which tests look for processes that were left behind.
 TEST_PACKAGES := procps
+# Spark 4 needs Java 17 or later. It is not the default of all systems, and new ones lack it.
+JAVA_17 := openjdk-17-jre-headless
 # What pyproject.toml asks for, kept between builds, and a cmake newer than Ubuntu 22.04's.
 BUILD_TOOLS := 'cmake>=3.24' 'cython>=3.1' ninja 'scikit-build-core>=1.0'
 
 # Folders, and programs without a suffix, which ruff would not find in them.
-PYTHON_CODE := ceph-dev cli seqr tests tools zlog ceph-dev/cluster tools/bench tools/check-links
+PYTHON_CODE := ceph-dev cli pyspark_zlog seqr tests tools zlog ceph-dev/cluster tools/bench tools/check-links
 SOURCES := pyproject.toml CMakeLists.txt \
-	$(shell find cls_zlog zlog seqr cli -type f -not -path '*/__pycache__/*')
+	$(shell find cls_zlog zlog seqr cli pyspark_zlog -type f -not -path '*/__pycache__/*')
 
 .PHONY: help
 help: ## say what can be made
@@ -36,7 +38,7 @@ demo: $(DONE)/package ## build, then keep a real file in a log on the local disk
 	@PATH="$(BIN):$$PATH" VIRTUAL_ENV=.venv examples/demo.sh
 
 .PHONY: test
-test: lint docs-check ## check the code, then run all tests; without Ceph they fail
+test: lint docs-check $(DONE)/java ## check the code, then run all tests; without Ceph they fail
 	ZLOG_CLASS=$$(ceph-dev/cluster build-class build/class) && export ZLOG_CLASS && \
 	ZLOG_REQUIRE_CEPH=1 timeout --signal=INT --kill-after=60 $(TEST_MINUTES)m \
 		$(BIN)/pytest -o faulthandler_timeout=300
@@ -52,7 +54,7 @@ bench: $(DONE)/package-rados ## measure the tables of docs/performance.md, in un
 		--json docs/performance.json --page docs/performance.md
 
 .PHONY: lint
-lint: $(DONE)/dev-tools $(DONE)/package-rados ## ruff and mypy
+lint: $(DONE)/dev-tools $(DONE)/spark $(DONE)/package-rados ## ruff and mypy
 	$(BIN)/ruff check $(PYTHON_CODE)
 	$(BIN)/ruff format --check $(PYTHON_CODE)
 	$(BIN)/mypy --package zlog
@@ -83,6 +85,16 @@ $(DONE)/build-tools: $(DONE)/venv
 $(DONE)/dev-tools: pyproject.toml $(DONE)/venv
 	tools/apt-install $(TEST_PACKAGES)
 	$(PIP) install --group dev
+	@touch $@
+
+# PySpark is not in a system whose Python is older than it wants; its tests are left out there.
+$(DONE)/spark: pyproject.toml $(DONE)/venv
+	$(PIP) install --group spark
+	@touch $@
+
+$(DONE)/java: $(DONE)/venv
+	tools/apt-install $$(apt-cache show $(JAVA_17) >/dev/null 2>&1 && echo $(JAVA_17) \
+		|| echo default-jre-headless)
 	@touch $@
 
 $(DONE)/ceph: $(DONE)/venv

@@ -1,4 +1,4 @@
-"""What is installed: one top-level package, no sources of the extensions, modules that import."""
+"""What is installed: one package and its name for Spark, no sources, modules that import."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def installed_files() -> list[PurePosixPath]:
     return [PurePosixPath(str(file)) for file in files]
 
 
-def test_the_only_top_level_package_is_zlog() -> None:
+def test_the_only_top_level_package_is_zlog_beside_the_one_that_spark_looks_for() -> None:
     tops = {file.parts[0] for file in installed_files() if file.parts[0] != ".."}
-    assert {top for top in tops if not top.endswith(".dist-info")} == {"zlog"}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"zlog", "pyspark_zlog"}
 
 
 def test_the_commands_and_the_sequencer_are_inside_the_package() -> None:

@@ -1,0 +1,76 @@
+"""One Spark session for all tests, and a log for each.
+
+Spark needs a Java runtime, and PySpark 4.3 needs Python 3.11.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import zlog
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+if sys.version_info < (3, 11):
+    collect_ignore_glob = ["test_*.py"]
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A small Spark on this machine. It finds the data source by itself."""
+    assert shutil.which("java"), "Spark's tests need a Java runtime: apt-get install default-jre"
+    from pyspark.sql import SparkSession
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        folder = tmp_path_factory.mktemp("spark")
+        session = (
+            SparkSession.builder.master("local[2]")
+            .appName("zlog-tests")
+            .config("spark.driver.memory", "1g")
+            .config("spark.driver.host", "127.0.0.1")
+            .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+            .config("spark.sql.session.timeZone", "UTC")
+            .config("spark.sql.shuffle.partitions", "2")
+            .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+            .config("spark.ui.enabled", "false")
+            .getOrCreate()
+        )
+        session.sparkContext.setLogLevel("ERROR")
+        yield session
+        session.stop()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[zlog.Store]:
+    """An embedded store, which Spark's processes open too."""
+    with zlog.connect((tmp_path / "store").as_uri()) as opened:
+        yield opened
+
+
+@pytest.fixture
+def log(store: zlog.Store) -> Iterator[zlog.Log]:
+    """A log of width 4."""
+    with zlog.Log.create(store, "orders", width=4, hole_timeout=0.05) as opened:
+        yield opened
+
+
+def skip_positions(log: zlog.Log, count: int) -> None:
+    """Have positions handed out to a writer that never writes them."""
+    shared = log.store.sequencer()
+    assert shared is not None
+    assert shared.next(log.view.log_id, log.view.epoch, count) is not None
+
+
+def options_of(log: zlog.Log, **options: object) -> dict[str, str]:
+    """Return the options of a read of this log."""
+    given = {"store": log.store.url, "log": log.name, "holeTimeout": 0.05, **options}
+    return {name: str(value) for name, value in given.items()}

@@ -1,0 +1,78 @@
+"""Batch reads by Spark."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import zlog
+
+from .conftest import options_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def read(spark: SparkSession, log: zlog.Log, **options: object) -> DataFrame:
+    return spark.read.format("zlog").options(**options_of(log, **options)).load()
+
+
+def test_a_log_is_a_table(spark: SparkSession, log: zlog.Log) -> None:
+    log.append_many([b"%d" % i for i in range(100)])
+    table = read(spark, log)
+    assert dict(table.dtypes) == {
+        "position": "bigint",
+        "stripe": "int",
+        "timestamp": "timestamp",
+        "data": "binary",
+    }
+    found = table.orderBy("position").collect()
+    assert [(row.position, row.stripe, bytes(row.data)) for row in found] == [
+        (i, i % 4, b"%d" % i) for i in range(100)
+    ]
+    assert table.rdd.getNumPartitions() == 4
+    times = table.selectExpr("cast(timestamp as double) as seconds").orderBy("position").first()
+    assert times is not None
+    assert times.seconds == pytest.approx(log.read(0).timestamp.timestamp())
+
+
+def test_filters_belong_to_one_use_of_a_table(spark: SparkSession, log: zlog.Log) -> None:
+    """A source that takes filters from Spark would apply them to all later uses as well."""
+    log.append_many([b"x"] * 50)
+    table = read(spark, log)
+    low, high = table.where("position < 10"), table.where("position >= 40")
+    assert (table.count(), low.count(), high.count(), table.count()) == (50, 10, 10, 50)
+    assert low.union(high).count() == 20
+
+
+def test_gaps_are_rows_when_wanted(spark: SparkSession, log: zlog.Log) -> None:
+    log.append_many([b"x"] * 10)
+    log.trim(3)
+    found = read(spark, log, includeGaps="true", maxPartitions=2).orderBy("position").collect()
+    assert [row.position for row in found] == list(range(10))
+    assert [row.state for row in found] == ["written"] * 3 + ["trimmed"] + ["written"] * 6
+    assert (found[3].timestamp, found[3].data) == (None, None)
+
+
+def test_a_million_entries(spark: SparkSession, store: zlog.Store) -> None:
+    log = zlog.Log.create(store, "many", width=4)
+    for _ in range(10):
+        log.append_many([b"%099d" % 7] * 100_000)
+    row = read(spark, log).selectExpr(
+        "count(*) as rows",
+        "count(distinct position) as positions",
+        "max(position) as last",
+        "sum(length(data)) as bytes",
+    ).first()  # fmt: skip
+    assert row is not None
+    assert tuple(row) == (1_000_000, 1_000_000, 999_999, 99_000_000)
+
+
+def test_errors_say_what_is_wrong(spark: SparkSession, log: zlog.Log) -> None:
+    log.append_many([b"x"] * 10)
+    log.trim_to(5)
+    with pytest.raises(Exception, match="trimmed below 5, and the query reads from 2"):
+        read(spark, log, startingPosition=2).count()
+    with pytest.raises(Exception, match="did you mean startingPosition"):
+        read(spark, log, startingPositon=2).count()

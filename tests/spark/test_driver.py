@@ -1,0 +1,140 @@
+"""What the driver answers Spark, without Spark: bounds, limits, restarts, trims, new logs."""
+
+from __future__ import annotations
+
+import pytest
+
+import zlog
+from zlog.spark._driver import Planner, StreamPlanner
+from zlog.spark._offset import Offset
+from zlog.spark._options import SourceOptions
+from zlog.spark._plan import Share
+
+from .conftest import options_of
+
+
+def planner(log: zlog.Log, **options: object) -> Planner:
+    return Planner(SourceOptions.parse(options_of(log, **options)))
+
+
+def stream(log: zlog.Log, **options: object) -> StreamPlanner:
+    return StreamPlanner(SourceOptions.parse(options_of(log, **options), streaming=True))
+
+
+def span(plan: list[tuple[Share, ...]]) -> tuple[int, int] | None:
+    """Return what a plan reads, having checked that it reads each position once."""
+    ranges = [r for task in plan for share in task for r in share.positions(0, 10**9)]
+    positions = sorted(p for each in ranges for p in each)
+    if not positions:
+        return None
+    assert positions == list(range(positions[0], positions[-1] + 1))
+    return positions[0], positions[-1] + 1
+
+
+def test_a_batch_reads_all_there_is_or_what_it_is_told(log: zlog.Log) -> None:
+    log.append_many([b"x"] * 20)
+    assert span(planner(log).plan_batch()) == (0, 20)
+    assert span(planner(log, startingPosition=5, endingPosition=9).plan_batch()) == (5, 9)
+    assert span(planner(log, endingPosition=99).plan_batch()) == (0, 20)
+    assert span(planner(log, startingPosition="latest").plan_batch()) is None
+    assert span(planner(log, startingPosition=99).plan_batch()) is None
+
+
+def test_a_batch_reads_from_and_to_a_time(log: zlog.Log) -> None:
+    log.append_many([b"before"] * 3)
+    first = log.append(b"in")
+    log.append(b"in")
+    last = log.append(b"after")
+    times = {
+        "startingTimestamp": log.read(first).timestamp.isoformat(),
+        "endingTimestamp": log.read(last).timestamp.isoformat(),
+    }
+    assert span(planner(log, **times).plan_batch()) == (first, last)
+
+
+def test_a_trimmed_start_is_an_error_unless_that_is_wanted(log: zlog.Log) -> None:
+    log.append_many([b"x"] * 20)
+    log.trim_to(8)
+    assert span(planner(log).plan_batch()) == (8, 20)
+    with pytest.raises(zlog.Invalidated, match="trimmed below 8, and the query reads from 3"):
+        planner(log, startingPosition=3).plan_batch()
+    assert span(planner(log, startingPosition=3, failOnDataLoss="false").plan_batch()) == (8, 20)
+
+
+def test_a_stream_starts_where_it_is_told_and_goes_on_from_there(log: zlog.Log) -> None:
+    log.append_many([b"x"] * 10)
+    reader = stream(log, startingPosition="latest")
+    start = reader.initial()
+    assert (start.position, start.since) == (10, 10)
+    assert reader.latest(start, None) == start
+    log.append_many([b"x"] * 5)
+    end = reader.latest(start, None)
+    assert (end.position, end.since) == (15, 10)
+    assert span(reader.plan(end)) == (10, 15)
+    assert reader.latest(end, None) is end
+    assert reader.tail().position == 15
+
+
+def test_a_replayed_first_batch_is_the_one_that_was_written_down(log: zlog.Log) -> None:
+    """Spark asks for the initial offset again then, and the latest one is another by now."""
+    log.append_many([b"x"] * 10)
+    reader = stream(log, startingPosition="latest")
+    start = reader.initial()
+    log.append_many([b"x"] * 5)
+    end = reader.latest(start, None)
+    again = stream(log, startingPosition="latest")
+    assert again.initial().position == 15
+    assert span(again.plan(Offset.from_json(end.to_json()))) == (10, 15)
+
+
+def test_limits_cut_batches_and_count_from_what_is_left(log: zlog.Log) -> None:
+    log.append_many([b"x"] * 20)
+    reader = stream(log, failOnDataLoss="false")
+    start = reader.initial()
+    first = reader.latest(start, 6)
+    assert (first.position, first.since) == (6, 0)
+    log.trim_to(10)
+    second = reader.latest(reader.latest(first, 4), 6)
+    assert span(reader.plan(second)) == (10, 16)
+
+
+def test_a_query_that_ends_by_itself_ends_at_the_tail_of_its_beginning(log: zlog.Log) -> None:
+    log.append_many([b"x"] * 10)
+    reader = stream(log)
+    start = reader.initial()
+    reader.end_now()
+    log.append_many([b"x"] * 10)
+    first = reader.latest(start, 7)
+    second = reader.latest(first, 7)
+    assert (first.position, second.position) == (7, 10)
+    assert reader.latest(second, 7) == second
+
+
+def test_a_checkpoint_of_a_log_that_was_removed_is_refused(
+    log: zlog.Log, store: zlog.Store
+) -> None:
+    log.append_many([b"x"] * 10)
+    reader = stream(log)
+    end = reader.latest(reader.initial(), None)
+    zlog.Log.remove(store, log.name)
+    with zlog.Log.create(store, log.name) as new:
+        new.append_many([b"y"] * 20)
+        again = stream(new)
+        with pytest.raises(zlog.LogNotFound, match="the checkpoint is of another log"):
+            again.plan(end)
+        with pytest.raises(zlog.LogNotFound, match="another one has its name"):
+            reader.latest(end, None)
+        assert span(again.plan(again.latest(again.initial(), None))) == (0, 20)
+
+
+def test_a_cursor_holds_the_log_from_the_start_and_follows(log: zlog.Log) -> None:
+    log.append_many([b"x"] * 10)
+    reader = stream(log, cursor="table", startingPosition=2)
+    start = reader.initial()
+    with pytest.raises(zlog.HeldByCursor):
+        log.trim_to(3)
+    end = reader.latest(start, 5)
+    reader.committed(end)
+    assert log.cursor("table").position == 7
+    reader.committed(start)
+    assert log.cursor("table").position == 7

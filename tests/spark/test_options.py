@@ -1,0 +1,103 @@
+"""Options are checked before anything is read, and errors say what to write instead."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+import pytest
+
+from zlog.spark._offset import Offset
+from zlog.spark._options import SourceOptions
+
+LOG = {"store": "file:///logs", "log": "orders"}
+
+
+def test_names_come_in_lower_case() -> None:
+    given = {
+        **LOG,
+        "startingposition": "7",
+        "maxentriespertrigger": "100",
+        "maxpartitions": "3",
+        "failondataloss": "False",
+        "holetimeout": "2.5",
+        "includegaps": "true",
+        "cursor": "table",
+    }
+    assert SourceOptions.parse(given, streaming=True) == SourceOptions(
+        store="file:///logs",
+        log="orders",
+        starting=7,
+        ending="latest",
+        entries_max=100,
+        tasks_max=3,
+        fail_on_data_loss=False,
+        hole_timeout=2.5,
+        include_gaps=True,
+        cursor="table",
+    )
+
+
+def test_without_a_store_it_is_the_one_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ZLOG_STORE", "ceph://logs")
+    assert SourceOptions.parse({"log": "orders"}).store == "ceph://logs"
+
+
+@pytest.mark.parametrize(
+    "text", ["1700000000000", "2023-11-14T22:13:20Z", "2023-11-14T23:13:20+01:00"]
+)
+def test_times_are_milliseconds_or_as_iso_8601(text: str) -> None:
+    options = SourceOptions.parse({**LOG, "startingTimestamp": text, "endingPosition": "9"})
+    assert options.starting == datetime(2023, 11, 14, 22, 13, 20, tzinfo=timezone.utc)
+    assert options.ending == 9
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"store": "file:///logs"}, "needs the option log"),
+        ({"log": "-x"}, "can't name a log"),
+        ({**LOG, "store": "mem://"}, "belongs to one process"),
+        ({**LOG, "startingPositon": "3"}, "did you mean startingPosition"),
+        ({**LOG, "maxEntriesPerTrigger": "3"}, "a batch read of zlog has no option"),
+        ({**LOG, "startingPosition": "-1"}, "a number from 0"),
+        ({**LOG, "startingPosition": "1", "startingTimestamp": "1"}, "not both"),
+        ({**LOG, "startingTimestamp": "yesterday"}, "milliseconds since 1970"),
+        ({**LOG, "startingTimestamp": "2026-01-31T12:00:00"}, "no time zone"),
+        ({**LOG, "maxPartitions": "0"}, "a number from 1"),
+        ({**LOG, "holeTimeout": "0"}, "can't be passed over"),
+        ({**LOG, "holeTimeout": "none"}, "can't be passed over"),
+        ({**LOG, "failOnDataLoss": "maybe"}, "true or false"),
+    ],
+)
+def test_what_can_not_be_is_refused(options: dict[str, str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        SourceOptions.parse(options)
+
+
+def test_a_stream_has_no_end() -> None:
+    with pytest.raises(ValueError, match="a streaming read of zlog has no option"):
+        SourceOptions.parse({**LOG, "endingPosition": "9"}, streaming=True)
+
+
+def test_offsets_are_always_written_in_the_same_way() -> None:
+    """Spark compares them as text."""
+    offset = Offset(position=20, since=10, log_id=0xAB)
+    assert list(offset.to_json()) == ["position", "from", "log"]
+    assert Offset.from_json(offset.to_json()) == offset
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {},
+        {"position": 1},
+        {"position": 1, "from": 2, "log": "ab"},
+        {"position": "1", "from": 0, "log": "ab"},
+        {"position": 1, "from": 0, "log": "xyz"},
+    ],
+)
+def test_other_offsets_are_refused(content: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="the checkpoint holds no offset"):
+        Offset.from_json(content)

@@ -1,0 +1,150 @@
+"""Tasks read what was planned, as record batches, whatever the log holds there."""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+import zlog
+from zlog.spark import _handles
+from zlog.spark._driver import Planner
+from zlog.spark._handles import LogRef
+from zlog.spark._options import SourceOptions
+from zlog.spark._read import Task, read_task
+
+from .conftest import options_of, skip_positions
+
+
+def tasks(log: zlog.Log, **options: object) -> list[Task]:
+    parsed = SourceOptions.parse(options_of(log, **options))
+    planner = Planner(parsed)
+    return [
+        Task(planner.log, shares, parsed.fail_on_data_loss, 0.05, parsed.include_gaps)
+        for shares in planner.plan_batch()
+    ]
+
+
+def rows(planned: list[Task]) -> list[dict[str, object]]:
+    """Return all rows by position, read in the way of another process."""
+    planned = pickle.loads(pickle.dumps(planned))
+    batches = [batch for task in planned for batch in read_task(task)]
+    for batch in batches:
+        batch.validate(full=True)
+    found = [row for batch in batches for row in batch.to_pylist()]
+    return sorted(found, key=lambda row: row["position"])
+
+
+@pytest.mark.parametrize("tasks_max", [1, 3, 4])
+def test_rows_are_what_was_appended(log: zlog.Log, tasks_max: int) -> None:
+    data = [b"%d" % i * (i % 50) for i in range(1_000)]
+    log.append_many(data)
+    found = rows(tasks(log, maxPartitions=tasks_max))
+    assert [row["position"] for row in found] == list(range(1_000))
+    assert [row["data"] for row in found] == data
+    assert all(row["stripe"] == row["position"] % 4 for row in found)  # type: ignore[operator]
+    assert found[7]["timestamp"] == log.read(7).timestamp
+
+
+def test_holes_are_settled_and_gaps_left_out(log: zlog.Log) -> None:
+    log.append(b"a")
+    skip_positions(log, 5)
+    log.append(b"b")
+    log.trim(0)
+    planned = tasks(log)
+    assert [row["position"] for row in rows(planned)] == [6]
+    assert [row["position"] for row in rows(planned)] == [6]
+    assert [item.kind for item in log.read_range() if isinstance(item, zlog.Gap)] == [
+        zlog.GapKind.TRIMMED,
+        zlog.GapKind.FILLED,
+    ]
+
+
+@pytest.mark.parametrize("tasks_max", [1, 4])
+def test_gaps_are_rows_when_wanted(log: zlog.Log, tasks_max: int) -> None:
+    log.append_many([b"x"] * 10)
+    log.trim(3)
+    skip_positions(log, 200_000)
+    log.append(b"y")
+    found = rows(tasks(log, includeGaps="true", maxPartitions=tasks_max))
+    assert [row["position"] for row in found] == list(range(200_011))
+    assert Counter(row["state"] for row in found) == {
+        "written": 10,
+        "trimmed": 1,
+        "filled": 200_000,
+    }
+    assert found[3] == {
+        "position": 3, "stripe": 3, "timestamp": None, "data": None, "state": "trimmed",
+    }  # fmt: skip
+
+
+def test_what_is_trimmed_after_it_was_planned_is_a_loss(log: zlog.Log) -> None:
+    log.append_many([b"x"] * 20)
+    strict, lenient = tasks(log), tasks(log, failOnDataLoss="false")
+    log.trim_to(12)
+    with pytest.raises(zlog.Invalidated, match="trimmed below 12"):
+        rows(strict)
+    assert [row["position"] for row in rows(lenient)] == list(range(12, 20))
+
+
+class Flaky:
+    """A log whose reads fail after a window, some times."""
+
+    def __init__(self, log: zlog.Log, failures: int) -> None:
+        self.log = log
+        self.view = log.view
+        self.failures = failures
+
+    def read_columns(self, *args: object, **options: object) -> Iterator[zlog.Columns]:
+        for columns in self.log.read_columns(*args, **options):  # type: ignore[arg-type]
+            yield columns
+            if self.failures:
+                self.failures -= 1
+                raise zlog.StoreTimeout("the store is slow")
+
+
+@pytest.mark.parametrize("width", [1, 4])
+def test_a_store_that_fails_for_a_while_neither_ends_the_query_nor_doubles_rows(
+    store: zlog.Store, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    log = zlog.Log.create(store, "flaky", width=width)
+    log.append_many([b"x" * 100] * 5_000)
+    planned = tasks(log, maxPartitions=1)
+    flaky = Flaky(log, 3)
+    monkeypatch.setattr(LogRef, "open", lambda _: flaky)
+    assert [row["position"] for row in rows(planned)] == list(range(5_000))
+    assert flaky.failures == 0
+
+
+def test_a_store_that_stays_away_ends_the_query(
+    log: zlog.Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log.append(b"x")
+    planned = tasks(log)
+    monkeypatch.setattr(_handles, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(LogRef, "open", lambda _: Away())
+    with pytest.raises(zlog.StoreUnavailable, match="gone"):
+        rows(planned)
+
+
+class Away:
+    """A log whose store can't be reached."""
+
+    def read_columns(self, *_: object, **__: object) -> Iterator[zlog.Columns]:
+        raise zlog.StoreUnavailable("gone")
+
+
+def test_batches_have_the_columns_that_spark_expects(log: zlog.Log) -> None:
+    log.append(b"x")
+    [batch] = [batch for task in tasks(log) for batch in read_task(task)]
+    assert batch.schema == pa.schema(
+        {
+            "position": pa.int64(),
+            "stripe": pa.int32(),
+            "timestamp": pa.timestamp("us", "UTC"),
+            "data": pa.binary(),
+        }
+    )

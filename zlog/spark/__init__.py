@@ -1,0 +1,19 @@
+"""zlog for Spark: ``spark.read.format("zlog")`` and ``spark.readStream.format("zlog")``.
+
+    reader = spark.read.format("zlog").option("store", "ceph://logs")
+    entries = reader.option("log", "orders").load()
+
+Spark finds it by itself where this package is installed. Needs PySpark 4.3 (``pyzlog[spark]``).
+"""
+
+try:
+    import pyarrow as _pyarrow  # noqa: F401  # whoever lacks it should hear of it here
+    from pyspark.sql.streaming.datasource import ReadMaxRows as _  # noqa: F401  # since 4.2
+except ImportError as error:
+    raise ImportError(
+        f"zlog.spark needs PySpark 4.2 or later, and PyArrow ({error}): pip install 'pyzlog[spark]'"
+    ) from error
+
+from zlog.spark._data_source import ZlogDataSource
+
+__all__ = ["ZlogDataSource"]

@@ -1,0 +1,161 @@
+"""What Spark's driver asks: where a read begins and ends, and what each task reads."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from datetime import datetime
+
+import zlog
+from zlog.errors import CursorAhead, CursorNotFound, LogNotFound
+from zlog.spark._handles import LogRef, trimmed_error
+from zlog.spark._offset import Offset
+from zlog.spark._options import Place, SourceOptions
+from zlog.spark._plan import Share, split
+
+_logger = logging.getLogger(__name__)
+
+
+def _resolve(log: zlog.Log, place: Place) -> int:
+    """Return the position of a place."""
+    if place == "earliest":
+        return log.earliest()
+    if place == "latest":
+        return log.tail()
+    return log.find_time(place) if isinstance(place, datetime) else place
+
+
+class Planner:
+    """Plans reads of one log."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self.options = options
+        self._log = LogRef(options.store, options.log)
+
+    @property
+    def log(self) -> LogRef:
+        """The log, which from the first call on is this one, whatever has its name later."""
+        if self._log.log_id is None:
+            self._log.forget()  # this process may have a handle on a log that was removed
+            log_id = self._log.call(lambda handle: handle.view.log_id)
+            self._log = replace(self._log, log_id=log_id)
+        return self._log
+
+    def tail(self) -> int:
+        """Return the tail, and have the handle know all views up to it."""
+        return self.log.call(lambda handle: handle.tail())
+
+    def position(self, place: Place) -> int:
+        """Return the position of a place."""
+        return self.log.call(lambda handle: _resolve(handle, place))
+
+    def plan_batch(self) -> list[tuple[Share, ...]]:
+        """Return the tasks of a batch read, as far as the tail."""
+        start, end = self.position(self.options.starting), self.position(self.options.ending)
+        return self.plan(start, min(end, self.tail()))
+
+    def plan(self, start: int, end: int) -> list[tuple[Share, ...]]:
+        """Return the tasks that read ``[start, end)``.
+
+        Raises:
+            Invalidated: some of it is trimmed, and that counts as a loss.
+        """
+        if start >= end:
+            return []
+        earliest = self.position("earliest")
+        if start < earliest:
+            if self.options.fail_on_data_loss:
+                raise trimmed_error(self.log, start, earliest)
+            _logger.warning("log %r: [%d, %d) is trimmed, not read", self.log.name, start, earliest)
+        stripes = self.log.open().view.stripes
+        return split(stripes, max(start, earliest), end, self.options.tasks_max)
+
+
+class StreamPlanner:
+    """Plans the batches of a streaming query.
+
+    Whatever it answers follows from the offsets that Spark hands in and from the log: another
+    process may go on with the query at any point.
+    """
+
+    def __init__(self, options: SourceOptions) -> None:
+        self.options = options
+        self._planner = Planner(options)
+        self._last: int | None = None  # where the query ends, when it ends by itself
+
+    @property
+    def log(self) -> LogRef:
+        """The log that is read."""
+        return self._planner.log
+
+    def initial(self) -> Offset:
+        """Return where a new query begins, and have the cursor hold the log from there on."""
+        position = self._planner.position(self.options.starting)
+        if self.options.cursor is not None:
+            self._commit(position)
+        return Offset(position, position, self._log_id)
+
+    def end_now(self) -> None:
+        """Take the log as it is for the whole of it: the query ends at the present tail."""
+        self._last = self._planner.tail()
+
+    def latest(self, start: Offset, entries_max: int | None) -> Offset:
+        """Return where a batch ends that begins at ``start``: there too, when nothing is new."""
+        self._check(start)
+        end = self._end(start.position)
+        if entries_max is not None:
+            # What is trimmed is no part of the batch.
+            trim_point = self.log.open().view.trim_point
+            end = min(end, max(start.position, trim_point) + entries_max)
+        if end <= start.position:
+            return start
+        return Offset(end, start.position, self._log_id)
+
+    def _end(self, start: int) -> int:
+        if self._last is not None:
+            return self._last
+        # Spark asks a hundred times a second: the cheap answer is enough while it is no.
+        unchecked = self.log.call(lambda handle: handle.tail(checked=False))
+        return self._planner.tail() if unchecked > start else start
+
+    def tail(self) -> Offset:
+        """Return where the log ends, for the query's progress."""
+        tail = self.log.call(lambda handle: handle.tail(checked=False))
+        return Offset(tail, tail, self._log_id)
+
+    def plan(self, end: Offset) -> list[tuple[Share, ...]]:
+        """Return the tasks of the batch that ends there.
+
+        Raises:
+            Invalidated: some of it is trimmed, and that counts as a loss.
+        """
+        self._check(end)
+        self._planner.tail()  # a checkpoint may know of more than the handle does
+        return self._planner.plan(end.since, end.position)
+
+    def committed(self, end: Offset) -> None:
+        """Have the cursor follow a batch that is done with."""
+        if self.options.cursor is not None:
+            self._commit(end.position)
+
+    def _commit(self, position: int) -> None:
+        name = self.options.cursor or ""
+        try:
+            self.log.call(lambda handle: handle.cursor(name, create=position).commit(position))
+        except CursorAhead as ahead:
+            _logger.info("%s; it stays there", ahead)  # a batch is committed again after a restart
+        except CursorNotFound:
+            _logger.warning("cursor %r of log %r was removed meanwhile", name, self.log.name)
+
+    @property
+    def _log_id(self) -> int:
+        log_id = self.log.log_id
+        assert log_id is not None
+        return log_id
+
+    def _check(self, offset: Offset) -> None:
+        if offset.log_id != self._log_id:
+            raise LogNotFound(
+                f"the checkpoint is of another log that was called {self.log.name!r} too",
+                hint="Start the query with a new checkpoint to read the log that is there now.",
+            )

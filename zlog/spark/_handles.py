@@ -1,0 +1,117 @@
+"""Handles on logs, kept by a process: a worker of Spark runs many tasks, one after the other."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import zlog
+from zlog.errors import Invalidated, LogNotFound, ZlogError
+
+T = TypeVar("T")
+
+PATIENCE_SECONDS = 120.0
+"""How long a store may be out of reach before the query ends. An error ends it for good, so this is
+longer than the budget of a call."""
+
+_PAUSE_SECONDS_MAX = 5.0
+
+_logger = logging.getLogger(__name__)
+_lock = threading.Lock()
+_stores: dict[tuple[int, str], zlog.Store] = {}
+_logs: dict[tuple[int, str, str], zlog.Log] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class LogRef:
+    """Which log, for any process that can reach its store.
+
+    Attributes:
+        store: the store's URL.
+        name: the log's name.
+        log_id: tells it from others that had its name; None: whichever has it now.
+    """
+
+    store: str
+    name: str
+    log_id: int | None = None
+
+    def open(self) -> zlog.Log:
+        """Return this process's handle.
+
+        Raises:
+            LogNotFound: no such log, or another one has its name.
+        """
+        # By process: neither LMDB's handles nor librados' may be used in a forked child.
+        process = os.getpid()
+        with _lock:
+            log = _logs.get((process, self.store, self.name))
+            if log is None or self.log_id not in (None, log.view.log_id):
+                store = _stores.get((process, self.store))
+                if store is None:
+                    store = zlog.connect(self.store, create=False)
+                    _stores[process, self.store] = store
+                log = _logs[process, self.store, self.name] = zlog.Log.open(store, self.name)
+        if self.log_id not in (None, log.view.log_id):
+            raise LogNotFound(
+                f"log {self.name!r} was removed from {self.store}, and another one has its name",
+                hint="Start the query with a new checkpoint to read the new log.",
+            )
+        return log
+
+    def forget(self) -> None:
+        """Have the log opened anew the next time."""
+        with _lock:
+            _logs.pop((os.getpid(), self.store, self.name), None)
+
+    def call(self, action: Callable[[zlog.Log], T]) -> T:
+        """Return what the action does with the log; again while the store is out of reach.
+
+        Only for actions that do no harm when repeated.
+        """
+        patience = Patience(self)
+        while True:
+            try:
+                return action(self.open())
+            except ZlogError as error:
+                patience.after(error)
+
+
+class Patience:
+    """How often one thing is tried."""
+
+    def __init__(self, log: LogRef) -> None:
+        self._log = log
+        self.renew()
+
+    def renew(self) -> None:
+        """Begin anew: something has worked."""
+        self._end = time.monotonic() + PATIENCE_SECONDS
+        self._tries = 0
+
+    def after(self, error: ZlogError) -> None:
+        """Wait after a failure, or raise it when there is no sense in trying again."""
+        self._log.forget()
+        self._tries += 1
+        # The handle of a worker may be older than the log that has the name now.
+        reopened = isinstance(error, LogNotFound) and self._tries == 1
+        if not (error.retryable or reopened) or time.monotonic() >= self._end:
+            raise error
+        if not reopened:
+            _logger.warning("log %r: %s; trying again", self._log.name, error)
+            time.sleep(min(_PAUSE_SECONDS_MAX, 0.05 * 2**self._tries))
+
+
+def trimmed_error(log: LogRef, position: int, earliest: int) -> Invalidated:
+    """The error of a query that would miss entries that were trimmed before it read them."""
+    return Invalidated(
+        f"log {log.name!r} is trimmed below {earliest}, and the query reads from {position} on:"
+        " what was between is gone",
+        hint="Set the option failOnDataLoss to false to go on without it; a cursor (option cursor)"
+        " keeps a log from being trimmed too early.",
+    )

@@ -1,0 +1,182 @@
+"""What may be set with ``.option(name, value)``: Spark hands over names in lower case, and text.
+
+Names are those of Spark's connector for Kafka where they mean the same (docs/spark.md).
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, TypeVar
+
+from zlog._names import check_cursor_name, check_log_name
+from zlog._read import HOLE_TIMEOUT_SECONDS
+from zlog._times import as_time
+from zlog.store import default_url
+
+T = TypeVar("T")
+
+Place = int | datetime | Literal["earliest", "latest"]
+"""Where a read begins or ends."""
+
+
+_BOTH = (
+    "store",
+    "log",
+    "startingPosition",
+    "startingTimestamp",
+    "maxPartitions",
+    "failOnDataLoss",
+    "holeTimeout",
+    "includeGaps",
+)
+BATCH_OPTIONS = (*_BOTH, "endingPosition", "endingTimestamp")
+"""What a batch read may be given."""
+
+STREAM_OPTIONS = (*_BOTH, "maxEntriesPerTrigger", "cursor")
+"""What a streaming read may be given."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """The options of a read, checked.
+
+    Attributes:
+        store: URL of the store, which every worker must reach under it.
+        log: name of the log.
+        starting: where to begin.
+        ending: where to end, exclusive; batch reads only.
+        entries_max: of a streaming batch; None: all there are.
+        tasks_max: of a batch; None: one for each stripe object.
+        fail_on_data_loss: whether entries that are gone before they were read end the query.
+        hole_timeout: seconds that a position may stay unwritten before it is filled.
+        include_gaps: whether positions without an entry are rows too.
+        cursor: name of the log's cursor that follows a streaming query; None: no cursor.
+    """
+
+    store: str
+    log: str
+    starting: Place = "earliest"
+    ending: Place = "latest"
+    entries_max: int | None = None
+    tasks_max: int | None = None
+    fail_on_data_loss: bool = True
+    hole_timeout: float = HOLE_TIMEOUT_SECONDS
+    include_gaps: bool = False
+    cursor: str | None = None
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str], *, streaming: bool = False) -> SourceOptions:
+        """Check the options of a batch or of a streaming read.
+
+        Raises:
+            ValueError: one is unknown, missing, or its value can't be.
+        """
+        given = _Given(options)
+        given.only(
+            STREAM_OPTIONS if streaming else BATCH_OPTIONS, "streaming" if streaming else "batch"
+        )
+        return cls(
+            store=given.get("store", _store) or _store(default_url()),
+            log=given.require("log", check_log_name),
+            starting=given.place("starting") or "earliest",
+            ending=given.place("ending") or "latest",
+            entries_max=given.get("maxEntriesPerTrigger", _count),
+            tasks_max=given.get("maxPartitions", _count),
+            fail_on_data_loss=given.get("failOnDataLoss", _flag) is not False,
+            hole_timeout=given.get("holeTimeout", _seconds) or HOLE_TIMEOUT_SECONDS,
+            include_gaps=given.get("includeGaps", _flag) is True,
+            cursor=given.get("cursor", check_cursor_name),
+        )
+
+
+class _Given:
+    """Options as the user gave them."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._values = {name.lower(): value for name, value in options.items()}
+
+    def only(self, names: tuple[str, ...], kind: str) -> None:
+        """Refuse what a read of this kind doesn't have."""
+        known = {name.lower(): name for name in names}
+        for name in self._values:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, n=1)
+                hint = f"did you mean {known[near[0]]}?" if near else f"it has {', '.join(names)}"
+                raise ValueError(f"a {kind} read of zlog has no option {name!r}: {hint}")
+
+    def get(self, name: str, parse: Callable[[str], T]) -> T | None:
+        """Return an option's value, None when it is not given."""
+        value = self._values.get(name.lower())
+        if value is None:
+            return None
+        try:
+            return parse(value)
+        except ValueError as error:
+            raise ValueError(f"option {name}={value!r}: {error}") from None
+
+    def require(self, name: str, parse: Callable[[str], T]) -> T:
+        """Return the value of an option that has to be there."""
+        value = self.get(name, parse)
+        if value is None:
+            raise ValueError(f'zlog needs the option {name}: .option("{name}", …)')
+        return value
+
+    def place(self, which: str) -> Place | None:
+        """Return where to start or end, which is told in one of two ways."""
+        by_position = self.get(f"{which}Position", _position)
+        by_time = self.get(f"{which}Timestamp", _time)
+        if by_position is not None and by_time is not None:
+            raise ValueError(f"give either {which}Position or {which}Timestamp, not both")
+        return by_time if by_position is None else by_position
+
+
+def _store(text: str) -> str:
+    if text.startswith("mem:"):
+        raise ValueError("a store in memory belongs to one process, and Spark has several")
+    return text
+
+
+def _position(text: str) -> Place:
+    if text == "earliest":
+        return "earliest"
+    if text == "latest":
+        return "latest"
+    if not text.isdecimal():
+        raise ValueError("a position is a number from 0, earliest or latest")
+    return int(text)
+
+
+def _time(text: str) -> datetime:
+    if text.isdecimal():
+        return as_time(int(text) / 1000)
+    try:
+        when = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError:
+        raise ValueError("a time is milliseconds since 1970, or as 2026-01-31T12:00:00Z") from None
+    return as_time(when)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise ValueError("a number from 1")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise ValueError("a number of seconds above 0: unwritten positions can't be passed over")
+    return seconds
+
+
+def _flag(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError("true or false")
+    return text.lower() == "true"

@@ -1,0 +1,164 @@
+"""What a task does: reads its share of a log as Arrow's record batches, without copying data."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zlog._columns import Columns
+from zlog.entry import Gap, GapKind
+from zlog.errors import CorruptEntry, ZlogError
+from zlog.spark._handles import LogRef, Patience, trimmed_error
+from zlog.spark._plan import Share
+
+WINDOW_BYTES = 4 << 20
+"""Data of one record batch; a task holds about three of them."""
+
+_GAP_ROWS_MAX = 1 << 16
+"""Rows of one record batch that is made of a gap."""
+
+_WRITTEN = "written"
+
+_COLUMNS = [
+    pa.field("position", pa.int64()),
+    pa.field("stripe", pa.int32()),
+    pa.field("timestamp", pa.timestamp("us", "UTC")),
+    pa.field("data", pa.binary()),
+]
+_SCHEMA = pa.schema(_COLUMNS)
+_SCHEMA_WITH_GAPS = pa.schema([*_COLUMNS, pa.field("state", pa.string())])
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A part of a batch, for any worker to read; see the options of the same names.
+
+    Attributes:
+        log: which log.
+        shares: what to read of it.
+        fail_on_data_loss: whether to raise where entries are gone.
+        hole_timeout: seconds to wait for an unwritten position, before it is filled.
+        include_gaps: whether to make rows of gaps.
+    """
+
+    log: LogRef
+    shares: tuple[Share, ...]
+    fail_on_data_loss: bool
+    hole_timeout: float
+    include_gaps: bool
+
+
+def read_task(task: Task) -> Iterator[pa.RecordBatch]:
+    """Yield all rows of a task, the same ones each time: what is settled stays as it is.
+
+    Raises:
+        Invalidated: positions were trimmed after they were planned, and that counts as a loss.
+        CorruptEntry: stored bytes are damaged, and that counts as a loss.
+    """
+    _spare_collector()
+    for share in task.shares:
+        yield from _read_share(task, share)
+
+
+@cache
+def _spare_collector() -> None:
+    """Keep what was imported out of garbage collection, which Spark's daemon runs for each task."""
+    gc.freeze()
+
+
+def _read_share(task: Task, share: Share) -> Iterator[pa.RecordBatch]:
+    patience = Patience(task.log)
+    at, rows = share.start, 0
+    while rows < len(share):
+        try:
+            for columns in task.log.open().read_columns(
+                at,
+                share.end,
+                indexes=share.indexes,
+                window_bytes=WINDOW_BYTES,
+                hole_timeout=task.hole_timeout,
+            ):
+                yield from _batches(task, share, columns)
+                rows += len(columns)
+                rows += sum(share.count(gap.position, gap.end) for gap in columns.gaps)
+                if len(columns):
+                    at = columns.positions[-1] + 1
+                at = max([at, *(gap.end for gap in columns.gaps)])
+                patience.renew()
+        except ZlogError as error:
+            patience.after(error)
+        else:
+            if rows < len(share):
+                raise CorruptEntry(
+                    f"log {task.log.name!r} tells of {rows} positions of {share}, which has"
+                    f" {len(share)}",
+                    hint="Was the store put back to an earlier state?",
+                )
+
+
+def _batches(task: Task, share: Share, columns: Columns) -> Iterator[pa.RecordBatch]:
+    for gap in columns.gaps:
+        _check_gap(task, gap)
+    if len(columns):
+        yield _entries(columns, share.width, with_state=task.include_gaps)
+    if task.include_gaps:
+        for gap in columns.gaps:
+            for positions in share.positions(gap.position, gap.end):
+                for first in range(0, len(positions), _GAP_ROWS_MAX):
+                    part = positions[first : first + _GAP_ROWS_MAX]
+                    yield _gap_rows(part, share.width, gap.kind)
+
+
+def _check_gap(task: Task, gap: Gap) -> None:
+    """Raise where a gap is no news of the log's writers, but a loss."""
+    if gap.kind is GapKind.UNWRITTEN:
+        raise ZlogError(f"positions from {gap.position} on could not be settled")
+    if not task.fail_on_data_loss:
+        return
+    if gap.kind is GapKind.LOST:
+        raise CorruptEntry(f"log {task.log.name!r}: [{gap.position}, {gap.end}) is lost")
+    if gap.kind is GapKind.TRIMMED:
+        earliest = task.log.call(lambda handle: handle.earliest())
+        if gap.position < earliest:
+            raise trimmed_error(task.log, gap.position, earliest)
+
+
+def _entries(columns: Columns, width: int, *, with_state: bool) -> pa.RecordBatch:
+    count = len(columns)
+
+    def column(kind: pa.DataType, content: memoryview) -> pa.Array:
+        return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(content)])
+
+    positions = column(pa.int64(), columns.positions)
+    arrays = [
+        positions,
+        _indexes(positions, width),
+        column(pa.timestamp("us", "UTC"), columns.timestamps),
+        pa.Array.from_buffers(
+            pa.binary(), count, [None, pa.py_buffer(columns.offsets), pa.py_buffer(columns.data)]
+        ),
+    ]
+    if not with_state:
+        return pa.record_batch(arrays, schema=_SCHEMA)
+    arrays.append(pa.repeat(_WRITTEN, count))
+    return pa.record_batch(arrays, schema=_SCHEMA_WITH_GAPS)
+
+
+def _gap_rows(positions: range, width: int, kind: GapKind) -> pa.RecordBatch:
+    array = pa.array(positions, pa.int64())
+    count = len(array)
+    nothing = (pa.nulls(count, field.type) for field in _COLUMNS[2:])
+    arrays = [array, _indexes(array, width), *nothing, pa.repeat(kind.value, count)]
+    return pa.record_batch(arrays, schema=_SCHEMA_WITH_GAPS)
+
+
+def _indexes(positions: pa.Array, width: int) -> pa.Array:
+    """Return positions modulo the width, which Arrow has no function for."""
+    number = pa.scalar(width, pa.int64())
+    whole = pc.multiply(pc.divide(positions, number), number)
+    return pc.subtract(positions, whole).cast(pa.int32())

@@ -1,0 +1,124 @@
+"""Reads as Spark's Python Data Source API has them, around `_driver.py` and `_read.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from zlog.spark._driver import Planner, StreamPlanner
+from zlog.spark._handles import LogRef
+from zlog.spark._offset import Offset
+from zlog.spark._options import SourceOptions
+from zlog.spark._plan import Share
+from zlog.spark._read import Task, read_task
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class TaskPartition(InputPartition):
+    """A task as Spark carries it to a worker."""
+
+    def __init__(self, task: Task) -> None:
+        super().__init__(task)
+        self.task = task
+
+
+def _partitions(
+    log: LogRef, options: SourceOptions, plan: Sequence[tuple[Share, ...]]
+) -> list[InputPartition]:
+    return [
+        TaskPartition(
+            Task(
+                log,
+                shares,
+                options.fail_on_data_loss,
+                options.hole_timeout,
+                options.include_gaps,
+            )
+        )
+        for shares in plan
+    ]
+
+
+def _read(partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    assert isinstance(partition, TaskPartition)
+    return read_task(partition.task)
+
+
+class BatchReader(DataSourceReader):
+    """A batch read.
+
+    It takes no filters from Spark (`pushFilters`): a filter stays with the source's object, which
+    other reads of the same DataFrame share. Options say what to read.
+    """
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return what each task reads."""
+        planner = Planner(self._options)
+        plan = planner.plan_batch()
+        return _partitions(planner.log, self._options, plan)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read one task's rows, in a worker."""
+        return _read(partition)
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """A streaming read."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+        self._planner = StreamPlanner(options)
+
+    def initialOffset(self) -> dict[str, int | str]:  # noqa: N802  # Spark's name
+        """Return where a new query begins."""
+        return self._planner.initial().to_json()
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """Return the limit of a batch that the options set."""
+        entries_max = self._options.entries_max
+        return ReadAllAvailable() if entries_max is None else ReadMaxRows(entries_max)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Take the present tail for the end of the query."""
+        self._planner.end_now()
+
+    def latestOffset(  # noqa: N802
+        self, start: Mapping[str, object], limit: ReadLimit
+    ) -> dict[str, int | str]:
+        """Return where the next batch ends."""
+        entries_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        return self._planner.latest(Offset.from_json(start), entries_max).to_json()
+
+    def reportLatestOffset(self) -> dict[str, int | str]:  # noqa: N802
+        """Return where the log ends: how far the query lags behind shows in its progress."""
+        return self._planner.tail().to_json()
+
+    def partitions(
+        self,
+        start: Mapping[str, object],  # noqa: ARG002  # the end says where its batch began
+        end: Mapping[str, object],
+    ) -> Sequence[InputPartition]:
+        """Return what each task of a batch reads."""
+        plan = self._planner.plan(Offset.from_json(end))
+        return _partitions(self._planner.log, self._options, plan)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read one task's rows, in a worker."""
+        return _read(partition)
+
+    def commit(self, end: Mapping[str, object]) -> None:
+        """Have the cursor follow; Spark calls this when it plans the batch after the next."""
+        self._planner.committed(Offset.from_json(end))
