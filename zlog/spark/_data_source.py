@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.types import StructType
 
-from zlog.spark._options import SourceOptions
+from zlog.spark._options import SinkOptions, SourceOptions
 from zlog.spark._source import BatchReader, StreamReader
+from zlog.spark._write import BatchWriter, StreamWriter
 
 _COLUMNS = "position bigint, stripe int, timestamp timestamp, data binary"
 
@@ -40,7 +47,24 @@ class ZlogDataSource(DataSource):
         self._check(schema)
         return StreamReader(SourceOptions.parse(self.options, streaming=True))
 
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Return a batch write."""
+        _only_append(overwrite)
+        return BatchWriter(SinkOptions.parse(self.options), schema)
+
+    def streamWriter(  # noqa: N802
+        self, schema: StructType, overwrite: bool
+    ) -> DataSourceStreamWriter:
+        """Return a streaming write."""
+        _only_append(overwrite)
+        return StreamWriter(SinkOptions.parse(self.options), schema)
+
     def _check(self, schema: StructType) -> None:
         names = [column.split()[0] for column in self.schema().split(", ")]
         if schema.fieldNames() != names:
             raise ValueError(f"a log has the columns {', '.join(names)}: don't give a schema")
+
+
+def _only_append(overwrite: bool) -> None:
+    if overwrite:
+        raise ValueError("entries of a log are never overwritten: use the mode append")

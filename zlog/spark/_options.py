@@ -93,6 +93,32 @@ class SourceOptions:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class SinkOptions:
+    """The options of a write, checked.
+
+    Attributes:
+        store: URL of the store, which every worker must reach under it.
+        log: name of the log, which has to be there.
+    """
+
+    store: str
+    log: str
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> SinkOptions:
+        """Check the options of a write. Others may be Spark's own, such as its checkpoint's place.
+
+        Raises:
+            ValueError: one is missing, or its value can't be.
+        """
+        given = _Given(options)
+        return cls(
+            store=given.get("store", _store) or _store(default_url()),
+            log=given.require("log", check_log_name),
+        )
+
+
 class _Given:
     """Options as the user gave them."""
 
