@@ -234,7 +234,7 @@ class LogClient:
         async for stripe in layout.stripes(0, OPEN_END, deadline):
             stripes += 1
             objects += stripe.width
-            for object_stat in await self._object_stats(stripe, deadline):
+            for object_stat in await self.object_stats(stripe, deadline):
                 entries += object_stat.entries
                 size += object_stat.bytes
         view = layout.view
@@ -252,7 +252,7 @@ class LogClient:
             bytes=size,
         )
 
-    async def _object_stats(self, stripe: Stripe, deadline: Deadline) -> list[_native.StatReply]:
+    async def object_stats(self, stripe: Stripe, deadline: Deadline) -> list[_native.StatReply]:
         """Return what the objects of a stripe hold, without those that are missing."""
 
         def calls(view: View) -> list[Call]:

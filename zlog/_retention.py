@@ -8,19 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from zlog import _native
-from zlog._codes import Code
 from zlog._deadline import Deadline
-from zlog._io import Call
+from zlog._reconfigure import reconfigure
 from zlog._times import find_time
 from zlog._trim import trim_to
 from zlog.errors import HeldByCursor
-from zlog.view import Stripe, View
 
 if TYPE_CHECKING:
     from zlog._client import LogClient
@@ -66,15 +62,10 @@ class Retention:
             age, None if size is None else int(size), None if entries is None else int(entries)
         )
 
-    def into(self, options: Mapping[str, str]) -> Mapping[str, str]:
-        """Return options with these settings in the place of earlier ones."""
-        found = {key: value for key, value in options.items() if key not in _KEYS}
+    def options(self) -> dict[str, str | None]:
+        """Return the settings as options to reconfigure a log with; None takes one away."""
         limits = {_AGE: self.age, _BYTES: self.bytes, _ENTRIES: self.entries}
-        found.update((key, f"{limit:.15g}") for key, limit in limits.items() if limit is not None)
-        return MappingProxyType(found)
-
-
-_KEYS = (_AGE, _BYTES, _ENTRIES)
+        return {key: None if each is None else f"{each:.15g}" for key, each in limits.items()}
 
 
 def _number(text: str | None) -> float | None:
@@ -87,12 +78,7 @@ def _number(text: str | None) -> float | None:
 
 async def set_retention(client: LogClient, retention: Retention, deadline: Deadline) -> None:
     """Set what is kept of a log from now on: a new view, in which only the options differ."""
-
-    def edit(view: View) -> View | None:
-        options = retention.into(view.options)
-        return None if options == view.options else replace(view, options=options)
-
-    await client.layout.change(edit, deadline)
+    await reconfigure(client.layout, None, retention.options(), deadline)
 
 
 async def enforce(client: LogClient, deadline: Deadline) -> int:
@@ -179,24 +165,14 @@ async def _first_within(
 
 async def _spans(client: LogClient, tail: int, deadline: Deadline) -> list[_Span]:
     """Ask the objects of all stripes what they hold, a stripe after the other."""
-    view = client.layout.view
-    # Space that an earlier trim did not come to free would be taken for that of entries.
-    await trim_to(client.layout, view.trim_point, deadline)
-    found: list[_Span] = []
-    async for stripe in client.layout.stripes(view.trim_point, tail, deadline):
-        size = await _bytes_in(client, stripe, deadline)
-        end = min(stripe.end, tail)
-        found.append(_Span(min(max(stripe.start, view.trim_point), end), end, size))
-    return found
-
-
-async def _bytes_in(client: LogClient, stripe: Stripe, deadline: Deadline) -> int:
     layout = client.layout
-
-    def calls(view: View) -> list[Call]:
-        request = _native.encode_epoch(view.epoch)
-        return [Call(ref.name, "stat", request) for ref in layout.objects(view, stripe)]
-
-    _, replies = await layout.guarded(calls, deadline)
-    stats = (_native.decode_stat(each.payload) for each in replies if each.code == Code.OK)
-    return sum(stat.bytes for stat in stats)
+    point = layout.view.trim_point
+    # Space that an earlier trim did not come to free would be taken for that of entries.
+    await trim_to(layout, point, deadline)
+    found: list[_Span] = []
+    async for stripe in layout.stripes(point, tail, deadline):
+        stats = await client.object_stats(stripe, deadline)
+        end = min(stripe.end, tail)
+        start = min(max(stripe.start, point), end)
+        found.append(_Span(start, end, sum(stat.bytes for stat in stats)))
+    return found

@@ -197,3 +197,21 @@ def test_the_same_for_asyncio(store: zlog.Store) -> None:
             assert await log.retain() == 15
 
     asyncio.run(run())
+
+
+def test_whole_stripes_are_counted_exactly_and_removed(memory: zlog.Store) -> None:
+    """Also those that are archived, and with entries of other sizes in each."""
+    with zlog.Log.create(memory, "orders", width=2, stripe_records=5) as log:
+        for size in range(1, 61):
+            for _ in range(20):
+                log.append(bytes(size))
+        before = log.stat()
+        assert before.stripes > 40
+        log.set_retention(Retention(bytes=before.bytes // 4))
+        point = log.retain()
+        after = log.stat()
+        kept = sum(len(item.data) for item in log.read_range(point) if isinstance(item, zlog.Entry))
+        assert after.bytes == kept <= before.bytes // 4
+        assert kept > before.bytes // 4 - 60 * 20
+        assert after.stripes < before.stripes // 2
+        assert list(log.check()) == []

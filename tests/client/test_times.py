@@ -116,3 +116,13 @@ def test_a_search_costs_few_and_small_reads(memory: zlog.Store) -> None:
         found = [log.find_time(at(second)) for second in (0, 50, 150, 250)]
         assert found == [0, 100_001, 100_002, 100_003]
         assert counted.operations - before <= 4 * 40
+
+
+def test_in_a_log_of_many_stripes(memory: zlog.Store) -> None:
+    with zlog.Log.create(memory, "orders", width=2, stripe_records=2) as log:
+        append_at(log, *range(200))
+        assert log.stat().stripes > 32  # more than a view holds
+        with zlog.Log.open(memory, "orders") as other:
+            assert [other.find_time(at(second)) for second in (0, 1, 77, 150)] == [0, 1, 77, 150]
+            other.trim_to(50)
+            assert [other.find_time(at(second)) for second in (0, 49, 77, 250)] == [50, 50, 77, 200]
