@@ -7,6 +7,7 @@ import logging
 from zlog._client import LogClient, Settings
 from zlog._head import Directory
 from zlog._io import Io, deadline_of
+from zlog._reclaim import reclaim
 from zlog._retention import enforce
 from zlog.errors import LogNotFound, ZlogError
 
@@ -19,25 +20,51 @@ _LOG_SECONDS_MAX = 30.0
 """For one log; what is left undone by then waits for the next round."""
 
 
-async def look_after_logs(io: Io) -> None:
-    """Trim every log of a place as its settings say (``zlog retention``).
+class Duties:
+    """Trims every log as its settings say (``zlog retention``), and gives space back.
 
-    One log after the other, so that it is hardly felt. One that fails is tried again in the next
-    round, and keeps nobody from the others.
+    Writers and trims give back the space of stripes that nobody needs by themselves. What they left
+    when they died, or could not reach, is found here.
 
-    Raises:
-        ZlogError: not even the logs' names could be read.
+    Args:
+        io: over the store of the place.
     """
-    settings = Settings(timeout=_LOG_SECONDS_MAX)
-    for name in await Directory(io).names(deadline_of(io, _LOG_SECONDS_MAX)):
-        try:
-            client = await LogClient.open(io, name, settings)
-            before = client.layout.view.trim_point
-            point = await enforce(client, client.deadline(None))
-        except LogNotFound:
-            continue
-        except ZlogError as error:
-            _logger.warning("could not look after log=%s: %s", name, error)
-            continue
+
+    def __init__(self, io: Io) -> None:
+        self._io = io
+        self._settings = Settings(timeout=_LOG_SECONDS_MAX)
+        self._reclaimed: dict[tuple[str, int], frozenset[int]] = {}
+
+    async def round(self) -> None:
+        """Look after all logs, one after the other, so that it is hardly felt.
+
+        One that fails is tried again in the next round, and keeps nobody from the others.
+
+        Raises:
+            ZlogError: not even the logs' names could be read.
+        """
+        before, self._reclaimed = self._reclaimed, {}
+        for name in await Directory(self._io).names(deadline_of(self._io, _LOG_SECONDS_MAX)):
+            try:
+                await self._look_after(name, before)
+            except LogNotFound:
+                continue
+            except ZlogError as error:
+                _logger.warning("could not look after log=%s: %s", name, error)
+
+    async def _look_after(
+        self, name: str, reclaimed: dict[tuple[str, int], frozenset[int]]
+    ) -> None:
+        client = await LogClient.open(self._io, name, self._settings)
+        layout = client.layout
+        log = (name, layout.view.log_id)
+        layout.reclaimed = reclaimed.get(log, layout.reclaimed)
+        before = layout.view.trim_point
+        point = await enforce(client, client.deadline(None))
         if point > before:
             _logger.info("trimmed log=%s to=%d, as its retention says", name, point)
+        count = await reclaim(layout, client.deadline(None))
+        if count:
+            _logger.info("gave space back log=%s stripes=%d", name, count)
+        if layout.reclaimed:
+            self._reclaimed[log] = layout.reclaimed

@@ -12,7 +12,7 @@ from zlog._head import Directory, Head
 from zlog._io import Io, deadline_of
 from zlog._sequencer.types import LogAddress
 from zlog.errors import LogNotFound, ZlogError
-from zlog.seqr.duties import DUTY_SECONDS, look_after_logs
+from zlog.seqr.duties import DUTY_SECONDS, Duties
 from zlog.seqr.lease import Lease
 from zlog.seqr.limits import Limits
 from zlog.seqr.places import Place
@@ -58,6 +58,7 @@ class Reign:
     async def run(self) -> None:
         """Lead until cancelled."""
         swept = False
+        duties = Duties(self._io)
         duty = self._io.monotonic() + DUTY_SECONDS
         while True:
             try:
@@ -68,7 +69,7 @@ class Reign:
                     swept = True
                 if self._lease.left and self._io.monotonic() >= duty:
                     duty = self._io.monotonic() + DUTY_SECONDS
-                    await look_after_logs(self._io)
+                    await duties.round()
                 await self._io.sleep(_ANNOUNCEMENT_SECONDS)
             except ZlogError as error:
                 _logger.warning("leads with difficulty place=%s: %s", self._place, error)

@@ -9,7 +9,7 @@ import pytest
 
 import zlog
 from zlog._deadline import Deadline
-from zlog._head import Directory
+from zlog._head import Directory, Head
 from zlog._io import BlockingIo, drive
 from zlog._sequencer import LogAddress
 from zlog._views import change_view
@@ -168,6 +168,29 @@ async def test_a_leader_trims_logs_as_their_settings_say(memory, monkeypatch, ca
         await until(lambda: trimmed.stat().trim_point == broken.stat().trim_point == 7)
     assert kept.stat().trim_point == 0
     assert "could not look after log=broken" in caplog.text
+
+
+async def test_a_leader_gives_back_what_the_dead_have_left(memory, monkeypatch):
+    """Stripes that were announced and never came into a view, and those below the trim point."""
+    monkeypatch.setattr("zlog.seqr.reign._ANNOUNCEMENT_SECONDS", 0.01)
+    monkeypatch.setattr("zlog.seqr.reign.DUTY_SECONDS", 0.01)
+    log = zlog.Log.create(memory, "orders", width=1)
+    log.append_many([b"entry"] * 10)
+    log.reconfigure(width=2)
+    io = BlockingIo(memory)
+    head = Head(io, "orders")
+    drive(head.epoch_next(Deadline(5), width=3))
+    name_sequencer(memory, "orders", "")  # a later view: the announced stripe never comes
+    drive(head.trim_point_raise(log.view.log_id, 10, Deadline(5)))
+    first, *_ = log.views()[0].objects()
+    assert memory.peek(first.name) is not None
+
+    def loose():
+        return drive(head.loose_stripes(log.view.log_id, Deadline(5)))[1]
+
+    assert loose()
+    async with Sequencer(memory):
+        await until(lambda: memory.peek(first.name) is None and not loose())
 
 
 async def test_what_is_told_of_a_place(memory):
