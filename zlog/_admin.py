@@ -8,6 +8,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from zlog._deadline import Deadline
+from zlog._full import explain
 from zlog._head import Directory, Head
 from zlog._io import Io
 from zlog._names import check_log_name, head_object
@@ -21,6 +22,7 @@ from zlog.errors import (
     LogExists,
     LogNotFound,
     SequencerUnavailable,
+    StoreTimeout,
 )
 from zlog.view import OPEN_END, Stripe, View, check_width
 
@@ -46,6 +48,16 @@ async def create_log(
     check_log_name(name)
     check_width(width)
     check_options(options)
+    try:
+        return await _create_log(io, name, width, options, deadline)
+    except StoreTimeout as error:
+        await explain(io, error)
+        raise
+
+
+async def _create_log(
+    io: Io, name: str, width: int, options: Mapping[str, str], deadline: Deadline
+) -> View:
     head = Head(io, name)
     removed = 0
     while not await head.create(_new_log_id(), deadline):

@@ -18,7 +18,7 @@ _SECONDS = 1.0
 
 _HINT = (
     "Make room: `zlog trim LOG --to P` and `zlog rm LOG` work on a full cluster; or add OSDs. The"
-    " append waits in Ceph, and may take effect when there is room."
+    " operation waits in Ceph, and may take effect when there is room."
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -11,6 +12,10 @@ OPTION_VALUE_BYTES_MAX = 4096
 
 STRIPE_BYTES = "stripe_bytes"
 STRIPE_RECORDS = "stripe_records"
+
+RETENTION_AGE = "retention_age_s"
+RETENTION_BYTES = "retention_bytes"
+RETENTION_ENTRIES = "retention_entries"
 
 STRIPE_BYTES_DEFAULT = 96 << 20
 """Far enough below what an object can hold (Ceph's osd_max_object_size is 128 MiB) that a stripe
@@ -55,6 +60,17 @@ def check_options(options: Mapping[str, str]) -> None:
             raise ValueError(f"option {key!r} has more than {OPTION_VALUE_BYTES_MAX} bytes")
         if key in (STRIPE_BYTES, STRIPE_RECORDS) and _number(value) is None:
             raise ValueError(f"option {key!r} is a number from 1 on, not {value!r}")
+        if key in (RETENTION_AGE, RETENTION_BYTES, RETENTION_ENTRIES) and amount(value) is None:
+            raise ValueError(f"option {key!r} is a number from 0 on, not {value!r}")
+
+
+def amount(text: str | None) -> float | None:
+    """Return the number that an option is, 0 or more; None when it is none."""
+    try:
+        number = math.nan if text is None else float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) and number >= 0 else None
 
 
 def _number(text: str | None) -> int | None:

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, NamedTuple
 
 from zlog._deadline import Deadline
+from zlog._options import RETENTION_AGE, RETENTION_BYTES, RETENTION_ENTRIES, amount
 from zlog._reconfigure import reconfigure
 from zlog._times import find_time
 from zlog._trim import trim_to
@@ -20,8 +21,6 @@ from zlog.errors import HeldByCursor
 
 if TYPE_CHECKING:
     from zlog._client import LogClient
-
-_AGE, _BYTES, _ENTRIES = "retention_age_s", "retention_bytes", "retention_entries"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,24 +55,20 @@ class Retention:
 
         An option that is no number counts as not set: nothing is trimmed for a typing error's sake.
         """
-        age = _number(options.get(_AGE))
-        size, entries = _number(options.get(_BYTES)), _number(options.get(_ENTRIES))
+        age = amount(options.get(RETENTION_AGE))
+        size, entries = amount(options.get(RETENTION_BYTES)), amount(options.get(RETENTION_ENTRIES))
         return cls(
             age, None if size is None else int(size), None if entries is None else int(entries)
         )
 
     def options(self) -> dict[str, str | None]:
         """Return the settings as options to reconfigure a log with; None takes one away."""
-        limits = {_AGE: self.age, _BYTES: self.bytes, _ENTRIES: self.entries}
+        limits = {
+            RETENTION_AGE: self.age,
+            RETENTION_BYTES: self.bytes,
+            RETENTION_ENTRIES: self.entries,
+        }
         return {key: None if each is None else f"{each:.15g}" for key, each in limits.items()}
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        number = math.nan if text is None else float(text)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) and number >= 0 else None
 
 
 async def set_retention(client: LogClient, retention: Retention, deadline: Deadline) -> None:

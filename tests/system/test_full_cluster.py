@@ -135,6 +135,8 @@ def test_a_log_can_be_removed_from_a_full_cluster(cluster: FullCluster) -> None:
         with zlog.Log.create(store, "orders", width=2) as log:
             fill_up(cluster, log)
         full = cluster.allocated
+        with pytest.raises(zlog.StoreTimeout, match="pool 'zlog' is full"):
+            zlog.Log.create(store, "another", timeout=2.0)
         zlog.Log.remove(store, "orders", timeout=SECONDS)
         deadline = time.monotonic() + SECONDS
         while cluster.allocated > full // 10:
