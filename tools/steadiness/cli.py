@@ -39,7 +39,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     found = [*load.complaints, *unbounded(samples)]
     for line in found:
         sys.stderr.write(f"steady: {line}\n")
-    _say(f"{load.appended >> 20} MiB appended, {load.read:,} entries read, epoch {epoch}")
+    _say(
+        f"{load.appended >> 20} MiB appended, {load.read:,} entries read, {load.filled} positions"
+        f" filled, epoch {epoch}"
+    )
     return 1 if found else 0
 
 

@@ -20,7 +20,9 @@ class Load:
 
     Attributes:
         appended: bytes of data that were acknowledged.
-        read: entries that the reader has seen.
+        acknowledged: entries of it.
+        read: entries that the reader has seen; as many, when the load has ended.
+        filled: positions whose writer took so long that the reader filled them.
         complaints: what went wrong, in words; empty if all is well.
     """
 
@@ -32,7 +34,9 @@ class Load:
         self._stopped = threading.Event()
         self._lock = threading.Lock()
         self.appended = 0
+        self.acknowledged = 0
         self.read = 0
+        self.filled = 0
         self.complaints: list[str] = []
 
     @contextmanager
@@ -48,6 +52,9 @@ class Load:
             self._stopped.set()
             for thread in threads:
                 thread.join()
+        self._guarded(self._read_on)  # what came after the reader's last look
+        if self.read != self.acknowledged:
+            self.complaints.append(f"{self.acknowledged} acknowledged, {self.read} read")
 
     def _guarded(self, task: Callable[[zlog.Log], None]) -> None:
         try:
@@ -69,6 +76,7 @@ class Load:
             mine += len(batch) * self._entry_bytes + 4 * _SMALL
             with self._lock:
                 self.appended += len(batch) * self._entry_bytes + 4 * _SMALL
+                self.acknowledged += len(batch) + 4
             self._stopped.wait(max(0.0, began + mine / self._rate - time.monotonic()))
 
     def _trim(self, log: zlog.Log) -> None:
@@ -76,15 +84,21 @@ class Load:
             log.retain()
 
     def _follow(self, log: zlog.Log) -> None:
-        """Read everything in order; no trim may take what was not read."""
-        cursor = log.cursor(CURSOR)
         while not self._stopped.wait(_READ_SECONDS):
-            expected = cursor.position
-            for item in log.read_range(expected):
-                if item.position != expected:
-                    self.complaints.append(f"after position {expected - 1} came {item.position}")
-                if isinstance(item, zlog.Gap):
-                    self.complaints.append(f"a gap: {item}")
-                expected = item.end
+            self._read_on(log)
+
+    def _read_on(self, log: zlog.Log) -> None:
+        """Read in order from the cursor to the tail; no trim may take what was not read."""
+        cursor = log.cursor(CURSOR)
+        expected = cursor.position
+        for item in log.read_range(expected):
+            if item.position != expected:
+                self.complaints.append(f"after position {expected - 1} came {item.position}")
+            if isinstance(item, zlog.Entry):
                 self.read += 1
-            cursor.commit(expected)
+            elif item.kind is zlog.GapKind.FILLED:
+                self.filled += item.positions
+            else:
+                self.complaints.append(f"a gap: {item}")
+            expected = item.end
+        cursor.commit(expected)
