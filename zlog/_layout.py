@@ -39,6 +39,10 @@ _PATIENCE_LOOKS = 8
 """The same in looks at the head: a slow store is slow for that somebody too."""
 
 
+_LOOK_DOUBLINGS_MAX = 2
+"""A layout change takes some milliseconds, and nobody looks for longer than the patience above: so
+the time between two looks need not grow much."""
+
 _OBJECT_LISTS_MAX = 64
 """Stripes whose objects' names are kept at hand."""
 
@@ -167,10 +171,14 @@ class Layout:
         Raises:
             LogNotFound: the log was removed (also when a new one has its name).
         """
-        view = (await self.head.read(deadline)).view
-        if view is None or view.removed:
+        return (await self._look(deadline))[1]
+
+    async def _look(self, deadline: Deadline) -> tuple[int, View]:
+        """Return the last epoch that anybody took, and the newest view."""
+        state = await self.head.read(deadline)
+        if state.view is None or state.view.removed:
             raise self._removed()
-        return self.adopt(self._of_this_log(view))
+        return state.counter, self.adopt(self._of_this_log(state.view))
 
     def adopt(self, view: View) -> View:
         """Take over a view that was read or proposed, unless it is older than the known one.
@@ -247,7 +255,7 @@ class Layout:
                 )
             if io.monotonic() >= patience:
                 return await self._finish(stale, deadline)
-            await backoff(io, attempt)
+            await backoff(io, min(attempt, _LOOK_DOUBLINGS_MAX))
             attempt += 1
 
     async def _finish(self, stale: View, deadline: Deadline) -> View:
@@ -307,7 +315,9 @@ class Layout:
                 return None
             return with_new_stripe(view, view.live_stripe.width)
 
-        view = await self.refresh(deadline)
+        counter, view = await self._look(deadline)
+        if edit(view) is not None and counter > view.epoch:
+            view = await self.advance(view, deadline)  # somebody is at it already
         if edit(view) is None:
             return
         if (await self.reactivate(view, deadline)).live_stripe.id == full.id:

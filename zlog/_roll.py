@@ -17,7 +17,8 @@ _SPREAD_SECONDS = 0.25
 """Of many writers that notice at the same time, the first one to act spares the others."""
 
 _OVERDUE = 9 / 8
-"""How much fuller than full a stripe may be before nobody waits for others."""
+_OVERDUE_SPREAD_SECONDS = 0.05
+"""The same for a stripe that is by so much fuller than full."""
 
 _RETRY_SECONDS = 1.0
 
@@ -32,6 +33,7 @@ class RollWatch:
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
         self._full: Stripe | None = None
+        self._turn = 0.0
         self._act_at = 0.0
 
     @property
@@ -48,10 +50,12 @@ class RollWatch:
             return
         io, live = self._layout.io, view.live_stripe
         if self._full is None or self._full.id != live.id:
-            self._act_at = io.monotonic() + _SPREAD_SECONDS * io.random()
+            self._turn = io.random()
+            self._act_at = io.monotonic() + _SPREAD_SECONDS * self._turn
             self._full = live
         if fullness >= _OVERDUE:
-            self._act_at = min(self._act_at, io.monotonic())
+            soon = io.monotonic() + _OVERDUE_SPREAD_SECONDS * self._turn
+            self._act_at = min(self._act_at, soon)
 
     async def act(self, deadline: Deadline) -> None:
         """End the stripe that is full, if nobody has and it is this writer's turn."""

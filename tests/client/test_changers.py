@@ -1,0 +1,110 @@
+"""Several change a log's width at once, while others write and read, on a slow store."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+
+import pytest
+
+import zlog
+from zlog._admin import create_log
+from zlog._client import LogClient, Settings
+from zlog._deadline import Deadline
+from zlog._head import Head
+from zlog._iterate import RangeReader
+from zlog._native import MemoryStore
+from zlog._reclaim import reclaim
+from zlog.view import objects_of
+
+from .faulty import FaultyStore, WithoutSequencer
+from .virtual import VirtualIo, run_virtually
+
+SLOW = (0.01, 0.1)
+WRITERS, CHANGERS, ENTRIES = 4, 3, 40
+
+
+class Sealed(WithoutSequencer):
+    """Keeps the names of all stripe objects that were ever sealed."""
+
+    def __init__(self, store: zlog.Store) -> None:
+        super().__init__(store)
+        self.names: set[str] = set()
+
+    def execute(self, object, method, payload, timeout=None):  # type: ignore[no-untyped-def]
+        if method == "seal":
+            self.names.add(object)
+        return FaultyStore.execute(self, object, method, payload, timeout)
+
+
+@pytest.mark.parametrize("dying", [False, True])
+@pytest.mark.parametrize("seed", range(6))
+def test_nothing_is_lost_doubled_or_left_behind(
+    memory: zlog.Store, seed: int, *, dying: bool
+) -> None:
+    """With changers that die, too: what they have sent takes effect later all the same."""
+    store = Sealed(memory)
+
+    async def work() -> None:
+        io = VirtualIo(store, seed, *SLOW)
+        patient = Deadline(None, io.monotonic)
+        await create_log(io, "orders", 4, {"stripe_records": "4"}, patient)
+        settings = Settings(timeout=None, hole_timeout=0.5)
+        clients = [await LogClient.open(io, "orders", settings) for _ in range(9)]
+        acknowledged: dict[int, bytes] = {}
+
+        async def write(number: int) -> None:
+            for turn in range(ENTRIES):
+                data = b"%d.%d" % (number, turn)
+                (position,) = await clients[number].append([data], None)
+                assert position not in acknowledged
+                acknowledged[position] = data
+
+        async def change(number: int) -> None:
+            client = clients[WRITERS + number]
+            for width in (2 + number, 7, 1 + number):
+                await io.sleep(io.random())
+                patience = io.random() if dying else None
+                with contextlib.suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(client.reconfigure(width, {}, None), patience)
+
+        async def read(number: int) -> list[zlog.Entry | zlog.Gap]:
+            found: list[zlog.Entry | zlog.Gap] = []
+            while len([i for i in found if isinstance(i, zlog.Entry)]) < WRITERS * ENTRIES:
+                start = found[-1].position + 1 if found else 0
+                if found and isinstance(found[-1], zlog.Gap):
+                    start = found[-1].end
+                reader = RangeReader(clients[WRITERS + CHANGERS + number], start, None, 0.5)
+                while (items := await reader.next()) is not None:
+                    found += items
+            return found
+
+        tasks = [*map(write, range(WRITERS)), *map(change, range(CHANGERS))]
+        reads = [asyncio.ensure_future(read(number)) for number in range(2)]
+        await asyncio.gather(*tasks)
+        orders = await asyncio.gather(*reads)
+        assert len(acknowledged) == len(set(acknowledged.values())) == WRITERS * ENTRIES
+        for order in orders:
+            entries = {i.position: i.data for i in order if isinstance(i, zlog.Entry)}
+            assert entries == acknowledged
+            assert list(entries) == sorted(entries)
+
+        layout = clients[0].layout
+        await layout.refresh(patient)
+        await reclaim(layout, patient)
+        head = Head(io, "orders")
+        state = await head.read(patient)
+        assert state.view is not None
+        newest, loose = await head.loose_stripes(state.log_id, patient)
+        assert [id_ for id_, _ in loose if id_ < newest] == []
+        stripes = [*await head.stripes(state.log_id, 0, patient), *state.view.stripes]
+        assert all(a.end == b.start for a, b in itertools.pairwise(stripes))
+        needed = {ref.name for each in stripes for ref in objects_of("orders", state.log_id, each)}
+        assert isinstance(memory, MemoryStore)
+        if dying:  # somebody else may have reclaimed a stripe before the last object was made
+            assert all(memory.peek(name) is not None for name in needed)
+            return
+        assert {name for name in store.names if memory.peek(name) is not None} == needed
+
+    run_virtually(work())
