@@ -71,6 +71,17 @@ int run_together(LmdbEnv& env, const std::vector<Operation>& batch, std::vector<
   return guarded([&] { return env.write(work); });
 }
 
+int list(LmdbEnv& env, std::string_view prefix, std::string_view after, std::string* reply) {
+  return guarded([&] {
+    Listing page;
+    const int error = env.read([&](MDB_txn* txn, MDB_dbi dbi) {
+      return list_objects(txn, dbi, prefix, after, &page);
+    });
+    if (error == 0) *reply = page.encode();
+    return error;
+  });
+}
+
 void run_each(LmdbEnv& env, const std::vector<Operation>& batch, std::vector<Result>* results) {
   for (size_t i = 0; i < batch.size(); i++) {
     Result& result = (*results)[i];
@@ -123,6 +134,7 @@ EmbeddedHost::EmbeddedHost(const std::shared_ptr<LmdbEnv>& env)
 
 int EmbeddedHost::execute(std::string_view object, std::string_view method,
                           std::string_view payload, std::string* reply) {
+  if (method == kListObjects) return list(*env_, object, payload, reply);
   const Method* found = find_method(method);
   if (found == nullptr) return -EOPNOTSUPP;
   return run_alone(*env_, object, *found, payload, reply);
@@ -139,8 +151,10 @@ void EmbeddedHost::submit_all(std::vector<Submission> submissions) {
   std::vector<Operation> to_write, to_read;
   for (Submission& each : submissions) {
     const Method* found = find_method(each.method);
-    if (found == nullptr) {
-      each.done(-EOPNOTSUPP, {});
+    if (found == nullptr) {  // a listing, which is quick, or nothing that is known
+      std::string reply;
+      const int code = execute(each.object, each.method, each.payload->bytes(), &reply);
+      each.done(code, Buffer::of(std::move(reply)));
       continue;
     }
     (writes(*found) ? to_write : to_read)

@@ -89,14 +89,29 @@ void put_zeros(uint64_t count, Pieces* pieces) {
   pieces->emplace_back(kZeros.data(), count);
 }
 
-bool starts_with(std::string_view text, std::string_view prefix) {
-  return text.substr(0, prefix.size()) == prefix;
-}
+std::string record_key(std::string_view name) { return "n" + std::string(name); }
 
 }  // namespace
 
+int list_objects(MDB_txn* txn, MDB_dbi dbi, std::string_view prefix, std::string_view after,
+                 Listing* page) {
+  const std::string wanted = record_key(prefix);
+  const std::string passed = record_key(after);
+  Cursor cursor(txn, dbi);
+  bool found = cursor.seek(std::max(wanted, passed));
+  if (found && !after.empty() && cursor.key() == passed) found = cursor.next();
+  for (; found && starts_with(cursor.key(), wanted); found = cursor.next()) {
+    if (page->names.size() == Listing::kObjectsMax) {
+      page->next = page->names.back();
+      break;
+    }
+    page->names.emplace_back(cursor.key().substr(1));
+  }
+  return cursor.error();
+}
+
 LmdbObject::LmdbObject(MDB_txn* txn, MDB_dbi dbi, std::string_view name)
-    : txn_(txn), dbi_(dbi), record_key_("n" + std::string(name)) {}
+    : txn_(txn), dbi_(dbi), record_key_(record_key(name)) {}
 
 int LmdbObject::exists(bool* exists) {
   if (!loaded_) {

@@ -7,9 +7,14 @@
 #include <string>
 #include <string_view>
 
+#include "listing.h"
 #include "transaction.h"
 
 namespace zlog {
+
+// The names of objects that begin with `prefix`, from the first one above `after` on.
+int list_objects(MDB_txn* txn, MDB_dbi dbi, std::string_view prefix, std::string_view after,
+                 Listing* page);
 
 // One object inside a transaction of an LMDB database. All objects share the database's one tree;
 // docs/formats/embedded.md is the grammar of its keys:

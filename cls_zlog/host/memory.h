@@ -30,6 +30,8 @@ class MemoryHost final : public Host {
   void poke(const std::string& object, MemoryObject content);
 
  private:
+  std::string list(std::string_view prefix, std::string_view after);
+
   std::mutex mutex_;
   std::map<std::string, MemoryObject, std::less<>> objects_;
 };

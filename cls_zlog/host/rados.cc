@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "listing.h"
 #include "quiet_thread.h"
 
 namespace zlog {
@@ -80,6 +81,21 @@ librados::bufferlist shared(RequestBytes& payload) {
   librados::bufferlist list;
   list.append(*std::static_pointer_cast<buffer::ptr>(owner));
   return list;
+}
+
+int list_page(librados::IoCtx& io, const std::string& prefix, const std::string& after,
+              Listing* page) {
+  librados::ObjectCursor from = io.object_list_begin(), next;
+  if (!after.empty() && !from.from_str(after)) return -EINVAL;
+  std::vector<librados::ObjectItem> found;
+  const int count =
+      io.object_list(from, io.object_list_end(), Listing::kObjectsMax, {}, &found, &next);
+  if (count < 0) return count;
+  for (librados::ObjectItem& item : found) {
+    if (starts_with(item.oid, prefix)) page->names.push_back(std::move(item.oid));
+  }
+  if (!io.object_list_is_end(next)) page->next = next.to_str();
+  return 0;
 }
 
 }  // namespace
@@ -191,13 +207,38 @@ void RadosHost::ask_health(Done done) {
   }).detach();
 }
 
+// librados lists in the caller's thread only. A page looks at objects of all names in the namespace.
+void RadosHost::list(std::string prefix, const std::string& after, Done done) {
+  const auto cluster = std::make_shared<librados::Rados>(io_);  // outlives the host if need be
+  const auto io = std::make_shared<librados::IoCtx>();
+  io->dup(io_);
+  start_quiet_thread([cluster, io, prefix = std::move(prefix), after, done = std::move(done)] {
+    Buffer reply;
+    int error;
+    try {
+      Listing page;
+      error = list_page(*io, prefix, after, &page);
+      if (error == 0) reply = Buffer::of(page.encode());
+    } catch (const std::exception&) {  // librados throws at a place that it can't read
+      error = -EINVAL;
+    }
+    done(error, std::move(reply));
+  }).detach();
+}
+
 void RadosHost::submit(std::string_view object, std::string_view method, SharedRequest payload,
                        Done done) {
   const std::optional<ClassCall> found = find_call(method);
   const std::shared_lock<std::shared_mutex> lock(handles_mutex_);
   const bool health = method == kHealth;
-  if ((!found && !health) || closing_) {
-    done(found || health ? -ECANCELED : -EOPNOTSUPP, {});
+  const bool listing = method == kListObjects;
+  const bool known = found || health || listing;
+  if (!known || closing_) {
+    done(known ? -ECANCELED : -EOPNOTSUPP, {});
+    return;
+  }
+  if (listing) {
+    list(std::string(object), std::string(payload->bytes()), std::move(done));
     return;
   }
   if (health) {

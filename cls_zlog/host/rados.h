@@ -32,8 +32,8 @@ struct ClassCall {
 };
 
 // The OSDs of a cluster as hosts: every operation is one call of the class's method in librados.
-// Beside zlog's own methods it runs those of Ceph's class `lock`, under names like "lock.unlock", and
-// "mon.health", which is a question to the monitor and needs no object.
+// Beside zlog's own methods it runs those of Ceph's class `lock`, under names like "lock.unlock",
+// "mon.health", which is a question to the monitor and needs no object, and kListObjects.
 //
 // Completions come on librados' threads; results belong to the operation until then, also when
 // nobody waits any more. Payloads are not copied: librados has a share of each for as long as
@@ -70,6 +70,7 @@ class RadosHost final : public AsyncHost {
 
   RadosHost(std::unique_ptr<librados::Rados> cluster, librados::IoCtx io);
   void ask_health(Done done);
+  void list(std::string prefix, const std::string& after, Done done);
   static void on_complete(rados_completion_t completion, void* call);
   int start(const ClassCall& what, const std::string& object, RequestBytes& payload, Call* call);
 

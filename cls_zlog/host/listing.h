@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace zlog {
+
+// The names of the store's objects that begin in some way, a page at a time. It is no method of an
+// object, and hosts run it all the same, under this name: `object` is how the names begin, the
+// payload where to go on (empty: at the first one), and the reply a Listing.
+constexpr std::string_view kListObjects = "objects.list";
+
+// A page of it.
+struct Listing {
+  // How many objects one page is about at most. On Ceph these are objects of all names.
+  static constexpr size_t kObjectsMax = 1024;
+
+  std::string next;  // where to go on; empty: nowhere
+  std::vector<std::string> names;
+
+  // `next`, then the names, separated by NUL.
+  std::string encode() const {
+    std::string out = next;
+    for (const std::string& name : names) {
+      out.push_back('\0');
+      out.append(name);
+    }
+    return out;
+  }
+};
+
+inline bool starts_with(std::string_view text, std::string_view prefix) {
+  return text.substr(0, prefix.size()) == prefix;
+}
+
+}  // namespace zlog

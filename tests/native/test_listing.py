@@ -1,0 +1,82 @@
+"""The names of a store's objects: whole, a page at a time, and none of others."""
+
+from __future__ import annotations
+
+import pytest
+
+import zlog
+from zlog import _native
+
+from ..support.ceph import CephCluster, ClusterSpec
+
+OBJECTS = 2500  # more than two pages
+
+
+def listed(store: zlog.Store, prefix: str) -> tuple[list[str], int]:
+    """All names that begin so, and how many pages they took."""
+    names: list[str] = []
+    after, pages = b"", 0
+    while True:
+        code, reply = store.execute(prefix, "objects.list", after)
+        assert code == 0
+        after, *page = reply.split(b"\0")
+        names += (name.decode() for name in page)
+        pages += 1
+        if not after:
+            return names, pages
+
+
+def make(store: zlog.Store, name: str) -> None:
+    """Make an object."""
+    assert store.execute(name, "seal", _native.encode_seal(1, 1, 0, True))[0] == 0
+
+
+def test_names_that_begin_so(store: zlog.Store) -> None:
+    for name in ("a.", "a.1", "a.22", "a.3", "b", "a", "A.1", "a.1.x"):
+        make(store, name)
+    assert sorted(listed(store, "a.")[0]) == ["a.", "a.1", "a.1.x", "a.22", "a.3"]
+    assert listed(store, "c")[0] == []
+    assert len(listed(store, "")[0]) == 8
+    assert store.execute("a.1", "remove", _native.encode_epoch(1))[0] == 0
+    assert sorted(listed(store, "a.1")[0]) == ["a.1.x"]
+
+
+def test_an_empty_store(store: zlog.Store) -> None:
+    assert listed(store, "") == ([], 1)
+
+
+def test_pages(store: zlog.Store, host: str) -> None:
+    queue = _native.CompletionQueue()
+    names = [f"many.{number:05}" for number in range(OBJECTS)]
+    seal = _native.encode_seal(1, 1, 0, True)
+    store.submit(queue, 0, [(name, "seal", seal) for name in names])
+    left = OBJECTS
+    while left:
+        assert queue.wait(30)
+        left -= len(queue.drain())
+    found, pages = listed(store, "many.")
+    assert sorted(found) == names
+    assert pages >= 3
+    if host != "ceph":  # there they come as they are placed
+        assert found == names
+    assert sorted(listed(store, "many.0000")[0]) == names[:10]
+
+
+def test_listing_beside_other_operations(store: zlog.Store) -> None:
+    make(store, "one")
+    queue = _native.CompletionQueue()
+    stat = _native.encode_epoch(1)
+    store.submit(queue, 7, [("one", "stat", stat), ("on", "objects.list", b"")])
+    answers = {}
+    while len(answers) < 2:
+        assert queue.wait(30)
+        answers.update({token: (code, bytes(reply)) for token, code, reply in queue.drain()})
+    assert answers[7][0] == 0
+    assert answers[8] == (0, b"\0one")
+
+
+@pytest.mark.parametrize("after", [b"nonsense"])
+def test_a_place_that_is_none_is_refused(ceph_cluster: CephCluster, after: bytes) -> None:
+    with zlog.connect(ceph_cluster.url("nowhere")) as store:
+        code, _ = store.execute("", "objects.list", after)
+        assert code < 0
