@@ -6,7 +6,7 @@ import click
 
 from zlog import CheckSummary, Finding
 from zlog.cli.exits import ExitCode
-from zlog.cli.output import Output, note
+from zlog.cli.output import Output, note, say
 from zlog.cli.parameters import json_option, log_argument
 from zlog.cli.progress import Progress
 from zlog.cli.render import entries_of, to_json
@@ -23,9 +23,14 @@ from zlog.cli.verb import Verb
     """,
 )
 @log_argument
+@click.option(
+    "--no-orphans",
+    is_flag=True,
+    help="Don't look for objects that no view has, which on Ceph lists all of the namespace.",
+)
 @json_option("Print a JSON object per finding, and at the end one with what was looked at.")
 @pass_session
-def check(session: Session, log: str, as_json: bool) -> int:
+def check(session: Session, log: str, no_orphans: bool, as_json: bool) -> int:
     """Audit a log while it is used.
 
     Compares the checksum of every entry (where it is stored: no data travels), looks for appends
@@ -33,13 +38,13 @@ def check(session: Session, log: str, as_json: bool) -> int:
     and nothing if all is well.
 
     The exit code is 1 if data is lost or a promise broken. Holes that nobody has written in the
-    time that a reader waits, trims that died and layout changes left half done are told too, and
-    are no failure: those who use the log go on with them.
+    time that a reader waits, objects that nobody needs, trims that died and layout changes left
+    half done are told too, and are no failure: those who use the log go on with them.
     """
     found = serious = 0
     with session.open_log(log) as opened, Output() as out:
         with Progress(None, "checking") as progress:
-            audit = opened.check(progress=progress.reach)
+            audit = opened.check(orphans=not no_orphans, progress=progress.reach)
             for finding in audit:
                 found += 1
                 serious += finding.serious
@@ -48,6 +53,8 @@ def check(session: Session, log: str, as_json: bool) -> int:
                 out.flush()
         if as_json:
             out.line(to_json({"summary": audit.summary._asdict()}))
+    if not (no_orphans or audit.summary.listed):
+        say("objects that no view has were not looked for: the client may not list the store's")
     note(f"{_verdict(found, serious)}: {_seen(audit.summary)}")
     return ExitCode.FAILURE if serious else ExitCode.OK
 

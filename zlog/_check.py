@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING
 
 from zlog import _native
 from zlog._codes import Code
+from zlog._deadline import Deadline
 from zlog._findings import CheckSummary, Finding, FindingKind, about
-from zlog._inspect import ANY_EPOCH, Inspector
+from zlog._inspect import ANY_EPOCH, Inspector, walk
 from zlog._io import Call, Reply, drive
 from zlog._names import head_object
 from zlog._read import HOLE_TIMEOUT_SECONDS
 from zlog._spots import Doubles, Holes, LostRows, Window
+from zlog._strays import Strays
 from zlog.errors import CorruptEntry, from_errno
-from zlog.view import ObjectRef
+from zlog.view import ObjectRef, Stripe
 
 if TYPE_CHECKING:
     from zlog._client import LogClient
@@ -46,11 +48,14 @@ class Checker:
     second look finds it again.
     """
 
-    def __init__(self, client: LogClient, progress: Progress | None = None) -> None:
+    def __init__(
+        self, client: LogClient, *, orphans: bool = True, progress: Progress | None = None
+    ) -> None:
         self._client = client
         self._layout = client.layout
         self._progress = progress
-        self._inspector = Inspector(client.layout)
+        self._inspector = Inspector(client.layout, self._deadline)
+        self._strays = Strays(client.layout, self._deadline) if orphans else None
         self._audit = _native.Audit()
         self._end = 0
         self._unreadable: set[str] = set()
@@ -60,6 +65,10 @@ class Checker:
     async def next(self) -> Sequence[Finding] | None:
         """Return the findings of the next step, perhaps none; None when the audit is done."""
         return await anext(self._findings, None)
+
+    def _deadline(self) -> Deadline:
+        """Start the budget of one step: nobody knows how long an audit takes."""
+        return self._client.deadline(None)
 
     @property
     def summary(self) -> CheckSummary:
@@ -74,6 +83,7 @@ class Checker:
             unwritten=counts.unwritten,
             lost=counts.lost + counts.unknown,
             objects=self._inspector.objects,
+            listed=self._strays is not None and self._strays.listed,
         )
 
     async def _run(self) -> AsyncIterator[Sequence[Finding]]:
@@ -86,24 +96,27 @@ class Checker:
         if self._vanished:
             yield [
                 each
-                for each in await self._inspector.look(self._client.deadline(None))
+                for each in await self._inspector.look()
                 if each.kind is FindingKind.MISSING_OBJECT and each.object in self._vanished
             ]
 
     async def _check_objects(self) -> list[Finding]:
-        suspects = await self._inspector.look(self._client.deadline(None))
-        if not suspects:
-            return suspects
+        suspected = {_identity(each) for each in await self._look_at_objects()}
+        if not suspected:
+            return []
         await self._wait_since(self._client.io.monotonic())
-        suspected = {_identity(each) for each in suspects}
-        again = await self._inspector.look(self._client.deadline(None))
+        again = await self._look_at_objects()
         return [each for each in again if _identity(each) in suspected]
+
+    async def _look_at_objects(self) -> list[Finding]:
+        findings = await self._inspector.look()
+        return findings if self._strays is None else findings + await self._strays.look()
 
     async def _check_tail(self) -> list[Finding]:
         """Ask for the tail, and compare it with what was taken before."""
         taken = self._inspector.taken
         try:
-            self._end = await self._client.positions.tail(self._client.deadline(None))
+            self._end = await self._client.positions.tail(self._deadline())
         except CorruptEntry:  # objects that can't tell, as was found, and no sequencer that knows
             self._end = taken
         if self._end >= taken:
@@ -151,12 +164,12 @@ class Checker:
 
     async def _walk(self, purpose: str) -> AsyncIterator[Window]:
         """Go upwards from the trim point to the tail as it was at the beginning."""
-        view = self._layout.view
-        begin = min(view.trim_point, self._end)
-        deadline = self._client.deadline(None)
-        async for stripe in self._layout.stripes(begin, self._end, deadline):
+        begin = min(self._layout.view.trim_point, self._end)
+        async for stripe in walk(self._layout, begin, self._end, self._deadline):
+            if not isinstance(stripe, Stripe):
+                continue  # as was told, nobody knows where these positions are
             position = max(stripe.start, begin)
-            refs = self._layout.objects(view, stripe)
+            refs = self._layout.objects(self._layout.view, stripe)
             while position < min(stripe.end, self._end):
                 end = min(position + _WINDOW_POSITIONS, stripe.end, self._end)
                 window = Window(refs, position, end)
@@ -172,8 +185,7 @@ class Checker:
         parts = window.parts()
         while parts:
             calls = [_verify(ref, first, window.end) for ref, first in parts]
-            deadline = self._client.deadline(None)
-            replies = await self._layout.io.execute(calls, deadline)
+            replies = await self._layout.io.execute(calls, self._deadline())
             left: list[tuple[ObjectRef, int]] = []
             for (ref, first), reply in zip(parts, replies, strict=True):
                 count = await self._take(audit, ref, first, reply)
@@ -196,7 +208,7 @@ class Checker:
         elif reply.code == -errno.EIO:
             audit.rest(first, "lost")
         elif reply.code == -errno.ENOENT:
-            view = await self._layout.refresh(self._client.deadline(None))
+            view = await self._layout.refresh(self._deadline())
             trimmed = first < view.trim_point
             audit.rest(first, "trimmed" if trimmed else "unknown")
             self._vanished |= set() if trimmed else {ref.name}
@@ -211,10 +223,10 @@ def _verify(ref: ObjectRef, first: int, end: int) -> Call:
     return Call(ref.name, "verify", request)
 
 
-def _identity(finding: Finding) -> tuple[FindingKind, str, str]:
+def _identity(finding: Finding) -> tuple[FindingKind, str, int | None, str]:
     """What must be the same in two looks; of a layout change also the epoch: that it stands."""
     ahead = finding.kind is FindingKind.EPOCH_AHEAD
-    return finding.kind, finding.object, finding.detail if ahead else ""
+    return finding.kind, finding.object, finding.position, finding.detail if ahead else ""
 
 
 class Check(Iterator[Finding]):

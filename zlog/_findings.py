@@ -37,11 +37,26 @@ class FindingKind(enum.Enum):
     """A trim died before it had freed an object's space; the next one does that."""
     HOLE = "hole"
     """Handed out, and not written in the time that a reader waits."""
+    MISSING_STRIPE = "missing-stripe"
+    """The head does not know any more in which objects some positions are."""
+    ORPHAN = "orphan"
+    """A stripe object that no view has and no list of stripes to be removed."""
+    LEFTOVER = "leftover"
+    """A stripe object in which nothing is needed. Whoever trims, leads or changes the layout next
+    removes it."""
     UNLISTED = "unlisted"
     """The log is not in the store's directory, so that ``zlog ls`` does not show it."""
 
 
-_HARMLESS = frozenset({FindingKind.HOLE, FindingKind.EPOCH_AHEAD, FindingKind.TRIM_BEHIND})
+_HARMLESS = frozenset(
+    {
+        FindingKind.HOLE,
+        FindingKind.EPOCH_AHEAD,
+        FindingKind.TRIM_BEHIND,
+        FindingKind.ORPHAN,
+        FindingKind.LEFTOVER,
+    }
+)
 
 
 class Finding(NamedTuple):
@@ -89,6 +104,8 @@ class CheckSummary(NamedTuple):
         unwritten: positions at which nothing was when the audit came by.
         lost: positions whose data is damaged or whose object is missing.
         objects: stripe objects that were looked at.
+        listed: whether objects that no view has were looked for: False when that was not wanted,
+            or the store does not let the client list its objects.
     """
 
     positions: int
@@ -99,6 +116,7 @@ class CheckSummary(NamedTuple):
     unwritten: int
     lost: int
     objects: int
+    listed: bool
 
 
 def about(kind: FindingKind, name: str, detail: str) -> Finding:

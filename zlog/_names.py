@@ -58,7 +58,12 @@ def check_int(position: int) -> None:
 
 def head_object(log: str) -> str:
     """Name of the object that holds the log's epoch counter and views."""
-    return f"zlog.{log}.head"
+    return f"{objects_prefix(log)}head"
+
+
+def objects_prefix(log: str) -> str:
+    """How the names of a log's objects begin. Logs whose names go on after a dot share it."""
+    return f"zlog.{log}."
 
 
 def stripe_object(log: str, log_id: int, stripe_id: int, index: int) -> str:
@@ -68,4 +73,4 @@ def stripe_object(log: str, log_id: int, stripe_id: int, index: int) -> str:
     same name, and the stripe's id (the epoch that made it), so that two clients that change the
     layout at the same time never make the same object.
     """
-    return f"zlog.{log}.{log_id:016x}.{stripe_id}.{index}"
+    return f"{objects_prefix(log)}{log_id:016x}.{stripe_id}.{index}"

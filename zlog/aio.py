@@ -282,9 +282,9 @@ class Log:
         """Return every layout that the log had, oldest first."""
         return await self._client.views(timeout)
 
-    def check(self, *, progress: Progress | None = None) -> AsyncCheck:
+    def check(self, *, orphans: bool = True, progress: Progress | None = None) -> AsyncCheck:
         """Audit the log while it is used; see :meth:`zlog.Log.check`."""
-        return AsyncCheck(Checker(self._client, progress))
+        return AsyncCheck(Checker(self._client, orphans=orphans, progress=progress))
 
     async def close(self) -> None:
         """Wait for appends under way and close what this handle opened. Safe to call twice."""

@@ -415,7 +415,7 @@ class Log:
         """Return the layouts of the last 128 epochs, oldest first."""
         return drive(self._client.views(timeout))
 
-    def check(self, *, progress: Progress | None = None) -> Check:
+    def check(self, *, orphans: bool = True, progress: Progress | None = None) -> Check:
         """Audit the log while it is used; yields what is wrong, nothing if all is well.
 
         Every object checks its entries' bytes itself, all of them at the same time, so that no
@@ -423,10 +423,13 @@ class Log:
         layout change whose author died.
 
         Args:
+            orphans: look for objects that no view has, which takes a list of the store's objects.
+                On Ceph that goes through all objects of the namespace, other logs' too, and needs
+                the permission to read; without it the summary says that it was not done.
             progress: called now and then with how many positions were looked at, and how many
                 there are.
         """
-        return Check(Checker(self._client, progress))
+        return Check(Checker(self._client, orphans=orphans, progress=progress))
 
     def close(self) -> None:
         """Close this handle; the store stays open. Safe to call twice.

@@ -301,7 +301,9 @@ void RadosHost::close() {
     return;
   }
   io_.close();
-  if (cluster_) cluster_->shutdown();
+  // Not by its shutdown(): that takes a share of the client, its destructor another one, and a thread
+  // that still has its own would find none left.
+  cluster_.reset();
 }
 
 std::shared_ptr<RadosConnecting> RadosConnecting::start(const RadosTarget& target) {

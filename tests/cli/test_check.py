@@ -83,6 +83,7 @@ def test_json_has_a_line_per_finding_and_a_summary(inside: Inside, damaged: zlog
         "unwritten": 0,
         "lost": 4,
         "objects": 2,
+        "listed": True,
     }
 
 

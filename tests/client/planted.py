@@ -44,6 +44,11 @@ def call(store: zlog.Store, name: str, method: str, request: bytes) -> None:
     assert code == 0, (name, method, code)
 
 
+def exists(store: zlog.Store, name: str) -> bool:
+    """Whether there is such an object."""
+    return store.execute(name, "stat", _native.encode_epoch(2**64 - 1))[0] == 0
+
+
 def remove(log: zlog.Log, ref: ObjectRef) -> None:
     """Remove a stripe object."""
     call(log.store, ref.name, "remove", _native.encode_epoch(log.view.epoch))

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import zlog
 from zlog import Finding, FindingKind, _native
 from zlog._io import drive
 from zlog._names import DIRECTORY_OBJECT, head_object
-from zlog.view import ObjectRef
+from zlog.view import STRIPES_MAX, ObjectRef
 
 from ..conformance import wire
+from ..conformance.stored import door_to
 from . import planted
 from .test_holes import leave_hole
 
@@ -54,7 +57,7 @@ def test_a_sound_log(filled: zlog.Log) -> None:
     assert list(audit) == []
     positions = ENTRIES + 4 * WIDTH + 1 - 6
     size = sum(len(i.data) for i in filled.read_range(6) if isinstance(i, zlog.Entry))
-    assert audit.summary == (positions, positions - 1, size, 0, 1, 0, 0, WIDTH)
+    assert audit.summary == (positions, positions - 1, size, 0, 1, 0, 0, WIDTH, True)
 
 
 def test_an_empty_log(log: zlog.Log) -> None:
@@ -166,6 +169,83 @@ def test_a_log_that_is_not_listed(filled: zlog.Log, store: zlog.Store) -> None:
         zlog.Log.create(store, name).close()
     finding = only(filled, FindingKind.UNLISTED)
     assert finding.serious
+
+
+def test_an_orphan(filled: zlog.Log, store: zlog.Store) -> None:
+    """Of this log, and of an earlier one that had its name; not those of other logs."""
+    names = [planted.make_orphan(filled, 3), planted.make_orphan(filled, 1, filled.view.log_id ^ 1)]
+    others = [f"orders.{filled.view.log_id:016x}", "orders.eu", "orders2"]
+    for other in others:
+        zlog.Log.create(store, other).close()
+    found = findings(filled)
+    assert {finding.kind for finding in found} == {FindingKind.ORPHAN}
+    assert sorted(finding.object for finding in found) == sorted(names)
+    assert not any(finding.serious for finding in found)
+    audit = filled.check(orphans=False)
+    assert list(audit) == []
+    assert not audit.summary.listed
+    for other in others:
+        with zlog.Log.open(store, other) as log:
+            assert findings(log) == []
+
+
+def test_what_is_yet_to_be_removed(filled: zlog.Log, store: zlog.Store) -> None:
+    """A client announced a stripe, made some of it and died; others have gone on since."""
+    client = filled._client
+    head = client.layout.head
+    epoch, _ = drive(head.epoch_next(client.deadline(None), width=2))
+    name = planted.make_orphan(filled, epoch)
+    assert findings(filled) == []  # its view may still come
+    filled.reconfigure(width=2)
+    if planted.exists(store, name):  # not so if the change has cleaned up on the way
+        finding = only(filled, FindingKind.LEFTOVER)
+        assert not finding.serious
+        assert finding.object == name
+    filled.trim_to(1)
+    assert findings(filled) == []
+
+
+def test_closed_stripes(filled: zlog.Log, store: zlog.Store) -> None:
+    """They are looked at as the live one; what is written behind their end is told."""
+    tail = filled.tail()
+    filled.reconfigure(width=2)
+    filled.append_many([b"wide"] * 7)
+    old, live = filled.view.stripes[-2:]
+    assert (old.end, live.start, live.width) == (tail, tail, 2)
+    planted.flip(store, next(filled.view.objects(old)).name, b"entry 04", b"antry 04")
+    assert only(filled, FindingKind.LOST).positions == range(4, 5, WIDTH)
+    filled.trim_to(8)
+    assert findings(filled) == []
+    ref = filled.view.object_at(old, tail % WIDTH)
+    request = _native.encode_write(
+        filled.view.epoch, 1, b"w" * 16, WIDTH, [tail], [1], [b"too late"]
+    )
+    planted.call(store, ref.name, "write", request)
+    finding = only(filled, FindingKind.BEYOND_END)
+    assert finding.serious
+    assert (finding.object, finding.position) == (ref.name, None)
+
+
+def test_an_archived_stripe_that_the_head_has_lost(memory: zlog.Store) -> None:
+    log = zlog.Log.create(memory, "orders", width=1)
+    for number in range(STRIPES_MAX + 4):
+        log.append(b"%d" % number)
+        log.reconfigure(width=1 + (number + 1) % 2)
+    assert log.view.stripes[0].start > 2
+    assert list(log.check()) == []
+    with door_to(memory) as door:
+        head = door.load(head_object("orders"))
+        assert b"t.0000000000000001" in head.omap
+        left = {k: v for k, v in head.omap.items() if k != b"t.0000000000000001"}
+        door.save(head_object("orders"), replace(head, omap=left))
+    log = zlog.Log.open(memory, "orders", hole_timeout=0.05)  # one that has not looked it up
+    audit = log.check()
+    missing, *orphans = audit
+    assert missing.kind is FindingKind.MISSING_STRIPE
+    assert missing.serious
+    assert missing.positions == range(1, 2)
+    assert [orphan.kind for orphan in orphans] == [FindingKind.ORPHAN] * 2
+    assert audit.summary.entries == STRIPES_MAX + 3
 
 
 def test_a_damaged_header(log: zlog.Log, store: zlog.Store) -> None:

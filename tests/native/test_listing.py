@@ -7,7 +7,7 @@ import pytest
 import zlog
 from zlog import _native
 
-from ..support.ceph import CephCluster, ClusterSpec
+from ..support.ceph import CephCluster
 
 OBJECTS = 2500  # more than two pages
 
@@ -80,3 +80,18 @@ def test_a_place_that_is_none_is_refused(ceph_cluster: CephCluster, after: bytes
     with zlog.connect(ceph_cluster.url("nowhere")) as store:
         code, _ = store.execute("", "objects.list", after)
         assert code < 0
+
+
+@pytest.mark.parametrize("method", ["objects.list", "mon.health"])
+def test_a_store_is_closed_while_a_thread_of_it_is_at_work(
+    ceph_cluster: CephCluster, method: str
+) -> None:
+    """The last one to let go of the cluster is whoever comes last."""
+    queue = _native.CompletionQueue()
+    for token in range(20):
+        with zlog.connect(ceph_cluster.url("closed")) as store:
+            store.submit(queue, token, [("", method, b"")])
+    left = 20
+    while left:
+        assert queue.wait(30)
+        left -= len(queue.drain())

@@ -13,6 +13,7 @@ import pytest
 
 import zlog
 
+from ..client import planted
 from ..support.ceph import CephCluster, ClusterSpec
 from ..support.sequencer import ZLOG, SequencerProcess
 
@@ -112,3 +113,29 @@ def test_ceph_shows_sequencers_and_who_leads(managed: CephCluster) -> None:
     finally:
         leader.kill()
         standby.kill()
+
+
+def test_who_may_not_list_objects_is_told_that_orphans_were_not_looked_for(
+    user: Callable[..., str],
+) -> None:
+    url = user(CLASS)
+    with zlog.connect(url) as store:
+        log = zlog.Log.create(store, "orders")
+        log.append(b"x")
+        audit = log.check()
+        assert list(audit) == []
+        assert not audit.summary.listed
+    for words, told in (["check"], True), (["check", "--no-orphans"], False):
+        command = [ZLOG, "--store", url, *words, "orders"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=True)
+        assert done.stdout == ""
+        assert ("were not looked for" in done.stderr) == told
+
+
+def test_who_may_read_the_namespace_finds_orphans(user: Callable[..., str]) -> None:
+    url = user(CLASS, "allow r pool=zlog")
+    with zlog.connect(url) as store:
+        log = zlog.Log.create(store, "orders")
+        name = planted.make_orphan(log, 7)
+        (finding,) = log.check()
+        assert (finding.kind, finding.object) == (zlog.FindingKind.ORPHAN, name)
