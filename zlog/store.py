@@ -64,7 +64,10 @@ class Store(Protocol):
         Args:
             object: name of the object.
             method: a method of the class ``zlog`` (docs/formats/wire.md), and on Ceph also one of
-                its class ``lock``, written ``lock.METHOD``.
+                its class ``lock``, written ``lock.METHOD``. Or ``objects.list``, which is about
+                no object: the names that begin with ``object``, a page at a time. The payload is
+                where to go on, empty at first; the reply is where the next page begins, empty at
+                the end, and then the names, separated by NUL.
             payload: the encoded request.
             timeout: seconds to wait; None waits for ever.
 
