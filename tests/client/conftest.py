@@ -32,6 +32,12 @@ def sequenced(store: zlog.Store, host: str) -> Iterator[zlog.Log]:
 
 
 @pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever hears of a full stripe has it ended before the very next append."""
+    monkeypatch.setattr("zlog._io._Base.random", lambda _: 0.0)
+
+
+@pytest.fixture
 def memory() -> Iterator[zlog.Store]:
     """A store in memory, for tests that are about the client and not about its host."""
     with zlog.connect("mem://") as opened:

@@ -155,14 +155,17 @@ def fill_stripes(log: zlog.Log) -> None:
         assert log.read(p).data == each
 
 
+@pytest.mark.usefixtures("eager")
 def test_a_full_stripe_ends_by_itself(log: zlog.Log) -> None:
     fill_stripes(log)
 
 
+@pytest.mark.usefixtures("eager")
 def test_a_full_stripe_ends_under_a_sequencer(sequenced: zlog.Log) -> None:
     fill_stripes(sequenced)
 
 
+@pytest.mark.usefixtures("eager")
 def test_bytes_fill_a_stripe_too(memory: zlog.Store) -> None:
     log = zlog.Log.create(memory, "orders", width=2, stripe_bytes=100_000)
     written = [bytes([i]) * 10_000 for i in range(100)]
@@ -172,6 +175,7 @@ def test_bytes_fill_a_stripe_too(memory: zlog.Store) -> None:
     assert data(log) == written
 
 
+@pytest.mark.usefixtures("eager")
 def test_old_stripes_are_archived_and_read_all_the_same(
     memory: zlog.Store, small: zlog.Log
 ) -> None:
@@ -196,6 +200,7 @@ def test_old_stripes_are_archived_and_read_all_the_same(
         fresh.read(1)
 
 
+@pytest.mark.usefixtures("eager")
 def test_a_trim_removes_the_objects_of_whole_stripes(memory: zlog.Store, small: zlog.Log) -> None:
     written = []
     while len(index_of(memory, small)[0]) < 5:
@@ -223,6 +228,7 @@ def test_a_trim_removes_the_objects_of_whole_stripes(memory: zlog.Store, small: 
     assert rest == [reader.read(len(written))]
 
 
+@pytest.mark.usefixtures("eager")
 def test_removal_leaves_no_object_of_any_stripe(memory: zlog.Store, small: zlog.Log) -> None:
     while len(index_of(memory, small)[0]) < 5:
         small.append(b"x")
@@ -234,6 +240,7 @@ def test_removal_leaves_no_object_of_any_stripe(memory: zlog.Store, small: zlog.
             assert not exists(memory, ref.name)
 
 
+@pytest.mark.usefixtures("eager")
 def test_a_sequencer_ends_a_full_stripe_in_one_epoch(
     plain: zlog.Store, sequencer: LocalSequencer
 ) -> None:

@@ -10,6 +10,7 @@ import zlog
 from zlog._head import Head
 from zlog._io import BlockingIo, deadline_of, drive
 from zlog._native import MemoryStore
+from zlog._views import change_view
 from zlog.view import objects_of
 
 from .faulty import Died, FaultyStore, dies_at
@@ -124,6 +125,7 @@ def roll(store: zlog.Store) -> None:
     assert log.view.live_stripe.start == 7
 
 
+@pytest.mark.usefixtures("eager")
 def test_a_stripe_that_is_full_is_ended_all_the_same() -> None:
     count = operations(full, roll)
     assert count > 2 * WIDTH + 4
@@ -151,7 +153,9 @@ def long(store: zlog.Store) -> None:
         log.reconfigure(width=width)
     log.append_many([b"%d" % i for i in range(5)])
     io = BlockingIo(store)
-    drive(Head(io, "orders").epoch_next(deadline_of(io, 5), width=2))
+    deadline = deadline_of(io, 5)
+    drive(Head(io, "orders").epoch_next(deadline, width=2))
+    drive(change_view(io, "orders", lambda view: view, deadline))
 
 
 def trim(store: zlog.Store) -> None:
