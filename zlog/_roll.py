@@ -16,9 +16,9 @@ from zlog.view import Stripe, View
 _SPREAD_SECONDS = 0.25
 """Of many writers that notice at the same time, the first one to act spares the others."""
 
-_OVERDUE = 9 / 8
-_OVERDUE_SPREAD_SECONDS = 0.05
-"""The same for a stripe that is by so much fuller than full."""
+_OVERDUE = 5 / 4
+"""From here on nobody waits for others, and up to here less and less. It is where, unless the log's
+options say otherwise, no more fits into an object's bytestream."""
 
 _RETRY_SECONDS = 1.0
 
@@ -34,7 +34,9 @@ class RollWatch:
         self._layout = layout
         self._full: Stripe | None = None
         self._turn = 0.0
+        self._noticed = 0.0
         self._act_at = 0.0
+        self._retry_at = 0.0
 
     @property
     def alert(self) -> bool:
@@ -50,23 +52,21 @@ class RollWatch:
             return
         io, live = self._layout.io, view.live_stripe
         if self._full is None or self._full.id != live.id:
-            self._turn = io.random()
-            self._act_at = io.monotonic() + _SPREAD_SECONDS * self._turn
-            self._full = live
-        if fullness >= _OVERDUE:
-            soon = io.monotonic() + _OVERDUE_SPREAD_SECONDS * self._turn
-            self._act_at = min(self._act_at, soon)
+            self._full, self._turn, self._noticed = live, io.random(), io.monotonic()
+        spread = _SPREAD_SECONDS * max(0.0, (_OVERDUE - fullness) / (_OVERDUE - 1))
+        self._act_at = self._noticed + self._turn * spread
 
     async def act(self, deadline: Deadline) -> None:
         """End the stripe that is full, if nobody has and it is this writer's turn."""
         layout, full = self._layout, self._full
         now = layout.io.monotonic()
-        if full is None or (layout.view.live_stripe.id == full.id and now < self._act_at):
+        due = max(self._act_at, self._retry_at)
+        if full is None or (layout.view.live_stripe.id == full.id and now < due):
             return
-        self._act_at = now + _RETRY_SECONDS  # other threads do not join in
+        self._retry_at = now + _RETRY_SECONDS  # other threads do not join in
         if layout.view.live_stripe.id == full.id:
             # What goes wrong here goes wrong for the append as well, which tells its caller.
             with contextlib.suppress(ZlogError):
                 await layout.roll(full, deadline)
         if layout.view.live_stripe.id != full.id:
-            self._full = None
+            self._full, self._retry_at = None, 0.0
