@@ -33,9 +33,10 @@ with zlog.connect(url) as store, zlog.Log.open(store, name, timeout=120) as log,
     while True:
         last = bool(told)
         for item in log.read_range(position):
-            position = item.end if isinstance(item, zlog.Gap) else item.position + 1
             shown = item.kind.value if isinstance(item, zlog.Gap) else item.data.decode()
-            print(item.position, shown, file=out)
+            for position in range(item.position, item.end):
+                print(position, shown, file=out)
+            position = item.end
         if last:
             break
 """
