@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import click
 
-from zlog import CursorState
+from zlog import CursorState, Log
 from zlog.cli import ranges
 from zlog.cli.output import Output, note
 from zlog.cli.parameters import cursor_name, json_option, log_argument
@@ -93,12 +95,17 @@ def set_(session: Session, log: str, name: str, place: Place) -> None:
     cursor back; stop it first.
     """
     with session.open_log(log) as opened:
-        begin = "earliest" if place is End.EARLIEST else "latest"
-        if not isinstance(place, End):
-            begin = ranges.resolve(opened, place, opened.tail())
+        begin = _beginning(opened, place)
         made = opened.cursor(name, create=begin)
         made.reset(begin)
         note(f"cursor {name!r} is at {made.position}")
+
+
+def _beginning(log: Log, place: Place) -> int | Literal["earliest", "latest"]:
+    """Return a place as cursors take it; where a log begins and ends, the log itself knows best."""
+    if isinstance(place, End):
+        return "earliest" if place is End.EARLIEST else "latest"
+    return ranges.resolve(log, place, log.tail())
 
 
 @cursor.command(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import click
 
@@ -63,7 +64,7 @@ def retention(
     or so, and --apply does at once. No cursor of a reader is ever passed.
     """
     given = {"age": age, "bytes": size_, "entries": entries}
-    changes = {
+    changes: dict[str, Any] = {
         key: None if each == _OFF else each for key, each in given.items() if each is not None
     }
     if off and changes:

@@ -12,7 +12,8 @@ from zlog.cli.bench import frames
 from zlog.cli.bench.echo import running_echo
 from zlog.cli.bench.measure import ROUNDS, Contender, Slice, contest
 from zlog.cli.bench.options import count_option, output_options, seconds_option
-from zlog.cli.bench.place import NO_SEQUENCER, Place, own_place, running_sequencer
+from zlog.cli.bench.place import NO_SEQUENCER, Place, own_place
+from zlog.cli.bench.processes import running_sequencer
 from zlog.cli.bench.results import Printer, Report
 from zlog.cli.bench.usage import Processes
 from zlog.cli.output import note
