@@ -34,6 +34,7 @@ _VERBS = {
     "retention": "retention",
     "cursor": "cursor",
     "check": "check",
+    "spark": "spark",
     "seqr": "seqr",
     "doctor": "doctor",
     "bench": "bench",

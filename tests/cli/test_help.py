@@ -14,7 +14,7 @@ from .conftest import Cli, Inside
 VERBS = [
     *("create", "ls", "info", "views", "reconfigure", "rm"),
     *("append", "read", "tail", "fill", "trim", "retention", "cursor", "check"),
-    *("seqr", "doctor", "bench", "completion"),
+    *("spark", "seqr", "doctor", "bench", "completion"),
 ]
 
 

@@ -140,12 +140,7 @@ class StreamPlanner:
 
     def _commit(self, position: int) -> None:
         name = self.options.cursor or ""
-        try:
-            self.log.call(lambda handle: handle.cursor(name, create=position).commit(position))
-        except CursorAhead as ahead:
-            _logger.info("%s; it stays there", ahead)  # a batch is committed again after a restart
-        except CursorNotFound:
-            _logger.warning("cursor %r of log %r was removed meanwhile", name, self.log.name)
+        self.log.call(lambda handle: commit_cursor(handle, name, position))
 
     @property
     def _log_id(self) -> int:
@@ -159,3 +154,13 @@ class StreamPlanner:
                 f"the checkpoint is of another log that was called {self.log.name!r} too",
                 hint="Start the query with a new checkpoint to read the log that is there now.",
             )
+
+
+def commit_cursor(log: zlog.Log, name: str, position: int) -> None:
+    """Have a cursor follow a query, never back; make it if it is not there."""
+    try:
+        log.cursor(name, create=position).commit(position)
+    except CursorAhead as ahead:
+        _logger.info("%s; it stays there", ahead)  # a batch is committed again after a restart
+    except CursorNotFound:
+        _logger.warning("cursor %r of log %r was removed meanwhile", name, log.name)

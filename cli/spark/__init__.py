@@ -1,0 +1,42 @@
+"""The verb spark: a log as a table, by Spark. Nothing here imports PySpark before a verb runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from zlog.cli.output import Output
+from zlog.cli.spark import submit, tail
+from zlog.cli.verb import VerbGroup
+
+
+@click.group(
+    cls=VerbGroup,
+    examples="""
+    zlog spark tail orders --to /tables/orders
+    """,
+)
+def spark() -> None:
+    """Copy a log into tables, with Spark.
+
+    Needs PySpark (pip install 'pyzlog[spark]') and a Java runtime.
+    """
+
+
+spark.add_command(tail.tail)
+
+
+@spark.command(
+    examples="""
+    zlog spark path
+    spark-submit --master spark://master:7077 $(zlog spark path) orders --to /tables/orders
+    """,
+)
+def path() -> None:
+    """Print where the program is that spark-submit runs.
+
+    It is `zlog spark tail`, with the same arguments.
+    """
+    with Output() as out:
+        out.line(str(Path(submit.__file__).with_name("tail.py")))

@@ -1,0 +1,115 @@
+"""Starting Spark: with what is missing said in words, and quietly."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_IN_SPARK_SUBMIT = "PYSPARK_GATEWAY_PORT"
+"""Set by spark-submit, which has started the JVM already."""
+
+_DEFAULTS = {
+    "spark.log.level": "ERROR",
+    "spark.ui.showConsoleProgress": "false",
+    # Days begin at the same moment wherever the driver runs.
+    "spark.sql.session.timeZone": "UTC",
+}
+
+
+def check_spark() -> None:
+    """Complain about parts of Spark that are not there.
+
+    Raises:
+        click.ClickException: one is not.
+    """
+    try:
+        importlib.import_module("zlog.spark")
+    except ImportError as error:
+        raise click.ClickException(str(error)) from error
+    if _IN_SPARK_SUBMIT not in os.environ and _java() is None:
+        raise click.ClickException(
+            "Spark needs a Java runtime, 17 or later, and there is none: apt-get install"
+            " default-jre-headless, or set JAVA_HOME"
+        )
+
+
+def check_delta() -> None:
+    """Complain if Delta tables can't be written.
+
+    Raises:
+        click.ClickException: its package is not there.
+    """
+    if importlib.util.find_spec("delta") is None:
+        raise click.ClickException(
+            "--format delta needs the package delta-spark, of a release for this PySpark: pip"
+            " install delta-spark"
+        )
+
+
+def _java() -> str | None:
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which("java", path=str(Path(home) / "bin") if home else None)
+
+
+@contextmanager
+def spark_session(
+    name: str, master: str | None, settings: Mapping[str, str], *, delta: bool
+) -> Iterator[SparkSession]:
+    """Start Spark for the length of a ``with`` block.
+
+    Args:
+        name: of the application.
+        master: where it runs; None: where spark-submit says, else in this machine's cores.
+        settings: Spark's own, which overrule this command's.
+        delta: whether Delta tables are written.
+
+    Raises:
+        click.ClickException: it did not start.
+    """
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName(name)
+    submitted = _IN_SPARK_SUBMIT in os.environ
+    if master is None and not submitted:
+        master = settings.get("spark.master", "local[*]")
+    if master is not None:
+        builder = builder.master(master)
+        if master.startswith("local"):
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if delta:
+        builder = _with_delta(builder, submitted=submitted)
+    for key, value in {**_DEFAULTS, **settings}.items():
+        builder = builder.config(key, value)
+    try:
+        session = builder.getOrCreate()
+    except PySparkException as error:
+        raise click.ClickException(f"Spark did not start: {error}") from error
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+def _with_delta(builder: SparkSession.Builder, *, submitted: bool) -> SparkSession.Builder:
+    builder = builder.config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
+    builder = builder.config(
+        "spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+    )
+    if submitted:  # whose --packages brought Delta's classes
+        return builder
+    from delta import configure_spark_with_delta_pip
+
+    configured: SparkSession.Builder = configure_spark_with_delta_pip(builder)
+    return configured

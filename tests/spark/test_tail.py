@@ -1,0 +1,301 @@
+"""zlog spark tail: a log into a table, as a command and inside a session."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import zlog
+from zlog._names import check_cursor_name
+from zlog.spark._parse import parser_of
+from zlog.spark._tail import Progress, Run, Tail, cursor_name_of
+
+from ..cli.conftest import Cli, Inside
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+SECONDS = 120
+LINE = r"^(?P<time>\S+ \S+) (?P<pid>\d+) (?P<level>[A-Z]+) (?P<component>\S+) "
+LINE += r"\[(?P<request>[^\]]*)\] (?P<content>.*)$"
+
+
+class Copying:
+    """`zlog spark tail` of a log in this session."""
+
+    def __init__(self, spark: SparkSession, log: zlog.Log, folder: Path) -> None:
+        self.spark = spark
+        self.log = log
+        self.table = str(folder / "table")
+
+    def run(
+        self, parse: str | None = None, schema: str | None = None, **changes: Any
+    ) -> list[Progress]:
+        """Copy as far as the tail; returns the batches that had rows."""
+        checkpoint = f"{self.table}.checkpoint"
+        given: dict[str, Any] = {
+            "store": self.log.store.url,
+            "log": self.log.name,
+            "table": self.table,
+            "format": "parquet",
+            "checkpoint": checkpoint,
+            "parser": parser_of(parse, schema),
+            "partition_by": None,
+            "drop_raw": False,
+            "cursor": cursor_name_of(self.table, checkpoint),
+            "trigger": {"availableNow": True},
+            "options": {"holeTimeout": "0.05"},
+            **changes,
+        }
+        job = Tail(**given)
+        run = Run(job.start(self.spark), self.log, job.cursor)
+        return [each for each in run.progress() if each.rows]
+
+    def rows(self, format_: str = "parquet") -> list[Row]:
+        """Return the table."""
+        table: DataFrame = self.spark.read.format(format_).load(self.table)
+        return table.orderBy("position").collect()
+
+
+@pytest.fixture
+def copying(spark: SparkSession, log: zlog.Log, tmp_path: Path) -> Copying:
+    return Copying(spark, log, tmp_path)
+
+
+def service_lines(count: int) -> Iterator[tuple[str, str, str]]:
+    """Make lines as services of a cloud write them; yields level, component and line."""
+    dice = random.Random(5)
+    for i in range(count):
+        level = dice.choice(["INFO", "WARNING", "ERROR"])
+        component = dice.choice(["nova.api.wsgi", "nova.compute.manager", "nova.virt.libvirt"])
+        content = dice.choice(['10.1.2.3 "GET /v2/x HTTP/1.1" status: 200', "[instance: b] [x", ""])
+        time = f"2026-05-16 00:{i // 60 % 60:02}:{i % 60:02}.{i % 1000:03}"
+        yield level, component, f"{time} {2000 + i % 7} {level} {component} [req-{i} - -] {content}"
+
+
+def test_counts_by_component_and_level_are_those_of_the_lines(copying: Copying) -> None:
+    lines = list(service_lines(2000))
+    copying.log.append_many([line.encode() for _, _, line in lines])
+    (batch,) = copying.run(LINE, "time timestamp, pid int")
+    assert (batch.rows, batch.start, batch.position, batch.lag) == (2000, 0, 2000, 0)
+    rows = copying.rows()
+    expected = Counter((level, component) for level, component, _ in lines)
+    assert Counter((row.level, row.component) for row in rows) == expected
+    assert rows[61].time.isoformat(timespec="milliseconds") == "2026-05-16T00:01:01.061"
+    assert rows[8].pid == 2001
+    assert bytes(rows[7].data).decode() == lines[7][2]
+
+
+def test_lines_that_do_not_match_stay(copying: Copying) -> None:
+    copying.log.append_many([b"id=1 x", b"Traceback\xff", b"id=many y", b""])
+    copying.run(r"^id=(?P<id>\S+) (?P<word>\w*)", "id int")
+    rows = copying.rows()
+    assert [(row.id, row.word) for row in rows] == [
+        (1, "x"),
+        (None, None),
+        (None, "y"),
+        (None,) * 2,
+    ]
+    assert [bytes(row.data) for row in rows] == [b"id=1 x", b"Traceback\xff", b"id=many y", b""]
+
+
+def test_json(copying: Copying) -> None:
+    copying.log.append_many([b'{"id": 1, "tags": ["a"], "more": 2}', b"none", b"\xff"])
+    copying.run("json", "id long, tags array<string>", drop_raw=True)
+    rows = copying.rows()
+    assert [(row.id, row.tags) for row in rows] == [(1, ["a"]), (None, None), (None, None)]
+    assert "data" not in rows[0]
+
+
+def test_a_function_in_a_file_runs_on_the_workers_too(copying: Copying, tmp_path: Path) -> None:
+    file = tmp_path / "columns.py"
+    file.write_text(
+        "from pyspark.sql import functions as f\n"
+        "SUFFIX = '!'\n"
+        "@f.udf('string', useArrow=False)\n"
+        "def shout(data): return data.decode().upper() + SUFFIX\n"
+        "def parse(entries): return entries.withColumn('said', shout('data'))\n"
+    )
+    copying.log.append_many([b"one", b"two"])
+    copying.run(str(file), format="json", partition_by=["stripe"])
+    assert [row.said for row in copying.rows("json")] == ["ONE!", "TWO!"]
+    assert (Path(copying.table) / "stripe=1").is_dir()
+
+
+def test_the_cursor_is_where_the_table_ends(copying: Copying) -> None:
+    copying.log.append_many([b"x"] * 25)
+    batches = copying.run(options={"maxEntriesPerTrigger": "10"})
+    assert [batch.position for batch in batches] == [10, 20, 25]
+    (cursor,) = copying.log.cursors()
+    assert (cursor.position, cursor.name[:12]) == (25, "spark-table-")
+    copying.log.append(b"y")
+    assert [batch.rows for batch in copying.run()] == [1]
+    (cursor,) = copying.log.cursors()
+    assert cursor.position == 26
+    assert len(copying.rows()) == 26
+
+
+def test_errors_are_those_of_the_log(copying: Copying) -> None:
+    copying.log.append_many([b"x"] * 10)
+    copying.run(cursor=None)
+    copying.log.append_many([b"x"] * 10)
+    copying.log.trim_to(15)
+    with pytest.raises(zlog.Invalidated, match="trimmed below 15, and the query reads from 10"):
+        copying.run(cursor=None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"parse": "json", "schema": "id unknown"}, "--schema 'id unknown'"),
+        ({"parse": "json", "schema": "Data string"}, "two columns 'Data'"),
+        ({"parse": "(?P<date>x)"}, "two columns 'date'"),
+        ({"parse": "(?P<a>x)", "schema": "b int"}, "no group b"),
+        ({"parse": r"(?P<a>x)?(?(a)b|c)"}, "Java does not understand"),
+        ({"partition_by": ["level"]}, "no column level to partition by"),
+    ],
+)
+def test_columns_that_can_not_be(copying: Copying, changes: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        copying.run(**changes)
+    assert not Path(copying.table).exists()
+
+
+def test_names_of_cursors() -> None:
+    names = {
+        cursor_name_of(table, f"{table}.checkpoint")
+        for table in ("/a/orders", "/b/orders", "s3a://b/" + "x" * 300, "/a/--", "/a/é")
+    }
+    assert len(names) == 5
+    for name in names:
+        check_cursor_name(name)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "complaint"),
+    [
+        (["nosuchlog", "--to", "x"], 3, "nosuchlog"),
+        (["orders"], 2, "--to"),
+        (["orders", "--to", "x", "--parse", "(?P<a>"], 2, "does not compile"),
+        (["orders", "--to", "x", "--parse", "(a)"], 2, "names no group"),
+        (["orders", "--to", "x", "--parse", "(?P<data>a)"], 2, "two columns 'data'"),
+        (["orders", "--to", "x", "--parse", "json"], 2, "--schema"),
+        (["orders", "--to", "x", "--schema", "id int"], 2, "--parse"),
+        (["orders", "--to", "x", "--parse", "/nowhere.py"], 1, "/nowhere.py"),
+        (["orders", "--to", "x", "--trigger", "soon"], 2, "span of time"),
+        (["orders", "--to", "x", "--cursor", "a/b"], 2, "cursor"),
+        (["orders", "--to", "x", "--hole-timeout", "never"], 2, "--hole-timeout"),
+        (["orders", "--to", "x", "--spark-conf", "spark.x"], 2, "KEY=VALUE"),
+        (["orders", "--to", "x", "--format", "delta"], 1, "pip install delta-spark"),
+    ],
+)
+def test_bad_input_is_told_before_spark_starts(
+    store: zlog.Store,
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[str],
+    code: int,
+    complaint: str,
+) -> None:
+    from pyspark.sql import SparkSession
+
+    zlog.Log.create(store, "orders").close()
+    monkeypatch.setattr(SparkSession.Builder, "getOrCreate", None)
+    result = Inside(store.url)("spark", "tail", *words)
+    assert (result.code, result.out) == (code, b"")
+    assert complaint in result.err
+
+
+def test_without_java(store: zlog.Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    result = Inside(store.url)("spark", "tail", "orders", "--to", "x")
+    assert result.code == 1
+    assert "Java runtime" in result.err
+
+
+def test_without_pyspark(store: zlog.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("zlog.spark")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "pyspark.sql.streaming.datasource", None)
+    result = Inside(store.url)("spark", "tail", "orders", "--to", "x")
+    assert result.code == 1
+    assert "pip install 'pyzlog[spark]'" in result.err
+
+
+def test_the_command_imports_no_pyspark_for_its_help() -> None:
+    code = (
+        "import sys, zlog.cli.main as m\n"
+        "try: m.command.main(['spark', 'tail', '--help'])\n"
+        "finally: assert 'pyspark' not in sys.modules\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+QUICK = (
+    *("--spark-conf", "spark.ui.enabled=false", "--master", "local[2]"),
+    *("--spark-conf", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"),
+)
+
+
+def cli_of(store: zlog.Store) -> Cli:
+    cli = Cli(store.url)
+    cli.environment |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    return cli
+
+
+def positions_of(table: Path) -> list[int]:
+    import pyarrow.dataset as ds
+
+    return sorted(ds.dataset(table).to_table(columns=["position"])["position"].to_pylist())
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_in_order(
+    store: zlog.Store, log: zlog.Log, tmp_path: Path, number: signal.Signals
+) -> None:
+    log.append_many([b"x"] * 50)
+    words = ("orders", "--to", str(tmp_path / "table"), "--trigger", "1s", "--json", *QUICK)
+    with cli_of(store).start("spark", "tail", *words, start_new_session=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        first = json.loads(process.stdout.readline())
+        log.append_many([b"y"] * 10)
+        second = json.loads(process.stdout.readline())
+        process.send_signal(number)
+        assert process.wait(SECONDS) == 0
+        assert process.stdout.read() == b""
+        said = process.stderr.read().decode()
+    assert (first["position"], second["position"], second["rows"]) == (50, 60, 10)
+    assert "Traceback" not in said
+    assert "\tat " not in said
+    assert [cursor.position for cursor in log.cursors()] == [60]
+    assert positions_of(tmp_path / "table") == list(range(60))
+
+
+def test_spark_submit_runs_it_too(store: zlog.Store, log: zlog.Log, tmp_path: Path) -> None:
+    log.append_many([b"x"] * 50)
+    cli = cli_of(store)
+    program = cli.ok("spark", "path").decode().strip()
+    submit = Path(sys.executable).with_name("spark-submit")
+    words = ("orders", "--to", str(tmp_path / "table"), "--trigger", "available-now", "--json")
+    done = subprocess.run(
+        [submit, "--master", "local[2]", program, *words, *QUICK[:2]],
+        env=cli.environment,
+        capture_output=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    assert json.loads(done.stdout)["position"] == 50
+    assert positions_of(tmp_path / "table") == list(range(50))

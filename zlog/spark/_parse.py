@@ -1,0 +1,221 @@
+"""From entries to columns: what ``zlog spark tail --parse`` means."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as f
+from pyspark.sql.types import StructType
+
+from zlog.spark._regex import LinePattern
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+ENTRY_COLUMNS = ("position", "stripe", "timestamp", "data")
+"""What every table has; ``data`` may be left out."""
+
+_PARSED = "zlog_parsed"
+
+
+class Parser(Protocol):
+    """Adds columns to a table of entries."""
+
+    def prepare(self, spark: SparkSession) -> None:
+        """Check what only Spark can check.
+
+        Raises:
+            ValueError: it can't be.
+        """
+        ...
+
+    def apply(self, entries: DataFrame) -> DataFrame:
+        """Return the table with the columns. It has all rows, whatever is in them."""
+        ...
+
+
+def parser_of(how: str | None, schema: str | None) -> Parser:
+    """Return the parser that ``--parse`` and ``--schema`` name.
+
+    Args:
+        how: ``json``, the path of a Python file (``….py``), a pattern with named groups, or None.
+        schema: names and types of columns, as SQL declares them; None: none given.
+
+    Raises:
+        ValueError: it can't be, as far as that is seen without Spark.
+        OSError: the file can't be read.
+    """
+    if how == "json":
+        if schema is None:
+            raise ValueError(
+                "JSON needs --schema, such as 'time timestamp, level string': a stream's columns"
+                " stay, and can't follow from what its first entries happen to hold"
+            )
+        return JsonParser(schema)
+    if how is not None and how.endswith(".py") and "(?P<" not in how:
+        if schema is not None:
+            raise ValueError("--schema is for JSON and for patterns: the file's function says it")
+        return FileParser.load(Path(how))
+    if how is not None:
+        pattern = LinePattern.compile(how)
+        check_new(pattern.columns)
+        return PatternParser(pattern, schema)
+    if schema is not None:
+        raise ValueError("--schema tells the columns of --parse, which is not given")
+    return NoParser()
+
+
+def check_new(names: Iterable[str], taken: Iterable[str] = ENTRY_COLUMNS) -> None:
+    """Refuse columns that a table has already; Spark's names know no upper and lower case.
+
+    Raises:
+        ValueError: there are two of one name.
+    """
+    seen = {name.lower() for name in taken}
+    for name in names:
+        if name.lower() in seen:
+            raise ValueError(f"there are two columns {name!r}: give the parsed one another name")
+        seen.add(name.lower())
+
+
+def text_of(data: str = "data") -> Column:
+    """Return entries as text; bytes that are no UTF-8 become U+FFFD, and end no query."""
+    return f.make_valid_utf8(f.col(data).cast("string"))
+
+
+def _declared(schema: str) -> StructType:
+    try:
+        declared = StructType.fromDDL(schema)
+    except PySparkException as error:
+        raise ValueError(f"--schema {schema!r}: {_first_line(error)}") from error
+    if not isinstance(declared, StructType):  # a type alone is a schema to Spark
+        raise ValueError(f"--schema {schema!r}: write names and types, as 'id long, price double'")
+    return declared
+
+
+def _first_line(error: Exception) -> str:
+    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+class NoParser:
+    """Entries as they are."""
+
+    def prepare(self, spark: SparkSession) -> None:
+        """Do nothing."""
+
+    def apply(self, entries: DataFrame) -> DataFrame:
+        """Return the table as it is."""
+        return entries
+
+
+@dataclass
+class PatternParser:
+    """A column for each named group, null where the line does not match.
+
+    Attributes:
+        pattern: to be found anywhere in a line.
+        schema: types of some of the groups; the others are strings.
+    """
+
+    pattern: LinePattern
+    schema: str | None = None
+    _types: StructType | None = None
+
+    def prepare(self, spark: SparkSession) -> None:
+        """Have Java compile the pattern, and look at the types."""
+        try:
+            spark.range(1).select(f.regexp_extract(f.lit(""), self.pattern.java, 0)).collect()
+        except PySparkException as error:
+            raise ValueError(
+                f"Java does not understand the pattern: {_first_line(error)}"
+            ) from error
+        if self.schema is not None:
+            self._types = _declared(self.schema)
+            if unknown := set(self._types.names) - set(self.pattern.columns):
+                raise ValueError(f"--schema: the pattern has no group {', '.join(sorted(unknown))}")
+
+    def apply(self, entries: DataFrame) -> DataFrame:
+        """Return the table with a column for each group."""
+        types = {} if self._types is None else {each.name: each.dataType for each in self._types}
+        line, java = text_of(), self.pattern.java
+        matches = f.rlike(line, f.lit(java))
+
+        def column(name: str, number: int) -> Column:
+            found = f.when(matches, f.regexp_extract(line, java, number))
+            return (found.try_cast(types[name]) if name in types else found).alias(name)
+
+        columns = [column(name, number) for name, number in self.pattern.columns.items()]
+        return entries.select("*", *columns)
+
+
+@dataclass
+class JsonParser:
+    """The fields of a JSON object, null where the entry is none.
+
+    Attributes:
+        schema: their names and types.
+    """
+
+    schema: str
+    _types: StructType | None = None
+
+    def prepare(self, spark: SparkSession) -> None:  # noqa: ARG002  # a session has to be there
+        """Look at the fields."""
+        self._types = _declared(self.schema)
+        check_new(self._types.names)
+
+    def apply(self, entries: DataFrame) -> DataFrame:
+        """Return the table with a column for each field."""
+        assert self._types is not None
+        parsed = f.from_json(text_of(), self._types, {"mode": "PERMISSIVE"})
+        return entries.withColumn(_PARSED, parsed).select("*", f"{_PARSED}.*").drop(_PARSED)
+
+
+@dataclass
+class FileParser:
+    """A function ``parse(entries)`` in a Python file: it takes the table, and returns another.
+
+    Attributes:
+        path: of the file.
+        parse: its function.
+    """
+
+    path: Path
+    parse: Callable[[DataFrame], DataFrame]
+
+    @classmethod
+    def load(cls, path: Path) -> FileParser:
+        """Run a file for the function in it.
+
+        Raises:
+            OSError: it can't be read.
+            ValueError: it fails, or has no such function.
+        """
+        source = path.read_bytes()
+        spec = importlib.util.spec_from_loader(path.stem, loader=None)
+        assert spec is not None
+        module = importlib.util.module_from_spec(spec)
+        module.__file__ = str(path)
+        try:
+            exec(compile(source, path, "exec"), module.__dict__)  # noqa: S102  # the user's own
+        except Exception as error:
+            raise ValueError(f"{path}: {type(error).__name__}: {error}") from error
+        parse = getattr(module, "parse", None)
+        if not callable(parse):
+            raise ValueError(f"{path} has no function parse(entries)")
+        return cls(path, parse)
+
+    def prepare(self, spark: SparkSession) -> None:
+        """Do nothing: the function says what is wrong when it is called."""
+
+    def apply(self, entries: DataFrame) -> DataFrame:
+        """Return what the function makes of the table."""
+        table = self.parse(entries)
+        if not isinstance(table, type(entries)):
+            raise ValueError(f"parse() of {self.path} returned no DataFrame, but {table!r}")
+        return table

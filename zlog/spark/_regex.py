@@ -1,0 +1,116 @@
+"""Regular expressions as Python writes them, for Spark, which has Java's.
+
+Spark runs an expression inside the JVM, many times as fast as Python would; but whoever writes a
+pattern in Python has Python's meaning in mind. The two differ in few places, and those are here.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from dataclasses import dataclass
+
+_FLAGS = "(?dU)"
+r"""Java's ``.``, ``^`` and ``$`` know ``\n`` alone; ``\w``, ``\d`` and ``\s`` all of Unicode: as
+Python's."""
+
+_ESCAPES = {"Z": r"\z", "v": r"\x0B", "0": r"\x00"}
+_ESCAPES_IN_CLASS = {**_ESCAPES, "b": r"\x08"}
+_LITERAL_IN_CLASS = "[&# \t\n"
+"""Of no meaning in Python's character classes; of some in Java's: sets in sets, comments."""
+
+_NAMED = re.compile(r"\(\?P<\w+>")
+_BACK = re.compile(r"\(\?P=(\w+)\)")
+_REPEAT = re.compile(r"\{\d+(?:,\d*)?\}")
+_REPEAT_FROM_0 = re.compile(r"\{,(\d*)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class LinePattern:
+    """A pattern that makes columns of a line.
+
+    Attributes:
+        java: as Spark takes it.
+        columns: the named groups: each one's number in both languages, which count alike.
+    """
+
+    java: str
+    columns: dict[str, int]
+
+    @classmethod
+    def compile(cls, pattern: str) -> LinePattern:
+        """Check a pattern and translate it.
+
+        Raises:
+            ValueError: it does not compile, or names no group.
+        """
+        try:
+            with warnings.catch_warnings():
+                # A set in a set may get a meaning one day; today a bracket is a bracket.
+                warnings.simplefilter("ignore", FutureWarning)
+                compiled = re.compile(pattern)
+        except re.error as error:
+            raise ValueError(f"the pattern does not compile: {error}") from None
+        groups = dict(compiled.groupindex)
+        if not groups:
+            raise ValueError(
+                "the pattern names no group: (?P<level>INFO|WARN) makes a column level"
+            )
+        return cls(_FLAGS + _translated(pattern, groups), groups)
+
+
+def _translated(pattern: str, groups: dict[str, int]) -> str:
+    parts: list[str] = []
+    at = 0
+    while at < len(pattern):
+        if pattern[at] == "[":
+            end = _class_end(pattern, at)
+            parts.append(_translated_class(pattern[at:end]))
+        elif pattern[at] == "\\":
+            end = at + 2
+            parts.append(_ESCAPES.get(pattern[at + 1], pattern[at:end]))
+        elif found := _NAMED.match(pattern, at):
+            end = found.end()  # Java's names have no underscore; numbers are enough
+            parts.append("(")
+        elif found := _BACK.match(pattern, at):
+            end = found.end()
+            parts.append(rf"(?:\{groups[found[1]]})")
+        elif found := _REPEAT_FROM_0.match(pattern, at):
+            end = found.end()
+            parts.append(f"{{0,{found[1]}}}")
+        elif found := _REPEAT.match(pattern, at):
+            end = found.end()
+            parts.append(found[0])
+        else:
+            end = at + 1
+            # A brace that repeats nothing is a brace in Python, and an error in Java.
+            parts.append(r"\{" if pattern[at] == "{" else pattern[at])
+        at = end
+    return "".join(parts)
+
+
+def _class_end(pattern: str, start: int) -> int:
+    """Return the end of a character class, whose first character may be its closing bracket."""
+    at = start + 1
+    if pattern[at] == "^":
+        at += 1
+    if pattern[at] == "]":
+        at += 1
+    while pattern[at] != "]":
+        at += 2 if pattern[at] == "\\" else 1
+    return at + 1
+
+
+def _translated_class(text: str) -> str:
+    opening = "[^" if text.startswith("[^") else "["
+    parts = [opening]
+    at, last = len(opening), len(text) - 1
+    while at < last:
+        if text[at] == "\\":
+            parts.append(_ESCAPES_IN_CLASS.get(text[at + 1], text[at : at + 2]))
+            at += 2
+            continue
+        literal = text[at] in _LITERAL_IN_CLASS or text[at] == "]"
+        parts.append("\\" + text[at] if literal else text[at])
+        at += 1
+    return "".join([*parts, "]"])

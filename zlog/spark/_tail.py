@@ -1,0 +1,295 @@
+"""A query that copies a log into a table: what ``zlog spark tail`` runs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import queue
+import re
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as f
+
+import zlog
+from zlog._names import NAME_BYTES_MAX
+from zlog.errors import ZlogError
+from zlog.spark._driver import commit_cursor
+from zlog.spark._offset import Offset
+from zlog.spark._parse import Parser, check_new
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
+    from pyspark.sql.streaming.query import StreamingQuery
+
+DATE = "date"
+"""The column by which a table is partitioned if nobody says otherwise: the day of the append."""
+
+_LOOK_SECONDS = 1
+_FINISH_SECONDS = 30.0
+_STOP, _ENDED = "stop", "ended"
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
+_RAISED = re.compile(r"^zlog\.errors\.(\w+): (.+)$", re.MULTILINE)
+
+_LOSS = "Go on without it: --allow-data-loss."
+_HINTS = {
+    "Invalidated": _LOSS,
+    "CorruptEntry": _LOSS,
+    "LogNotFound": "To read the log that has the name now, take a new table and checkpoint.",
+}
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Tail:
+    """What is copied, from where to where, and how.
+
+    Attributes:
+        store, log: which log.
+        table: path or URL of the table.
+        format: ``parquet``, ``json`` or ``delta``.
+        checkpoint: path or URL of what the query remembers.
+        parser: makes columns of entries.
+        partition_by: columns; None: by the day of the append.
+        drop_raw: leave ``data`` out.
+        cursor: of the log, to follow the query; None: no cursor.
+        trigger: Spark's, such as ``{"processingTime": "5 seconds"}``.
+        options: of the read, by the names of ``format("zlog")``.
+    """
+
+    store: str
+    log: str
+    table: str
+    format: str
+    checkpoint: str
+    parser: Parser
+    partition_by: Sequence[str] | None
+    drop_raw: bool
+    cursor: str | None
+    trigger: dict[str, Any]
+    options: dict[str, str]
+
+    def start(self, spark: SparkSession) -> StreamingQuery:
+        """Start the query.
+
+        Raises:
+            ValueError: the columns can't be.
+        """
+        self.parser.prepare(spark)
+        options = {"store": self.store, "log": self.log, **self.options}
+        if self.cursor is not None:
+            options["cursor"] = self.cursor
+        entries = spark.readStream.format("zlog").options(**options).load()
+        partitions = [DATE] if self.partition_by is None else self.partition_by
+        writer = (
+            self._columns(entries, partitions)
+            .writeStream.format(self.format)
+            .queryName(f"zlog tail {self.log}")
+            .option("checkpointLocation", self.checkpoint)
+            .trigger(**self.trigger)
+        )
+        return (writer.partitionBy(*partitions) if partitions else writer).start(self.table)
+
+    def _columns(self, entries: DataFrame, partitions: Sequence[str]) -> DataFrame:
+        table = self.parser.apply(entries)
+        if self.partition_by is None:
+            check_new([DATE], table.columns)
+        if self.drop_raw:
+            table = table.drop("data")
+        if DATE in partitions and DATE not in table.columns:
+            if "timestamp" not in table.columns:
+                raise ValueError("there is no column timestamp, of which date could be made")
+            table = table.withColumn(DATE, f.to_date("timestamp"))
+        if unknown := [name for name in partitions if name not in table.columns]:
+            raise ValueError(
+                f"no column {', '.join(unknown)} to partition by: there are"
+                f" {', '.join(table.columns)}"
+            )
+        if not set(table.columns) - set(partitions):
+            raise ValueError("a table needs a column that it is not partitioned by")
+        return table
+
+
+def cursor_name_of(table: str, checkpoint: str) -> str:
+    """Return the name of a query's cursor: the same one as long as its checkpoint is.
+
+    Two queries have two checkpoints, and so two cursors; the table's name is there for people.
+    """
+    digest = hashlib.sha256(checkpoint.encode()).hexdigest()[:8]
+    words = _NOT_IN_A_NAME.sub("-", table.rstrip("/").rpartition("/")[2]).strip("-.") or "table"
+    room = NAME_BYTES_MAX - len(f"spark--{digest}")
+    return f"spark-{words[:room]}-{digest}"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a query has come to.
+
+    Attributes:
+        batch: its number.
+        rows: that the batch had; 0: nothing new.
+        start: the position at which it began.
+        position: the position that is next. Everything below is in the table.
+        tail: the log's, when the batch was planned or later.
+        seconds: that the batch took.
+    """
+
+    batch: int
+    rows: int
+    start: int
+    position: int
+    tail: int
+    seconds: float
+
+    @property
+    def lag(self) -> int:
+        """Positions between the table and the tail."""
+        return max(0, self.tail - self.position)
+
+    @classmethod
+    def of(cls, told: StreamingQueryProgress) -> Progress | None:
+        """Read what Spark tells; None if it is of no use, as before the first batch is planned."""
+        source = told.sources[0]
+        end = _offset(source.endOffset)
+        if end is None:
+            return None
+        start, latest = _offset(source.startOffset), _offset(source.latestOffset)
+        return cls(
+            batch=told.batchId,
+            rows=told.numInputRows,
+            start=end.since if start is None else start.position,
+            position=end.position,
+            tail=max(end.position, 0 if latest is None else latest.position),
+            seconds=told.durationMs.get("triggerExecution", 0) / 1000,
+        )
+
+
+def _offset(text: str | None) -> Offset | None:
+    content = json.loads(text) if text and text != "null" else None
+    return None if content is None else Offset.from_json(content)
+
+
+class Run:
+    """A query at work.
+
+    Args:
+        query: that was started.
+        log: whose cursor follows it.
+        cursor: its name; None: none.
+    """
+
+    def __init__(self, query: StreamingQuery, log: zlog.Log, cursor: str | None) -> None:
+        self._query = query
+        self._log = log
+        self._cursor = cursor
+        # A queue of this kind may be filled by a signal's handler, whatever it interrupts.
+        self._events: queue.SimpleQueue[Progress | str | BaseException] = queue.SimpleQueue()
+        self._seen = (-1, "")
+        self._committed = -1
+
+    def stop(self) -> None:
+        """Have it stop: after the batch under way; asked for again, or soon anyway, amid it.
+
+        A batch that was abandoned is done again by the next run, and the table has it once.
+        """
+        self._events.put(_STOP)
+
+    def progress(self) -> Iterator[Progress]:
+        """Yield what Spark tells of, until the query ends or is stopped.
+
+        Raises:
+            ZlogError: a task or the planning failed, by an error of this library.
+            Exception: the query failed otherwise.
+        """
+        watcher = threading.Thread(target=self._watch, name="zlog-tail", daemon=True)
+        watcher.start()
+        for told in self._until_the_end():
+            self._commit(told)
+            yield told
+        self._query.stop()
+        watcher.join()
+        while not self._events.empty():
+            event = self._events.get()
+            if isinstance(event, Progress):
+                self._commit(event)
+                yield event
+
+    def _until_the_end(self) -> Iterator[Progress]:
+        """Yield what is told until the query has ended, or is to be stopped now."""
+        deadline: float | None = None
+        while True:
+            try:
+                left = None if deadline is None else max(0.0, deadline - time.monotonic())
+                event = self._events.get(timeout=left)
+            except queue.Empty:
+                return
+            if isinstance(event, BaseException):
+                raise _cause(event) from event
+            if isinstance(event, Progress):
+                yield event
+            elif event == _ENDED or not self._query.status["isTriggerActive"]:
+                return
+            if deadline is not None:  # the batch is done, or somebody asked again
+                return
+            if event == _STOP:
+                deadline = time.monotonic() + _FINISH_SECONDS
+
+    def _watch(self) -> None:
+        """Look for news until the query has ended."""
+        try:
+            ended = False
+            while not ended:
+                ended = bool(self._query.awaitTermination(_LOOK_SECONDS))
+                for each in self._news():
+                    self._events.put(each)
+            self._events.put(_ENDED)
+        except Exception as error:  # noqa: BLE001  # it is raised where the news are waited for
+            self._events.put(error)
+
+    def _news(self) -> Iterator[Progress]:
+        """Yield what was told since the last look."""
+        last = self._query.lastProgress
+        if last is None or _identity(last) == self._seen:
+            return
+        recent = self._query.recentProgress
+        seen = [index for index, told in enumerate(recent) if _identity(told) == self._seen]
+        self._seen = _identity(last)
+        for told in recent[seen[-1] + 1 if seen else 0 :]:
+            progress = Progress.of(told)
+            if progress is not None:
+                yield progress
+
+    def _commit(self, progress: Progress) -> None:
+        """Have the cursor follow at once; Spark tells its source only with the next batch."""
+        if self._cursor is None or progress.position <= self._committed:
+            return
+        try:
+            commit_cursor(self._log, self._cursor, progress.position)
+            self._committed = progress.position
+        except ZlogError as error:
+            if not error.retryable:
+                raise
+            _logger.warning("cursor %r stays for now: %s", self._cursor, error)
+
+
+def _identity(told: StreamingQueryProgress) -> tuple[int, str]:
+    return told.batchId, told.timestamp
+
+
+def _cause(error: BaseException) -> BaseException:
+    """Return the error of this library that made Spark end the query, else Spark's own."""
+    raised = _RAISED.findall(str(error))
+    if not raised:
+        return error
+    name, message = raised[-1]
+    kind = getattr(zlog, name, ZlogError)
+    try:
+        return kind(message.strip(), hint=_HINTS.get(name))
+    except TypeError:  # one with attributes, which are not told
+        return ZlogError(message.strip())
