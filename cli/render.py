@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import click
 
-from zlog import Entry, Gap, GapKind
+from zlog import Entry, Fill, Gap, GapKind, Loss
 from zlog.cli.output import Output, say
 from zlog.cli.template import HELP, Template, iso
 
@@ -40,13 +40,6 @@ def entries_of(count: int) -> str:
     return "1 entry" if count == 1 else f"{count:,} entries"
 
 
-def describe(gap: Gap) -> str:
-    """Say which positions a gap has, and why."""
-    if gap.end == gap.position + 1:
-        return f"position {gap.position}: {gap.kind.value}"
-    return f"positions {gap.position} to {gap.end - 1}: {gap.kind.value}"
-
-
 class Bytes:
     """Each entry's bytes and nothing else but what ends each; gaps are told on stderr."""
 
@@ -61,7 +54,7 @@ class Bytes:
     def gap(self, gap: Gap) -> None:
         """Tell of the gap, after the data before it."""
         self._out.flush()
-        say(f"gap: {describe(gap)}")
+        say(f"gap: {gap}")
 
 
 class JsonLines:
@@ -85,7 +78,17 @@ class JsonLines:
     def gap(self, gap: Gap) -> None:
         """Print a gap."""
         fields = {"gap": gap.kind.value, "position": gap.position, "end": gap.end}
-        self._out.line(to_json(fields))
+        self._out.line(to_json({**fields, **_details(gap)}))
+
+
+def _details(gap: Gap) -> dict[str, object]:
+    """Return what is known of a gap beside its kind, for JSON."""
+    detail = gap.detail
+    if isinstance(detail, Fill):
+        return {"by": detail.by, "at": iso(detail.at), "why": detail.why.value}
+    if isinstance(detail, Loss):
+        return {"why": detail.why.value, "objects": detail.objects}
+    return {}
 
 
 class Terminal:
@@ -100,7 +103,7 @@ class Terminal:
 
     def gap(self, gap: Gap) -> None:
         """Print a gap."""
-        self._out.line(click.style(f"-- {describe(gap)} --", dim=True))
+        self._out.line(click.style(f"-- {gap} --", dim=True))
 
 
 def printable(data: bytes) -> str:

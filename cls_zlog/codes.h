@@ -27,7 +27,7 @@ enum class EntryState : unsigned char {
 enum class FillReason : unsigned char {
   kUnknown = 0,
   kReaderWaited = 1,
-  kOperator = 2,
+  kAsked = 2,
   kWriterGaveUp = 3,
 };
 

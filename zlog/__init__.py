@@ -27,7 +27,7 @@ from zlog._cursors import CursorState
 from zlog._findings import CheckSummary, Finding, FindingKind
 from zlog._retention import Retention
 from zlog.cursor import Cursor
-from zlog.entry import Entry, Gap, GapKind
+from zlog.entry import Entry, Fill, FillReason, Gap, GapKind, Loss, LossReason
 from zlog.errors import (
     AlreadyWritten,
     BeyondTail,
@@ -67,6 +67,8 @@ __all__ = [
     "CursorState",
     "Entry",
     "EntryTooLarge",
+    "Fill",
+    "FillReason",
     "Finding",
     "FindingKind",
     "Gap",
@@ -78,6 +80,8 @@ __all__ = [
     "LogExists",
     "LogNotFound",
     "LogStat",
+    "Loss",
+    "LossReason",
     "NotLeader",
     "NotWritten",
     "Retention",

@@ -14,7 +14,6 @@ therefore at one position at most, also when the call ends in a time-out.
 from __future__ import annotations
 
 import errno
-import os
 import threading
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -43,11 +42,13 @@ ROUND_BYTES_MAX = 16 << 20
 class Appender:
     """Appends entries under one writer id, which no other process or log handle uses."""
 
-    def __init__(self, layout: Layout, positions: Positions, entry_bytes_max: int) -> None:
+    def __init__(
+        self, layout: Layout, positions: Positions, writer: bytes, entry_bytes_max: int
+    ) -> None:
         self._layout = layout
         self._positions = positions
         self.entry_bytes_max = entry_bytes_max
-        self._writer = os.urandom(16)
+        self._writer = writer
         self._number = 0
         self._rolls = RollWatch(layout)
         self._lock = threading.Lock()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +12,7 @@ from typing import NamedTuple
 
 from zlog import _native
 from zlog._append import ENTRY_BYTES_LIMIT, ENTRY_BYTES_MAX_DEFAULT, Appender
-from zlog._codes import Code, FillReason
+from zlog._codes import Code, FillCode
 from zlog._cursors import Cursors, Place
 from zlog._deadline import Deadline
 from zlog._head import Head
@@ -104,9 +105,11 @@ class LogClient:
         self.settings = settings
         self.layout = Layout(io, address, view, settings.sequencer_timeout)
         self.positions = Positions(self.layout)
-        self.reader = Reader(self.layout)
+        self.writer = os.urandom(16)
+        """Identifies this handle's appends and fills; no other handle or process has it."""
+        self.reader = Reader(self.layout, self.writer)
         self.cursors = Cursors(io, address)
-        self.appender = Appender(self.layout, self.positions, settings.entry_bytes_max)
+        self.appender = Appender(self.layout, self.positions, self.writer, settings.entry_bytes_max)
 
     @classmethod
     async def open(cls, io: Io, name: str, settings: Settings) -> LogClient:
@@ -136,15 +139,19 @@ class LogClient:
     async def read(self, position: int, timeout: float | None) -> Entry:
         """Read one entry as it is now; see :meth:`zlog.Log.read`."""
         check_position(position)
-        slot = (await self.reader.read([position], self.deadline(timeout)))[position]
+        deadline = self.deadline(timeout)
+        found = await self.reader.read([position], deadline)
+        await self.reader.settle(found, None, self.positions.tail, deadline)
+        slot = found[position]
+        if isinstance(slot, Entry):
+            return slot
         what = f"position {position} of log {self.layout.view.log!r}"
-        if slot is GapKind.UNWRITTEN:
+        why = "" if slot.detail is None else f" ({slot.detail})"
+        if slot.kind is GapKind.UNWRITTEN:
             raise NotWritten(f"{what} holds nothing yet")
-        if slot is GapKind.LOST:
-            raise CorruptEntry(f"{what} is lost: its bytes are damaged or its object is missing")
-        if isinstance(slot, GapKind):
-            raise Invalidated(f"{what} was {slot.value}")
-        return slot
+        if slot.kind is GapKind.LOST:
+            raise CorruptEntry(f"{what} is lost{why}", gap=slot)
+        raise Invalidated(f"{what} was {slot.kind.value}{why}", gap=slot)
 
     def hole_timeout(self, given: float | EllipsisType | None) -> float | None:
         """Return the caller's own hole time-out, or the handle's where it gave none (``...``)."""
@@ -204,7 +211,7 @@ class LogClient:
         """Fill a hole; see :meth:`zlog.Log.fill`."""
         deadline = self.deadline(timeout)
         await self._check_below_tail("fill", position, 1, deadline)
-        written = await self.reader.fill([position], FillReason.OPERATOR, deadline)
+        written = await self.reader.fill([position], FillCode.ASKED, deadline)
         if written is not None:
             raise AlreadyWritten(
                 f"position {position} of log {self.layout.view.log!r} holds an entry"

@@ -26,10 +26,10 @@ class State(enum.IntEnum):
     LOST = 4
 
 
-class FillReason(enum.IntEnum):
-    """Why a position was filled; kept with the junk."""
+class FillCode(enum.IntEnum):
+    """Why a position was filled; kept with the junk. Users see a `zlog.FillReason`."""
 
     UNKNOWN = 0
     READER_WAITED = 1
-    OPERATOR = 2
+    ASKED = 2
     WRITER_GAVE_UP = 3

@@ -62,7 +62,7 @@ cdef class ColumnWindow:
         for k in range(self.parts.size()):
             for row in range(self.parts[k].count):
                 state = self.parts[k].states[row]
-                if state == UNANSWERED or state == 1:
+                if state != WRITTEN and state != TRIMMED:
                     found.append(self.parts[k].first + <uint64_t> row * self.stride)
         return found
 
@@ -76,7 +76,7 @@ cdef class ColumnWindow:
         cdef uint8_t state
         cdef string_view content
         cdef int from_reply = -1
-        cdef list gaps = []  # of [first position, end, state]; the last one may still grow
+        cdef list gaps = []  # a list for each row of positions without an entry
         cdef bint in_gap = False
         if bytes_max > 0x7FFFFFFF:
             raise ValueError("offsets are of 32 bits: data of 2 GiB and more does not fit")
@@ -94,25 +94,23 @@ cdef class ColumnWindow:
                 if cell.position < start:
                     continue
                 state = asked.states[row]
-                if state == UNANSWERED or state == 1:
-                    item = settled.get(cell.position, state)
-                    if isinstance(item, Entry):
-                        state, scattered = 0, True  # not in a reply
-                        cell.data = PyBytes_AS_STRING((<Entry> item).data)
-                        cell.size = <size_t> PyBytes_GET_SIZE((<Entry> item).data)
-                        cell.timestamp = (<Entry> item).us
-                    else:
-                        state = item
-                elif state == 0:
+                item = None
+                if state == WRITTEN:
                     content = asked.reply.data_of(<uint32_t> row)
                     cell.data, cell.size = content.data(), content.size()
                     cell.timestamp = asked.reply.timestamps[<uint32_t> row]
                     from_reply = <int> k
-                if state != 0:
-                    if in_gap and gaps[-1][2] == state:
-                        gaps[-1][1] = cell.position + 1
-                    else:
-                        gaps.append([cell.position, cell.position + 1, state])
+                elif state != TRIMMED:
+                    item = settled[cell.position]
+                if isinstance(item, Entry):
+                    scattered = True  # not in a reply
+                    cell.data = PyBytes_AS_STRING((<Entry> item).data)
+                    cell.size = <size_t> PyBytes_GET_SIZE((<Entry> item).data)
+                    cell.timestamp = (<Entry> item).us
+                elif state != WRITTEN:
+                    if not in_gap:
+                        gaps.append([])
+                    add_gap(gaps[-1], cell.position, item)
                     in_gap = True
                     continue
                 if total + cell.size > bytes_max and not cells.empty():
@@ -127,7 +125,7 @@ cdef class ColumnWindow:
         data = None
         if not scattered and from_reply >= 0:
             data = self.piece(self.replies[from_reply], cells)
-        return (*columns_of(cells, data, <Py_ssize_t> total), [tuple(gap) for gap in gaps], next_start)
+        return (*columns_of(cells, data, <Py_ssize_t> total), gaps, next_start)
 
     cdef object piece(self, reply, const vector[Cell]& cells):
         """The data of entries that one reply holds one after the other, where it lies."""
@@ -137,6 +135,17 @@ cdef class ColumnWindow:
         if isinstance(reply, Payload):
             return memoryview(reply)[begin - content.data() : end - content.data()]
         return None
+
+
+# Adds to a row a gap, or None for a position that is trimmed.
+cdef int add_gap(list row, uint64_t position, gap) except -1:
+    if gap is not None:
+        row.append(gap)
+    elif row and isinstance(row[-1], range):
+        row[-1] = range(row[-1].start, position + 1)
+    else:
+        row.append(range(position, position + 1))
+    return 0
 
 
 # Positions, timestamps, offsets and data of entries; `data` where it is known already.

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from zlog import _native
-from zlog._codes import Code, State
+from zlog._codes import Code
 from zlog._iterate import WINDOW_BYTES, WINDOW_POSITIONS_MAX, Ahead
-from zlog._read import GAP_KINDS
-from zlog.entry import Entry, Gap
+from zlog._slots import Slot, join
+from zlog.entry import Gap, GapKind
 
 if TYPE_CHECKING:
     from zlog._client import LogClient
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 _DATA_BYTES_MAX = 2**31 - 1
 """Data of one `Columns`: its offsets have 32 bits and a sign."""
-
-_STATES = {kind: state for state, kind in GAP_KINDS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,31 +87,52 @@ class _ColumnWindows:
         for asked, reply in zip(read.parts, replies, strict=True):
             payload = reply.payload if reply.code == Code.OK else None
             window.add(payload, asked.start, asked.stop)
-        settled: dict[int, Entry | int] = {}
+        settled: dict[int, Slot] = {}
         if positions := window.open():
-            found = await client.reader.read(positions, deadline)
+            settled = await client.reader.read(positions, deadline)
             tail_of = client.positions.tail
-            await client.reader.settle(found, self._hole_timeout, tail_of, deadline)
-            for position, slot in found.items():
-                settled[position] = slot if isinstance(slot, Entry) else _STATES[slot]
-        return _cut(window, settled, read.parts[0].start)
+            await client.reader.settle(settled, self._hole_timeout, tail_of, deadline)
+        return _columns_of(window, settled, read.parts[0].start)
 
     def trimmed(self, gap: Gap) -> list[Columns]:
         return [_only_gap(gap)]
 
+    def cut(self, content: list[Columns]) -> tuple[list[Columns], Gap | None]:
+        last = content[-1] if content else None
+        if last is None or not last.gaps:
+            return content, None
+        *gaps, gap = last.gaps
+        if gap.kind is GapKind.UNWRITTEN or (len(last) and last.positions[-1] > gap.position):
+            return content, None
+        rest = [replace(last, gaps=gaps)] if len(last) or gaps else []
+        return [*content[:-1], *rest], gap
 
-def _cut(
-    window: _native.ColumnWindow, settled: dict[int, Entry | int], start: int
+    def put(self, gap: Gap, content: list[Columns]) -> list[Columns]:
+        if not content:
+            return self.trimmed(gap)
+        first = content[0]
+        entry = first.positions[0] if len(first) else None
+        meet = bool(first.gaps) and (entry is None or first.gaps[0].position < entry)
+        gaps = join([gap, *first.gaps[:meet]]) + first.gaps[meet:]
+        return [replace(first, gaps=gaps), *content[1:]]
+
+
+def _gap_of(item: Gap | range) -> Gap:
+    return item if isinstance(item, Gap) else Gap(item.start, item.stop, GapKind.TRIMMED)
+
+
+def _columns_of(
+    window: _native.ColumnWindow, settled: dict[int, Slot], start: int
 ) -> tuple[list[Columns], int]:
     """Return a window's columns: one `Columns`, or more where the data is too much for one."""
     result: list[Columns] = []
     data_bytes = 0
     at: int | None = start
     while at is not None:
-        positions, timestamps, offsets, data, states, at = window.columns(
+        positions, timestamps, offsets, data, rows, at = window.columns(
             settled, at, _DATA_BYTES_MAX
         )
-        gaps = [Gap(first, end, GAP_KINDS[State(state)]) for first, end, state in states]
+        gaps = [gap for row in rows for gap in join(map(_gap_of, row))]
         result.append(Columns(positions, timestamps, offsets, data, gaps))
         data_bytes += len(result[-1].data)
     return result, data_bytes

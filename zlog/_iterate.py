@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from zlog._layout import StripeUnknown
+from zlog._slots import joined
 from zlog._views import backoff
 from zlog.entry import Entry, Gap, GapKind
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from zlog._client import LogClient
     from zlog._read import WindowItems, WindowRead
 
-T_co = TypeVar("T_co", covariant=True)
+T = TypeVar("T")
 
 _WINDOW_POSITIONS_FIRST = 512
 _WINDOW_POSITIONS_MIN = 16
@@ -33,7 +34,7 @@ _WINDOWS_AHEAD = 2
 """Windows under way while the caller works: with the one in hand, three times WINDOW_BYTES."""
 
 
-class Windows(Protocol[T_co]):
+class Windows(Protocol[T]):
     """How windows are read, and what a reader gets of them."""
 
     def positions_max(self, start: int) -> int:
@@ -44,20 +45,32 @@ class Windows(Protocol[T_co]):
         """Start reading a window, which may end earlier, of so much data."""
         ...
 
-    async def finish(self, read: WindowRead) -> tuple[T_co, int]:
+    async def finish(self, read: WindowRead) -> tuple[T, int]:
         """Bring it in: its content, and the bytes of data in it."""
         ...
 
-    def trimmed(self, gap: Gap) -> T_co:
+    def trimmed(self, gap: Gap) -> T:
         """Return the content of positions that need not be read."""
         ...
 
+    def cut(self, content: T) -> tuple[T, Gap | None]:
+        """Take off the gap that the content ends with, if it does, unless that is a hole."""
+        ...
 
-class Ahead(Generic[T_co]):
-    """Reads windows in order, some of them ahead of the one that is asked for."""
+    def put(self, gap: Gap, content: T) -> T:
+        """Return the content with a gap before it, as one with its first gap if they agree."""
+        ...
+
+
+class Ahead(Generic[T]):
+    """Reads windows in order, some of them ahead of the one that is asked for.
+
+    A gap that a window ends with is kept back until it is known whether the next one goes on with
+    it; not at the tail, where there is no next one.
+    """
 
     def __init__(
-        self, client: LogClient, windows: Windows[T_co], position: int, window_bytes: int
+        self, client: LogClient, windows: Windows[T], position: int, window_bytes: int
     ) -> None:
         self._client = client
         self._windows = windows
@@ -66,15 +79,34 @@ class Ahead(Generic[T_co]):
         self._bytes = window_bytes
         self._count = _WINDOW_POSITIONS_FIRST
         self._under_way: deque[WindowRead] = deque()
+        self._kept: Gap | None = None
 
-    async def next(self, tail: int) -> T_co:
-        """Return what is there from ``position`` on, which lies below ``tail``."""
+    async def next(self, tail: int) -> T:
+        """Return what is there from ``position`` on, which lies below ``tail``; may be nothing."""
+        content = await self._window(tail)
+        if self._kept is not None:
+            content = self._windows.put(self._kept, content)
+            self._kept = None
+        if self.position < tail:
+            content, self._kept = self._windows.cut(content)
+        return content
+
+    def go_to(self, position: int) -> None:
+        """Read on from another position; what is under way or kept back is given up."""
+        self._kept = None
+        self._jump(position)
+
+    def _jump(self, position: int) -> None:
+        self._under_way.clear()
+        self.position = self._asked = position
+
+    async def _window(self, tail: int) -> T:
         layout = self._client.layout
         while True:
             trimmed = min(layout.view.trim_point, tail)
             if self.position < trimmed:
                 gap = Gap(self.position, trimmed, GapKind.TRIMMED)
-                self.go_to(trimmed)
+                self._jump(trimmed)
                 return self._windows.trimmed(gap)
             await self._read_ahead(tail)
             if self._under_way:
@@ -84,16 +116,11 @@ class Ahead(Generic[T_co]):
         try:
             content, data_bytes = await self._windows.finish(read)
         except BaseException:
-            self.go_to(self.position)
+            self._jump(self.position)
             raise
         self._learn(read, data_bytes)
         self.position = read.end
         return content
-
-    def go_to(self, position: int) -> None:
-        """Read on from another position; what is under way is given up."""
-        self._under_way.clear()
-        self.position = self._asked = position
 
     async def _read_ahead(self, tail: int) -> None:
         while self._asked < tail and len(self._under_way) < _WINDOWS_AHEAD:
@@ -133,6 +160,19 @@ class _Items:
 
     def trimmed(self, gap: Gap) -> Sequence[Entry | Gap]:
         return [gap]
+
+    def cut(self, content: Sequence[Entry | Gap]) -> tuple[Sequence[Entry | Gap], Gap | None]:
+        if not isinstance(content, list):  # a window that is full of entries, not laid out
+            return content, None
+        last = content[-1]
+        if isinstance(last, Entry) or last.kind is GapKind.UNWRITTEN:
+            return content, None
+        return content[:-1], last
+
+    def put(self, gap: Gap, content: Sequence[Entry | Gap]) -> Sequence[Entry | Gap]:
+        first = content[0]
+        one = joined(gap, first) if isinstance(first, Gap) else None
+        return [gap, *content] if one is None else [one, *content[1:]]
 
 
 def _items_ahead(

@@ -7,12 +7,14 @@ out of range); those that decode raise `zlog.CorruptEntry` for bytes that are no
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 
 from typing_extensions import Buffer, Self
+
+from zlog.entry import Gap
 
 class Payload:
     """A large reply, where the store put it: bytes-like, read-only."""
@@ -245,23 +247,26 @@ class ColumnWindow:
         """
 
     def open(self) -> list[int]:
-        """Return the positions that are unwritten, or that nobody answered, object by object."""
+        """Return the positions that more must be asked about, object by object.
+
+        Those that are unwritten, filled or lost, or that nobody answered.
+        """
 
     def columns(
-        self, settled: dict[int, Entry | int], start: int, bytes_max: int
-    ) -> tuple[
-        memoryview, memoryview, memoryview, memoryview, list[tuple[int, int, int]], int | None
-    ]:
+        self, settled: Mapping[int, Entry | Gap], start: int, bytes_max: int
+    ) -> tuple[memoryview, memoryview, memoryview, memoryview, list[list[Gap | range]], int | None]:
         """Return the columns of positions from ``start`` on.
 
         Args:
-            settled: what the open positions hold by now: an entry, or a State.
+            settled: what the open positions hold by now.
             start: one of the positions.
             bytes_max: bytes of data to stop before, below 2 GiB; one entry comes in any case.
 
         Returns:
             Positions (int64), timestamps (int64), offsets (int32) and data of the entries; the
-            positions without, as ``(start, end, state)``; and where to go on, None at the end.
+            positions without, a list for each of their rows between two entries: settled gaps as
+            they were given, and ranges of trimmed positions, which cover all read ones in them;
+            and where to go on, None at the end.
         """
 
 _Item = TypeVar("_Item")
@@ -286,7 +291,7 @@ def encode_fill(
     stride: int,
     positions: Sequence[int],
 ) -> bytes:
-    """Encode a fill; reason 0 unknown, 1 a reader waited, 2 an operator, 3 the writer gave up."""
+    """Encode a fill; reason 0 unknown, 1 a reader waited, 2 a user asked, 3 its writer gave up."""
 
 def encode_trim(epoch: int, stride: int, positions: Sequence[int]) -> bytes:
     """Encode a trim of single positions."""

@@ -12,11 +12,12 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from zlog import _native
-from zlog._codes import Code, FillReason, State
+from zlog._codes import Code, FillCode, State
 from zlog._deadline import Deadline
 from zlog._io import Call, Reply, Started
 from zlog._layout import Layout
-from zlog.entry import Entry, Gap, GapKind
+from zlog._slots import Slot, gap_of, in_order, is_open, lost, slot_of, trimmed
+from zlog.entry import Entry, Gap, LossReason
 from zlog.errors import CorruptEntry, StoreTimeout, from_errno
 from zlog.view import ObjectRef, View
 
@@ -32,19 +33,11 @@ _POLL_SECONDS = 0.0003
 _POLL_SECONDS_MAX = 0.1
 """How often an unwritten position is looked at. A sequencer tells of positions when it hands them
 out, so a follower is usually there a moment before the entry; the first look again is soon."""
-_NOBODY = bytes(16)
 
 TailOf = Callable[[Deadline], Awaitable[int]]
 
-Slot = Entry | GapKind
-"""What one position holds: an entry, or the reason why it has none."""
-
-GAP_KINDS = {
-    State.UNWRITTEN: GapKind.UNWRITTEN,
-    State.FILLED: GapKind.FILLED,
-    State.TRIMMED: GapKind.TRIMMED,
-    State.LOST: GapKind.LOST,
-}
+_PLAIN = (State.UNWRITTEN, State.TRIMMED)
+"""Gaps that a window tells all of. Who filled a position, or what lost it, is asked for."""
 
 
 class WindowRead(NamedTuple):
@@ -64,10 +57,11 @@ class WindowItems(NamedTuple):
 
 
 class Reader:
-    """Reads positions of one log."""
+    """Reads positions of one log, and fills them under the id of its writer."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: Layout, writer: bytes) -> None:
         self._layout = layout
+        self._writer = writer
         self._io = layout.io
 
     async def read(self, positions: Sequence[int], deadline: Deadline) -> dict[int, Slot]:
@@ -92,9 +86,8 @@ class Reader:
         """
         found: dict[int, Slot] = {}
         view, asked, replies = await self._read_once(positions, bytes_max, deadline)
-        found.update((p, GapKind.TRIMMED) for p in positions if _is_trimmed(view, p))
-        missing = await self._take(view, asked, replies, found, deadline)
-        found.update((p, GapKind.LOST) for p in missing)
+        found.update((p, trimmed(p)) for p in positions if _is_trimmed(view, p))
+        await self._take(view, asked, replies, found, deadline)
         return found
 
     def start(
@@ -149,10 +142,11 @@ class Reader:
         if window.entries == read.end - read.start:
             return WindowItems(cast("Sequence[Entry | Gap]", window), window.data_bytes)
         found: dict[int, Slot] = {
-            position: item if isinstance(item, Entry) else GAP_KINDS[State(item)]
+            position: item if isinstance(item, Entry) else gap_of(position, item)
             for position, item in window.found().items()
+            if isinstance(item, Entry) or item in _PLAIN
         }
-        if window.unanswered:
+        if len(found) < read.end - read.start:
             rest = [p for p in range(read.start, read.end) if p not in found]
             found.update(await self.read(rest, deadline))
         await self.settle(found, hole_timeout, tail_of, deadline)
@@ -165,28 +159,29 @@ class Reader:
         tail_of: TailOf,
         deadline: Deadline,
     ) -> None:
-        """Wait for the holes among what was found, and fill those that stay; see :meth:`finish`."""
+        """Wait for the holes among what was found, and fill those that stay; see :meth:`finish`.
+
+        Before any is filled or reported, the head is asked whether it was trimmed: the trim point
+        comes first, and a trim that died goes no further.
+        """
         io = self._io
         give_up = None if hole_timeout is None else io.monotonic() + hole_timeout
         poll = _POLL_SECONDS
-        while give_up is not None:
-            holes = sorted(p for p, slot in found.items() if slot is GapKind.UNWRITTEN)
-            if not holes:
-                break
-            left = give_up - io.monotonic()
+        while holes := sorted(p for p, slot in found.items() if is_open(slot)):
+            left = 0.0 if give_up is None else give_up - io.monotonic()
             if left > 0:
                 await io.sleep(min(poll, left))
                 poll = min(poll * 2, _POLL_SECONDS_MAX)
-            else:
-                tail = await tail_of(deadline)
-                lost = [p for p in holes if p < tail]
-                if not lost:
+            elif not _is_trimmed(await self._layout.refresh(deadline), holes[0]):
+                tail = 0 if give_up is None else await tail_of(deadline)
+                abandoned = [p for p in holes if p < tail]
+                if not abandoned:
                     break
-                await self.fill(lost, FillReason.READER_WAITED, deadline)
+                await self.fill(abandoned, FillCode.READER_WAITED, deadline)
             found.update(await self.read(holes, deadline))
 
     async def fill(
-        self, positions: Sequence[int], reason: FillReason, deadline: Deadline
+        self, positions: Sequence[int], reason: FillCode, deadline: Deadline
     ) -> int | None:
         """Fill positions that nobody wrote. Returns the first written one of an object, if any.
 
@@ -196,7 +191,7 @@ class Reader:
         now = self._io.wall_clock_us()
 
         def request(view: View, ref: ObjectRef, group: list[int]) -> bytes:
-            return _native.encode_fill(view.epoch, now, _NOBODY, reason, ref.stride, group)
+            return _native.encode_fill(view.epoch, now, self._writer, reason, ref.stride, group)
 
         written: int | None = None
         for _, reply in await self.change_positions("fill", request, positions, deadline):
@@ -252,7 +247,7 @@ class Reader:
                 Call(
                     ref.name,
                     "read",
-                    _native.encode_read(view.epoch, ref.stride, group, bytes_max),
+                    _native.encode_read(view.epoch, ref.stride, group, bytes_max, with_ids=True),
                 )
                 for ref, group in groups
             ]
@@ -267,21 +262,20 @@ class Reader:
         replies: Iterable[Reply],
         found: dict[int, Slot],
         deadline: Deadline,
-    ) -> list[int]:
-        """Decode replies into ``found``. Returns the positions of objects that are missing."""
-        gone: list[int] = []
+    ) -> None:
+        """Decode replies into ``found``: nothing of objects that are missing in an old view."""
+        gone: list[Gap] = []
         for (ref, group), reply in zip(asked, replies, strict=True):
             if reply.code == -errno.ENOENT:
-                gone += group
+                gone += (lost(p, LossReason.MISSING, ref.name) for p in group)
             elif reply.code == -errno.EIO:
-                found.update((p, GapKind.LOST) for p in group)
+                found.update((p, lost(p, LossReason.CORRUPT, ref.name)) for p in group)
             elif reply.code < 0:
                 raise from_errno(reply.code, f"read on {ref.name}")
             else:
-                _decode(reply.payload, group, found)
-        if gone and await self._layout.outdated(view, deadline):
-            return []
-        return gone
+                _decode(reply.payload, ref.name, group, found)
+        if gone and not await self._layout.outdated(view, deadline):
+            found.update((gap.position, gap) for gap in gone)
 
     def _by_object(self, view: View, positions: Iterable[int]) -> list[tuple[ObjectRef, list[int]]]:
         """Sort positions that are not trimmed, in ascending order, by the object that has them."""
@@ -295,35 +289,13 @@ class Reader:
         return list(groups.items())
 
 
-def _decode(payload: ReplyBytes, group: list[int], found: dict[int, Slot]) -> None:
-    reply = _native.decode_read(payload, group)
+def _decode(payload: ReplyBytes, name: str, group: list[int], found: dict[int, Slot]) -> None:
+    reply = _native.decode_read(payload, group, with_ids=True)
     if reply.count == 0:
         raise StoreTimeout("the store answered a read with nothing")
     for i in range(reply.count):
-        state = reply.state(i)
-        if state == State.WRITTEN:
-            found[group[i]] = Entry(
-                group[i], reply.data(i), _native.from_timestamp(reply.timestamp(i))
-            )
-        else:
-            found[group[i]] = GAP_KINDS[State(state)]
+        found[group[i]] = slot_of(reply, i, group[i], name)
 
 
 def _is_trimmed(view: View, position: int) -> bool:
     return position < view.trim_point
-
-
-def in_order(found: dict[int, Slot], start: int, end: int) -> list[Entry | Gap]:
-    """Lay positions out in order, with neighbouring gaps of one kind as one."""
-    result: list[Entry | Gap] = []
-    for position in range(start, end):
-        slot = found[position]
-        if isinstance(slot, Entry):
-            result.append(slot)
-            continue
-        last = result[-1] if result else None
-        if isinstance(last, Gap) and last.kind is slot and last.end == position:
-            result[-1] = last._replace(end=position + 1)
-        else:
-            result.append(Gap(position, position + 1, slot))
-    return result

@@ -17,7 +17,7 @@ from zlog.entry import Entry
 from zlog.errors import StoreTimeout
 
 if TYPE_CHECKING:
-    from zlog._read import Slot
+    from zlog._slots import Slot
 
 _LOOKS = (1, 64, 1024, 16384)
 """Positions looked at in one go while passing over a gap, growing as the gap does."""

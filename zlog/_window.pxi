@@ -1,7 +1,9 @@
 # A window of positions, put together from the replies of the stripe objects that hold them.
 
-cdef enum:
-    UNANSWERED = 255  # beside the states of a position
+cdef enum:  # states of a position that are looked for here, and one beside them all
+    WRITTEN = 0
+    TRIMMED = 3
+    UNANSWERED = 255
 
 
 # Where a position's entry is: the `index`-th of the `part`-th reply.

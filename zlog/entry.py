@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import enum
+from datetime import datetime
 from typing import NamedTuple
 
 from zlog._native import Entry
 
-__all__ = ["Entry", "Gap", "GapKind"]
+__all__ = ["Entry", "Fill", "FillReason", "Gap", "GapKind", "Loss", "LossReason"]
 
 
 class GapKind(enum.Enum):
@@ -23,14 +24,94 @@ class GapKind(enum.Enum):
     """Stored bytes failed their checksum, or the object that held them is missing."""
 
 
+class FillReason(enum.Enum):
+    """Why somebody filled a position."""
+
+    UNKNOWN = "unknown"
+    """Whoever filled it did not say, or in a way that this version does not know."""
+    READER_WAITED = "reader_waited"
+    """A reader had waited for its writer for as long as it was set to."""
+    ASKED = "asked"
+    """A user asked for it: ``log.fill``, ``zlog fill``."""
+    WRITER_GAVE_UP = "writer_gave_up"
+    """Its own writer does not need it any more."""
+
+
+class LossReason(enum.Enum):
+    """Why what was stored can't be read any more."""
+
+    CORRUPT = "corrupt"
+    """Stored bytes failed their checksum."""
+    MISSING = "missing"
+    """The stripe object is gone."""
+
+
+_FILLED_BECAUSE = {
+    FillReason.UNKNOWN: "for an unknown reason",
+    FillReason.READER_WAITED: "a reader had waited for it",
+    FillReason.ASKED: "it was asked for",
+    FillReason.WRITER_GAVE_UP: "its writer gave up",
+}
+
+
+class Fill(NamedTuple):
+    """Who filled a position, when and why. As text it has the first eight digits of the id.
+
+    Attributes:
+        by: the id of whoever did it, 32 hex digits; of a handle, its ``writer_id``.
+        at: when, by the filler's clock, UTC. Of several positions: of the one filled first.
+        why: the reason that it gave.
+    """
+
+    by: str
+    at: datetime
+    why: FillReason
+
+    def __str__(self) -> str:
+        return f"by {self.by[:8]} at {self.at:%Y-%m-%dT%H:%M:%S.%fZ}, {_FILLED_BECAUSE[self.why]}"
+
+
+class Loss(NamedTuple):
+    """What became of a position that held something once.
+
+    Attributes:
+        why: whether the bytes are damaged or gone.
+        objects: the stripe objects that held it; of several positions, each object once.
+    """
+
+    why: LossReason
+    objects: tuple[str, ...]
+
+    def __str__(self) -> str:
+        what = "bytes fail their checksum in" if self.why is LossReason.CORRUPT else "missing:"
+        return f"{what} {', '.join(self.objects)}"
+
+
 class Gap(NamedTuple):
-    """Positions ``[position, end)`` that hold no entry, all for the same reason."""
+    """Positions ``[position, end)`` that hold no entry, all for the same reason.
+
+    Neighbouring positions are one gap where the kind is the same, and with it who filled them and
+    why, or why they are lost.
+
+    Attributes:
+        position: the first.
+        end: one past the last.
+        kind: what became of them.
+        detail: a `Fill` where they were filled, a `Loss` where they are lost, else None.
+    """
 
     position: int
     end: int
     kind: GapKind
+    detail: Fill | Loss | None = None
 
     @property
     def positions(self) -> int:
         """How many positions the gap covers."""
         return self.end - self.position
+
+    def __str__(self) -> str:
+        first, last = self.position, self.end - 1
+        where = f"position {first}" if first == last else f"positions {first} to {last}"
+        told = f" ({self.detail})" if self.detail is not None else ""
+        return f"{where}: {self.kind.value}{told}"

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import errno
 import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from zlog.entry import Gap
 
 
 class ZlogError(Exception):
@@ -68,8 +72,18 @@ class NotWritten(ZlogError):
     retryable = True
 
 
-class Invalidated(ZlogError):
-    """The position was filled or trimmed and holds no entry, for ever."""
+class _HoldsNoEntry(ZlogError):
+    def __init__(self, message: str, *, hint: str | None = None, gap: Gap | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.gap = gap
+
+
+class Invalidated(_HoldsNoEntry):
+    """The position was filled or trimmed and holds no entry, for ever.
+
+    Attributes:
+        gap: for a read of one position: which of the two, and who filled it, when and why.
+    """
 
     hint = "Go on with the next position; `read_range` and `follow` do so and report a Gap."
 
@@ -135,8 +149,12 @@ class EntryTooLarge(ZlogError, ValueError):
     hint = "Split the entry, or raise `entry_bytes_max` when opening the log."
 
 
-class CorruptEntry(ZlogError):
-    """Stored bytes failed their checksum, or an object of the log is gone. Never wrong bytes."""
+class CorruptEntry(_HoldsNoEntry):
+    """Stored bytes failed their checksum, or an object of the log is gone. Never wrong bytes.
+
+    Attributes:
+        gap: for a read of one position: which of the two, and of which object.
+    """
 
     hint = "Run `zlog check LOG`; on Ceph also look for scrub errors (`ceph health detail`)."
 

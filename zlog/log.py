@@ -150,6 +150,11 @@ class Log:
         return self._client.io.store
 
     @property
+    def writer_id(self) -> str:
+        """The id, 32 hex digits, that this handle's appends and fills carry; nobody else's do."""
+        return self._client.writer.hex()
+
+    @property
     def view(self) -> View:
         """The newest layout that this handle has seen. Asks nobody."""
         return self._client.layout.view

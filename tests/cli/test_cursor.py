@@ -120,7 +120,7 @@ def test_gaps_are_passed_and_committed(inside: Inside, ten: zlog.Log) -> None:
     result = inside("tail", "orders", "--cursor", "billing", "--json", "--hole-timeout", "0.05")
     items = [json.loads(line) for line in result.out.splitlines()]
     assert items[0] == {"gap": "trimmed", "position": 2, "end": 5}
-    assert items[-1] == {"gap": "filled", "position": 10, "end": 11}
+    assert {"gap": "filled", "position": 10, "end": 11}.items() <= items[-1].items()
     assert ten.cursor("billing").position == 11
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import zlog
+from zlog.cli.template import iso
 
 from .conftest import ZLOG, Cli, Inside, leave_hole
 
@@ -110,6 +112,14 @@ def test_gaps_are_objects_in_json(inside: Inside, gaps: zlog.Log) -> None:
         ("unwritten", 5, 6),
         ("6", 6, None),
     ]
+    filled = json.loads(printed.splitlines()[2])
+    with pytest.raises(zlog.Invalidated) as raised:
+        gaps.read(3)
+    assert raised.value.gap is not None
+    assert isinstance(raised.value.gap.detail, zlog.Fill)
+    assert filled["by"] == gaps.writer_id
+    assert filled["at"] == iso(raised.value.gap.detail.at)
+    assert filled["why"] == "asked"
 
 
 @pytest.mark.parametrize("words", [[], ["--raw"], ["-z"], ["-f", "%s,"]])
@@ -118,18 +128,23 @@ def test_gaps_are_told_on_stderr_beside_bytes(
 ) -> None:
     result = inside("read", gaps.name, "--hole-timeout", "never", *words)
     assert result.code == 0
-    assert result.err.splitlines() == [
-        "zlog: gap: positions 0 to 1: trimmed",
-        "zlog: gap: position 3: filled",
-        "zlog: gap: position 5: unwritten",
-    ]
+    trimmed, filled, unwritten = result.err.splitlines()
+    assert trimmed == "zlog: gap: positions 0 to 1: trimmed"
+    assert re.fullmatch(
+        rf"zlog: gap: position 3: filled \(by {gaps.writer_id[:8]} at \S+Z, it was asked for\)",
+        filled,
+    )
+    assert unwritten == "zlog: gap: position 5: unwritten"
     assert bytes(byte for byte in result.out if chr(byte).isdigit()) == b"246"
 
 
 def test_a_hole_is_filled_when_its_time_is_up(inside: Inside, gaps: zlog.Log) -> None:
     result = inside("read", gaps.name, "5:", "--hole-timeout", "0.01")
     assert result.out == b"6\n"
-    assert result.err == "zlog: gap: position 5: filled\n"
+    assert re.fullmatch(
+        r"zlog: gap: position 5: filled \(by [0-9a-f]{8} at \S+Z, a reader had waited for it\)\n",
+        result.err,
+    )
 
 
 @pytest.mark.parametrize("verb", ["read", "tail"])
@@ -139,7 +154,8 @@ def test_lost_entries_are_shown_and_are_a_failure(
     entry = ten.read(0)
 
     def damaged(*_: object, **__: object) -> Iterator[zlog.Entry | zlog.Gap]:
-        yield zlog.Gap(0, 2, zlog.GapKind.LOST)
+        loss = zlog.Loss(zlog.LossReason.CORRUPT, ("a.1", "a.2"))
+        yield zlog.Gap(0, 2, zlog.GapKind.LOST, loss)
         yield entry._replace(position=2)
 
     monkeypatch.setattr(zlog.Log, "read_range", damaged)
@@ -147,7 +163,7 @@ def test_lost_entries_are_shown_and_are_a_failure(
     assert result.code == 1
     assert result.out == b"0\n"
     assert result.err.splitlines() == [
-        "zlog: gap: positions 0 to 1: lost",
+        "zlog: gap: positions 0 to 1: lost (bytes fail their checksum in a.1, a.2)",
         "zlog: some entries are lost; `zlog check orders` shows which",
     ]
 

@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zlog
-from zlog import Columns, Gap, GapKind, _native, aio
-from zlog._codes import State
+from zlog import Columns, Gap, GapKind, Loss, LossReason, _native, aio
 
 ZERO = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -134,7 +133,7 @@ def test_holes_are_waited_for_and_then_filled(store: zlog.Store) -> None:
     log.append(b"c")
     [columns] = log.read_columns(hole_timeout=0.01)
     assert [entry[:2] for entry in entries_of(columns)] == [(0, b"a"), (1, b"b"), (5, b"c")]
-    assert columns.gaps == [Gap(2, 5, GapKind.FILLED)]
+    assert [gap[:3] for gap in columns.gaps] == [(2, 5, GapKind.FILLED)]
 
 
 def test_an_entry_that_comes_while_its_hole_is_waited_for_is_in_the_columns(
@@ -213,10 +212,12 @@ def test_a_reply_about_others_is_lost_and_a_malformed_one_an_error() -> None:
     window = _native.ColumnWindow(2)
     window.add(reply_to(log, 0, range(4, 8, 2)), 0, 4)
     window.add(reply_to(log, 1, range(1, 8, 2)), 1, 8)
-    positions, _, offsets, data, gaps, at = window.columns({}, 0, 1 << 20)
+    assert window.open() == [0, 2]
+    lost = {position: Gap(position, position + 1, GapKind.LOST) for position in (0, 2)}
+    positions, _, offsets, data, gaps, at = window.columns(lost, 0, 1 << 20)
     assert (positions.tolist(), offsets.tolist()) == ([1, 3, 5, 7], [0, 4, 8, 12, 16])
     assert (bytes(data), at) == (b"data" * 4, None)
-    assert gaps == [(0, 1, State.LOST), (2, 3, State.LOST)]
+    assert gaps == [[lost[0]], [lost[2]]]
     for malformed in (b"", b"\x01", b"\x02" + bytes(20), bytes(64)):
         with pytest.raises(zlog.CorruptEntry):
             _native.ColumnWindow(2).add(malformed, 0, 4)
@@ -237,7 +238,7 @@ def test_lost_bytes_inside_a_reply_are_left_out() -> None:
     )
     [columns] = log.read_columns()
     assert [entry[:2] for entry in entries_of(columns)] == [(0, b"0" * 3_000), (2, b"2" * 3_000)]
-    assert columns.gaps == [Gap(1, 2, GapKind.LOST)]
+    assert columns.gaps == [Gap(1, 2, GapKind.LOST, Loss(LossReason.CORRUPT, (ref.name,)))]
 
 
 @pytest.mark.parametrize("asked", [(4, 4), (0, 9), (1, 9), (3, 9), (2, 131_075)])

@@ -26,15 +26,18 @@ def log(request: pytest.FixtureRequest, memory: zlog.Store) -> zlog.Log:
 
 def test_the_other_entries_can_be_read(log: zlog.Log) -> None:
     found = list(log.read_range())
+    name = list(log.view.objects())[LOST].name
+    missing = zlog.Loss(zlog.LossReason.MISSING, (name,))
     assert len(found) == 12
     for position, item in enumerate(found):
         if position % WIDTH == LOST:
-            assert item == zlog.Gap(position, position + 1, GapKind.LOST)
+            assert item == zlog.Gap(position, position + 1, GapKind.LOST, missing)
         else:
             assert isinstance(item, zlog.Entry)
             assert item.data == b"%d" % position
-    with pytest.raises(zlog.CorruptEntry, match="missing"):
+    with pytest.raises(zlog.CorruptEntry, match=f"position {LOST} .*missing: {name}") as raised:
         log.read(LOST)
+    assert raised.value.gap == found[LOST]
     assert log.stat().entries == 9
 
 

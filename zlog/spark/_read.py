@@ -121,7 +121,7 @@ def _check_gap(task: Task, gap: Gap) -> None:
     if not task.fail_on_data_loss:
         return
     if gap.kind is GapKind.LOST:
-        raise CorruptEntry(f"log {task.log.name!r}: [{gap.position}, {gap.end}) is lost")
+        raise CorruptEntry(f"log {task.log.name!r}: {gap}", gap=gap)
     if gap.kind is GapKind.TRIMMED:
         earliest = task.log.call(lambda handle: handle.earliest())
         if gap.position < earliest:

@@ -1,0 +1,235 @@
+"""A reader that a trim overtakes gets one gap and goes on, whenever the trim comes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterator
+
+import pytest
+
+import zlog
+from zlog import Entry, Gap, GapKind, aio
+from zlog._head import Head
+from zlog._io import BlockingIo, deadline_of, drive
+from zlog._native import from_timestamp
+
+from .faulty import FaultyStore, WithoutSequencer
+from .test_holes import leave_hole
+
+WINDOW = 16
+ENTRIES = 200
+READERS = ("range", "follow", "columns", "aio-range", "aio-follow", "aio-columns")
+
+Item = Entry | Gap
+Seen = Callable[[Item], object]
+
+
+@pytest.fixture(autouse=True)
+def _small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows of 16 positions, so that a reader has some of them under way, and many to come."""
+    for name in ("zlog._iterate._WINDOW_POSITIONS_FIRST", "zlog._iterate.WINDOW_POSITIONS_MAX"):
+        monkeypatch.setattr(name, WINDOW)
+    monkeypatch.setattr("zlog._columns.WINDOW_POSITIONS_MAX", WINDOW)
+
+
+def several_stripes(store: zlog.Store, stripes: int = 3) -> None:
+    """Make a log whose entries lie in so many stripes, one after the other."""
+    with zlog.Log.create(store, "orders", width=4) as log:
+        share = ENTRIES // stripes
+        for stripe in range(stripes):
+            if stripe:
+                log.reconfigure(width=4 + stripe % 2)
+            first = log.tail()
+            count = share if stripe < stripes - 1 else ENTRIES - first
+            log.append_many([b"%d" % position for position in range(first, first + count)])
+
+
+def rows(columns: zlog.Columns) -> list[Item]:
+    """Return columns as a range read gives them."""
+    entries = [
+        Entry(
+            position,
+            bytes(columns.data[columns.offsets[i] : columns.offsets[i + 1]]),
+            from_timestamp(columns.timestamps[i]),
+        )
+        for i, position in enumerate(columns.positions)
+    ]
+    return sorted([*entries, *columns.gaps], key=lambda item: item.position)
+
+
+def read(log: zlog.Log, how: str, seen: Seen, hole_timeout: float | None = None) -> list[Item]:
+    """Read a log from its first position to its tail; tells of each item as it is delivered."""
+    if how.startswith("aio-"):
+        return asyncio.run(read_aio(log, how.removeprefix("aio-"), seen, hole_timeout))
+    if how == "columns":
+        windows = log.read_columns(hole_timeout=hole_timeout)
+        items: Iterator[Item] = (item for window in windows for item in rows(window))
+    else:
+        start = log.read_range if how == "range" else log.follow
+        items = iter(start(hole_timeout=hole_timeout))
+    found: list[Item] = []
+    for item in items:
+        found.append(item)
+        seen(item)
+        if how == "follow" and item.end >= ENTRIES:
+            break
+    return found
+
+
+async def read_aio(
+    log: zlog.Log, how: str, seen: Seen, hole_timeout: float | None = None
+) -> list[Item]:
+    """The same with asyncio, on a handle of its own."""
+    found: list[Item] = []
+    async with await aio.Log.open(log.store, "orders") as opened:
+        opened._client.layout.view = log.view  # as old as the other handle's
+        if how == "columns":
+            async for window in opened.read_columns(hole_timeout=hole_timeout):
+                for item in rows(window):
+                    found.append(item)
+                    seen(item)
+            return found
+        start = opened.read_range if how == "range" else opened.follow
+        async with contextlib.aclosing(start(hole_timeout=hole_timeout)) as items:  # type: ignore[type-var]
+            async for item in items:
+                found.append(item)
+                seen(item)
+                if how == "follow" and item.end >= ENTRIES:
+                    break
+    return found
+
+
+def assert_truthful(found: list[Item], point: int) -> None:
+    """Every position is there once and rightly, and each row of trimmed ones is one gap."""
+    position = 0
+    before: Item | None = None
+    for item in found:
+        assert item.position == position
+        if isinstance(item, Entry):
+            assert item.data == b"%d" % position
+        else:
+            assert item.kind is GapKind.TRIMMED
+            assert item.end <= point
+            assert not isinstance(before, Gap)
+        position, before = item.end, item
+    assert position == ENTRIES
+
+
+@pytest.mark.parametrize("sequenced", [True, False], ids=["sequenced", "slow"])
+@pytest.mark.parametrize("how", READERS)
+@pytest.mark.parametrize("point", [70, 150], ids=["one-stripe", "two-stripes"])
+def test_a_trim_before_any_operation_of_a_reader(how: str, sequenced: bool, point: int) -> None:
+    """The trim comes at each moment in turn, and removes the objects that are about to be asked."""
+    moments = 0
+    while trimmed_before(moments, how, point, FaultyStore if sequenced else WithoutSequencer):
+        moments += 1
+    assert moments > 20
+
+
+def trimmed_before(moment: int, how: str, point: int, kind: Callable[..., FaultyStore]) -> bool:
+    """Read while a trim comes before an operation. Returns whether there were so many."""
+    reached = False
+
+    def trim(number: int, _: str) -> None:
+        nonlocal reached
+        if number == moment and not reached:
+            reached = True
+            with zlog.Log.open(memory, "orders") as other:
+                other.trim_to(point)
+
+    with zlog.connect("mem://") as memory:
+        several_stripes(memory)
+        store = kind(memory, lambda *_: None)
+        log = zlog.Log.open(store, "orders", timeout=20)
+        store.operations, store.fault = 0, trim
+        assert_truthful(read(log, how, lambda _: None), point if reached else 0)
+    return reached
+
+
+@pytest.mark.parametrize("how", READERS)
+@pytest.mark.parametrize("delivered", [1, 20, 60], ids="after-{}".format)
+def test_a_trim_between_reading_ahead_and_delivery(
+    store: zlog.Store, how: str, delivered: int
+) -> None:
+    """What is in hand may still come; behind it is one gap up to the trim point, or nothing."""
+    several_stripes(store)
+    log = zlog.Log.open(store, "orders")
+    count = 0
+
+    def trim(_: Item) -> None:
+        nonlocal count
+        count += 1
+        if count == delivered:
+            with zlog.Log.open(store, "orders") as other:
+                other.trim_to(150)
+
+    found = read(log, how, trim)
+    assert_truthful(found, 150)
+    assert [item.end for item in found if isinstance(item, Gap)] == [150]
+
+
+@pytest.mark.parametrize("how", READERS)
+def test_a_reader_with_an_old_view(store: zlog.Store, how: str) -> None:
+    """It knows one stripe; that is gone by now, and so are those that came after it."""
+    log = zlog.Log.create(store, "orders", width=4)
+    with zlog.Log.open(store, "orders") as other:
+        other.append_many([b"%d" % i for i in range(50)])
+        for width in (3, 5):
+            other.reconfigure(width=width)
+            first = other.tail()
+            other.append_many([b"%d" % (first + i) for i in range(75)])
+        other.trim_to(130)
+    found = read(log, how, lambda _: None)
+    assert found[0] == Gap(0, 130, GapKind.TRIMMED)
+    assert_truthful(found, 130)
+
+
+@pytest.mark.parametrize("how", READERS)
+@pytest.mark.parametrize("met", [True, False], ids=["met", "unmet"])
+def test_an_archived_stripe_that_is_gone(how: str, met: bool) -> None:
+    """Views do not name it any more; the reader may have looked it up before, or not."""
+    with zlog.connect("mem://") as store:
+        several_stripes(store, stripes=40)
+        log = zlog.Log.open(store, "orders")
+        assert log.view.stripes[0].start > 0
+        if met:
+            assert_truthful(read(log, "range", lambda _: None), 0)
+        with zlog.Log.open(store, "orders") as other:
+            other.trim_to(33)
+        found = read(log, how, lambda _: None)
+        assert found[0] == Gap(0, 33, GapKind.TRIMMED)
+        assert_truthful(found, 33)
+
+
+@pytest.mark.parametrize("how", READERS)
+def test_single_positions_trimmed_across_windows_are_one_gap(how: str) -> None:
+    with zlog.connect("mem://") as store:
+        several_stripes(store, stripes=1)
+        log = zlog.Log.open(store, "orders")
+        for position in range(WINDOW - 3, 5 * WINDOW + 2):
+            log.trim(position)
+        found = read(log, how, lambda _: None)
+        gaps = [item for item in found if isinstance(item, Gap)]
+        assert gaps == [Gap(WINDOW - 3, 5 * WINDOW + 2, GapKind.TRIMMED)]
+        assert_truthful(found, ENTRIES)
+
+
+@pytest.mark.parametrize("hole_timeout", [None, 0.01], ids=["never-fills", "fills"])
+@pytest.mark.parametrize("how", READERS)
+def test_a_trim_that_died_once_it_was_recorded(
+    memory: zlog.Store, how: str, hole_timeout: float | None
+) -> None:
+    """The objects know nothing of it. A hole below the point is trimmed all the same."""
+    log = zlog.Log.create(memory, "orders", width=4)
+    assert leave_hole(log, 10) == 0
+    log.append_many([b"%d" % position for position in range(10, ENTRIES)])
+    io = BlockingIo(memory, "the test")
+    head = Head(io, "orders")
+    raised = head.trim_point_raise(log.view.log_id, 12, deadline_of(io, 10))
+    assert drive(raised) is None
+    found = read(log, how, lambda _: None, hole_timeout)
+    assert found[0] == Gap(0, 10, GapKind.TRIMMED)
+    assert_truthful(found, 12)
+    with pytest.raises(zlog.Invalidated, match="position 0 of log 'orders' was trimmed"):
+        zlog.Log.open(memory, "orders").read(0)
