@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <mutex>
 #include <new>
 #include <optional>
@@ -98,6 +99,20 @@ int list_page(librados::IoCtx& io, const std::string& prefix, const std::string&
   return 0;
 }
 
+// Lets malloc keep what requests and replies of megabytes leave behind. Else it gives their memory
+// back to the kernel, which maps and clears it anew, page by page, for the next ones: a fifth of a
+// writer's CPU time, with entries of 16 KiB. glibc goes by the largest block that was ever freed:
+// from then on such blocks come from its heap, and up to twice as many bytes stay there. It learns
+// from none above 32 MiB. This block is never touched, so it costs no memory itself.
+void keep_large_blocks() {
+  constexpr size_t kBlockBytes = size_t{31} << 20;
+  static std::once_flag once;
+  std::call_once(once, [] {
+    void* volatile block = std::malloc(kBlockBytes);  // volatile: not to be optimized away
+    std::free(block);
+  });
+}
+
 }  // namespace
 
 // One operation, from submit() to its completion.
@@ -162,7 +177,9 @@ class RadosHost::Outstanding {
 RadosHost::RadosHost(std::unique_ptr<librados::Rados> cluster, librados::IoCtx io)
     : outstanding_(std::make_shared<Outstanding>()),
       cluster_(std::move(cluster)),
-      io_(std::move(io)) {}
+      io_(std::move(io)) {
+  keep_large_blocks();
+}
 
 RadosHost::~RadosHost() { close(); }
 
