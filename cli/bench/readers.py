@@ -8,8 +8,9 @@ import random
 import time
 from array import array
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import count, islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -136,11 +137,11 @@ class RangeReader(_Reader):
         items = self._opened.read_range(0, self._load.entries)
         now = began = time.perf_counter()
         while now < began + seconds:
-            step = deque(islice(items, _STEP))
-            if step and not isinstance(step[-1], zlog.Entry):
-                raise zlog.CorruptEntry(f"the log has a gap: {step[-1]}")
-            entries += len(step)
-            if len(step) < _STEP:
+            taken, last = _take(items, _STEP)
+            if taken and not isinstance(last, zlog.Entry):
+                raise zlog.CorruptEntry(f"the log has a gap: {last}")
+            entries += taken
+            if taken < _STEP:
                 items = self._opened.read_range(0, self._load.entries)
             before, now = now, time.perf_counter()
             latencies.append(now - before)
@@ -149,6 +150,13 @@ class RangeReader(_Reader):
     def close(self) -> None:
         """Close the log."""
         self._opened.close()
+
+
+def _take(items: Iterator[zlog.Entry | zlog.Gap], most: int) -> tuple[int, object]:
+    """Take some entries one after the other, and keep none; tells how many, and the last one."""
+    for number, item in deque(zip(count(1), islice(items, most)), maxlen=1):
+        return number, item
+    return 0, None
 
 
 class RandomReader(_Reader):

@@ -24,7 +24,7 @@ BATCH = 1024
 _NOBODY = "tcp://nobody.invalid:1"
 
 _GROWTH_MAX = 2
-"""By how much a log may grow while it is measured, before it is made anew."""
+"""By how much a log may grow while it is measured, before a new one takes its place."""
 
 _APPEND_BATCHES_MIN = 4
 
@@ -103,8 +103,11 @@ class SizedLog:
             return self._repeat(seconds, call)
 
     def _make(self) -> None:
-        """Make the log, instead of the one that was there."""
-        self._stack.close()
+        """Make the log anew.
+
+        The one before stays until the end: in the room of a removed log, an embedded store writes
+        faster than where it has to grow.
+        """
         self._name = self._stack.enter_context(self._place.new_log(self._width))
         with zlog.Log.open(self._place.store, self._name, timeout=self._place.timeout) as log:
             for left in range(self.count, 0, -BATCH):

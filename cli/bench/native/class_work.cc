@@ -58,9 +58,10 @@ class ClassWork final : public Work {
   Sample reads(const Request& request) {
     const uint64_t size = request.number("size"), batch = request.number("batch");
     const uint64_t entries = request.number("entries"), window = request.number("window");
-    if (!read_ || read_size_ != size || read_->tail() < entries) {
+    if (!read_ || read_size_ != size || read_batch_ != batch || read_->tail() < entries) {
       read_ = std::make_unique<Stripe>(host_, static_cast<uint32_t>(request.number("objects")));
       read_size_ = size;
+      read_batch_ = batch;
       const std::string entry = noise(size);
       repeat(2, 3600, [&](Finish finish) {
         if (read_->tail() >= entries) return false;
@@ -80,6 +81,7 @@ class ClassWork final : public Work {
   AsyncHost& host_;
   std::unique_ptr<Stripe> read_;
   uint64_t read_size_ = 0;
+  uint64_t read_batch_ = 0;
 };
 
 }  // namespace
