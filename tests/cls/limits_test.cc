@@ -70,7 +70,7 @@ void as_many_entries_as_allowed() {
     positions.push_back(client.position(i));
     entries.push_back({client.position(limits::entries_max + i), i, "x"});
   }
-  CHECK(client.fill(1, 0, kWriter, FillReason::kOperator, positions).code == kOk);
+  CHECK(client.fill(1, 0, kWriter, FillReason::kAsked, positions).code == kOk);
   CHECK(client.stat(1).records == 1);
   CHECK(client.trim(1, {positions[0], positions[500], positions[501]}).code == kOk);
   CHECK(client.stat(1).records == 4);
