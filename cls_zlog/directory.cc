@@ -24,13 +24,12 @@ std::string name_key(std::string_view name) {
 int load_address(Object& object, std::string* out) {
   out->clear();
   std::string value;
-  const int r = object.attr_get(kSequencer, &value);
-  if (r == -ENODATA || r == -ENOENT) return 0;
+  std::string_view body;
+  const int r = load_attribute(object, kSequencer, &value, &body);
+  if (r == -ENOENT) return 0;
   if (r < 0) return r;
-  Unwrapped stored;
-  const bool good = unwrap(kSequencer, value, &stored) && stored.payload.empty();
-  if (!good || !valid_address(stored.body)) return -EIO;
-  out->assign(stored.body);
+  if (!valid_address(body)) return -EIO;
+  out->assign(body);
   return 0;
 }
 

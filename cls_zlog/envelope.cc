@@ -1,5 +1,7 @@
 #include "envelope.h"
 
+#include <cerrno>
+
 #include "crc32c.h"
 #include "limits.h"
 #include "wire.h"
@@ -35,6 +37,16 @@ bool unwrap(std::string_view key, std::string_view value, Unwrapped* out) {
   if (crc != envelope_crc(key, version, body)) return false;
   *out = {body, reader.rest()};
   return true;
+}
+
+int load_attribute(Object& object, const char* name, std::string* value, std::string_view* body) {
+  const int r = object.attr_get(name, value);
+  if (r == -ENODATA) return -ENOENT;
+  if (r < 0) return r;
+  Unwrapped stored;
+  if (!unwrap(name, *value, &stored) || !stored.payload.empty()) return -EIO;
+  *body = stored.body;
+  return 0;
 }
 
 }  // namespace zlog

@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "object.h"
+
 namespace zlog {
 
 // What every stored value is wrapped in, so that damage is seen before it is believed:
@@ -27,5 +29,9 @@ struct Unwrapped {
 // False for a value that is damaged, is stored under another key, or has a version that is not
 // ours.
 bool unwrap(std::string_view key, std::string_view value, Unwrapped* out);
+
+// Reads an attribute that is a value without payload into `value`; `body` points into that.
+// -ENOENT where there is no such attribute: the object is none of this kind. -EIO for damage.
+int load_attribute(Object& object, const char* name, std::string* value, std::string_view* body);
 
 }  // namespace zlog

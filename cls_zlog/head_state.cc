@@ -16,12 +16,9 @@ constexpr const char* kAttribute = "zlog.head";
 
 int Head::load(Object& object, Head* out) {
   std::string value;
-  const int r = object.attr_get(kAttribute, &value);
-  if (r == -ENODATA) return -ENOENT;
-  if (r < 0) return r;
-  Unwrapped stored;
-  if (!unwrap(kAttribute, value, &stored) || !stored.payload.empty()) return -EIO;
-  wire::Reader reader(stored.body);
+  std::string_view body;
+  if (const int r = load_attribute(object, kAttribute, &value, &body); r < 0) return r;
+  wire::Reader reader(body);
   out->log_id = reader.u64();
   out->counter = reader.u64();
   out->newest = reader.u64();

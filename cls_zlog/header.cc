@@ -25,12 +25,9 @@ bool valid(const Header& header) {
 
 int Header::load(Object& object, Header* out) {
   std::string value;
-  const int r = object.attr_get(kAttribute, &value);
-  if (r == -ENODATA) return -ENOENT;
-  if (r < 0) return r;
-  Unwrapped stored;
-  if (!unwrap(kAttribute, value, &stored) || !stored.payload.empty()) return -EIO;
-  wire::Reader reader(stored.body);
+  std::string_view body;
+  if (const int r = load_attribute(object, kAttribute, &value, &body); r < 0) return r;
+  wire::Reader reader(body);
   out->epoch = reader.u64();
   out->stride = reader.u32();
   out->residue = reader.u32();
