@@ -49,3 +49,15 @@ def blocks(page: Path) -> list[Block]:
         Block(page, text.count("\n", 0, each.start()) + 1, each[1], tuple(each[2].split()), each[3])
         for each in _FENCE.finditer(text)
     ]
+
+
+def table(page: Path, head: str) -> list[list[str]]:
+    """Return the rows of the table with this first line."""
+    lines = page.read_text().splitlines()
+    start = lines.index(head) + 2
+    rows = []
+    for line in lines[start:]:
+        if not line.startswith("|"):
+            break
+        rows.append([cell.strip() for cell in line.strip("|").split("|")])
+    return rows

@@ -18,7 +18,7 @@ from tests.support.ceph import CephCluster
 from zlog.cli import template
 from zlog.cli.exits import ExitCode
 
-from .pages import DOCS, REPOSITORY, Block, blocks
+from .pages import DOCS, REPOSITORY, Block, blocks, table
 
 README = REPOSITORY / "README.md"
 API = DOCS / "api.md"
@@ -40,18 +40,6 @@ def run(block: Block, names: dict[str, Any], **replaced: str) -> None:
         assert old in text, f"{block.page.name}, line {block.line}: no {old}"
         text = text.replace(old, new)
     exec(compile("\n" * block.line + text, str(block.page), "exec"), names)
-
-
-def table(page: Path, head: str) -> list[list[str]]:
-    """Return the rows of the table with this first line."""
-    lines = page.read_text().splitlines()
-    start = lines.index(head) + 2
-    rows = []
-    for line in lines[start:]:
-        if not line.startswith("|"):
-            break
-        rows.append([cell.strip() for cell in line.strip("|").split("|")])
-    return rows
 
 
 def words(page: Path) -> set[str]:

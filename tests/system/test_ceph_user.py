@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+import re
 import subprocess
 import time
 from collections.abc import Callable
@@ -12,8 +14,11 @@ from typing import Any
 import pytest
 
 import zlog
+from zlog._io import BlockingIo, drive
+from zlog.seqr.duties import Duties
 
 from ..client import planted
+from ..docs.pages import DOCS, table
 from ..support.ceph import CephCluster, ClusterSpec
 from ..support.sequencer import ZLOG, SequencerProcess
 
@@ -130,6 +135,46 @@ def test_who_may_not_list_objects_is_told_that_orphans_were_not_looked_for(
         done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=True)
         assert done.stdout == ""
         assert ("were not looked for" in done.stderr) == told
+
+
+def documented(*uses: str) -> list[str]:
+    """Return the caps for what docs/operating.md says these uses take, method by method."""
+    rows = dict(table(DOCS / "operating.md", "| may | methods |"))
+    methods = {each for use in uses for each in re.findall(r"`([a-z_]+)`", rows[use])}
+    return [f"{CLASS} {method}" for method in sorted(methods)]
+
+
+def test_the_documented_methods_are_enough_to_enforce_retention(
+    ceph_cluster: CephCluster, user: Callable[..., str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Stripes of the view and archived ones are removed, and the one that is cut is trimmed."""
+    url = user(*documented("enforce retention"))
+    with zlog.connect(ceph_cluster.url(namespace=url.partition("?")[0].rpartition("/")[2])) as own:
+        log = zlog.Log.create(own, "orders", width=1)
+        for stripe in range(35):
+            log.append_many([b"x"] * 2)
+            log.reconfigure(width=2 - stripe % 2)
+        log.append_many([b"x"] * 10)
+        log.set_retention(zlog.Retention(entries=5, age=3600, bytes=1 << 30))
+        with zlog.connect(url) as store, caplog.at_level(logging.WARNING):
+            drive(Duties(BlockingIo(store, "the duties")).round())
+        assert caplog.messages == []
+        assert log.earliest() == 75
+        assert log.stat().stripes == 1
+        assert list(log.check()) == []
+
+
+def test_the_documented_methods_are_enough_to_audit(
+    ceph_cluster: CephCluster, user: Callable[..., str]
+) -> None:
+    url = user(*documented("read", "audit (`zlog check`)"))
+    with zlog.connect(ceph_cluster.url(namespace=url.partition("?")[0].rpartition("/")[2])) as own:
+        log = zlog.Log.create(own, "orders", width=2)
+        log.append_many([b"x"] * 10)
+    with zlog.connect(url) as store:
+        audit = zlog.Log.open(store, "orders").check()
+        assert list(audit) == []
+        assert (audit.summary.entries, audit.summary.listed) == (10, False)
 
 
 def test_who_may_read_the_namespace_finds_orphans(user: Callable[..., str]) -> None:
