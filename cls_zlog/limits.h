@@ -37,6 +37,11 @@ constexpr uint32_t views_page_max = 1024;  // views in one view_read reply
 constexpr uint32_t names_page_max = 4096;  // names in one directory_list reply
 constexpr uint32_t address_bytes_max = 256;  // bytes of a sequencer's address
 constexpr uint32_t cursors_max = 1024;  // cursors of one log; each trim looks at all of them
+constexpr uint32_t sources_max = 1024;  // sources of deliveries to one log
+constexpr uint32_t parts_max = 65536;  // parts of one source whose batches are not done
+constexpr uint32_t grants_max = 4096;  // grants of one part
+constexpr uint32_t attempts_max = 1u << 20;  // attempts at one part
+constexpr uint32_t parts_removed_max = 256;  // parts that one delivery_done removes
 constexpr uint32_t option_key_bytes_max = 128;  // bytes
 constexpr uint32_t option_value_bytes_max = 4096;  // bytes
 

@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "cursors.h"
+#include "deliveries.h"
 #include "directory.h"
 #include "head.h"
 #include "stripe.h"
@@ -48,6 +49,11 @@ constexpr Method kMethods[] = {
     {"cursor_read", kRead, cursors::read},
     {"cursor_list", kRead, cursors::list},
     {"cursor_remove", kRead | kWrite, cursors::remove},
+    // deliveries to a log, on its head object
+    {"delivery_begin", kRead | kWrite, deliveries::begin},
+    {"delivery_grant", kRead | kWrite, deliveries::grant},
+    {"delivery_read", kRead, deliveries::read},
+    {"delivery_done", kRead | kWrite, deliveries::done},
 };
 static_assert(std::size(kMethods) == kMethodCount);
 

@@ -23,6 +23,9 @@ inline bool valid_log_name(std::string_view name) {
 // A cursor's name, by the same rule: part of an omap key, and typed by people.
 inline bool valid_cursor_name(std::string_view name) { return valid_log_name(name); }
 
+// The name of a source of deliveries, by the same rule: part of omap keys.
+inline bool valid_source_name(std::string_view name) { return valid_log_name(name); }
+
 // A sequencer's address: up to 256 printable ASCII characters without spaces; may be empty (none).
 inline bool valid_address(std::string_view address) {
   if (address.size() > limits::address_bytes_max) return false;

@@ -16,7 +16,7 @@ from __future__ import annotations
 import errno
 import threading
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from zlog import _native
 from zlog._codes import Code
@@ -24,7 +24,6 @@ from zlog._deadline import Deadline
 from zlog._full import explain
 from zlog._io import Call, Reply
 from zlog._layout import Layout
-from zlog._positions import Positions
 from zlog._roll import RollWatch
 from zlog.errors import CorruptEntry, EntryTooLarge, StoreTimeout, ZlogError, from_errno
 from zlog.view import ObjectRef, View
@@ -39,17 +38,39 @@ ROUND_BYTES_MAX = 16 << 20
 """What one grant covers at most; longer lists go in several rounds, one after the other."""
 
 
+class Grants(Protocol):
+    """Where positions to write to come from."""
+
+    async def grant(self, count: int, deadline: Deadline) -> tuple[View, int]:
+        """Return a view and the first of ``count`` positions to use in that view only."""
+        ...
+
+
 class Appender:
-    """Appends entries under one writer id, which no other process or log handle uses."""
+    """Appends entries under one writer id, whose numbers nobody else uses.
+
+    Args:
+        layout: of the log.
+        positions: where they come from.
+        writer: the id.
+        entry_bytes_max: of one entry.
+        number: the first append's.
+    """
 
     def __init__(
-        self, layout: Layout, positions: Positions, writer: bytes, entry_bytes_max: int
+        self,
+        layout: Layout,
+        positions: Grants,
+        writer: bytes,
+        entry_bytes_max: int,
+        *,
+        number: int = 0,
     ) -> None:
         self._layout = layout
         self._positions = positions
         self.entry_bytes_max = entry_bytes_max
         self._writer = writer
-        self._number = 0
+        self._number = number
         self._rolls = RollWatch(layout)
         self._lock = threading.Lock()
 
@@ -156,7 +177,7 @@ class _Round:
         """Return the positions acknowledged so far, None for the other entries."""
         return [self._acknowledged.get(index) for index in range(count)]
 
-    async def append(self, count: int, positions: Positions, deadline: Deadline) -> Sequence[int]:
+    async def append(self, count: int, positions: Grants, deadline: Deadline) -> Sequence[int]:
         """Append ``count`` entries and return their positions."""
         layout = self._layout
         view, first = await positions.grant(count, deadline)

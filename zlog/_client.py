@@ -15,6 +15,7 @@ from zlog._append import ENTRY_BYTES_LIMIT, ENTRY_BYTES_MAX_DEFAULT, Appender
 from zlog._codes import Code, FillCode
 from zlog._cursors import Cursors, Place
 from zlog._deadline import Deadline
+from zlog._deliveries import Deliveries
 from zlog._head import Head
 from zlog._io import Call, Io, deadline_of
 from zlog._layout import Layout
@@ -110,6 +111,7 @@ class LogClient:
         self.reader = Reader(self.layout, self.writer)
         self.cursors = Cursors(io, address)
         self.appender = Appender(self.layout, self.positions, self.writer, settings.entry_bytes_max)
+        self.deliveries = Deliveries(self)
 
     @classmethod
     async def open(cls, io: Io, name: str, settings: Settings) -> LogClient:
@@ -308,10 +310,20 @@ def entry_list(entries: Iterable[bytes]) -> Sequence[bytes]:
     Raises:
         TypeError: it is no collection of entries, but perhaps a single one.
     """
+    entries = entry_iterable(entries, "append_many")
+    return entries if isinstance(entries, Sequence) else [*entries]
+
+
+def entry_iterable(entries: Iterable[bytes], method: str = "deliver") -> Iterable[bytes]:
+    """Return what a method was given that takes many entries.
+
+    Raises:
+        TypeError: it is no collection of entries, but perhaps a single one.
+    """
     if isinstance(entries, (bytes, bytearray, memoryview, str)) or not isinstance(
         entries, Iterable
     ):
         raise TypeError(
-            f"append_many takes a list of entries, each of bytes, not {type(entries).__name__!r}"
+            f"{method} takes a list of entries, each of bytes, not {type(entries).__name__!r}"
         )
-    return entries if isinstance(entries, Sequence) else [*entries]
+    return entries

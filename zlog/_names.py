@@ -32,6 +32,15 @@ def check_cursor_name(name: str) -> str:
     return _check_name(name, "cursor")
 
 
+def check_source_name(name: str) -> str:
+    """Return ``name`` if it can name a source of deliveries; the rule is that of logs' names.
+
+    Raises:
+        TypeError, ValueError: as :func:`check_log_name`.
+    """
+    return _check_name(name, "source")
+
+
 def _check_name(name: str, what: str) -> str:
     if not isinstance(name, str):
         raise TypeError(f"the name of a {what} is a str, not {name!r}")

@@ -453,6 +453,31 @@ def encode_cursor_list(log_id: int, after: str, count_max: int) -> bytes:
 def decode_cursor_list(reply: ReplyBytes) -> tuple[bool, list[tuple[str, int, int, int]]]:
     """Return ``(more, [(name, position, created, updated), …])``."""
 
+def encode_delivery(log_id: int, source: str, batch: int, part: int) -> bytes:
+    """Encode the request of delivery_begin and delivery_read."""
+
+def decode_delivery_begin(reply: ReplyBytes) -> tuple[int, int]:
+    """Return ``(attempt, grants)``."""
+
+def encode_delivery_grant(
+    log_id: int,
+    source: str,
+    batch: int,
+    part: int,
+    attempt: int,
+    epoch: int,
+    first: int,
+    count: int,
+    reserve: bool,
+) -> bytes:
+    """Encode a delivery_grant: ``reserve`` where no sequencer handed the positions out."""
+
+def decode_delivery_read(reply: ReplyBytes) -> tuple[int, list[range]]:
+    """Return ``(attempt, grants)``, each grant as its positions."""
+
+def encode_delivery_done(log_id: int, source: str, batch: int) -> bytes:
+    """Encode a delivery_done: batches below ``batch`` are."""
+
 def encode_stripes_read(log_id: int, position: int, count_max: int) -> bytes:
     """Encode a stripes_read: archived stripes from the one that holds ``position`` on."""
 

@@ -77,17 +77,23 @@ class Reader:
         return found
 
     async def read_some(
-        self, positions: Sequence[int], deadline: Deadline, *, bytes_max: int = READ_BYTES_MAX
+        self,
+        positions: Sequence[int],
+        deadline: Deadline,
+        *,
+        bytes_max: int = READ_BYTES_MAX,
+        writers: dict[int, bytes] | None = None,
     ) -> dict[int, Slot]:
         """Ask each object once, for up to ``bytes_max`` of data, as :meth:`read` does repeatedly.
 
         Returns what the first of each object's positions hold: at least one of them, unless the
-        trim point or the layout turns out to have changed, which the next call goes by.
+        trim point or the layout turns out to have changed, which the next call goes by. With
+        ``writers``, that gets the id of each entry's writer.
         """
         found: dict[int, Slot] = {}
         view, asked, replies = await self._read_once(positions, bytes_max, deadline)
         found.update((p, trimmed(p)) for p in positions if _is_trimmed(view, p))
-        await self._take(view, asked, replies, found, deadline)
+        await self._take(view, asked, replies, found, writers, deadline)
         return found
 
     def start(
@@ -261,6 +267,7 @@ class Reader:
         asked: Iterable[tuple[ObjectRef, list[int]]],
         replies: Iterable[Reply],
         found: dict[int, Slot],
+        writers: dict[int, bytes] | None,
         deadline: Deadline,
     ) -> None:
         """Decode replies into ``found``: nothing of objects that are missing in an old view."""
@@ -273,7 +280,7 @@ class Reader:
             elif reply.code < 0:
                 raise from_errno(reply.code, f"read on {ref.name}")
             else:
-                _decode(reply.payload, ref.name, group, found)
+                _decode(reply.payload, ref.name, group, found, writers)
         if gone and not await self._layout.outdated(view, deadline):
             found.update((gap.position, gap) for gap in gone)
 
@@ -289,12 +296,20 @@ class Reader:
         return list(groups.items())
 
 
-def _decode(payload: ReplyBytes, name: str, group: list[int], found: dict[int, Slot]) -> None:
+def _decode(
+    payload: ReplyBytes,
+    name: str,
+    group: list[int],
+    found: dict[int, Slot],
+    writers: dict[int, bytes] | None,
+) -> None:
     reply = _native.decode_read(payload, group, with_ids=True)
     if reply.count == 0:
         raise StoreTimeout("the store answered a read with nothing")
     for i in range(reply.count):
-        found[group[i]] = slot_of(reply, i, group[i], name)
+        found[group[i]] = slot = slot_of(reply, i, group[i], name)
+        if writers is not None and isinstance(slot, Entry):
+            writers[group[i]] = reply.writer(i)
 
 
 def _is_trimmed(view: View, position: int) -> bool:

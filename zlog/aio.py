@@ -25,11 +25,13 @@ from zlog._client import (
     LogStat,
     Settings,
     check_range,
+    entry_iterable,
     entry_list,
 )
 from zlog._coalesce import Coalescer
 from zlog._columns import Columns, ColumnsReader
 from zlog._cursors import CursorClient, CursorState, Place
+from zlog._deliveries import DeliveryKey
 from zlog._io import AsyncioIo, deadline_of
 from zlog._iterate import Follower, RangeReader
 from zlog._names import check_position
@@ -166,6 +168,25 @@ class Log:
         """Append entries in one go; see :meth:`zlog.Log.append_many`."""
         data = entry_list(entries)
         return await self._client.append(data, timeout)
+
+    async def deliver(
+        self,
+        entries: Iterable[bytes],
+        *,
+        source: str,
+        batch: int,
+        part: int = 0,
+        timeout: float | None = None,
+    ) -> int:
+        """Append entries exactly once; see :meth:`zlog.Log.deliver`."""
+        key = DeliveryKey(source, batch, part)
+        return await self._client.deliveries.deliver(entry_iterable(entries), key, timeout)
+
+    async def delivered(
+        self, source: str, *, before: int | None = None, timeout: float | None = None
+    ) -> None:
+        """Say that a source's batches are delivered; see :meth:`zlog.Log.delivered`."""
+        await self._client.deliveries.done(source, before, timeout)
 
     async def read(self, position: int, *, timeout: float | None = None) -> Entry:
         """Read one entry as it is now; see :meth:`zlog.Log.read`."""

@@ -131,6 +131,27 @@ class CursorAhead(ZlogError):
         self.position = position
 
 
+class DeliverySuperseded(ZlogError):
+    """An attempt at a delivery is not the last one: another has begun, or the batch is done.
+
+    Whatever this attempt has appended counts, and the other one goes on from there.
+    """
+
+    hint = "Let the other one do it; deliver the same part again only if that one is gone."
+
+
+class DeliveryDiffers(ZlogError):
+    """A delivery was repeated with other entries than before. What is in the log stays there.
+
+    The entries that were given this time are in the log now, and others as well.
+    """
+
+    hint = (
+        "Deliver the same entries each time, in any order: what makes them must not depend on"
+        " time, chance or on how the work is divided into parts."
+    )
+
+
 class LogNotFound(ZlogError, LookupError):
     """No log of this name is in the store."""
 

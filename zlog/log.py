@@ -17,10 +17,12 @@ from zlog._client import (
     LogStat,
     Settings,
     check_range,
+    entry_iterable,
     entry_list,
 )
 from zlog._columns import Columns, ColumnsReader
 from zlog._cursors import CursorClient, CursorState, Place
+from zlog._deliveries import DeliveryKey
 from zlog._io import BlockingIo, deadline_of, drive
 from zlog._iterate import Follower, RangeReader
 from zlog._names import check_position
@@ -185,6 +187,62 @@ class Log:
         """
         data = entry_list(entries)
         return drive(self._client.append(data, timeout))
+
+    def deliver(
+        self,
+        entries: Iterable[bytes],
+        *,
+        source: str,
+        batch: int,
+        part: int = 0,
+        timeout: float | None = None,
+    ) -> int:
+        """Append entries exactly once, however often it is tried and whatever fails meanwhile.
+
+        Source, batch and part name the delivery. After a failure, of the call, the process or the
+        machine, deliver the same entries under the same name again, in any order: those that are
+        in the log stay where they are, the others are appended. While two try at the same time,
+        the later one goes on and the other one fails.
+
+        Equal entries count as often as they are given. Where a delivery that failed was trimmed
+        before it was repeated, what is gone can't be told from what never came, and is appended
+        again.
+
+        Args:
+            entries: taken as they are needed, up to 16 MiB at a time.
+            source: who delivers: a name of your own, of 1 to 128 letters, digits, `_`, `.`, `-`.
+            batch: 0 or more; see :meth:`delivered`.
+            part: batches may be delivered in parts, at the same time; which entry is in which part
+                must be the same each time.
+            timeout: for each round of up to 16,384 entries or 16 MiB.
+
+        Returns:
+            How many entries this call has appended.
+
+        Raises:
+            DeliverySuperseded: another attempt has begun since, or the batch is done.
+            DeliveryDiffers: an earlier attempt has appended something else.
+            EntryTooLarge: those before it may be appended.
+            ZlogError: as in :meth:`append`; whatever it was, the delivery can be repeated.
+        """
+        key = DeliveryKey(source, batch, part)
+        return drive(self._client.deliveries.deliver(entry_iterable(entries), key, timeout))
+
+    def delivered(
+        self, source: str, *, before: int | None = None, timeout: float | None = None
+    ) -> None:
+        """Say that a source's batches are delivered, so that the log need not remember them.
+
+        Nobody can deliver them again: whoever tries, perhaps because it was cut off for a while,
+        gets DeliverySuperseded.
+
+        Args:
+            source: as in :meth:`deliver`.
+            before: batches below this one are done; None: all are, and the source itself, which
+                comes no more, is forgotten.
+            timeout: seconds for the whole call; None: as set for the handle.
+        """
+        drive(self._client.deliveries.done(source, before, timeout))
 
     def read(self, position: int, *, timeout: float | None = None) -> Entry:
         """Read one entry as it is now, without waiting for it.

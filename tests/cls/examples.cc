@@ -11,6 +11,7 @@
 #include "check.h"
 #include "cls_zlog/codes.h"
 #include "cls_zlog/cursor_messages.h"
+#include "cls_zlog/delivery_messages.h"
 #include "cls_zlog/head_messages.h"
 #include "cls_zlog/host/memory.h"
 #include "cls_zlog/limits.h"
@@ -276,6 +277,34 @@ void cursor_examples() {
   show_record("stored-cursor", object, "c.app");
 }
 
+void delivery_examples() {
+  MemoryHost host;
+  const char* const head = "head";
+  call(&host, head, "head_create", HeadCreateRequest{"orders", kLogId}.encode());
+  const DeliveryRequest delivery{kLogId, "query", 3, 1};
+  show_message("delivery-request", delivery);
+  const std::string begun = call(&host, head, "delivery_begin", delivery.encode());
+  DeliveryBeginReply attempt;
+  CHECK(DeliveryBeginReply::decode(begun, &attempt) == 0 && attempt.encode() == begun);
+  show("delivery-begin-reply", begun);
+  const DeliveryGrantRequest grant{delivery, 1, 0, 100, 10, false};
+  show_message("delivery-grant-request", grant);
+  call(&host, head, "delivery_grant", grant.encode());
+  const std::string read = call(&host, head, "delivery_read", delivery.encode());
+  DeliveryReadReply reply;
+  CHECK(DeliveryReadReply::decode(read, &reply) == 0 && reply.encode() == read);
+  CHECK(reply.grants.size() == 1 && reply.grants[0].count == 10);
+  show("delivery-read-reply", read);
+
+  MemoryObject object;
+  CHECK(host.peek(head, &object));
+  show_record("stored-source", object, "s.query");
+  show_record("stored-delivery", object, "p.query/0000000000000003.00000001");
+  const DeliveryDoneRequest done{kLogId, "query", 4};
+  show_message("delivery-done-request", done);
+  call(&host, head, "delivery_done", done.encode());
+}
+
 void directory_examples() {
   MemoryHost host;
   const char* const directory = "directory";
@@ -307,6 +336,7 @@ int main() {
   large_and_lost_examples();
   head_examples();
   cursor_examples();
+  delivery_examples();
   stripe_index_examples();
   directory_examples();
   return 0;

@@ -220,6 +220,30 @@ SAMPLES = (
         "01 0700000000000000 03000000 617070",
     ),
     _sample(
+        "delivery",
+        lambda: requests.delivery(7, "query", 3, 1),
+        "encode_delivery",
+        (7, "query", 3, 1),
+        "01 0700000000000000 05000000 7175657279 0300000000000000 01000000",
+    ),
+    _sample(
+        "delivery_grant",
+        lambda: requests.delivery_grant((7, "query", 3, 1), 2, 4, 100, 10, True),
+        "encode_delivery_grant",
+        (7, "query", 3, 1, 2, 4, 100, 10, True),
+        """
+        01 0700000000000000 05000000 7175657279 0300000000000000 01000000
+        02000000 0400000000000000 6400000000000000 0a000000 01
+        """,
+    ),
+    _sample(
+        "delivery_done",
+        lambda: requests.delivery_done(7, "query", 4),
+        "encode_delivery_done",
+        (7, "query", 4),
+        "01 0700000000000000 05000000 7175657279 0400000000000000",
+    ),
+    _sample(
         "cursor_list",
         lambda: requests.cursor_list(7, "a", 10),
         "encode_cursor_list",
@@ -492,6 +516,50 @@ CURSOR_CONVERSATION = (
     ),
     _exchange("cursor_remove", requests.cursor(7, "b"), 0),
     _exchange("cursor_remove", requests.cursor(7, "b"), 3),
+)
+
+DELIVERY_CONVERSATION = (
+    _exchange("head_create", requests.head_create("orders", 7), 0),
+    _exchange("tail_raise", requests.tail_raise(0, 100), 0),
+    _exchange("delivery_begin", requests.delivery(7, "query", 3, 1), 0, "01 01000000 00000000"),
+    _exchange(
+        "delivery_grant",
+        requests.delivery_grant((7, "query", 3, 1), 1, 0, 40, 10, False),
+        0,
+        "01 2800000000000000",
+    ),
+    _exchange(
+        "delivery_grant",
+        requests.delivery_grant((7, "query", 3, 1), 1, 0, 40, 10, True),
+        0,
+        "01 6400000000000000",
+    ),
+    _exchange(
+        "delivery_grant",
+        requests.delivery_grant((7, "query", 3, 1), 1, 1, 110, 10, True),
+        1,
+        "01 0000000000000000",
+    ),
+    _exchange("delivery_begin", requests.delivery(7, "query", 3, 1), 0, "01 02000000 02000000"),
+    _exchange(
+        "delivery_grant",
+        requests.delivery_grant((7, "query", 3, 1), 1, 0, 110, 10, True),
+        2,
+        "01 0200000000000000",
+    ),
+    _exchange(
+        "delivery_read",
+        requests.delivery(7, "query", 3, 1),
+        0,
+        """
+        01 02000000 02000000                # attempt, grants
+        2800000000000000 0a00000000000000   # [40, 50)
+        6400000000000000 0a00000000000000   # [100, 110)
+        """,
+    ),
+    _exchange("delivery_done", requests.delivery_done(7, "query", 4), 0, "01 00"),
+    _exchange("delivery_begin", requests.delivery(7, "query", 3, 1), 4, "01 0400000000000000"),
+    _exchange("delivery_read", requests.delivery(7, "query", 3, 1), 3),
 )
 
 DIRECTORY_CONVERSATION = (

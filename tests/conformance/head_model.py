@@ -10,13 +10,17 @@ from itertools import pairwise
 from . import requests
 from .model import POSITION_MAX, WIDTH_MAX
 from .objects import ADVANCE, CREATE, SET, TIME
-from .replies import Answer, Code, Cursor, HeadState, Loose, Stripes, Views
+from .replies import Answer, Code, Cursor, Delivery, HeadState, Loose, Stripes, Views
 from .requests import StripeView, View
 from .wire import OPEN_END
 
 PAGE_VIEWS_MAX = 1024
 PAGE_NAMES_MAX = 4096
 CURSORS_MAX = 1024
+BATCH_ALL = 2**64 - 1
+SOURCES_MAX = 1024
+GRANTS_MAX = 4096
+PARTS_REMOVED_MAX = 256
 PAGE_STRIPES_MAX = 1024
 STRIPES_MOVED_MAX = 256
 VIEW_STRIPES_MAX = 32
@@ -37,6 +41,8 @@ class HeadModel:
     trim_point: int = 0
     views: list[View] = field(default_factory=list)
     cursors: dict[str, Cursor] = field(default_factory=dict)
+    sources: dict[str, int] = field(default_factory=dict)
+    parts: dict[tuple[str, int, int], Delivery] = field(default_factory=dict)
     archived: list[StripeView] = field(default_factory=list)
     loose: dict[int, int] = field(default_factory=dict)
     """Width by id."""
@@ -155,6 +161,84 @@ class HeadModel:
         if self._absent(log_id):
             return _MISSING
         return Answer(Code.NOT_WRITTEN) if self.cursors.pop(name, None) is None else _OK
+
+    def delivery_begin(self, source: str, batch: int = 0, part: int = 0, log_id: int = 7) -> Answer:
+        """delivery_begin: one attempt more, unless the batch is done."""
+        if not valid_name(source) or batch == BATCH_ALL:
+            return _INVALID
+        if self._absent(log_id):
+            return _MISSING
+        first = self.sources.get(source, 0)
+        if batch < first:
+            return Answer(Code.INVALIDATED, first)
+        self.sources[source] = first
+        known = self.parts.get((source, batch, part), Delivery(0, ()))
+        self.parts[source, batch, part] = Delivery(known.attempt + 1, known.grants)
+        return Answer(Code.OK, (known.attempt + 1, len(known.grants)))
+
+    def delivery_grant(
+        self,
+        source: str,
+        batch: int,
+        part: int,
+        attempt: int,
+        epoch: int,
+        first: int,
+        count: int,
+        reserve: bool = False,
+        log_id: int = 7,
+    ) -> Answer:
+        """delivery_grant: to the newest attempt, in the newest epoch; neighbours are one."""
+        sound = 0 < count <= 65536 and first + count <= POSITION_MAX + 1
+        if not valid_name(source) or batch == BATCH_ALL or not sound:
+            return _INVALID
+        if self._absent(log_id):
+            return _MISSING
+        known = self.parts.get((source, batch, part))
+        if known is None:
+            return Answer(Code.NOT_WRITTEN)
+        if attempt != known.attempt:
+            return Answer(Code.READ_ONLY, known.attempt)
+        if epoch != self.counter:
+            return Answer(Code.STALE_EPOCH, self.counter)
+        first = max(first, self.tail_floor) if reserve else first
+        if first + count > POSITION_MAX + 1:
+            return Answer(-errno.ERANGE)
+        grants = [*known.grants]
+        if grants and sum(grants[-1]) == first:
+            begin, length = grants.pop()
+            grants.append((begin, length + count))
+        else:
+            grants.append((first, count))
+        self.parts[source, batch, part] = Delivery(attempt, tuple(grants))
+        self.tail_floor = max(self.tail_floor, first + count)
+        return Answer(Code.OK, first)
+
+    def delivery_read(self, source: str, batch: int = 0, part: int = 0, log_id: int = 7) -> Answer:
+        """delivery_read: one part."""
+        if not self.exists:
+            return _MISSING
+        if not valid_name(source) or batch == BATCH_ALL:
+            return _INVALID
+        if self._absent(log_id):
+            return _MISSING
+        known = self.parts.get((source, batch, part))
+        return Answer(Code.NOT_WRITTEN) if known is None else Answer(Code.OK, known)
+
+    def delivery_done(self, source: str, batch: int, log_id: int = 7) -> Answer:
+        """delivery_done: parts go in the order of their batches, so many at a time."""
+        if not valid_name(source):
+            return _INVALID
+        if self._absent(log_id):
+            return _MISSING
+        batch = self.sources[source] = max(batch, self.sources.get(source, 0))
+        gone = sorted(key for key in self.parts if key[0] == source and key[1] < batch)
+        for key in gone[:PARTS_REMOVED_MAX]:
+            del self.parts[key]
+        more = len(gone) > PARTS_REMOVED_MAX
+        if batch == BATCH_ALL and not more:
+            del self.sources[source]
+        return Answer(Code.OK, more)
 
     def view_propose(self, base: int, view: View) -> Answer:
         """view_propose: compare-and-swap on the newest view, in epoch order, of a sound view.

@@ -170,6 +170,35 @@ class Head(_Object):
         """cursor_remove: OK, or NOT_WRITTEN."""
         return self.call("cursor_remove", requests.cursor(log_id, name))
 
+    def delivery_begin(self, source: str, batch: int = 0, part: int = 0, log_id: int = 7) -> Answer:
+        """delivery_begin: OK with (attempt, grants before), or INVALIDATED with the first batch."""
+        return self.call("delivery_begin", requests.delivery(log_id, source, batch, part))
+
+    def delivery_grant(
+        self,
+        source: str,
+        batch: int,
+        part: int,
+        attempt: int,
+        epoch: int,
+        first: int,
+        count: int,
+        reserve: bool = False,
+        log_id: int = 7,
+    ) -> Answer:
+        """delivery_grant: OK with the first position, or why not."""
+        key = (log_id, source, batch, part)
+        request = requests.delivery_grant(key, attempt, epoch, first, count, reserve)
+        return self.call("delivery_grant", request)
+
+    def delivery_read(self, source: str, batch: int = 0, part: int = 0, log_id: int = 7) -> Answer:
+        """delivery_read: OK with a `replies.Delivery`, or NOT_WRITTEN."""
+        return self.call("delivery_read", requests.delivery(log_id, source, batch, part))
+
+    def delivery_done(self, source: str, batch: int, log_id: int = 7) -> Answer:
+        """delivery_done: OK with whether to call again."""
+        return self.call("delivery_done", requests.delivery_done(log_id, source, batch))
+
     def view_propose(self, base: int, view: requests.View) -> Answer:
         """view_propose: OK, INVALID_EPOCH or STALE_EPOCH."""
         return self.propose_bytes(base, requests.view(view))

@@ -126,6 +126,14 @@ class HeadState:
 
 
 @dataclass(frozen=True)
+class Delivery:
+    """The reply of delivery_read; grants as (first position, count)."""
+
+    attempt: int
+    grants: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
 class Cursor:
     """The reply of cursor_read; times in µs since 1970."""
 
@@ -252,6 +260,11 @@ def _cursor(reader: Reader) -> Cursor:
     return Cursor(reader.u64(), reader.u64(), reader.u64())
 
 
+def _delivery(reader: Reader) -> Delivery:
+    attempt = reader.u32()
+    return Delivery(attempt, tuple((reader.u64(), reader.u64()) for _ in range(reader.u32())))
+
+
 def _cursors(reader: Reader) -> tuple[bool, tuple[tuple[str, Cursor], ...]]:
     more = reader.flag()
     return more, tuple((reader.text(), _cursor(reader)) for _ in range(reader.u32()))
@@ -303,6 +316,10 @@ _FORMS: dict[str, dict[Code, Any]] = {
     "cursor_read": {Code.OK: _cursor, Code.NOT_WRITTEN: None},
     "cursor_list": {Code.OK: _cursors},
     "cursor_remove": {Code.OK: None, Code.NOT_WRITTEN: None},
+    "delivery_begin": {Code.OK: lambda r: (r.u32(), r.u32()), Code.INVALIDATED: _U64},
+    "delivery_grant": {Code.OK: _U64, Code.READ_ONLY: _U64, Code.NOT_WRITTEN: None, **_EPOCH},
+    "delivery_read": {Code.OK: _delivery, Code.NOT_WRITTEN: None},
+    "delivery_done": {Code.OK: Reader.flag},
     "read": _EPOCH,  # and OK, which needs the positions asked for: see `parse_read`
 }
 METHODS = tuple(_FORMS)
@@ -320,6 +337,7 @@ READ_METHODS = frozenset(
         "sequencer_find",
         "cursor_read",
         "cursor_list",
+        "delivery_read",
     ]
 )
 

@@ -163,6 +163,24 @@ def cursor(log_id: int, name: str) -> bytes:
     return _start(u64(log_id), text(name))
 
 
+def delivery(log_id: int, source: str, batch: int, part: int) -> bytes:
+    """delivery_begin, delivery_read: a part of a batch of a source."""
+    return _start(u64(log_id), text(source), u64(batch), u32(part))
+
+
+def delivery_grant(
+    key: tuple[int, str, int, int], attempt: int, epoch: int, first: int, count: int, reserve: bool
+) -> bytes:
+    """delivery_grant: `key` is what `delivery` takes."""
+    rest = _start(u32(attempt), u64(epoch), u64(first), u32(count), u8(reserve))
+    return delivery(*key) + rest[1:]
+
+
+def delivery_done(log_id: int, source: str, batch: int) -> bytes:
+    """delivery_done: batches below `batch` are."""
+    return _start(u64(log_id), text(source), u64(batch))
+
+
 def cursor_list(log_id: int, after: str, count_max: int) -> bytes:
     """cursor_list: cursors named after `after`, ascending."""
     return _start(u64(log_id), text(after), u32(count_max))

@@ -9,6 +9,7 @@ from .objects import TIME
 from .replies import (
     Answer,
     Cursor,
+    Delivery,
     HeadState,
     Loose,
     Read,
@@ -140,6 +141,15 @@ def _show_cursor(cursor: Cursor) -> list[str]:
     return [f"position={_or_none(cursor.position)} {times}"]
 
 
+def _show_begun(value: tuple[int, int]) -> list[str]:
+    return [f"attempt={value[0]} grants={value[1]}"]
+
+
+def _show_delivery(delivery: Delivery) -> list[str]:
+    grants = " ".join(f"{first}..{first + count}" for first, count in delivery.grants)
+    return [f"attempt={delivery.attempt} {grants}".strip()]
+
+
 def _show_cursors(value: tuple[bool, tuple[tuple[str, Cursor], ...]]) -> list[str]:
     more, cursors = value
     lines = ["", *(f"{name} {_show_cursor(cursor)[0]}" for name, cursor in cursors)]
@@ -173,6 +183,7 @@ _SHOW: dict[str, Callable[..., list[str]]] = {
     "verify": _show_verified,
     "trim_to": _show_more,
     "trim_point_raise": _show_more,
+    "delivery_done": _show_more,
     "stat": _show_stat,
     "epoch_next": lambda value: [f"epoch={value[0]} tail_floor={value[1]}"],
     "epoch_read": _show_head,
@@ -182,5 +193,7 @@ _SHOW: dict[str, Callable[..., list[str]]] = {
     "directory_list": _show_names,
     "cursor_read": _show_cursor,
     "cursor_list": _show_cursors,
+    "delivery_begin": _show_begun,
+    "delivery_read": _show_delivery,
     "sequencer_find": lambda address: [f'"{address}"'],
 }

@@ -16,6 +16,7 @@ CONVERSATIONS = {
     "stripe": golden.STRIPE_CONVERSATION,
     "head": golden.HEAD_CONVERSATION,
     "cursors": golden.CURSOR_CONVERSATION,
+    "deliveries": golden.DELIVERY_CONVERSATION,
     "directory": golden.DIRECTORY_CONVERSATION,
 }
 
@@ -91,6 +92,11 @@ def test_native_codec_reads_these_replies() -> None:
     assert read == (False, [(1, 0, 200, 8)])
     loose = _native.decode_stripes_loose(exchange_of(head, "stripes_loose").reply)
     assert loose == (4, False, [(1, 8), (2, 4)])
+    deliveries = golden.DELIVERY_CONVERSATION
+    begun = _native.decode_delivery_begin(exchange_of(deliveries, "delivery_begin").reply)
+    assert begun == (1, 0)
+    granted = _native.decode_delivery_read(exchange_of(deliveries, "delivery_read").reply)
+    assert granted == (2, [range(40, 50), range(100, 110)])
     directory = golden.DIRECTORY_CONVERSATION
     listed = _native.decode_directory_list(exchange_of(directory, "directory_list").reply)
     assert listed == (True, ["b"])

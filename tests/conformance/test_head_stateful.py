@@ -21,6 +21,9 @@ STEPS = {"mem": (100, 50), "file": (20, 30), "ceph": (8, 30)}
 LOG_ID = 7
 NAME = st.sampled_from(["a", "b", "b.b", "b-b", "c", "_", "Z", "9", "z" * 128])
 CURSOR = st.sampled_from(["a", "b", "b.b", "_", "Z", "z" * 128, ".bad", ""])
+SOURCE = st.sampled_from(["a", "a", "a", "a.b", "z" * 128, ".bad"])
+BATCH = st.sampled_from([0, 1, 1, 2, 2**64 - 2, 2**64 - 1])
+PART = st.sampled_from([0, 1, 2**32 - 1])
 LOG_ID_SENT = st.sampled_from([LOG_ID] * 9 + [LOG_ID + 1])
 LOG_IDS = st.integers(1, 2)
 FLAWS = ["base", "epoch", "log_id", "stripes", "width", "unannounced"]
@@ -133,6 +136,46 @@ class HeadMachine(_Machine):
     @rule(after=st.one_of(st.just(""), CURSOR), count_max=st.sampled_from([1, 2, 1024]))
     def cursor_list(self, after: str, count_max: int) -> None:
         self.both("cursor_list", after, count_max)
+
+    @rule(source=SOURCE, batch=BATCH, part=PART, log_id=LOG_ID_SENT)
+    def delivery_begin(self, source: str, batch: int, part: int, log_id: int) -> None:
+        self.both("delivery_begin", source, batch, part, log_id)
+
+    @rule(
+        source=SOURCE,
+        batch=BATCH,
+        part=PART,
+        attempt=st.integers(0, 3),
+        back=st.sampled_from([0, 0, 0, 1]),
+        first=st.integers(0, 60),
+        count=st.sampled_from([0, 1, 3, 5]),
+        reserve=st.booleans(),
+        log_id=LOG_ID_SENT,
+    )
+    def delivery_grant(
+        self,
+        source: str,
+        batch: int,
+        part: int,
+        attempt: int,
+        back: int,
+        first: int,
+        count: int,
+        reserve: bool,
+        log_id: int,
+    ) -> None:
+        epoch = max(self.model.counter - back, 0)
+        key = source, batch, part
+        self.both("delivery_grant", *key, attempt, epoch, first, count, reserve, log_id)
+
+    @rule(source=SOURCE, batch=BATCH, part=PART, log_id=LOG_ID_SENT)
+    def delivery_read(self, source: str, batch: int, part: int, log_id: int) -> None:
+        self.both("delivery_read", source, batch, part, log_id)
+
+    @rule(source=SOURCE, batch=BATCH, happens=st.integers(0, 2), log_id=LOG_ID_SENT)
+    def delivery_done(self, source: str, batch: int, happens: int, log_id: int) -> None:
+        if happens == 0:
+            self.both("delivery_done", source, batch, log_id)
 
     @rule(
         start=st.integers(0, 40), count_max=st.sampled_from([1, 2, 5, 1024]), latest=st.booleans()

@@ -19,10 +19,10 @@ from .replies import Code, State
 from .requests import Entry
 
 ROUNDS = {"mem": 400, "file": 60, "ceph": 60}  # rounds of one mutation and one noise per method
-HEAD_METHODS = ("head", "epoch", "tail", "trim_point", "view", "stripe", "cursor")
+HEAD_METHODS = ("head", "epoch", "tail", "trim_point", "view", "stripe", "cursor", "delivery")
 REFRESH = 20  # rounds after which the victims are replaced: a flipped epoch makes an object useless
 SEEDS = (1, 2)
-REFUSALS = frozenset({-errno.EINVAL, -errno.ENOENT, -errno.EEXIST})
+REFUSALS = frozenset({-errno.EINVAL, -errno.ENOENT, -errno.EEXIST, -errno.ERANGE})
 # A request larger than the wire allows may be cut off by the host or the transport.
 TOO_LARGE = frozenset({-errno.EINVAL, -errno.E2BIG, -errno.EMSGSIZE, -errno.EFBIG})
 
@@ -47,6 +47,7 @@ class Victims:
         assert self.head.create("log", 7).code == Code.OK
         assert self.head.epoch_next().code == Code.OK
         assert self.head.cursor_commit("held", SET, 3).code == Code.OK
+        assert self.head.delivery_begin("query", 3, 1).code == Code.OK
         self.directory = Directory(self._store, f"{name}.directory")
         assert self.directory.add("held").code == Code.OK
         self.names = (self.stripe.name, self.head.name, self.directory.name, f"{name}.missing")

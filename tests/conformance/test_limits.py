@@ -13,7 +13,7 @@ import pytest
 from zlog import _native
 
 from . import wire
-from .head_model import CURSORS_MAX
+from .head_model import CURSORS_MAX, GRANTS_MAX, PARTS_REMOVED_MAX, SOURCES_MAX
 from .objects import ADVANCE, CREATE, SET, TIME, WRITER, Head, Store, Stripe
 from .replies import WRITTEN, Answer, Code, Slot, State
 from .requests import Entry
@@ -223,6 +223,52 @@ def test_nothing_is_stored_below_the_trim_point(stripe: Stripe, door: Door) -> N
     assert stripe.fill(1, range(10)).code == Code.OK
     assert stripe.trim_to(1, 7).code == Code.OK
     assert door.load(stripe.name) == before
+
+
+def test_a_log_has_so_many_sources_and_no_more(store: Store, prefix: str) -> None:
+    """One that is done altogether makes room."""
+    head = Head(store, prefix)
+    assert head.create("orders", 7).code == Code.OK
+    for n in range(SOURCES_MAX):
+        assert head.delivery_done(f"query-{n}", 5).code == Code.OK, n
+    full = Answer(-errno.EMFILE)
+    assert head.delivery_begin("more") == full
+    assert head.delivery_done("more", 1) == full
+    assert head.delivery_begin("query-0", 5).code == Code.OK
+    assert head.delivery_done("query-7", 2**64 - 1).code == Code.OK
+    assert head.delivery_begin("more").code == Code.OK
+    assert head.delivery_begin("still.more") == full
+
+
+def test_what_is_done_goes_so_many_parts_at_a_time(store: Store, prefix: str) -> None:
+    head = Head(store, prefix)
+    assert head.create("orders", 7).code == Code.OK
+    for n in range(2 * PARTS_REMOVED_MAX + 1):
+        assert head.delivery_begin("query", n // 100, n).code == Code.OK, n
+    assert head.delivery_begin("query.more").code == Code.OK
+    assert head.delivery_done("query", 5) == Answer(Code.OK, True)
+    assert head.delivery_done("query", 0) == Answer(Code.OK, False)
+    assert head.delivery_read("query", 4, 499).code == Code.NOT_WRITTEN
+    assert head.delivery_read("query", 5, 500).code == Code.OK
+    assert head.delivery_done("query", 2**64 - 1) == Answer(Code.OK, False)
+    assert head.delivery_read("query", 5, 500).code == Code.NOT_WRITTEN
+    assert head.delivery_read("query.more").code == Code.OK
+
+
+def test_a_part_gets_so_many_grants_and_no_more(store: Store, prefix: str) -> None:
+    """Those that follow each other count once."""
+    head = Head(store, prefix)
+    assert head.create("orders", 7).code == Code.OK
+    assert head.delivery_begin("query").code == Code.OK
+    for n in range(GRANTS_MAX):
+        answer = head.delivery_grant("query", 0, 0, 1, 0, 10 * n, 5)
+        assert answer == Answer(Code.OK, 10 * n)
+    assert head.delivery_grant("query", 0, 0, 1, 0, 10 * GRANTS_MAX, 5) == Answer(-errno.E2BIG)
+    last = 10 * (GRANTS_MAX - 1)
+    assert head.delivery_grant("query", 0, 0, 1, 0, last + 5, 3) == Answer(Code.OK, last + 5)
+    grants = head.delivery_read("query").value.grants
+    assert len(grants) == GRANTS_MAX
+    assert grants[-1] == (last, 8)
 
 
 def test_a_log_has_so_many_cursors_and_no_more(store: Store, prefix: str) -> None:

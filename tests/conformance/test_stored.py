@@ -113,6 +113,13 @@ HEAD = Content(
             c800000000000000 00c029f73d540500 01c029f73d540500  # position, created, updated
             """
         ),
+        b"s.query": bytes_of("01 501de443 0c000000 0000000000000000 01000000"),  # batch, parts
+        b"p.query/0000000000000003.00000001": bytes_of(
+            """
+            01 586f7b6a 18000000
+            01000000 01000000 6400000000000000 0a00000000000000  # attempt, grants
+            """
+        ),
         b"v.0000000000000003": bytes_of("01 7702d28f 75000000" + golden.VIEW_BYTES.hex()),
         b"v.0000000000000004": bytes_of(
             """
@@ -160,6 +167,8 @@ def make_objects(store: Store, prefix: str) -> dict[str, Content]:
         head.trim_point_raise(100),
         head.cursor_commit("app", CREATE, 150, TIME),
         head.cursor_commit("app", ADVANCE, 200, TIME + 1),
+        head.delivery_begin("query", 3, 1),
+        head.delivery_grant("query", 3, 1, 1, 3, 100, 10),
         head.propose_bytes(1, golden.VIEW_BYTES),
         head.epoch_next(),
         head.view_propose(3, THIRD_VIEW),

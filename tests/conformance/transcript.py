@@ -21,6 +21,9 @@ its position unless `#NUMBER` says otherwise.
     cursor_commit NAME advance|create|set POSITION [time=µs] [log_id=ID]
     cursor_read NAME [log_id=ID] · cursor_remove NAME [log_id=ID]
     cursor_list [AFTER] [count=N] [log_id=ID]
+    delivery_begin SOURCE BATCH PART [log_id=ID] · delivery_read SOURCE BATCH PART [log_id=ID]
+    delivery_grant SOURCE BATCH PART ATTEMPT EPOCH FIRST COUNT [reserve] [log_id=ID]
+    delivery_done SOURCE BATCH [log_id=ID]
     view_propose BASE epoch=E [log_id=ID] [sequencer=ADDRESS] [removed] [option.KEY=VALUE]
         ID:START-END/WIDTH…                     (END is left out when the stripe is open)
     view_read FROM [count=N] [latest]
@@ -264,6 +267,23 @@ class Interpreter:
     def _cursor_remove(self, words: Words) -> Answer:
         log_id = int(words.option("log_id", 7))
         return self._head.cursor_remove(words.next(), log_id)
+
+    def _delivery_begin(self, words: Words) -> Answer:
+        log_id = int(words.option("log_id", 7))
+        return self._head.delivery_begin(words.next(), words.number(), words.number(), log_id)
+
+    def _delivery_grant(self, words: Words) -> Answer:
+        reserve, log_id = words.flag("reserve"), int(words.option("log_id", 7))
+        source, numbers = words.next(), [words.number() for _ in range(6)]
+        return self._head.delivery_grant(source, *numbers, reserve, log_id)
+
+    def _delivery_read(self, words: Words) -> Answer:
+        log_id = int(words.option("log_id", 7))
+        return self._head.delivery_read(words.next(), words.number(), words.number(), log_id)
+
+    def _delivery_done(self, words: Words) -> Answer:
+        log_id = int(words.option("log_id", 7))
+        return self._head.delivery_done(words.next(), words.number(), log_id)
 
     def _view_propose(self, words: Words) -> Answer:
         base = words.number()

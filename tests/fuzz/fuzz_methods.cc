@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cls_zlog/cursor_messages.h"
+#include "cls_zlog/delivery_messages.h"
 #include "cls_zlog/envelope.h"
 #include "cls_zlog/head_messages.h"
 #include "cls_zlog/host/memory.h"
@@ -91,6 +92,7 @@ std::vector<std::string> good_requests() {
   const std::string entry = zlog::DirectoryEntryRequest{"orders", kLogId}.encode();
   const std::string address = zlog::AddressMessage{"tcp://host:1"}.encode();
   const std::string cursor = zlog::CursorRequest{kLogId, "app"}.encode();
+  const zlog::DeliveryRequest delivery{kLogId, "query", 3, 1};
   return {
       zlog::SealRequest{1, kStride, kResidue, true}.encode(),
       write_request(0, 6, 10),
@@ -123,6 +125,10 @@ std::vector<std::string> good_requests() {
       cursor,
       zlog::CursorListRequest{kLogId, "", 10}.encode(),
       cursor,
+      delivery.encode(),
+      zlog::DeliveryGrantRequest{delivery, 1, 1, 7, 3, true}.encode(),
+      delivery.encode(),
+      zlog::DeliveryDoneRequest{kLogId, "query", 4}.encode(),
   };
 }
 
@@ -153,6 +159,9 @@ std::vector<MemoryObject> make_states(const std::vector<std::string>& requests) 
       made_by({{"head_create", create}, {"epoch_next", epoch},
                {"view_propose", request_of("view_propose")}}),
       made_by({{"head_create", create}, {"cursor_commit", request_of("cursor_commit")}}),
+      made_by({{"head_create", create}, {"epoch_next", epoch},
+               {"delivery_begin", request_of("delivery_begin")},
+               {"delivery_grant", request_of("delivery_grant")}}),
       made_by({{"head_create", create}, {"epoch_next", epoch},
                {"view_propose", request_of("view_propose")}, {"epoch_next", epoch},
                {"epoch_next", epoch}, {"view_propose", next_view_request()}}),

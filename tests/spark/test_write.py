@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions
 from pyspark.sql.types import BinaryType, LongType, StringType, StructType
 
 import zlog
 from zlog.spark._options import SinkOptions
-from zlog.spark._write import Appender
+from zlog.spark._write import Appended, Appender, StreamTask
 
 from .conftest import options_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
 
 TEXT = StructType().add("line", StringType())
 BYTES = StructType().add("line", BinaryType())
@@ -24,6 +28,37 @@ BYTES = StructType().add("line", BinaryType())
 
 def entries(log: zlog.Log) -> list[bytes]:
     return [item.data for item in log.read_range() if isinstance(item, zlog.Entry)]
+
+
+class Copy:
+    """A query that copies `orders` to `copy`, each time it is run."""
+
+    def __init__(self, spark: SparkSession, log: zlog.Log, folder: Path, **options: str) -> None:
+        self.log = zlog.Log.create(log.store, "copy", width=2)
+        self.checkpoint = folder / "checkpoint"
+        self._spark = spark
+        self._source = log
+        self._options = {"checkpointLocation": str(self.checkpoint), **options}
+
+    def run(
+        self, transform: Callable[[DataFrame], DataFrame] = lambda table: table
+    ) -> StreamingQuery:
+        """Run it up to the present tail."""
+        source = self._spark.readStream.format("zlog").options(**options_of(self._source)).load()
+        query = (
+            transform(source.select("data"))
+            .writeStream.format("zlog")
+            .options(store=self.log.store.url, log="copy", **self._options)
+            .trigger(availableNow=True)
+            .start()
+        )
+        assert query.awaitTermination(120)
+        return query
+
+    def forget_commit(self, batch: int) -> None:
+        """Have Spark believe that a batch was not done, as when it died right after writing it."""
+        for name in (str(batch), f".{batch}.crc"):
+            (self.checkpoint / "commits" / name).unlink()
 
 
 def appender(log: zlog.Log, schema: StructType = BYTES) -> Appender:
@@ -74,19 +109,71 @@ def test_a_table_becomes_a_log(spark: SparkSession, log: zlog.Log) -> None:
         table.write.format("zlog").options(**options).mode("overwrite").save()
 
 
-def test_a_stream_becomes_a_log(
-    spark: SparkSession, log: zlog.Log, store: zlog.Store, tmp_path: Path
-) -> None:
-    copy = zlog.Log.create(store, "copy", width=2)
+def test_a_task_that_is_run_again_appends_what_is_missing(log: zlog.Log) -> None:
+    rows = [b"%d" % i for i in range(20_000)]
+    task = StreamTask("query", 3, 1)
+    sent = iter([column(rows[:18_000], pa.binary()), column([None], pa.binary())])
+    with pytest.raises(ValueError, match="a null can't be an entry"):
+        appender(log).deliver(sent, task)
+    assert len(entries(log)) == 16_384
+    again = iter([column(rows[::-1], pa.binary())])
+    assert appender(log).deliver(again, task) == Appended(20_000 - 16_384, "query")
+    assert sorted(entries(log)) == sorted(rows)
+
+
+def test_a_task_of_no_query_is_not_written_exactly_once() -> None:
+    with pytest.raises(RuntimeError, match="exactlyOnce"):
+        StreamTask.current()
+
+
+def test_a_stream_becomes_a_log(spark: SparkSession, log: zlog.Log, tmp_path: Path) -> None:
+    copy = Copy(spark, log, tmp_path)
     for _ in range(2):
         log.append_many([b"%d" % i for i in range(500)])
-        source = spark.readStream.format("zlog").options(**options_of(log)).load()
-        query = (
-            source.select("data")
-            .writeStream.format("zlog")
-            .options(store=store.url, log="copy", checkpointLocation=str(tmp_path / "checkpoint"))
-            .trigger(availableNow=True)
-            .start()
+        query = copy.run()
+    assert sorted(entries(copy.log)) == sorted(entries(log))
+    # What Spark has a record of is done; the last batch may be run again.
+    with pytest.raises(zlog.DeliverySuperseded, match="its batch is done"):
+        copy.log.deliver([], source=query.id, batch=0)
+
+
+@pytest.mark.parametrize(("exactly_once", "copies"), [("true", 1), ("false", 2)])
+def test_a_batch_that_was_not_recorded_is_written_once(
+    spark: SparkSession, log: zlog.Log, tmp_path: Path, exactly_once: str, copies: int
+) -> None:
+    """Unless that is switched off: then the same batch is there twice."""
+    copy = Copy(spark, log, tmp_path, exactlyOnce=exactly_once)
+    log.append_many([b"%d" % i for i in range(500)])
+    copy.run()
+    copy.forget_commit(0)
+    copy.log.reconfigure(width=3)
+    copy.run()
+    assert Counter(entries(copy.log)) == Counter(entries(log) * copies)
+
+
+def test_a_batch_that_failed_half_way_is_finished(
+    spark: SparkSession, log: zlog.Log, tmp_path: Path
+) -> None:
+    """A task dies after it has appended a part; the query is started again, and runs it again."""
+    log.reconfigure(width=1)
+    rows = [b"%d" % i for i in range(30_000)]
+    log.append_many(rows)
+    copy = Copy(spark, log, tmp_path)
+    mark = tmp_path / "failed"
+
+    def fail_once(data: bytes) -> bytes:
+        if data == b"25000" and not mark.exists():
+            mark.touch()
+            raise OSError("the worker is gone")
+        return data
+
+    def failing(table: DataFrame) -> DataFrame:
+        return table.select(
+            functions.udf(fail_once, "binary", useArrow=False)("data").alias("data")
         )
-        assert query.awaitTermination(120)
-    assert sorted(entries(copy)) == sorted(entries(log))
+
+    with pytest.raises(Exception, match="the worker is gone"):
+        copy.run(failing)
+    assert 0 < len(entries(copy.log)) < len(rows)
+    copy.run(failing)
+    assert sorted(entries(copy.log)) == sorted(rows)

@@ -100,10 +100,12 @@ class SinkOptions:
     Attributes:
         store: URL of the store, which every worker must reach under it.
         log: name of the log, which has to be there.
+        exactly_once: whether a streaming query appends each row once; or at least once.
     """
 
     store: str
     log: str
+    exactly_once: bool = True
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> SinkOptions:
@@ -116,6 +118,7 @@ class SinkOptions:
         return cls(
             store=given.get("store", _store) or _store(default_url()),
             log=given.require("log", check_log_name),
+            exactly_once=given.get("exactlyOnce", _flag) is not False,
         )
 
 

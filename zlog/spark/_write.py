@@ -1,8 +1,10 @@
 """Writes: each task appends its rows, a part at a time.
 
 What is appended is durable and visible at once, and a log gives no entry back: there is nothing to
-commit, and nothing to undo when a job fails. Entries are written at least once: Spark runs a task
-again that failed after it appended, and a streaming query a batch that it has no record of.
+undo when a job fails. Spark runs a task again that failed after it appended, and a streaming query
+a batch that it has no record of. A streaming write delivers (`zlog.Log.deliver`): the query is the
+source, and a task is a part of its batch; so each row is appended once. A batch write has no name
+that outlives it, and appends its rows at least once.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
+from pyspark import TaskContext
 from pyspark.sql.datasource import (
     DataSourceArrowWriter,
     DataSourceStreamArrowWriter,
@@ -32,13 +35,49 @@ _BYTES_MAX = 16 << 20
 
 @dataclass
 class Appended(WriterCommitMessage):
-    """What a task has done."""
+    """What a task has done.
+
+    Attributes:
+        entries: how many it appended.
+        query: which query it was of; None: of none.
+    """
 
     entries: int
+    query: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamTask:
+    """A task of a streaming query: what Spark tells it of itself, the same each time it is run."""
+
+    query: str
+    batch: int
+    partition: int
+
+    @classmethod
+    def current(cls) -> StreamTask:
+        """Return the task that this worker is running.
+
+        Raises:
+            RuntimeError: Spark does not tell of which query it is.
+        """
+        context = TaskContext.get()
+        query = context and context.getLocalProperty("sql.streaming.queryId")
+        batch = context and context.getLocalProperty("streaming.sql.batchId")
+        if not (context and query and batch):
+            raise RuntimeError(
+                "Spark does not tell this task of which query and batch it is, and so nothing can"
+                " be written exactly once: set the option exactlyOnce to false"
+            )
+        return cls(query, int(batch), context.partitionId())
 
 
 class Appender:
-    """Appends rows of one column to a log."""
+    """Appends rows of one column to a log.
+
+    Attributes:
+        log: which one.
+    """
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
         """Take the table's columns.
@@ -52,7 +91,19 @@ class Appender:
                 "an entry is made of one column of string or binary, not of"
                 f" {schema.simpleString()}: select it, or make one with to_json(struct(…))"
             )
-        self._log = LogRef(options.store, options.log)
+        self.log = LogRef(options.store, options.log)
+
+    def deliver(self, batches: Iterator[pa.RecordBatch], task: StreamTask) -> Appended:
+        """Append those rows of a task that it has not appended before, in their order.
+
+        Raises:
+            ValueError: a row is null. What came before it stays appended.
+        """
+        rows = (row for batch in batches for part in _parts(batch.column(0)) for row in part)
+        appended = self.log.open().deliver(
+            rows, source=task.query, batch=task.batch, part=task.partition
+        )
+        return Appended(appended, task.query)
 
     def append(self, batches: Iterator[pa.RecordBatch]) -> Appended:
         """Append all rows of a task, in their order.
@@ -60,7 +111,7 @@ class Appender:
         Raises:
             ValueError: a row is null. What came before it stays appended.
         """
-        log = self._log.open()
+        log = self.log.open()
         entries = 0
         for batch in batches:
             for part in _parts(batch.column(0)):
@@ -96,11 +147,34 @@ class BatchWriter(DataSourceArrowWriter):
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """``df.writeStream.format("zlog")``."""
+    """``df.writeStream.format("zlog")``: a new one for each batch."""
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
         self._appender = Appender(options, schema)
+        self._exactly_once = options.exactly_once
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Append one task's rows of a batch, in a worker."""
-        return self._appender.append(iterator)
+        if not self._exactly_once:
+            return self._appender.append(iterator)
+        return self._appender.deliver(iterator, StreamTask.current())
+
+    def commit(
+        self,
+        messages: list[WriterCommitMessage | None],
+        batchId: int,  # noqa: N803  # Spark's name
+    ) -> None:
+        """Let the log forget the batches before this one, on the driver.
+
+        Not this one: until Spark has a record of it, which comes after this, it may run it again.
+        """
+        queries = {each.query for each in messages if isinstance(each, Appended) and each.query}
+        for query in queries:  # one, or none
+            self._appender.log.call(lambda log, query=query: log.delivered(query, before=batchId))  # type: ignore[misc]
+
+    def abort(
+        self,
+        messages: list[WriterCommitMessage | None],
+        batchId: int,  # noqa: N803
+    ) -> None:
+        """Do nothing: what was appended counts, and the batch goes on from there."""

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "object.h"
+
+// Deliveries to a log, kept by its head object: which positions were granted for what, written down
+// before anything is written there. A delivery is a part of a batch of a source; whoever has to do
+// it again after a failure finds here where it may have got to, and keeps everybody out who was at
+// it before. So its entries are appended exactly once (docs/design.md, "Deliveries").
+//
+// The life of a part: begun, by one attempt after the other, each of which shuts the one before out
+// → granted positions, any number of times → removed, once its batch is done.
+//
+// What the methods take and answer is in delivery_messages.h and docs/formats/wire.md. All answer
+// -EINVAL for a malformed request, -ENOENT when the log does not exist or has another id, -EIO when
+// stored bytes are damaged.
+namespace zlog::deliveries {
+
+// Begins an attempt at a part: from here on those before it are granted nothing. Answers its number
+// and how many grants they had. kInvalidated (with the first batch that is not done): this one is.
+// -EMFILE: the log has sources_max of them, or the source parts_max. -ERANGE: attempts_max.
+int begin(Object& object, std::string_view in, std::string* out);
+
+// Writes down that positions are granted to an attempt, and raises the tail floor above them, so
+// that no later epoch hands them out again. Answers the first one: the one that was asked for, or,
+// where nobody hands positions out, the first one from there on that no tail has covered.
+// kStaleEpoch (with the counter): a higher epoch has been asked for. kReadOnly (with its number): a
+// later attempt has begun. kNotWritten: there is no such part; its batch is done. -E2BIG:
+// grants_max.
+int grant(Object& object, std::string_view in, std::string* out);
+
+// The newest attempt at a part, and all grants. kNotWritten: there is no such part.
+int read(Object& object, std::string_view in, std::string* out);
+
+// Records that all batches of a source below one are done, and removes their parts, a bounded
+// number per call; answers whether some are left. The number never falls. batch_all forgets the
+// source itself in the end.
+int done(Object& object, std::string_view in, std::string* out);
+
+}  // namespace zlog::deliveries

@@ -1,0 +1,121 @@
+#include "delivery_messages.h"
+
+#include <cerrno>
+
+#include "limits.h"
+#include "names.h"
+#include "wire.h"
+
+namespace zlog {
+namespace {
+
+using wire::new_message;
+using wire::open_message;
+using wire::open_request;
+using wire::Reader;
+using wire::Writer;
+
+constexpr uint32_t kGrantBytes = 2 * 8;
+
+int result(bool good) { return good ? 0 : -EINVAL; }
+
+void put(Writer* writer, const DeliveryRequest& delivery) {
+  writer->u64(delivery.log_id).string(delivery.source).u64(delivery.batch).u32(delivery.part);
+}
+
+bool take(Reader* reader, DeliveryRequest* out) {
+  out->log_id = reader->u64();
+  out->source = reader->string(limits::log_name_bytes_max);
+  out->batch = reader->u64();
+  out->part = reader->u32();
+  return valid_source_name(out->source) && out->batch != batch_all;
+}
+
+}  // namespace
+
+std::string DeliveryRequest::encode() const {
+  std::string out = new_message();
+  Writer writer(&out);
+  put(&writer, *this);
+  return out;
+}
+
+int DeliveryRequest::decode(std::string_view bytes, DeliveryRequest* out) {
+  Reader reader = open_request(bytes);
+  const bool valid = take(&reader, out);
+  return result(reader.done() && valid);
+}
+
+std::string DeliveryBeginReply::encode() const {
+  std::string out = new_message();
+  Writer(&out).u32(attempt).u32(grants);
+  return out;
+}
+
+int DeliveryBeginReply::decode(std::string_view bytes, DeliveryBeginReply* out) {
+  Reader reader = open_message(bytes);
+  out->attempt = reader.u32();
+  out->grants = reader.u32();
+  return result(reader.done());
+}
+
+std::string DeliveryGrantRequest::encode() const {
+  std::string out = new_message();
+  Writer writer(&out);
+  put(&writer, delivery);
+  writer.u32(attempt).u64(epoch).u64(first).u32(count).u8(reserve ? 1 : 0);
+  return out;
+}
+
+int DeliveryGrantRequest::decode(std::string_view bytes, DeliveryGrantRequest* out) {
+  Reader reader = open_request(bytes);
+  const bool valid = take(&reader, &out->delivery);
+  out->attempt = reader.u32();
+  out->epoch = reader.u64();
+  out->first = reader.u64();
+  out->count = reader.u32();
+  const uint8_t reserve = reader.u8();
+  out->reserve = reserve == 1;
+  return result(reader.done() && valid && reserve <= 1 && out->count >= 1 &&
+                out->count <= limits::entries_max && out->first <= limits::position_max &&
+                out->count - 1 <= limits::position_max - out->first);
+}
+
+std::string DeliveryReadReply::encode() const {
+  std::string out = new_message();
+  Writer writer(&out);
+  writer.u32(attempt).u32(static_cast<uint32_t>(grants.size()));
+  for (const Grant& grant : grants) writer.u64(grant.first).u64(grant.count);
+  return out;
+}
+
+int DeliveryReadReply::decode(std::string_view bytes, DeliveryReadReply* out) {
+  Reader reader = open_message(bytes);
+  out->attempt = reader.u32();
+  const uint32_t count = reader.u32();
+  if (count > reader.rest().size() / kGrantBytes) return -EINVAL;
+  out->grants.clear();
+  out->grants.reserve(count);
+  for (uint32_t i = 0; i < count; i++) {
+    Grant& grant = out->grants.emplace_back();
+    grant.first = reader.u64();
+    grant.count = reader.u64();
+  }
+  return result(reader.done());
+}
+
+std::string DeliveryDoneRequest::encode() const {
+  std::string out = new_message();
+  Writer(&out).u64(log_id).string(source).u64(batch);
+  return out;
+}
+
+int DeliveryDoneRequest::decode(std::string_view bytes, DeliveryDoneRequest* out) {
+  Reader reader = open_request(bytes);
+  out->log_id = reader.u64();
+  out->source = reader.string(limits::log_name_bytes_max);
+  out->batch = reader.u64();
+  return result(reader.done() && valid_source_name(out->source));
+}
+
+}  // namespace zlog

@@ -1,0 +1,426 @@
+"""Deliveries: each entry is in the log once, whatever died, came late or was done again."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+
+import pytest
+
+import zlog
+from zlog import DeliveryDiffers, DeliverySuperseded, aio
+from zlog._deliveries import DeliveryKey, _writer_id
+from zlog._native import encode_delivery, encode_delivery_grant, encode_epoch_next
+
+from ..support.local_sequencer import LocalSequencer
+from .faulty import Died, FaultyStore, WithoutSequencer, dies_at, loses_first
+from .planted import call, remove, write
+
+ROWS = [b"%d" % i for i in range(20)]
+
+
+@pytest.fixture(autouse=True)
+def small_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounds of seven entries, and windows of five positions."""
+    monkeypatch.setattr("zlog._deliveries.ROUND_ENTRIES_MAX", 7)
+    monkeypatch.setattr("zlog._deliveries._WINDOW_POSITIONS", 5)
+
+
+@pytest.fixture(params=["store", "tcp", "none"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """Who hands positions out: the store's own sequencer, one over TCP, or nobody."""
+    return str(request.param)
+
+
+@pytest.fixture
+def served(kind: str, memory: zlog.Store) -> Iterator[zlog.Store]:
+    """A store in memory with a log `orders` of that kind."""
+    if kind == "store":
+        zlog.Log.create(memory, "orders", width=3)
+        yield memory
+        return
+    plain = WithoutSequencer(memory)
+    running = LocalSequencer(plain) if kind == "tcp" else None
+    zlog.Log.create(plain, "orders", width=3)
+    yield plain
+    if running:
+        running.stop()
+
+
+def deliver(
+    store: zlog.Store, entries: Iterable[bytes] = ROWS, batch: int = 1, part: int = 0
+) -> int:
+    with zlog.Log.open(store, "orders") as log:
+        return log.deliver(entries, source="query", batch=batch, part=part)
+
+
+def entries_in(store: zlog.Store) -> list[bytes]:
+    with zlog.Log.open(store, "orders", hole_timeout=0.001) as log:
+        return [item.data for item in log.read_range() if isinstance(item, zlog.Entry)]
+
+
+def wrapped(store: zlog.Store, fault: Callable[[int, str], str | None]) -> FaultyStore:
+    """The store as one process sees it, which dies or loses replies; with the same sequencer."""
+    return (WithoutSequencer if isinstance(store, WithoutSequencer) else FaultyStore)(store, fault)
+
+
+def shuffled(seed: int) -> list[bytes]:
+    rows = [*ROWS]
+    random.Random(seed).shuffle(rows)
+    return rows
+
+
+def test_a_delivery_is_appended_once_in_order(log: zlog.Log) -> None:
+    assert log.deliver(iter(ROWS), source="query", batch=1) == len(ROWS)
+    assert [item.data for item in log.read_range()] == ROWS  # type: ignore[union-attr]
+    assert log.deliver(ROWS[::-1], source="query", batch=1) == 0
+    assert log.deliver(ROWS, source="query", batch=1, part=1) == len(ROWS)
+    assert log.deliver(ROWS, source="query", batch=2) == len(ROWS)
+    assert log.deliver(ROWS, source="other", batch=1) == len(ROWS)
+    assert log.tail() == 4 * len(ROWS)
+    assert list(log.check()) == []
+
+
+def test_with_a_sequencer_it_is_the_same(sequenced: zlog.Log) -> None:
+    assert sequenced.deliver(ROWS, source="query", batch=1) == len(ROWS)
+    assert sequenced.deliver(shuffled(1), source="query", batch=1) == 0
+    assert [item.data for item in sequenced.read_range()] == ROWS  # type: ignore[union-attr]
+
+
+def test_equal_entries_count(memory: zlog.Store) -> None:
+    zlog.Log.create(memory, "orders", width=2)
+    rows = [b"a", b"b", b"a", b"", b"a", b""]
+    assert deliver(memory, rows) == 6
+    assert deliver(memory, sorted(rows)) == 0
+    assert Counter(entries_in(memory)) == Counter(rows)
+
+
+def test_whoever_repeats_it_after_a_death_finishes_it(served: zlog.Store) -> None:
+    """At every single operation; and the rows come in another order each time."""
+    died = True
+    number = 0
+    while died:
+        before = Counter(entries_in(served))
+        try:
+            deliver(wrapped(served, dies_at(number)), shuffled(number), number)
+            died = False
+        except Died:
+            deliver(served, shuffled(-number), number)
+        assert Counter(entries_in(served)) - before == Counter(ROWS), f"died at {number}"
+        number += 1
+    assert number > 10
+    log = zlog.Log.open(served, "orders")
+    assert list(log.check()) == []
+
+
+def test_whoever_repeats_it_may_die_as_well(served: zlog.Store) -> None:
+    zlog.Log.open(served, "orders").append(b"before")
+    for second in range(2, 40, 3):
+        for first in (5, 9, 12):
+            batch = 100 * second + first
+            before = Counter(entries_in(served))
+            for deaths in (first, second):
+                with contextlib.suppress(Died):
+                    deliver(wrapped(served, dies_at(deaths)), shuffled(deaths), batch)
+            deliver(served, ROWS, batch)
+            found = Counter(entries_in(served)) - before
+            assert found == Counter(ROWS), f"died at {first}, then at {second}"
+
+
+@pytest.mark.parametrize("method", ["write", "delivery_begin", "delivery_grant"])
+def test_a_lost_reply_doubles_nothing(served: zlog.Store, method: str) -> None:
+    faulty = wrapped(served, loses_first(method))
+    with pytest.raises(zlog.StoreTimeout), zlog.Log.open(faulty, "orders", timeout=0.3) as log:
+        log.deliver(ROWS, source="query", batch=1)
+    deliver(faulty)
+    assert Counter(entries_in(served)) == Counter(ROWS)
+
+
+def at_method(
+    method: str, action: Callable[[], object], number: int = 1
+) -> Callable[[int, str], str | None]:
+    """Fault that does something else before the call of `method` of this number."""
+    seen: list[int] = []
+
+    def fault(at: int, called: str) -> str | None:
+        if called == method:
+            seen.append(at)
+            if len(seen) == number:
+                action()
+        return None
+
+    return fault
+
+
+def dies_in(method: str, number: int) -> Callable[[int, str], str | None]:
+    """Fault that kills the process before the call of `method` of this number."""
+
+    def die() -> None:
+        raise Died(f"in {method} {number}")
+
+    return at_method(method, die, number)
+
+
+@pytest.mark.parametrize("method", ["delivery_grant", "write"])
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_one_that_was_overtaken_writes_nothing_more(
+    served: zlog.Store, method: str, number: int
+) -> None:
+    """A zombie, stopped before it asks for positions or writes there; another one delivers."""
+    appended: list[int] = []
+    fault = at_method(method, lambda: appended.append(deliver(served, shuffled(3))), number)
+    with pytest.raises(DeliverySuperseded) as caught:
+        deliver(wrapped(served, fault))
+    assert "part 0 of batch 1 of 'query'" in str(caught.value)
+    assert not caught.value.retryable
+    assert len(appended) == 1
+    assert Counter(entries_in(served)) == Counter(ROWS)
+
+
+@pytest.mark.parametrize("method", ["delivery_begin", "delivery_grant"])
+def test_one_whose_batch_is_done_writes_nothing_more(served: zlog.Store, method: str) -> None:
+    def finish() -> None:
+        deliver(served)
+        zlog.Log.open(served, "orders").delivered("query", before=2)
+
+    with pytest.raises(DeliverySuperseded, match="its batch is done"):
+        deliver(wrapped(served, at_method(method, finish)))
+    assert Counter(entries_in(served)) == Counter(ROWS)
+    assert deliver(served, batch=2) == len(ROWS)
+
+
+def test_what_an_overtaken_one_was_granted_in_vain_is_filled_at_once(memory: zlog.Store) -> None:
+    log = zlog.Log.create(memory, "orders", width=3, hole_timeout=None)
+    fault = at_method("delivery_grant", lambda: deliver(memory), 2)
+    with pytest.raises(DeliverySuperseded):
+        deliver(FaultyStore(memory, fault))
+    gaps = [item.kind for item in log.read_range() if isinstance(item, zlog.Gap)]
+    assert set(gaps) == {zlog.GapKind.FILLED}
+
+
+def fill_all(store: zlog.Store) -> None:
+    with zlog.Log.open(store, "orders", hole_timeout=0) as log:
+        assert all(log.read_range())
+
+
+def test_a_reader_that_fills_what_was_granted_only_moves_it(served: zlog.Store) -> None:
+    faulty = wrapped(served, at_method("write", lambda: fill_all(served), 2))
+    assert deliver(faulty) == len(ROWS)
+    assert Counter(entries_in(served)) == Counter(ROWS)
+    assert deliver(served) == 0
+
+
+def test_a_reader_may_fill_between_two_attempts(served: zlog.Store) -> None:
+    with pytest.raises(Died):
+        deliver(wrapped(served, dies_at(5)))
+    fill_all(served)
+    deliver(served)
+    assert Counter(entries_in(served)) == Counter(ROWS)
+
+
+def change_width(store: zlog.Store) -> None:
+    with zlog.Log.open(store, "orders") as log:
+        log.reconfigure(width=5 if log.view.live_stripe.width != 5 else 2)
+
+
+@pytest.mark.parametrize("method", ["delivery_grant", "write", "view_read"])
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_a_change_of_width_in_between_doubles_nothing(
+    served: zlog.Store, method: str, number: int
+) -> None:
+    faulty = wrapped(served, at_method(method, lambda: change_width(served), number))
+    assert deliver(faulty) == len(ROWS)
+    change_width(served)
+    assert deliver(served, shuffled(number)) == 0
+    assert Counter(entries_in(served)) == Counter(ROWS)
+
+
+def test_what_was_granted_before_a_change_of_width_is_found_after_it(served: zlog.Store) -> None:
+    """The positions lie in a stripe that has ended, some written and some not."""
+    for number in range(1, 7):
+        before = Counter(entries_in(served))
+        with pytest.raises(Died):
+            deliver(wrapped(served, dies_in("write", number)), shuffled(number), number)
+        change_width(served)
+        deliver(served, ROWS, number)
+        assert Counter(entries_in(served)) - before == Counter(ROWS), f"died in write {number}"
+
+
+def test_nothing_is_written_that_was_granted_in_an_old_epoch(served: zlog.Store) -> None:
+    """Somebody has taken an epoch and sealed nothing yet: the objects would take the entries."""
+
+    def take_epoch() -> None:
+        call(served, "zlog.orders.head", "epoch_next", encode_epoch_next(0))
+
+    assert deliver(wrapped(served, at_method("delivery_grant", take_epoch, 2))) == len(ROWS)
+    assert deliver(served, shuffled(1)) == 0
+    assert Counter(entries_in(served)) == Counter(ROWS)
+
+
+def test_no_later_epoch_hands_out_what_was_granted(served: zlog.Store, kind: str) -> None:
+    """Nothing was written there yet: only the tail floor keeps others away."""
+    with pytest.raises(Died):
+        deliver(wrapped(served, dies_in("write", 1)))
+    with zlog.Log.open(served, "orders") as log:
+        log.reconfigure(width=5)
+        assert log.append(b"other") >= 7, kind
+        assert log.tail() > 7
+
+
+def test_two_at_the_same_time_append_each_entry_once(served: zlog.Store) -> None:
+    barrier = threading.Barrier(3)
+
+    def attempt(seed: int) -> None:
+        barrier.wait()
+        with contextlib.suppress(DeliverySuperseded):
+            deliver(served, shuffled(seed))
+
+    threads = [threading.Thread(target=attempt, args=(seed,)) for seed in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    deliver(served)
+    assert Counter(entries_in(served)) == Counter(ROWS)
+
+
+def test_parts_are_delivered_at_the_same_time(served: zlog.Store) -> None:
+    failures: list[BaseException] = []
+
+    def attempt(part: int) -> None:
+        try:
+            deliver(served, [b"%d/%d" % (part, i) for i in range(20)], part=part)
+        except BaseException as error:  # noqa: BLE001
+            failures.append(error)
+
+    threads = [threading.Thread(target=attempt, args=(part,)) for part in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    wanted = Counter(b"%d/%d" % (part, i) for part in range(4) for i in range(20))
+    assert Counter(entries_in(served)) == wanted
+
+
+def test_another_writer_s_entry_is_not_taken_for_ones_own(memory: zlog.Store) -> None:
+    """Without a sequencer somebody who was faster may stand where positions were granted."""
+    plain = WithoutSequencer(memory)
+    log = zlog.Log.create(plain, "orders", width=3)
+    faulty = wrapped(plain, dies_at(6))
+    with pytest.raises(Died):
+        deliver(faulty)
+    log_id, epoch, first = log.view.log_id, log.view.epoch, log.tail()
+    number = 2  # of the next attempt, which is granted three positions and dies
+    call(plain, "zlog.orders.head", "delivery_begin", encode_delivery(log_id, "query", 1, 0))
+    grant = encode_delivery_grant(log_id, "query", 1, 0, number, epoch, first, 3, True)
+    call(plain, "zlog.orders.head", "delivery_grant", grant)
+    write(log, first, b"s" * 16, 0, ROWS[0])
+    deliver(plain)
+    assert Counter(entries_in(plain)) == Counter([*ROWS, ROWS[0]])
+
+
+def test_other_entries_than_before_are_told_of(memory: zlog.Store) -> None:
+    zlog.Log.create(memory, "orders", width=3)
+    deliver(memory)
+    with pytest.raises(DeliveryDiffers, match=r"appended 2 entries that are not among those"):
+        deliver(memory, [b"0'", *ROWS[2:]])
+    assert Counter(entries_in(memory)) == Counter([*ROWS, b"0'"])
+
+
+def test_more_entries_than_before_are_appended(memory: zlog.Store) -> None:
+    """An attempt may have died before it had them all: nobody can tell."""
+    zlog.Log.create(memory, "orders", width=3)
+    deliver(memory, ROWS[:9])
+    assert deliver(memory) == len(ROWS) - 9
+    assert Counter(entries_in(memory)) == Counter(ROWS)
+
+
+def test_what_was_trimmed_comes_again(memory: zlog.Store) -> None:
+    """What is gone can't be told from what never came."""
+    log = zlog.Log.create(memory, "orders", width=3)
+    deliver(memory)
+    log.trim_to(5)
+    log.trim(9)
+    assert deliver(memory) == 6
+    assert Counter(entries_in(memory)) == Counter(ROWS)
+
+
+def test_a_lost_entry_is_an_error(memory: zlog.Store) -> None:
+    log = zlog.Log.create(memory, "orders", width=3)
+    deliver(memory)
+    remove(log, next(iter(log.view.objects())))
+    with pytest.raises(zlog.CorruptEntry, match="is lost"):
+        deliver(memory)
+
+
+def test_a_log_that_was_made_anew_knows_nothing_of_it(memory: zlog.Store) -> None:
+    old = zlog.Log.create(memory, "orders", width=2)
+    deliver(memory)
+    zlog.Log.remove(memory, "orders")
+    zlog.Log.create(memory, "orders", width=2)
+    with pytest.raises(zlog.LogNotFound):
+        old.deliver(ROWS, source="query", batch=1)
+    with pytest.raises(zlog.LogNotFound):
+        old.delivered("query", before=9)
+    assert deliver(memory) == len(ROWS)
+
+
+def test_a_source_that_is_no_more_is_forgotten(memory: zlog.Store) -> None:
+    log = zlog.Log.create(memory, "orders", width=2)
+    for part in range(300):
+        log.deliver([b"x"], source="query", batch=part // 2, part=part)
+    log.delivered("query", before=7)
+    with pytest.raises(DeliverySuperseded):
+        log.deliver([b"x"], source="query", batch=6)
+    log.delivered("query")
+    assert log.deliver([b"x"], source="query", batch=6) == 1
+
+
+def test_there_is_an_end_to_sources(memory: zlog.Store) -> None:
+    log = zlog.Log.create(memory, "orders", width=2)
+    for number in range(1024):
+        log.delivered(f"query-{number}", before=0)
+    with pytest.raises(zlog.ZlogError, match="too many sources") as caught:
+        log.deliver([b"x"], source="more", batch=0)
+    assert "delivered" in caught.value.hint
+    log.delivered("query-7")
+    assert log.deliver([b"x"], source="more", batch=0) == 1
+
+
+def test_what_can_t_be_named_or_delivered(memory: zlog.Store) -> None:
+    log = zlog.Log.create(memory, "orders", width=2)
+    with pytest.raises(ValueError, match="can't name a source"):
+        log.deliver([], source="a/b", batch=0)
+    with pytest.raises(ValueError, match="the number of a batch"):
+        log.deliver([], source="a", batch=-1)
+    with pytest.raises(ValueError, match="the number of a part"):
+        log.deliver([], source="a", batch=0, part=2**32)
+    with pytest.raises(TypeError, match="the number of a batch"):
+        log.deliver([], source="a", batch="0")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="deliver takes a list of entries"):
+        log.deliver(b"abc", source="a", batch=0)  # type: ignore[arg-type]
+    with pytest.raises(zlog.EntryTooLarge):
+        log.deliver([bytes(2 << 20)], source="a", batch=0)
+    assert log.deliver([], source="a", batch=0) == 0
+
+
+def test_attempts_of_a_delivery_have_one_writer_and_numbers_of_their_own() -> None:
+    key = DeliveryKey("query", 1, 2)
+    assert len(_writer_id(7, key)) == 16
+    others = [key._replace(source="q"), key._replace(batch=2), key._replace(part=1)]
+    assert len({_writer_id(7, each) for each in [key, *others]} | {_writer_id(8, key)}) == 5
+
+
+async def test_the_other_face_does_the_same(memory: zlog.Store) -> None:
+    zlog.Log.create(memory, "orders", width=3)
+    log = await aio.Log.open(memory, "orders")
+    async with log:
+        assert await log.deliver(ROWS, source="query", batch=1) == len(ROWS)
+        assert await log.deliver(shuffled(1), source="query", batch=1) == 0
+        await log.delivered("query", before=2)
+        with pytest.raises(DeliverySuperseded):
+            await log.deliver(ROWS, source="query", batch=1)
