@@ -8,7 +8,6 @@ import re
 import subprocess
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,39 +20,13 @@ from ..client import planted
 from ..docs.pages import DOCS, table
 from ..support.ceph import CephCluster, ClusterSpec
 from ..support.sequencer import ZLOG, SequencerProcess
+from .conftest import ceph
 
 CLASS = "allow pool zlog class zlog"
 LOCK = "allow pool zlog object_prefix zlog.directory class lock"
 """The OSD caps that docs/operating.md asks for."""
 
 _SECONDS = 60.0
-
-
-def ceph(cluster: CephCluster, *words: str) -> str:
-    """Run a command as the administrator."""
-    command = ["ceph", "-c", str(cluster.conf), *words]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
-
-@pytest.fixture
-def user(
-    ceph_cluster: CephCluster, tmp_path: Path, request: pytest.FixtureRequest
-) -> Callable[..., str]:
-    """Makes a user with OSD caps of the test's choice; returns the URL of a store as that user."""
-    name = f"seqr-{tmp_path.name}"
-
-    def make(*caps: str) -> str:
-        keyring = tmp_path / "keyring"
-        words = ["mon", "allow r", "osd", ", ".join(caps), "-o", str(keyring)]
-        ceph(ceph_cluster, "auth", "get-or-create", f"client.{name}", *words)
-        request.addfinalizer(lambda: ceph(ceph_cluster, "auth", "rm", f"client.{name}"))
-        conf = tmp_path / "ceph.conf"
-        lines = ceph_cluster.conf.read_text().splitlines()
-        lines = [f"keyring = {keyring}" if line.startswith("keyring") else line for line in lines]
-        conf.write_text("\n".join(lines) + "\n")
-        return f"ceph://{ceph_cluster.pool}/{name}?conf={conf}&id={name}"
-
-    return make
 
 
 def wait_until(reached: Callable[[], bool]) -> None:
