@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import errno
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
 import click
 
-from zlog import SequencerUnavailable, ZlogError
-from zlog._sequencer import format_address, parse_host_port
+from zlog import SequencerRefused, SequencerUnavailable, ZlogError
+from zlog._sequencer import Credentials, parse_given_address
 from zlog.cli.output import Output
 from zlog.cli.parameters import json_option
 from zlog.cli.render import to_json
@@ -19,6 +20,8 @@ from zlog.cli.tables import bold, table
 from zlog.cli.verb import VerbGroup
 from zlog.seqr import service
 from zlog.seqr.lease import LEASE_SECONDS_DEFAULT, LEASE_SECONDS_MAX, LEASE_SECONDS_MIN
+from zlog.seqr.limits import Limits
+from zlog.seqr.security import Security
 
 _LABELS = (
     "address",
@@ -26,9 +29,12 @@ _LABELS = (
     "version",
     "uptime_s",
     "connections",
+    "outstanding",
     "grants",
     "grants_per_second",
 )
+_LIMITS = Limits()
+_FILE = click.Path(exists=True, dir_okay=False)
 
 
 @click.group(
@@ -37,6 +43,7 @@ _LABELS = (
     examples="""
     zlog --store ceph://logs seqr
     zlog --store ceph://logs seqr --listen 0.0.0.0:7460 --advertise seq1.example.com:7460
+    zlog --store ceph://logs seqr --tls-cert seq1.pem --token-file /etc/zlog/token
     zlog seqr status 127.0.0.1:7460
     """,
 )
@@ -66,9 +73,66 @@ _LABELS = (
     metavar="SECONDS",
     help="How long a leader that does not answer remains the leader.",
 )
+@click.option(
+    "--tls-cert",
+    type=_FILE,
+    help="Speak TLS, and show this certificate (PEM).",
+)
+@click.option(
+    "--tls-key", type=_FILE, help="Its private key (PEM).  [default: in the certificate's file]"
+)
+@click.option(
+    "--tls-client-ca",
+    type=_FILE,
+    help="Serve only clients with a certificate that one of these (PEM) has signed.",
+)
+@click.option(
+    "--token-file",
+    type=_FILE,
+    help="Serve only clients that know a token in this file, one on each line."
+    "  [default: as clients: sequencer_token_file in the store's URL, else"
+    " $ZLOG_SEQUENCER_TOKEN_FILE]",
+)
+@click.option(
+    "--token-optional", is_flag=True, help="Also serve clients that have no token, for now."
+)
+@click.option(
+    "--connections",
+    type=click.IntRange(1, 65536),
+    default=_LIMITS.connections_max,
+    show_default=True,
+    help="Serve at most so many connections,",
+)
+@click.option(
+    "--connections-per-address",
+    type=click.IntRange(1, 65536),
+    default=_LIMITS.connections_per_address_max,
+    show_default=True,
+    help="and so many from one IP address.",
+)
+@click.option(
+    "--idle",
+    type=click.FloatRange(1, 30 * 86400),
+    default=_LIMITS.idle_s_max,
+    show_default=True,
+    metavar="SECONDS",
+    help="Close a connection that asks nothing for so long.",
+)
 @click.pass_context
 def seqr(
-    ctx: click.Context, listen: str, advertise: str | None, also: tuple[str, ...], lease: float
+    ctx: click.Context,
+    listen: str,
+    advertise: str | None,
+    also: tuple[str, ...],
+    lease: float,
+    tls_cert: str | None,
+    tls_key: str | None,
+    tls_client_ca: str | None,
+    token_file: str | None,
+    token_optional: bool,
+    connections: int,
+    connections_per_address: int,
+    idle: float,
 ) -> None:
     """Run a sequencer, or ask one how it is.
 
@@ -86,7 +150,26 @@ def seqr(
             f"{session.url} needs no sequencer: whoever uses this store shares one in it"
         )
     try:
-        service.run(listen, advertise, session.url, also=also, lease_seconds=lease)
+        service.run(
+            listen,
+            advertise,
+            session.url,
+            limits=replace(
+                _LIMITS,
+                connections_max=connections,
+                connections_per_address_max=connections_per_address,
+                idle_s_max=idle,
+            ),
+            also=also,
+            lease_seconds=lease,
+            security=Security(
+                certificate=tls_cert or "",
+                key=tls_key or "",
+                client_ca=tls_client_ca or "",
+                token_file=token_file or Credentials.of(session.url).token_file,
+                token_optional=token_optional,
+            ),
+        )
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     except OSError as error:
@@ -105,14 +188,16 @@ def seqr(
     zlog seqr status 127.0.0.1:7460 --json
     """,
 )
-@click.argument("address", metavar="[HOST:PORT]", required=False)
+@click.argument("address", metavar="[[tls://]HOST:PORT]", required=False)
 @json_option("Print one JSON object.")
 @pass_session
 def status(session: Session, address: str | None, as_json: bool) -> None:
     """Show what a sequencer serves, and how fast; who leads, and who stands by."""
     address = _address(session, address)
     try:
-        found = status_of(address, session.timeout)
+        found = status_of(address, session.timeout, _url_of(session))
+    except SequencerRefused:
+        raise
     except SequencerUnavailable as error:
         error.hint = (
             f"Check the address; `zlog seqr --listen {address.removeprefix('tcp://')}` starts one"
@@ -126,10 +211,18 @@ def status(session: Session, address: str | None, as_json: bool) -> None:
             _show(out, found)
 
 
+def _url_of(session: Session) -> str:
+    """Return the URL that may name what to show and to trust; an address needs no store."""
+    try:
+        return session.url
+    except click.UsageError:
+        return ""
+
+
 def _address(session: Session, given: str | None) -> str:
     if given is not None:
         try:
-            return format_address(*parse_host_port(given.removeprefix("tcp://")))
+            return parse_given_address(given)
         except ValueError as error:
             raise click.UsageError(str(error)) from error
     with session.connect() as store:
@@ -143,17 +236,11 @@ def _address(session: Session, given: str | None) -> str:
 
 
 def _show(out: Output, found: dict[str, Any]) -> None:
-    for label in (
-        "address",
-        "role",
-        "version",
-        "uptime_s",
-        "connections",
-        "grants",
-        "grants_per_second",
-    ):
+    for label in _LABELS:
         text = f"{label.replace('_', ' '):17}"
         out.line(f"{bold(out, text)}  {found.get(label, '')}")
+    closed = [f"{reason} {count}" for reason, count in found.get("closed", {}).items() if count]
+    out.line(f"{bold(out, 'closed           ')}  {', '.join(closed) or 'none'}")
     places = [
         (
             _place(place),

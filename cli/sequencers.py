@@ -8,7 +8,7 @@ from zlog import Store, _native
 from zlog._deadline import Deadline
 from zlog._head import Directory
 from zlog._io import BlockingIo, deadline_of, drive
-from zlog._sequencer import BlockingSequencer
+from zlog._sequencer import BlockingSequencer, Credentials
 
 
 def idle_call() -> tuple[str, bytes]:
@@ -25,13 +25,18 @@ def announced(store: Store, timeout: float | None) -> str:
     return drive(Directory(io).sequencer(deadline_of(io, timeout)))
 
 
-def status_of(address: str, timeout: float | None) -> dict[str, Any]:
-    """Return what the sequencer at ``tcp://HOST:PORT`` says of itself.
+def status_of(address: str, timeout: float | None, url: str = "") -> dict[str, Any]:
+    """Return what the sequencer at an address says of itself.
+
+    Args:
+        address: ``tcp://HOST:PORT`` or ``tls://HOST:PORT``.
+        timeout: seconds for all of it; None for no limit.
+        url: of a store, which may name what to show and to trust; else the environment does.
 
     Raises:
         SequencerUnavailable: nobody answers there.
     """
-    client = BlockingSequencer(address)
+    client = BlockingSequencer(address, Credentials.of(url))
     try:
         return drive(client.status(Deadline(timeout)))
     finally:

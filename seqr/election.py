@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 import os
 from collections.abc import Callable, Container, Iterable, Sequence
@@ -11,12 +12,14 @@ from typing import Protocol
 
 from zlog._head import Directory
 from zlog._io import Io, deadline_of
+from zlog._sequencer.credentials import NO_CREDENTIALS, Credentials
 from zlog.errors import ZlogError
 from zlog.seqr.candidate import Candidate, Role
 from zlog.seqr.lease import Lease
 from zlog.seqr.limits import Limits
 from zlog.seqr.places import Place, Stores
 from zlog.seqr.reign import Adopter, Reign, announce
+from zlog.seqr.watch import LeaderWatch
 
 _logger = logging.getLogger(__name__)
 
@@ -53,6 +56,7 @@ class Election:
         lease_seconds: how long a lease lasts.
         also: places beside the first store's own in which it offers itself from the start.
         note_role: called when the role in some place has changed.
+        credentials: what to show to other sequencers.
     """
 
     def __init__(
@@ -63,7 +67,9 @@ class Election:
         lease_seconds: float,
         also: Sequence[Place] = (),
         note_role: Callable[[], None] = lambda: None,
+        credentials: Credentials = NO_CREDENTIALS,
     ) -> None:
+        self._credentials = credentials
         self._stores = stores
         self._address = address
         self._limits = limits
@@ -120,7 +126,8 @@ class Election:
     def _join(self, place: Place, io: Io) -> Candidate:
         lease = Lease(io, self._address, self._cookie, self._lease_seconds)
         guest = place not in self._own
-        candidate = Candidate(place, io, lease, self._address, self, guest=guest)
+        watch = functools.partial(LeaderWatch, credentials=self._credentials)
+        candidate = Candidate(place, io, lease, self._address, self, guest=guest, watch=watch)
         self._candidates[place] = candidate
         self._running[place] = asyncio.ensure_future(candidate.run())
         return candidate

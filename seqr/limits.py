@@ -16,6 +16,13 @@ class Limits:
     connections_max: int = 1024
     """Connections; one more is answered LIMIT and closed."""
 
+    connections_per_address_max: int = 512
+    """Connections from one IP address; one more is answered LIMIT and closed."""
+
+    greeting_max: int = 256
+    """Connections that are not through with TLS, HELLO and token; one more is answered LIMIT. So
+    strangers can't take the place of clients."""
+
     logs_max: int = 65536
     """Logs known at once. The one that no connection has open makes room first."""
 
@@ -24,6 +31,9 @@ class Limits:
 
     outstanding_per_connection_max: int = 1024
     """OPENs and WAITs of one connection that wait for their answer."""
+
+    outstanding_max: int = 65536
+    """OPENs and WAITs of all connections that wait for their answer."""
 
     open_bytes_max: int = 1024
     """Payload of an OPEN; the longest address takes 657."""
@@ -48,13 +58,20 @@ class Limits:
     """Pools and namespaces that the sequencer keeps a store open for."""
 
     hello_s_max: float = 5.0
-    """Between a connection and its HELLO, in seconds."""
+    """Between a connection and the end of its greeting (TLS, HELLO, token), in seconds."""
+
+    idle_s_max: float = 3600.0
+    """How long a connection may ask nothing and wait for nothing, in seconds, before it is closed.
+    Its client connects again when it has something to ask."""
 
     stall_s_max: float = 60.0
     """How long a peer may leave its answers unread, in seconds, before it is cut off."""
 
     write_buffer_bytes_max: int = 1 << 20
     """Answers that a peer has not read; above this nothing more is read from it."""
+
+    complaint_s: float = 10.0
+    """Between two lines in the log about connections refused or closed for the same reason."""
 
     stop_s_max: float = 10.0
     """A clean stop, in seconds; what could not be released by then is left to the clients."""

@@ -24,7 +24,6 @@ from collections.abc import Callable
 from zlog._frames import (
     FRAME,
     POSITION_MAX,
-    PROTOCOL_VERSION,
     Code,
     Kind,
     Payload,
@@ -32,7 +31,9 @@ from zlog._frames import (
     pack_payload,
 )
 from zlog._sequencer.types import Grant, LogAddress
+from zlog.seqr.admission import Admission, Reason
 from zlog.seqr.limits import Limits
+from zlog.seqr.occupancy import Occupancy
 from zlog.seqr.state import (
     Activate,
     Close,
@@ -58,6 +59,7 @@ class Machine:
         now: the time of its start.
         limits: see there.
         describe: returns what STATUS tells beside what the machine knows.
+        admission: who is served; None for everybody.
     """
 
     def __init__(
@@ -67,10 +69,12 @@ class Machine:
         now: float,
         limits: Limits | None = None,
         describe: Callable[[], dict[str, object]] = dict,
+        admission: Admission | None = None,
     ) -> None:
         self._limits = limits or Limits()
+        self._admission = admission or Admission()
         self._describe = describe
-        self._connections: set[Connection] = set()
+        self._occupancy = Occupancy(self._limits)
         self._logs: dict[LogAddress, LogState] = {}
         self._timeouts = WaitHeap()
         self._stopping = False
@@ -81,18 +85,27 @@ class Machine:
         """When ``expire`` has something to do."""
         return self._timeouts.first()
 
-    def connect(self) -> tuple[Connection | None, bytes]:
-        """Take a new connection; or None, with the frames to send before it is closed."""
-        if self._stopping or len(self._connections) >= self._limits.connections_max:
+    def connect(self, origin: str = "") -> tuple[Connection | None, bytes]:
+        """Take a new connection; or None, with the frames to send before it is closed.
+
+        Args:
+            origin: the IP address that it comes from.
+        """
+        if self._stopping or not self._occupancy.has_room(origin):
             code = Code.UNAVAILABLE if self._stopping else Code.LIMIT
             return None, _pack(Kind.HELLO, code, 0, 0, 0, 0)
         connection = Connection(self._statistics)
-        self._connections.add(connection)
+        self._occupancy.enter(connection, origin)
         return connection, b""
+
+    def count(self, reason: Reason) -> None:
+        """Count a connection that was refused or closed, for STATUS."""
+        self._statistics.closed[reason] += 1
 
     def disconnect(self, connection: Connection) -> None:
         """Forget a connection, and what it waits for."""
-        self._connections.discard(connection)
+        if not self._occupancy.leave(connection):
+            return
         for wait in connection.waits:
             wait.answered = True
             wait.log.waits.note_answered()
@@ -140,7 +153,7 @@ class Machine:
         log.activating = False
         openers, log.openers = log.openers, []
         for opener in openers:
-            opener.connection.outstanding -= 1
+            self._occupancy.end_wait(opener.connection)
             if opener.connection.closed:
                 continue
             if opener.dead_epoch >= log.epoch:
@@ -207,7 +220,11 @@ class Machine:
     def status(self, now: float) -> dict[str, object]:
         """Return what STATUS answers."""
         return self._describe() | self._statistics.report(
-            now, len(self._connections), self._logs.values(), self._limits.status_logs_max
+            now,
+            len(self._occupancy),
+            self._occupancy.outstanding,
+            self._logs.values(),
+            self._limits.status_logs_max,
         )
 
     # What a connection sends.
@@ -220,7 +237,7 @@ class Machine:
         self._statistics.requests += 1
         kind, _, _, request, _, _ = frame
         if not connection.greeted:
-            self._hello(connection, frame, turn)
+            self._greet(connection, frame, turn)
         elif kind in (Kind.NEXT, Kind.TAIL):
             self._depose(connection, frame, turn)
         elif kind == Kind.WAIT:
@@ -231,22 +248,16 @@ class Machine:
             self._status(connection, request, turn, now)
         else:
             turn.refuse(connection, kind, request, Code.BAD_REQUEST)
-            self._close(connection, f"a frame of type {kind}", turn)
+            self._close(connection, Reason.MALFORMED, f"a frame of type {kind}", turn)
 
-    def _hello(self, connection: Connection, frame: RawFrame, turn: Turn) -> None:
-        kind, code, handle, request, a, b = frame
-        if kind != Kind.HELLO or code or handle or b:
-            self._close(connection, "no HELLO", turn)
-        elif a != PROTOCOL_VERSION:
-            turn.frames(connection).append(
-                _pack(Kind.HELLO, Code.BAD_VERSION, 0, request, PROTOCOL_VERSION, 0)
-            )
-            self._close(connection, f"protocol version {a}", turn)
-        else:
-            connection.greeted = connection.expects_requests = True
-            turn.frames(connection).append(
-                _pack(Kind.HELLO, Code.OK, 0, request, PROTOCOL_VERSION, 0)
-            )
+    def _greet(self, connection: Connection, frame: RawFrame, turn: Turn) -> None:
+        answer, admitted, reason, detail = self._admission.hear(connection.greeting, frame)
+        if answer:
+            turn.frames(connection).append(answer)
+        if admitted:
+            self._occupancy.let_in(connection)
+        elif reason is not None:
+            self._close(connection, reason, detail, turn)
 
     def _status(self, connection: Connection, request: int, turn: Turn, now: float) -> None:
         if not turn.once():
@@ -276,11 +287,11 @@ class Machine:
             code, a, b = Code.OK, log.tail, log.epoch
         elif not milliseconds:
             code, a, b = Code.TIMEOUT, log.tail, log.epoch
-        elif connection.outstanding >= self._limits.outstanding_per_connection_max:
+        elif not self._occupancy.may_wait(connection):
             code, a, b = Code.LIMIT, 0, 0
         else:
             wait = Wait(connection, handle, request, log, position)
-            connection.outstanding += 1
+            self._occupancy.begin_wait(connection)
             connection.waits.add(wait)
             log.waits.push(position, wait)
             log.wake_at = min(log.wake_at, position)
@@ -294,7 +305,9 @@ class Machine:
         length = frame[4]
         if not 0 < length <= self._limits.open_bytes_max:
             turn.refuse(connection, Kind.OPEN, frame[3], Code.LIMIT)
-            self._close(connection, f"an OPEN with a payload of {length} bytes", turn)
+            self._close(
+                connection, Reason.MALFORMED, f"an OPEN with a payload of {length} bytes", turn
+            )
             return
         connection.open = (frame, Payload(length))
         connection.expects_requests = False
@@ -331,14 +344,14 @@ class Machine:
         if log is not None and log.epoch > dead_epoch:
             self._opened(connection, request, log, turn)
             return Code.OK
-        if connection.outstanding >= self._limits.outstanding_per_connection_max:
+        if not self._occupancy.may_wait(connection):
             return Code.LIMIT
         log = log or self._new_log(address)
         if log is None:
             return Code.LIMIT
         self._deactivate(log, Code.STALE_EPOCH, turn)
         log.openers.append(Opener(connection, request, dead_epoch))
-        connection.outstanding += 1
+        self._occupancy.begin_wait(connection)
         if not log.activating:
             log.activating = True
             turn.add(Activate(address))
@@ -359,7 +372,7 @@ class Machine:
     def _fail_openers(self, log: LogState, code: Code, turn: Turn) -> None:
         openers, log.openers = log.openers, []
         for opener in openers:
-            opener.connection.outstanding -= 1
+            self._occupancy.end_wait(opener.connection)
             if not opener.connection.closed:
                 turn.refuse(opener.connection, Kind.OPEN, opener.request, code)
 
@@ -382,7 +395,7 @@ class Machine:
     def _wake(self, log: LogState, turn: Turn) -> None:
         for wait in log.waits.pop_through(log.tail - 1):
             self._timeouts.note_answered()
-            turn.answer(wait, Code.OK, log.tail, log.epoch)
+            self._answer(turn, wait, Code.OK, log.tail, log.epoch)
         first = log.waits.first()
         log.wake_at = POSITION_MAX if first is None else int(first)
 
@@ -391,15 +404,19 @@ class Machine:
         for wait in self._timeouts.pop_through(now):
             wait.log.waits.note_answered()
             told = (wait.log.tail, wait.log.epoch) if code is Code.TIMEOUT else (0, 0)
-            turn.answer(wait, code, *told)
+            self._answer(turn, wait, code, *told)
         return turn.finish()
+
+    def _answer(self, turn: Turn, wait: Wait, code: Code, a: int, b: int) -> None:
+        self._occupancy.end_wait(wait.connection)
+        turn.answer(wait, code, a, b)
 
     def _deactivate(self, log: LogState, code: Code, turn: Turn) -> None:
         epoch = log.epoch
         for wait in log.deactivate():
             self._timeouts.note_answered()
-            turn.answer(wait, code, epoch if code is Code.STALE_EPOCH else 0, 0)
+            self._answer(turn, wait, code, epoch if code is Code.STALE_EPOCH else 0, 0)
 
-    def _close(self, connection: Connection, reason: str, turn: Turn) -> None:
+    def _close(self, connection: Connection, reason: Reason, detail: str, turn: Turn) -> None:
         self.disconnect(connection)
-        turn.add(Close(connection, reason))
+        turn.add(Close(connection, reason, detail))

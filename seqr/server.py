@@ -1,19 +1,21 @@
-"""The machine on asyncio: sockets, timers, and take-overs that run beside them."""
+"""The machine on asyncio: connections, timers, and take-overs that run beside them."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import socket
+import ssl
 from collections.abc import Awaitable, Callable, Container, Coroutine
-from typing import cast
 
 from zlog._frames import Code
-from zlog._sequencer.keepalive import keep_alive
 from zlog._sequencer.types import Grant, LogAddress
 from zlog.errors import LogNotFound, NotLeader, ZlogError
+from zlog.seqr.admission import Admission, Reason
+from zlog.seqr.complaints import Complaints
 from zlog.seqr.limits import Limits
 from zlog.seqr.machine import Machine
+from zlog.seqr.peer import Peer
 from zlog.seqr.places import Place
 from zlog.seqr.state import Activate, Close, Connection, Effect, Send
 
@@ -45,12 +47,18 @@ class Server:
     Life: made → listening (``start``) → stopped (``stop``), and not again.
 
     Args:
-        address: what clients find in views, ``tcp://HOST:PORT``.
+        address: what clients find in views, ``tcp://HOST:PORT`` or ``tls://HOST:PORT``.
         activate: see :data:`Activator`.
         release: see :data:`Releaser`.
         version: of the program, for STATUS.
         limits: see there.
         describe: returns what STATUS tells beside that.
+        admission: who is served; None for everybody.
+        tls: how to speak TLS; None for not at all.
+
+    Attributes:
+        limits: as given.
+        tls: as given.
     """
 
     def __init__(
@@ -61,24 +69,30 @@ class Server:
         version: str,
         limits: Limits | None = None,
         describe: Callable[[], dict[str, object]] = dict,
+        admission: Admission | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
+        self.limits = limits or Limits()
+        self.tls = tls
         self._activate = activate
         self._release = release
-        self._limits = limits or Limits()
         self._loop = asyncio.get_running_loop()
-        self._machine = Machine(address, version, self._loop.time(), self._limits, describe)
-        self._peers: dict[Connection, _Peer] = {}
+        self._machine = Machine(
+            address, version, self._loop.time(), self.limits, describe, admission
+        )
+        self._complaints = Complaints(self.limits.complaint_s)
+        self._peers: dict[Connection, Peer] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._to_release: list[LogAddress] = []
-        self._turns = asyncio.Semaphore(self._limits.activations_max)
+        self._turns = asyncio.Semaphore(self.limits.activations_max)
         self._timer: asyncio.TimerHandle | None = None
+        self._sweeper: asyncio.TimerHandle | None = None
         self._listener: asyncio.Server | None = None
 
     async def start(self, listening: socket.socket) -> None:
         """Serve the connections of a socket from :func:`bind`, and own it from now on."""
-        self._listener = await self._loop.create_server(
-            lambda: _Peer(self, self._limits), sock=listening
-        )
+        self._listener = await self._loop.create_server(lambda: Peer(self), sock=listening)
+        self._sweep()
 
     async def adopt(self, log: LogAddress) -> None:
         """Take a log over before anybody asks for it, if it is not served already."""
@@ -122,7 +136,7 @@ class Server:
             inherited: places whose logs another sequencer takes over as they are.
         """
         self.halt(cut=False)
-        give_up = self._loop.time() + self._limits.stop_s_max
+        give_up = self._loop.time() + self.limits.stop_s_max
         while self._loop.time() < give_up:
             for log in self._to_release:
                 if Place(log.pool, log.namespace) not in inherited:
@@ -138,6 +152,8 @@ class Server:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._timer is not None:
             self._timer.cancel()
+        if self._sweeper is not None:
+            self._sweeper.cancel()
         peers = list(self._peers.values())
         for peer in peers:
             peer.close()
@@ -146,12 +162,19 @@ class Server:
         for peer in peers:
             peer.abort()
 
-    def connect(self, peer: _Peer) -> tuple[Connection | None, bytes]:
+    def connect(self, peer: Peer) -> tuple[Connection | None, bytes]:
         """Introduce a new connection to the machine."""
-        connection, refusal = self._machine.connect()
+        connection, refusal = self._machine.connect(peer.ip)
         if connection is not None:
             self._peers[connection] = peer
+        else:
+            self.complain(Reason.LIMIT, peer, "too many connections, or about to stop")
         return connection, refusal
+
+    def complain(self, reason: Reason, peer: Peer, detail: str) -> None:
+        """Count and log that a connection is refused or closed."""
+        self._machine.count(reason)
+        self._complaints.tell(reason, peer.ip, detail, self._loop.time())
 
     def disconnect(self, connection: Connection) -> None:
         """Tell the machine that a connection is gone."""
@@ -170,8 +193,9 @@ class Server:
                 if peer is not None:
                     peer.write(effect.data)
             elif isinstance(effect, Close):
-                _logger.info("closing a connection: %s", effect.reason)
-                self._peers[effect.connection].close()
+                peer = self._peers[effect.connection]
+                self.complain(effect.reason, peer, effect.detail)
+                peer.close()
             elif isinstance(effect, Activate):
                 self._spawn(self._run_activation(effect))
             else:
@@ -189,7 +213,7 @@ class Server:
         log = wanted.log
         try:
             async with self._turns:
-                grant = await asyncio.wait_for(self._activate(log), self._limits.activation_s_max)
+                grant = await asyncio.wait_for(self._activate(log), self.limits.activation_s_max)
             effects = self._machine.activated(log, grant)
             _logger.info("took over log=%s epoch=%d tail=%d", log, *grant)
         except LogNotFound:
@@ -223,87 +247,15 @@ class Server:
             self._timer.cancel()
         self._timer = self._loop.call_at(when, self._expire)
 
+    def _sweep(self) -> None:
+        """Close, every now and then, the connections on which nothing has happened for long."""
+        oldest = self._loop.time() - self.limits.idle_s_max
+        for peer in list(self._peers.values()):
+            if peer.idle and peer.heard < oldest:
+                self.complain(Reason.IDLE, peer, "nothing was asked for long")
+                peer.close()
+        self._sweeper = self._loop.call_later(self.limits.idle_s_max / 4, self._sweep)
+
     def _expire(self) -> None:
         self._timer = None
         self.apply(self._machine.expire(self._loop.time()))
-
-
-class _Peer(asyncio.Protocol):
-    """One connection: bytes to the server, and pressure back to the peer."""
-
-    def __init__(self, server: Server, limits: Limits) -> None:
-        self._server = server
-        self._limits = limits
-        self._loop = asyncio.get_running_loop()
-        self._transport: asyncio.Transport | None = None
-        self._connection: Connection | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self.ended: asyncio.Future[None] = self._loop.create_future()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Let the peer in, or send it away."""
-        self._transport = transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass
-        keep_alive(transport.get_extra_info("socket"))
-        transport.set_write_buffer_limits(high=self._limits.write_buffer_bytes_max)
-        self._connection, refusal = self._server.connect(self)
-        if self._connection is None:
-            transport.write(refusal)
-            transport.close()
-            return
-        self._timer = self._loop.call_later(self._limits.hello_s_max, self._no_hello)
-
-    def data_received(self, data: bytes) -> None:
-        """Answer a chunk, at once where nothing but answers comes of it."""
-        connection, transport = self._connection, self._transport
-        if connection is None or transport is None:
-            return
-        answers = connection.answer(data, self._loop.time())
-        if answers:
-            transport.write(answers)
-        if connection.unfinished:
-            self._server.receive(connection, b"")
-
-    def pause_writing(self) -> None:
-        """Read nothing more from a peer that does not read, and cut it off after a while."""
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.pause_reading()
-        self._set_timer(self._limits.stall_s_max, self.abort)
-
-    def resume_writing(self) -> None:
-        """Go on: the peer has caught up."""
-        self._set_timer(None, self.abort)
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.resume_reading()
-
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
-        """Forget the peer."""
-        self._set_timer(None, self.abort)
-        if self._connection is not None:
-            self._server.disconnect(self._connection)
-            self._connection = None
-        self.ended.set_result(None)
-
-    def write(self, data: bytes) -> None:
-        """Send frames."""
-        if self._transport is not None:
-            self._transport.write(data)
-
-    def close(self) -> None:
-        """End the connection when everything written is out, or after a while in any case."""
-        if self._transport is not None:
-            self._transport.close()
-            self._set_timer(self._limits.stall_s_max, self.abort)
-
-    def abort(self) -> None:
-        """End the connection now."""
-        if self._transport is not None:
-            self._transport.abort()
-
-    def _no_hello(self) -> None:
-        if self._connection is not None and not self._connection.greeted:
-            self.abort()
-
-    def _set_timer(self, seconds: float | None, then: Callable[[], None]) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = None if seconds is None else self._loop.call_later(seconds, then)

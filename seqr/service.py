@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from importlib import metadata
 
 from zlog import store as stores
+from zlog._sequencer.credentials import Credentials
 from zlog._sequencer.types import format_address, parse_host_port
 from zlog.seqr.activation import Activation
 from zlog.seqr.election import Election
@@ -17,6 +18,7 @@ from zlog.seqr.lease import LEASE_SECONDS_DEFAULT, LEASE_SECONDS_MAX, LEASE_SECO
 from zlog.seqr.limits import Limits
 from zlog.seqr.places import Place, Stores
 from zlog.seqr.registration import Registration
+from zlog.seqr.security import OPEN_TO_ALL, Security
 from zlog.seqr.server import Server, bind
 from zlog.store import Store
 
@@ -34,6 +36,7 @@ def run(
     limits: Limits | None = None,
     also: Sequence[str] = (),
     lease_seconds: float = LEASE_SECONDS_DEFAULT,
+    security: Security = OPEN_TO_ALL,
 ) -> None:
     """Serve until SIGTERM or SIGINT, then hand the logs over and return.
 
@@ -47,21 +50,23 @@ def run(
         limits: see there.
         also: ``POOL[/NAMESPACE]`` of the same cluster in which it offers itself too.
         lease_seconds: how long a leader that does not answer remains the leader.
+        security: what it shows and demands.
 
     Raises:
-        ValueError: an address or URL can't be understood, or clients could not reach it; or the
-            lease is shorter or longer than is of use.
+        ValueError: an address or URL can't be understood, or clients could not reach it; the lease
+            is shorter or longer than is of use; or a file of ``security`` can't be used.
         OSError: the address can't be listened on.
         ZlogError: the store can't be used.
     """
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
     )
-    loop = new_event_loop()
+    # uvloop does not start TLS on a connection that it has just accepted.
+    loop = asyncio.new_event_loop() if security.certificate else new_event_loop()
     try:
         asyncio.set_event_loop(loop)
         loop.run_until_complete(
-            _serve(listen, advertise, store, limits or Limits(), also, lease_seconds)
+            _serve(listen, advertise, store, limits or Limits(), also, lease_seconds, security)
         )
     finally:
         loop.run_until_complete(loop.shutdown_default_executor())
@@ -71,13 +76,14 @@ def run(
         loop.close()
 
 
-def client_address(advertise: str | None, host: str, port: int) -> str:
+def client_address(advertise: str | None, host: str, port: int, tls: bool = False) -> str:
     """Return the address that views and the directory will carry.
 
     Args:
         advertise: ``HOST:PORT``, or None for where it listens. Port 0 stands for the bound port.
         host: that the sequencer listens on.
         port: that it is bound to.
+        tls: whether it speaks TLS there.
 
     Raises:
         ValueError: no client could connect to it.
@@ -87,7 +93,7 @@ def client_address(advertise: str | None, host: str, port: int) -> str:
         port = wanted or port
     if host in _WILDCARDS:
         raise ValueError(f"clients can't connect to {host}: name a host with --advertise HOST:PORT")
-    return format_address(host, port)
+    return format_address(host, port, tls)
 
 
 async def _serve(
@@ -97,19 +103,21 @@ async def _serve(
     limits: Limits,
     also: Sequence[str],
     lease_seconds: float,
+    security: Security,
 ) -> None:
     places = [Place.parse(each) for each in also]
     if not LEASE_SECONDS_MIN <= lease_seconds <= LEASE_SECONDS_MAX:
         raise ValueError(
             f"a lease lasts {LEASE_SECONDS_MIN:g} to {LEASE_SECONDS_MAX:g} s, not {lease_seconds:g}"
         )
+    tls, admission = security.context(), security.admission()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in _STOP_SIGNALS:
         loop.add_signal_handler(number, stop.set)
     host, port = parse_host_port(listen)
     with bind(host, port) as listening:
-        address = client_address(advertise, host, listening.getsockname()[1])
+        address = client_address(advertise, host, listening.getsockname()[1], tls is not None)
         with stores.connect(url, create=False) as store:
             opened = Stores(store, stores.connect, limits)
             registration = Registration(store, address, _version())
@@ -120,6 +128,7 @@ async def _serve(
                 lease_seconds,
                 places,
                 lambda: registration.tell(election.role),
+                security.as_client(Credentials.of(store.url)),
             )
             activation = Activation(opened, election, address, limits)
             server = Server(
@@ -129,6 +138,8 @@ async def _serve(
                 _version(),
                 limits,
                 election.describe,
+                admission,
+                tls,
             )
             await server.start(listening)
             try:

@@ -7,20 +7,28 @@ from typing import NamedTuple
 from zlog._frames import FRAME, POSITION_MAX, Code, Kind, Payload, RawFrame
 from zlog._sequencer.types import Grant, LogAddress
 from zlog.seqr._grants import Counters, LogTail, Stream
+from zlog.seqr.admission import Greeting, Reason
 from zlog.seqr.waits import Wait, WaitHeap
 
 
 class Connection(Stream["LogState"]):
     """One client's side of the machine.
 
-    Life: connected → greeted (its HELLO was right) → closed.
+    Life: connected → greeted (it was let in) → closed.
+
+    Attributes:
+        origin: the IP address that it comes from.
+        greeting: how far it has come until it is greeted.
+        outstanding: its OPENs and WAITs that wait for an answer.
     """
 
-    __slots__ = ("greeted", "handles", "open", "outstanding", "waits")
+    __slots__ = ("greeted", "greeting", "handles", "open", "origin", "outstanding", "waits")
 
     def __init__(self, counters: Counters) -> None:
         super().__init__(counters)
+        self.origin = ""
         self.greeted = False
+        self.greeting = Greeting()
         self.handles: dict[LogAddress, int] = {}
         self.open: tuple[RawFrame, Payload] | None = None
         """An OPEN whose payload is still arriving."""
@@ -106,7 +114,8 @@ class Close(NamedTuple):
     """Close a connection after what was sent to it is out."""
 
     connection: Connection
-    reason: str
+    reason: Reason
+    detail: str
 
 
 class Activate(NamedTuple):
@@ -146,7 +155,6 @@ class Turn:
         """Answer a WAIT, which ends it."""
         wait.answered = True
         wait.connection.waits.discard(wait)
-        wait.connection.outstanding -= 1
         reply = FRAME.pack(Kind.WAIT, code, wait.handle, wait.request, a, b)
         self.frames(wait.connection).append(reply)
 

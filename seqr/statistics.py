@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable
 
 from zlog.seqr._grants import Counters
+from zlog.seqr.admission import Reason
 from zlog.seqr.state import LogState
 
 _WINDOW_S = 10.0
@@ -48,7 +49,7 @@ class Statistics(Counters):
         now: the time of its start, in seconds.
     """
 
-    __slots__ = ("_address", "_rate", "_started", "_version", "positions")
+    __slots__ = ("_address", "_rate", "_started", "_version", "closed", "positions")
 
     def __init__(self, address: str, version: str, now: float) -> None:
         self._address = address
@@ -57,6 +58,8 @@ class Statistics(Counters):
         self.due = now
         self.positions = 0
         """Granted in logs that the machine has forgotten since."""
+        self.closed: Counter[Reason] = Counter()
+        """Connections that were refused or closed, by reason."""
         self._rate = Rate(now)
 
     def observe(self, now: float) -> None:
@@ -66,7 +69,12 @@ class Statistics(Counters):
             self._rate.observe(now, self.grants)
 
     def report(
-        self, now: float, connections: int, logs: Iterable[LogState], listed_max: int
+        self,
+        now: float,
+        connections: int,
+        outstanding: int,
+        logs: Iterable[LogState],
+        listed_max: int,
     ) -> dict[str, object]:
         """Return what STATUS answers; of the active logs, the first ``listed_max`` are listed."""
         logs = list(logs)
@@ -75,6 +83,8 @@ class Statistics(Counters):
             "address": self._address,
             "uptime_s": round(now - self._started, 3),
             "connections": connections,
+            "outstanding": outstanding,
+            "closed": {reason.value: self.closed[reason] for reason in Reason},
             "requests": self.requests,
             "grants": self.grants,
             "grants_per_second": round(self._rate.per_second(now, self.grants), 1),

@@ -8,12 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
+import ssl
 from collections.abc import Callable
 
-from zlog._frames import FRAME, PROTOCOL_VERSION, Kind
+from zlog._frames import FRAME, FRAME_BYTES, PROTOCOL_VERSION, Code, Kind
 from zlog._rados_lock import Holder
+from zlog._sequencer.credentials import NO_CREDENTIALS, Credentials
 from zlog._sequencer.keepalive import keep_alive
-from zlog._sequencer.types import parse_address
+from zlog._sequencer.token import Pair, new_number
+from zlog._sequencer.types import Endpoint, parse_address
+from zlog.errors import SequencerRefused
+
+_logger = logging.getLogger(__name__)
 
 _CONNECT_SECONDS = 1.0
 _PAUSE_SECONDS = 0.02
@@ -30,10 +37,14 @@ class LeaderWatch:
 
     Args:
         notify: called whenever a look at the lease may be worth while.
+        credentials: what to show to the leader.
     """
 
-    def __init__(self, notify: Callable[[], None]) -> None:
+    def __init__(
+        self, notify: Callable[[], None], credentials: Credentials = NO_CREDENTIALS
+    ) -> None:
         self._notify = notify
+        self._credentials = credentials
         self._cookie = ""
         self._gone = False
         self._task: asyncio.Task[None] | None = None
@@ -63,34 +74,55 @@ class LeaderWatch:
     async def _watch(self, address: str) -> None:
         loop = asyncio.get_running_loop()
         try:
-            host, port = parse_address(address)
+            leader = parse_address(address)
         except ValueError:
             return  # no sequencer of ours; its lease will show whether it lives
         pause = _PAUSE_SECONDS
+        told = False
         while True:
             began = loop.time()
             try:
-                await self._stay_connected(host, port)
+                await self._stay_connected(leader)
                 self._notify()
             except ConnectionRefusedError:
                 self._gone = True
                 self._notify()
-            except (OSError, asyncio.TimeoutError):
+            except (OSError, asyncio.TimeoutError, SequencerRefused) as error:
                 self._gone = False
+                if isinstance(error, (ssl.SSLError, SequencerRefused)) and not told:
+                    told = True
+                    _logger.warning(
+                        "can't watch the leader at %s, whose death would be noticed late: %s",
+                        address,
+                        error,
+                    )
             if loop.time() - began >= _PAUSE_SECONDS_MAX:
                 pause = _PAUSE_SECONDS
             await asyncio.sleep(pause)
             pause = min(2 * pause, _PAUSE_SECONDS_MAX)
 
-    async def _stay_connected(self, host: str, port: int) -> None:
-        """Connect, and return when the connection has ended. Raises OSError, TimeoutError."""
-        connecting = asyncio.open_connection(host, port)
+    async def _stay_connected(self, leader: Endpoint) -> None:
+        """Connect, and return when the connection has ended.
+
+        Raises:
+            OSError: it could not be made; asyncio.TimeoutError: in time.
+            SequencerRefused: the files that this sequencer shows, or trusts, can't be used.
+        """
+        token = self._credentials.token()
+        context = self._credentials.context() if leader.tls else None
+        connecting = asyncio.open_connection(leader.host, leader.port, ssl=context)
         reader, writer = await asyncio.wait_for(connecting, _CONNECT_SECONDS)
         self._gone = False
         try:
             keep_alive(writer.get_extra_info("socket"))
-            writer.write(FRAME.pack(Kind.HELLO, 0, 0, 0, PROTOCOL_VERSION, 0))
-            with contextlib.suppress(ConnectionError):
+            number = 0 if token is None else new_number()
+            writer.write(FRAME.pack(Kind.HELLO, 0, 0, 0, PROTOCOL_VERSION, number))
+            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+                if token is not None:
+                    _, code, _, _, *challenge = FRAME.unpack(await reader.readexactly(FRAME_BYTES))
+                    if code == Code.TOKEN_WANTED:
+                        proof = token.client_proof(number, Pair(*challenge))
+                        writer.write(FRAME.pack(Kind.PROVE, 0, 0, 1, *proof))
                 while await reader.read(_READ_BYTES):
                     pass
         finally:

@@ -8,7 +8,9 @@ connection.
 ======  ============================================  ==========================================
 type    request                                       answer with code OK
 ======  ============================================  ==========================================
-HELLO   a = protocol version                          a = protocol version
+HELLO   a = protocol version, b = the client's own    a = protocol version
+        number, 0 if it has no token
+PROVE   a, b = the client's proof                     a, b = the sequencer's proof
 OPEN    a = payload bytes, b = epoch known as dead;   log = handle, a = epoch, b = tail
         payload: the log's address
 NEXT    log, a = count, b = epoch of the client's     a = first position, b = epoch
@@ -22,9 +24,12 @@ A payload follows its frame in whole frames, padded with zeros, so that a chunk 
 always be cut with one ``iter_unpack``: what the measurements say makes the server fast. A payload
 frame that was unpacked by mistake gives its bytes back when packed again.
 
+A sequencer that wants a token answers HELLO with TOKEN_WANTED, and a challenge in a and b; nothing
+but PROVE is understood then (``zlog._sequencer.token``).
+
 STALE_EPOCH answers carry in a the epoch that the sequencer has just given up; TIMEOUT carries what
 an OK would. All other answers with a code other than OK carry zeros, except that BAD_VERSION has
-the server's version in a.
+the server's version in a, and TOKEN_WANTED the challenge.
 """
 
 from __future__ import annotations
@@ -61,6 +66,7 @@ class Kind(IntEnum):
     TAIL = 4
     WAIT = 5
     STATUS = 6
+    PROVE = 7
 
 
 class Code(IntEnum):
@@ -82,6 +88,11 @@ class Code(IntEnum):
     NOT_LEADER = 8
     """Another sequencer leads in the log's place, or may lead by now."""
     BAD_VERSION = 9
+    TOKEN_WANTED = 10
+    """Show that you know the token: PROVE comes next, or the end."""
+    TOKEN_WRONG = 11
+    CERTIFICATE_WANTED = 12
+    """Connect again with a client's certificate."""
 
 
 class Reply(NamedTuple):

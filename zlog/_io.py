@@ -25,8 +25,10 @@ from zlog._sequencer import (
     AsyncioSequencer,
     AsyncioSharedSequencer,
     BlockingSequencer,
+    Credentials,
     SequencerClient,
     SharedSequencerClient,
+    is_remote,
 )
 from zlog.errors import SequencerUnavailable, StoreUnavailable
 from zlog.store import RequestPayload, Store
@@ -128,7 +130,7 @@ class _Base:
     def __init__(
         self,
         store: Store,
-        connect: Callable[[str], SequencerClient],
+        connect: Callable[[str, Credentials], SequencerClient],
         share: Callable[[SharedSequencer], SequencerClient],
         what: str,
     ) -> None:
@@ -139,6 +141,7 @@ class _Base:
         self._closed = False
         self._connect = connect
         self._share = share
+        self._credentials = Credentials.of(store.url)
         self._sequencers: dict[str, SequencerClient] = {}
         self._lock = threading.Lock()
 
@@ -162,8 +165,8 @@ class _Base:
             if shared is None:
                 raise SequencerUnavailable(f"{self.store.url} has no sequencer of its own")
             return self._share(shared)
-        if address.startswith("tcp://"):
-            return self._connect(address)
+        if is_remote(address):
+            return self._connect(address, self._credentials)
         raise SequencerUnavailable(f"can't understand the sequencer address {address!r}")
 
     async def close(self) -> None:

@@ -12,7 +12,7 @@ from zlog._deadline import Deadline
 from zlog._head import Directory, Head
 from zlog._io import Call, Io, Reply
 from zlog._outage import LOOK_SECONDS, Outage
-from zlog._sequencer import LogAddress
+from zlog._sequencer import LogAddress, is_remote
 from zlog._stripe_index import StripeIndex
 from zlog._views import (
     Change,
@@ -25,6 +25,7 @@ from zlog._views import (
 from zlog.errors import (
     CorruptEntry,
     LogNotFound,
+    SequencerRefused,
     SequencerUnavailable,
     StaleEpoch,
     StoreTimeout,
@@ -260,7 +261,7 @@ class Layout:
 
     async def _finish(self, stale: View, deadline: Deadline) -> View:
         """Bring in a view above ``stale``: by its sequencer if it has one, else by this client."""
-        if not stale.sequencer.startswith("tcp://"):
+        if not is_remote(stale.sequencer):
             return await self.change(unless_newer(stale), deadline)
         if not self.outage.lost(stale.epoch):
             began = self.io.monotonic()
@@ -269,6 +270,8 @@ class Layout:
                 step = deadline.sooner(self.outage.patience(stale.epoch))
                 await sequencer.open(self.address, stale.epoch, step)
                 return await self.refresh(deadline)
+            except SequencerRefused:
+                raise  # others may be welcome there: it is not for this client to send it away
             except SequencerUnavailable:
                 # Nobody can append meanwhile, and nobody else finishes it: no time to lose.
                 self.outage.failed(stale.epoch, began)
@@ -281,6 +284,9 @@ class Layout:
 
         The one to do it is the one that the store's directory announces, if it is another. It does
         it unasked too, but for one log after the other. Returns whether there is a newer view.
+
+        Raises:
+            SequencerRefused: it and this client don't trust each other.
         """
         step = deadline.sooner(LOOK_SECONDS)
         try:
@@ -288,6 +294,8 @@ class Layout:
             if announced in ("", view.sequencer):
                 return False
             await self.io.sequencer(announced).open(self.address, view.epoch, step)
+        except SequencerRefused:
+            raise
         except (SequencerUnavailable, StoreUnavailable):
             return False
         return (await self.refresh(deadline)).epoch > view.epoch
@@ -297,7 +305,7 @@ class Layout:
 
         It does so in a higher epoch. Returns the newest view.
         """
-        if view.sequencer.startswith("tcp://"):
+        if is_remote(view.sequencer):
             step = deadline.sooner(self.outage.limit)
             with contextlib.suppress(SequencerUnavailable):  # its clients will notice that too
                 await self.io.sequencer(view.sequencer).open(self.address, view.epoch, step)

@@ -8,6 +8,7 @@ what sequencers grant, what ``tail()`` answers and what slow writers take never 
 from __future__ import annotations
 
 import errno
+import logging
 
 from zlog import _native
 from zlog._deadline import Deadline
@@ -17,12 +18,15 @@ from zlog._sequencer import SHARED_ADDRESS
 from zlog._views import backoff, unless_newer
 from zlog.errors import (
     CorruptEntry,
+    SequencerRefused,
     SequencerTimeout,
     SequencerUnavailable,
     StaleEpoch,
     from_errno,
 )
 from zlog.view import View
+
+_logger = logging.getLogger(__name__)
 
 SEQUENCER_TIMEOUT_SECONDS = 3.0
 """How long a sequencer may be out of reach before writers bring in a view without it."""
@@ -43,11 +47,16 @@ class Positions:
         self._io = layout.io
         self._outage = layout.outage
         self._next_look = 0.0
+        self._told = False
 
     async def grant(self, count: int, deadline: Deadline) -> tuple[View, int]:
         """Return a view and the first of ``count`` positions to use in that view only.
 
         With a sequencer the positions are nobody else's; without, they are free as far as known.
+
+        Raises:
+            SequencerRefused: the sequencer and this client don't trust each other. Going the slow
+                way all the same would need a view without it, for everybody.
         """
         attempt = 0
         while True:
@@ -68,6 +77,9 @@ class Positions:
                 granted = await self._ask(view, count, deadline)
             except StaleEpoch:
                 await self._layout.advance(view, deadline)
+            except SequencerRefused:
+                if (await self._layout.refresh(deadline)).epoch == view.epoch:
+                    raise
             except SequencerUnavailable:
                 self._outage.failed(view.epoch, began)
                 if deadline.expired:
@@ -142,6 +154,9 @@ class Positions:
             try:
                 step = deadline.sooner(self._outage.limit)
                 await io.sequencer(offered).open(self._layout.address, view.epoch, step)
+            except SequencerRefused:
+                self._next_look = io.monotonic()  # the next append shall fail, too
+                raise
             except SequencerUnavailable:
                 offered = ""
         if not offered and io.store.sequencer() is not None:
@@ -162,6 +177,9 @@ class Positions:
         try:
             sequencer = self._io.sequencer(view.sequencer)
             grant = await sequencer.tail(self._layout.address, view.epoch, step)
+        except SequencerRefused as error:
+            self._tell(error)
+            return None
         except (SequencerUnavailable, StaleEpoch):
             return None
         return grant.position if grant.epoch == view.epoch else None
@@ -176,9 +194,22 @@ class Positions:
                     self._layout.address, view.epoch, position, max(timeout, 0.0), deadline
                 )
                 return None if grant is None else grant.position
+            except SequencerRefused as error:
+                self._tell(error)
             except (StaleEpoch, SequencerUnavailable):
                 await self._layout.refresh(deadline)
         return (await self._scan(deadline))[1]
+
+    def _tell(self, refused: SequencerRefused) -> None:
+        """Say once that reading is slower than it could be."""
+        if not self._told:
+            self._told = True
+            _logger.warning(
+                "log %r is read without its sequencer: %s. %s",
+                self._layout.view.log,
+                refused,
+                refused.hint,
+            )
 
     async def _scan(self, deadline: Deadline, *, whole: bool = False) -> tuple[View, int]:
         """Find the tail by asking every object of the live stripe for its highest position.

@@ -209,6 +209,17 @@ class SequencerTimeout(SequencerUnavailable, TimeoutError):
     """The time budget ended before the sequencer answered."""
 
 
+class SequencerRefused(SequencerUnavailable):
+    """Sequencer and client don't trust each other: a token, a certificate, or a file with one.
+
+    It stays so until somebody changes the configuration. Appends fail then, and nobody brings in a
+    view without the sequencer because of it; reading goes on without its help.
+    """
+
+    hint = "See docs/operating.md, Security; `zlog doctor` checks what this client shows."
+    retryable = False
+
+
 class NotLeader(SequencerUnavailable):
     """The sequencer that was asked does not lead where the log is, or can't tell whether it does.
 

@@ -17,6 +17,7 @@ import platformdirs
 
 from zlog import _native
 from zlog._native import CompletionQueue, Request, SharedSequencer
+from zlog._sequencer import CREDENTIAL_OPTIONS
 from zlog.errors import StoreUnavailable
 
 if TYPE_CHECKING:
@@ -122,7 +123,9 @@ def connect(
     Args:
         target: one of
 
-            - ``ceph://POOL[/NAMESPACE][?conf=PATH&id=NAME&timeout=SECONDS]``
+            - ``ceph://POOL[/NAMESPACE][?conf=PATH&id=NAME&timeout=SECONDS]``; it may also name
+              what sequencers are shown and trusted by: ``sequencer_ca``, ``sequencer_cert``,
+              ``sequencer_key`` and ``sequencer_token_file``, each the path of a file
             - ``file:///PATH``, or a path that is a ``PathLike`` or has a ``/``: an embedded store
             - ``mem://``: a store of its own that only this process has, gone when it is closed
             - an open ``rados.Ioctx``: its pool and namespace. The caller's ``Rados`` has to stay
@@ -172,6 +175,8 @@ def _open_ceph(url: str, pool: str, path: str, query: str) -> Store:
     options = dict(parse_qsl(query, keep_blank_values=True))
     conf, client_id = options.pop("conf", None), options.pop("id", None)
     timeout = options.pop("timeout", None)
+    for option in CREDENTIAL_OPTIONS:
+        options.pop(option, None)
     namespace = path.strip("/")
     if not pool or "/" in namespace or options:
         unknown = f" (unknown: {', '.join(sorted(options))})" if options else ""

@@ -23,5 +23,5 @@ def to_echo(address: str) -> dict[str, object]:
 
 
 def _options(address: str, greeting: bytes, replies: int) -> dict[str, object]:
-    host, port = parse_address(address)
+    host, port, _ = parse_address(address)
     return {"host": host, "port": port, "preamble": greeting.hex(), "replies": replies}

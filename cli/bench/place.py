@@ -20,7 +20,7 @@ import zlog
 from zlog._deadline import Deadline
 from zlog._head import Directory
 from zlog._io import BlockingIo, drive
-from zlog._sequencer import format_address, parse_host_port
+from zlog._sequencer import parse_given_address
 from zlog.cli.bench.limits import Limits
 from zlog.cli.bench.processes import running_sequencer
 from zlog.cli.bench.usage import Processes, connected_osds, own_cpu_seconds
@@ -139,7 +139,7 @@ def _address_of(sequencer: str) -> str:
     if sequencer in (_OWN, NO_SEQUENCER):
         return ""
     try:
-        return format_address(*parse_host_port(sequencer.removeprefix("tcp://")))
+        return parse_given_address(sequencer)
     except ValueError as error:
         raise click.UsageError(f"--sequencer: {error}") from error
 

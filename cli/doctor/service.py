@@ -10,6 +10,7 @@ from zlog import (
     ClassNotLoaded,
     Log,
     LogNotFound,
+    SequencerRefused,
     SequencerUnavailable,
     Store,
     StoreTimeout,
@@ -17,6 +18,7 @@ from zlog import (
     _native,
 )
 from zlog._names import DIRECTORY_OBJECT
+from zlog._sequencer import is_remote
 from zlog.cli.ceph import ADMIN, Target, new_client
 from zlog.cli.doctor.diagnosis import Diagnosis, Level, failed, ok
 from zlog.cli.exits import ExitCode
@@ -95,7 +97,7 @@ def examine_logs(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]:
     if offered:
         served.setdefault(offered, [])
     for address, logs in sorted(served.items()):
-        yield _sequencer(address, logs, offered=address == offered)
+        yield _sequencer(address, logs, url, offered=address == offered)
     if not served and store.sequencer() is not None:
         yield ok("sequencer", "shared through the store; none needs to run")
     elif not served:
@@ -116,12 +118,12 @@ def _sequencers(store: Store, names: list[str], seconds: float) -> dict[str, lis
                 address = log.view.sequencer
         except LogNotFound:
             continue  # removed since it was listed
-        if address.startswith("tcp://"):
+        if is_remote(address):
             served.setdefault(address, []).append(name)
     return served
 
 
-def _sequencer(address: str, logs: list[str], *, offered: bool) -> Diagnosis:
+def _sequencer(address: str, logs: list[str], url: str, *, offered: bool) -> Diagnosis:
     whose = " and ".join(
         part
         for part in (
@@ -131,7 +133,9 @@ def _sequencer(address: str, logs: list[str], *, offered: bool) -> Diagnosis:
         if part
     )
     try:
-        status = status_of(address, _SEQUENCER_SECONDS)
+        status = status_of(address, _SEQUENCER_SECONDS, url)
+    except SequencerRefused as error:
+        return failed("sequencer", error)
     except SequencerUnavailable as error:
         port = address.rpartition(":")[2]
         return Diagnosis(

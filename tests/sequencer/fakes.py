@@ -20,6 +20,7 @@ from zlog._frames import (
 from zlog._sequencer import Grant, LogAddress, format_address
 from zlog.seqr.limits import Limits
 from zlog.seqr.machine import Machine
+from zlog.seqr.security import OPEN_TO_ALL, Security
 from zlog.seqr.server import Server, bind
 from zlog.seqr.state import Activate, Close, Effect, Release, Send
 
@@ -170,13 +171,15 @@ class ServerThread:
         port: int = 0,
         limits: Limits | None = None,
         new_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop,
+        security: Security = OPEN_TO_ALL,
     ) -> None:
         self.store = store
+        self._security = security
         self._limits = limits
         self._listening = bind("127.0.0.1", port)
         self.port = self._listening.getsockname()[1]
         self.where = ("127.0.0.1", self.port)
-        self.address = format_address("127.0.0.1", self.port)
+        self.address = format_address("127.0.0.1", self.port, bool(security.certificate))
         self._ready = threading.Event()
         self._loop = new_loop()
         self._thread = threading.Thread(target=self._run)
@@ -222,7 +225,15 @@ class ServerThread:
         async def serve() -> None:
             self._stop = asyncio.Event()
             store = self.store
-            server = Server(self.address, store.activate, store.release, "1.0", self._limits)
+            server = Server(
+                self.address,
+                store.activate,
+                store.release,
+                "1.0",
+                self._limits,
+                admission=self._security.admission(),
+                tls=self._security.context(),
+            )
             self._server = server
             await server.start(self._listening)
             self._ready.set()

@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from zlog._deadline import Deadline
-from zlog._sequencer import LogAddress, format_address, parse_address, parse_host_port
+from zlog._sequencer import (
+    LogAddress,
+    format_address,
+    parse_address,
+    parse_given_address,
+    parse_host_port,
+)
 
 
 @pytest.mark.parametrize(
@@ -19,7 +25,11 @@ from zlog._sequencer import LogAddress, format_address, parse_address, parse_hos
 def test_host_and_port(text, host, port):
     assert parse_host_port(text) == (host, port)
     assert format_address(host, port) == f"tcp://{text}"
-    assert parse_address(f"tcp://{text}") == (host, port)
+    assert parse_address(f"tcp://{text}") == (host, port, False)
+    assert format_address(host, port, tls=True) == f"tls://{text}"
+    assert parse_address(f"tls://{text}") == (host, port, True)
+    assert parse_given_address(text) == f"tcp://{text}"
+    assert parse_given_address(f"tls://{text}") == f"tls://{text}"
 
 
 @pytest.mark.parametrize(

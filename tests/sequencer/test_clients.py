@@ -9,7 +9,7 @@ import pytest
 
 from zlog._deadline import Deadline
 from zlog._frames import FRAME, Code, Kind
-from zlog._sequencer import AsyncioSequencer, BlockingSequencer, Grant
+from zlog._sequencer import AsyncioSequencer, BlockingSequencer, Credentials, Grant
 from zlog.errors import (
     LogNotFound,
     NotLeader,
@@ -39,11 +39,11 @@ class Caller:
         self._loop = asyncio.new_event_loop() if kind == "aio" else None
         self._clients: list = []
 
-    def connect(self, address: str):
+    def connect(self, address: str, credentials: Credentials = Credentials()):  # noqa: B008
         if self._loop is None:
-            client = BlockingSequencer(address)
+            client = BlockingSequencer(address, credentials)
         else:
-            client = self._run(self._make(address))
+            client = self._run(self._make(address, credentials))
         self._clients.append(client)
         return client
 
@@ -56,8 +56,8 @@ class Caller:
         if self._loop is not None:
             self._loop.close()
 
-    async def _make(self, address: str):
-        return AsyncioSequencer(address)
+    async def _make(self, address: str, credentials: Credentials):
+        return AsyncioSequencer(address, credentials)
 
     def _run(self, coroutine):
         if self._loop is not None:

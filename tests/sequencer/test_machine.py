@@ -7,6 +7,7 @@ import json
 import pytest
 
 from zlog._frames import FRAME, Code, Kind
+from zlog.seqr.admission import Reason
 from zlog.seqr.limits import Limits
 
 from .fakes import AUDIT, HELLO, ORDERS, Desk, open_request, request
@@ -252,6 +253,8 @@ def test_status_tells_what_was_done():
         "address": "tcp://here:1",
         "uptime_s": 2.0,
         "connections": 1,
+        "outstanding": 0,
+        "closed": dict.fromkeys(Reason, 0),
         "requests": 5,  # HELLO, OPEN, NEXT, NEXT, STATUS
         "grants": 2,
         "grants_per_second": 1.0,

@@ -15,6 +15,7 @@ from zlog.seqr.election import Election
 from zlog.seqr.lease import LEASE_SECONDS_DEFAULT
 from zlog.seqr.limits import Limits
 from zlog.seqr.places import Stores
+from zlog.seqr.security import OPEN_TO_ALL, Security
 from zlog.seqr.server import Server, bind
 from zlog.store import Store
 
@@ -27,13 +28,18 @@ class LocalSequencer:
     Args:
         store: that has the logs.
         leads: whether it takes over what others serve, as the one that has the lease does.
+        security: what it shows and demands.
     """
 
-    def __init__(self, store: Store, *, leads: bool = False) -> None:
+    def __init__(
+        self, store: Store, *, leads: bool = False, security: Security = OPEN_TO_ALL
+    ) -> None:
+        self._security = security
         self._store = store
         self._leads = leads
         self._listening = bind("127.0.0.1", 0)
-        self.address = format_address(*self._listening.getsockname())
+        host, port = self._listening.getsockname()
+        self.address = format_address(host, port, bool(security.certificate))
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
         self._go_on = threading.Event()
@@ -105,7 +111,15 @@ class LocalSequencer:
         self._stores = Stores(self._store, zlog.connect, limits)
         self._election = Election(self._stores, self.address, limits, LEASE_SECONDS_DEFAULT)
         activation = Activation(self._stores, self._election, self.address, limits)
-        server = Server(self.address, activation.activate, activation.release, "test", limits)
+        server = Server(
+            self.address,
+            activation.activate,
+            activation.release,
+            "test",
+            limits,
+            admission=self._security.admission(),
+            tls=self._security.context(),
+        )
         self._server = server
         await server.start(self._listening)
         if self._leads:

@@ -13,41 +13,37 @@ from typing import cast
 from zlog._deadline import Deadline
 from zlog._frames import (
     FRAME,
-    PROTOCOL_VERSION,
     STATUS_BYTES_MAX,
     Kind,
     Reply,
     ReplyReader,
     pack_payload,
 )
+from zlog._sequencer.credentials import NO_CREDENTIALS, Credentials
+from zlog._sequencer.greeting import CONNECT_SECONDS_MAX, Refusal, connect_error, greet
 from zlog._sequencer.keepalive import keep_alive
-from zlog._sequencer.session import (
-    CONNECT_SECONDS_MAX,
-    Handle,
-    LinkLost,
-    Session,
-    check_greeting,
-    connect_error,
-)
+from zlog._sequencer.session import Handle, LinkLost, Session
 from zlog._sequencer.types import LogAddress, parse_address
-from zlog.errors import SequencerTimeout, SequencerUnavailable
+from zlog.errors import SequencerRefused, SequencerTimeout, SequencerUnavailable
 
 
 class AsyncioSequencer(Session):
-    """Client of the sequencer at ``tcp://HOST:PORT``, for the tasks of one event loop.
+    """Client of the sequencer at an address, for the tasks of one event loop.
 
     It connects when it is first used.
     """
 
-    def __init__(self, address: str) -> None:
-        super().__init__(address, _Dialer(address))
+    def __init__(self, address: str, credentials: Credentials = NO_CREDENTIALS) -> None:
+        super().__init__(address, _Dialer(address, credentials))
 
 
 class _Dialer:
     """Connects, one task at a time."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, credentials: Credentials) -> None:
         self._address = address
+        self._credentials = credentials
+        self._refusal = Refusal()
         self._closed = False
         self._link: _Link | None = None
         self._dialing = _Guard()
@@ -63,8 +59,12 @@ class _Dialer:
             if self._closed:
                 raise SequencerUnavailable(f"the client of {self._address} is closed")
             if self._link is None or self._link.lost:
+                self._refusal.check()
                 self._link = await self._dial(deadline)
             return self._link
+        except SequencerRefused as error:
+            self._refusal.note(error)
+            raise
         finally:
             self._dialing.release()
 
@@ -83,11 +83,14 @@ class _Dialer:
         step = deadline.sooner(CONNECT_SECONDS_MAX)
         link = _Link(self._address)
         try:
-            host, port = parse_address(self._address)
-            connecting = asyncio.get_running_loop().create_connection(lambda: link, host, port)
+            host, port, tls = parse_address(self._address)
+            token = self._credentials.token()
+            context = self._credentials.context() if tls else None
+            connecting = asyncio.get_running_loop().create_connection(
+                lambda: link, host, port, ssl=context
+            )
             await asyncio.wait_for(connecting, step.remaining())
-            reply = await link.call(Kind.HELLO, 0, PROTOCOL_VERSION, 0, b"", step)
-            check_greeting(self._address, reply)
+            await greet(link, self._address, token, step)
         except (OSError, ValueError, asyncio.TimeoutError) as error:
             link.drop("not connected")
             raise connect_error(self._address, error, deadline) from error

@@ -19,24 +19,19 @@ from typing import Final
 from zlog._deadline import Deadline
 from zlog._frames import (
     FRAME,
-    PROTOCOL_VERSION,
     STATUS_BYTES_MAX,
     Kind,
     Reply,
     ReplyReader,
     pack_payload,
 )
+from zlog._sequencer.credentials import NO_CREDENTIALS, Credentials
+from zlog._sequencer.greeting import CONNECT_SECONDS_MAX, Refusal, connect_error, greet
 from zlog._sequencer.keepalive import keep_alive
-from zlog._sequencer.session import (
-    CONNECT_SECONDS_MAX,
-    Handle,
-    LinkLost,
-    Session,
-    check_greeting,
-    connect_error,
-)
+from zlog._sequencer.session import Handle, LinkLost, Session
+from zlog._sequencer.tls import TlsStream
 from zlog._sequencer.types import LogAddress, parse_address
-from zlog.errors import SequencerTimeout, SequencerUnavailable
+from zlog.errors import SequencerRefused, SequencerTimeout, SequencerUnavailable
 
 _READ_BYTES = 1 << 16
 
@@ -52,20 +47,22 @@ _Inbox = SimpleQueue[Reply | _Signal]
 
 
 class BlockingSequencer(Session):
-    """Client of the sequencer at ``tcp://HOST:PORT``, for several threads at once.
+    """Client of the sequencer at an address, for several threads at once.
 
     Its coroutines never suspend. It connects when it is first used, and in a forked child again.
     """
 
-    def __init__(self, address: str) -> None:
-        super().__init__(address, _Dialer(address))
+    def __init__(self, address: str, credentials: Credentials = NO_CREDENTIALS) -> None:
+        super().__init__(address, _Dialer(address, credentials))
 
 
 class _Dialer:
     """Connects, one thread at a time."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, credentials: Credentials) -> None:
         self._address = address
+        self._credentials = credentials
+        self._refusal = Refusal()
         self._closed = False
         self._start()
 
@@ -91,8 +88,12 @@ class _Dialer:
             if self._closed:
                 raise SequencerUnavailable(f"the client of {self._address} is closed")
             if self._link is None or self._link.lost:
+                self._refusal.check()
                 self._link = await self._dial(deadline)
             return self._link
+        except SequencerRefused as error:
+            self._refusal.note(error)
+            raise
         finally:
             self._dialing.release()
 
@@ -113,15 +114,10 @@ class _Dialer:
 
     async def _dial(self, deadline: Deadline) -> _Link:
         step = deadline.sooner(CONNECT_SECONDS_MAX)
+        token = self._credentials.token()
+        link = self._connect(step, deadline)
         try:
-            host, port = parse_address(self._address)
-            connected = socket.create_connection((host, port), timeout=step.remaining() or 1e-3)
-        except (OSError, ValueError) as error:
-            raise connect_error(self._address, error, deadline) from error
-        link = _Link(connected, self._address)
-        try:
-            reply = await link.call(Kind.HELLO, 0, PROTOCOL_VERSION, 0, b"", step)
-            check_greeting(self._address, reply)
+            await greet(link, self._address, token, step)
         except SequencerTimeout as error:
             link.drop("no HELLO")
             raise connect_error(self._address, error, deadline) from error
@@ -131,6 +127,22 @@ class _Dialer:
         if self._closed:
             link.drop("closed by its user")
         return link
+
+    def _connect(self, step: Deadline, deadline: Deadline) -> _Link:
+        tls = None
+        connected = None
+        try:
+            host, port, wants_tls = parse_address(self._address)
+            if wants_tls:
+                tls = TlsStream(self._credentials.context(), host)
+            connected = socket.create_connection((host, port), timeout=step.remaining() or 1e-3)
+            if tls is not None:
+                tls.shake_hands(connected, step)
+        except (OSError, ValueError) as error:
+            if connected is not None:
+                connected.close()
+            raise connect_error(self._address, error, deadline) from error
+        return _Link(connected, self._address, tls)
 
 
 class _Guard:
@@ -154,10 +166,11 @@ class _Guard:
 class _Link:
     """One connection. ``_mutex`` guards what is pending, ``_leading`` the reading side."""
 
-    def __init__(self, connected: socket.socket, address: str) -> None:
+    def __init__(self, connected: socket.socket, address: str, tls: TlsStream | None) -> None:
         connected.setblocking(False)
         keep_alive(connected)
         self._socket = connected
+        self._tls = tls
         self._address = address
         self._readable, self._writable = select.poll(), select.poll()
         self._readable.register(connected, select.POLLIN)
@@ -210,6 +223,8 @@ class _Link:
             raise self._timeout()
         sent = 0
         try:
+            if self._tls is not None:
+                data = self._tls.wrap(data)
             while sent < len(data):
                 try:
                     sent += self._socket.send(data[sent:])
@@ -222,7 +237,8 @@ class _Link:
             self.drop(str(error))
             raise LinkLost(self.lost) from error
         finally:
-            if 0 < sent < len(data):
+            # A TLS record that was made must go out: the other side counts them.
+            if sent < len(data) and (sent or self._tls is not None):
                 self.drop("a request was cut short")
             self._sending.release()
         raise self._timeout()
@@ -251,13 +267,16 @@ class _Link:
             raise self._timeout()
         try:
             data = self._socket.recv(_READ_BYTES)
+            ended = not data
+            if self._tls is not None:
+                data = self._tls.unwrap(data)
             replies = self._reader.feed(data)
         except BlockingIOError:
             return
         except (OSError, ValueError) as error:
             self.drop(str(error))
             return
-        if not data:
+        if ended:
             self.drop("closed by the sequencer")
             return
         self.heard = time.monotonic()

@@ -24,9 +24,6 @@ from zlog.errors import (
     ZlogError,
 )
 
-CONNECT_SECONDS_MAX = 1.0
-"""How long one attempt to connect, and to get a HELLO, may take."""
-
 _TRIES = 4
 """How often one call opens its log, at most, and loses its connection."""
 
@@ -248,28 +245,3 @@ class Session:
             return NotLeader(f"{about}another sequencer than {self._address} serves it")
         meaning = _MEANING.get(Code(code), "refused") if code in set(Code) else f"said {code}"
         return SequencerUnavailable(f"{about}{self._address} {meaning}")
-
-
-def check_greeting(address: str, reply: Reply) -> None:
-    """Raise SequencerUnavailable unless a server's first answer is the right HELLO."""
-    if reply.kind != Kind.HELLO:
-        raise SequencerUnavailable(f"{address} is no zlog sequencer")
-    if reply.code == Code.BAD_VERSION:
-        raise SequencerUnavailable(
-            f"{address} speaks version {reply.a} of the protocol",
-            hint="Install the same version of zlog on both sides.",
-        )
-    if reply.code != Code.OK:
-        meaning = "has too many connections" if reply.code == Code.LIMIT else "is about to stop"
-        raise SequencerUnavailable(f"{address} {meaning}")
-
-
-def connect_error(address: str, error: Exception, deadline: Deadline) -> SequencerUnavailable:
-    """Return what to raise when an attempt to connect failed, or took too long.
-
-    It is a time-out only if the whole call's time is up; else there is time for another attempt.
-    """
-    if deadline.expired:
-        return SequencerTimeout(f"{address} did not accept a connection in time")
-    reason = str(error) or "no answer in time"
-    return SequencerUnavailable(f"can't connect to {address}: {reason}")

@@ -13,7 +13,15 @@ NAMESPACE_BYTES_MAX = 255
 SHARED_ADDRESS = "store:"
 """The address of the sequencer that processes share through an embedded store."""
 
-_SCHEME = "tcp://"
+_TCP, _TLS = "tcp://", "tls://"
+
+
+class Endpoint(NamedTuple):
+    """Where a sequencer listens, and whether it speaks TLS there."""
+
+    host: str
+    port: int
+    tls: bool
 
 
 class Grant(NamedTuple):
@@ -117,17 +125,37 @@ def parse_host_port(text: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def parse_address(address: str) -> tuple[str, int]:
-    """Split the ``tcp://HOST:PORT`` of a view.
+def is_remote(address: str) -> bool:
+    """Whether the address of a view is that of a sequencer over the network."""
+    return address.startswith((_TCP, _TLS))
+
+
+def parse_address(address: str) -> Endpoint:
+    """Split the ``tcp://HOST:PORT`` or ``tls://HOST:PORT`` of a view.
 
     Raises:
         ValueError: it is something else.
     """
-    if not address.startswith(_SCHEME):
-        raise ValueError(f"{address!r} is not an address of the form tcp://HOST:PORT")
-    return parse_host_port(address.removeprefix(_SCHEME))
+    if not is_remote(address):
+        raise ValueError(
+            f"{address!r} is not an address of the form tcp://HOST:PORT or tls://HOST:PORT"
+        )
+    scheme, where = address[: len(_TCP)], address[len(_TCP) :]
+    return Endpoint(*parse_host_port(where), scheme == _TLS)
 
 
-def format_address(host: str, port: int) -> str:
-    """Return the address of a TCP sequencer as views and the directory carry it."""
-    return f"{_SCHEME}[{host}]:{port}" if ":" in host else f"{_SCHEME}{host}:{port}"
+def parse_given_address(text: str) -> str:
+    """Return the address that a user means: ``HOST:PORT`` stands for ``tcp://HOST:PORT``.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    if not is_remote(text):
+        text = _TCP + text
+    return format_address(*parse_address(text))
+
+
+def format_address(host: str, port: int, tls: bool = False) -> str:
+    """Return the address of a sequencer as views and the directory carry it."""
+    scheme = _TLS if tls else _TCP
+    return f"{scheme}[{host}]:{port}" if ":" in host else f"{scheme}{host}:{port}"

@@ -1,0 +1,197 @@
+"""One connection of the server: TLS, time-outs, and pressure back to a peer that does not read."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from typing import Protocol, cast
+
+from zlog._sequencer.keepalive import keep_alive
+from zlog.seqr.admission import Greeting, Reason
+from zlog.seqr.limits import Limits
+from zlog.seqr.state import Connection
+
+
+class PeerOwner(Protocol):
+    """What a peer needs of its server."""
+
+    limits: Limits
+    tls: ssl.SSLContext | None
+
+    def connect(self, peer: Peer) -> tuple[Connection | None, bytes]:
+        """Introduce a new connection to the machine."""
+
+    def disconnect(self, connection: Connection) -> None:
+        """Tell the machine that a connection is gone."""
+
+    def receive(self, connection: Connection, data: bytes) -> None:
+        """Give the machine a chunk and carry out what follows."""
+
+    def complain(self, reason: Reason, peer: Peer, detail: str) -> None:
+        """Count and log that a connection is closed."""
+
+
+class Peer(asyncio.Protocol):
+    """One connection: bytes to the server, and pressure back to the peer.
+
+    Life: accepted and counted → TLS, where it is spoken → greeting → served → ended.
+
+    Attributes:
+        ip: where it comes from; empty if that is not known.
+        heard: when it last sent anything, on the event loop's clock.
+        ended: done when the connection is.
+    """
+
+    def __init__(self, server: PeerOwner) -> None:
+        self._server = server
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._plain: asyncio.Transport | None = None
+        """Below TLS; the same without."""
+        self._connection: Connection | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._securing: asyncio.Task[None] | None = None
+        self._early = b""
+        """What came through TLS before this side had heard that the handshake is over."""
+        self.ip = ""
+        self.heard = self._loop.time()
+        self.ended: asyncio.Future[None] = self._loop.create_future()
+
+    @property
+    def idle(self) -> bool:
+        """Whether it is served and waits for nothing."""
+        connection = self._connection
+        return connection is not None and connection.greeted and not connection.outstanding
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Let the peer in, or send it away."""
+        transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass
+        self._transport = self._plain = transport
+        address = transport.get_extra_info("peername")
+        self.ip = str(address[0]) if address else ""
+        keep_alive(transport.get_extra_info("socket"))
+        self._connection, refusal = self._server.connect(self)
+        if self._connection is None:
+            if self._server.tls is None:
+                transport.write(refusal)
+                transport.close()
+            else:  # to whom it would have to be said in TLS
+                transport.abort()
+            return
+        self._set_timer(self._server.limits.hello_s_max, self._no_greeting)
+        if self._server.tls is None:
+            self._limit_buffer()
+        else:
+            # Its first step comes before the loop reads anything, and pauses the reading.
+            self._securing = self._loop.create_task(self._secure(transport, self._server.tls))
+
+    async def _secure(self, plain: asyncio.Transport, context: ssl.SSLContext) -> None:
+        """Shake hands: only now, when the connection is counted and its time is running."""
+        try:
+            secured = await self._loop.start_tls(
+                plain,
+                self,
+                context,
+                server_side=True,
+                ssl_handshake_timeout=2 * self._server.limits.hello_s_max,  # the timer is first
+            )
+        except (OSError, asyncio.TimeoutError) as error:
+            if self._connection is not None:
+                self._server.complain(Reason.TLS, self, _why(error))
+            plain.abort()
+            self._forget()
+            return
+        connection = self._connection
+        if connection is None or secured is None:
+            plain.abort()
+            return
+        self._transport = secured
+        self._limit_buffer()
+        certified = context.verify_mode is ssl.CERT_NONE or bool(secured.get_extra_info("peercert"))
+        connection.greeting = Greeting(certified=certified)
+        self._securing, early, self._early = None, self._early, b""
+        self.data_received(early)
+
+    def data_received(self, data: bytes) -> None:
+        """Answer a chunk, at once where nothing but answers comes of it."""
+        connection, transport = self._connection, self._transport
+        if connection is None or transport is None:
+            return
+        if self._securing is not None:  # an answer would go out in plain text
+            self._early += data
+            return
+        self.heard = now = self._loop.time()
+        answers = connection.answer(data, now)
+        if answers:
+            transport.write(answers)
+        if connection.unfinished:
+            self._server.receive(connection, b"")
+
+    def pause_writing(self) -> None:
+        """Read nothing more from a peer that does not read, and cut it off after a while."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
+        self._set_timer(self._server.limits.stall_s_max, self._no_reader)
+
+    def resume_writing(self) -> None:
+        """Go on: the peer has caught up."""
+        self._set_timer(None, self.abort)
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        """Forget the peer."""
+        self._forget()
+
+    def write(self, data: bytes) -> None:
+        """Send frames."""
+        if self._transport is not None:
+            self._transport.write(data)
+
+    def close(self) -> None:
+        """End the connection when everything written is out, or after a while in any case."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.close()
+            self._set_timer(self._server.limits.stall_s_max, self.abort)
+
+    def abort(self) -> None:
+        """End the connection now."""
+        if self._plain is not None:
+            # Not TLS's own: asyncio's can't be aborted any more once it was closed.
+            self._plain.abort()
+
+    def _forget(self) -> None:
+        """Leave the machine, once; an event loop may tell of the end of a handshake, or not."""
+        self._set_timer(None, self.abort)
+        if self._connection is not None:
+            self._server.disconnect(self._connection)
+            self._connection = None
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+    def _limit_buffer(self) -> None:
+        assert self._transport is not None
+        self._transport.set_write_buffer_limits(high=self._server.limits.write_buffer_bytes_max)
+
+    def _no_greeting(self) -> None:
+        if self._connection is not None and not self._connection.greeted:
+            self._server.complain(Reason.SILENT, self, "no greeting in time")
+            self.abort()
+            self._forget()
+
+    def _no_reader(self) -> None:
+        self._server.complain(Reason.STALLED, self, "answers were not read")
+        self.abort()
+
+    def _set_timer(self, seconds: float | None, then: Callable[[], None]) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None if seconds is None else self._loop.call_later(seconds, then)
+
+
+def _why(error: Exception) -> str:
+    """Say what went wrong in a handshake, in OpenSSL's words and none of the peer's."""
+    if isinstance(error, ssl.SSLError) and error.reason:
+        return error.reason.replace("_", " ").lower()
+    return type(error).__name__

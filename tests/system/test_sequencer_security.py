@@ -1,0 +1,148 @@
+"""Sequencers with TLS and a token as processes: fail-over, strangers, and no secret in sight."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import zlog
+from zlog._deadline import Deadline
+from zlog._io import drive
+from zlog._sequencer import BlockingSequencer
+
+from ..support.ceph import CephCluster
+from ..support.certificates import Authority
+from ..support.sequencer import ZLOG, SequencerProcess
+
+SECRET = "5d0c-nobody-may-see-this-4417"
+_SECONDS = 60.0
+
+
+class Place:
+    """A namespace, the files of its sequencers, and the URL of its clients."""
+
+    def __init__(self, cluster: CephCluster, folder: Path) -> None:
+        authority = Authority(folder, "authority")
+        token = folder / "token"
+        token.write_text(f"{SECRET}\n")
+        token.chmod(0o600)
+        self.authority = authority
+        self.token = str(token)
+        self.stranger = cluster.url(folder.name)
+        self.url = (
+            f"{self.stranger}&sequencer_ca={authority.certificate}&sequencer_token_file={token}"
+        )
+        self._certificate = authority.sign("seqr")
+
+    def start(self) -> SequencerProcess:
+        """Start a sequencer."""
+        return SequencerProcess(self.url, "--tls-cert", self._certificate)
+
+    def status(self, address: str) -> dict[str, object]:
+        """Ask a sequencer, as `zlog seqr status` does."""
+        command = [ZLOG, "--store", self.url, "seqr", "status", address, "--json"]
+        done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=_SECONDS)
+        assert SECRET not in done.stdout + done.stderr
+        found: dict[str, object] = json.loads(done.stdout)
+        return found
+
+
+@pytest.fixture
+def place(ceph_cluster: CephCluster, tmp_path: Path) -> Place:
+    return Place(ceph_cluster, tmp_path)
+
+
+@pytest.fixture
+def log(place: Place) -> Iterator[zlog.Log]:
+    with zlog.connect(place.url) as store:
+        yield zlog.Log.create(store, "orders", width=2)
+
+
+def wait_until(reached: Callable[[], bool]) -> None:
+    end = time.monotonic() + _SECONDS
+    while not reached():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_a_standby_with_the_same_files_takes_over(place: Place, log: zlog.Log) -> None:
+    leader = place.start()
+    standby = place.start()
+    try:
+        assert leader.address.startswith("tls://")
+        assert log.append(b"first") == 0
+        assert log.view.sequencer == leader.address
+        leader.kill()
+        wait_until(lambda: place.status(standby.address)["role"] == "leader")
+        assert log.append(b"second") == 1
+        assert log.view.sequencer == standby.address
+        assert standby.stop() == 0, "".join(standby.log)
+        assert not any("can't watch" in line for line in standby.log)
+    finally:
+        leader.kill()
+        standby.kill()
+
+
+def test_a_stranger_gets_nowhere_and_changes_nothing(place: Place, log: zlog.Log) -> None:
+    sequencer = place.start()
+    try:
+        log.append(b"first")
+        epoch = log.view.epoch
+        asked = BlockingSequencer(sequencer.address)
+        with pytest.raises(zlog.SequencerRefused, match="not trusted"):
+            drive(asked.status(Deadline(10)))
+        with zlog.connect(f"{place.stranger}&sequencer_ca={place.authority.certificate}") as store:
+            mine = zlog.Log.open(store, "orders")
+            with pytest.raises(zlog.SequencerRefused, match="wants a token"):
+                mine.append(b"x")
+            assert mine.read(0).data == b"first"  # for that the store's own caps count
+            assert mine.tail() == 1
+        assert log.append(b"second") == 1
+        assert log.view.epoch == epoch  # nobody was sent away for the stranger's sake
+        doctor = [ZLOG, "--store", place.stranger, "doctor"]
+        done = subprocess.run(doctor, capture_output=True, text=True, check=False, timeout=_SECONDS)
+        assert done.returncode == 6
+        assert "not trusted here" in done.stdout
+        assert "sequencer_ca" in done.stdout
+        assert place.status(sequencer.address)["closed"]
+    finally:
+        sequencer.kill()
+
+
+def test_no_secret_shows_in_processes_logs_or_reprs(place: Place, log: zlog.Log) -> None:
+    sequencer = place.start()
+    try:
+        log.append(b"first")
+        place.status(sequencer.address)
+        arguments = Path(f"/proc/{sequencer.process.pid}/cmdline").read_bytes()
+        assert b"--tls-cert" in arguments
+        assert SECRET.encode() not in arguments
+        assert SECRET.encode() not in Path(f"/proc/{sequencer.process.pid}/environ").read_bytes()
+        for shown in (log, log.view, log.store, log.store.url):
+            assert SECRET not in repr(shown)
+        for verb in (["info", "orders"], ["doctor"], ["append", "orders", "--debug"]):
+            command = [ZLOG, "--store", place.url, *verb]
+            done = subprocess.run(
+                command, capture_output=True, text=True, check=True, timeout=_SECONDS, input="x\n"
+            )
+            assert SECRET not in done.stdout + done.stderr
+        Path(place.token).write_text(f"{SECRET}-but-wrong\n")
+        done = subprocess.run(
+            [ZLOG, "--store", place.url, "append", "orders", "--debug"],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_SECONDS,
+            input="x\n",
+        )
+        assert done.returncode == 6
+        assert "another token" in done.stderr
+        assert SECRET not in done.stdout + done.stderr
+    finally:
+        sequencer.stop()
+    assert SECRET not in "".join(sequencer.log)
