@@ -38,7 +38,7 @@ demo: $(DONE)/package ## build, then keep a real file in a log on the local disk
 	@PATH="$(BIN):$$PATH" VIRTUAL_ENV=.venv examples/demo.sh
 
 .PHONY: test
-test: lint docs-check $(DONE)/java ## check the code, then run all tests; without Ceph they fail
+test: lint docs-check $(DONE)/java $(DONE)/spin ## check the code, then run all tests; without Ceph they fail
 	ZLOG_CLASS=$$(ceph-dev/cluster build-class build/class) && export ZLOG_CLASS && \
 	ZLOG_REQUIRE_CEPH=1 timeout --signal=INT --kill-after=60 $(TEST_MINUTES)m \
 		$(BIN)/pytest -o faulthandler_timeout=300
@@ -52,6 +52,10 @@ bench: $(DONE)/package-rados ## measure the tables of docs/performance.md, in un
 	ZLOG_CLASS=$$(ceph-dev/cluster build-class build/class) && export ZLOG_CLASS && \
 	$(BIN)/python tools/bench --zlog $(BIN)/zlog --folder build/bench \
 		--json docs/performance.json --page docs/performance.md
+
+.PHONY: model
+model: $(DONE)/spin ## search the model of the protocol at length; VARIANT=… shows a broken one fail
+	$(PYTHON) -m tests.model $(VARIANT)
 
 .PHONY: lint
 lint: $(DONE)/dev-tools $(DONE)/spark $(DONE)/package-rados ## ruff and mypy
@@ -97,6 +101,11 @@ $(DONE)/spark: pyproject.toml $(DONE)/venv
 $(DONE)/java: $(DONE)/venv
 	tools/apt-install $$(apt-cache show $(JAVA_17) >/dev/null 2>&1 && echo $(JAVA_17) \
 		|| echo default-jre-headless)
+	@touch $@
+
+# Makes a C program of the model of the protocol, which the compiler that is there already compiles.
+$(DONE)/spin: $(DONE)/venv
+	tools/apt-install spin
 	@touch $@
 
 $(DONE)/ceph: $(DONE)/venv

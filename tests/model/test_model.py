@@ -1,0 +1,69 @@
+"""The protocol as a model (docs/model.md): what is right holds, what is wrong is found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import pytest
+
+from .cases import CONFIGURATIONS, VARIANTS, Configuration, Variant
+from .search import MODEL, Search, exhaust, shortest
+
+Searches = dict[str, Future[Search]]
+
+# No searches but these at the same time: each keeps a core busy.
+_AT_ONCE = 2
+
+
+@pytest.fixture(scope="module")
+def searches() -> Iterator[Searches]:
+    """All searches of this module by name, begun at once."""
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        begun = {each.name: pool.submit(exhaust, each.definitions) for each in CONFIGURATIONS}
+        for each in VARIANTS:
+            begun[each.name] = pool.submit(shortest, (*each.definitions, each.name))
+        yield begun
+        pool.shutdown(cancel_futures=True)
+
+
+@pytest.mark.parametrize("configuration", CONFIGURATIONS, ids=lambda each: each.name)
+def test_the_protocol_holds_in_every_state(
+    configuration: Configuration, searches: Searches
+) -> None:
+    found = searches[configuration.name].result()
+    assert not found.violated, "\n".join(found.steps)
+    assert found.complete, found.output
+    assert found.states >= configuration.states_min
+
+
+def test_every_place_of_interest_is_reached(searches: Searches) -> None:
+    named = set(re.findall(r'reached\("(.*?)"\)', MODEL.read_text()))
+    assert len(named) > 20
+    reached = {place for each in CONFIGURATIONS for place in searches[each.name].result().reached}
+    assert named == reached
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda each: each.name)
+def test_a_broken_variant_is_found(variant: Variant, searches: Searches) -> None:
+    found = searches[variant.name].result()
+    assert found.violated == variant.violated, "\n".join(found.steps)
+    assert found.steps
+
+
+def test_every_variant_of_the_model_is_tried() -> None:
+    switches = {
+        "APPENDERS", "READERS", "EPOCHS", "POSITIONS", "FIRST", "SECOND", "REACH", "BREADTH", "FULL"
+    }  # fmt: skip
+    source = MODEL.read_text()
+    names = set(re.findall(r"^#if(?:n?def) (\w+)", source, re.MULTILINE))
+    names |= set(re.findall(r"defined\((\w+)\)", source))
+    assert names - switches == {each.name for each in VARIANTS}
+
+
+def test_a_search_that_was_cut_short_is_not_complete() -> None:
+    cut = exhaust(["APPENDERS=1", "EPOCHS=2"], depth_max=40)
+    assert cut.states > 0
+    assert not cut.violated
+    assert not cut.complete
