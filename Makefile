@@ -25,7 +25,7 @@ JAVA_17 := openjdk-17-jre-headless
 BUILD_TOOLS := 'cmake>=3.24' 'cython>=3.1' ninja 'scikit-build-core>=1.0'
 
 # Folders, and programs without a suffix, which ruff would not find in them.
-PYTHON_CODE := ceph-dev cli pyspark_zlog seqr tests tools zlog ceph-dev/cluster tools/bench tools/check-links tools/steady
+PYTHON_CODE := ceph-dev cli pyspark_zlog seqr tests tools zlog ceph-dev/cluster tools/bench tools/check-links tools/layouts tools/steady
 SOURCES := pyproject.toml CMakeLists.txt \
 	$(shell find cls_zlog zlog seqr cli pyspark_zlog -type f -not -path '*/__pycache__/*')
 
