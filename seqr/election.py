@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import functools
 import logging
-import os
 from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Protocol
 
@@ -76,7 +75,7 @@ class Election:
         self._lease_seconds = lease_seconds
         self._own = (stores.home, *also)
         self._note_role = note_role
-        self._cookie = os.urandom(_COOKIE_BYTES).hex()
+        self._cookie = stores.first.token(_COOKIE_BYTES).hex()
         self._candidates: dict[Place, Candidate] = {}
         self._running: dict[Place, asyncio.Task[None]] = {}
         self._reigns: dict[Place, asyncio.Task[None]] = {}

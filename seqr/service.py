@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import metadata
 
 from zlog import store as stores
 from zlog._sequencer.credentials import Credentials
 from zlog._sequencer.types import format_address, parse_host_port
 from zlog.seqr.activation import Activation
+from zlog.seqr.candidate import Role
 from zlog.seqr.election import Election
 from zlog.seqr.lease import LEASE_SECONDS_DEFAULT, LEASE_SECONDS_MAX, LEASE_SECONDS_MIN
 from zlog.seqr.limits import Limits
@@ -110,47 +112,86 @@ async def _serve(
         raise ValueError(
             f"a lease lasts {LEASE_SECONDS_MIN:g} to {LEASE_SECONDS_MAX:g} s, not {lease_seconds:g}"
         )
-    tls, admission = security.context(), security.admission()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in _STOP_SIGNALS:
         loop.add_signal_handler(number, stop.set)
     host, port = parse_host_port(listen)
     with bind(host, port) as listening:
-        address = client_address(advertise, host, listening.getsockname()[1], tls is not None)
+        address = client_address(
+            advertise, host, listening.getsockname()[1], bool(security.certificate)
+        )
         with stores.connect(url, create=False) as store:
-            opened = Stores(store, stores.connect, limits)
             registration = Registration(store, address, _version())
-            election = Election(
-                opened,
+            await serve(
+                listening,
                 address,
+                store,
+                stop,
                 limits,
-                lease_seconds,
                 places,
-                lambda: registration.tell(election.role),
-                security.as_client(Credentials.of(store.url)),
+                lease_seconds,
+                security,
+                registration.tell,
             )
-            activation = Activation(opened, election, address, limits)
-            server = Server(
-                address,
-                activation.activate,
-                activation.release,
-                _version(),
-                limits,
-                election.describe,
-                admission,
-                tls,
-            )
-            await server.start(listening)
-            try:
-                await election.start(server)
-                _log_start(listening.getsockname(), address, store)
-                await stop.wait()
-            finally:
-                _logger.info("stopping")
-                await _hand_over(election, server)
-                await opened.close()
     _logger.info("stopped")
+
+
+async def serve(
+    listening: socket.socket,
+    address: str,
+    store: Store,
+    stop: asyncio.Event,
+    limits: Limits,
+    places: Sequence[Place] = (),
+    lease_seconds: float = LEASE_SECONDS_DEFAULT,
+    security: Security = OPEN_TO_ALL,
+    tell: Callable[[Role], None] = lambda _: None,
+) -> None:
+    """Serve the logs of a store until ``stop`` is set, then hand them over.
+
+    Args:
+        listening: where clients connect.
+        address: what they find in views.
+        store: see there; it stays the caller's.
+        stop: ends it.
+        limits: see there.
+        places: where it offers itself beside the store's own place.
+        lease_seconds: how long a leader that does not answer remains the leader.
+        security: see there.
+        tell: called with the role in the store's place when one has changed.
+    """
+    tls, admission = security.context(), security.admission()
+    opened = Stores(store, stores.connect, limits)
+    election = Election(
+        opened,
+        address,
+        limits,
+        lease_seconds,
+        places,
+        lambda: tell(election.role),
+        security.as_client(Credentials.of(store.url)),
+    )
+    activation = Activation(opened, election, address, limits)
+    server = Server(
+        address,
+        activation.activate,
+        activation.release,
+        _version(),
+        limits,
+        election.describe,
+        admission,
+        tls,
+    )
+    await server.start(listening)
+    try:
+        await election.start(server)
+        _log_start(listening.getsockname(), address, store)
+        await stop.wait()
+    finally:
+        _logger.info("stopping")
+        await _hand_over(election, server)
+        await opened.close()
 
 
 async def _hand_over(election: Election, server: Server) -> None:

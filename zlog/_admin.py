@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -60,7 +59,7 @@ async def _create_log(
 ) -> View:
     head = Head(io, name)
     removed = 0
-    while not await head.create(_new_log_id(), deadline):
+    while not await head.create(_new_log_id(io), deadline):
         try:
             state = await head.read(deadline)
         except LogNotFound:
@@ -162,5 +161,5 @@ async def _finish_removal(io: Io, view: View, deadline: Deadline) -> None:
     await Head(io, view.log).remove(view.epoch, deadline)
 
 
-def _new_log_id() -> int:
-    return int.from_bytes(os.urandom(8), "little")
+def _new_log_id(io: Io) -> int:
+    return int.from_bytes(io.token(8), "little")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -106,7 +105,7 @@ class LogClient:
         self.settings = settings
         self.layout = Layout(io, address, view, settings.sequencer_timeout)
         self.positions = Positions(self.layout)
-        self.writer = os.urandom(16)
+        self.writer = io.token(16)
         """Identifies this handle's appends and fills; no other handle or process has it."""
         self.reader = Reader(self.layout, self.writer)
         self.cursors = Cursors(io, address)

@@ -14,6 +14,7 @@ from functools import partial
 from zlog._append import Appender
 from zlog._io import Io, deadline_of
 from zlog._native import Append, Gathering
+from zlog._world import world_of
 from zlog.errors import StoreTimeout, ZlogError
 
 _ROUNDS_MAX = 2
@@ -46,7 +47,13 @@ class Coalescer:
         self._timeout = timeout
         self._loop = loop = asyncio.get_running_loop()
         self._gathering = Gathering(
-            loop, self._send, appender.check, appender.entry_bytes_max, _WAITING_BYTES_MAX, timeout
+            loop,
+            self._send,
+            appender.check,
+            appender.entry_bytes_max,
+            _WAITING_BYTES_MAX,
+            timeout,
+            world_of(loop).clock,
         )
         self._rounds: set[asyncio.Task[Sequence[int]]] = set()
         self._under_way = 0  # entries in these rounds

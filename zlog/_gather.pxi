@@ -182,6 +182,7 @@ cdef class Gathering:
     cdef object send
     cdef object check
     cdef double timeout
+    cdef object clock  # None: the machine's
     cdef Py_ssize_t entry_bytes_max
     cdef list waiting
     cdef list blocked  # those for which there is no room yet
@@ -191,11 +192,13 @@ cdef class Gathering:
     cdef public bint alert
 
     def __init__(
-        self, loop, send, check, Py_ssize_t entry_bytes_max, Py_ssize_t waiting_bytes_max, timeout
+        self, loop, send, check, Py_ssize_t entry_bytes_max, Py_ssize_t waiting_bytes_max, timeout,
+        clock=None,
     ):
         self.loop, self.send, self.check = loop, send, check
         self.entry_bytes_max, self.waiting_bytes_max = entry_bytes_max, waiting_bytes_max
         self.timeout = NEVER if timeout is None else timeout
+        self.clock = clock
         self.waiting, self.blocked, self.settled = [], [], []
         self.alert = True
 
@@ -213,7 +216,7 @@ cdef class Gathering:
             self.check((data,))
             data = append.data = bytes(data)  # a buffer may change meanwhile
         append.size = len(<bytes> data)
-        append.deadline = monotonic_seconds() + self.timeout
+        append.deadline = self.now() + self.timeout
         if self.blocked or not self.room_for(append):
             self.blocked.append(append)
         else:
@@ -223,6 +226,9 @@ cdef class Gathering:
             # Not at once: appends that are made in this turn of the loop come along.
             self.loop.call_soon(self.send)
         return 0
+
+    cdef double now(self) except? -1:
+        return monotonic_seconds() if self.clock is None else self.clock()
 
     cdef bint room_for(self, Append append) noexcept:
         return not self.waiting or self.waiting_bytes + append.size <= self.waiting_bytes_max
@@ -235,7 +241,7 @@ cdef class Gathering:
     def take(self, Py_ssize_t entries_max, Py_ssize_t bytes_max):
         cdef Append append
         cdef Py_ssize_t taken = 0, size = 0
-        cdef double now = monotonic_seconds()
+        cdef double now = self.now()
         cdef list entries = [], appends = [], late = []
         while taken < len(self.waiting) and len(entries) < entries_max and size < bytes_max:
             append = <Append> self.waiting[taken]

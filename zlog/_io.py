@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import itertools
-import random
 import threading
 import time
 from collections.abc import Callable, Coroutine, Sequence
@@ -30,6 +29,7 @@ from zlog._sequencer import (
     SharedSequencerClient,
     is_remote,
 )
+from zlog._world import REAL, World, world_of
 from zlog.errors import SequencerUnavailable, StoreUnavailable
 from zlog.store import RequestPayload, Store
 
@@ -99,6 +99,10 @@ class Io(Protocol):
         """Return a random number, 0 ≤ x < 1."""
         ...
 
+    def token(self, count: int) -> bytes:
+        """Return so many random bytes, to tell something apart from everything else."""
+        ...
+
     def sequencer(self, address: str) -> SequencerClient:
         """Return the client for a sequencer's address, the same one each time."""
         ...
@@ -133,11 +137,13 @@ class _Base:
         connect: Callable[[str, Credentials], SequencerClient],
         share: Callable[[SharedSequencer], SequencerClient],
         what: str,
+        world: World = REAL,
     ) -> None:
         if not hasattr(store, "url"):
             raise TypeError(f"expected a store, as zlog.connect() returns it, not {store!r}")
         self.store = store
         self._what = what
+        self._world = world
         self._closed = False
         self._connect = connect
         self._share = share
@@ -146,10 +152,13 @@ class _Base:
         self._lock = threading.Lock()
 
     def wall_clock_us(self) -> int:
-        return time.time_ns() // 1000
+        return self._world.wall_clock_us()
 
     def random(self) -> float:
-        return random.random()
+        return self._world.random()
+
+    def token(self, count: int) -> bytes:
+        return self._world.token(count)
 
     def sequencer(self, address: str) -> SequencerClient:
         with self._lock:
@@ -239,8 +248,9 @@ class AsyncioIo(_Base):
     """
 
     def __init__(self, store: Store, what: str = "the handle") -> None:
-        super().__init__(store, AsyncioSequencer, AsyncioSharedSequencer, what)
         self._loop = asyncio.get_running_loop()
+        world = world_of(self._loop)
+        super().__init__(store, AsyncioSequencer, AsyncioSharedSequencer, what, world)
         self._queue = CompletionQueue()
         self._groups = itertools.count()
         self._waiting: dict[int, _AsyncioCalls] = {}

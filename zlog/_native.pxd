@@ -12,6 +12,8 @@ from posix.types cimport pid_t
 
 cdef extern from "cls_zlog/buffer.h" namespace "zlog" nogil:
     cdef cppclass CppBuffer "zlog::Buffer":
+        @staticmethod
+        CppBuffer of(string content) except +
         string_view bytes
 
 
@@ -23,6 +25,7 @@ cdef extern from "cls_zlog/host/completion_queue.h" namespace "zlog" nogil:
 
     cdef cppclass CppCompletionQueue "zlog::CompletionQueue":
         CppCompletionQueue() except +
+        void push(CppCompletion completion) except +
         int fileno()
         vector[CppCompletion] drain() except +
         cbool wait(int timeout_ms)

@@ -520,6 +520,9 @@ class CompletionQueue:
     def fileno(self) -> int:
         """Return a descriptor that is readable exactly while results wait."""
 
+    def put(self, token: int, code: int, reply: bytes) -> None:
+        """Put a result in, as a store does that is written in Python."""
+
     def drain(self) -> list[tuple[int, int, ReplyBytes]]:
         """Take all results that wait, as ``(token, code, reply)``. Does not block."""
 
@@ -560,10 +563,12 @@ class Gathering:
         entry_bytes_max: int,
         waiting_bytes_max: int,
         timeout: float | None,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         """Gather for ``loop``; ``check`` raises for an entry that is too large or not bytes-like.
 
-        An entry that was not taken out ``timeout`` seconds after it was handed in comes too late.
+        An entry that was not taken out ``timeout`` seconds after it was handed in comes too late,
+        by ``clock`` or else by the machine's own, which costs less.
         """
 
     def __len__(self) -> int:

@@ -95,6 +95,12 @@ cdef class CompletionQueue:
     def fileno(self):
         return deref(self.queue).fileno()
 
+    def put(self, uint64_t token, int code, bytes reply not None):
+        cdef CppCompletion done
+        self.check_process()
+        done.token, done.code, done.reply = token, code, CppBuffer.of(<string> reply)
+        deref(self.queue).push(done)
+
     def drain(self):
         cdef vector[CppCompletion] taken
         cdef size_t i

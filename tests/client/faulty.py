@@ -3,70 +3,48 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import zlog
-from zlog._native import CompletionQueue, SharedSequencer
-from zlog.store import RequestPayload
+from zlog import testing
+from zlog.testing import AT_ONCE, Fate, StoreCall
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
+_FATES = {
+    None: AT_ONCE,
+    "lose": Fate(reply=None),
+    "fail": Fate(effect=None, error=errno.EOPNOTSUPP),
+}
 
 
 class Died(BaseException):
     """The process is gone: not an Exception, so that nothing in between survives it."""
 
 
-class FaultyStore:
+class FaultyStore(testing.FaultyStore):
     """Passes operations on to ``store``, and asks ``fault`` before each one.
 
     ``fault(number, method)`` with the operation's number from 0 returns None (go on), ``"die"``
-    (raise Died and do nothing, now and for ever), or ``"lose"`` (do it, and lose the reply).
+    (raise Died and do nothing, now and for ever), ``"lose"`` (do it, and lose the reply), or
+    ``"fail"`` (do nothing, and answer that the method is not known).
     """
 
-    def __init__(self, store: zlog.Store, fault: Callable[[int, str], str | None]) -> None:
-        self.inner = store
-        self.fault = fault
-        self.operations = 0
-        self.dead = False
-        self.url, self.pool, self.namespace = store.url, store.pool, store.namespace
-
-    def execute(
-        self, object: str, method: str, payload: RequestPayload, timeout: float | None = None
-    ) -> tuple[int, bytes]:
-        verdict = self._judge(method)
-        code, reply = self.inner.execute(object, method, payload, timeout)
-        return (-errno.ETIMEDOUT, b"") if verdict == "lose" else (code, reply)
-
-    def submit(
-        self, queue: CompletionQueue, token: int, calls: Sequence[tuple[str, str, RequestPayload]]
+    def __init__(
+        self,
+        store: zlog.Store,
+        fault: Callable[[int, str], str | None],
+        *,
+        share_sequencer: bool = True,
     ) -> None:
-        for number, call in enumerate(calls, token):
-            if self._judge(call[1]) == "lose":
-                self.inner.execute(*call)
-            else:
-                self.inner.submit(queue, number, [call])
+        super().__init__(store, self._fate, share_sequencer=share_sequencer)
+        self.fault = fault
+        self.dead = False
 
-    def sequencer(self) -> SharedSequencer | None:
-        return self.inner.sequencer()
-
-    def close(self) -> None:
-        self.inner.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _judge(self, method: str) -> str | None:
-        number, self.operations = self.operations, self.operations + 1
-        verdict = self.fault(number, method)
+    def _fate(self, call: StoreCall) -> Fate:
+        verdict = self.fault(call.number, call.method)
         if verdict == "die" or self.dead:
             self.dead = True
-            raise Died(f"at operation {number}, {method}")
-        return verdict
+            raise Died(f"at operation {call.number}, {call.method}")
+        return _FATES[verdict]
 
 
 class WithoutSequencer(FaultyStore):
@@ -75,10 +53,7 @@ class WithoutSequencer(FaultyStore):
     def __init__(
         self, store: zlog.Store, fault: Callable[[int, str], str | None] = lambda *_: None
     ) -> None:
-        super().__init__(store, fault)
-
-    def sequencer(self) -> None:
-        return None
+        super().__init__(store, fault, share_sequencer=False)
 
 
 def dies_at(number: int) -> Callable[[int, str], str | None]:

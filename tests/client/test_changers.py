@@ -16,10 +16,11 @@ from zlog._head import Head
 from zlog._iterate import RangeReader
 from zlog._native import MemoryStore
 from zlog._reclaim import reclaim
+from zlog.testing import run_virtually
 from zlog.view import objects_of
 
 from .faulty import FaultyStore, WithoutSequencer
-from .virtual import VirtualIo, run_virtually
+from .virtual import VirtualIo
 
 SLOW = (0.01, 0.1)
 WRITERS, CHANGERS, ENTRIES = 4, 3, 40

@@ -16,9 +16,10 @@ from zlog._io import BlockingIo, deadline_of, drive
 from zlog._native import MemoryStore
 from zlog._stripe_objects import seal
 from zlog._views import Change, backoff, change_view, unless_newer
+from zlog.testing import run_virtually
 
 from .faulty import FaultyStore, WithoutSequencer
-from .virtual import VirtualIo, run_virtually
+from .virtual import VirtualIo
 
 SLOW = (0.01, 0.1)
 """Seconds an operation takes on a cluster with a lot to do."""

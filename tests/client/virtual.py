@@ -1,4 +1,4 @@
-"""Many clients in one thread, in virtual time: every operation takes as long as the test says.
+"""An Io in virtual time without a network: every operation takes as long as the test says.
 
 The same seed gives the same run. An operation takes effect somewhere between its start and its
 reply, so that those of different clients interleave as they do on a cluster.
@@ -8,32 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Coroutine, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
 
 import zlog
 from zlog._deadline import Deadline
 from zlog._io import Call, Reply
 from zlog._sequencer import SequencerClient
 from zlog.errors import SequencerUnavailable
-
-T = TypeVar("T")
-
-
-class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop whose clock jumps to the next timer as soon as nothing else is left to do."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._now = 0.0
-
-    def time(self) -> float:
-        return self._now
-
-    def _run_once(self) -> None:
-        if not self._ready and self._scheduled:  # type: ignore[attr-defined]
-            self._now = max(self._now, self._scheduled[0].when())  # type: ignore[attr-defined]
-        super()._run_once()  # type: ignore[misc]
 
 
 class VirtualIo:
@@ -62,6 +43,9 @@ class VirtualIo:
     def random(self) -> float:
         return self._random.random()
 
+    def token(self, count: int) -> bytes:
+        return self._random.randbytes(count)
+
     def sequencer(self, address: str) -> SequencerClient:
         raise SequencerUnavailable(f"there is no network to reach {address}")
 
@@ -83,12 +67,3 @@ class _VirtualCalls:
 
     async def finish(self, deadline: Deadline) -> list[Reply]:  # noqa: ARG002
         return await asyncio.gather(*self._tasks)
-
-
-def run_virtually(work: Coroutine[Any, Any, T]) -> T:
-    """Run to the end, in no time; what takes an hour of virtual time is taken to have no end."""
-    loop = VirtualLoop()
-    try:
-        return loop.run_until_complete(asyncio.wait_for(work, 3600))
-    finally:
-        loop.close()

@@ -39,6 +39,14 @@ def test_the_descriptor_is_readable_exactly_while_results_wait() -> None:
         assert queue.drain() == []
 
 
+def test_a_store_in_python_puts_its_results_in() -> None:
+    queue = CompletionQueue()
+    queue.put(2**63, -5, b"")
+    queue.put(1, 0, b"reply")
+    assert readable(queue)
+    assert queue.drain() == [(2**63, -5, b""), (1, 0, b"reply")]
+
+
 def test_a_result_has_the_code_and_the_reply() -> None:
     queue = CompletionQueue()
     with MemoryStore() as store:

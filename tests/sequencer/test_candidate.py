@@ -15,8 +15,9 @@ from zlog._rados_lock import Holder
 from zlog.seqr.candidate import Candidate, Role
 from zlog.seqr.lease import Lease
 from zlog.seqr.places import Place
+from zlog.testing import run_virtually
 
-from ..client.virtual import VirtualIo, run_virtually
+from ..client.virtual import VirtualIo
 from .locks import LockStore
 
 LEASE = 3.0

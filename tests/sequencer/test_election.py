@@ -120,22 +120,13 @@ async def test_a_new_leader_takes_over_what_the_former_one_served(memory, logs):
         assert sequencer.logs.at_once_max == 3
 
 
-class Failing(FaultyStore):
-    """A store that answers the fault "fail" with an error."""
-
-    def submit(self, queue, token, calls):
-        for number, call in enumerate(calls, token):
-            failing = self._judge(call[1]) == "fail"
-            self.inner.submit(queue, number, [(call[0], "nothing", b"") if failing else call])
-
-
 async def test_a_store_that_fails_meanwhile_is_asked_again(memory, logs):
     failures = iter((None, "fail", None, None, "fail"))
 
     def fault(_: int, method: str) -> str | None:
         return next(failures, None) if method == "view_read" else None
 
-    async with Sequencer(Failing(memory, fault)) as sequencer:
+    async with Sequencer(FaultyStore(memory, fault)) as sequencer:
         await sequencer.adopts(LOGS)
         assert set(sequencer.logs.adopted) == set(logs)
     assert next(failures, "used up") == "used up"
@@ -164,7 +155,7 @@ async def test_a_leader_trims_logs_as_their_settings_say(memory, monkeypatch, ca
     def fault(_: int, method: str) -> str | None:
         return next(failures, None) if method == "trim_point_raise" else None
 
-    async with Sequencer(Failing(memory, fault)):
+    async with Sequencer(FaultyStore(memory, fault)):
         await until(lambda: trimmed.stat().trim_point == broken.stat().trim_point == 7)
     assert kept.stat().trim_point == 0
     assert "could not look after log=broken" in caplog.text

@@ -7,7 +7,6 @@ go.
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import cast
 
 from zlog._deadline import Deadline
@@ -43,11 +42,15 @@ class _Dialer:
     def __init__(self, address: str, credentials: Credentials) -> None:
         self._address = address
         self._credentials = credentials
-        self._refusal = Refusal()
+        self._refusal = Refusal(self.monotonic)
         self._closed = False
         self._link: _Link | None = None
         self._dialing = _Guard()
         self._guards: dict[LogAddress, _Guard] = {}
+
+    def monotonic(self) -> float:
+        """The clock of ``_Link.heard``."""
+        return asyncio.get_running_loop().time()
 
     async def link(self, deadline: Deadline) -> _Link:
         """Return the live link, made if there is none."""
@@ -137,7 +140,7 @@ class _Link(asyncio.Protocol):
         self._request = -1  # HELLO goes first and has number 0, as a refusal of the connection
         self.ended: asyncio.Future[None] = self._loop.create_future()
         self.handles: dict[LogAddress, Handle] = {}
-        self.heard = time.monotonic()
+        self.heard = self._loop.time()
         self.lost = ""
 
     async def call(
@@ -183,7 +186,7 @@ class _Link(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Hand out the answers in a chunk."""
-        self.heard = time.monotonic()
+        self.heard = self._loop.time()
         try:
             for reply in self._reader.feed(data):
                 future = self._pending.get(reply.request)

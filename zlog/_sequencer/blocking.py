@@ -59,10 +59,12 @@ class BlockingSequencer(Session):
 class _Dialer:
     """Connects, one thread at a time."""
 
+    monotonic = staticmethod(time.monotonic)
+
     def __init__(self, address: str, credentials: Credentials) -> None:
         self._address = address
         self._credentials = credentials
-        self._refusal = Refusal()
+        self._refusal = Refusal(self.monotonic)
         self._closed = False
         self._start()
 

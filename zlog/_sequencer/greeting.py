@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-import time
+from collections.abc import Callable
 
 from zlog._deadline import Deadline
 from zlog._frames import PROTOCOL_VERSION, Code, Kind, Reply
@@ -37,20 +37,25 @@ _TLS_HINT = (
 
 
 class Refusal:
-    """The last refusal of one sequencer: for a while it need not be asked again."""
+    """The last refusal of one sequencer: for a while it need not be asked again.
 
-    def __init__(self) -> None:
+    Args:
+        clock: tells seconds, and never goes back.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
         self._error: SequencerRefused | None = None
         self._until = 0.0
 
     def note(self, error: SequencerRefused) -> None:
         """Remember that it refused just now, or was refused."""
         self._error = error
-        self._until = time.monotonic() + _REFUSED_SECONDS
+        self._until = self._clock() + _REFUSED_SECONDS
 
     def check(self) -> None:
         """Raise the refusal again while it stands."""
-        if self._error is not None and time.monotonic() < self._until:
+        if self._error is not None and self._clock() < self._until:
             raise SequencerRefused(str(self._error), hint=self._error.hint)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from typing import Protocol
 
 from zlog._deadline import Deadline
@@ -61,7 +60,7 @@ class Link(Protocol):
 
     Attributes:
         handles: the logs that are open on it.
-        heard: when it last brought anything, on ``time.monotonic``.
+        heard: when it last brought anything, by its dialer's clock.
     """
 
     handles: dict[LogAddress, Handle]
@@ -92,6 +91,10 @@ class Guard(Protocol):
 
 class Dialer(Protocol):
     """Connects to one sequencer."""
+
+    def monotonic(self) -> float:
+        """Seconds on a clock that never goes back."""
+        ...
 
     async def link(self, deadline: Deadline) -> Link:
         """Return the live link, made if there is none. Raises SequencerUnavailable."""
@@ -194,10 +197,10 @@ class Session:
         lost: LinkLost | None = None
         for _ in range(_TRIES):
             link = await self._dialer.link(deadline)
-            began = time.monotonic()
+            began = self._dialer.monotonic()
             try:
                 handle = link.handles.get(log) or await self._handle(link, log, deadline)
-                began = time.monotonic()
+                began = self._dialer.monotonic()
                 reply = await link.call(kind, handle.number, a, b, b"", deadline)
             except LinkLost as error:
                 if lost is not None:
@@ -205,7 +208,7 @@ class Session:
                 lost = error
                 continue
             except SequencerTimeout:
-                if link.heard < began <= time.monotonic() - _SILENCE_SECONDS:
+                if link.heard < began <= self._dialer.monotonic() - _SILENCE_SECONDS:
                     # Perhaps the network swallowed the connection; the next call tries another.
                     link.drop(f"{self._address} was silent")
                 raise

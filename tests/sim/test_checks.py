@@ -1,0 +1,239 @@
+"""Each rule finds the smallest history that breaks it, and nothing wrong with a good one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from zlog.entry import GapKind
+from zlog.testing import Action, History, Operation, Result, check
+
+
+def append(
+    history: History, entry: bytes, position: int | None, epochs: tuple[int, int] = (1, 1)
+) -> Operation:
+    operation = history.invoke("writer", Action.APPEND, entry=entry)
+    if position is None:
+        history.returns([operation], Result.FAILED)
+    else:
+        operation.position, operation.epochs = position, epochs
+        history.returns([operation], Result.OK)
+    return operation
+
+
+def read(
+    history: History,
+    position: int,
+    entry: bytes | None = None,
+    gap: GapKind | None = None,
+    process: str = "reader",
+) -> Operation:
+    operation = history.invoke(process, Action.READ, position=position)
+    operation.entry, operation.found = entry, gap
+    history.returns([operation], Result.OK)
+    return operation
+
+
+def do(history: History, action: Action, position: int, result: Result = Result.OK) -> Operation:
+    operation = history.invoke("somebody", action, position=position)
+    history.returns([operation], result)
+    return operation
+
+
+def good(h: History) -> None:
+    """A bit of everything."""
+    early = h.invoke("reader", Action.READ, position=0)
+    early.found = GapKind.UNWRITTEN
+    append(h, b"a", 0)
+    h.returns([early], Result.OK)
+    append(h, b"lost", None)
+    late = append(h, b"late", None)
+    do(h, Action.TAIL, 3)
+    do(h, Action.FILL, 1)
+    do(h, Action.FILL, 0, Result.WRITTEN)
+    read(h, 0, b"a", process="writer")
+    read(h, 1, gap=GapKind.FILLED)
+    read(h, 2, late.entry)
+    append(h, b"b", 3, (1, 2))
+    append(h, b"c", 4, (2, 2))
+    do(h, Action.TRIM, 3)
+    read(h, 3, gap=GapKind.TRIMMED)
+    do(h, Action.TRIM_TO, 2)
+    read(h, 0, gap=GapKind.TRIMMED)
+    do(h, Action.FILL, 3)
+    do(h, Action.TAIL, 5)
+
+
+def vanished(h: History) -> None:
+    append(h, b"a", 0)
+    read(h, 0, gap=GapKind.UNWRITTEN)
+
+
+def vanished_to_its_writer(h: History) -> None:
+    append(h, b"a", 0)
+    read(h, 0, gap=GapKind.LOST, process="writer")
+
+
+def filled_over(h: History) -> None:
+    append(h, b"a", 0)
+    read(h, 0, gap=GapKind.FILLED)
+
+
+def twice_there(h: History) -> None:
+    append(h, b"a", 0)
+    append(h, b"b", 0)
+
+
+def acknowledged_twice(h: History) -> None:
+    append(h, b"a", 0)
+    read(h, 1, b"a")
+
+
+def timed_out_twice(h: History) -> None:
+    append(h, b"a", None)
+    read(h, 0, b"a")
+    read(h, 1, b"a")
+
+
+def refused_and_there(h: History) -> None:
+    h.returns([h.invoke("writer", Action.APPEND, entry=b"a")], Result.REFUSED)
+    read(h, 0, b"a")
+
+
+def two_truths(h: History) -> None:
+    append(h, b"a", None)
+    read(h, 0, b"a")
+    read(h, 0, gap=GapKind.FILLED)
+
+
+def behind_its_time(h: History) -> None:
+    append(h, b"a", 1)
+    append(h, b"b", 0)
+
+
+def behind_one_that_timed_out(h: History) -> None:
+    append(h, b"a", None)
+    read(h, 1, b"a")
+    append(h, b"b", 0)
+
+
+def below_a_tail(h: History) -> None:
+    do(h, Action.TAIL, 2)
+    append(h, b"a", 1)
+
+
+def tail_too_low(h: History) -> None:
+    append(h, b"a", 3)
+    do(h, Action.TAIL, 3)
+
+
+def tail_back(h: History) -> None:
+    do(h, Action.TAIL, 3)
+    do(h, Action.TAIL, 2)
+
+
+def read_and_gone(h: History) -> None:
+    append(h, b"a", None)
+    read(h, 0, b"a")
+    read(h, 0, gap=GapKind.UNWRITTEN)
+
+
+def passed_over(h: History) -> None:
+    h.skips.append("after position 3 came 5")
+
+
+def dead_epoch(h: History) -> None:
+    old = h.invoke("slow", Action.APPEND, entry=b"old")
+    append(h, b"new", 3, (2, 2))
+    old.position, old.epochs = 5, (1, 1)
+    h.returns([old], Result.OK)
+
+
+def fill_over_data(h: History) -> None:
+    append(h, b"a", 0)
+    do(h, Action.FILL, 0)
+
+
+def fill_denied_and_filled(h: History) -> None:
+    do(h, Action.FILL, 0, Result.WRITTEN)
+    read(h, 0, gap=GapKind.FILLED)
+
+
+def fill_undone(h: History) -> None:
+    do(h, Action.FILL, 0)
+    read(h, 0, gap=GapKind.UNWRITTEN)
+
+
+def trimmed_unasked(h: History) -> None:
+    do(h, Action.TRIM_TO, 1)
+    read(h, 1, gap=GapKind.TRIMMED)
+
+
+def untrimmed(h: History) -> None:
+    append(h, b"a", 0)
+    do(h, Action.TRIM_TO, 1)
+    read(h, 0, b"a")
+
+
+def never_appended(h: History) -> None:
+    read(h, 0, b"noise")
+
+
+def from_the_future(h: History) -> None:
+    read(h, 0, b"a")
+    append(h, b"a", 0)
+
+
+def stuck(h: History) -> None:
+    h.heal()
+    append(h, b"a", None)
+
+
+@pytest.mark.parametrize(
+    ("broken", "properties"),
+    [
+        (good, set()),
+        (vanished, {"P1"}),
+        (vanished_to_its_writer, {"P6"}),
+        (filled_over, {"P1", "P3"}),
+        (twice_there, {"P2", "P3", "P4"}),
+        (acknowledged_twice, {"P2"}),
+        (timed_out_twice, {"P11"}),
+        (refused_and_there, {"P11"}),
+        (two_truths, {"P3"}),
+        (behind_its_time, {"P4"}),
+        (behind_one_that_timed_out, {"P4"}),
+        (below_a_tail, {"P5"}),
+        (tail_too_low, {"P5"}),
+        (tail_back, {"P5"}),
+        (read_and_gone, {"P7"}),
+        (passed_over, {"P7"}),
+        (dead_epoch, {"P8"}),
+        (fill_over_data, {"P9"}),
+        (fill_denied_and_filled, {"P9"}),
+        (fill_undone, {"P9"}),
+        (trimmed_unasked, {"P10"}),
+        (untrimmed, {"P10"}),
+        (never_appended, {"P12"}),
+        (from_the_future, {"P12"}),
+        (stuck, {"P13"}),
+    ],
+)
+def test_a_rule_finds_what_breaks_it(
+    broken: Callable[[History], None], properties: set[str]
+) -> None:
+    history = History()
+    broken(history)
+    found = check(history)
+    assert {violation.property for violation in found} == properties
+    for violation in found:
+        assert str(violation).startswith(f"{violation.property}: ")
+
+
+def test_entries_must_tell_appends_apart() -> None:
+    history = History()
+    append(history, b"a", 0)
+    append(history, b"a", 1)
+    with pytest.raises(ValueError, match="appended twice"):
+        check(history)

@@ -1,0 +1,44 @@
+"""Chance and clocks, for whatever runs on an event loop.
+
+A loop that brings a time of its own brings these too (:class:`zlog.testing.VirtualLoop`), so that
+a run on it depends on nothing but its seed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import time
+from collections.abc import Callable
+
+
+class World:
+    """The real one: the machine's clocks, and its dice.
+
+    Attributes:
+        clock: seconds on a clock that never goes back; None: the machine's own, which native code
+            reads by itself.
+    """
+
+    clock: Callable[[], float] | None = None
+
+    def random(self) -> float:
+        """Return a random number, 0 ≤ x < 1."""
+        return random.random()
+
+    def token(self, count: int) -> bytes:
+        """Return so many random bytes, to tell something apart from everything else."""
+        return os.urandom(count)
+
+    def wall_clock_us(self) -> int:
+        """Microseconds since 1970, UTC."""
+        return time.time_ns() // 1000
+
+
+REAL = World()
+
+
+def world_of(loop: asyncio.AbstractEventLoop) -> World:
+    """Return the world that an event loop lives in."""
+    return getattr(loop, "zlog_world", REAL)

@@ -1,0 +1,38 @@
+"""For those who build on zlog: a log under faults, in virtual time, and a judge of what came of it.
+
+docs/testing.md shows how the parts work together. They are: an event loop in virtual time with a
+network of its own and processes that can be stopped and killed (:class:`VirtualLoop`,
+:class:`Process`), a store that fails as a seed says (:class:`FaultyStore`), a recorder of what was
+asked and answered (:class:`History`), and :func:`check`, which says what is wrong with it.
+"""
+
+from zlog.testing._checks import Violation, check
+from zlog.testing._history import Action, History, Operation, RecordedLog, Result
+from zlog.testing._loop import Stuck, VirtualLoop, run_virtually
+from zlog.testing._network import Listening, Network, NetworkFaults
+from zlog.testing._process import Process
+from zlog.testing._store import AT_ONCE, Fate, FaultyStore, Plan, SeededPlan, StoreCall, StoreFaults
+
+__all__ = [
+    "AT_ONCE",
+    "Action",
+    "Fate",
+    "FaultyStore",
+    "History",
+    "Listening",
+    "Network",
+    "NetworkFaults",
+    "Operation",
+    "Plan",
+    "Process",
+    "RecordedLog",
+    "Result",
+    "SeededPlan",
+    "StoreCall",
+    "StoreFaults",
+    "Stuck",
+    "Violation",
+    "VirtualLoop",
+    "check",
+    "run_virtually",
+]

@@ -1,0 +1,379 @@
+"""What must hold of every history of a log, and telling where it does not.
+
+Positions come back in the replies, so that no search is needed: every rule is a pass over the
+operations in some order, O(n log n) together. docs/correctness.md says P1 to P13 in words.
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from operator import attrgetter
+
+from zlog.entry import GapKind
+from zlog.testing._history import Action, History, Operation, Result
+
+_INDENT = "\n    "
+
+
+@dataclass(frozen=True)
+class Violation:
+    """Something that must never happen, and did.
+
+    Attributes:
+        property: which of the properties in docs/correctness.md does not hold, P1 to P13.
+        message: what happened.
+        position: where; None: it is about no single position.
+        operations: the operations that show it.
+    """
+
+    property: str
+    message: str
+    position: int | None = None
+    operations: tuple[Operation, ...] = ()
+
+    def __str__(self) -> str:
+        return _INDENT.join([f"{self.property}: {self.message}", *map(str, self.operations)])
+
+
+def check(history: History) -> list[Violation]:
+    """Return every violation of P1 to P13 in a history; none means that it is as it should be.
+
+    Raises:
+        ValueError: two appends of the history have the same entry, so that nobody can tell which of
+            them a reader found.
+    """
+    facts = _Facts(history)
+    return [violation for rule in _RULES for violation in rule(facts)]
+
+
+@dataclass(slots=True)
+class _Place:
+    """All that is known of one position."""
+
+    acknowledged: list[Operation] = field(default_factory=list)
+    entries: list[Operation] = field(default_factory=list)
+    filled: list[Operation] = field(default_factory=list)
+    trimmed: list[Operation] = field(default_factory=list)
+    unwritten: list[Operation] = field(default_factory=list)
+    lost: list[Operation] = field(default_factory=list)
+    fills: list[Operation] = field(default_factory=list)
+
+
+class _Facts:
+    """A history, sorted by what the rules ask of it."""
+
+    def __init__(self, history: History) -> None:
+        self.history = history
+        self.places: dict[int, _Place] = defaultdict(_Place)
+        self.appends: dict[bytes, Operation] = {}
+        self.tails: list[Operation] = []
+        self.trims = _Trims(history.operations)
+        for operation in history.operations:
+            self._take(operation)
+        self.seen: dict[bytes, list[Operation]] = defaultdict(list)
+        """The operations that show where an entry stands, by entry."""
+        for place in self.places.values():
+            for operation in (*place.acknowledged, *place.entries):
+                assert operation.entry is not None  # these show one
+                self.seen[operation.entry].append(operation)
+
+    def _take(self, operation: Operation) -> None:
+        if operation.action is Action.APPEND:
+            assert operation.entry is not None  # appends have one
+            if operation.entry in self.appends:
+                raise ValueError(f"{operation.entry!r} was appended twice")
+            self.appends[operation.entry] = operation
+            if operation.result is Result.OK:
+                self._place(operation).acknowledged.append(operation)
+        elif operation.action is Action.TAIL and operation.result is Result.OK:
+            self.tails.append(operation)
+        elif operation.action is Action.FILL:
+            self._place(operation).fills.append(operation)
+        elif operation.action is Action.READ and operation.result is Result.OK:
+            place = self._place(operation)
+            kinds = {
+                None: place.entries,
+                GapKind.FILLED: place.filled,
+                GapKind.TRIMMED: place.trimmed,
+                GapKind.UNWRITTEN: place.unwritten,
+                GapKind.LOST: place.lost,
+            }
+            kinds[operation.found].append(operation)
+
+    def _place(self, operation: Operation) -> _Place:
+        assert operation.position is not None  # it is about one
+        return self.places[operation.position]
+
+    def written(self) -> Iterator[tuple[Operation, int, float]]:
+        """Return the appends that are in the log as far as is known, where, and since when."""
+        for entry, operation in self.appends.items():
+            shown = self.seen.get(entry)
+            if shown:
+                first = min(shown, key=attrgetter("returned"))
+                assert first.position is not None  # it shows one
+                yield operation, first.position, first.returned
+
+
+class _Trims:
+    """Tells when a position was asked to be trimmed, and when that was done."""
+
+    def __init__(self, operations: Iterable[Operation]) -> None:
+        self._single: dict[int, list[Operation]] = defaultdict(list)
+        points: list[Operation] = []
+        for operation in operations:
+            assert operation.action not in (Action.TRIM, Action.TRIM_TO) or (
+                operation.position is not None
+            )
+            if operation.action is Action.TRIM:
+                self._single[operation.position or 0].append(operation)
+            elif operation.action is Action.TRIM_TO and operation.result is not Result.REFUSED:
+                points.append(operation)
+        points.sort(key=lambda each: each.position or 0)
+        self._points = [each.position or 0 for each in points]
+        self._asked = _suffix_minima([each.invoked for each in points])
+        self._done = _suffix_minima(
+            [each.returned if each.result is Result.OK else math.inf for each in points]
+        )
+
+    def asked(self, position: int) -> float:
+        """When a trim of the position was first invoked; infinite: never."""
+        at = bisect.bisect_right(self._points, position)
+        single = (e.invoked for e in self._single[position] if e.result is not Result.REFUSED)
+        return min(self._asked[at], min(single, default=math.inf))
+
+    def done(self, position: int) -> float:
+        """When one was first acknowledged; infinite: never."""
+        at = bisect.bisect_right(self._points, position)
+        single = (e.returned for e in self._single[position] if e.result is Result.OK)
+        return min(self._done[at], min(single, default=math.inf))
+
+
+def _suffix_minima(values: list[float]) -> list[float]:
+    minima = list(itertools.accumulate([math.inf, *reversed(values)], min))
+    return minima[::-1]
+
+
+Rule = Callable[[_Facts], Iterator[Violation]]
+
+
+def _durable(facts: _Facts) -> Iterator[Violation]:
+    """P1, P6: what was acknowledged is there from then on."""
+    for position, place in facts.places.items():
+        for append in place.acknowledged:
+            for read in (*place.unwritten, *place.lost):
+                if read.invoked > append.returned:
+                    own = read.process == append.process
+                    assert read.found is not None  # it found a gap
+                    yield Violation(
+                        "P6" if own else "P1",
+                        f"position {position} was acknowledged, and found {read.found.value} later",
+                        position,
+                        (append, read),
+                    )
+            if place.filled:
+                yield Violation(
+                    "P1",
+                    f"position {position} was acknowledged, and is filled",
+                    position,
+                    (append, place.filled[0]),
+                )
+
+
+def _unique(facts: _Facts) -> Iterator[Violation]:
+    """P2, P11: an entry is at one position at most, and a position was acknowledged once."""
+    for position, place in facts.places.items():
+        if len(place.acknowledged) > 1:
+            yield Violation(
+                "P2",
+                f"position {position} was acknowledged to {len(place.acknowledged)} appends",
+                position,
+                tuple(place.acknowledged),
+            )
+    for entry, shown in facts.seen.items():
+        places = {each.position: each for each in shown}
+        append = facts.appends.get(entry)
+        if len(places) > 1:
+            certain = append is not None and append.result is Result.OK
+            yield Violation(
+                "P2" if certain else "P11",
+                f"one append is at {len(places)} positions: {sorted(p or 0 for p in places)}",
+                None,
+                (*([append] if append else []), *places.values()),
+            )
+        if append is not None and append.result is Result.REFUSED:
+            yield Violation("P11", "a refused append is in the log", None, (append, *shown[:1]))
+
+
+def _genuine(facts: _Facts) -> Iterator[Violation]:
+    """P12: what is read was appended, and before that."""
+    for position, place in facts.places.items():
+        for read in place.entries:
+            append = facts.appends.get(read.entry or b"")
+            if append is None:
+                message = f"position {position} holds an entry that nobody appended"
+                yield Violation("P12", message, position, (read,))
+            elif append.invoked > read.returned:
+                message = f"position {position} was read before its entry was appended"
+                yield Violation("P12", message, position, (append, read))
+
+
+def _agreed(facts: _Facts) -> Iterator[Violation]:
+    """P3: all readers find the same."""
+    for position, place in facts.places.items():
+        by_content: dict[bytes | None, Operation] = {}
+        for read in (*place.acknowledged, *place.entries, *place.filled):
+            by_content.setdefault(read.entry, read)
+        if len(by_content) > 1:
+            message = f"position {position} holds {len(by_content)} different things"
+            yield Violation("P3", message, position, tuple(by_content.values()))
+
+
+def _settled(facts: _Facts) -> Iterator[Violation]:
+    """P7: what was read once never vanishes, and nobody passes over anything."""
+    for position, place in facts.places.items():
+        settled = [*place.entries, *place.filled, *place.trimmed]
+        first = min(settled, key=attrgetter("returned"), default=None)
+        for read in (*place.unwritten, *place.lost):
+            if first is not None and read.invoked > first.returned:
+                message = f"position {position} was settled, and is open again"
+                yield Violation("P7", message, position, (first, read))
+    for skip in facts.history.skips:
+        yield Violation("P7", f"positions were passed over: {skip}")
+
+
+def _real_time(facts: _Facts) -> Iterator[Violation]:
+    """P4: what begins after another append has ended stands behind it. Also after a tail (P5)."""
+    floors = [(since, position, append) for append, position, since in facts.written()]
+    tails = [(tail.returned, (tail.position or 0) - 1, tail) for tail in facts.tails]
+    yield from _below(
+        floors,
+        [(append.invoked, position, append) for append, position, _ in facts.written()],
+        "P4",
+        "an append stands at {0}, though one at {1} was in the log before it began",
+    )
+    yield from _below(
+        tails,
+        [(append.invoked, position, append) for append, position, _ in facts.written()],
+        "P5",
+        "an append stands at {0}, though the tail was above {1} before it began",
+    )
+
+
+def _tail(facts: _Facts) -> Iterator[Violation]:
+    """P5: the tail is above all that was acknowledged before, and never goes back."""
+    asked = [(tail.invoked, (tail.position or 0) - 1, tail) for tail in facts.tails]
+    yield from _below(
+        [(since, position - 1, append) for append, position, since in facts.written()],
+        asked,
+        "P5",
+        "the last position below the tail was {0}, though one above {1} was in the log before",
+    )
+    yield from _below(
+        [(tail.returned, (tail.position or 0) - 2, tail) for tail in facts.tails],
+        asked,
+        "P5",
+        "the tail went back: the last position below it was {0}, and had been above {1}",
+    )
+
+
+def _below(
+    floors: list[tuple[float, int, Operation]],
+    later: list[tuple[float, int, Operation]],
+    name: str,
+    message: str,
+) -> Iterator[Violation]:
+    """Find what is not above a floor that was there before it began.
+
+    Both lists hold (event, position, operation): the event at which a floor is known, and that at
+    which the other began.
+    """
+    floors.sort(key=lambda each: each[0])
+    later.sort(key=lambda each: each[0])
+    highest, shows = -math.inf, None
+    waiting = iter(floors)
+    coming = next(waiting, None)
+    for began, position, operation in later:
+        while coming is not None and coming[0] < began:
+            if coming[1] > highest:
+                highest, shows = coming[1], coming[2]
+            coming = next(waiting, None)
+        if position <= highest and shows is not None and shows is not operation:
+            text = message.format(position, int(highest))
+            yield Violation(name, text, position, (shows, operation))
+
+
+def _epochs(facts: _Facts) -> Iterator[Violation]:
+    """P8: all that was written in an epoch stands behind what was written in earlier ones."""
+    known = [
+        (append.epochs, append.position or 0, append)
+        for append in facts.appends.values()
+        if append.epochs is not None and append.result is Result.OK
+    ]
+    yield from _below(
+        [(epochs[1], position, append) for epochs, position, append in known],
+        [(epochs[0], position, append) for epochs, position, append in known],
+        "P8",
+        "an append stands at {0}, though one at {1} was made in an earlier epoch",
+    )
+
+
+def _filled(facts: _Facts) -> Iterator[Violation]:
+    """P9: a fill never replaces an entry, and decides what it fills."""
+    for position, place in facts.places.items():
+        data = [*place.acknowledged, *place.entries]
+        asked = facts.trims.asked(position)
+        for fill in place.fills:
+            if fill.result is Result.OK and data and asked > fill.returned:
+                message = f"position {position} was filled, and holds an entry"
+                yield Violation("P9", message, position, (fill, data[0]))
+            if fill.result is Result.WRITTEN and place.filled:
+                message = f"position {position} held an entry, and is filled"
+                yield Violation("P9", message, position, (fill, place.filled[0]))
+            if fill.result is Result.OK:
+                open_again = [each for each in place.unwritten if each.invoked > fill.returned]
+                if open_again:
+                    message = f"position {position} was filled, and is open again"
+                    yield Violation("P9", message, position, (fill, open_again[0]))
+
+
+def _trimmed(facts: _Facts) -> Iterator[Violation]:
+    """P10: nothing is trimmed that nobody asked for, and what is trimmed stays so."""
+    for position, place in facts.places.items():
+        asked, done = facts.trims.asked(position), facts.trims.done(position)
+        for read in place.trimmed:
+            if read.returned < asked:
+                message = f"position {position} is trimmed, and nobody had asked for that"
+                yield Violation("P10", message, position, (read,))
+        known = min([done, *(read.returned for read in place.trimmed)])
+        for read in (*place.entries, *place.filled, *place.unwritten, *place.lost):
+            if read.invoked > known:
+                message = f"position {position} was trimmed before, and is not any more"
+                yield Violation("P10", message, position, (*place.trimmed[:1], read))
+
+
+def _progress(facts: _Facts) -> Iterator[Violation]:
+    """P13: once all faults are over, everything succeeds."""
+    for operation in facts.history.operations:
+        stuck = operation.result in (Result.PENDING, Result.FAILED)
+        if operation.invoked > facts.history.healed and stuck:
+            yield Violation("P13", "failed though all faults were over", None, (operation,))
+
+
+_RULES: tuple[Rule, ...] = (
+    _durable,
+    _unique,
+    _genuine,
+    _agreed,
+    _settled,
+    _real_time,
+    _tail,
+    _epochs,
+    _filled,
+    _trimmed,
+    _progress,
+)

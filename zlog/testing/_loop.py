@@ -1,0 +1,217 @@
+"""An event loop in virtual time, and processes on it that can be stopped and killed at any await.
+
+Nothing takes longer than the test says, and an hour passes as soon as nobody has anything to do
+before its end. What is ready at the same time runs in an order that the seed decides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import heapq
+import itertools
+import random
+import selectors
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, TypeVar
+
+from zlog._world import World
+from zlog.testing._network import Network
+from zlog.testing._process import PROCESS, Process
+
+T = TypeVar("T")
+
+WALL_CLOCK_START_US = 1_700_000_000_000_000
+"""What the clock on the wall says when a virtual loop begins: 2023-11-14 22:13:20 UTC."""
+
+
+_TURN_SECONDS = 1e-6
+"""What one turn of the loop takes: whoever asks the time again and again sees it pass."""
+
+_TURNS_MAX = 200_000
+"""Turns without a pause, before it is said that somebody runs in circles."""
+
+
+class Stuck(RuntimeError):
+    """Every task of a virtual loop waits for what never comes, or somebody runs in circles."""
+
+
+class VirtualWorld(World):
+    """Chance and clocks of a virtual loop; see ``zlog._world.World``."""
+
+    def __init__(self, loop: VirtualLoop, seed: int) -> None:
+        self._random = random.Random(f"{seed}.world")
+        self.clock = loop.time
+
+    def random(self) -> float:
+        """Return a random number that depends on the seed alone."""
+        return self._random.random()
+
+    def token(self, count: int) -> bytes:
+        """Return bytes that depend on the seed alone."""
+        return self._random.randbytes(count)
+
+    def wall_clock_us(self) -> int:
+        """Microseconds since 1970; they advance with the loop's time."""
+        assert self.clock is not None  # set above
+        return WALL_CLOCK_START_US + round(self.clock() * 1e6)
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """An event loop whose clock jumps to the next timer as soon as nothing else is left to do.
+
+    Connections between its tasks go through ``network``, which is simulated too: nothing leaves
+    the process. Threads and other file descriptors than those of zlog's stores have no place on
+    it, since nobody would wait for them.
+
+    Args:
+        seed: decides the order of what is ready at the same time, and all that zlog draws by lot.
+
+    Attributes:
+        network: see there.
+        zlog_world: chance and clocks for zlog.
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        super().__init__()
+        self._now = 0.0
+        self._turns = 0
+        self._random = random.Random(f"{seed}.order")
+        self._serials = itertools.count()
+        self._serial_of: dict[int, int] = {}
+        self._abandoned = False
+        self.network = Network(self, seed)
+        self.zlog_world = VirtualWorld(self, seed)
+
+    def time(self) -> float:
+        """Seconds of virtual time."""
+        return self._now
+
+    def create_task(self, coro: Coroutine[Any, Any, T], **options: Any) -> asyncio.Task[T]:  # type: ignore[override]
+        """As ever; a process's tasks are its own."""
+        task = super().create_task(coro, **options)
+        process = PROCESS.get()
+        if process is not None:
+            process.own(task)
+        return task
+
+    async def create_connection(self, protocol_factory: Any, *where: Any, **options: Any) -> Any:
+        """Connect to a listener of the simulated network."""
+        host = options.get("host", where[0] if where else None)
+        port = options.get("port", where[1] if len(where) > 1 else None)
+        return await self.network.connect(protocol_factory, host, port)
+
+    async def create_server(self, protocol_factory: Any, *where: Any, **options: Any) -> Any:
+        """Listen in the simulated network, on ``sock`` as :meth:`Network.bind` returns it."""
+        assert not where
+        return self.network.listen(protocol_factory, options["sock"])
+
+    def add_reader(self, fd: Any, callback: Callable[..., Any], *args: Any) -> None:  # type: ignore[override]
+        """As ever; of several that are readable, the one added first comes first."""
+        self._serial_of[fd] = next(self._serials)
+        super().add_reader(fd, callback, *args)
+
+    def abandon(self, tasks: Iterable[asyncio.Task[Any]]) -> None:
+        """End tasks as a process ends: none of them runs again, and nobody hears of it."""
+        for task in tasks:
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
+            coroutine: Any = task.get_coro()
+            with contextlib.suppress(BaseException):
+                coroutine.close()
+
+    def close(self) -> None:
+        """Close the loop, and abandon what still runs on it."""
+        if not self.is_closed():
+            self._abandoned = True
+            self.set_exception_handler(lambda *_: None)
+            self.abandon(asyncio.all_tasks(self))
+        super().close()
+
+    def forget_readers(self, process: Process) -> None:
+        """Watch a dead process's file descriptors no longer."""
+        for key in list(self._selector.get_map().values()):  # type: ignore[attr-defined]
+            reader = key.data[0]
+            if reader is not None and reader._context.get(PROCESS) is process:
+                self._selector.unregister(key.fileobj)  # type: ignore[attr-defined]
+
+    def _asyncgen_finalizer_hook(self, agen: Any) -> None:
+        if not self._abandoned:
+            super()._asyncgen_finalizer_hook(agen)  # type: ignore[misc]
+
+    def _run_once(self) -> None:
+        ready = self._ready  # type: ignore[attr-defined]
+        self._poll()
+        self._collect_timers()
+        if not ready:
+            self._jump()
+            self._collect_timers()
+        self._now += _TURN_SECONDS
+        self._turns += 1
+        if self._turns > _TURNS_MAX:
+            raise Stuck(f"tasks run in circles, among them {ready[0]!r}")
+        batch = list(ready)
+        ready.clear()
+        if len(batch) > 1:
+            self._random.shuffle(batch)
+        for handle in batch:
+            if handle._cancelled:
+                continue
+            process = handle._context.get(PROCESS)
+            if process is None or process.running:
+                handle._run()
+            else:
+                process.hold(handle)
+
+    def _poll(self) -> None:
+        events = [each for each in self._selector.select(0) if _is_heard(each[0])]  # type: ignore[attr-defined]
+        if len(events) > 1:
+            events.sort(key=lambda event: self._serial_of.get(event[0].fd, -1))
+        if events:
+            self._process_events(events)  # type: ignore[attr-defined]
+
+    def _collect_timers(self) -> None:
+        scheduled, now = self._scheduled, self._now  # type: ignore[attr-defined]
+        while scheduled and scheduled[0]._when <= now:
+            handle = heapq.heappop(scheduled)
+            handle._scheduled = False
+            if handle._cancelled:
+                self._timer_cancelled_count -= 1  # type: ignore[attr-defined]
+            else:
+                self._ready.append(handle)  # type: ignore[attr-defined]
+
+    def _jump(self) -> None:
+        """Go to the time of the next timer."""
+        scheduled = self._scheduled  # type: ignore[attr-defined]
+        while scheduled and scheduled[0]._cancelled:
+            heapq.heappop(scheduled)._scheduled = False
+            self._timer_cancelled_count -= 1  # type: ignore[attr-defined]
+        if not scheduled:
+            raise Stuck("every task waits, and no timer is left that could end it")
+        self._now = max(self._now, scheduled[0]._when)
+        self._turns = 0
+
+
+def _is_heard(key: selectors.SelectorKey) -> bool:
+    """Whether somebody reads a descriptor now; where a process is paused, it stays readable."""
+    reader = key.data[0]
+    process = None if reader is None else reader._context.get(PROCESS)
+    return process is None or process.running
+
+
+def run_virtually(work: Coroutine[Any, Any, T], seed: int = 0, seconds_max: float = 3600) -> T:
+    """Run to the end on a virtual loop, in no time.
+
+    Args:
+        work: what.
+        seed: see :class:`VirtualLoop`.
+        seconds_max: of virtual time; what takes longer is taken to have no end.
+
+    Raises:
+        TimeoutError: that much virtual time has passed.
+        Stuck: it waits for what never comes.
+    """
+    loop = VirtualLoop(seed)
+    try:
+        return loop.run_until_complete(asyncio.wait_for(work, seconds_max))
+    finally:
+        loop.close()

@@ -1,0 +1,338 @@
+"""A network of one process: connections that are slow, break, and go silent, as a seed decides.
+
+It carries streams as TCP does. What is sent on one connection arrives in order, once, and whole up
+to some point; chunks of different connections overtake each other; a connection can break at any
+moment, and then nobody knows how much of what was sent has arrived; where the network is cut
+nothing arrives and nobody is told, until it is mended or somebody loses patience.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import random
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from zlog.testing._process import PROCESS, Process
+
+if TYPE_CHECKING:
+    from zlog.testing._loop import VirtualLoop
+
+_END = b""
+"""In the place of a chunk: the peer has closed the connection."""
+
+
+@dataclass(slots=True)
+class NetworkFaults:
+    """How bad a network is; may be changed while it is used.
+
+    Attributes:
+        latency: seconds that a chunk takes, between these two.
+        slow: probability that a chunk takes up to ``slow_seconds``.
+        slow_seconds: see there.
+        broken: probability that a chunk finds the connection broken.
+    """
+
+    latency: tuple[float, float] = (0.0001, 0.001)
+    slow: float = 0.0
+    slow_seconds: float = 1.0
+    broken: float = 0.0
+
+
+class Listening:
+    """In the place of a bound socket: where somebody listens."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self.host, self.port = host, port
+
+    def getsockname(self) -> tuple[str, int]:
+        """Return host and port."""
+        return self.host, self.port
+
+
+class Network:
+    """All connections of one virtual loop.
+
+    Args:
+        loop: see there.
+        seed: decides what each chunk meets.
+
+    Attributes:
+        faults: see :class:`NetworkFaults`.
+    """
+
+    def __init__(self, loop: VirtualLoop, seed: int) -> None:
+        self.faults = NetworkFaults()
+        self._loop = loop
+        self._random = random.Random(f"{seed}.network")
+        self._listeners: dict[tuple[str, int], _Listener] = {}
+        self._ends: dict[_End, None] = {}  # in the order in which they were made
+        self._cut: set[frozenset[str]] = set()
+
+    def bind(self, host: str, port: int) -> Listening:
+        """Return what :meth:`asyncio.loop.create_server` takes as ``sock``."""
+        return Listening(host, port)
+
+    def listen(self, factory: Callable[[], asyncio.BaseProtocol], where: Listening) -> _Listener:
+        """Accept connections there, in the name of the process that runs."""
+        if where.getsockname() in self._listeners:
+            raise OSError(f"somebody listens at {where.host}:{where.port} already")
+        listener = _Listener(self, factory, where)
+        self._listeners[where.getsockname()] = listener
+        return listener
+
+    async def connect(
+        self, factory: Callable[[], asyncio.BaseProtocol], host: str | None, port: int | None
+    ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
+        """Connect to a listener. Raises ConnectionRefusedError where there is none."""
+        await asyncio.sleep(self.delay())
+        here = PROCESS.get()
+        where = str(host), int(port or 0)
+        listener = self._listeners.get(where)
+        while listener is not None and self._is_cut(here, listener.process):
+            await asyncio.sleep(0.05)  # until whoever connects gives up
+            listener = self._listeners.get(where)
+        if listener is None:
+            raise ConnectionRefusedError(f"nobody listens at {host}:{port}")
+        near = _End(self, factory(), contextvars.copy_context(), here)
+        far = _End(self, listener.factory(), listener.context, listener.process)
+        near.peer, far.peer = far, near
+        self._ends[near] = self._ends[far] = None
+        near.made()
+        self._loop.call_later(self.delay(), far.made, context=far.context)
+        return near, near.protocol
+
+    def cut(self, one: str, other: str) -> None:
+        """Let nothing pass between two processes, by name, and tell nobody."""
+        self._cut.add(frozenset((one, other)))
+
+    def mend(self) -> None:
+        """Let everything pass again: what was on its way arrives after all."""
+        self._cut.clear()
+        for end in list(self._ends):
+            end.catch_up()
+
+    def break_some(self, probability: float) -> int:
+        """Break each connection with this probability; returns how many broke."""
+        chosen = [end for end in self._ends if self._random.random() < probability / 2]
+        for end in chosen:
+            end.break_()
+        return len(chosen)
+
+    def kill(self, process: Process) -> None:
+        """Break the connections of a process that is gone, and listen no more in its name."""
+        for where, listener in list(self._listeners.items()):
+            if listener.process is process:
+                del self._listeners[where]
+        for end in [end for end in self._ends if end.process is process]:
+            end.break_()
+
+    # For listeners and ends.
+
+    def close_listener(self, where: tuple[str, int]) -> None:
+        """Refuse connections there from now on."""
+        self._listeners.pop(where, None)
+
+    def forget(self, end: _End) -> None:
+        """Know an end no longer."""
+        self._ends.pop(end, None)
+
+    def delay(self) -> float:
+        """Return how long the next chunk takes."""
+        faults = self.faults
+        if faults.slow and self._random.random() < faults.slow:
+            return self._random.uniform(0, faults.slow_seconds)
+        return self._random.uniform(*faults.latency)
+
+    def breaks(self) -> bool:
+        """Whether the next chunk finds its connection broken."""
+        return bool(self.faults.broken) and self._random.random() < self.faults.broken
+
+    def part(self, chunks: deque[bytes]) -> Iterator[bytes]:
+        """Return what arrives of that which is on its way when a connection breaks."""
+        for _ in range(self._random.randint(0, len(chunks))):
+            yield chunks.popleft()
+
+    def passes(self, end: _End) -> bool:
+        """Whether anything reaches this end from its peer."""
+        assert end.peer is not None  # both have been connected
+        return not self._is_cut(end.process, end.peer.process)
+
+    def call_later(self, end: _End, seconds: float, callback: Callable[[], object]) -> None:
+        """Call in the name of an end's process."""
+        self._loop.call_later(seconds, callback, context=end.context)
+
+    def _is_cut(self, one: Process | None, other: Process | None) -> bool:
+        if not self._cut or one is None or other is None:
+            return False
+        return frozenset((one.name, other.name)) in self._cut
+
+
+class _Listener:
+    """Where connections are accepted, and for whom."""
+
+    def __init__(
+        self, network: Network, factory: Callable[[], asyncio.BaseProtocol], where: Listening
+    ) -> None:
+        self.factory = factory
+        self.context = contextvars.copy_context()
+        self.process = PROCESS.get()
+        self._network = network
+        self._where = where
+
+    def close(self) -> None:
+        """Accept no more."""
+        self._network.close_listener(self._where.getsockname())
+
+
+class _Socket:
+    """In the place of a socket, for whoever sets options on it."""
+
+    def setsockopt(self, *_: object) -> None:
+        """Nothing to set."""
+
+
+class _End(asyncio.Transport):
+    """One end of a connection. ``_coming`` is what its peer has sent and it has not been given."""
+
+    def __init__(
+        self,
+        network: Network,
+        protocol: asyncio.BaseProtocol,
+        context: contextvars.Context,
+        process: Process | None,
+    ) -> None:
+        super().__init__({"socket": _Socket()})
+        self.protocol = protocol
+        self.context = context
+        self.process = process
+        self.peer: _End | None = None
+        self._network = network
+        self._coming: deque[bytes] = deque()
+        self._made = False
+        self._reading = True
+        self._closing = False
+        self._broken = False
+        self._over = False
+
+    # What a protocol asks of its transport.
+
+    def write(self, data: Any) -> None:
+        """Send a chunk."""
+        if self._closing or self._over or not data:
+            return
+        if self._network.breaks():
+            self.break_()
+        else:
+            self._send(bytes(data))
+
+    def close(self) -> None:
+        """End the connection after what was written; the peer hears of it when it gets there."""
+        if not self._closing and not self._over:
+            self._closing = True
+            self._send(_END)
+            self._network.call_later(self, 0, lambda: self._lose(None))
+
+    def abort(self) -> None:
+        """End the connection, and perhaps with it what was on its way."""
+        if not self._over:
+            self._coming.clear()
+            self.break_()
+
+    def is_closing(self) -> bool:
+        """Whether it is closed, or about to be."""
+        return self._closing or self._over
+
+    def pause_reading(self) -> None:
+        """Take nothing more in for now."""
+        self._reading = False
+
+    def resume_reading(self) -> None:
+        """Take in what has come."""
+        self._reading = True
+        self.catch_up()
+
+    def is_reading(self) -> bool:
+        """Whether it takes in what comes."""
+        return self._reading
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """Nothing is kept back here."""
+
+    def get_write_buffer_size(self) -> int:
+        """Return 0: what was written is on its way."""
+        return 0
+
+    def can_write_eof(self) -> bool:
+        """Return False: a connection is closed in both directions at once."""
+        return False
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        """Give what comes to another protocol."""
+        self.protocol = protocol
+
+    def get_protocol(self) -> asyncio.BaseProtocol:
+        """Return who is given what comes."""
+        return self.protocol
+
+    # What the network does with it.
+
+    def made(self) -> None:
+        """Tell the protocol of the connection, and of what has come since."""
+        if not self._over:
+            self._made = True
+            self.protocol.connection_made(self)
+            self.catch_up()
+
+    def break_(self) -> None:
+        """Break the connection: both ends find that out, each in its time."""
+        for end in (self, self.peer):
+            assert end is not None  # both have been connected
+            end._coming = deque(self._network.part(end._coming))
+            end._broken = end._closing = True
+            end.expect()
+
+    def catch_up(self) -> None:
+        """Have all that has come, and was not taken in then, given to the protocol soon."""
+        for _ in range(len(self._coming) or self._broken):
+            self.expect()
+
+    def expect(self) -> None:
+        """Have one chunk of what has come given to the protocol soon."""
+        if not self._over:
+            self._network.call_later(self, self._network.delay(), self._take)
+
+    def _send(self, chunk: bytes) -> None:
+        peer = self.peer
+        assert peer is not None  # both have been connected
+        if not peer._broken:
+            peer._coming.append(chunk)
+            peer.expect()
+
+    def _take(self) -> None:
+        """Give the protocol what was sent first; any chunk's timer will do."""
+        if self._over or not (self._made and self._reading and self._network.passes(self)):
+            return
+        if self._coming:
+            self._give(self._coming.popleft())
+        while self._broken and not self._over:
+            if self._coming:
+                self._give(self._coming.popleft())
+            else:
+                self._lose(ConnectionResetError("the connection broke"))
+
+    def _give(self, chunk: bytes) -> None:
+        if chunk is _END:
+            self._lose(None)
+        else:
+            cast(asyncio.Protocol, self.protocol).data_received(chunk)
+
+    def _lose(self, error: Exception | None) -> None:
+        if not self._over:
+            self._over = self._closing = True
+            self._coming.clear()
+            self._network.forget(self)
+            self.protocol.connection_lost(error)

@@ -1,0 +1,89 @@
+"""Processes on a virtual loop, which can be stopped and killed at any await."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+if TYPE_CHECKING:
+    from zlog.testing._loop import VirtualLoop
+
+T = TypeVar("T")
+
+_TASKS_MAX = 256
+"""Tasks that a process keeps before it forgets those that are done."""
+
+
+class Process:
+    """Tasks, timers and connections that stop and die together, as those of one process do.
+
+    What was handed to a store or to the network before is out of its hands: it takes effect all
+    the same.
+
+    Life: running ⇄ paused → dead.
+
+    Args:
+        name: for messages.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.running = True
+        self.dead = False
+        self._held: dict[int, asyncio.Handle] = {}
+        self._tasks: list[asyncio.Task[Any]] = []
+        self._loop: VirtualLoop | None = None
+
+    def start(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Start a task in this process; all that comes of it belongs to it too."""
+        assert not self.dead
+        self._loop = loop = cast("VirtualLoop", asyncio.get_running_loop())
+        context = contextvars.Context()
+        context.run(PROCESS.set, self)
+        return context.run(loop.create_task, coroutine)
+
+    def pause(self) -> None:
+        """Stop it where it is, as SIGSTOP does. Time goes on."""
+        self.running = False
+
+    def resume(self) -> None:
+        """Let it go on, as SIGCONT does: all that came meanwhile is there at once."""
+        if self.dead or self.running:
+            return
+        self.running = True
+        if self._loop is not None:
+            self._loop._ready.extend(self._held.values())  # type: ignore[attr-defined]
+        self._held.clear()
+
+    def kill(self) -> None:
+        """End it, as SIGKILL does: nothing of it runs again, and its connections break."""
+        if self.dead:
+            return
+        self.running, self.dead = False, True
+        self._held.clear()
+        if self._loop is not None:
+            self._loop.forget_readers(self)
+            self._loop.network.kill(self)
+
+    def own(self, task: asyncio.Task[Any]) -> None:
+        """Keep a task: a dead process's must not be cleaned up, which would run parts of it."""
+        self._tasks.append(task)
+        if len(self._tasks) > _TASKS_MAX:
+            self._tasks = [each for each in self._tasks if not each.done()]
+
+    def hold(self, handle: asyncio.Handle) -> None:
+        """Keep what a process that does not run would have done by now."""
+        if not self.dead:
+            self._held[id(handle)] = handle
+
+    def __repr__(self) -> str:
+        state = "dead" if self.dead else "running" if self.running else "paused"
+        return f"<Process {self.name} {state}>"
+
+
+PROCESS: contextvars.ContextVar[Process | None] = contextvars.ContextVar(
+    "zlog_process", default=None
+)
+"""The process that runs, on a virtual loop; None: none in particular."""

@@ -1,0 +1,247 @@
+"""A store that is slow, fails, and does things twice or too late, around any other."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import errno
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from zlog._native import CompletionQueue, SharedSequencer
+from zlog.store import RequestPayload, Store
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class StoreCall(NamedTuple):
+    """One operation on its way to a store; ``number`` counts them from 0."""
+
+    number: int
+    object: str
+    method: str
+
+
+class Fate(NamedTuple):
+    """What becomes of one operation. As it stands, it takes effect and is answered at once.
+
+    Attributes:
+        effect: seconds until it takes effect; None: it never does.
+        reply: seconds from its beginning until it is answered, with what it answered when it took
+            effect; so not before that. None: it never is.
+        error: an errno that is the answer instead, whether or not it took effect by then.
+        again: seconds until it takes effect a second time, as when a client library that lost the
+            reply sends it anew; what it answers then is the answer.
+    """
+
+    effect: float | None = 0.0
+    reply: float | None = 0.0
+    error: int = 0
+    again: float | None = None
+
+
+AT_ONCE = Fate()
+
+Plan = Callable[[StoreCall], Fate]
+"""Decides an operation's fate. May raise, as if the process died before it was sent."""
+
+
+class FaultyStore:
+    """Passes operations on to ``store``, each as ``plan`` says.
+
+    On a virtual loop the waiting costs no time, and the inner store is called where the plan says
+    so, in the name of no process: an operation goes on after whoever began it was killed. Without
+    an event loop the caller's thread sleeps instead, and what is never answered is answered with
+    ETIMEDOUT at once.
+
+    Attributes:
+        inner: the store.
+        plan: may be changed while it is used.
+        operations: how many came so far.
+    """
+
+    def __init__(
+        self, store: Store, plan: Plan = lambda _: AT_ONCE, *, share_sequencer: bool = True
+    ) -> None:
+        """Wrap a store; without ``share_sequencer`` it has none of its own, as a Ceph cluster."""
+        self.inner = store
+        self.plan = plan
+        self.operations = 0
+        self.url, self.pool, self.namespace = store.url, store.pool, store.namespace
+        self._share_sequencer = share_sequencer
+
+    def execute(
+        self, object: str, method: str, payload: RequestPayload, timeout: float | None = None
+    ) -> tuple[int, bytes]:
+        """Run one method and wait for it."""
+        fate = self.judge(object, method)
+        code, reply = -errno.ETIMEDOUT, b""
+        for moment in (fate.effect, fate.again):
+            if moment is not None:
+                _sleep(moment)
+                code, reply = self.inner.execute(object, method, payload, timeout)
+        if fate.error:
+            return -fate.error, b""
+        return (-errno.ETIMEDOUT, b"") if fate.reply is None else (code, reply)
+
+    def submit(
+        self, queue: CompletionQueue, token: int, calls: Sequence[tuple[str, str, RequestPayload]]
+    ) -> None:
+        """Start methods; the queue gets what the plan lets come back."""
+        for number, call in enumerate(calls, token):
+            fate = self.judge(call[0], call[1])
+            if fate == AT_ONCE:
+                self.inner.submit(queue, number, [call])
+            else:
+                _Operation(self, queue, number, call).begin(fate)
+
+    def judge(self, object: str, method: str) -> Fate:
+        """Return what becomes of the next operation."""
+        number, self.operations = self.operations, self.operations + 1
+        return self.plan(StoreCall(number, object, method))
+
+    def carry_out(self, object: str, method: str, payload: RequestPayload) -> tuple[int, bytes]:
+        """Do it now. Simulations that watch or break what a store does override this."""
+        return self.inner.execute(object, method, payload)
+
+    def sequencer(self) -> SharedSequencer | None:
+        """The inner store's, unless it is not to be shared."""
+        return self.inner.sequencer() if self._share_sequencer else None
+
+    def close(self) -> None:
+        """Close the inner store."""
+        self.inner.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _Operation:
+    """One submitted operation: it takes effect never, once or twice, and is answered or not."""
+
+    def __init__(
+        self,
+        store: FaultyStore,
+        queue: CompletionQueue,
+        token: int,
+        call: tuple[str, str, RequestPayload],
+    ) -> None:
+        self._store = store
+        self._queue = queue
+        self._token = token
+        self._call = call
+
+    def begin(self, fate: Fate) -> None:
+        """Set its timers."""
+        if fate.error and fate.reply is not None:
+            _later(fate.reply, lambda: self._queue.put(self._token, -fate.error, b""))
+        answers = fate.reply is not None and not fate.error
+        if fate.effect is not None:
+            wait = (fate.reply or 0.0) - fate.effect
+            final = fate.again is None
+            _later(fate.effect, lambda: self._take_effect(wait if answers and final else None))
+        if fate.again is not None:
+            wait = (fate.reply or 0.0) - fate.again
+            _later(fate.again, lambda: self._take_effect(wait if answers else None))
+
+    def _take_effect(self, wait: float | None) -> None:
+        """Do it, and answer in so many seconds; None: never."""
+        code, reply = self._store.carry_out(*self._call)
+        if wait is not None:
+            _later(wait, lambda: self._queue.put(self._token, code, reply))
+
+
+def _later(seconds: float, callback: Callable[[], object]) -> None:
+    """Call it in so many seconds, in the name of no process."""
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        _sleep(seconds)
+        callback()
+        return
+    if seconds <= 0:
+        callback()
+    else:
+        loop.call_later(seconds, callback, context=contextvars.Context())
+
+
+def _sleep(seconds: float) -> None:
+    if seconds > 0:
+        time.sleep(seconds)
+
+
+@dataclass(slots=True)
+class StoreFaults:
+    """How bad a store is; may be changed while it is used. Probabilities are of each operation.
+
+    Attributes:
+        latency: seconds that each half of an operation takes, between these two.
+        slow: probability of half up to ``slow_seconds``.
+        slow_seconds: see there.
+        never: probability that an operation is lost on its way, and never answered.
+        silent: probability that it takes effect, and the reply is lost.
+        late: probability that it is answered with ETIMEDOUT and takes effect up to
+            ``late_seconds`` later.
+        late_seconds: see there.
+        again: probability that it takes effect twice, up to ``again_seconds`` apart.
+        again_seconds: see there.
+        refused: probability that it is answered with EAGAIN and does nothing.
+    """
+
+    latency: tuple[float, float] = (0.0002, 0.002)
+    slow: float = 0.0
+    slow_seconds: float = 0.5
+    never: float = 0.0
+    silent: float = 0.0
+    late: float = 0.0
+    late_seconds: float = 5.0
+    again: float = 0.0
+    again_seconds: float = 0.5
+    refused: float = 0.0
+
+
+class SeededPlan:
+    """A plan that depends on a seed alone.
+
+    Attributes:
+        faults: see :class:`StoreFaults`.
+    """
+
+    def __init__(self, seed: int | str, faults: StoreFaults | None = None) -> None:
+        self.faults = faults or StoreFaults()
+        self._random = random.Random(f"{seed}.store")
+
+    def __call__(self, call: StoreCall) -> Fate:  # noqa: ARG002
+        """Return what becomes of an operation."""
+        faults, draw = self.faults, self._random
+        effect, reply = self._half(), self._half()
+        kind = draw.random()
+        if kind < faults.never:
+            return Fate(None, None)
+        kind -= faults.never
+        if kind < faults.silent:
+            return Fate(effect, None)
+        kind -= faults.silent
+        if kind < faults.late:
+            return Fate(effect + draw.uniform(0, faults.late_seconds), reply, errno.ETIMEDOUT)
+        kind -= faults.late
+        if kind < faults.refused:
+            return Fate(None, reply, errno.EAGAIN)
+        kind -= faults.refused
+        if kind < faults.again:
+            again = effect + draw.uniform(0, faults.again_seconds)
+            return Fate(effect, again + reply, again=again)
+        return Fate(effect, effect + reply)
+
+    def _half(self) -> float:
+        faults, draw = self.faults, self._random
+        if faults.slow and draw.random() < faults.slow:
+            return draw.uniform(0, faults.slow_seconds)
+        return draw.uniform(*faults.latency)
