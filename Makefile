@@ -25,7 +25,7 @@ JAVA_17 := openjdk-17-jre-headless
 BUILD_TOOLS := 'cmake>=3.24' 'cython>=3.1' ninja 'scikit-build-core>=1.0'
 
 # Folders, and programs without a suffix, which ruff would not find in them.
-PYTHON_CODE := ceph-dev cli pyspark_zlog seqr tests tools zlog ceph-dev/cluster tools/bench tools/check-links tools/layouts tools/steady
+PYTHON_CODE := ceph-dev cli pyspark_zlog seqr tests tools zlog ceph-dev/cluster tools/bench tools/chaos tools/check-links tools/layouts tools/steady
 SOURCES := pyproject.toml CMakeLists.txt \
 	$(shell find cls_zlog zlog seqr cli pyspark_zlog -type f -not -path '*/__pycache__/*')
 
@@ -56,6 +56,17 @@ bench: $(DONE)/package-rados ## measure the tables of docs/performance.md, in un
 .PHONY: model
 model: $(DONE)/spin ## search the model of the protocol at length; VARIANT=… shows a broken one fail
 	$(PYTHON) -m tests.model $(VARIANT)
+
+# A million operations. `make chaos SEED=…` replays one run and shows what happens in it.
+CHAOS := chaos-simulation
+CHAOS_SEEDS := 1500
+
+.PHONY: chaos
+chaos: $(CHAOS) ## thousands of simulated runs under faults; SEED=… replays one
+
+.PHONY: chaos-simulation
+chaos-simulation: $(DONE)/package-rados
+	$(BIN)/python tools/chaos $(if $(SEED),--seed $(SEED),--seeds $(CHAOS_SEEDS))
 
 .PHONY: lint
 lint: $(DONE)/dev-tools $(DONE)/spark $(DONE)/package-rados ## ruff and mypy

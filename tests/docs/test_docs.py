@@ -14,6 +14,7 @@ import pytest
 
 import zlog
 import zlog.aio
+import zlog.testing
 from tests.support.ceph import CephCluster
 from zlog.cli import template
 from zlog.cli.exits import ExitCode
@@ -23,6 +24,7 @@ from .pages import DOCS, REPOSITORY, Block, blocks, table
 README = REPOSITORY / "README.md"
 API = DOCS / "api.md"
 CLI = DOCS / "cli.md"
+TESTING = DOCS / "testing.md"
 
 
 def python_blocks(page: Path, *, ceph: bool) -> list[Block]:
@@ -70,6 +72,15 @@ def test_the_python_reference_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     for block in python_blocks(API, ceph=False):
         run(block, names)
     names["store"].close()
+
+
+def test_the_page_on_testing_runs() -> None:
+    (block,) = python_blocks(TESTING, ceph=False)
+    run(block, {})
+
+
+def test_every_name_for_testing_is_documented() -> None:
+    assert not {*zlog.testing.__all__} - words(TESTING)
 
 
 def test_the_python_reference_runs_on_ceph(ceph_cluster: CephCluster) -> None:

@@ -1,0 +1,177 @@
+"""What clients do in a run: everything that a log can do, at random."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+
+from zlog.aio import Log
+from zlog.errors import CorruptEntry, ZlogError
+from zlog.store import Store
+from zlog.testing import History, Process, RecordedLog
+
+from .trace import Trace
+
+LOG = "orders"
+TIMEOUT = 3.0
+SEQUENCER_TIMEOUT = 1.0
+
+
+class Client:
+    """One client process, from its start to its death.
+
+    Args:
+        process: in which it runs.
+        store: as that reaches it.
+        history: where its operations go.
+        trace: what it does, for readers.
+        chance: decides what it does next.
+        think: seconds between two operations, at most.
+        complain: called with what must never happen to a client.
+    """
+
+    def __init__(
+        self,
+        process: Process,
+        store: Store,
+        history: History,
+        trace: Trace,
+        chance: random.Random,
+        think: float,
+        complain: Callable[[str], None],
+    ) -> None:
+        self.process = process
+        self.done = False
+        self._store = store
+        self._history = history
+        self._trace = trace
+        self._chance = chance
+        self._think = think
+        self._complain = complain
+        self._entries = 0
+        self._name = f"{process.name}.{chance.randrange(16**6):06x}"
+
+    async def run(self) -> None:
+        """Do things until ``done``."""
+        log = await self._open()
+        while not self.done:
+            await asyncio.sleep(self._chance.uniform(0, self._think))
+            await self._try(self._next(log))
+
+    async def follow(self) -> None:
+        """Read everything in order, and wait for more."""
+        log = await self._open()
+        while not self.done:
+            await self._try(self._follow(log))
+
+    async def _open(self) -> RecordedLog:
+        while True:
+            try:
+                log = await Log.open(
+                    self._store,
+                    LOG,
+                    timeout=TIMEOUT,
+                    hole_timeout=self._chance.choice((0.02, 0.1, 0.3)),
+                    sequencer_timeout=SEQUENCER_TIMEOUT,
+                )
+            except CorruptEntry:
+                raise
+            except ZlogError as error:
+                self._trace(self.process.name, f"could not open the log: {error}")
+                await asyncio.sleep(0.1)
+            else:
+                return self._history.watch(log, self.process.name)
+
+    async def _try(self, operation: Awaitable[object]) -> None:
+        name = self.process.name
+        try:
+            result = await operation
+        except CorruptEntry as error:
+            self._complain(f"{name}: nothing was damaged, and it says: {error}")
+        except ZlogError as error:
+            self._trace(name, f"-> {type(error).__name__}: {error}")
+        else:
+            if result is not None:
+                self._trace(name, f"-> {result}")
+
+    def _next(self, log: RecordedLog) -> Awaitable[object]:
+        actions, weights = zip(*_ACTIONS.items(), strict=True)
+        (action,) = self._chance.choices(actions, weights)
+        self._trace(self.process.name, action.__name__.removeprefix("_"))
+        return action(self, log)
+
+    def _entry(self) -> bytes:
+        self._entries += 1
+        return f"{self._name}.{self._entries}".encode()
+
+    def _some_position(self) -> int:
+        """A position that probably lies below the tail, and rather close to it."""
+        most = max((each.position or 0 for each in self._history.operations[-50:]), default=0)
+        return max(0, most - int(self._chance.expovariate(0.2)))
+
+    async def _append(self, log: RecordedLog) -> object:
+        return await log.append(self._entry())
+
+    async def _append_at_once(self, log: RecordedLog) -> object:
+        """Several at once, which travel together."""
+        count = self._chance.randint(2, 8)
+        appends = (log.append(self._entry()) for _ in range(count))
+        results = await asyncio.gather(*appends, return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException) and not isinstance(result, ZlogError):
+                raise result
+        return results
+
+    async def _append_many(self, log: RecordedLog) -> object:
+        return await log.append_many([self._entry() for _ in range(self._chance.randint(2, 12))])
+
+    async def _read(self, log: RecordedLog) -> object:
+        return await log.read(self._some_position())
+
+    async def _read_range(self, log: RecordedLog) -> object:
+        end = self._some_position() + 1
+        start = max(0, end - self._chance.randint(1, 30))
+        async with aclosing(log.read_range(start, end, hole_timeout=0.05)) as items:
+            return len([item async for item in items])
+
+    async def _follow(self, log: RecordedLog) -> object:
+        async with aclosing(log.follow(hole_timeout=0.1)) as items:
+            async for item in items:
+                self._trace(self.process.name, f"-> {item}")
+                if self.done:
+                    break
+
+    async def _tail(self, log: RecordedLog) -> object:
+        return await log.tail()
+
+    async def _fill(self, log: RecordedLog) -> object:
+        return await log.fill(self._some_position() + self._chance.randint(0, 3))
+
+    async def _trim(self, log: RecordedLog) -> object:
+        return await log.trim(self._some_position())
+
+    async def _trim_to(self, log: RecordedLog) -> object:
+        return await log.trim_to(self._some_position() // 2)
+
+    async def _reconfigure(self, log: RecordedLog) -> object:
+        return (await log.log.reconfigure(width=self._chance.randint(1, 5))).epoch
+
+    async def _stat(self, log: RecordedLog) -> object:
+        return await log.log.stat()
+
+
+_ACTIONS: dict[Callable[[Client, RecordedLog], Awaitable[object]], int] = {
+    Client._append: 40,
+    Client._append_at_once: 10,
+    Client._append_many: 8,
+    Client._read: 16,
+    Client._read_range: 5,
+    Client._tail: 6,
+    Client._fill: 6,
+    Client._trim: 2,
+    Client._trim_to: 1,
+    Client._reconfigure: 2,
+    Client._stat: 1,
+}

@@ -1,0 +1,180 @@
+"""A simulated cluster: a store with the real object class, processes that reach it, faults."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+
+from zlog import _native
+from zlog.seqr.limits import Limits
+from zlog.seqr.service import serve
+from zlog.store import RequestPayload
+from zlog.testing import Fate, FaultyStore, Process, SeededPlan, StoreCall, StoreFaults, VirtualLoop
+
+from ..sequencer.locks import LockStore
+from .trace import Trace
+
+POOL = "sim"
+LEASE_SECONDS = 0.8
+
+_ANY_EPOCH = 2**63
+_FIRST_POSITION = slice(49, 57)
+"""Where a write has it: docs/formats/wire.md."""
+
+Execute = Callable[[str, str, RequestPayload], tuple[int, bytes]]
+"""What the objects do: object, method, payload → code, reply."""
+
+
+class Objects:
+    """What all processes share: the objects, in memory, and Ceph's locks on them."""
+
+    def __init__(self) -> None:
+        self.memory = _native.MemoryStore()
+        self.locks = LockStore()
+        self.stalled: dict[str, float] = {}
+        self.cut_off: set[str] = set()
+        self.applied = 0
+        self._written: dict[tuple[str, bytes], tuple[int, bytes]] = {}
+
+    def execute(self, object: str, method: str, payload: RequestPayload) -> tuple[int, bytes]:
+        """Run a method now."""
+        self.applied += 1
+        if method.startswith("lock."):
+            assert isinstance(payload, bytes)
+            return self.locks.execute(method, payload)
+        return self.memory.execute(object, method, payload)
+
+    def answer_again(self, object: str, request: bytes) -> tuple[int, bytes] | None:
+        """What a write answered before that is repeated, if its object has forgotten it since.
+
+        An object knows an append below its trim point only until its record is freed
+        (docs/formats/wire.md). RADOS keeps what a repeated operation was answered, so that the
+        class never sees it; here that is left to the class wherever it can tell.
+        """
+        known = self._written.get((object, request))
+        if known is not None:
+            code, reply = self.memory.execute(object, "stat", _native.encode_epoch(_ANY_EPOCH))
+            first = int.from_bytes(request[_FIRST_POSITION], "little")
+            if code == 0 and first < _native.decode_stat(reply).trim_point:
+                return known
+        return None
+
+    def remember(self, object: str, request: bytes, answer: tuple[int, bytes]) -> None:
+        """Note what a write was answered first."""
+        self._written.setdefault((object, request), answer)
+
+
+class ProcessStore(FaultyStore):
+    """The cluster's store as one process reaches it."""
+
+    def __init__(self, objects: Objects, execute: Execute, plan: SeededPlan, process: str) -> None:
+        super().__init__(objects.memory, self._fate, share_sequencer=False)
+        self.url, self.pool = f"ceph://{POOL}", POOL
+        self._objects = objects
+        self._execute = execute
+        self._seeded = plan
+        self._process = process
+
+    def carry_out(self, object: str, method: str, payload: RequestPayload) -> tuple[int, bytes]:
+        if method != "write":
+            return self._execute(object, method, payload)
+        request = bytes(payload)
+        answer = self._objects.answer_again(object, request)
+        if answer is None:
+            answer = self._execute(object, method, payload)
+            self._objects.remember(object, request, answer)
+        return answer
+
+    def close(self) -> None:
+        """The objects stay."""
+
+    def _fate(self, call: StoreCall) -> Fate:
+        fate = self._seeded(call)
+        now = asyncio.get_running_loop().time()
+        wait = max(0.0, self._objects.stalled.get(call.object, 0.0) - now)
+        if self._process in self._objects.cut_off:
+            # Nothing answers; some of it was on its way, and gets there later.
+            return Fate(None if fate.effect is None or wait else fate.effect + 2.0, None)
+        if call.method.startswith("lock.") and fate.error == 0:
+            fate = fate._replace(again=None)  # RADOS sends it once, as everything
+        if not wait:
+            return fate
+        return Fate(
+            None if fate.effect is None else fate.effect + wait,
+            None if fate.reply is None else fate.reply + wait,
+            fate.error,
+            None if fate.again is None else fate.again + wait,
+        )
+
+
+class Cluster:
+    """Objects, processes and the network between them."""
+
+    def __init__(
+        self, loop: VirtualLoop, seed: int, trace: Trace, wrap: Callable[[Objects], Execute]
+    ) -> None:
+        self.loop = loop
+        self.trace = trace
+        self.objects = Objects()
+        self.faults = StoreFaults()
+        self.processes: dict[str, Process] = {}
+        self._plan = SeededPlan(seed, self.faults)
+        self._execute = wrap(self.objects)
+
+    def process(self, name: str) -> Process:
+        """Return a new process of this name; a former one must be dead."""
+        assert name not in self.processes or self.processes[name].dead
+        process = self.processes[name] = Process(name)
+        return process
+
+    def store(self, process: Process) -> ProcessStore:
+        """Return the store as a process reaches it."""
+        return ProcessStore(self.objects, self._execute, self._plan, process.name)
+
+    def start_sequencer(self, name: str, port: int) -> Process:
+        """Start a sequencer process, which may come to lead; where one died, in its place."""
+        process = self.process(name)
+        process.start(self._sequencer(process, port))
+        return process
+
+    async def _sequencer(self, process: Process, port: int) -> None:
+        where = self.loop.network.bind("seqr", port)
+        address = f"tcp://seqr:{port}"
+        limits = Limits(activation_s_max=5.0)
+        while True:
+            with contextlib.suppress(Exception):  # its operator starts it again
+                await serve(
+                    where,  # type: ignore[arg-type]  # in the place of a socket
+                    address,
+                    self.store(process),
+                    asyncio.Event(),
+                    limits,
+                    lease_seconds=LEASE_SECONDS,
+                )
+            self.trace(process.name, "ended by itself, and is started again")
+            await asyncio.sleep(0.5)
+
+    def stall(self, object: str, seconds: float) -> None:
+        """Have an object answer nobody for a while; operations wait there."""
+        self.objects.stalled[object] = self.loop.time() + seconds
+
+    def heal(self) -> None:
+        """End every fault."""
+        self.faults.slow = self.faults.never = self.faults.silent = self.faults.late = 0.0
+        self.faults.again = self.faults.refused = 0.0
+        network = self.loop.network
+        network.faults.slow = network.faults.broken = 0.0
+        network.mend()
+        self.objects.stalled.clear()
+        self.objects.cut_off.clear()
+        for process in self.processes.values():
+            process.resume()
+
+
+def stripe_objects(objects: Objects, log: str) -> list[str]:
+    """Return the names of a log's stripe objects."""
+    prefix = f"zlog.{log}."
+    _, reply = objects.memory.execute(prefix, "objects.list", b"")
+    names = reply.decode().split("\0")[1:]
+    return [name for name in names if name and not name.endswith(".head")]

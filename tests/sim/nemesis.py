@@ -1,0 +1,134 @@
+"""What goes wrong in a run, and when."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+
+from zlog.testing import Process
+
+from .clients import LOG
+from .cluster import LEASE_SECONDS, Cluster, stripe_objects
+
+
+class Nemesis:
+    """Makes one fault after the other.
+
+    Args:
+        cluster: that suffers.
+        chance: decides.
+        restart: starts a process anew that was killed, by its name.
+        calm: seconds between two faults, at most.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        chance: random.Random,
+        restart: Callable[[str], None],
+        calm: float,
+    ) -> None:
+        self._cluster = cluster
+        self._chance = chance
+        self._restart = restart
+        self._calm = calm
+        self._faults = [
+            self._pause,
+            self._depose,
+            self._kill,
+            self._cut,
+            self._mend,
+            self._break,
+            self._stall,
+            self._cut_off,
+            self._bad_store,
+            self._bad_network,
+        ]
+
+    async def run(self) -> None:
+        """Go on until cancelled."""
+        while True:
+            await asyncio.sleep(self._chance.uniform(0, self._calm))
+            self._chance.choice(self._faults)()
+
+    def _pause(self) -> None:
+        """SIGSTOP, and SIGCONT after a while: also a leader, beyond its lease."""
+        process = self._some_process()
+        seconds = self._chance.choice((0.05, 0.3, 1.0, 2.0))
+        self._say(f"pauses {process.name} for {seconds} s")
+        process.pause()
+        self._after(seconds, process.resume)
+
+    def _depose(self) -> None:
+        """Pause a sequencer for longer than a lease, so that another leads when it goes on."""
+        names = [name for name in sorted(self._cluster.processes) if name.startswith("seqr")]
+        if names:
+            process = self._cluster.processes[self._chance.choice(names)]
+            seconds = self._chance.uniform(1.0, 2.5) * LEASE_SECONDS
+            self._say(f"pauses {process.name} for {seconds:.2f} s")
+            process.pause()
+            self._after(seconds, process.resume)
+
+    def _kill(self) -> None:
+        process = self._some_process()
+        self._say(f"kills {process.name}")
+        process.kill()
+        self._after(self._chance.uniform(0, 0.5), lambda: self._restart(process.name))
+
+    def _cut(self) -> None:
+        names = sorted(self._cluster.processes)
+        if len(names) > 1:
+            one, other = self._chance.sample(names, 2)
+            self._say(f"cuts {one} off from {other}")
+            self._cluster.loop.network.cut(one, other)
+            self._after(self._chance.uniform(0.1, 2.0), self._cluster.loop.network.mend)
+
+    def _mend(self) -> None:
+        self._cluster.loop.network.mend()
+
+    def _break(self) -> None:
+        count = self._cluster.loop.network.break_some(self._chance.uniform(0, 1))
+        self._say(f"breaks {count} connections")
+
+    def _stall(self) -> None:
+        names = stripe_objects(self._cluster.objects, LOG)
+        names += [f"zlog.{LOG}.head", "zlog.directory"]
+        name, seconds = self._chance.choice(names), self._chance.uniform(0.05, 1.0)
+        self._say(f"stalls {name} for {seconds:.2f} s")
+        self._cluster.stall(name, seconds)
+
+    def _cut_off(self) -> None:
+        process = self._some_process()
+        seconds = self._chance.uniform(0.1, 1.5)
+        self._say(f"cuts {process.name} off from the store for {seconds:.2f} s")
+        cut_off = self._cluster.objects.cut_off
+        cut_off.add(process.name)
+        self._after(seconds, lambda: cut_off.discard(process.name))
+
+    def _bad_store(self) -> None:
+        """The store is slow, loses requests or replies, or does things late or twice."""
+        faults, kind = self._cluster.faults, self._chance.randrange(6)
+        rate = self._chance.choice((0.02, 0.1, 0.3))
+        name = ("slow", "never", "silent", "late", "again", "refused")[kind]
+        self._say(f"has the store be bad: {name} {rate}")
+        setattr(faults, name, rate)
+        self._after(self._chance.uniform(0.1, 1.0), lambda: setattr(faults, name, 0.0))
+
+    def _bad_network(self) -> None:
+        faults = self._cluster.loop.network.faults
+        name = self._chance.choice(("slow", "broken"))
+        rate = self._chance.choice((0.01, 0.05, 0.2))
+        self._say(f"has the network be bad: {name} {rate}")
+        setattr(faults, name, rate)
+        self._after(self._chance.uniform(0.1, 1.0), lambda: setattr(faults, name, 0.0))
+
+    def _some_process(self) -> Process:
+        alive = [each for _, each in sorted(self._cluster.processes.items()) if not each.dead]
+        return self._chance.choice(alive) if alive else Process("nobody")
+
+    def _after(self, seconds: float, callback: Callable[[], object]) -> None:
+        self._cluster.loop.call_later(seconds, callback)
+
+    def _say(self, what: str) -> None:
+        self._cluster.trace("nemesis", what)
