@@ -59,7 +59,7 @@ model: $(DONE)/spin ## search the model of the protocol at length; VARIANT=… s
 
 # A million operations. `make chaos SEED=…` replays one run and shows what happens in it.
 CHAOS := chaos-simulation
-CHAOS_SEEDS := 1500
+CHAOS_SEEDS := 1800
 
 .PHONY: chaos
 chaos: $(CHAOS) ## thousands of simulated runs under faults; SEED=… replays one

@@ -176,6 +176,28 @@ def untrimmed(h: History) -> None:
     read(h, 0, b"a")
 
 
+def untrimmed_for_a_reader(h: History) -> None:
+    append(h, b"a", 0)
+    h.invoke("slow", Action.TRIM_TO, position=1)
+    read(h, 0, gap=GapKind.TRIMMED)
+    read(h, 0, b"a")
+
+
+def untrimmed_single(h: History) -> None:
+    append(h, b"a", 0)
+    h.invoke("slow", Action.TRIM, position=0)
+    read(h, 0, gap=GapKind.TRIMMED)
+    read(h, 0, b"a", process="another")
+
+
+def trim_under_way(h: History) -> None:
+    """Some have heard of it, and others have not."""
+    append(h, b"a", 0)
+    h.invoke("slow", Action.TRIM_TO, position=1)
+    read(h, 0, gap=GapKind.TRIMMED)
+    read(h, 0, b"a", process="another")
+
+
 def never_appended(h: History) -> None:
     read(h, 0, b"noise")
 
@@ -215,6 +237,9 @@ def stuck(h: History) -> None:
         (fill_undone, {"P9"}),
         (trimmed_unasked, {"P10"}),
         (untrimmed, {"P10"}),
+        (untrimmed_for_a_reader, {"P10"}),
+        (untrimmed_single, {"P10"}),
+        (trim_under_way, set()),
         (never_appended, {"P12"}),
         (from_the_future, {"P12"}),
         (stuck, {"P13"}),

@@ -146,6 +146,10 @@ class _Trims:
         single = (e.invoked for e in self._single[position] if e.result is not Result.REFUSED)
         return min(self._asked[at], min(single, default=math.inf))
 
+    def point_asked(self, position: int) -> float:
+        """When a trim of all up to the position was first invoked; infinite: never."""
+        return self._asked[bisect.bisect_right(self._points, position)]
+
     def done(self, position: int) -> float:
         """When one was first acknowledged; infinite: never."""
         at = bisect.bisect_right(self._points, position)
@@ -236,7 +240,7 @@ def _agreed(facts: _Facts) -> Iterator[Violation]:
 def _settled(facts: _Facts) -> Iterator[Violation]:
     """P7: what was read once never vanishes, and nobody passes over anything."""
     for position, place in facts.places.items():
-        settled = [*place.entries, *place.filled, *place.trimmed]
+        settled = [*place.entries, *place.filled]
         first = min(settled, key=attrgetter("returned"), default=None)
         for read in (*place.unwritten, *place.lost):
             if first is not None and read.invoked > first.returned:
@@ -349,11 +353,31 @@ def _trimmed(facts: _Facts) -> Iterator[Violation]:
             if read.returned < asked:
                 message = f"position {position} is trimmed, and nobody had asked for that"
                 yield Violation("P10", message, position, (read,))
-        known = min([done, *(read.returned for read in place.trimmed)])
+        known = _TrimKnown(place.trimmed)
         for read in (*place.entries, *place.filled, *place.unwritten, *place.lost):
-            if read.invoked > known:
+            # While a trim_to is under way, some readers have heard of it and others have not.
+            moving = facts.trims.point_asked(position) < read.returned
+            seen = known.before(read, by_all=not moving)
+            if seen is not None or read.invoked > done:
                 message = f"position {position} was trimmed before, and is not any more"
-                yield Violation("P10", message, position, (*place.trimmed[:1], read))
+                yield Violation("P10", message, position, (*([seen] if seen else []), read))
+
+
+class _TrimKnown:
+    """Who first found a position trimmed, and when."""
+
+    def __init__(self, reads: list[Operation]) -> None:
+        self._first: dict[str, Operation] = {}
+        for read in sorted(reads, key=attrgetter("returned")):
+            self._first.setdefault(read.process, read)
+
+    def before(self, read: Operation, *, by_all: bool) -> Operation | None:
+        """Return who had found it so before a read, any process or the same one."""
+        candidates = self._first.values() if by_all else [self._first.get(read.process)]
+        for each in candidates:
+            if each is not None and each.returned < read.invoked:
+                return each
+        return None
 
 
 def _progress(facts: _Facts) -> Iterator[Violation]:
