@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import click
 
-from zlog.cli.bench import append, failover, opening, read, sequencer, tail
+from zlog.cli.bench import append, failover, opening, read, sequencer, spark, tail
 from zlog.cli.verb import VerbGroup
 
 
@@ -35,5 +35,6 @@ for _verb in (
     sequencer.sequencer,
     opening.open_,
     failover.failover,
+    spark.spark,
 ):
     bench.add_command(_verb)

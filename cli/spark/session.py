@@ -6,15 +6,17 @@ import importlib.util
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 _IN_SPARK_SUBMIT = "PYSPARK_GATEWAY_PORT"
 """Set by spark-submit, which has started the JVM already."""
@@ -25,6 +27,32 @@ _DEFAULTS = {
     # Days begin at the same moment wherever the driver runs.
     "spark.sql.session.timeZone": "UTC",
 }
+
+
+def _settings(
+    _ctx: click.Context, _param: click.Parameter, words: tuple[str, ...]
+) -> dict[str, str]:
+    pairs = [word.partition("=") for word in words]
+    for word, (key, equals, _) in zip(words, pairs, strict=True):
+        if not key or not equals:
+            raise click.BadParameter(f"{word!r} is not KEY=VALUE")
+    return {key: value for key, _, value in pairs}
+
+
+def master_options(verb: F) -> F:
+    """Give a verb the options that are Spark's."""
+    master = click.option(
+        "--master", metavar="URL", help="Spark's.  [default: local[*], or spark-submit's]"
+    )
+    conf = click.option(
+        "--spark-conf",
+        "settings",
+        multiple=True,
+        callback=_settings,
+        metavar="KEY=VALUE",
+        help="A setting of Spark's; may be given again.",
+    )
+    return master(conf(verb))
 
 
 def check_spark() -> None:

@@ -26,7 +26,7 @@ from zlog.cli.ranges import End, Place
 from zlog.cli.render import to_json
 from zlog.cli.session import Session, pass_session
 from zlog.cli.spans import count, time_span
-from zlog.cli.spark.session import check_delta, check_spark, spark_session
+from zlog.cli.spark.session import check_delta, check_spark, master_options, spark_session
 from zlog.cli.verb import Verb
 
 if TYPE_CHECKING:
@@ -43,16 +43,6 @@ def _trigger(word: str) -> str:
     if word != _AVAILABLE_NOW:
         time_span(word)
     return word
-
-
-def _settings(
-    _ctx: click.Context, _param: click.Parameter, words: tuple[str, ...]
-) -> dict[str, str]:
-    pairs = [word.partition("=") for word in words]
-    for word, (key, equals, _) in zip(words, pairs, strict=True):
-        if not key or not equals:
-            raise click.BadParameter(f"{word!r} is not KEY=VALUE")
-    return {key: value for key, _, value in pairs}
 
 
 def _cursor(word: str) -> str:
@@ -142,15 +132,7 @@ def _cursor(word: str) -> str:
     help="Go on where entries were trimmed before they were read, or are lost.",
 )
 @hole_timeout_option
-@click.option("--master", metavar="URL", help="Spark's.  [default: local[*], or spark-submit's]")
-@click.option(
-    "--spark-conf",
-    "settings",
-    multiple=True,
-    callback=_settings,
-    metavar="KEY=VALUE",
-    help="A setting of Spark's; may be given again.",
-)
+@master_options
 @json_option("Print a JSON object for each batch.")
 @pass_session
 def tail(
