@@ -25,7 +25,8 @@ JAVA_17 := openjdk-17-jre-headless
 BUILD_TOOLS := 'cmake>=3.24' 'cython>=3.1' ninja 'scikit-build-core>=1.0'
 
 # Folders, and programs without a suffix, which ruff would not find in them.
-PYTHON_CODE := ceph-dev cli pyspark_zlog seqr tests tools zlog ceph-dev/cluster tools/bench tools/chaos tools/check-links tools/layouts tools/steady
+PYTHON_CODE := ceph-dev cli pyspark_zlog seqr tests tools zlog ceph-dev/cluster tools/bench tools/chaos \
+	tools/check-links tools/layouts tools/spark-torture tools/steady
 SOURCES := pyproject.toml CMakeLists.txt \
 	$(shell find cls_zlog zlog seqr cli pyspark_zlog -type f -not -path '*/__pycache__/*')
 
@@ -76,7 +77,7 @@ lint: $(DONE)/dev-tools $(DONE)/spark $(DONE)/package-rados ## ruff and mypy
 	cd $(DONE) && $(BIN)/mypy --config-file $(CURDIR)/pyproject.toml \
 		--cache-dir $(CURDIR)/.mypy_cache/installed --package zlog
 	$(BIN)/mypy ceph-dev/ceph_dev tests/support
-	$(BIN)/mypy tools/standard tools/steadiness
+	cd tools && $(BIN)/mypy --config-file $(CURDIR)/pyproject.toml standard steadiness stores.py torture
 
 .PHONY: docs-check
 docs-check: ## look for dead links in the documentation

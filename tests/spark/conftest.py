@@ -5,15 +5,21 @@ Spark needs a Java runtime, and PySpark 4.3 needs Python 3.11.
 
 from __future__ import annotations
 
+import importlib.util
+import re
 import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
+from uuid import uuid4
 
 import pytest
 
 import zlog
+
+from ..support.ceph import CephCluster, unavailable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,6 +56,14 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 @pytest.fixture
+def ceph_url(ceph_cluster: CephCluster) -> str:
+    """An empty place in a cluster, as any process of this machine can open it."""
+    if importlib.util.find_spec("zlog._rados") is None:
+        unavailable("zlog was built without librados")
+    return ceph_cluster.url(namespace=f"spark-{uuid4().hex[:12]}")
+
+
+@pytest.fixture
 def store(tmp_path: Path) -> Iterator[zlog.Store]:
     """An embedded store, which Spark's processes open too."""
     with zlog.connect((tmp_path / "store").as_uri()) as opened:
@@ -74,3 +88,14 @@ def options_of(log: zlog.Log, **options: object) -> dict[str, str]:
     """Return the options of a read of this log."""
     given = {"store": log.store.url, "log": log.name, "holeTimeout": 0.05, **options}
     return {name: str(value) for name, value in given.items()}
+
+
+def secrets_of(url: str) -> set[str]:
+    """Return the keys in the keyrings of a store's cluster; none where there is no cluster."""
+    conf = parse_qs(urlsplit(url).query).get("conf")
+    if conf is None:
+        return set()
+    keyrings = [path for path in Path(conf[0]).parent.rglob("*keyring*") if path.is_file()]
+    keys = {key for path in keyrings for key in re.findall(r"key = (\S+)", path.read_text())}
+    assert keys
+    return keys

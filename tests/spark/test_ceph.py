@@ -2,43 +2,36 @@
 
 from __future__ import annotations
 
-import importlib.util
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 import pytest
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 import zlog
+from zlog.spark._handles import LogRef
 
-from ..support.ceph import CephCluster, unavailable
-from .conftest import options_of
+from .conftest import options_of, secrets_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
 
 
 @pytest.fixture
-def url(ceph_cluster: CephCluster) -> str:
-    """An empty place in a cluster, as any process of this machine can open it."""
-    if importlib.util.find_spec("zlog._rados") is None:
-        unavailable("zlog was built without librados")
-    return ceph_cluster.url(namespace=f"spark-{uuid4().hex[:12]}")
-
-
-@pytest.fixture
-def log(url: str) -> Iterator[zlog.Log]:
-    with zlog.connect(url) as store, zlog.Log.create(store, "orders", width=4) as opened:
+def log(ceph_url: str) -> Iterator[zlog.Log]:
+    with zlog.connect(ceph_url) as store, zlog.Log.create(store, "orders", width=4) as opened:
         yield opened
 
 
 def test_a_log_on_ceph_is_read_as_a_table_and_as_a_stream(
-    spark: SparkSession, log: zlog.Log, url: str, tmp_path: Path
+    spark: SparkSession, log: zlog.Log, ceph_url: str, tmp_path: Path
 ) -> None:
     data = [b"%d" % i * (i % 40) for i in range(2_000)]
     log.append_many(data)
-    options = options_of(log, store=url)
+    options = options_of(log, store=ceph_url)
     rows = spark.read.format("zlog").options(**options).load().orderBy("position").collect()
     assert [bytes(row.data) for row in rows] == data
 
@@ -55,3 +48,60 @@ def test_a_log_on_ceph_is_read_as_a_table_and_as_a_stream(
         log.append_many([b"later"] * 100)
     found = spark.read.parquet(table).select("position").collect()
     assert sorted(row.position for row in found) == list(range(2_100))
+
+
+def test_no_secret_is_in_plans_progress_or_checkpoints(
+    spark: SparkSession,
+    log: zlog.Log,
+    ceph_url: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The URL says where the keyring is, never what is in it."""
+    log.append_many([b"x"] * 10)
+    options = options_of(log, store=ceph_url)
+    spark.read.format("zlog").options(**options).load().explain(extended=True)
+    source = spark.readStream.format("zlog").options(**options).load()
+    query = (
+        source.writeStream.format("parquet")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start(str(tmp_path / "table"))
+    )
+    assert query.awaitTermination(120)
+    query.explain(extended=True)
+    told = capsys.readouterr().out + "".join(each.json for each in query.recentProgress)
+    for file in (tmp_path / "checkpoint").rglob("*"):
+        told += file.read_text(errors="replace") if file.is_file() else ""
+    for each in ("Physical Plan", "StreamingDataSourceV2", '"numInputRows"', '{"position": 10'):
+        assert each in told
+    assert not [key for key in secrets_of(ceph_url) if key in told]
+
+
+def test_a_worker_keeps_its_connection(spark: SparkSession, log: zlog.Log, ceph_url: str) -> None:
+    """Queries one after the other make no more sessions with the cluster than there are workers."""
+    ref = LogRef(ceph_url, log.name)
+
+    class Reader(DataSourceReader):
+        def partitions(self) -> list[InputPartition]:
+            return [InputPartition(number) for number in range(4)]
+
+        def read(self, partition: InputPartition) -> Iterator[tuple[int, int, int]]:  # noqa: ARG002
+            handle = ref.open()
+            yield os.getpid(), id(handle), id(handle.store)
+
+    class Handles(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "handles"
+
+        def schema(self) -> str:
+            return "process long, log long, store long"
+
+        def reader(self, schema: StructType) -> Reader:  # noqa: ARG002
+            return Reader()
+
+    spark.dataSource.register(Handles)
+    seen = [row for _ in range(4) for row in spark.read.format("handles").load().collect()]
+    assert len(seen) == 16
+    assert len(set(seen)) == len({row.process for row in seen}) <= 4

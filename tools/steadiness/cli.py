@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
+
+from stores import add_store_options, empty_store
 
 import zlog
 from steadiness.gauge import Gauge, Taken, gauge_of
 from steadiness.load import CURSOR, Load
 from steadiness.verdict import unbounded
 
-_CLUSTER = Path(__file__).resolve().parents[2] / "ceph-dev" / "cluster"
 _LOG = "steady"
 _HEAD = "   s   appended     objects       keys  allocated   RocksDB      held"
 
@@ -25,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the load, print what the store takes, and tell whether it stayed bounded."""
     options = _parser().parse_args(arguments)
     with (
-        _store(options) as url,
+        empty_store(options) as url,
         gauge_of(url) as gauge,
         zlog.connect(url) as store,
         _new_log(store, options) as log,
@@ -50,10 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="steady", formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
-    parser.add_argument("--store", help="URL of an empty store; else a cluster is started")
-    parser.add_argument("--osds", type=int, default=1, help="of the cluster that is started")
-    parser.add_argument("--folder", type=Path, help="where that cluster lives, on a disk")
-    parser.add_argument("--class", dest="library", help="libcls_zlog.so for it; built if not given")
+    add_store_options(parser)
     parser.add_argument("--minutes", type=float, default=10.0, help="to run")
     parser.add_argument("--interval", type=float, default=5.0, help="seconds between two looks")
     parser.add_argument("--keep", type=int, default=64, help="MiB of data that retention leaves")
@@ -67,27 +63,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--stripe-records", type=int, default=5000, help="after which objects roll")
     parser.add_argument("--json", type=Path, help="the file for all samples, a line each")
     return parser
-
-
-@contextmanager
-def _store(options: argparse.Namespace) -> Iterator[str]:
-    """The URL of the store; a cluster of its own for the length of the run if none is named."""
-    if options.store:
-        yield options.store
-        return
-    folder = ["--dir", str(options.folder)] if options.folder else []
-    library = ["--class", options.library] if options.library else []
-    words = ["up", *folder, *library, "--store", "bluestore", "--osds", str(options.osds)]
-    try:
-        yield _cluster(*words).strip()
-    finally:
-        _cluster("down", *folder)
-
-
-def _cluster(*words: str) -> str:
-    command = [sys.executable, str(_CLUSTER), *words]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)  # noqa: S603
-    return done.stdout
 
 
 def _say(line: str) -> None:
