@@ -13,6 +13,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 INSTALL := $(PIP) install --no-build-isolation --config-settings=build-dir=build/package
 DONE := .venv/done
 TEST_MINUTES := 18
+# Each has clusters of its own.
+TEST_WORKERS := 2
 
 DEMO_PACKAGES := ca-certificates g++ liblmdb-dev python3-dev python3-venv
 CEPH_PACKAGES := ceph-mgr ceph-mon ceph-osd librados-dev libradospp-dev python3-rados \
@@ -42,7 +44,7 @@ demo: $(DONE)/package ## build, then keep a real file in a log on the local disk
 test: lint docs-check $(DONE)/java $(DONE)/spin ## check the code, then run all tests; without Ceph they fail
 	ZLOG_CLASS=$$(ceph-dev/cluster build-class build/class) && export ZLOG_CLASS && \
 	ZLOG_REQUIRE_CEPH=1 timeout --signal=INT --kill-after=60 $(TEST_MINUTES)m \
-		$(BIN)/pytest -o faulthandler_timeout=300
+		$(BIN)/pytest --numprocesses=$(TEST_WORKERS) --dist=loadfile -o faulthandler_timeout=300
 
 .PHONY: build
 build: $(DONE)/package-rados ## build the package with librados, and the object class

@@ -14,6 +14,10 @@ import click
 
 _CHUNK_BYTES = 1 << 18
 
+_HEED_SECONDS = 0.5
+"""How long a signal may go unheeded: one that comes just before a call that blocks, or to another
+thread, does not end that call."""
+
 
 class BadInput(click.ClickException):
     """The input can't be cut into entries; those before were appended."""
@@ -86,6 +90,8 @@ class Source:
         """Return some bytes, as soon as there are any; none at the end."""
         if self._descriptor is None:
             return self._file.read(_CHUNK_BYTES)
+        while not self.ready(_HEED_SECONDS):
+            pass
         return os.read(self._descriptor, _CHUNK_BYTES)
 
     def read_all(self, bytes_max: int) -> bytes:

@@ -1,0 +1,45 @@
+"""Reading input while signals come."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from zlog.cli.signals import Terminated, terminable
+from zlog.cli.source import Source
+
+SECONDS_MAX = 30
+
+
+def test_a_signal_that_does_not_end_a_system_call_is_heeded(tmp_path: Path) -> None:
+    """The kernel gives a signal to any thread: the one that reads goes on reading."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    reader = threading.get_native_id()
+    heeded = threading.Event()
+
+    def terminate() -> None:
+        with path.open("wb"):  # which returns when the other end is opened, too
+            while not asleep(reader):
+                heeded.wait(0.001)
+            signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+            heeded.wait(SECONDS_MAX)  # and then the input ends
+
+    thread = threading.Thread(target=terminate)
+    thread.start()
+    source = Source(str(path))
+    with terminable(), pytest.raises(Terminated):
+        source.read()
+    source.close()
+    heeded.set()
+    thread.join()
+
+
+def asleep(thread: int) -> bool:
+    """Whether a thread of this process waits in the kernel."""
+    stat = Path(f"/proc/self/task/{thread}/stat").read_text()
+    return stat.rpartition(")")[2].split()[0] == "S"
