@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from zlog._deadline import Deadline
 from zlog._options import RETENTION_AGE, RETENTION_BYTES, RETENTION_ENTRIES, amount
 from zlog._reconfigure import reconfigure
-from zlog._times import find_time
+from zlog._times import find_crossing
 from zlog._trim import trim_to
 from zlog.errors import HeldByCursor
+from zlog.view import OPEN_END
 
 if TYPE_CHECKING:
     from zlog._client import LogClient
@@ -101,7 +102,9 @@ async def _first_to_keep(
         point = max(point, tail - retention.entries)
     if retention.age is not None:
         oldest = _oldest(client.io.wall_clock_us(), retention.age)
-        point = max(point, await find_time(client.reader, point, tail, oldest, deadline))
+        crossing = await find_crossing(client.reader, point, tail, oldest, deadline)
+        # Not up to the first entry to keep: what holds none yet may be about to hold a new one.
+        point = max(point, crossing.older_end)
     if retention.bytes is not None:
         point = max(point, await _first_within(client, retention.bytes, point, tail, deadline))
     return point
@@ -168,6 +171,9 @@ async def _spans(client: LogClient, tail: int, deadline: Deadline) -> list[_Span
     async for stripe in layout.stripes(point, tail, deadline):
         stats = await client.object_stats(stripe, deadline)
         end = min(stripe.end, tail)
+        if stripe.end == OPEN_END:  # what lies above all that is taken may still be written
+            taken = (stat.highest + 1 for stat in stats if stat.highest is not None)
+            end = min(end, max(taken, default=stripe.start))
         start = min(max(stripe.start, point), end)
         found.append(_Span(start, end, sum(stat.bytes for stat in stats)))
     return found

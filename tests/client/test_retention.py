@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 import zlog
 import zlog.aio
 from zlog import Retention
+from zlog._io import drive
 
+from . import planted
 from .faulty import Died, FaultyStore, dies_at
 
 NOW = 1_800_000_000.0
@@ -133,6 +135,20 @@ def test_the_strictest_limit_counts(log: zlog.Log) -> None:
     ):
         log.set_retention(retention)
         assert log.retain() == first
+
+
+@pytest.mark.parametrize("limit", [Retention(age=60.0), Retention(bytes=20)])
+def test_what_is_about_to_be_written_is_kept(log: zlog.Log, limit: Retention) -> None:
+    """Its positions were handed out, so they lie below the tail, behind entries that may go."""
+    append_at(log, *range(10))
+    log.set_retention(limit)
+    _, first = drive(log._client.positions.grant(200, log._client.deadline(None)))
+    assert first == 10
+    set_clock(log, 100)
+    log.retain()
+    planted.write(log, first, b"w" * 16, 0, b"fresh")
+    assert log.earliest() in (5, 10)
+    assert log.read(first).data == b"fresh"
 
 
 def test_no_cursor_is_passed(log: zlog.Log) -> None:
