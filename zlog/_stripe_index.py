@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 
 from zlog._deadline import Deadline
 from zlog._head import Head
@@ -25,9 +26,7 @@ class StripeIndex:
 
     def find(self, position: int) -> Stripe | None:
         """Return the stripe that holds ``position``, if it has been looked up."""
-        known = self._known
-        index = bisect_right(known, position, key=lambda stripe: stripe.start) - 1
-        return known[index] if index >= 0 and position < known[index].end else None
+        return _holder(self._known, position)
 
     async def look_up(self, position: int, deadline: Deadline) -> Stripe | None:
         """Return the archived stripe that holds ``position``; None: there is none."""
@@ -35,5 +34,11 @@ class StripeIndex:
         known = {stripe.start: stripe for stripe in (*self._known, *page)}
         if len(known) > _KNOWN_MAX:
             known = {stripe.start: stripe for stripe in page}
-        self._known = tuple(sorted(known.values(), key=lambda stripe: stripe.start))
-        return self.find(position)
+        self._known = found = tuple(sorted(known.values(), key=lambda stripe: stripe.start))
+        return _holder(found, position)  # another thread may have put its own page in its place
+
+
+def _holder(stripes: Sequence[Stripe], position: int) -> Stripe | None:
+    """Return the one of these stripes, in order, that holds a position."""
+    index = bisect_right(stripes, position, key=lambda stripe: stripe.start) - 1
+    return stripes[index] if index >= 0 and position < stripes[index].end else None
