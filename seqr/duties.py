@@ -51,6 +51,8 @@ class Duties:
                 continue
             except ZlogError as error:
                 _logger.warning("could not look after log=%s: %s", name, error)
+            except Exception:  # whatever it was
+                _logger.exception("could not look after log=%s", name)
 
     async def _look_after(
         self, name: str, reclaimed: dict[tuple[str, int], frozenset[int]]

@@ -10,7 +10,7 @@ from typing import Protocol
 from zlog._deadline import Deadline
 from zlog._head import Directory, Head
 from zlog._io import Io, deadline_of
-from zlog._sequencer.types import LogAddress
+from zlog._sequencer.types import LogAddress, is_remote
 from zlog.errors import LogNotFound, ZlogError
 from zlog.seqr.duties import DUTY_SECONDS, Duties
 from zlog.seqr.lease import Lease
@@ -57,16 +57,16 @@ class Reign:
 
     async def run(self) -> None:
         """Lead until cancelled."""
-        swept = False
+        left: list[str] | None = None  # logs that may have to be taken over; None: all of them
         duties = Duties(self._io)
         duty = self._io.monotonic() + DUTY_SECONDS
         while True:
             try:
                 if self._lease.left:  # else this process slept, and perhaps another leads by now
                     await announce(self._io, self._address, self._deadline())
-                if not swept:
-                    await self._sweep()
-                    swept = True
+                if left is None:
+                    left = await Directory(self._io).names(self._deadline())
+                left = await self._sweep(left)
                 if self._lease.left and self._io.monotonic() >= duty:
                     duty = self._io.monotonic() + DUTY_SECONDS
                     await duties.round()
@@ -74,25 +74,31 @@ class Reign:
             except ZlogError as error:
                 _logger.warning("leads with difficulty place=%s: %s", self._place, error)
                 await self._io.sleep(_RETRY_SECONDS)
+            except Exception:  # whatever it was, a leader that does nothing any more is of no use
+                _logger.exception("leads with difficulty place=%s", self._place)
+                await self._io.sleep(_ANNOUNCEMENT_SECONDS)
 
-    async def _sweep(self) -> None:
+    async def _sweep(self, names: list[str]) -> list[str]:
         """Take over the logs whose views name a sequencer: it is not the leader any more.
 
-        Logs without one are left alone until a writer asks.
+        Logs without one are left alone until a writer asks. Returns those whose heads could not be
+        read; they keep nobody from the others.
         """
-        names = iter(await Directory(self._io).names(self._deadline()))
-        workers = (self._adopt(names) for _ in range(self._limits.sweep_max))
-        for failure in await asyncio.gather(*workers, return_exceptions=True):
-            if failure is not None:
-                raise failure
+        rest, failed = iter(names), list[str]()
+        await asyncio.gather(*(self._adopt(rest, failed) for _ in range(self._limits.sweep_max)))
+        return failed
 
-    async def _adopt(self, names: Iterator[str]) -> None:
+    async def _adopt(self, names: Iterator[str], failed: list[str]) -> None:
         for name in names:
             try:
                 view = (await Head(self._io, name).read(self._deadline())).view
             except LogNotFound:
                 continue
-            if view is not None and not view.removed and view.sequencer.startswith("tcp://"):
+            except ZlogError as error:
+                _logger.warning("could not look at log=%s: %s", name, error)
+                failed.append(name)
+                continue
+            if view is not None and not view.removed and is_remote(view.sequencer):
                 await self._logs.adopt(LogAddress(*self._place, name, view.log_id))
 
     def _deadline(self) -> Deadline:

@@ -120,7 +120,66 @@ async def test_a_new_leader_takes_over_what_the_former_one_served(memory, logs):
         assert sequencer.logs.at_once_max == 3
 
 
-async def test_a_store_that_fails_meanwhile_is_asked_again(memory, logs):
+class Failing(FaultyStore):
+    """A store that answers the fault "fail" with an error."""
+
+    def submit(self, queue, token, calls):
+        for number, call in enumerate(calls, token):
+            failing = self._judge(call[1]) == "fail"
+            self.inner.submit(queue, number, [(call[0], "nothing", b"") if failing else call])
+
+
+async def test_logs_of_a_former_leader_that_spoke_tls_are_taken_over(memory, logs):
+    name_sequencer(memory, "alone", "tls://127.0.0.1:3")
+    async with Sequencer(memory) as sequencer:
+        await sequencer.adopts(LOGS + 1)
+        assert set(sequencer.logs.adopted) == {*logs, "alone"}
+
+
+class Damaged(FaultyStore):
+    """A store in which the head of one log can't be read."""
+
+    def submit(self, queue, token, calls):
+        for number, call in enumerate(calls, token):
+            bad = call[0] == "zlog.broken.head"
+            self.inner.submit(queue, number, [(call[0], "nothing", b"") if bad else call])
+
+
+async def test_a_damaged_head_keeps_nobody_from_the_other_logs(memory, logs, monkeypatch, caplog):
+    """Neither from being taken over, nor, ever after, from being looked after."""
+    monkeypatch.setattr("zlog.seqr.reign._ANNOUNCEMENT_SECONDS", 0.01)
+    monkeypatch.setattr("zlog.seqr.reign.DUTY_SECONDS", 0.01)
+    zlog.Log.create(memory, "broken", width=1)
+    trimmed = zlog.Log.create(memory, "trimmed", width=1)
+    trimmed.append_many([b"entry"] * 10)
+    trimmed.set_retention(zlog.Retention(entries=3))
+    async with Sequencer(Damaged(memory, lambda *_: None), sweep_max=1) as sequencer:
+        await sequencer.adopts(LOGS)
+        await until(lambda: trimmed.stat().trim_point == 7)
+        assert sorted(sequencer.logs.adopted) == sorted(logs)  # each once
+    assert "could not look at log=broken" in caplog.text
+
+
+async def test_an_error_of_an_unknown_kind_does_not_end_a_reign(memory, monkeypatch, caplog):
+    monkeypatch.setattr("zlog.seqr.reign._ANNOUNCEMENT_SECONDS", 0.01)
+    failures: list[Exception] = []
+
+    def fault(_: int, method: str) -> str | None:
+        if method == "sequencer_find" and failures:
+            raise failures.pop()
+        return None
+
+    async with Sequencer(FaultyStore(memory, fault)) as sequencer:
+        failures.append(RuntimeError("no one knows why"))
+        await until(lambda: not failures)
+        await Directory(sequencer.stores.first).announce(FORMER, Deadline(5))
+        plain = BlockingIo(memory)
+        await until(lambda: drive(Directory(plain).sequencer(Deadline(5))) == HERE)
+    assert "no one knows why" in caplog.text
+
+
+async def test_a_store_that_fails_meanwhile_is_asked_again(memory, logs, monkeypatch):
+    monkeypatch.setattr("zlog.seqr.reign._ANNOUNCEMENT_SECONDS", 0.01)
     failures = iter((None, "fail", None, None, "fail"))
 
     def fault(_: int, method: str) -> str | None:
