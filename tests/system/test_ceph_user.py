@@ -157,3 +157,43 @@ def test_who_may_read_the_namespace_finds_orphans(user: Callable[..., str]) -> N
         name = planted.make_orphan(log, 7)
         (finding,) = log.check()
         assert (finding.kind, finding.object) == (zlog.FindingKind.ORPHAN, name)
+
+
+@pytest.mark.parametrize("sequenced", [True, False], ids=["behind-a-sequencer", "without-one"])
+def test_the_documented_methods_are_enough_to_deliver(
+    user: Callable[..., str], sequenced: bool
+) -> None:
+    """The first attempt and one that finds what the first was granted; in a stripe, and in two."""
+    append = "append behind a sequencer" if sequenced else "append, with or without one"
+    uses = ["read", "append behind a sequencer", append, "deliver too"]
+    app = user(*documented(*uses), name="app")
+    owner = user(CLASS, LOCK, name="owner")
+    sequencer = SequencerProcess(owner) if sequenced else None
+    try:
+        with zlog.connect(owner) as own, zlog.connect(app) as store:
+            log = zlog.Log.create(own, "orders", width=2)
+            log.append(b"first")
+            mine = zlog.Log.open(store, "orders")
+            assert mine.deliver([b"a", b"b"], source="crm", batch=1) == 2
+            log.reconfigure(width=3)
+            log.append(b"other")
+            assert mine.deliver([b"b", b"c", b"a"], source="crm", batch=1) == 1
+            mine.delivered("crm", before=2)
+            with pytest.raises(zlog.DeliverySuperseded):
+                mine.deliver([b"a"], source="crm", batch=1)
+            found = [item.data for item in log.read_range(0)]  # type: ignore[union-attr]
+            assert found == [b"first", b"a", b"b", b"other", b"c"]
+    finally:
+        if sequencer:
+            sequencer.kill()
+
+
+def test_who_may_append_may_not_deliver(user: Callable[..., str]) -> None:
+    rows = "read", "append behind a sequencer", "append, with or without one"
+    app, owner = user(*documented(*rows), name="app"), user(CLASS, name="owner")
+    with zlog.connect(owner) as own, zlog.connect(app) as store:
+        zlog.Log.create(own, "orders", width=2)
+        mine = zlog.Log.open(store, "orders")
+        assert mine.append(b"x") == 0
+        with pytest.raises(zlog.ClassNotLoaded, match="delivery_begin"):
+            mine.deliver([b"a"], source="crm", batch=1)
