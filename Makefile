@@ -15,6 +15,7 @@ DONE := .venv/done
 TEST_MINUTES := 18
 # Each has clusters of its own.
 TEST_WORKERS := 2
+FUZZ_RUNS := 10000000
 
 DEMO_PACKAGES := ca-certificates g++ liblmdb-dev python3-dev python3-venv
 CEPH_PACKAGES := ceph-mgr ceph-mon ceph-osd librados-dev libradospp-dev python3-rados \
@@ -45,6 +46,15 @@ test: lint docs-check $(DONE)/java $(DONE)/spin ## check the code, then run all 
 	ZLOG_CLASS=$$(ceph-dev/cluster build-class build/class) && export ZLOG_CLASS && \
 	ZLOG_REQUIRE_CEPH=1 timeout --signal=INT --kill-after=60 $(TEST_MINUTES)m \
 		$(BIN)/pytest --numprocesses=$(TEST_WORKERS) --dist=loadfile -o faulthandler_timeout=300
+
+.PHONY: fuzz
+fuzz: $(DONE)/build-tools ## run each fuzzer for FUZZ_RUNS inputs, under the sanitizers
+	tools/apt-install clang
+	$(BIN)/cmake -S tests/cls -B build/fuzz -DCMAKE_CXX_COMPILER=clang++
+	$(BIN)/cmake --build build/fuzz --parallel 2 --target fuzz_methods fuzz_grants
+	mkdir -p build/fuzz/corpus/methods build/fuzz/corpus/grants
+	build/fuzz/fuzz_methods -runs=$(FUZZ_RUNS) -max_len=240 build/fuzz/corpus/methods
+	build/fuzz/fuzz_grants -runs=$(FUZZ_RUNS) -max_len=480 build/fuzz/corpus/grants
 
 .PHONY: build
 build: $(DONE)/package-rados ## build the package with librados, and the object class

@@ -71,3 +71,7 @@ def test_random_calls_and_damage_against_the_model(programs: Path) -> None:
 
 def test_arbitrary_bytes_at_every_method(programs: Path) -> None:
     run(programs / "fuzz_methods", "1", "60000")
+
+
+def test_arbitrary_frames_at_the_sequencers_hot_path(programs: Path) -> None:
+    run(programs / "fuzz_grants", "1", "300000")

@@ -11,11 +11,14 @@ import threading
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from zlog._frames import FRAME, Code, Kind
 from zlog._sequencer import Credentials, Grant
 from zlog._sequencer.token import Pair, Token, read_tokens
 from zlog.errors import SequencerRefused, SequencerUnavailable
+from zlog.seqr.admission import Admission
 from zlog.seqr.limits import Limits
 from zlog.seqr.security import Security
 
@@ -222,6 +225,36 @@ def test_before_the_proof_nothing_else_is_understood(token, kind):
     assert [reply.code for reply in desk.take(stranger)] == [Code.TOKEN_WANTED]
     assert desk.closed() == [stranger]
     assert not desk.wanted()
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.binary(max_size=60),
+            st.builds(
+                lambda kind, number, a, b: request(kind, number, a=a, b=b),
+                st.integers(0, 255),
+                st.integers(0, 9),
+                st.integers(0, 2**64 - 1),
+                st.integers(0, 2**64 - 1),
+            ),
+            st.just(HELLO),
+        ),
+        max_size=12,
+    )
+)
+def test_no_bytes_get_a_stranger_past_the_greeting(chunks):
+    desk = Desk(admission=Admission((Token(SECRET.encode()),)))
+    stranger = desk.connect(greet=False)
+    for chunk in chunks:
+        desk.send_directly(stranger, chunk)
+    assert not stranger.greeted
+    assert not desk.wanted()
+    assert {reply.code for reply in desk.take(stranger)} <= {
+        Code.TOKEN_WANTED,
+        Code.TOKEN_WRONG,
+        Code.BAD_VERSION,
+    }
 
 
 # TLS
