@@ -7,6 +7,7 @@ import math
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from types import EllipsisType
 
 from zlog.aio import Log
 from zlog.entry import Entry, Gap, GapKind
@@ -228,7 +229,11 @@ class RecordedLog:
         return entry
 
     async def read_range(
-        self, start: int = 0, end: int | None = None, *, hole_timeout: float | None = None
+        self,
+        start: int = 0,
+        end: int | None = None,
+        *,
+        hole_timeout: float | EllipsisType | None = ...,
     ) -> AsyncIterator[Entry | Gap]:
         """See :meth:`zlog.Log.read_range`. Each position is an operation of its own."""
         async for item in self._scan(
@@ -237,7 +242,7 @@ class RecordedLog:
             yield item
 
     async def follow(
-        self, start: int = 0, *, hole_timeout: float | None = None
+        self, start: int = 0, *, hole_timeout: float | EllipsisType | None = ...
     ) -> AsyncIterator[Entry | Gap]:
         """See :meth:`zlog.Log.follow`. Each position is an operation of its own."""
         async for item in self._scan(self.log.follow(start, hole_timeout=hole_timeout), start):
