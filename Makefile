@@ -29,7 +29,7 @@ BUILD_TOOLS := 'cmake>=3.24' 'cython>=3.1' ninja 'scikit-build-core>=1.0'
 
 # Folders, and programs without a suffix, which ruff would not find in them.
 PYTHON_CODE := ceph-dev cli pyspark_zlog seqr tests tools zlog ceph-dev/cluster tools/bench tools/chaos \
-	tools/check-links tools/layouts tools/spark-torture tools/steady
+	tools/check-links tools/faults tools/layouts tools/spark-torture tools/steady
 SOURCES := pyproject.toml CMakeLists.txt \
 	$(shell find cls_zlog zlog seqr cli pyspark_zlog -type f -not -path '*/__pycache__/*')
 
@@ -70,16 +70,28 @@ bench: $(DONE)/package-rados ## measure the tables of docs/performance.md, in un
 model: $(DONE)/spin ## search the model of the protocol at length; VARIANT=… shows a broken one fail
 	$(PYTHON) -m tests.model $(VARIANT)
 
-# A million operations. `make chaos SEED=…` replays one run and shows what happens in it.
-CHAOS := chaos-simulation
+# A million simulated operations; real processes, killed; and a real cluster under faults.
+# `make chaos SEED=…` replays one simulated run and shows what happens in it.
+CHAOS := chaos-simulation chaos-kills chaos-faults
 CHAOS_SEEDS := 1800
+KILLS := 200
+MINUTES := 10
 
 .PHONY: chaos
-chaos: $(CHAOS) ## thousands of simulated runs under faults; SEED=… replays one
+chaos: $(if $(SEED),chaos-simulation,$(CHAOS)) ## simulated and real runs under faults, for some twenty minutes
 
 .PHONY: chaos-simulation
 chaos-simulation: $(DONE)/package-rados
 	$(BIN)/python tools/chaos $(if $(SEED),--seed $(SEED),--seeds $(CHAOS_SEEDS))
+
+.PHONY: chaos-kills
+chaos-kills: $(DONE)/package-rados ## KILLS=200 of processes that use an embedded store; SEED=…
+	$(BIN)/python tools/faults --kills $(KILLS) $(if $(SEED),--seed $(SEED))
+
+.PHONY: chaos-faults
+chaos-faults: $(DONE)/package-rados ## MINUTES=10 of faults on a Ceph cluster of 3 OSDs; SEED=…
+	ZLOG_CLASS=$$(ceph-dev/cluster build-class build/class) && export ZLOG_CLASS && \
+	$(BIN)/python tools/faults --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 .PHONY: lint
 lint: $(DONE)/dev-tools $(DONE)/spark $(DONE)/package-rados ## ruff and mypy

@@ -1,0 +1,1 @@
+"""Real processes on real stores under faults, with histories that zlog.testing judges."""

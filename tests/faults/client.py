@@ -1,0 +1,297 @@
+#!/usr/bin/env python3
+"""A client process: it uses a log as its role says, keeps a journal, and gives up nothing.
+
+SIGUSR1 tells it that all faults are over: from its next operation on, which it notes in a file, it
+gives every operation the time that it may need, and dies of the first one that fails. SIGTERM tells
+it to end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import signal
+import sys
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+# Last, so that zlog is the installed one: the repository's lacks what was built.
+sys.path.append(str(Path(__file__).resolve().parents[2]))
+
+import zlog
+import zlog.aio
+from tests.faults.journal import Journal, write_whole
+from zlog.testing import RecordedLog
+
+PATIENCE = 60.0
+TIMEOUTS = (0.5, 2.0, 10.0, None)
+SEQUENCER_TIMEOUT = 1.0
+SCAN_SECONDS = 1.0
+"""How long a reader reads on. What it has read counts as found at any time since it began."""
+
+IDLE_SECONDS = 10.0
+"""How long it waits for the next item: longer than it takes to fill a hole."""
+
+KEPT = 500
+"""Entries below the last reader's cursor that stay."""
+
+_REFUSALS = (
+    zlog.AlreadyWritten,
+    zlog.BeyondTail,
+    zlog.CursorAhead,
+    zlog.Invalidated,
+    zlog.NotWritten,
+)
+
+
+class Blocking:
+    """A :class:`zlog.Log` with the face of a :class:`zlog.aio.Log`. Its calls block the loop."""
+
+    def __init__(self, log: zlog.Log) -> None:
+        self._log = log
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._log, name)
+        if not callable(value):
+            return value
+
+        async def call(*words: Any, **more: Any) -> Any:
+            return value(*words, **more)
+
+        return call
+
+    async def read_range(self, *words: Any, **more: Any) -> AsyncIterator[zlog.Entry | zlog.Gap]:
+        for item in self._log.read_range(*words, **more):
+            yield item
+
+
+class Told:
+    """What the process was told by signals."""
+
+    def __init__(self) -> None:
+        self.over = self.done = False
+        signal.signal(signal.SIGUSR1, self._hear)
+        signal.signal(signal.SIGTERM, self._hear)
+
+    def _hear(self, number: int, _: object) -> None:
+        if number == signal.SIGUSR1:
+            self.over = True
+        else:
+            self.done = True
+
+
+class Client:
+    """What all roles share.
+
+    Args:
+        log: that is used.
+        told: what the process was told.
+        chance: decides what comes next.
+        think: seconds between two operations, at most.
+        over: the file in which it is noted when the client became patient.
+    """
+
+    def __init__(
+        self, log: RecordedLog, told: Told, chance: random.Random, think: float, over: Path
+    ) -> None:
+        self.log = log
+        self.told = told
+        self.chance = chance
+        self._think = think
+        self._over = over
+        self._patient = False
+
+    async def run(self) -> None:
+        """Do one thing after the other until told to end."""
+        await self.begin()
+        while not self.told.done:
+            if self.told.over and not self._patient:
+                self._patient = True
+                write_whole(self._over, str(time.monotonic_ns()))
+            await asyncio.sleep(self.chance.uniform(0, self._think))
+            await self._try(self.next())
+        await self.end()
+
+    async def begin(self) -> None:
+        """Do what comes first."""
+
+    def next(self) -> Awaitable[object]:
+        """Do what comes next."""
+        raise NotImplementedError
+
+    async def end(self) -> None:
+        """Do what comes last."""
+
+    def timeout(self) -> float | None:
+        """The time-out of an operation; None: the log's own, which is long."""
+        return None if self._patient else self.chance.choice(TIMEOUTS)
+
+    async def _try(self, operation: Awaitable[object]) -> None:
+        try:
+            await operation
+        except _REFUSALS:
+            pass
+        except zlog.CorruptEntry:
+            raise  # nothing was damaged
+        except zlog.ZlogError:
+            if self._patient:
+                raise
+
+
+class Writer(Client):
+    """Appends, in every way, and looks at what it has appended."""
+
+    async def begin(self) -> None:
+        self._entries = 0
+        self._mine: deque[int] = deque([0], maxlen=50)
+
+    def next(self) -> Awaitable[object]:
+        actions, weights = zip(*_ACTIONS.items(), strict=True)
+        (action,) = self.chance.choices(actions, weights)
+        return action(self)
+
+    def _entry(self) -> bytes:
+        self._entries += 1
+        size = self.chance.choice((0, 0, 100, 4000))
+        return f"{self.log.process}.{self._entries}.".encode() + self.chance.randbytes(size)
+
+    async def _append(self) -> None:
+        self._mine.append(await self.log.append(self._entry(), timeout=self.timeout()))
+
+    async def _append_at_once(self) -> None:
+        """Several, which travel together in asyncio."""
+        appends = [self.log.append(self._entry()) for _ in range(self.chance.randint(2, 8))]
+        results = await asyncio.gather(*appends, return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+            self._mine.append(result)
+
+    async def _append_many(self) -> None:
+        entries = [self._entry() for _ in range(self.chance.randint(2, 12))]
+        self._mine += await self.log.append_many(entries, timeout=self.timeout())
+
+    async def _read(self) -> None:
+        await self.log.read(self.chance.choice(self._mine), timeout=self.timeout())
+
+    async def _tail(self) -> None:
+        await self.log.tail(timeout=self.timeout())
+
+    async def _fill(self) -> None:
+        position = max(self._mine) + self.chance.randint(-2, 4)
+        await self.log.fill(max(0, position), timeout=self.timeout())
+
+
+_ACTIONS: dict[Callable[[Writer], Awaitable[None]], int] = {
+    Writer._append: 50,
+    Writer._append_at_once: 10,
+    Writer._append_many: 12,
+    Writer._read: 16,
+    Writer._tail: 8,
+    Writer._fill: 4,
+}
+
+
+class Follower(Client):
+    """Follows the log from its cursor on, which it moves after what it has read."""
+
+    async def begin(self) -> None:
+        name = self.log.process.partition(".")[0]  # as the one that was killed before it
+        while True:
+            try:
+                self._cursor = await self.log.log.cursor(name, create="earliest")
+            except zlog.ZlogError:
+                if self.told.over:
+                    raise
+            else:
+                break
+        self._position = self._cursor.position
+
+    async def next(self) -> None:
+        began = time.monotonic()
+        async with aclosing(self.log.follow(self._position)) as items:
+            while time.monotonic() < began + SCAN_SECONDS:
+                try:
+                    item = await asyncio.wait_for(anext(items), IDLE_SECONDS)
+                except asyncio.TimeoutError:
+                    break
+                self._position = item.end
+        await self._cursor.commit(self._position)
+
+    async def end(self) -> None:
+        """Read the rest."""
+        tail = await self.log.tail()
+        async with aclosing(self.log.read_range(self._position, tail)) as items:
+            async for _ in items:
+                pass
+
+
+class Ranger(Client):
+    """Reads ranges anywhere."""
+
+    async def next(self) -> None:
+        tail = await self.log.tail(timeout=self.timeout())
+        if tail:
+            earliest = await self.log.log.earliest(timeout=self.timeout())
+            start = self.chance.randrange(max(0, min(earliest, tail - 1) - 10), tail)
+            end = min(tail, start + self.chance.randint(1, 40))
+            items = self.log.read_range(start, end)
+            async with aclosing(items):
+                async for _ in items:
+                    pass
+
+
+class Trimmer(Client):
+    """Trims what all followers have read."""
+
+    async def next(self) -> None:
+        await asyncio.sleep(1.0)
+        cursors = await self.log.log.cursors(timeout=self.timeout())
+        if cursors:
+            end = min(cursor.position for cursor in cursors) - KEPT
+            await self.log.trim_to(max(0, end), timeout=self.timeout())
+
+
+ROLES = {role.__name__.lower(): role for role in (Writer, Follower, Ranger, Trimmer)}
+
+
+async def main() -> None:
+    """Run as the JSON object on the command line says; see ``clients.py``."""
+    options = json.loads(sys.argv[1])
+    told = Told()
+    log = await _open(options, told)
+    journal = Path(options["journal"])
+    client = ROLES[options["role"]](
+        Journal(journal).watch(log, options["name"]),  # type: ignore[arg-type]
+        told,
+        random.Random(options["seed"]),
+        options["think"],
+        journal.with_suffix(".over"),
+    )
+    await client.run()
+
+
+async def _open(options: dict[str, Any], told: Told) -> zlog.aio.Log | Blocking:
+    settings = {
+        "timeout": PATIENCE,
+        "hole_timeout": options["hole_timeout"],
+        "sequencer_timeout": SEQUENCER_TIMEOUT,
+    }
+    while True:
+        try:
+            store = await zlog.aio.connect(options["url"])
+            if options["blocking"]:
+                return Blocking(zlog.Log.open(store, options["log"], **settings))
+            return await zlog.aio.Log.open(store, options["log"], **settings)
+        except zlog.ZlogError:
+            if told.over:
+                raise
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

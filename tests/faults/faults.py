@@ -1,0 +1,265 @@
+"""What goes wrong: each kind of fault, and the plan of a run, which its seed decides."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from zlog.seqr.lease import LEASE_SECONDS_DEFAULT
+
+from ..support.ceph import CephCluster
+from .clients import Clients
+from .partitions import cut_off
+from .sequencers import Sequencers
+
+CUT = {"ms_inject_socket_failures": "200"}
+"""One of so many messages finds its connection broken."""
+
+SLOW = {
+    "osd_debug_inject_dispatch_delay_probability": "0.2",
+    "osd_debug_inject_dispatch_delay_duration": "0.1",
+}
+
+OSD_CUT_OFF = "OSD cut off"
+
+_ZLOG = str(Path(sys.executable).with_name("zlog"))
+_CUT_SECONDS = 0.3
+_WIDTH_MAX = 12
+
+
+class Site(NamedTuple):
+    """What suffers."""
+
+    cluster: CephCluster
+    sequencers: Sequencers
+    clients: Clients
+    log: str
+
+
+Fault = Callable[[Site, random.Random], AbstractContextManager[None]]
+"""Begins when it is entered, and is healed when it is left."""
+
+
+@contextmanager
+def osd_killed(site: Site, chance: random.Random) -> Iterator[None]:
+    """SIGKILL, and a start later."""
+    number = chance.randrange(site.cluster.spec.osds)
+    site.cluster.osd("kill", number)
+    yield
+    site.cluster.osd("start", number)
+
+
+@contextmanager
+def osd_frozen(site: Site, chance: random.Random) -> Iterator[None]:
+    """SIGSTOP: first its clients wait, then it counts as down. What it had begun, it ends later."""
+    number = chance.randrange(site.cluster.spec.osds)
+    site.cluster.osd("freeze", number)
+    yield
+    site.cluster.osd("thaw", number)
+
+
+@contextmanager
+def osd_slow(site: Site, chance: random.Random) -> Iterator[None]:
+    """It sleeps before some of its operations, and never counts as down."""
+    who = f"osd.{chance.randrange(site.cluster.spec.osds)}"
+    with _configured(site, {who: SLOW}):
+        yield
+
+
+@contextmanager
+def osd_cut_off(site: Site, chance: random.Random) -> Iterator[None]:
+    """A partition; see ``partitions.py``. Only where the run has a network of its own."""
+    osds = site.cluster.spec.osds
+    with cut_off(chance.randrange(osds), osds, chance):
+        yield
+
+
+@contextmanager
+def monitor_killed(site: Site, _: random.Random) -> Iterator[None]:
+    """The only one. Who is connected to the OSDs goes on; nobody else can connect."""
+    site.cluster.monitor("kill")
+    yield
+    site.cluster.monitor("start")
+
+
+@contextmanager
+def ceph_connections_cut(site: Site, _: random.Random) -> Iterator[None]:
+    """OSDs and clients break their connections now and then, with what is under way in them."""
+    with _configured(site, {"osd": CUT, "client": CUT}):
+        yield
+
+
+@contextmanager
+def _configured(site: Site, options: dict[str, dict[str, str]]) -> Iterator[None]:
+    """Set options of running daemons and clients, by whose they are."""
+    import rados
+
+    def ask(**words: str) -> None:
+        with rados.Rados(conffile=str(site.cluster.conf)) as cluster:
+            code, _, message = cluster.mon_command(json.dumps(words), b"")
+        assert code == 0, message
+
+    for who, each in options.items():
+        for name, value in each.items():
+            ask(prefix="config set", who=who, name=name, value=value)
+    yield
+    for who, each in options.items():
+        for name in each:
+            ask(prefix="config rm", who=who, name=name)
+
+
+@contextmanager
+def sequencer_killed(site: Site, _: random.Random) -> Iterator[None]:
+    """The one that leads. A new one comes later."""
+    leader = site.sequencers.leader()
+    leader.process.kill()
+    yield
+    site.sequencers.replace(leader)
+
+
+@contextmanager
+def sequencer_frozen(site: Site, _: random.Random) -> Iterator[None]:
+    """SIGSTOP to the one that leads, across a fail-over; then it goes on as if it still led."""
+    leader = site.sequencers.leader()
+    leader.process.freeze()
+    yield
+    leader.process.thaw()
+
+
+@contextmanager
+def sequencer_connections_cut(site: Site, _: random.Random) -> Iterator[None]:
+    """All connections to sequencers break, several times a second."""
+    with _again_and_again(site.sequencers.cut, _CUT_SECONDS):
+        yield
+
+
+@contextmanager
+def sequencer_replies_lost(site: Site, _: random.Random) -> Iterator[None]:
+    """What clients ask for is granted, and they never hear of it."""
+    site.sequencers.lose_replies(True)
+    yield
+    site.sequencers.lose_replies(False)
+    site.sequencers.cut()
+
+
+@contextmanager
+def client_killed(site: Site, chance: random.Random) -> Iterator[None]:
+    """Any writer or reader, which is then started anew."""
+    name = chance.choice(site.clients.names())
+    site.clients.kill(name)
+    yield
+    site.clients.replace(name)
+
+
+@contextmanager
+def width_changed(site: Site, chance: random.Random) -> Iterator[None]:
+    """`zlog reconfigure`, which is killed where it has not ended when the fault is over."""
+    width = chance.randint(1, _WIDTH_MAX)
+    command = [_ZLOG, "--store", site.cluster.url(), "reconfigure", site.log, "--width", str(width)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        yield
+        process.kill()
+
+
+@contextmanager
+def _again_and_again(action: Callable[[], object], pause: float) -> Iterator[None]:
+    """Do it all the time, in a thread, with pauses between."""
+    over = threading.Event()
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            while not over.wait(pause):
+                action()
+        except BaseException as error:  # noqa: BLE001 - raised below
+            failed.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+    if failed:
+        raise failed[0]
+
+
+class Kind(NamedTuple):
+    """A kind of fault.
+
+    Attributes:
+        make: it.
+        domain: faults of one domain never come at the same time, others may.
+        seconds: how long it lasts, at least and at most.
+    """
+
+    make: Fault
+    domain: str
+    seconds: tuple[float, float]
+
+
+KINDS: dict[str, Kind] = {
+    "OSD killed": Kind(osd_killed, "Ceph", (1.0, 8.0)),
+    "OSD frozen": Kind(osd_frozen, "Ceph", (1.0, 10.0)),
+    "OSD slow": Kind(osd_slow, "Ceph", (3.0, 8.0)),
+    OSD_CUT_OFF: Kind(osd_cut_off, "Ceph", (2.0, 10.0)),
+    "monitor killed": Kind(monitor_killed, "Ceph", (1.0, 8.0)),
+    "connections to Ceph cut": Kind(ceph_connections_cut, "Ceph", (3.0, 8.0)),
+    "sequencer killed": Kind(sequencer_killed, "sequencers", (0.5, 6.0)),
+    "sequencer frozen": Kind(
+        sequencer_frozen, "sequencers", (LEASE_SECONDS_DEFAULT / 2, 2.5 * LEASE_SECONDS_DEFAULT)
+    ),
+    "connections to sequencers cut": Kind(sequencer_connections_cut, "sequencers", (1.0, 4.0)),
+    "replies of sequencers lost": Kind(sequencer_replies_lost, "sequencers", (0.2, 3.0)),
+    "client killed": Kind(client_killed, "clients", (0.1, 1.0)),
+    "width changed": Kind(width_changed, "layout", (0.5, 3.0)),
+}
+
+
+EVERYWHERE = tuple(kind for kind in KINDS if kind != OSD_CUT_OFF)
+"""The kinds that need no network of their own."""
+
+
+class Planned(NamedTuple):
+    """A fault to come: ``at`` and ``seconds`` from the beginning of the run."""
+
+    kind: str
+    at: float
+    seconds: float
+    seed: int
+
+
+def plan(
+    chance: random.Random, seconds: float, kinds: Sequence[str], hurry: float = 1.0
+) -> list[Planned]:
+    """Choose what goes wrong in so many seconds: every kind as often as any other.
+
+    Args:
+        chance: decides.
+        seconds: for all of it, healing included.
+        kinds: of faults.
+        hurry: what to divide all times by.
+    """
+    planned: list[Planned] = []
+    free: dict[str, float] = {}
+    at = 0.0
+    while True:
+        for kind in chance.sample(kinds, len(kinds)):
+            _, domain, (least, most) = KINDS[kind]
+            lasts = chance.uniform(least, most) / hurry
+            at = max(at, free.get(domain, 0.0))
+            if at + lasts > seconds:
+                return planned
+            planned.append(Planned(kind, at, lasts, chance.getrandbits(32)))
+            free[domain] = at + lasts + 1.0 / hurry
+            # Every third one goes on when the next begins.
+            alone = chance.random() < 2 / 3
+            at += lasts + chance.uniform(1.0, 4.0) / hurry if alone else lasts / 2

@@ -1,0 +1,178 @@
+"""One run: clients on a log, faults as a seed plans them, healing, an audit, and the judgement."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import zlog
+import zlog.aio
+from zlog.testing import History, Result, check
+
+from ..support.ceph import CephCluster
+from .clients import PATIENCE_SECONDS, Clients, Load
+from .faults import EVERYWHERE, KINDS, Planned, Site, plan
+from .journal import Journal, merge
+from .sequencers import Sequencers
+from .stalls import Stall, Window, longest_stalls
+
+LOG = "orders"
+STRIPE_RECORDS = 2000
+"""Few, so that stripes end all the time."""
+
+
+@dataclass
+class Outcome:
+    """What came of a run.
+
+    Attributes:
+        seed: that planned it.
+        seconds: that it took.
+        operations: how many of each kind the history has, the processes' own reads included.
+        unknown: how many of them failed or timed out, or were under way when their process died.
+        faults: how many there were, by kind.
+        stalls: the longest ones, by kind of fault.
+        wrong: what must not be, in words; empty: all is well.
+    """
+
+    seed: int
+    seconds: float = 0.0
+    operations: dict[str, int] = field(default_factory=dict)
+    unknown: int = 0
+    faults: dict[str, int] = field(default_factory=dict)
+    stalls: dict[str, Stall] = field(default_factory=dict)
+    wrong: list[str] = field(default_factory=list)
+
+    def judge(self, history: History) -> None:
+        """Count what was done, and say what is wrong with it."""
+        done = history.operations
+        self.operations = dict(Counter(operation.action.value for operation in done))
+        uncertain = (Result.PENDING, Result.FAILED)
+        self.unknown = sum(operation.result in uncertain for operation in done)
+        self.wrong += map(str, check(history))
+
+    def to_json(self) -> dict[str, Any]:
+        """What is printed for programs."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """Who uses the log: roles by name, and how often."""
+
+    roles: dict[str, str]
+    think: float = 0.1
+    sequencers: int = 2
+
+
+_WRITERS = {"w0": "writer", "w1": "writer", "w2b": "writer", "w3b": "writer"}
+_READERS = {"r0": "follower", "r1": "follower", "r2": "ranger", "r3b": "ranger"}
+FULL = Crowd({**_WRITERS, **_READERS, "t0": "trimmer"})
+SMALL = Crowd({"w0": "writer", "w1b": "writer", "r0": "follower", "r1b": "ranger", "t0": "trimmer"})
+
+
+def run_on_ceph(
+    cluster: CephCluster,
+    folder: Path,
+    seed: int,
+    seconds: float,
+    crowd: Crowd = FULL,
+    kinds: tuple[str, ...] = EVERYWHERE,
+    hurry: float = 1.0,
+) -> Outcome:
+    """Have clients use a log on a cluster while faults come, for so many seconds.
+
+    Args:
+        cluster: of several OSDs with all copies; it belongs to the run alone.
+        folder: for journals.
+        seed: decides which faults come when, and what clients do first; not who is faster.
+        seconds: of faults.
+        crowd: who uses the log.
+        kinds: of faults.
+        hurry: what to divide all times of the plan by.
+    """
+    chance = random.Random(seed)
+    outcome = Outcome(seed)
+    began = time.monotonic()
+    url = cluster.url()
+    with ExitStack() as stack:
+        with zlog.connect(url) as store:
+            zlog.Log.create(store, LOG, width=4, stripe_records=STRIPE_RECORDS)
+        sequencers = Sequencers(url, crowd.sequencers)
+        stack.callback(sequencers.end)
+        clients = Clients(Load(url, LOG, crowd.think, 1.0), crowd.roles, chance, folder)
+        stack.callback(clients.kill_all)
+        clients.wait_until_they_work()
+        site = Site(cluster, sequencers, clients, LOG)
+        windows = have(plan(chance, seconds, kinds, hurry), site)
+        history = settle(clients, url, folder)
+        outcome.wrong += [*clients.complaints, *sequencers.complaints()]
+    outcome.judge(history)
+    outcome.faults = dict(Counter(window.kind for window in windows))
+    outcome.stalls = longest_stalls(history, windows)
+    outcome.seconds = round(time.monotonic() - began, 1)
+    return outcome
+
+
+def have(planned: list[Planned], site: Site) -> list[Window]:
+    """Have the faults come at their times; returns when each was there."""
+    began = time.monotonic()
+    domains = {KINDS[each.kind].domain for each in planned}
+    windows: list[Window] = []
+    given_up = threading.Event()
+
+    def suffer(domain: str) -> None:
+        for each in planned:
+            later = began + each.at - time.monotonic()
+            if KINDS[each.kind].domain == domain and not given_up.wait(max(0.0, later)):
+                start = time.monotonic_ns()
+                with KINDS[each.kind].make(site, random.Random(each.seed)):
+                    given_up.wait(each.seconds)
+                windows.append(Window(each.kind, start, time.monotonic_ns()))
+
+    with ThreadPoolExecutor(len(domains)) as pool:
+        try:
+            list(pool.map(suffer, domains))
+        except BaseException:
+            given_up.set()
+            raise
+    return sorted(windows, key=lambda window: window.began)
+
+
+def settle(clients: Clients, url: str, folder: Path) -> History:
+    """End a run whose faults are over; returns what all clients and an auditor did.
+
+    First the clients go on, and nothing may fail any more. Then writers end, then readers, which
+    read all that is left. Last, somebody who comes new reads everything twice and audits it.
+    """
+    healed = clients.become_patient()
+    clients.finish("writer", "trimmer")
+    clients.finish("follower", "ranger")
+    journal = folder / "auditor.journal"
+    clients.complaints += asyncio.run(_audit(url, journal))
+    history = merge([*clients.journals, journal])
+    history.healed = healed
+    return history
+
+
+async def _audit(url: str, path: Path) -> list[str]:
+    """Append, read all, twice, and look below; returns what is wrong."""
+    with await zlog.aio.connect(url) as store, closing(Journal(path)) as journal:
+        opened = await zlog.aio.Log.open(store, LOG, timeout=PATIENCE_SECONDS)
+        log = journal.watch(opened, "auditor")
+        for turn in range(2):
+            await log.append_many([f"auditor.{turn}.{n}".encode() for n in range(20)])
+            await log.tail()
+            async for _ in log.read_range():
+                pass
+        wrong = [f"zlog check: {each}" async for each in opened.check() if each.serious]
+        await opened.close()
+    return wrong

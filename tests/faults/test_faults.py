@@ -1,0 +1,72 @@
+"""Short runs of what `make chaos` does for minutes. Replay one: tools/faults --seed N."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from zlog.testing import check
+
+from ..support.ceph import CephCluster, ClusterSpec
+from .clients import Clients
+from .journal import merge
+from .kills import run_kills, users
+from .run import SMALL, run_on_ceph
+
+SECONDS = 22.0
+HURRY = 2.5
+KINDS = (
+    "OSD killed",
+    "OSD frozen",
+    "connections to Ceph cut",
+    "sequencer killed",
+    "sequencer frozen",
+    "replies of sequencers lost",
+    "client killed",
+    "width changed",
+)
+KILLS = 15
+
+
+def test_everything_holds_on_a_cluster_under_faults(
+    new_ceph_cluster: Callable[[ClusterSpec], CephCluster], tmp_path: Path
+) -> None:
+    """P1 to P13."""
+    cluster = new_ceph_cluster(ClusterSpec("bluestore", osds=3))
+    outcome = run_on_ceph(cluster, tmp_path, 1, SECONDS, SMALL, KINDS, HURRY)
+    assert outcome.wrong == []
+    assert set(outcome.faults) == set(KINDS)
+    assert outcome.operations["append"] > 100  # else nothing was tried
+    assert outcome.operations["read"] > outcome.operations["append"]
+
+
+def test_everything_holds_on_an_embedded_store_whose_users_are_killed(tmp_path: Path) -> None:
+    """P14."""
+    outcome = run_kills(tmp_path, 1, KILLS)
+    assert outcome.wrong == []
+    assert outcome.faults["kill -9"] >= KILLS
+    assert outcome.operations["append"] > 10 * KILLS
+    assert outcome.operations["read"] > outcome.operations["append"]
+
+
+def test_a_store_that_forgets_is_noticed(tmp_path: Path) -> None:
+    """While nobody runs it is put back to what it was before."""
+    store, earlier = tmp_path / "store", tmp_path / "earlier"
+    with users(tmp_path, random.Random(1)) as clients:
+        _kill_all_and_then(clients, lambda: shutil.copytree(store, earlier))
+        _kill_all_and_then(clients, lambda: (shutil.rmtree(store), earlier.rename(store)))
+        clients.finish("writer", "follower", "trimmer")
+        history = merge(clients.journals)
+    assert {"P2", "P4"} <= {violation.property for violation in check(history)}
+
+
+def _kill_all_and_then(clients: Clients, action: Callable[[], object]) -> None:
+    names = clients.names()
+    for name in names:
+        clients.kill(name)
+    action()
+    for name in names:
+        clients.replace(name)
+    clients.wait_until_they_work()

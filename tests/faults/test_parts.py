@@ -1,0 +1,166 @@
+"""What the runs are made of: journals, plans, stalls, and the proxy."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import random
+import socket
+from pathlib import Path
+
+import pytest
+
+import zlog
+import zlog.aio
+from zlog.testing import Action, History, Result, check
+
+from .faults import KINDS, plan
+from .journal import Journal, merge
+from .proxy import Proxy
+from .run import SMALL
+from .stalls import Stall, Window, longest_stalls
+from .test_faults import HURRY, SECONDS
+from .test_faults import KINDS as KINDS_OF_SHORT_RUN
+
+BIG = b"big" * 1000
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    """What a process kept that appended, read and trimmed."""
+
+    async def work() -> None:
+        with zlog.connect("mem://") as store, contextlib.closing(Journal(path)) as journal:
+            log = journal.watch(await zlog.aio.Log.create(store, "orders", width=2), "one")
+            await log.append_many([b"a", BIG, b"c"])
+            await log.append(b"d")
+            await log.trim(2)
+            with pytest.raises(zlog.AlreadyWritten):
+                await log.fill(3)
+            async for _ in log.read_range():
+                pass
+            await log.tail()
+
+    path = tmp_path / "one.journal"
+    asyncio.run(work())
+    return path
+
+
+def test_a_journal_tells_everything(journal: Path) -> None:
+    history = merge([journal])
+    assert check(history) == []
+    found = [(each.action, each.result, each.position) for each in history.operations]
+    appended = [(Action.APPEND, Result.OK, position) for position in range(4)]
+    read = [(Action.READ, Result.OK, position) for position in range(4)]
+    assert found[:4] == appended
+    assert found[4:6] == [(Action.TRIM, Result.OK, 2), (Action.FILL, Result.WRITTEN, 3)]
+    assert sorted(found[6:10], key=lambda each: each[2]) == read
+    assert found[10:] == [(Action.TAIL, Result.OK, 4)]
+    assert all(each.returned > each.invoked for each in history.operations)
+
+
+def test_long_entries_are_told_apart_by_their_digest(journal: Path) -> None:
+    _, big, *_ = merge([journal]).operations
+    assert big.entry is not None
+    assert len(big.entry) < 100
+    assert b"3000" in big.entry
+
+
+@pytest.mark.parametrize(
+    ("action", "field", "value", "property"),
+    [
+        ("append", "position", 3, "P2"),  # two at one place
+        ("append", "position", 7, "P2"),  # one at two places: read elsewhere
+        ("read", "entry", "b", "P12"),
+        ("read", "found", "filled", "P1"),
+        ("tail", "position", 1, "P5"),
+    ],
+)
+def test_the_judge_sees_what_a_journal_should_not_say(
+    journal: Path, action: str, field: str, value: object, property: str
+) -> None:
+    lines = [json.loads(line) for line in journal.read_text().splitlines()]
+    twisted = next(each for each in lines if each["action"] == action and each["result"] == "ok")
+    if field == "found":
+        del twisted["entry"]
+    twisted[field] = value
+    journal.write_text("".join(json.dumps(each) + "\n" for each in lines))
+    assert property in {violation.property for violation in check(merge([journal]))}
+
+
+def test_what_a_killed_process_had_begun_is_pending(tmp_path: Path) -> None:
+    path = tmp_path / "killed.journal"
+    with contextlib.closing(Journal(path)) as journal:
+        journal.invoke("one", Action.APPEND, entry=b"a")
+        with path.open("a") as file:
+            file.write('{"number":1,"proc')
+    (operation,) = merge([path, tmp_path / "killed before it began"]).operations
+    assert (operation.result, operation.entry) == (Result.PENDING, b"a")
+
+
+def test_a_seed_decides_the_plan() -> None:
+    kinds = tuple(KINDS)
+    assert plan(random.Random(5), 300, kinds) == plan(random.Random(5), 300, kinds)
+    assert plan(random.Random(5), 300, kinds) != plan(random.Random(6), 300, kinds)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_plan_has_every_kind_and_one_at_a_time_of_each_domain(seed: int) -> None:
+    planned = plan(random.Random(seed), 300, tuple(KINDS))
+    assert {each.kind for each in planned} == set(KINDS)
+    overlaps = 0
+    for number, one in enumerate(planned):
+        assert one.at + one.seconds <= 300
+        for other in planned[number + 1 :]:
+            if other.at < one.at + one.seconds:
+                assert KINDS[one.kind].domain != KINDS[other.kind].domain
+                overlaps += 1
+    assert overlaps
+
+
+def test_the_short_run_has_every_kind_that_it_asks_for() -> None:
+    assert set(KINDS_OF_SHORT_RUN) < set(KINDS)
+    assert {"writer", "follower", "ranger", "trimmer"} == set(SMALL.roles.values())
+    planned = plan(random.Random(1), SECONDS, KINDS_OF_SHORT_RUN, HURRY)
+    assert {each.kind for each in planned} == set(KINDS_OF_SHORT_RUN)
+
+
+def test_stalls_belong_to_the_faults_that_they_touch() -> None:
+    history = History()
+    for process, seconds in (("one", (0, 1, 10, 20)), ("two", (5, 25, 26))):
+        for second in seconds:
+            operation = history.invoke(process, Action.APPEND, entry=b"%d" % second)
+            history.returns([operation], Result.OK)
+            operation.returned = second * 1e9
+    lost = history.invoke("one", Action.APPEND, entry=b"lost")
+    history.returns([lost], Result.FAILED)
+    lost.returned = 15e9
+    early = Window("early", int(0.2e9), int(0.5e9))
+    late = Window("late", int(12e9), int(13e9))
+    assert longest_stalls(history, [early, late]) == {
+        "early": Stall(4.0, 9.0),
+        "late": Stall(10.0, 20.0),
+    }
+
+
+def test_the_proxy_passes_loses_and_cuts() -> None:
+    proxy = Proxy()
+    with socket.create_server(("127.0.0.1", 0)) as behind:
+        proxy.target = behind.getsockname()[1]
+        host, port = proxy.address.split(":")
+        with socket.create_connection((host, int(port))) as client:
+            server, _ = behind.accept()
+            client.sendall(b"a")
+            assert server.recv(10) == b"a"
+            server.sendall(b"b")
+            assert client.recv(10) == b"b"
+            proxy.loses_replies = True
+            server.sendall(b"lost")
+            client.sendall(b"c")
+            assert server.recv(10) == b"c"
+            proxy.cut()
+            with contextlib.suppress(ConnectionResetError):
+                assert client.recv(10) == b""
+            server.close()
+    proxy.close()
