@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hmac
 import secrets
-import stat
 import struct
 from pathlib import Path
 from typing import NamedTuple
@@ -100,12 +99,3 @@ def read_tokens(path: str) -> tuple[Token, ...]:
         return tuple(Token(line) for line in lines if line)
     except ValueError as error:
         raise ValueError(f"token file {path}: {error}") from None
-
-
-def open_to_others(path: str) -> bool:
-    """Whether users of the machine other than owner and group may read or change a file.
-
-    Raises:
-        OSError: it can't be looked at.
-    """
-    return bool(Path(path).stat().st_mode & (stat.S_IRWXO & ~stat.S_IXOTH))
