@@ -127,10 +127,15 @@ def contest(
     ]
 
 
-def _order(number: int, count: int) -> Sequence[int]:
-    """Return who comes when: the load first, and every other round its limits the other way."""
-    limits = range(1, count)
-    return [0, *(reversed(limits) if number % 2 else limits)]
+def _order(number: int, count: int) -> list[int]:
+    """Return who comes when in a round: each in another place, and after another one, each time.
+
+    What one leaves behind, as memory that is warm or gone, is good or bad for who comes next. The
+    rows are a Williams design: zigzag, each round one further, every other one backwards.
+    """
+    zigzag = [(place + 1) // 2 if place % 2 else -place // 2 for place in range(count)]
+    row = [(step + number) % count for step in zigzag]
+    return row[::-1] if number % 2 else row
 
 
 def _summary(

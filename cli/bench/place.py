@@ -26,6 +26,7 @@ from zlog.cli.bench.processes import running_sequencer
 from zlog.cli.bench.usage import Processes, connected_osds, own_cpu_seconds
 from zlog.cli.ceph import Target
 from zlog.cli.session import Session
+from zlog.cli.signals import terminable
 
 _OWN = "own"
 NO_SEQUENCER = "none"
@@ -104,6 +105,7 @@ def own_place(session: Session, sequencer: str = _OWN) -> Iterator[Place]:
     if kind != "ceph" and sequencer != _OWN:
         raise click.UsageError("--sequencer is for stores on Ceph: others have one built in")
     with ExitStack() as stack:
+        stack.enter_context(terminable())
         if kind == "ceph":
             url, words = _in_namespace(session.url, name)
         elif kind == "mem":

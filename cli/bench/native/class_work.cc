@@ -45,11 +45,13 @@ class ClassWork final : public Work {
   // One call: a batch, as one write per object; it ends when the last one does.
   Sample writes(const Request& request) {
     Stripe stripe(host_, static_cast<uint32_t>(request.number("objects")));
-    const std::string entry = noise(request.number("size"));
-    const uint64_t batch = request.number("batch");
+    const uint64_t batch = request.number("batch"), size = request.number("size");
+    if (!to_write_ || to_write_->count() != batch || to_write_->bytes() != batch * size) {
+      to_write_ = std::make_unique<Entries>(batch, size);
+    }
     return repeat(request.number("in_flight"), request.seconds(), [&](Finish finish) {
       if (stripe.full()) return false;
-      stripe.append(entry, batch, std::move(finish));
+      stripe.append(*to_write_, std::move(finish));
       return true;
     });
   }
@@ -62,10 +64,10 @@ class ClassWork final : public Work {
       read_ = std::make_unique<Stripe>(host_, static_cast<uint32_t>(request.number("objects")));
       read_size_ = size;
       read_batch_ = batch;
-      const std::string entry = noise(size);
+      const Entries batched(batch, size);
       repeat(2, 3600, [&](Finish finish) {
         if (read_->tail() >= entries) return false;
-        read_->append(entry, batch, std::move(finish));
+        read_->append(batched, std::move(finish));
         return true;
       });
     }
@@ -79,6 +81,7 @@ class ClassWork final : public Work {
   }
 
   AsyncHost& host_;
+  std::unique_ptr<Entries> to_write_;
   std::unique_ptr<Stripe> read_;
   uint64_t read_size_ = 0;
   uint64_t read_batch_ = 0;

@@ -98,12 +98,14 @@ class RadosWork final : public Work {
   using Write = void (RadosWork::*)(const std::string& object, uint64_t number,
                                     const librados::bufferlist& data, Flight* flight);
 
-  // One call: `size` bytes into one of the objects, which are left behind when they are full.
+  // One call: `size` bytes into one of the objects, which are left behind when they are full. Each
+  // object gets bytes of its own, from a buffer of its own, as a log's does: librados remembers the
+  // checksum of a buffer that it has sent before, and the processor has few bytes at hand longer than
+  // many.
   Sample writes(const Request& request, uint64_t writes_max, Write write) {
     const uint64_t objects = request.number("objects"), size = request.number("size");
     writes_max = std::min(writes_max, std::max<uint64_t>(1, kObjectBytesMax / size));
-    librados::bufferlist data;
-    data.append(noise(size));
+    if (to_write_.size() < objects * size) to_write_ = noise(objects * size);
     std::vector<std::string> made;
     uint64_t number = 0;
     const auto start = [&](Finish finish) {
@@ -112,6 +114,9 @@ class RadosWork final : public Work {
         for (uint64_t i = 0; i < objects; i++) made.push_back(new_name());
       }
       const std::string& object = made[made.size() - objects + number % objects];
+      librados::bufferlist data;
+      data.append(ceph::buffer::create_static(static_cast<unsigned>(size),
+                                              &to_write_[number % objects * size]));
       (this->*write)(object, number++, data, new Flight(std::move(finish)));
       return true;
     };
@@ -192,6 +197,7 @@ class RadosWork final : public Work {
   const std::unique_ptr<RadosHost> host_;
   std::unique_ptr<Work> class_work_;
   uint64_t made_ = 0;
+  std::string to_write_;
   std::vector<std::string> to_read_;
   uint64_t to_read_bytes_ = 0;
 };

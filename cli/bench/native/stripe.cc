@@ -86,17 +86,17 @@ int Stripe::run(const std::string& object, const char* method, const std::string
   return error_of(pending->code());
 }
 
-void Stripe::append(const std::string& entry, uint64_t count, const Finish& finish) {
+void Stripe::append(const Entries& entries, const Finish& finish) {
   const uint64_t width = objects_.size(), first = tail_;
-  tail_ += count;
-  bytes_ += count * entry.size();
-  const auto join = std::make_shared<Join>(std::min(count, width), finish);
+  tail_ += entries.count();
+  bytes_ += entries.bytes();
+  const auto join = std::make_shared<Join>(std::min(entries.count(), width), finish);
   std::vector<NewEntry> share;
   std::vector<Submission> submissions;
   for (uint64_t start = first; start < std::min(first + width, tail_); start++) {
     share.clear();
     for (uint64_t position = start; position < tail_; position += width) {
-      share.push_back({position, position, entry});
+      share.push_back({position, position, entries[position - first]});
     }
     WriteEncoder encoder;
     const WriteHead head = {kEpoch, now_us(), kWriter, static_cast<uint32_t>(width)};

@@ -2,12 +2,28 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cls_zlog/host/async_host.h"
 #include "sample.h"
 
 namespace zlog::bench {
+
+// The entries of a batch, all of one size, each with bytes of its own.
+class Entries {
+ public:
+  Entries(uint64_t count, uint64_t size)
+      : count_(count), size_(size), bytes_(noise(count * size)) {}
+
+  uint64_t count() const { return count_; }
+  uint64_t bytes() const { return bytes_.size(); }
+  std::string_view operator[](uint64_t i) const { return {&bytes_[i * size_], size_}; }
+
+ private:
+  const uint64_t count_, size_;
+  const std::string bytes_;
+};
 
 // Stripe objects without a log: made and sealed at the beginning, removed at the end. Positions are
 // handed out here, to one thread.
@@ -25,8 +41,8 @@ class Stripe {
   // Whether the objects hold as much as objects of a log should.
   bool full() const;
 
-  // Writes `count` copies of an entry at the next positions: one operation per object.
-  void append(const std::string& entry, uint64_t count, const Finish& finish);
+  // Writes entries at the next positions: one operation per object.
+  void append(const Entries& entries, const Finish& finish);
 
   // Reads [start, end), one operation per object, and checks every entry. An object whose share has
   // more bytes than `bytes_max` answers the beginning of it.
