@@ -62,6 +62,7 @@ cdef extern from "cls_zlog/host/async_host.h" namespace "zlog" nogil:
         void submit(
             string_view object, string_view method, shared_ptr[RequestBytes] payload, Done done
         ) except +
+        cbool gathers()
         void submit_all(vector[Submission] submissions) except +
         void run(
             string_view object, string_view method, shared_ptr[RequestBytes] payload, Done done

@@ -131,6 +131,8 @@ cdef shared_ptr[RequestBytes] payload_of(payload) except *:
     cdef string_view view
     cdef shared_ptr[RequestBytes] copy
     if isinstance(payload, Request):
+        with nogil:
+            encode(<Request> payload)
         return (<Request> payload).payload
     if not isinstance(payload, bytes):
         raise TypeError(f"a payload is bytes or a Request, not {type(payload).__name__}")
@@ -190,16 +192,21 @@ cdef class HostStore:
         cdef Submission one
         cdef list alive = []  # what `submissions` points into
         cdef str object, method
+        cdef bint gathers = deref(host).gathers()
         queue.check_process()
-        submissions.reserve(len(calls))
         for object, method, payload in calls:
-            alive.append((object, method))
             one.object, one.method, one.payload = utf8_of(object), utf8_of(method), payload_of(payload)
             one.done = queue_completer(results, token)
-            submissions.push_back(one)
             token += 1
-        with nogil:
-            deref(host).submit_all(move(submissions))
+            if gathers:
+                alive.append((object, method))
+                submissions.push_back(one)
+            else:
+                with nogil:
+                    deref(host).submit(one.object, one.method, move(one.payload), move(one.done))
+        if gathers:
+            with nogil:
+                deref(host).submit_all(move(submissions))
 
     def sequencer(self):
         return None
@@ -272,8 +279,10 @@ def check_holds_store(path):
     try:
         if os.stat(data).st_size > 0:
             return
-    except (FileNotFoundError, NotADirectoryError):
+    except FileNotFoundError:
         pass
+    except NotADirectoryError:
+        raise not_a_directory(path) from None
     except OSError:
         return  # opening it tells what is wrong
     if not os.path.exists(sequencer):  # with it, opening tells that the database was lost
@@ -285,13 +294,24 @@ def check_holds_store(path):
         raise failure
 
 
+def not_a_directory(path):
+    failure = StoreUnavailable(
+        f"{os.path.abspath(path)} is not a directory, as an embedded store is",
+        hint="Choose another path; check the URL and $ZLOG_STORE.",
+    )
+    failure.retryable = False
+    return failure
+
+
 def not_opened(str folder, int error, str reason):
     if error == -EPROTO:
         more = f" ({reason})" if reason else ""
-        return StoreUnavailable(
+        failure = StoreUnavailable(
             f"{folder} holds something else, or a store of another version of zlog{more}",
             hint="Choose another directory, or use the version that made it.",
         )
+        failure.retryable = False
+        return failure
     failure = StoreUnavailable(
         f"can't open the store in {folder}: {reason or os.strerror(-error)}",
         hint="Restore it from a backup." if error == -EIO else None,
@@ -313,6 +333,8 @@ cdef class EmbeddedStore(HostStore):
             check_holds_store(path)
         try:
             os.makedirs(path, mode=0o770, exist_ok=True)
+        except (FileExistsError, NotADirectoryError):
+            raise not_a_directory(path) from None
         except OSError as failed:
             raise StoreUnavailable(f"can't make the store's directory: {failed}") from failed
         folder = os.path.realpath(path)

@@ -67,16 +67,36 @@ def entries_cut(entries, Py_ssize_t start, Py_ssize_t count_max, Py_ssize_t byte
     return end
 
 
-# The request of one object, in memory of its own, which nobody copies any more.
+# Entries on their way into requests, and the objects whose memory they point into.
+cdef class NewEntries:
+    cdef tuple alive
+    cdef vector[NewEntry] news
+
+
+# The request of one object. It is encoded when a store takes it, so that a store can send it while
+# the processor still has it at hand: all requests of a round may be larger than its cache.
 cdef class Request:
-    cdef shared_ptr[RequestBytes] payload
+    cdef NewEntries entries
+    cdef WriteEncoder encoder
+    cdef shared_ptr[RequestBytes] payload  # null until it is encoded
 
     def __len__(self):
-        return deref(self.payload).size()
+        return self.encoder.size()
 
     def __getbuffer__(self, Py_buffer* buffer, int flags):
+        encode(self)
         cdef RequestBytes* request = self.payload.get()
         PyBuffer_FillInfo(buffer, self, request.data(), <Py_ssize_t> request.size(), 1, flags)
+
+
+# With a result that tells of errors: without, whoever calls it takes the interpreter's lock to ask.
+cdef int encode(Request request) except -1 nogil:
+    cdef shared_ptr[RequestBytes] payload
+    if not request.payload:
+        payload = make_shared[RequestBytes](request.encoder.size())
+        request.encoder.encode(deref(payload).data())
+        request.payload = payload
+    return 0
 
 
 cdef WriteHead write_head(
@@ -130,29 +150,26 @@ def encode_writes(
     Py_ssize_t start,
     Py_ssize_t end,
 ):
-    # A tuple of bytes: neither the caller's list nor what is in it changes while the lock is free.
-    cdef tuple alive = tuple(entries_owned(entries[start:end]))
-    cdef Py_ssize_t count = len(alive), i
-    cdef vector[NewEntry] news
+    # A tuple of bytes: neither the caller's list nor what is in it changes until all is encoded.
+    cdef NewEntries taken = NewEntries.__new__(NewEntries)
+    cdef Py_ssize_t count, i
     cdef NewEntry entry
     cdef WriteHead head = write_head(epoch, timestamp, writer, width)
-    cdef WriteEncoder encoder
     cdef Request request
-    cdef int result
-    news.reserve(count)
+    taken.alive = tuple(entries_owned(entries[start:end]))
+    count = len(taken.alive)
+    taken.news.reserve(count)
     for i in range(count):
         entry.position, entry.number = position + i, number + i
-        entry.data = view_of(<bytes> alive[i])
-        news.push_back(entry)
+        entry.data = view_of(<bytes> taken.alive[i])
+        taken.news.push_back(entry)
     out = []
     for i in range(min(<Py_ssize_t> width, count)):
         request = Request.__new__(Request)
-        with nogil:
-            result = encoder.begin(head, &news[i], <size_t> ((count - i - 1) // width + 1), width)
-            if result == 0:
-                request.payload = make_shared[RequestBytes](encoder.size())
-                encoder.encode(deref(request.payload).data())
-        if result != 0:
+        request.entries = taken
+        if request.encoder.begin(
+            head, &taken.news[i], <size_t> ((count - i - 1) // width + 1), width
+        ) != 0:
             raise ValueError("the entries exceed what one write may carry")
         out.append(((position + i) % width, request))
     return out

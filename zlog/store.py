@@ -147,6 +147,10 @@ def connect(
         return _from_ioctx(target)
     parts = urlsplit(target)
     if parts.scheme == "mem":
+        if parts.netloc or parts.path or parts.query:
+            raise ValueError(
+                f"a store in memory has no name or settings, as in {target!r}: use mem://"
+            )
         return _native.MemoryStore()
     if parts.scheme == "file":
         return _open_embedded(target, parts.netloc, unquote(parts.path), create)

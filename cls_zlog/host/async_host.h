@@ -38,7 +38,11 @@ class AsyncHost {
   virtual void submit(std::string_view object, std::string_view method, SharedRequest payload,
                       Done done) = 0;
 
-  // Starts several operations at once, in their order: a host may carry them out together.
+  // Whether it carries operations out together that are started together. Else the first had better
+  // be started before the next one is even encoded.
+  virtual bool gathers() const { return false; }
+
+  // Starts several operations at once, in their order.
   virtual void submit_all(std::vector<Submission> submissions) {
     for (Submission& each : submissions) {
       submit(each.object, each.method, std::move(each.payload), std::move(each.done));

@@ -31,6 +31,7 @@ class EmbeddedHost final : public Host, public AsyncHost {
 
   void submit(std::string_view object, std::string_view method, SharedRequest payload,
               Done done) override;
+  bool gathers() const override { return true; }
   void submit_all(std::vector<Submission> submissions) override;
   void run(std::string_view object, std::string_view method, SharedRequest payload,
            Done done) override;

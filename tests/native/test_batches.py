@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -53,6 +54,34 @@ def test_a_request_is_sent_as_often_as_one_likes() -> None:
         assert bytes(request) == write_request([0], b"entry")
         assert len(request) == len(bytes(request))
         assert memoryview(request).readonly
+
+
+def test_a_store_that_gains_nothing_by_waiting_starts_a_call_before_it_takes_the_next() -> None:
+    seen = []
+    queue = _native.CompletionQueue()
+    with zlog.connect("mem://") as store:
+        seal(store)
+
+        def calls() -> Iterator[tuple[str, str, _native.Request]]:
+            for request in requests([b"a", b"b", b"c"]):
+                seen.append(read(store, [0, 1, 2]))
+                yield OBJECT, "write", request
+
+        store.submit(queue, 0, calls())  # type: ignore[arg-type]  # to see when each is taken
+        assert seen == [[None] * 3, [b"a", None, None], [b"a", b"b", None]]
+        assert read(store, [0, 1, 2]) == [b"a", b"b", b"c"]
+
+
+def test_entries_stay_as_they_were_until_they_are_encoded() -> None:
+    data = bytearray(b"before")
+    entries = [data]
+    ((_, request),) = _native.encode_writes(1, 1, WRITER, 1, 0, 0, entries, 0, 1)
+    data[:] = b"after!"
+    entries[0] = bytearray(b"other")
+    with zlog.connect("mem://") as store:
+        seal(store)
+        assert store.execute(OBJECT, "write", request)[0] == 0
+        assert read(store, [0]) == [b"before"]
 
 
 def test_a_payload_is_bytes_or_a_request() -> None:

@@ -11,7 +11,6 @@ import pytest
 
 import zlog
 from zlog import aio
-from zlog._native import EmbeddedStore
 
 
 @pytest.mark.parametrize("there", [True, False])
@@ -29,6 +28,18 @@ def test_without_create_nothing_is_made(tmp_path: Path, there: bool) -> None:
     assert not there or not [*folder.iterdir()]
 
 
+@pytest.mark.parametrize("create", [True, False])
+@pytest.mark.parametrize("below", ["", "store"])
+def test_a_file_is_no_store(tmp_path: Path, create: bool, below: str) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"precious")
+    with pytest.raises(zlog.StoreUnavailable, match=r"file.* is not a directory") as caught:
+        zlog.connect(path / below, create=create)
+    assert not caught.value.retryable
+    assert "another path" in caught.value.hint
+    assert path.read_bytes() == b"precious"
+
+
 async def test_without_create_what_is_there_opens(tmp_path: Path) -> None:
     with pytest.raises(zlog.StoreUnavailable, match="there is no store"):
         await aio.connect(tmp_path, create=False)
@@ -38,11 +49,10 @@ async def test_without_create_what_is_there_opens(tmp_path: Path) -> None:
     zlog.connect("mem://", create=False).close()
 
 
-def test_a_file_is_no_store(tmp_path: Path) -> None:
-    file = tmp_path / "file"
-    file.write_bytes(b"")
-    with pytest.raises(zlog.StoreUnavailable, match="there is no store"):
-        EmbeddedStore(file, create=False)
+@pytest.mark.parametrize("url", ["mem://shared", "mem:shared", "mem:///tmp", "mem://?timeout=1"])
+def test_a_store_in_memory_has_no_name(url: str) -> None:
+    with pytest.raises(ValueError, match="use mem://"):
+        zlog.connect(url)
 
 
 @pytest.mark.parametrize("word", ["mem", "logs", "...", "a b"])

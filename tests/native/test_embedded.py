@@ -259,14 +259,14 @@ def test_what_others_wrote_beyond_the_own_map_can_be_read(tmp_path: Path) -> Non
 
 def test_a_directory_that_holds_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data.mdb").write_bytes(b"something else" * 1000)
-    with pytest.raises(StoreUnavailable, match="holds something else"):
+    with pytest.raises(StoreUnavailable, match="holds something else") as caught:
         EmbeddedStore(tmp_path)
+    assert not caught.value.retryable
 
 
 def test_a_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way")
     with pytest.raises(StoreUnavailable, match="can't make"):
-        EmbeddedStore(tmp_path / "file" / "store")
+        EmbeddedStore(tmp_path / ("too long" * 100))
 
 
 def test_a_forked_child_is_told_to_open_its_own(tmp_path: Path) -> None:
