@@ -33,6 +33,7 @@ _VERBS = {
     "trim": "trim",
     "retention": "retention",
     "cursor": "cursor",
+    "delivery": "delivery",
     "check": "check",
     "spark": "spark",
     "seqr": "seqr",

@@ -13,7 +13,7 @@ from click.shell_completion import CompletionItem
 
 import zlog
 from zlog._append import ENTRY_BYTES_LIMIT
-from zlog._names import check_cursor_name, check_log_name
+from zlog._names import check_cursor_name, check_log_name, check_source_name
 from zlog._options import check_options
 from zlog._read import HOLE_TIMEOUT_SECONDS
 from zlog.cli.session import Session
@@ -40,6 +40,14 @@ def cursor_name(word: str) -> str:
     """Return the name of a cursor if it can be one."""
     try:
         return check_cursor_name(word)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+def source_name(word: str) -> str:
+    """Return the name of a source of deliveries if it can be one."""
+    try:
+        return check_source_name(word)
     except ValueError as error:
         raise click.BadParameter(str(error)) from error
 

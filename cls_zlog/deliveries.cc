@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cinttypes>
 #include <cstdio>
+#include <map>
 
 #include "codes.h"
 #include "delivery_messages.h"
@@ -16,10 +17,10 @@
 namespace zlog::deliveries {
 namespace {
 
-// What is kept of a source: the first batch that is not done, and how many parts there are.
-struct Source {
-  uint64_t batch = 0;
-  uint32_t parts = 0;
+// A source, and its number among all that the log has ever had: one that was forgotten and comes
+// again is another, so that nobody takes an append of either for one of the other.
+struct Source : DeliverySource {
+  uint64_t incarnation = 0;
 };
 
 using Part = DeliveryReadReply;
@@ -63,20 +64,45 @@ int load_body(Object& object, const std::string& key, std::string* value, std::s
   return 0;
 }
 
+int decode(std::string_view body, Source* out) {
+  wire::Reader reader(body);
+  out->incarnation = reader.u64();
+  out->batch = reader.u64();
+  out->parts = reader.u32();
+  out->created = reader.u64();
+  out->updated = reader.u64();
+  return reader.done() && out->parts <= limits::parts_max ? 0 : -EIO;
+}
+
 int load(Object& object, const std::string& key, Source* out) {
   std::string value;
   std::string_view body;
-  if (const int r = load_body(object, key, &value, &body); r < 0) return r;
-  wire::Reader reader(body);
-  out->batch = reader.u64();
-  out->parts = reader.u32();
-  return reader.done() && out->parts <= limits::parts_max ? 0 : -EIO;
+  const int r = load_body(object, key, &value, &body);
+  return r < 0 ? r : decode(body, out);
 }
 
 int save(Object& object, const std::string& key, const Source& source) {
   std::string body;
-  wire::Writer(&body).u64(source.batch).u32(source.parts);
+  wire::Writer writer(&body);
+  writer.u64(source.incarnation).u64(source.batch).u32(source.parts);
+  writer.u64(source.created).u64(source.updated);
   return object.omap_set(key, wrap(key, body));
+}
+
+// Up to `count_max` sources whose keys are above `after`, by key.
+int load_page(Object& object, const std::string& after, uint64_t count_max,
+              std::map<std::string, Source>* out, bool* more) {
+  Page page;
+  if (const int r = object.omap_list(after, std::string(kSources), count_max, &page, more); r < 0) {
+    return r;
+  }
+  if (page.empty() && *more) return -EIO;
+  for (const auto& [key, value] : page) {
+    Unwrapped stored;
+    if (!unwrap(key, value.bytes, &stored) || !stored.payload.empty()) return -EIO;
+    if (const int r = decode(stored.body, &(*out)[key]); r < 0) return r;
+  }
+  return 0;
 }
 
 // A part is stored as it is sent, without the version of a message.
@@ -117,10 +143,18 @@ int check_count(Object& object) {
   return 0;
 }
 
-// A source, which may be a new one.
-int load_or_begin(Object& object, const std::string& key, Source* out) {
+// A source at the time of a request about it. A new one gets the head's next incarnation.
+int load_or_begin(Object& object, const std::string& key, uint64_t timestamp, head::Head* head,
+                  Source* out) {
   const int r = load(object, key, out);
-  return r == -ENOENT ? check_count(object) : r;
+  if (r < 0 && r != -ENOENT) return r;
+  out->updated = timestamp;
+  if (r == 0) return 0;
+  if (const int full = check_count(object); full < 0) return full;
+  if (head->sources == UINT64_MAX) return -ERANGE;
+  out->created = timestamp;
+  out->incarnation = ++head->sources;
+  return head->save(object);
 }
 
 int refuse(int code, uint64_t number, std::string* out) {
@@ -131,28 +165,32 @@ int refuse(int code, uint64_t number, std::string* out) {
 }  // namespace
 
 int begin(Object& object, std::string_view in, std::string* out) {
-  DeliveryRequest request;
-  if (const int r = DeliveryRequest::decode(in, &request); r < 0) return r;
+  DeliveryBeginRequest request;
+  if (const int r = DeliveryBeginRequest::decode(in, &request); r < 0) return r;
+  const DeliveryRequest& delivery = request.delivery;
   head::Head head;
-  if (const int r = load_head(object, request.log_id, &head); r < 0) return r;
-  const std::string source_key = key_of(request.source);
+  if (const int r = load_head(object, delivery.log_id, &head); r < 0) return r;
+  const std::string source_key = key_of(delivery.source);
   Source source;
-  if (const int r = load_or_begin(object, source_key, &source); r < 0) return r;
-  if (request.batch < source.batch) return refuse(kInvalidated, source.batch, out);
-  const std::string key = key_of(request);
+  const int loaded = load_or_begin(object, source_key, request.timestamp, &head, &source);
+  if (loaded < 0) return loaded;
+  if (delivery.batch < source.batch) return refuse(kInvalidated, source.batch, out);
+  const std::string key = key_of(delivery);
   Part part;
   const int found = load(object, key, &part);
   if (found < 0 && found != -ENOENT) return found;
   if (part.attempt >= limits::attempts_max) return -ERANGE;
   if (found == -ENOENT) {
-    if (source.parts >= limits::parts_max) return -EMFILE;
+    if (source.parts >= limits::parts_max) return -EMLINK;
     source.parts++;
-    if (const int r = save(object, source_key, source); r < 0) return r;
+    part.incarnation = source.incarnation;
   }
+  if (const int r = save(object, source_key, source); r < 0) return r;
   part.attempt++;
   DeliveryBeginReply reply;
   reply.attempt = part.attempt;
   reply.grants = static_cast<uint32_t>(part.grants.size());
+  reply.incarnation = part.incarnation;
   *out = reply.encode();
   return save(object, key, part);
 }
@@ -162,14 +200,16 @@ int grant(Object& object, std::string_view in, std::string* out) {
   if (const int r = DeliveryGrantRequest::decode(in, &request); r < 0) return r;
   head::Head head;
   if (const int r = load_head(object, request.delivery.log_id, &head); r < 0) return r;
-  const std::string key = key_of(request.delivery);
-  Part part;
-  if (const int r = load(object, key, &part); r < 0) return r == -ENOENT ? kNotWritten : r;
-  if (request.attempt != part.attempt) return refuse(kReadOnly, part.attempt, out);
+  // Before all else: whoever is refused for another reason takes the positions for its own.
   if (request.epoch != head.counter) {
     *out = encode_epoch_reply(head.counter);
     return kStaleEpoch;
   }
+  const std::string key = key_of(request.delivery);
+  Part part;
+  if (const int r = load(object, key, &part); r < 0) return r == -ENOENT ? kNotWritten : r;
+  if (request.incarnation != part.incarnation) return kNotWritten;
+  if (request.attempt != part.attempt) return refuse(kReadOnly, part.attempt, out);
   uint64_t first = request.first;
   if (request.reserve) first = std::max(first, head.tail_floor);
   if (first > limits::position_max || request.count - 1 > limits::position_max - first) {
@@ -209,7 +249,12 @@ int done(Object& object, std::string_view in, std::string* out) {
   if (const int r = load_head(object, request.log_id, &head); r < 0) return r;
   const std::string key = key_of(request.source);
   Source source;
-  if (const int r = load_or_begin(object, key, &source); r < 0) return r;
+  const int loaded = load_or_begin(object, key, request.timestamp, &head, &source);
+  if (request.batch == batch_all && (loaded == -EIO || loaded == -EMFILE)) {
+    source = {};  // it goes, whatever it was, and needs no room
+  } else if (loaded < 0) {
+    return loaded;
+  }
   source.batch = std::max(source.batch, request.batch);
 
   const std::string prefix = parts_of(request.source);
@@ -231,6 +276,28 @@ int done(Object& object, std::string_view in, std::string* out) {
   // Also of a source that was not there: whoever comes late with such a batch is refused.
   if (source.batch == batch_all && !more) return object.omap_remove(key);
   return save(object, key, source);
+}
+
+int list(Object& object, std::string_view in, std::string* out) {
+  DeliveryListRequest request;
+  if (const int r = DeliveryListRequest::decode(in, &request); r < 0) return r;
+  head::Head head;
+  if (const int r = load_head(object, request.log_id, &head); r < 0) return r;
+  std::map<std::string, Source> found;
+  std::string after = key_of(request.after);
+  DeliveryListReply reply;
+  reply.more = true;
+  while (reply.more && found.size() < request.count_max) {
+    const uint64_t left = request.count_max - found.size();
+    if (const int r = load_page(object, after, left, &found, &reply.more); r < 0) return r;
+    if (!found.empty()) after = found.rbegin()->first;
+  }
+  reply.sources.reserve(found.size());
+  for (const auto& [key, source] : found) {
+    reply.sources.push_back({std::string_view(key).substr(kSources.size()), source});
+  }
+  *out = reply.encode();
+  return kOk;
 }
 
 }  // namespace zlog::deliveries

@@ -18,16 +18,19 @@
 // stored bytes are damaged.
 namespace zlog::deliveries {
 
-// Begins an attempt at a part: from here on those before it are granted nothing. Answers its number
-// and how many grants they had. kInvalidated (with the first batch that is not done): this one is.
-// -EMFILE: the log has sources_max of them, or the source parts_max. -ERANGE: attempts_max.
+// Begins an attempt at a part: from here on those before it are granted nothing. Answers its
+// number, how many grants they had, and the source's incarnation. The writer's ids of a delivery's
+// appends are made of that and their numbers of the attempt's, so that none is ever used twice.
+// kInvalidated (with the first batch that is not done): this one is. -EMFILE: the log has
+// sources_max of them. -EMLINK: the source has parts_max. -ERANGE: the part has had attempts_max.
 int begin(Object& object, std::string_view in, std::string* out);
 
 // Writes down that positions are granted to an attempt, and raises the tail floor above them, so
 // that no later epoch hands them out again. Answers the first one: the one that was asked for, or,
 // where nobody hands positions out, the first one from there on that no tail has covered.
-// kStaleEpoch (with the counter): a higher epoch has been asked for. kReadOnly (with its number): a
-// later attempt has begun. kNotWritten: there is no such part; its batch is done. -E2BIG:
+// kStaleEpoch (with the counter): a higher epoch has been asked for, and so others may be handed
+// these positions; that is looked at first. kReadOnly (with its number): a later attempt has begun.
+// kNotWritten: there is no such part, or it is of another incarnation; its batch is done. -E2BIG:
 // grants_max.
 int grant(Object& object, std::string_view in, std::string* out);
 
@@ -36,7 +39,11 @@ int read(Object& object, std::string_view in, std::string* out);
 
 // Records that all batches of a source below one are done, and removes their parts, a bounded
 // number per call; answers whether some are left. The number never falls. batch_all forgets the
-// source itself in the end.
+// source itself in the end, a damaged one too. -EMFILE: the source is a new one, and the log has
+// sources_max of them.
 int done(Object& object, std::string_view in, std::string* out);
+
+// Sources in the order of their names, a page at a time.
+int list(Object& object, std::string_view in, std::string* out);
 
 }  // namespace zlog::deliveries

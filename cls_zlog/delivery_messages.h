@@ -9,7 +9,7 @@
 // those of messages.h. As those on cursors, every request names the log by its id too.
 namespace zlog {
 
-// Which part of which batch of which source. delivery_begin and delivery_read take no more.
+// Which part of which batch of which source. delivery_read takes no more.
 struct DeliveryRequest {
   uint64_t log_id = 0;
   std::string_view source;
@@ -20,9 +20,18 @@ struct DeliveryRequest {
   static int decode(std::string_view bytes, DeliveryRequest* out);
 };
 
+struct DeliveryBeginRequest {
+  DeliveryRequest delivery;
+  uint64_t timestamp = 0;  // µs since 1970, by the client's clock
+
+  std::string encode() const;
+  static int decode(std::string_view bytes, DeliveryBeginRequest* out);
+};
+
 struct DeliveryBeginReply {
-  uint32_t attempt = 0;  // from 1
-  uint32_t grants = 0;   // of the attempts before
+  uint32_t attempt = 0;      // from 1
+  uint32_t grants = 0;       // of the attempts before
+  uint64_t incarnation = 0;  // of the source: tells it from an earlier one that was forgotten
 
   std::string encode() const;
   static int decode(std::string_view bytes, DeliveryBeginReply* out);
@@ -30,6 +39,7 @@ struct DeliveryBeginReply {
 
 struct DeliveryGrantRequest {
   DeliveryRequest delivery;
+  uint64_t incarnation = 0;
   uint32_t attempt = 0;
   uint64_t epoch = 0;    // in which the positions were granted
   uint64_t first = 0;
@@ -47,6 +57,7 @@ struct Grant {
 };
 
 struct DeliveryReadReply {
+  uint64_t incarnation = 0;  // of the source when the part was first begun
   uint32_t attempt = 0;
   std::vector<Grant> grants;  // in the order in which they were given
 
@@ -59,10 +70,41 @@ constexpr uint64_t batch_all = UINT64_MAX;  // above every batch
 struct DeliveryDoneRequest {
   uint64_t log_id = 0;
   std::string_view source;
-  uint64_t batch = 0;  // those below it are done
+  uint64_t batch = 0;      // those below it are done
+  uint64_t timestamp = 0;  // µs since 1970, by the client's clock
 
   std::string encode() const;
   static int decode(std::string_view bytes, DeliveryDoneRequest* out);
+};
+
+struct DeliveryListRequest {
+  uint64_t log_id = 0;
+  std::string_view after;  // sources above it; empty: from the first
+  uint32_t count_max = 0;  // sources in the reply, 1 to sources_max
+
+  std::string encode() const;
+  static int decode(std::string_view bytes, DeliveryListRequest* out);
+};
+
+// What the head keeps of a source.
+struct DeliverySource {
+  uint64_t batch = 0;    // the first one that is not done
+  uint32_t parts = 0;    // that are kept, of batches that are not done
+  uint64_t created = 0;  // µs since 1970
+  uint64_t updated = 0;  // when a part was last begun or a batch done
+};
+
+struct NamedDeliverySource {
+  std::string_view name;
+  DeliverySource source;
+};
+
+struct DeliveryListReply {
+  bool more = false;
+  std::vector<NamedDeliverySource> sources;  // ascending by name
+
+  std::string encode() const;
+  static int decode(std::string_view bytes, DeliveryListReply* out);
 };
 
 }  // namespace zlog

@@ -140,6 +140,7 @@ int tail_raise(Object& object, std::string_view in, std::string* out) {
   if (const int r = TailRaiseRequest::decode(in, &request); r < 0) return r;
   Head head;
   if (const int r = Head::load(object, &head); r < 0) return r;
+  if (request.log_id != head.log_id) return -ENOENT;
   if (request.epoch != head.counter) return refuse(kStaleEpoch, head.counter, out);
   if (request.tail <= head.tail_floor) return kOk;
   head.tail_floor = request.tail;

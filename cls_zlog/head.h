@@ -23,7 +23,8 @@ int epoch_next(Object& object, std::string_view in, std::string* out);
 int epoch_read(Object& object, std::string_view in, std::string* out);
 
 // Raises the tail floor to a tail that was told to somebody, so that no later epoch starts below
-// it. kStaleEpoch (with the counter): the epoch is not the last one handed out.
+// it. kStaleEpoch (with the counter): the epoch is not the last one handed out. -ENOENT also when
+// the log has another id: else the tail of a removed log would make holes in a new one of its name.
 int tail_raise(Object& object, std::string_view in, std::string* out);
 
 // Raises the trim point: every position below it counts as trimmed from now on, and its space may

@@ -103,12 +103,13 @@ int EpochReadReply::decode(std::string_view bytes, EpochReadReply* out) {
 
 std::string TailRaiseRequest::encode() const {
   std::string out = new_message();
-  Writer(&out).u64(epoch).u64(tail);
+  Writer(&out).u64(log_id).u64(epoch).u64(tail);
   return out;
 }
 
 int TailRaiseRequest::decode(std::string_view bytes, TailRaiseRequest* out) {
   Reader reader = open_request(bytes);
+  out->log_id = reader.u64();
   out->epoch = reader.u64();
   out->tail = reader.u64();
   return result(reader.done() && out->tail <= limits::position_max + 1);

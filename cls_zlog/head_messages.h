@@ -48,6 +48,7 @@ struct EpochReadReply {
 };
 
 struct TailRaiseRequest {
+  uint64_t log_id = 0;  // a client of a removed log raises no tail of a new one of its name
   uint64_t epoch = 0;
   uint64_t tail = 0;
 

@@ -24,6 +24,7 @@ int Head::load(Object& object, Head* out) {
   out->newest = reader.u64();
   out->tail_floor = reader.u64();
   out->trim_point = reader.u64();
+  out->sources = reader.u64();
   out->name = reader.string(limits::log_name_bytes_max);
   const bool valid = reader.done() && out->newest <= out->counter &&
                      out->tail_floor <= limits::position_max + 1 &&
@@ -34,7 +35,8 @@ int Head::load(Object& object, Head* out) {
 int Head::save(Object& object) const {
   std::string body;
   wire::Writer writer(&body);
-  writer.u64(log_id).u64(counter).u64(newest).u64(tail_floor).u64(trim_point).string(name);
+  writer.u64(log_id).u64(counter).u64(newest).u64(tail_floor).u64(trim_point).u64(sources);
+  writer.string(name);
   return object.attr_set(kAttribute, wrap(kAttribute, body));
 }
 

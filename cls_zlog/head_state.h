@@ -15,6 +15,7 @@ struct Head {
   uint64_t newest = 0;      // epoch of the newest view; 0 none
   uint64_t tail_floor = 0;  // a new epoch's tail begins at or above it
   uint64_t trim_point = 0;  // every position below it is trimmed
+  uint64_t sources = 0;     // of deliveries there have been: the incarnation of the newest one
   std::string name;
 
   // -ENOENT: there is no such log. -EIO: the attribute is damaged.

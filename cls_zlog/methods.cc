@@ -54,6 +54,7 @@ constexpr Method kMethods[] = {
     {"delivery_grant", kRead | kWrite, deliveries::grant},
     {"delivery_read", kRead, deliveries::read},
     {"delivery_done", kRead | kWrite, deliveries::done},
+    {"delivery_list", kRead, deliveries::list},
 };
 static_assert(std::size(kMethods) == kMethodCount);
 

@@ -25,7 +25,7 @@ struct Method {
 };
 
 // All methods, in the order in which they are documented.
-constexpr size_t kMethodCount = 35;
+constexpr size_t kMethodCount = 36;
 const std::vector<Method>& methods();
 
 // The method of that name, or nullptr (which a host answers with EOPNOTSUPP).

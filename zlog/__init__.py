@@ -24,6 +24,7 @@ except ImportError as error:
 from zlog._client import LogStat
 from zlog._columns import Columns
 from zlog._cursors import CursorState
+from zlog._deliveries import DeliverySource
 from zlog._findings import CheckSummary, Finding, FindingKind
 from zlog._retention import Retention
 from zlog.cursor import Cursor
@@ -69,6 +70,7 @@ __all__ = [
     "CursorNotFound",
     "CursorState",
     "DeliveryDiffers",
+    "DeliverySource",
     "DeliverySuperseded",
     "Entry",
     "EntryTooLarge",

@@ -33,6 +33,7 @@ cdef extern from "cls_zlog/head_messages.h" namespace "zlog" nogil:
         int decode(string_view reply, EpochReadReply* out)
 
     cdef cppclass TailRaiseRequest:
+        uint64_t log_id
         uint64_t epoch
         uint64_t tail
         string encode() except +
@@ -137,9 +138,9 @@ def decode_epoch_read(reply not None):
     return out.counter, out.newest, out.tail_floor, out.trim_point, out.log_id
 
 
-def encode_tail_raise(uint64_t epoch, uint64_t tail):
+def encode_tail_raise(uint64_t log_id, uint64_t epoch, uint64_t tail):
     cdef TailRaiseRequest request
-    request.epoch, request.tail = epoch, tail
+    request.log_id, request.epoch, request.tail = log_id, epoch, tail
     return request.encode()
 
 

@@ -22,6 +22,7 @@ import errno
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from zlog import _native
@@ -47,12 +48,23 @@ if TYPE_CHECKING:
 
 BATCH_MAX = 2**64 - 2
 PART_MAX = 2**32 - 1
+SOURCES_MAX = 1024
+"""Sources of deliveries to one log, at most; the class enforces the same."""
+
+_SOURCES_PER_READ = 256
 _BATCH_ALL = 2**64 - 1
 
 _REFUSED = {
     -errno.EMFILE: (
-        "has too many sources of deliveries, or this one too many parts that are not done",
-        "Tell the log what is done: `delivered`, and with no batch for a source that is no more.",
+        f"has {SOURCES_MAX:,} sources of deliveries already",
+        (
+            "List them, and remove those that are gone: `zlog delivery ls` and `zlog delivery rm`,"
+            " or `deliveries()` and `delivered(source)`."
+        ),
+    ),
+    -errno.EMLINK: (
+        "keeps 65,536 parts of this source already that are not done",
+        "Say which batches nobody will deliver again: `delivered(source, before=batch)`.",
     ),
     -errno.ERANGE: (
         "was delivered this part a million times in vain",
@@ -91,6 +103,24 @@ class DeliveryKey(NamedTuple):
         return f"part {self.part} of batch {self.batch} of {self.source!r}"
 
 
+class DeliverySource(NamedTuple):
+    """A source of deliveries as its log keeps it.
+
+    Attributes:
+        name: the source's.
+        batch: the first one that it has not said to be done; see :meth:`zlog.Log.delivered`.
+        parts: how many parts of this and later batches the log keeps.
+        created: when it first delivered, by its clock, UTC.
+        updated: when it last began to deliver or said what is done, by its clock, UTC.
+    """
+
+    name: str
+    batch: int
+    parts: int
+    created: datetime
+    updated: datetime
+
+
 class Deliveries:
     """Delivers to one log."""
 
@@ -114,12 +144,13 @@ class Deliveries:
     async def _begin(self, key: DeliveryKey, timeout: float | None) -> _Attempt:
         """Shut out the attempts before, and find what they have written."""
         client = self._client
-        request = _native.encode_delivery(client.layout.address.log_id, *key)
+        log_id, now = client.layout.address.log_id, client.io.wall_clock_us()
+        request = _native.encode_delivery_begin(log_id, *key, now)
         reply = await _call(client, "delivery_begin", request, client.deadline(timeout))
         if reply.code == Code.INVALIDATED:
             raise _batch_done(client, key)
-        number, grants = _native.decode_delivery_begin(reply.payload)
-        attempt = _Attempt(client, key, number)
+        number, grants, incarnation = _native.decode_delivery_begin(reply.payload)
+        attempt = _Attempt(client, key, incarnation, number)
         if grants:
             await attempt.recover(timeout)
         return attempt
@@ -131,12 +162,28 @@ class Deliveries:
             _check_number("batch", before, BATCH_MAX)
         address = self._client.layout.address
         batch = _BATCH_ALL if before is None else before
-        request = _native.encode_delivery_done(address.log_id, source, batch)
+        now = self._client.io.wall_clock_us()
+        request = _native.encode_delivery_done(address.log_id, source, batch, now)
         deadline = self._client.deadline(timeout)
         more = True
         while more:
             reply = await _call(self._client, "delivery_done", request, deadline)
             more = _native.decode_more(reply.payload)
+
+    async def sources(self, timeout: float | None) -> list[DeliverySource]:
+        """Return all sources, in the order of their names."""
+        address, deadline = self._client.layout.address, self._client.deadline(timeout)
+        found: list[DeliverySource] = []
+        more = True
+        while more:
+            after = found[-1].name if found else ""
+            request = _native.encode_delivery_list(address.log_id, after, _SOURCES_PER_READ)
+            reply = await _call(self._client, "delivery_list", request, deadline)
+            more, page = _native.decode_delivery_list(reply.payload)
+            for name, batch, parts, *times in page:
+                created, updated = map(_native.from_timestamp, times)
+                found.append(DeliverySource(name, batch, parts, created, updated))
+        return found
 
 
 class _Attempt:
@@ -146,12 +193,13 @@ class _Attempt:
     superseded by a later one.
     """
 
-    def __init__(self, client: LogClient, key: DeliveryKey, number: int) -> None:
+    def __init__(self, client: LogClient, key: DeliveryKey, incarnation: int, number: int) -> None:
         self._client = client
         self._key = key
+        self._incarnation = incarnation
         self._number = number
         self._log_id = client.layout.address.log_id
-        self._writer = _writer_id(self._log_id, key)
+        self._writer = _writer_id(self._log_id, key, incarnation)
         self._written: Counter[bytes] = Counter()
         self._appender = Appender(
             client.layout,
@@ -168,8 +216,10 @@ class _Attempt:
         reply = await _call(client, "delivery_read", request, client.deadline(timeout))
         if reply.code == Code.NOT_WRITTEN:
             raise _batch_done(client, self._key)
-        _, grants = _native.decode_delivery_read(reply.payload)
-        for grant in grants:
+        incarnation, _, grants = _native.decode_delivery_read(reply.payload)
+        if incarnation != self._incarnation:
+            raise _batch_done(client, self._key)
+        for grant in _each_once(grants):
             for first in range(grant.start, grant.stop, _WINDOW_POSITIONS):
                 window = range(first, min(first + _WINDOW_POSITIONS, grant.stop))
                 await self._settle(window, client.deadline(timeout))
@@ -237,6 +287,7 @@ class _Attempt:
             request = _native.encode_delivery_grant(
                 self._log_id,
                 *self._key,
+                self._incarnation,
                 self._number,
                 view.epoch,
                 first,
@@ -250,19 +301,23 @@ class _Attempt:
                 await client.layout.advance(view, deadline)
                 continue
             if view.sequencer:
-                await self._give_back(range(first, first + count), deadline)
+                await self._give_back(view, range(first, first + count), deadline)
             if reply.code == Code.NOT_WRITTEN:
                 raise _batch_done(client, self._key)
             raise DeliverySuperseded(
                 f"log {view.log!r}: another attempt at {self._key} has begun since this one"
             )
 
-    async def _give_back(self, positions: range, deadline: Deadline) -> None:
-        """Fill positions that nobody will write, so that no reader has to wait for them."""
+    async def _give_back(self, view: View, positions: range, deadline: Deadline) -> None:
+        """Fill positions that nobody will write, so that no reader has to wait for them.
+
+        Only while nobody has brought in a later epoch: the head knows nothing of this grant, and
+        so others may be handed the same positions then.
+        """
         with contextlib.suppress(ZlogError):
             tail = await self._client.positions.tail(deadline)
             unused = range(positions.start, min(positions.stop, tail))
-            if unused:
+            if unused and self._client.layout.view.epoch == view.epoch:
                 await self._client.reader.fill(unused, FillCode.WRITER_GAVE_UP, deadline)
 
 
@@ -300,9 +355,22 @@ def _rounds(entries: Iterable[bytes]) -> Iterator[list[bytes]]:
         yield some
 
 
-def _writer_id(log_id: int, key: DeliveryKey) -> bytes:
-    """Return the writer's id of all attempts at a delivery; their numbers tell them apart."""
-    text = f"{log_id} {key.source} {key.batch} {key.part}".encode()
+def _each_once(grants: Iterable[range]) -> Iterator[range]:
+    """Return every position in one range only: a store may have written a grant down twice."""
+    reached = 0
+    for grant in sorted(grants, key=lambda each: each.start):
+        if grant.stop > reached:
+            yield range(max(grant.start, reached), grant.stop)
+            reached = grant.stop
+
+
+def _writer_id(log_id: int, key: DeliveryKey, incarnation: int) -> bytes:
+    """Return the writer's id of all attempts at a delivery; their numbers tell them apart.
+
+    A source that was forgotten and comes again has another incarnation, since its attempts are
+    counted from 1 again.
+    """
+    text = f"{log_id} {key.source} {incarnation} {key.batch} {key.part}".encode()
     return hashlib.blake2b(text, digest_size=16, person=b"zlog delivery").digest()
 
 

@@ -107,13 +107,18 @@ class Head:
         reply = await self._call("view_propose", request, deadline)
         return reply.code == Code.OK
 
-    async def tail_raise(self, epoch: int, tail: int, deadline: Deadline) -> bool:
+    async def tail_raise(self, log_id: int, epoch: int, tail: int, deadline: Deadline) -> bool:
         """Record that ``tail`` was shown to somebody in ``epoch``.
 
         Returns False, and records nothing, when a higher epoch has been asked for since.
+
+        Raises:
+            LogNotFound: the log was removed, also when another one has its name now.
         """
-        request = _native.encode_tail_raise(epoch, tail)
-        reply = await self._call("tail_raise", request, deadline)
+        request = _native.encode_tail_raise(log_id, epoch, tail)
+        reply = await execute_one(self._io, Call(self._object, "tail_raise", request), deadline)
+        if reply.code == -errno.ENOENT:
+            raise LogNotFound(f"log {self._log!r} was removed from {self._io.store.url}")
         return reply.code == Code.OK
 
     async def trim_point_raise(

@@ -189,7 +189,7 @@ class _Base:
         if self._closed:
             error = StoreUnavailable(
                 f"{self._what} is closed; open it again",
-                hint="Close it after its last use, and its iterators' too.",
+                hint="Close a log when it and its iterators are of no more use.",
             )
             error.retryable = False
             raise error

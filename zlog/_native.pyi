@@ -73,10 +73,10 @@ def encode_write(
     """
 
 class Request:
-    """An encoded request that a store sends from where it is; nothing copies or changes it.
+    """A request that is encoded when a store takes it, and sent from there; nothing copies it.
 
-    Stores take it as they take ``bytes``. Its memory is there for as long as anybody needs it, a
-    store that goes on with an operation nobody waits for any more included.
+    Stores take it as they take ``bytes``, one thread at a time. Its memory is there for as long as
+    anybody needs it, a store that goes on with an operation nobody waits for any more included.
     """
 
     def __len__(self) -> int: ...
@@ -96,7 +96,8 @@ def encode_writes(
     """Encode ``entries[start:end]`` as one write per stripe object, at positions in a row.
 
     The first entry stands at ``position`` and has append number ``number``, both ascend by one.
-    The interpreter's lock is free while data is copied and checksummed.
+    Data is copied and checksummed when a store takes the request, while the interpreter's lock is
+    free.
 
     Returns:
         ``(index of the stripe object, request)`` for each object that gets an entry.
@@ -417,7 +418,7 @@ def decode_epoch_next(reply: ReplyBytes) -> tuple[int, int]:
 def decode_epoch_read(reply: ReplyBytes) -> tuple[int, int, int, int, int]:
     """Return ``(counter, newest, tail_floor, trim_point, log_id)``."""
 
-def encode_tail_raise(epoch: int, tail: int) -> bytes:
+def encode_tail_raise(log_id: int, epoch: int, tail: int) -> bytes:
     """Encode a tail_raise."""
 
 def encode_trim_point(log_id: int, position: int, past_cursors: bool) -> bytes:
@@ -454,16 +455,20 @@ def decode_cursor_list(reply: ReplyBytes) -> tuple[bool, list[tuple[str, int, in
     """Return ``(more, [(name, position, created, updated), …])``."""
 
 def encode_delivery(log_id: int, source: str, batch: int, part: int) -> bytes:
-    """Encode the request of delivery_begin and delivery_read."""
+    """Encode a delivery_read."""
 
-def decode_delivery_begin(reply: ReplyBytes) -> tuple[int, int]:
-    """Return ``(attempt, grants)``."""
+def encode_delivery_begin(log_id: int, source: str, batch: int, part: int, timestamp: int) -> bytes:
+    """Encode a delivery_begin; the timestamp is in µs."""
+
+def decode_delivery_begin(reply: ReplyBytes) -> tuple[int, int, int]:
+    """Return ``(attempt, grants, incarnation)``."""
 
 def encode_delivery_grant(
     log_id: int,
     source: str,
     batch: int,
     part: int,
+    incarnation: int,
     attempt: int,
     epoch: int,
     first: int,
@@ -472,11 +477,17 @@ def encode_delivery_grant(
 ) -> bytes:
     """Encode a delivery_grant: ``reserve`` where no sequencer handed the positions out."""
 
-def decode_delivery_read(reply: ReplyBytes) -> tuple[int, list[range]]:
-    """Return ``(attempt, grants)``, each grant as its positions."""
+def decode_delivery_read(reply: ReplyBytes) -> tuple[int, int, list[range]]:
+    """Return ``(incarnation, attempt, grants)``, each grant as its positions."""
 
-def encode_delivery_done(log_id: int, source: str, batch: int) -> bytes:
-    """Encode a delivery_done: batches below ``batch`` are."""
+def encode_delivery_done(log_id: int, source: str, batch: int, timestamp: int) -> bytes:
+    """Encode a delivery_done: batches below ``batch`` are; the timestamp is in µs."""
+
+def encode_delivery_list(log_id: int, after: str, count_max: int) -> bytes:
+    """Encode a delivery_list: the sources with names above ``after``."""
+
+def decode_delivery_list(reply: ReplyBytes) -> tuple[bool, list[tuple[str, int, int, int, int]]]:
+    """Return ``(more, [(name, batch, parts, created, updated), …])``; times in µs."""
 
 def encode_stripes_read(log_id: int, position: int, count_max: int) -> bytes:
     """Encode a stripes_read: archived stripes from the one that holds ``position`` on."""

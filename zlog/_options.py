@@ -50,8 +50,14 @@ def stripe_options(stripe_bytes: int | None, stripe_records: int | None) -> dict
 
 
 def check_options(options: Mapping[str, str]) -> None:
-    """Raise ValueError unless a view can carry these options, and zlog understands its own."""
+    """Raise ValueError unless a view can carry these options, and zlog understands its own.
+
+    Raises:
+        TypeError: a key or a value is no text.
+    """
     for key, value in options.items():
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise TypeError(f"options are text, key and value, not {key!r}: {value!r}")
         if not 1 <= len(key.encode()) <= OPTION_KEY_BYTES_MAX:
             raise ValueError(
                 f"the name of an option has 1 to {OPTION_KEY_BYTES_MAX} bytes, not {key!r}"

@@ -108,7 +108,8 @@ class Positions:
                 if view.sequencer and (await self._layout.refresh(deadline)).epoch > view.epoch:
                     continue
                 return (await self._scan(deadline))[1]
-            if not checked or await self._layout.head.tail_raise(view.epoch, tail, deadline):
+            log_id, head = self._layout.address.log_id, self._layout.head
+            if not checked or await head.tail_raise(log_id, view.epoch, tail, deadline):
                 return tail
             await self._layout.advance(view, deadline)
 

@@ -74,6 +74,8 @@ class Retention:
 
 async def set_retention(client: LogClient, retention: Retention, deadline: Deadline) -> None:
     """Set what is kept of a log from now on: a new view, in which only the options differ."""
+    if not isinstance(retention, Retention):
+        raise TypeError(f"expected a Retention, as in Retention(age=3600), not {retention!r}")
     await reconfigure(client.layout, None, retention.options(), deadline)
 
 

@@ -31,7 +31,7 @@ from zlog._client import (
 from zlog._coalesce import Coalescer
 from zlog._columns import Columns, ColumnsReader
 from zlog._cursors import CursorClient, CursorState, Place
-from zlog._deliveries import DeliveryKey
+from zlog._deliveries import DeliveryKey, DeliverySource
 from zlog._io import AsyncioIo, deadline_of
 from zlog._iterate import Follower, RangeReader
 from zlog._names import check_position
@@ -187,6 +187,10 @@ class Log:
     ) -> None:
         """Say that a source's batches are delivered; see :meth:`zlog.Log.delivered`."""
         await self._client.deliveries.done(source, before, timeout)
+
+    async def deliveries(self, *, timeout: float | None = None) -> builtins.list[DeliverySource]:
+        """Return all sources of deliveries; see :meth:`zlog.Log.deliveries`."""
+        return await self._client.deliveries.sources(timeout)
 
     async def read(self, position: int, *, timeout: float | None = None) -> Entry:
         """Read one entry as it is now; see :meth:`zlog.Log.read`."""

@@ -68,7 +68,7 @@ class AlreadyWritten(ZlogError):
 class NotWritten(ZlogError):
     """The position holds nothing yet: a hole, or not handed out so far."""
 
-    hint = "Wait for its writer, or fill the position if the writer is gone (`zlog fill`)."
+    hint = "Wait for its writer; below the tail, fill it if the writer is gone (`zlog fill`)."
     retryable = True
 
 
@@ -89,9 +89,12 @@ class Invalidated(_HoldsNoEntry):
 
 
 class BeyondTail(ZlogError, ValueError):
-    """A fill or trim at or beyond the tail, which would make the sequencer trip over it."""
+    """A fill, a trim or a cursor would reach positions that were not handed out yet."""
 
-    hint = "Only positions below the tail can be filled or trimmed; see `zlog info LOG`."
+    hint = (
+        "Positions from the tail on are not handed out yet: they can't be filled, trimmed or passed"
+        " by a cursor; see `zlog info LOG`."
+    )
 
 
 class HeldByCursor(ZlogError):

@@ -22,7 +22,7 @@ from zlog._client import (
 )
 from zlog._columns import Columns, ColumnsReader
 from zlog._cursors import CursorClient, CursorState, Place
-from zlog._deliveries import DeliveryKey
+from zlog._deliveries import DeliveryKey, DeliverySource
 from zlog._io import BlockingIo, deadline_of, drive
 from zlog._iterate import Follower, RangeReader
 from zlog._names import check_position
@@ -243,6 +243,13 @@ class Log:
             timeout: seconds for the whole call; None: as set for the handle.
         """
         drive(self._client.deliveries.done(source, before, timeout))
+
+    def deliveries(self, *, timeout: float | None = None) -> builtins.list[DeliverySource]:
+        """Return all sources of deliveries that the log knows, in the order of their names.
+
+        A log takes 1,024 of them. Forget those that are gone with :meth:`delivered`.
+        """
+        return drive(self._client.deliveries.sources(timeout))
 
     def read(self, position: int, *, timeout: float | None = None) -> Entry:
         """Read one entry as it is now, without waiting for it.

@@ -19,7 +19,9 @@ WIDTH_MAX = 1024
 
 
 def check_width(width: int) -> None:
-    """Raise ValueError unless a stripe can have so many objects."""
+    """Raise TypeError or ValueError unless a stripe can have so many objects."""
+    if not isinstance(width, int):
+        raise TypeError(f"a width is an int, not {width!r}")
     if not 1 <= width <= WIDTH_MAX:
         raise ValueError(f"width must be 1 to {WIDTH_MAX} stripe objects, not {width}")
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+
+import pytest
 
 import zlog
 from zlog import testing
@@ -12,6 +14,7 @@ from zlog.testing import AT_ONCE, Fate, StoreCall
 _FATES = {
     None: AT_ONCE,
     "lose": Fate(reply=None),
+    "twice": Fate(again=0.0),
     "fail": Fate(effect=None, error=errno.EOPNOTSUPP),
 }
 
@@ -24,8 +27,9 @@ class FaultyStore(testing.FaultyStore):
     """Passes operations on to ``store``, and asks ``fault`` before each one.
 
     ``fault(number, method)`` with the operation's number from 0 returns None (go on), ``"die"``
-    (raise Died and do nothing, now and for ever), ``"lose"`` (do it, and lose the reply), or
-    ``"fail"`` (do nothing, and answer that the method is not known).
+    (raise Died and do nothing, now and for ever), ``"lose"`` (do it, and lose the reply),
+    ``"twice"`` (do it, and once more), or ``"fail"`` (do nothing, and answer that the method is not
+    known).
     """
 
     def __init__(
@@ -54,6 +58,45 @@ class WithoutSequencer(FaultyStore):
         self, store: zlog.Store, fault: Callable[[int, str], str | None] = lambda *_: None
     ) -> None:
         super().__init__(store, fault, share_sequencer=False)
+
+
+class Recorder(FaultyStore):
+    """Keeps the names of all stripe objects that were ever sealed."""
+
+    def __init__(
+        self, store: zlog.Store, fault: Callable[[int, str], str | None] = lambda *_: None
+    ) -> None:
+        super().__init__(store, fault)
+        self.names: set[str] = set()
+
+    def judge(self, object: str, method: str) -> Fate:
+        """Take the name down; what becomes of it is decided as ever."""
+        if method == "seal":
+            self.names.add(object)
+        return super().judge(object, method)
+
+
+def each_death(
+    prepare: Callable[[zlog.Store], object], work: Callable[[zlog.Store], object], step: int = 1
+) -> Iterator[tuple[int, Recorder]]:
+    """For each operation of ``work``, a store on which it died there, and the operation's number.
+
+    Args:
+        prepare: makes what the work needs in a new store.
+        work: takes as many operations each time.
+        step: try every ``step``-th one only.
+    """
+    with zlog.connect("mem://") as probe:
+        prepare(probe)
+        counting = FaultyStore(probe, lambda *_: None)
+        work(counting)
+    for number in range(0, counting.operations, step):
+        with zlog.connect("mem://") as plain:
+            store = Recorder(plain)
+            prepare(store)
+            with pytest.raises(Died):
+                work(FaultyStore(store, dies_at(number)))
+            yield number, store
 
 
 def dies_at(number: int) -> Callable[[int, str], str | None]:

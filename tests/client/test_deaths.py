@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 import zlog
 from zlog import FindingKind
 
-from .faulty import Died, FaultyStore, dies_at, loses_first
+from .faulty import FaultyStore, each_death, loses_first
 
 WIDTH = 3
 
 
-def deaths(memory: zlog.Store, work: Callable[[zlog.Store], object]) -> int:
-    """Return how many operations ``work`` takes when nothing goes wrong."""
-    store = FaultyStore(memory, lambda *_: None)
-    work(store)
-    return store.operations
-
-
-def run_until_death(store: zlog.Store, number: int, work: Callable[[zlog.Store], object]) -> None:
-    with pytest.raises(Died):
-        work(FaultyStore(store, dies_at(number)))
-
-
 def create(store: zlog.Store) -> zlog.Log:
     return zlog.Log.create(store, "orders", width=WIDTH)
+
+
+def create_with_an_entry(store: zlog.Store) -> None:
+    create(store).append(b"old")
 
 
 def remove(store: zlog.Store) -> None:
@@ -39,51 +29,35 @@ def append(store: zlog.Store) -> list[int]:
 
 
 def test_creation_is_finished_by_the_next_creator() -> None:
-    with zlog.connect("mem://") as probe:
-        operations = deaths(probe, create)
-    for number in range(operations):
-        with zlog.connect("mem://") as store:
-            run_until_death(store, number, create)
-            try:
-                log = create(store)
-            except zlog.LogExists:  # it died after the view was in: the log is there
-                log = zlog.Log.open(store, "orders")
-            assert log.append(b"first") == 0, f"died at {number}"
-            assert zlog.Log.list(store) == ["orders"]
-            assert {finding.kind for finding in log.check()} <= {FindingKind.LEFTOVER}
-            log.trim_to(1)  # which removes what the first creator made
-            assert list(log.check()) == [], f"died at {number}"
+    for number, store in each_death(lambda _: None, create):
+        try:
+            log = create(store)
+        except zlog.LogExists:  # it died after the view was in: the log is there
+            log = zlog.Log.open(store, "orders")
+        assert log.append(b"first") == 0, f"died at {number}"
+        assert zlog.Log.list(store) == ["orders"]
+        assert {finding.kind for finding in log.check()} <= {FindingKind.LEFTOVER}
+        log.trim_to(1)  # which removes what the first creator made
+        assert list(log.check()) == [], f"died at {number}"
 
 
 def test_removal_is_finished_by_the_next_remover() -> None:
-    with zlog.connect("mem://") as probe:
-        create(probe).append(b"old")
-        operations = deaths(probe, remove)
-    for number in range(operations):
-        with zlog.connect("mem://") as store:
-            create(store).append(b"old")
-            run_until_death(store, number, remove)
-            remove(store)
-            assert zlog.Log.list(store) == []
-            assert create(store).append(b"new") == 0, f"died at {number}"
+    for number, store in each_death(create_with_an_entry, remove):
+        remove(store)
+        assert zlog.Log.list(store) == []
+        assert create(store).append(b"new") == 0, f"died at {number}"
 
 
 def test_removal_is_finished_by_the_next_creator() -> None:
-    with zlog.connect("mem://") as probe:
-        create(probe)
-        operations = deaths(probe, remove)
-    for number in range(operations):
-        with zlog.connect("mem://") as store:
-            create(store).append(b"old")
-            run_until_death(store, number, remove)
-            try:
-                log = create(store)
-            except zlog.LogExists:  # it died before the log was marked
-                remove(store)
-                log = create(store)
-            assert log.append(b"new") == 0, f"died at {number}"
-            assert [item.data for item in log.read_range()] == [b"new"]  # type: ignore[union-attr]
-            assert zlog.Log.list(store) == ["orders"]
+    for number, store in each_death(create_with_an_entry, remove):
+        try:
+            log = create(store)
+        except zlog.LogExists:  # it died before the log was marked
+            remove(store)
+            log = create(store)
+        assert log.append(b"new") == 0, f"died at {number}"
+        assert [item.data for item in log.read_range()] == [b"new"]  # type: ignore[union-attr]
+        assert zlog.Log.list(store) == ["orders"]
 
 
 def change_epoch(store: zlog.Store) -> None:
@@ -96,33 +70,28 @@ def change_epoch(store: zlog.Store) -> None:
 
 
 def test_a_change_of_the_layout_is_finished_by_the_next_writer() -> None:
-    with zlog.connect("mem://") as probe:
-        create(probe)
-        operations = deaths(probe, change_epoch)
-    assert operations > WIDTH
-    for number in range(operations):
-        with zlog.connect("mem://") as store:
-            log = create(store)
-            log.append_many([b"a", b"b", b"c", b"d"])
-            run_until_death(store, number, change_epoch)
-            assert log.append(b"e") == 4, f"died at {number}"
-            assert [item.data for item in log.read_range()] == [b"a", b"b", b"c", b"d", b"e"]  # type: ignore[union-attr]
+    logs: list[zlog.Log] = []
+
+    def prepare(store: zlog.Store) -> None:
+        logs.append(create(store))
+        logs[-1].append_many([b"a", b"b", b"c", b"d"])
+
+    for number, _ in each_death(prepare, change_epoch):
+        log = logs[-1]  # a handle that knows the view before
+        assert log.append(b"e") == 4, f"died at {number}"
+        assert [item.data for item in log.read_range()] == [b"a", b"b", b"c", b"d", b"e"]  # type: ignore[union-attr]
+    assert number >= WIDTH
 
 
 def test_an_appender_that_dies_leaves_at_most_holes() -> None:
-    with zlog.connect("mem://") as probe:
-        create(probe)
-        operations = deaths(probe, append)
-    for number in range(operations):
-        with zlog.connect("mem://") as store:
-            log = create(store)
-            run_until_death(store, number, append)
-            position = log.append(b"next")
-            items = list(log.read_range(hole_timeout=0.01))
-            entries = [item for item in items if isinstance(item, zlog.Entry)]
-            assert entries[-1] == log.read(position)
-            assert len({entry.data for entry in entries}) == len(entries)
-            assert list(log.check()) == [], f"died at {number}"
+    for number, store in each_death(create, append):
+        log = zlog.Log.open(store, "orders")
+        position = log.append(b"next")
+        items = list(log.read_range(hole_timeout=0.01))
+        entries = [item for item in items if isinstance(item, zlog.Entry)]
+        assert entries[-1] == log.read(position)
+        assert len({entry.data for entry in entries}) == len(entries)
+        assert list(log.check()) == [], f"died at {number}"
 
 
 @pytest.mark.parametrize("method", ["write", "view_read"])

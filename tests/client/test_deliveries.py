@@ -7,14 +7,18 @@ import random
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime, timezone
 
 import pytest
 
 import zlog
 from zlog import DeliveryDiffers, DeliverySuperseded, aio
 from zlog._deliveries import DeliveryKey, _writer_id
-from zlog._native import encode_delivery, encode_delivery_grant, encode_epoch_next
+from zlog._io import drive
+from zlog._native import encode_delivery_begin, encode_delivery_grant, encode_epoch_next
 
+from ..conformance import wire
+from ..conformance.stored import door_to, envelope
 from ..support.local_sequencer import LocalSequencer
 from .faulty import Died, FaultyStore, WithoutSequencer, dies_at, loses_first
 from .planted import call, remove, write
@@ -201,6 +205,49 @@ def test_what_an_overtaken_one_was_granted_in_vain_is_filled_at_once(memory: zlo
     assert set(gaps) == {zlog.GapKind.FILLED}
 
 
+@pytest.mark.parametrize("kind", ["store", "tcp"], indirect=True)
+@pytest.mark.parametrize("method", ["delivery_grant", "tail_raise"])
+def test_what_was_granted_in_an_old_epoch_is_not_given_back(
+    served: zlog.Store, method: str
+) -> None:
+    """It was superseded and its epoch has ended: others are granted the same positions now."""
+    zlog.Log.open(served, "orders").append(b"before")
+    other = zlog.Log.open(served, "orders")
+    granted: list[range] = []
+
+    def supersede() -> None:
+        request = encode_delivery_begin(other.view.log_id, "query", 1, 0, 0)
+        call(served, "zlog.orders.head", "delivery_begin", request)
+
+    def end_epoch() -> None:
+        change_width(served)
+        client = other._client
+        _, first = drive(client.positions.grant(7, client.deadline(None)))
+        granted.append(range(first, first + 7))
+
+    faults = [at_method("delivery_grant", supersede), at_method(method, end_epoch)]
+
+    def fault(at: int, called: str) -> None:
+        for each in faults:
+            each(at, called)
+
+    with pytest.raises(DeliverySuperseded):
+        deliver(wrapped(served, fault))
+    assert granted == [range(1, 8)]
+    for position in granted[0]:
+        write(other, position, b"s" * 16, position, b"other")
+    assert list(other.check()) == []
+
+
+def test_a_grant_that_is_written_down_twice_counts_once(served: zlog.Store) -> None:
+    def fault(_: int, method: str) -> str | None:
+        return "twice" if method == "delivery_grant" else None
+
+    assert deliver(wrapped(served, fault)) == len(ROWS)
+    assert deliver(served, shuffled(1)) == 0
+    assert Counter(entries_in(served)) == Counter(ROWS)
+
+
 def fill_all(store: zlog.Store) -> None:
     with zlog.Log.open(store, "orders", hole_timeout=0) as log:
         assert all(log.read_range())
@@ -315,8 +362,10 @@ def test_another_writer_s_entry_is_not_taken_for_ones_own(memory: zlog.Store) ->
         deliver(faulty)
     log_id, epoch, first = log.view.log_id, log.view.epoch, log.tail()
     number = 2  # of the next attempt, which is granted three positions and dies
-    call(plain, "zlog.orders.head", "delivery_begin", encode_delivery(log_id, "query", 1, 0))
-    grant = encode_delivery_grant(log_id, "query", 1, 0, number, epoch, first, 3, True)
+    call(
+        plain, "zlog.orders.head", "delivery_begin", encode_delivery_begin(log_id, "query", 1, 0, 0)
+    )
+    grant = encode_delivery_grant(log_id, "query", 1, 0, 1, number, epoch, first, 3, True)
     call(plain, "zlog.orders.head", "delivery_grant", grant)
     write(log, first, b"s" * 16, 0, ROWS[0])
     deliver(plain)
@@ -366,6 +415,8 @@ def test_a_log_that_was_made_anew_knows_nothing_of_it(memory: zlog.Store) -> Non
         old.deliver(ROWS, source="query", batch=1)
     with pytest.raises(zlog.LogNotFound):
         old.delivered("query", before=9)
+    with pytest.raises(zlog.LogNotFound):
+        old.deliveries()
     assert deliver(memory) == len(ROWS)
 
 
@@ -380,15 +431,83 @@ def test_a_source_that_is_no_more_is_forgotten(memory: zlog.Store) -> None:
     assert log.deliver([b"x"], source="query", batch=6) == 1
 
 
+def test_a_source_that_comes_again_has_ids_of_its_own(log: zlog.Log) -> None:
+    """Else its appends would look like those of the one before, at other positions."""
+    for _ in range(3):
+        assert log.deliver(ROWS, source="query", batch=1) == len(ROWS)
+        log.delivered("query")
+    assert list(log.check()) == []
+
+
+def forget(store: zlog.Store) -> None:
+    zlog.Log.open(store, "orders").delivered("query")
+
+
+@pytest.mark.parametrize("method", ["delivery_grant", "delivery_read"])
+def test_one_whose_source_was_forgotten_writes_nothing_more(
+    served: zlog.Store, method: str
+) -> None:
+    """Also when the source has come again, whose attempts have the same numbers."""
+    with pytest.raises(Died):
+        deliver(wrapped(served, dies_in("write", 1)))
+
+    def forget_and_deliver() -> None:
+        forget(served)
+        deliver(served)
+        deliver(served)
+
+    with pytest.raises(DeliverySuperseded, match="its batch is done"):
+        deliver(wrapped(served, at_method(method, forget_and_deliver)))
+    assert Counter(entries_in(served)) == Counter(ROWS)
+
+
 def test_there_is_an_end_to_sources(memory: zlog.Store) -> None:
     log = zlog.Log.create(memory, "orders", width=2)
     for number in range(1024):
         log.delivered(f"query-{number}", before=0)
-    with pytest.raises(zlog.ZlogError, match="too many sources") as caught:
+    with pytest.raises(zlog.ZlogError, match="1,024 sources of deliveries already") as caught:
         log.deliver([b"x"], source="more", batch=0)
-    assert "delivered" in caught.value.hint
+    for way in ("zlog delivery ls", "zlog delivery rm", "deliveries()", "delivered(source)"):
+        assert way in caught.value.hint
     log.delivered("query-7")
     assert log.deliver([b"x"], source="more", batch=0) == 1
+
+
+def test_there_is_an_end_to_the_parts_of_a_source(memory: zlog.Store) -> None:
+    log = zlog.Log.create(memory, "orders", width=2)
+    deliver(memory)
+    full = wire.u64(1) + wire.u64(0) + wire.u32(65536) + 2 * wire.u64(0)
+    with door_to(memory) as door:
+        head = door.load("zlog.orders.head")
+        door.save("zlog.orders.head", head.with_value(b"s.query", envelope(b"s.query", full)))
+    with pytest.raises(zlog.ZlogError, match="65,536 parts of this source") as caught:
+        deliver(memory, batch=2)
+    assert "before=batch" in caught.value.hint
+    assert "delivery rm" not in caught.value.hint
+    log.delivered("query", before=2)
+    assert deliver(memory, batch=2) == len(ROWS)
+
+
+def test_sources_are_listed(log: zlog.Log) -> None:
+    """More than one page of them, with what the log keeps of each."""
+    assert log.deliveries() == []
+    before = datetime.now(timezone.utc)
+    for number in range(300):
+        log.delivered(f"query-{number}", before=number)
+    log.deliver(ROWS, source="crm", batch=3)
+    log.deliver(ROWS, source="crm", batch=4, part=7)
+    found = log.deliveries()
+    assert [each.name for each in found] == sorted(["crm", *(f"query-{n}" for n in range(300))])
+    crm = found[0]
+    assert isinstance(crm, zlog.DeliverySource)
+    assert (crm.batch, crm.parts) == (0, 2)
+    assert before <= crm.created < crm.updated <= datetime.now(timezone.utc)
+    log.delivered("crm", before=4)
+    again = log.deliveries()[0]
+    assert (again.batch, again.parts, again.created) == (4, 1, crm.created)
+    assert again.updated > crm.updated
+    log.delivered("crm")
+    assert log.deliveries() == found[1:]
 
 
 def test_what_can_t_be_named_or_delivered(memory: zlog.Store) -> None:
@@ -410,9 +529,10 @@ def test_what_can_t_be_named_or_delivered(memory: zlog.Store) -> None:
 
 def test_attempts_of_a_delivery_have_one_writer_and_numbers_of_their_own() -> None:
     key = DeliveryKey("query", 1, 2)
-    assert len(_writer_id(7, key)) == 16
+    assert len(_writer_id(7, key, 1)) == 16
     others = [key._replace(source="q"), key._replace(batch=2), key._replace(part=1)]
-    assert len({_writer_id(7, each) for each in [key, *others]} | {_writer_id(8, key)}) == 5
+    ids = {_writer_id(7, each, 1) for each in [key, *others]}
+    assert len(ids | {_writer_id(8, key, 1), _writer_id(7, key, 2)}) == 6
 
 
 async def test_the_other_face_does_the_same(memory: zlog.Store) -> None:
@@ -422,5 +542,7 @@ async def test_the_other_face_does_the_same(memory: zlog.Store) -> None:
         assert await log.deliver(ROWS, source="query", batch=1) == len(ROWS)
         assert await log.deliver(shuffled(1), source="query", batch=1) == 0
         await log.delivered("query", before=2)
+        (source,) = await log.deliveries()
+        assert (source.name, source.batch, source.parts) == ("query", 2, 0)
         with pytest.raises(DeliverySuperseded):
             await log.deliver(ROWS, source="query", batch=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -72,6 +73,20 @@ def test_options_that_can_not_be(memory: zlog.Store, options: dict[str, str]) ->
     with pytest.raises(ValueError, match="option"):
         zlog.Log.create(memory, "orders", options=options)
     assert memory.execute("zlog.orders.head", "epoch_read", _native.encode_empty())[0] < 0
+
+
+@pytest.mark.parametrize("options", [{"team": 1}, {1: "team"}])
+def test_options_are_text(memory: zlog.Store, options: Any) -> None:
+    with pytest.raises(TypeError, match="options are text"):
+        zlog.Log.create(memory, "orders", options=options)
+    assert zlog.Log.list(memory) == []
+
+
+def test_a_width_is_an_int(memory: zlog.Store) -> None:
+    wrong: Any = "8"
+    with pytest.raises(TypeError, match="a width is an int, not '8'"):
+        zlog.Log.create(memory, "orders", width=wrong)
+    assert zlog.Log.list(memory) == []
 
 
 def test_a_head_that_is_something_else(memory: zlog.Store) -> None:

@@ -55,6 +55,12 @@ def test_the_settings_travel_with_the_log(store: zlog.Store, log: zlog.Log) -> N
     assert log.append(b"goes on") == 0
 
 
+def test_settings_are_a_retention(log: zlog.Log) -> None:
+    with pytest.raises(TypeError, match="expected a Retention"):
+        log.set_retention({"age": 3})  # type: ignore[arg-type]
+    assert log.retention.unlimited
+
+
 def test_other_options_stay(store: zlog.Store) -> None:
     with zlog.Log.create(store, "draft", options={"owner": "ann", "retention_age_s": "5"}) as log:
         assert log.retention == Retention(age=5.0)

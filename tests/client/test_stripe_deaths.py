@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 import zlog
@@ -13,54 +11,13 @@ from zlog._native import MemoryStore
 from zlog._views import change_view
 from zlog.view import objects_of
 
-from .faulty import Died, FaultyStore, dies_at
+from .faulty import Recorder, each_death
 
 WIDTH = 3
 
 
-class Recorder(FaultyStore):
-    """Keeps the names of all stripe objects that were ever sealed."""
-
-    def __init__(self, store: zlog.Store, fault: Callable[[int, str], str | None]) -> None:
-        super().__init__(store, fault)
-        self.names: set[str] = set()
-
-    def execute(self, object, method, payload, timeout=None):  # type: ignore[no-untyped-def]
-        self._note(object, method)
-        return super().execute(object, method, payload, timeout)
-
-    def submit(self, queue, token, calls):  # type: ignore[no-untyped-def]
-        for name, method, _ in calls:
-            self._note(name, method)
-        super().submit(queue, token, calls)
-
-    def _note(self, name: str, method: str) -> None:
-        if method == "seal":
-            self.names.add(name)
-
-
-def operations(
-    prepare: Callable[[zlog.Store], object], work: Callable[[zlog.Store], object]
-) -> int:
-    """How many operations ``work`` takes when nothing goes wrong."""
-    with zlog.connect("mem://") as probe:
-        prepare(probe)
-        store = FaultyStore(probe, lambda *_: None)
-        work(store)
-        return store.operations
-
-
-def die(store: zlog.Store, number: int, work: Callable[[zlog.Store], object]) -> set[str]:
-    """Do the work up to an operation; returns the objects that were sealed until then."""
-    dying = Recorder(store, dies_at(number))
-    with pytest.raises(Died):
-        work(dying)
-    return dying.names
-
-
-def assert_no_orphans(store: zlog.Store, names: set[str]) -> None:
-    """Of these objects there are those of the log's stripes, and no others."""
-    assert isinstance(store, MemoryStore)
+def assert_no_orphans(store: Recorder) -> None:
+    """Of all objects that were ever made there are those of the log's stripes, and no others."""
     io = BlockingIo(store)
     deadline = deadline_of(io, 5)
     head = Head(io, "orders")
@@ -74,8 +31,14 @@ def assert_no_orphans(store: zlog.Store, names: set[str]) -> None:
         if stripe.end > state.trim_point
         for ref in objects_of("orders", state.log_id, stripe)
     }
-    found = {name for name in names | needed if store.peek(name) is not None}
-    assert found == needed
+    assert still_there(store, store.names | needed) == needed
+
+
+def still_there(store: Recorder, names: set[str]) -> set[str]:
+    """Which of these objects the store has."""
+    plain = store.inner
+    assert isinstance(plain, MemoryStore)
+    return {name for name in names if plain.peek(name) is not None}
 
 
 def data(log: zlog.Log) -> list[bytes]:
@@ -92,22 +55,17 @@ def reconfigure(store: zlog.Store) -> None:
 
 
 def test_a_reconfiguration_is_finished_or_forgotten() -> None:
-    count = operations(written, reconfigure)
-    assert count > 2 * WIDTH + 2
-    for number in range(count):
-        with zlog.connect("mem://") as store:
-            written(store)
-            names = die(store, number, reconfigure)
-            log = zlog.Log.open(store, "orders")
-            assert log.append(b"e") == 4, f"died at {number}"
-            recorder = Recorder(store, lambda *_: None)
-            reconfigure(recorder)
-            assert log.append(b"f") == 5
-            assert log.view.live_stripe.width == WIDTH + 2
-            zlog.Log.open(recorder, "orders").reconfigure(width=1)
-            assert data(log) == [b"a", b"b", b"c", b"d", b"e", b"f"]
-            assert list(log.check()) == []
-            assert_no_orphans(store, names | recorder.names)
+    for number, store in each_death(written, reconfigure):
+        log = zlog.Log.open(store, "orders")
+        assert log.append(b"e") == 4, f"died at {number}"
+        reconfigure(store)
+        assert log.append(b"f") == 5
+        assert log.view.live_stripe.width == WIDTH + 2
+        zlog.Log.open(store, "orders").reconfigure(width=1)
+        assert data(log) == [b"a", b"b", b"c", b"d", b"e", b"f"]
+        assert list(log.check()) == []
+        assert_no_orphans(store)
+    assert number > 2 * WIDTH + 1
 
 
 def full(store: zlog.Store) -> None:
@@ -127,22 +85,17 @@ def roll(store: zlog.Store) -> None:
 
 @pytest.mark.usefixtures("eager")
 def test_a_stripe_that_is_full_is_ended_all_the_same() -> None:
-    count = operations(full, roll)
-    assert count > 2 * WIDTH + 4
-    for number in range(count):
-        with zlog.connect("mem://") as store:
-            full(store)
-            names = die(store, number, roll)
-            log = zlog.Log.open(store, "orders")
-            for each in (b"x", b"y", b"z"):
-                log.append(each)
-            found = data(log)
-            assert found[:6] == [b"a", b"b", b"c", b"d", b"e", b"f"], f"died at {number}"
-            assert found[-3:] == [b"x", b"y", b"z"]
-            assert log.view.live_stripe.start > 0
-            recorder = Recorder(store, lambda *_: None)
-            zlog.Log.open(recorder, "orders").reconfigure(width=1)
-            assert_no_orphans(store, names | recorder.names)
+    for number, store in each_death(full, roll):
+        log = zlog.Log.open(store, "orders")
+        for each in (b"x", b"y", b"z"):
+            log.append(each)
+        found = data(log)
+        assert found[:6] == [b"a", b"b", b"c", b"d", b"e", b"f"], f"died at {number}"
+        assert found[-3:] == [b"x", b"y", b"z"]
+        assert log.view.live_stripe.start > 0
+        zlog.Log.open(store, "orders").reconfigure(width=1)
+        assert_no_orphans(store)
+    assert number > 2 * WIDTH + 3
 
 
 def long(store: zlog.Store) -> None:
@@ -163,18 +116,13 @@ def trim(store: zlog.Store) -> None:
 
 
 def test_a_trim_is_finished_by_the_next() -> None:
-    count = operations(long, trim)
-    for number in range(0, count, 7):
-        with zlog.connect("mem://") as plain:
-            store = Recorder(plain, lambda *_: None)
-            long(store)
-            die(store, number, trim)
-            trim(store)
-            log = zlog.Log.open(store, "orders")
-            assert len(data(log)) == 8
-            log.reconfigure(width=5)
-            assert_no_orphans(plain, store.names)
-            assert list(log.check()) == [], f"died at {number}"
+    for number, store in each_death(long, trim, step=7):
+        trim(store)
+        log = zlog.Log.open(store, "orders")
+        assert len(data(log)) == 8
+        log.reconfigure(width=5)
+        assert_no_orphans(store)
+        assert list(log.check()) == [], f"died at {number}"
 
 
 def remove(store: zlog.Store) -> None:
@@ -182,17 +130,9 @@ def remove(store: zlog.Store) -> None:
 
 
 def test_a_removal_takes_archived_and_loose_stripes_too() -> None:
-    count = operations(long, remove)
-    for number in range(0, count, 7):
-        with zlog.connect("mem://") as plain:
-            store = Recorder(plain, lambda *_: None)
-            long(store)
-            die(store, number, remove)
-            remove(store)
-            assert isinstance(plain, MemoryStore)
-            left = [name for name in store.names if plain.peek(name) is not None]
-            assert left == [], f"died at {number}"
-            assert plain.peek("zlog.orders.head") is None
+    for number, store in each_death(long, remove, step=7):
+        remove(store)
+        assert still_there(store, {*store.names, "zlog.orders.head"}) == set(), f"died at {number}"
 
 
 def test_a_maker_whose_stripe_was_reclaimed_cleans_up_itself(memory: zlog.Store) -> None:
@@ -216,7 +156,7 @@ def test_a_maker_whose_stripe_was_reclaimed_cleans_up_itself(memory: zlog.Store)
     log.reconfigure(width=WIDTH + 2)
     assert log.append(b"e") == 4
     assert log.view.live_stripe.width == WIDTH + 2
-    assert_no_orphans(memory, slow.names)
+    assert_no_orphans(slow)
 
 
 def test_objects_made_too_late_for_a_removed_log_are_removed(memory: zlog.Store) -> None:
@@ -232,6 +172,5 @@ def test_objects_made_too_late_for_a_removed_log_are_removed(memory: zlog.Store)
     log = zlog.Log.open(slow, "orders")
     with pytest.raises(zlog.LogNotFound):
         log.reconfigure(width=WIDTH + 2)
-    assert isinstance(memory, MemoryStore)
     assert len(slow.names) == 2 * WIDTH + 2
-    assert [name for name in slow.names if memory.peek(name) is not None] == []
+    assert still_there(slow, slow.names) == set()

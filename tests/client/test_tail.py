@@ -137,6 +137,26 @@ def test_a_tail_is_not_recorded_after_a_higher_epoch_was_taken(
     assert changed[0].tail == 3
 
 
+def test_the_tail_of_a_removed_log_makes_no_holes_in_a_new_one(
+    memory: zlog.Store, log: zlog.Log
+) -> None:
+    """It was asked for just before; both logs are in the same epoch, only their ids differ."""
+    made: list[zlog.Log] = []
+
+    def replace_log() -> None:
+        zlog.Log.remove(memory, "orders")
+        made.append(zlog.Log.create(memory, "orders", width=WIDTH))
+
+    old = zlog.Log.open(FaultyStore(memory, at_call("tail_raise", 0, replace_log)), "orders")
+    with pytest.raises(zlog.LogNotFound, match="log 'orders' was removed from"):
+        old.tail()
+    (new,) = made
+    assert new.view.epoch == old.view.epoch == log.view.epoch
+    new.reconfigure(width=2)
+    assert new.tail() == 0
+    assert new.append(b"first") == 0
+
+
 def test_a_tail_never_goes_back_while_the_layout_changes(memory: zlog.Store, log: zlog.Log) -> None:
     """Readers compare notes while positions are taken, lost and handed out again."""
     stop = threading.Event()

@@ -181,8 +181,8 @@ void head_examples() {
   EpochNextReply epoch;
   CHECK(EpochNextReply::decode(next, &epoch) == 0 && epoch.epoch == 1);
   show("epoch-next-reply", next);
-  show_message("tail-raise-request", TailRaiseRequest{1, 100});
-  call(&host, head, "tail_raise", TailRaiseRequest{1, 100}.encode());
+  show_message("tail-raise-request", TailRaiseRequest{kLogId, 1, 100});
+  call(&host, head, "tail_raise", TailRaiseRequest{kLogId, 1, 100}.encode());
   const TrimPointRequest trim{kLogId, 40, false};
   show_message("trim-point-request", trim);
   call(&host, head, "trim_point_raise", trim.encode());
@@ -283,11 +283,13 @@ void delivery_examples() {
   call(&host, head, "head_create", HeadCreateRequest{"orders", kLogId}.encode());
   const DeliveryRequest delivery{kLogId, "query", 3, 1};
   show_message("delivery-request", delivery);
-  const std::string begun = call(&host, head, "delivery_begin", delivery.encode());
+  const DeliveryBeginRequest begin{delivery, kTime};
+  show_message("delivery-begin-request", begin);
+  const std::string begun = call(&host, head, "delivery_begin", begin.encode());
   DeliveryBeginReply attempt;
   CHECK(DeliveryBeginReply::decode(begun, &attempt) == 0 && attempt.encode() == begun);
   show("delivery-begin-reply", begun);
-  const DeliveryGrantRequest grant{delivery, 1, 0, 100, 10, false};
+  const DeliveryGrantRequest grant{delivery, attempt.incarnation, 1, 0, 100, 10, false};
   show_message("delivery-grant-request", grant);
   call(&host, head, "delivery_grant", grant.encode());
   const std::string read = call(&host, head, "delivery_read", delivery.encode());
@@ -300,7 +302,14 @@ void delivery_examples() {
   CHECK(host.peek(head, &object));
   show_record("stored-source", object, "s.query");
   show_record("stored-delivery", object, "p.query/0000000000000003.00000001");
-  const DeliveryDoneRequest done{kLogId, "query", 4};
+  const DeliveryListRequest list{kLogId, "a", 100};
+  show_message("delivery-list-request", list);
+  const std::string sources = call(&host, head, "delivery_list", list.encode());
+  DeliveryListReply listed;
+  CHECK(DeliveryListReply::decode(sources, &listed) == 0 && listed.encode() == sources);
+  CHECK(listed.sources.size() == 1 && listed.sources[0].name == "query" && !listed.more);
+  show("delivery-list-reply", sources);
+  const DeliveryDoneRequest done{kLogId, "query", 4, kTime};
   show_message("delivery-done-request", done);
   call(&host, head, "delivery_done", done.encode());
 }

@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from ..conformance import hostile
+from ..fuzz.corpus import inputs
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 FORMATS = ROOT / "docs" / "formats"
@@ -70,7 +73,23 @@ def test_random_calls_and_damage_against_the_model(programs: Path) -> None:
 
 
 def test_arbitrary_bytes_at_every_method(programs: Path) -> None:
+    """It refuses to begin without a sound request of each method."""
     run(programs / "fuzz_methods", "1", "60000")
+
+
+def test_the_requests_of_the_conformance_suite_at_the_fuzzer(
+    programs: Path, tmp_path: Path
+) -> None:
+    """What a long run starts from is for each method of the class, in the class's order."""
+    listed = (ROOT / "cls_zlog" / "methods.cc").read_text()
+    methods = re.findall(r'^ +\{"(\w+)", kRead', listed, re.MULTILINE)
+    assert methods == [*hostile.SOUND]
+    assert {name.partition("-")[0] for name, _ in inputs(methods)} == {*methods}
+    files = []
+    for name, data in inputs(methods):
+        files.append(tmp_path / name)
+        files[-1].write_bytes(data)
+    run(programs / "fuzz_methods", *map(str, files))
 
 
 def test_arbitrary_frames_at_the_sequencers_hot_path(programs: Path) -> None:

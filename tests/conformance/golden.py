@@ -188,8 +188,8 @@ SAMPLES = (
         "tail_raise",
         lambda: requests.tail_raise(3, 200),
         "encode_tail_raise",
-        (3, 200),
-        "01 0300000000000000 c800000000000000",
+        (7, 3, 200),
+        "01 0700000000000000 0300000000000000 c800000000000000",
     ),
     _sample(
         "trim_point",
@@ -227,21 +227,38 @@ SAMPLES = (
         "01 0700000000000000 05000000 7175657279 0300000000000000 01000000",
     ),
     _sample(
-        "delivery_grant",
-        lambda: requests.delivery_grant((7, "query", 3, 1), 2, 4, 100, 10, True),
-        "encode_delivery_grant",
-        (7, "query", 3, 1, 2, 4, 100, 10, True),
+        "delivery_begin",
+        lambda: requests.delivery_begin((7, "query", 3, 1), TIME),
+        "encode_delivery_begin",
+        (7, "query", 3, 1, TIME),
         """
         01 0700000000000000 05000000 7175657279 0300000000000000 01000000
-        02000000 0400000000000000 6400000000000000 0a000000 01
+        00c029f73d540500
+        """,
+    ),
+    _sample(
+        "delivery_grant",
+        lambda: requests.delivery_grant((7, "query", 3, 1), 2, 4, 100, 10, True, 5),
+        "encode_delivery_grant",
+        (7, "query", 3, 1, 5, 2, 4, 100, 10, True),
+        """
+        01 0700000000000000 05000000 7175657279 0300000000000000 01000000
+        0500000000000000 02000000 0400000000000000 6400000000000000 0a000000 01
         """,
     ),
     _sample(
         "delivery_done",
-        lambda: requests.delivery_done(7, "query", 4),
+        lambda: requests.delivery_done(7, "query", 4, TIME),
         "encode_delivery_done",
-        (7, "query", 4),
-        "01 0700000000000000 05000000 7175657279 0400000000000000",
+        (7, "query", 4, TIME),
+        "01 0700000000000000 05000000 7175657279 0400000000000000 00c029f73d540500",
+    ),
+    _sample(
+        "delivery_list",
+        lambda: requests.delivery_list(7, "a", 10),
+        "encode_delivery_list",
+        (7, "a", 10),
+        "01 0700000000000000 01000000 61 0a000000",
     ),
     _sample(
         "cursor_list",
@@ -521,7 +538,12 @@ CURSOR_CONVERSATION = (
 DELIVERY_CONVERSATION = (
     _exchange("head_create", requests.head_create("orders", 7), 0),
     _exchange("tail_raise", requests.tail_raise(0, 100), 0),
-    _exchange("delivery_begin", requests.delivery(7, "query", 3, 1), 0, "01 01000000 00000000"),
+    _exchange(
+        "delivery_begin",
+        requests.delivery_begin((7, "query", 3, 1), TIME),
+        0,
+        "01 01000000 00000000 0100000000000000",
+    ),
     _exchange(
         "delivery_grant",
         requests.delivery_grant((7, "query", 3, 1), 1, 0, 40, 10, False),
@@ -540,7 +562,12 @@ DELIVERY_CONVERSATION = (
         1,
         "01 0000000000000000",
     ),
-    _exchange("delivery_begin", requests.delivery(7, "query", 3, 1), 0, "01 02000000 02000000"),
+    _exchange(
+        "delivery_begin",
+        requests.delivery_begin((7, "query", 3, 1), TIME + 1),
+        0,
+        "01 02000000 02000000 0100000000000000",
+    ),
     _exchange(
         "delivery_grant",
         requests.delivery_grant((7, "query", 3, 1), 1, 0, 110, 10, True),
@@ -552,13 +579,40 @@ DELIVERY_CONVERSATION = (
         requests.delivery(7, "query", 3, 1),
         0,
         """
-        01 02000000 02000000                # attempt, grants
+        01 0100000000000000                 # incarnation
+        02000000 02000000                   # attempt, grants
         2800000000000000 0a00000000000000   # [40, 50)
         6400000000000000 0a00000000000000   # [100, 110)
         """,
     ),
-    _exchange("delivery_done", requests.delivery_done(7, "query", 4), 0, "01 00"),
-    _exchange("delivery_begin", requests.delivery(7, "query", 3, 1), 4, "01 0400000000000000"),
+    _exchange("delivery_done", requests.delivery_done(7, "a", 1, TIME + 1), 0, "01 00"),
+    _exchange(
+        "delivery_list",
+        requests.delivery_list(7, "", 1),
+        0,
+        """
+        01 01 01000000                                          # more, sources
+        01000000 61 0100000000000000 00000000                   # name, batch, parts
+        01c029f73d540500 01c029f73d540500
+        """,
+    ),
+    _exchange(
+        "delivery_list",
+        requests.delivery_list(7, "a", 10),
+        0,
+        """
+        01 00 01000000
+        05000000 7175657279 0000000000000000 01000000
+        00c029f73d540500 01c029f73d540500
+        """,
+    ),
+    _exchange("delivery_done", requests.delivery_done(7, "query", 4, TIME), 0, "01 00"),
+    _exchange(
+        "delivery_begin",
+        requests.delivery_begin((7, "query", 3, 1), TIME),
+        4,
+        "01 0400000000000000",
+    ),
     _exchange("delivery_read", requests.delivery(7, "query", 3, 1), 3),
 )
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 from . import requests
 from .model import POSITION_MAX, WIDTH_MAX
 from .objects import ADVANCE, CREATE, SET, TIME
-from .replies import Answer, Code, Cursor, Delivery, HeadState, Loose, Stripes, Views
+from .replies import Answer, Code, Cursor, Delivery, HeadState, Loose, Source, Stripes, Views
 from .requests import StripeView, View
 from .wire import OPEN_END
 
@@ -19,6 +19,7 @@ PAGE_NAMES_MAX = 4096
 CURSORS_MAX = 1024
 BATCH_ALL = 2**64 - 1
 SOURCES_MAX = 1024
+PARTS_MAX = 65536
 GRANTS_MAX = 4096
 PARTS_REMOVED_MAX = 256
 PAGE_STRIPES_MAX = 1024
@@ -41,7 +42,9 @@ class HeadModel:
     trim_point: int = 0
     views: list[View] = field(default_factory=list)
     cursors: dict[str, Cursor] = field(default_factory=dict)
-    sources: dict[str, int] = field(default_factory=dict)
+    sources: dict[str, Source] = field(default_factory=dict)
+    incarnations: dict[str, int] = field(default_factory=dict)
+    incarnation: int = 0
     parts: dict[tuple[str, int, int], Delivery] = field(default_factory=dict)
     archived: list[StripeView] = field(default_factory=list)
     loose: dict[int, int] = field(default_factory=dict)
@@ -79,12 +82,12 @@ class HeadModel:
         """epoch_read: looks, changes nothing."""
         return Answer(Code.OK, self._state()) if self.exists else _MISSING
 
-    def tail_raise(self, epoch: int, tail: int) -> Answer:
+    def tail_raise(self, epoch: int, tail: int, log_id: int = 7) -> Answer:
         """tail_raise: only in the newest epoch, and only upwards."""
-        if not self.exists:
-            return _MISSING
         if tail > POSITION_MAX + 1:
             return _INVALID
+        if self._absent(log_id):
+            return _MISSING
         if epoch != self.counter:
             return Answer(Code.STALE_EPOCH, self.counter)
         self.tail_floor = max(self.tail_floor, tail)
@@ -162,19 +165,37 @@ class HeadModel:
             return _MISSING
         return Answer(Code.NOT_WRITTEN) if self.cursors.pop(name, None) is None else _OK
 
-    def delivery_begin(self, source: str, batch: int = 0, part: int = 0, log_id: int = 7) -> Answer:
+    def _source(self, name: str, timestamp: int) -> Source | None:
+        """A source, perhaps a new one, at this time; None: there is no room for one."""
+        known = self.sources.get(name)
+        if known is None and len(self.sources) >= SOURCES_MAX:
+            return None
+        if known is None:
+            self.incarnation += 1
+            self.incarnations[name] = self.incarnation
+        return replace(known or Source(0, 0, timestamp, 0), updated=timestamp)
+
+    def _count_parts(self, source: str) -> int:
+        return sum(name == source for name, *_ in self.parts)
+
+    def delivery_begin(
+        self, source: str, batch: int = 0, part: int = 0, timestamp: int = TIME, log_id: int = 7
+    ) -> Answer:
         """delivery_begin: one attempt more, unless the batch is done."""
         if not valid_name(source) or batch == BATCH_ALL:
             return _INVALID
         if self._absent(log_id):
             return _MISSING
-        first = self.sources.get(source, 0)
-        if batch < first:
-            return Answer(Code.INVALIDATED, first)
-        self.sources[source] = first
-        known = self.parts.get((source, batch, part), Delivery(0, ()))
-        self.parts[source, batch, part] = Delivery(known.attempt + 1, known.grants)
-        return Answer(Code.OK, (known.attempt + 1, len(known.grants)))
+        state = self._source(source, timestamp)
+        if state is None:
+            return Answer(-errno.EMFILE)
+        if batch < state.batch:
+            return Answer(Code.INVALIDATED, state.batch)
+        begun = Delivery(self.incarnations[source], 0, ())
+        known = self.parts.get((source, batch, part), begun)
+        self.parts[source, batch, part] = replace(known, attempt=known.attempt + 1)
+        self.sources[source] = replace(state, parts=self._count_parts(source))
+        return Answer(Code.OK, (known.attempt + 1, len(known.grants), known.incarnation))
 
     def delivery_grant(
         self,
@@ -187,6 +208,7 @@ class HeadModel:
         count: int,
         reserve: bool = False,
         log_id: int = 7,
+        incarnation: int = 1,
     ) -> Answer:
         """delivery_grant: to the newest attempt, in the newest epoch; neighbours are one."""
         sound = 0 < count <= 65536 and first + count <= POSITION_MAX + 1
@@ -194,13 +216,13 @@ class HeadModel:
             return _INVALID
         if self._absent(log_id):
             return _MISSING
+        if epoch != self.counter:
+            return Answer(Code.STALE_EPOCH, self.counter)
         known = self.parts.get((source, batch, part))
-        if known is None:
+        if known is None or known.incarnation != incarnation:
             return Answer(Code.NOT_WRITTEN)
         if attempt != known.attempt:
             return Answer(Code.READ_ONLY, known.attempt)
-        if epoch != self.counter:
-            return Answer(Code.STALE_EPOCH, self.counter)
         first = max(first, self.tail_floor) if reserve else first
         if first + count > POSITION_MAX + 1:
             return Answer(-errno.ERANGE)
@@ -210,7 +232,7 @@ class HeadModel:
             grants.append((begin, length + count))
         else:
             grants.append((first, count))
-        self.parts[source, batch, part] = Delivery(attempt, tuple(grants))
+        self.parts[source, batch, part] = replace(known, grants=tuple(grants))
         self.tail_floor = max(self.tail_floor, first + count)
         return Answer(Code.OK, first)
 
@@ -225,20 +247,38 @@ class HeadModel:
         known = self.parts.get((source, batch, part))
         return Answer(Code.NOT_WRITTEN) if known is None else Answer(Code.OK, known)
 
-    def delivery_done(self, source: str, batch: int, log_id: int = 7) -> Answer:
+    def delivery_done(
+        self, source: str, batch: int, timestamp: int = TIME, log_id: int = 7
+    ) -> Answer:
         """delivery_done: parts go in the order of their batches, so many at a time."""
         if not valid_name(source):
             return _INVALID
         if self._absent(log_id):
             return _MISSING
-        batch = self.sources[source] = max(batch, self.sources.get(source, 0))
+        state = self._source(source, timestamp)
+        if state is None and batch != BATCH_ALL:
+            return Answer(-errno.EMFILE)
+        batch = max(batch, state.batch if state else 0)
         gone = sorted(key for key in self.parts if key[0] == source and key[1] < batch)
         for key in gone[:PARTS_REMOVED_MAX]:
             del self.parts[key]
         more = len(gone) > PARTS_REMOVED_MAX
         if batch == BATCH_ALL and not more:
-            del self.sources[source]
+            self.sources.pop(source, None)
+        elif state is not None:
+            self.sources[source] = replace(state, batch=batch, parts=self._count_parts(source))
         return Answer(Code.OK, more)
+
+    def delivery_list(self, after: str = "", count_max: int = 1000, log_id: int = 7) -> Answer:
+        """delivery_list: ascending by the bytes of their names."""
+        if not self.exists:
+            return _MISSING
+        if not 1 <= count_max <= SOURCES_MAX or (after and not valid_name(after)):
+            return _INVALID
+        if self._absent(log_id):
+            return _MISSING
+        found = sorted((name, each) for name, each in self.sources.items() if name > after)
+        return Answer(Code.OK, (len(found) > count_max, tuple(found[:count_max])))
 
     def view_propose(self, base: int, view: View) -> Answer:
         """view_propose: compare-and-swap on the newest view, in epoch order, of a sound view.

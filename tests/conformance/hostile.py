@@ -48,10 +48,11 @@ SOUND: dict[str, bytes] = {
     "cursor_read": requests.cursor(7, "reader"),
     "cursor_list": requests.cursor_list(7, "a", 10),
     "cursor_remove": requests.cursor(7, "reader"),
-    "delivery_begin": requests.delivery(7, "query", 3, 1),
+    "delivery_begin": requests.delivery_begin((7, "query", 3, 1), 1),
     "delivery_grant": requests.delivery_grant((7, "query", 3, 1), 1, 1, 5, 4, False),
     "delivery_read": requests.delivery(7, "query", 3, 1),
-    "delivery_done": requests.delivery_done(7, "query", 3),
+    "delivery_done": requests.delivery_done(7, "query", 3, 1),
+    "delivery_list": requests.delivery_list(7, "a", 10),
 }
 
 
@@ -117,8 +118,11 @@ def lies() -> Iterator[tuple[str, bytes]]:
             yield method, cursor + b"reader"
         for method in ("delivery_begin", "delivery_read", "delivery_done"):
             yield method, cursor + b"query" + wire.u64(3)
-        granted = wire.u32(1) + wire.u64(1) + wire.u64(5) + wire.u32(count) + wire.u8(2)
+        granted = (
+            wire.u64(1) + wire.u32(1) + wire.u64(1) + wire.u64(5) + wire.u32(count) + wire.u8(2)
+        )
         yield "delivery_grant", requests.delivery(7, "query", 3, 1) + granted
+        yield "delivery_list", wire.u8(1) + wire.u64(7) + wire.u32(0) + wire.u32(count)
         yield "cursor_list", wire.u8(1) + wire.u64(7) + wire.u32(0) + wire.u32(count)
         yield "view_read", wire.u8(1) + wire.u64(0) + wire.u32(count) + wire.u8(0)
         yield "view_propose", wire.u8(1) + wire.u64(0) + wire.u32(count) + requests.view(_VIEW)

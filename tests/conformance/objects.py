@@ -137,9 +137,9 @@ class Head(_Object):
         """epoch_read: OK with a `replies.HeadState`."""
         return self.call("epoch_read", requests.empty())
 
-    def tail_raise(self, epoch: int, tail: int) -> Answer:
+    def tail_raise(self, epoch: int, tail: int, log_id: int = 7) -> Answer:
         """tail_raise: OK, or STALE_EPOCH with the counter."""
-        return self.call("tail_raise", requests.tail_raise(epoch, tail))
+        return self.call("tail_raise", requests.tail_raise(epoch, tail, log_id))
 
     def trim_point_raise(
         self, position: int, log_id: int = 7, past_cursors: bool = False
@@ -170,9 +170,12 @@ class Head(_Object):
         """cursor_remove: OK, or NOT_WRITTEN."""
         return self.call("cursor_remove", requests.cursor(log_id, name))
 
-    def delivery_begin(self, source: str, batch: int = 0, part: int = 0, log_id: int = 7) -> Answer:
-        """delivery_begin: OK with (attempt, grants before), or INVALIDATED with the first batch."""
-        return self.call("delivery_begin", requests.delivery(log_id, source, batch, part))
+    def delivery_begin(
+        self, source: str, batch: int = 0, part: int = 0, timestamp: int = TIME, log_id: int = 7
+    ) -> Answer:
+        """delivery_begin: OK with (attempt, grants before, incarnation), or INVALIDATED."""
+        request = requests.delivery_begin((log_id, source, batch, part), timestamp)
+        return self.call("delivery_begin", request)
 
     def delivery_grant(
         self,
@@ -185,19 +188,26 @@ class Head(_Object):
         count: int,
         reserve: bool = False,
         log_id: int = 7,
+        incarnation: int = 1,
     ) -> Answer:
         """delivery_grant: OK with the first position, or why not."""
         key = (log_id, source, batch, part)
-        request = requests.delivery_grant(key, attempt, epoch, first, count, reserve)
+        request = requests.delivery_grant(key, attempt, epoch, first, count, reserve, incarnation)
         return self.call("delivery_grant", request)
 
     def delivery_read(self, source: str, batch: int = 0, part: int = 0, log_id: int = 7) -> Answer:
         """delivery_read: OK with a `replies.Delivery`, or NOT_WRITTEN."""
         return self.call("delivery_read", requests.delivery(log_id, source, batch, part))
 
-    def delivery_done(self, source: str, batch: int, log_id: int = 7) -> Answer:
+    def delivery_done(
+        self, source: str, batch: int, timestamp: int = TIME, log_id: int = 7
+    ) -> Answer:
         """delivery_done: OK with whether to call again."""
-        return self.call("delivery_done", requests.delivery_done(log_id, source, batch))
+        return self.call("delivery_done", requests.delivery_done(log_id, source, batch, timestamp))
+
+    def delivery_list(self, after: str = "", count_max: int = 1000, log_id: int = 7) -> Answer:
+        """delivery_list: OK with (more, (name, `replies.Source`) pairs)."""
+        return self.call("delivery_list", requests.delivery_list(log_id, after, count_max))
 
     def view_propose(self, base: int, view: requests.View) -> Answer:
         """view_propose: OK, INVALID_EPOCH or STALE_EPOCH."""

@@ -129,8 +129,19 @@ class HeadState:
 class Delivery:
     """The reply of delivery_read; grants as (first position, count)."""
 
+    incarnation: int
     attempt: int
     grants: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Source:
+    """One source in the reply of delivery_list; times in µs since 1970."""
+
+    batch: int
+    parts: int
+    created: int
+    updated: int
 
 
 @dataclass(frozen=True)
@@ -261,8 +272,18 @@ def _cursor(reader: Reader) -> Cursor:
 
 
 def _delivery(reader: Reader) -> Delivery:
-    attempt = reader.u32()
-    return Delivery(attempt, tuple((reader.u64(), reader.u64()) for _ in range(reader.u32())))
+    incarnation, attempt = reader.u64(), reader.u32()
+    grants = tuple((reader.u64(), reader.u64()) for _ in range(reader.u32()))
+    return Delivery(incarnation, attempt, grants)
+
+
+def _source(reader: Reader) -> Source:
+    return Source(reader.u64(), reader.u32(), reader.u64(), reader.u64())
+
+
+def _sources(reader: Reader) -> tuple[bool, tuple[tuple[str, Source], ...]]:
+    more = reader.flag()
+    return more, tuple((reader.text(), _source(reader)) for _ in range(reader.u32()))
 
 
 def _cursors(reader: Reader) -> tuple[bool, tuple[tuple[str, Cursor], ...]]:
@@ -316,10 +337,11 @@ _FORMS: dict[str, dict[Code, Any]] = {
     "cursor_read": {Code.OK: _cursor, Code.NOT_WRITTEN: None},
     "cursor_list": {Code.OK: _cursors},
     "cursor_remove": {Code.OK: None, Code.NOT_WRITTEN: None},
-    "delivery_begin": {Code.OK: lambda r: (r.u32(), r.u32()), Code.INVALIDATED: _U64},
+    "delivery_begin": {Code.OK: lambda r: (r.u32(), r.u32(), r.u64()), Code.INVALIDATED: _U64},
     "delivery_grant": {Code.OK: _U64, Code.READ_ONLY: _U64, Code.NOT_WRITTEN: None, **_EPOCH},
     "delivery_read": {Code.OK: _delivery, Code.NOT_WRITTEN: None},
     "delivery_done": {Code.OK: Reader.flag},
+    "delivery_list": {Code.OK: _sources},
     "read": _EPOCH,  # and OK, which needs the positions asked for: see `parse_read`
 }
 METHODS = tuple(_FORMS)
@@ -338,6 +360,7 @@ READ_METHODS = frozenset(
         "cursor_read",
         "cursor_list",
         "delivery_read",
+        "delivery_list",
     ]
 )
 

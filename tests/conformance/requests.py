@@ -143,9 +143,9 @@ def epoch_next(width: int = 0) -> bytes:
     return _start(u32(width))
 
 
-def tail_raise(epoch: int, tail: int) -> bytes:
+def tail_raise(epoch: int, tail: int, log_id: int = 7) -> bytes:
     """tail_raise: the floor under every later tail, while `epoch` is the newest."""
-    return _start(u64(epoch), u64(tail))
+    return _start(u64(log_id), u64(epoch), u64(tail))
 
 
 def trim_point(position: int, log_id: int = 7, past_cursors: bool = False) -> bytes:
@@ -164,21 +164,37 @@ def cursor(log_id: int, name: str) -> bytes:
 
 
 def delivery(log_id: int, source: str, batch: int, part: int) -> bytes:
-    """delivery_begin, delivery_read: a part of a batch of a source."""
+    """delivery_read: a part of a batch of a source."""
     return _start(u64(log_id), text(source), u64(batch), u32(part))
 
 
+def delivery_begin(key: tuple[int, str, int, int], timestamp: int) -> bytes:
+    """delivery_begin: `key` is what `delivery` takes."""
+    return delivery(*key) + u64(timestamp)
+
+
 def delivery_grant(
-    key: tuple[int, str, int, int], attempt: int, epoch: int, first: int, count: int, reserve: bool
+    key: tuple[int, str, int, int],
+    attempt: int,
+    epoch: int,
+    first: int,
+    count: int,
+    reserve: bool,
+    incarnation: int = 1,
 ) -> bytes:
     """delivery_grant: `key` is what `delivery` takes."""
-    rest = _start(u32(attempt), u64(epoch), u64(first), u32(count), u8(reserve))
+    rest = _start(u64(incarnation), u32(attempt), u64(epoch), u64(first), u32(count), u8(reserve))
     return delivery(*key) + rest[1:]
 
 
-def delivery_done(log_id: int, source: str, batch: int) -> bytes:
+def delivery_done(log_id: int, source: str, batch: int, timestamp: int) -> bytes:
     """delivery_done: batches below `batch` are."""
-    return _start(u64(log_id), text(source), u64(batch))
+    return _start(u64(log_id), text(source), u64(batch), u64(timestamp))
+
+
+def delivery_list(log_id: int, after: str, count_max: int) -> bytes:
+    """delivery_list: sources named after `after`, ascending."""
+    return _start(u64(log_id), text(after), u32(count_max))
 
 
 def cursor_list(log_id: int, after: str, count_max: int) -> bytes:

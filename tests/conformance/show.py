@@ -15,6 +15,7 @@ from .replies import (
     Read,
     Row,
     Slot,
+    Source,
     Stat,
     State,
     Stripes,
@@ -141,13 +142,25 @@ def _show_cursor(cursor: Cursor) -> list[str]:
     return [f"position={_or_none(cursor.position)} {times}"]
 
 
-def _show_begun(value: tuple[int, int]) -> list[str]:
-    return [f"attempt={value[0]} grants={value[1]}"]
+def _show_begun(value: tuple[int, int, int]) -> list[str]:
+    return [f"attempt={value[0]} grants={value[1]} incarnation={value[2]}"]
 
 
 def _show_delivery(delivery: Delivery) -> list[str]:
     grants = " ".join(f"{first}..{first + count}" for first, count in delivery.grants)
-    return [f"attempt={delivery.attempt} {grants}".strip()]
+    begun = f"incarnation={delivery.incarnation} attempt={delivery.attempt}"
+    return [f"{begun} {grants}".strip()]
+
+
+def _show_sources(value: tuple[bool, tuple[tuple[str, Source], ...]]) -> list[str]:
+    more, sources = value
+    lines = ["", *(f"{name} {_show_source(source)}" for name, source in sources)]
+    return [*lines, "(more)"] if more else lines
+
+
+def _show_source(source: Source) -> str:
+    times = f"created={source.created} updated={source.updated}"
+    return f"batch={source.batch} parts={source.parts} {times}"
 
 
 def _show_cursors(value: tuple[bool, tuple[tuple[str, Cursor], ...]]) -> list[str]:
@@ -195,5 +208,6 @@ _SHOW: dict[str, Callable[..., list[str]]] = {
     "cursor_list": _show_cursors,
     "delivery_begin": _show_begun,
     "delivery_read": _show_delivery,
+    "delivery_list": _show_sources,
     "sequencer_find": lambda address: [f'"{address}"'],
 }

@@ -41,7 +41,8 @@ def test_small_requests(epoch: int, stride: int, residue: int) -> None:
     ours = requests.trim_point(epoch, residue, create)
     assert _native.encode_trim_point(residue, epoch, create) == ours
     assert _native.encode_epoch(epoch) == requests.epoch(epoch)
-    assert _native.encode_tail_raise(epoch, residue) == requests.tail_raise(epoch, residue)
+    ours = requests.tail_raise(epoch, residue, stride)
+    assert _native.encode_tail_raise(stride, epoch, residue) == ours
     ours = requests.trim_to(epoch, stride, residue)
     assert _native.encode_trim_to(epoch, stride, residue) == ours
     ours = requests.view_read(epoch, stride, bool(residue % 2))

@@ -48,6 +48,7 @@ def test_a_damaged_head_stops_everything(store: Store, prefix: str, host: str, d
             head.delivery_grant("a", 0, 0, 1, 2, 5, 1),
             head.delivery_read("a"),
             head.delivery_done("a", 1),
+            head.delivery_list(),
             head.view_propose(2, view),
             head.view_read(),
             head.view_read(latest=True),
@@ -137,10 +138,10 @@ def test_a_damaged_stripe_of_the_index_is_never_shown(
 def test_a_damaged_delivery_is_an_error_until_its_batch_is_done(
     store: Store, prefix: str, host: str, door: Door
 ) -> None:
-    """A source that is damaged stays so: which of its batches are done is not known any more."""
+    """A source that is damaged can only be forgotten: which batches are done nobody knows."""
     head = make_head(store, prefix)
     part, source = b"p.a/0000000000000003.00000001", b"s.a"
-    assert head.delivery_begin("a", 3, 1) == Answer(Code.OK, (1, 0))
+    assert head.delivery_begin("a", 3, 1) == Answer(Code.OK, (1, 0, 1))
     assert head.delivery_grant("a", 3, 1, 1, 2, 5, 4) == Answer(Code.OK, 5)
     sound = door.load(prefix)
     for what, damaged in damages(sound.omap[part], host):
@@ -148,14 +149,18 @@ def test_a_damaged_delivery_is_an_error_until_its_batch_is_done(
         assert head.delivery_begin("a", 3, 1) == EIO, what
         assert head.delivery_grant("a", 3, 1, 1, 2, 9, 4) == EIO, what
         assert head.delivery_read("a", 3, 1) == EIO, what
-        assert head.delivery_begin("a", 3, 2) == Answer(Code.OK, (1, 0)), what
+        assert head.delivery_begin("a", 3, 2) == Answer(Code.OK, (1, 0, 1)), what
         assert head.delivery_done("a", 4) == Answer(Code.OK, False), what
         assert head.delivery_begin("a", 3, 1) == Answer(Code.INVALIDATED, 4), what
     for what, damaged in damages(sound.omap[source], host):
         door.save(prefix, sound.with_value(source, damaged))
         assert head.delivery_begin("a", 3, 1) == EIO, what
         assert head.delivery_done("a", 4) == EIO, what
+        assert head.delivery_list() == EIO, what
         assert head.delivery_grant("a", 3, 1, 1, 2, 9, 4) == Answer(Code.OK, 9), what
+        assert head.delivery_done("a", 2**64 - 1) == Answer(Code.OK, False), what
+        assert head.delivery_list() == Answer(Code.OK, (False, ())), what
+        assert head.delivery_begin("a", 3, 1) == Answer(Code.OK, (1, 0, 2)), what
 
 
 def test_a_damaged_directory_entry_is_an_error_until_it_is_added_again(

@@ -94,9 +94,11 @@ def test_native_codec_reads_these_replies() -> None:
     assert loose == (4, False, [(1, 8), (2, 4)])
     deliveries = golden.DELIVERY_CONVERSATION
     begun = _native.decode_delivery_begin(exchange_of(deliveries, "delivery_begin").reply)
-    assert begun == (1, 0)
+    assert begun == (1, 0, 1)
     granted = _native.decode_delivery_read(exchange_of(deliveries, "delivery_read").reply)
-    assert granted == (2, [range(40, 50), range(100, 110)])
+    assert granted == (1, 2, [range(40, 50), range(100, 110)])
+    found = _native.decode_delivery_list(exchange_of(deliveries, "delivery_list").reply)
+    assert found == (True, [("a", 1, 0, times[1], times[1])])
     directory = golden.DIRECTORY_CONVERSATION
     listed = _native.decode_directory_list(exchange_of(directory, "directory_list").reply)
     assert listed == (True, ["b"])

@@ -73,9 +73,9 @@ class HeadMachine(_Machine):
     def epoch_read(self) -> None:
         self.both("epoch_read")
 
-    @rule(offset=st.sampled_from([0, 0, 0, -1, 1]), tail=st.integers(0, 50))
-    def tail_raise(self, offset: int, tail: int) -> None:
-        self.both("tail_raise", max(self.model.counter + offset, 0), tail)
+    @rule(offset=st.sampled_from([0, 0, 0, -1, 1]), tail=st.integers(0, 50), log_id=LOG_ID_SENT)
+    def tail_raise(self, offset: int, tail: int, log_id: int) -> None:
+        self.both("tail_raise", max(self.model.counter + offset, 0), tail, log_id)
 
     @rule(
         cut=st.integers(0, 30),
@@ -137,9 +137,9 @@ class HeadMachine(_Machine):
     def cursor_list(self, after: str, count_max: int) -> None:
         self.both("cursor_list", after, count_max)
 
-    @rule(source=SOURCE, batch=BATCH, part=PART, log_id=LOG_ID_SENT)
-    def delivery_begin(self, source: str, batch: int, part: int, log_id: int) -> None:
-        self.both("delivery_begin", source, batch, part, log_id)
+    @rule(source=SOURCE, batch=BATCH, part=PART, time=st.integers(0, 3), log_id=LOG_ID_SENT)
+    def delivery_begin(self, source: str, batch: int, part: int, time: int, log_id: int) -> None:
+        self.both("delivery_begin", source, batch, part, time, log_id)
 
     @rule(
         source=SOURCE,
@@ -147,6 +147,7 @@ class HeadMachine(_Machine):
         part=PART,
         attempt=st.integers(0, 3),
         back=st.sampled_from([0, 0, 0, 1]),
+        other=st.sampled_from([0, 0, 0, 0, -1, 1]),
         first=st.integers(0, 60),
         count=st.sampled_from([0, 1, 3, 5]),
         reserve=st.booleans(),
@@ -159,6 +160,7 @@ class HeadMachine(_Machine):
         part: int,
         attempt: int,
         back: int,
+        other: int,
         first: int,
         count: int,
         reserve: bool,
@@ -166,16 +168,32 @@ class HeadMachine(_Machine):
     ) -> None:
         epoch = max(self.model.counter - back, 0)
         key = source, batch, part
-        self.both("delivery_grant", *key, attempt, epoch, first, count, reserve, log_id)
+        incarnation = max(self.model.incarnations.get(source, 1) + other, 0)
+        grant = attempt, epoch, first, count, reserve, log_id, incarnation
+        self.both("delivery_grant", *key, *grant)
 
     @rule(source=SOURCE, batch=BATCH, part=PART, log_id=LOG_ID_SENT)
     def delivery_read(self, source: str, batch: int, part: int, log_id: int) -> None:
         self.both("delivery_read", source, batch, part, log_id)
 
-    @rule(source=SOURCE, batch=BATCH, happens=st.integers(0, 2), log_id=LOG_ID_SENT)
-    def delivery_done(self, source: str, batch: int, happens: int, log_id: int) -> None:
+    @rule(
+        source=SOURCE,
+        batch=BATCH,
+        happens=st.integers(0, 2),
+        time=st.integers(0, 3),
+        log_id=LOG_ID_SENT,
+    )
+    def delivery_done(self, source: str, batch: int, happens: int, time: int, log_id: int) -> None:
         if happens == 0:
-            self.both("delivery_done", source, batch, log_id)
+            self.both("delivery_done", source, batch, time, log_id)
+
+    @rule(
+        after=st.one_of(st.just(""), SOURCE),
+        count_max=st.sampled_from([0, 1, 2, 1024, 1025]),
+        log_id=LOG_ID_SENT,
+    )
+    def delivery_list(self, after: str, count_max: int, log_id: int) -> None:
+        self.both("delivery_list", after, count_max, log_id)
 
     @rule(
         start=st.integers(0, 40), count_max=st.sampled_from([1, 2, 5, 1024]), latest=st.booleans()
@@ -206,6 +224,7 @@ class HeadMachine(_Machine):
         if self.model is not None:
             self.both("view_read", 0, 1024)
             self.both("cursor_list", "", 1024)
+            self.both("delivery_list", "", 1024)
             self.both("stripes_read", LOG_ID, 0, 1024)
             self.both("stripes_loose", LOG_ID, 0, 1024)
 

@@ -14,43 +14,16 @@ from random import Random
 import pytest
 
 from . import hostile, replies
-from .objects import SET, Directory, Head, Store, Stripe
+from .objects import Store, Stripe
 from .replies import Code, State
 from .requests import Entry
+from .victims import Victims, targets, wrong_with
 
 ROUNDS = {"mem": 400, "file": 60, "ceph": 60}  # rounds of one mutation and one noise per method
-HEAD_METHODS = ("head", "epoch", "tail", "trim_point", "view", "stripe", "cursor", "delivery")
 REFRESH = 20  # rounds after which the victims are replaced: a flipped epoch makes an object useless
 SEEDS = (1, 2)
-REFUSALS = frozenset({-errno.EINVAL, -errno.ENOENT, -errno.EEXIST, -errno.ERANGE})
 # A request larger than the wire allows may be cut off by the host or the transport.
 TOO_LARGE = frozenset({-errno.EINVAL, -errno.E2BIG, -errno.EMSGSIZE, -errno.EFBIG})
-
-
-class Victims:
-    """One object of each kind, as bad requests find them: made, and holding something."""
-
-    def __init__(self, store: Store, prefix: str) -> None:
-        self._store = store
-        self._prefix = prefix
-        self._made = 0
-        self.replace()
-
-    def replace(self) -> None:
-        """Take new ones."""
-        self._made += 1
-        name = f"{self._prefix}.victim{self._made}"
-        self.stripe = Stripe(self._store, f"{name}.stripe")
-        assert self.stripe.seal(1).code == Code.OK
-        assert self.stripe.write(1, [Entry(p, p, b"held") for p in range(6)]).code == Code.OK
-        self.head = Head(self._store, f"{name}.head")
-        assert self.head.create("log", 7).code == Code.OK
-        assert self.head.epoch_next().code == Code.OK
-        assert self.head.cursor_commit("held", SET, 3).code == Code.OK
-        assert self.head.delivery_begin("query", 3, 1).code == Code.OK
-        self.directory = Directory(self._store, f"{name}.directory")
-        assert self.directory.add("held").code == Code.OK
-        self.names = (self.stripe.name, self.head.name, self.directory.name, f"{name}.missing")
 
 
 @pytest.fixture
@@ -65,16 +38,6 @@ def unharmed(store: Store, prefix: str) -> Iterator[None]:
     assert [slot.state for slot in answer.value.slots] == states
     assert [slot.data for slot in answer.value.slots] == [b"first", b"", b"x" * 40_000]
     assert stripe.put(3, 5, b"and on it goes").code == Code.OK
-
-
-def targets(method: str, victims: Victims) -> tuple[str, str]:
-    """The object that a method is for, and one that it is not for."""
-    stripe, head, directory, missing = victims.names
-    if method.startswith(("directory", "sequencer")):
-        return directory, stripe
-    if method.startswith(HEAD_METHODS):
-        return head, missing
-    return stripe, head
 
 
 @pytest.mark.usefixtures("unharmed", "daemons_stay_up")
@@ -104,23 +67,8 @@ def test_noise_gets_an_answer(store: Store, prefix: str, host: str, seed: int) -
 def check(store: Store, name: str, method: str, request: bytes) -> None:
     """Any answer that the method may give is fine; EIO, or another shape, is not."""
     code, reply = store.execute(name, method, request)
-    shown = f"{method} of {request.hex()} on {name}: {code} {reply.hex()}"
-    if code < 0:
-        assert reply == b"", shown
-        foreign = name.endswith((".head", ".stripe", ".directory")) and code == -errno.EIO
-        assert code in REFUSALS or (foreign and not _is_for(method, name)), shown
-    else:
-        assert code in set(Code), shown
-        assert method in replies.READ_METHODS or len(reply) <= replies.WRITE_REPLY_BYTES_MAX, shown
-
-
-def _is_for(method: str, name: str) -> bool:
-    kind = name.rpartition(".")[2]
-    if method.startswith(("directory", "sequencer")):
-        return kind == "directory"
-    if method.startswith(HEAD_METHODS):
-        return kind == "head"
-    return kind == "stripe"
+    problem = wrong_with(name, method, code, reply)
+    assert problem == "", f"{problem}: {method} of {request.hex()} on {name}: {code} {reply.hex()}"
 
 
 @pytest.mark.usefixtures("unharmed", "daemons_stay_up")

@@ -13,11 +13,11 @@ import pytest
 from zlog import _native
 
 from . import wire
-from .head_model import CURSORS_MAX, GRANTS_MAX, PARTS_REMOVED_MAX, SOURCES_MAX
+from .head_model import CURSORS_MAX, GRANTS_MAX, PARTS_MAX, PARTS_REMOVED_MAX, SOURCES_MAX
 from .objects import ADVANCE, CREATE, SET, TIME, WRITER, Head, Store, Stripe
-from .replies import WRITTEN, Answer, Code, Slot, State
+from .replies import WRITTEN, Answer, Code, Slot, Source, State
 from .requests import Entry
-from .stored import STORES_WITH_DOORS, Door
+from .stored import STORES_WITH_DOORS, Door, envelope
 
 MIB = 1 << 20
 ENTRY_BYTES_MAX = 16 * MIB
@@ -234,10 +234,44 @@ def test_a_log_has_so_many_sources_and_no_more(store: Store, prefix: str) -> Non
     full = Answer(-errno.EMFILE)
     assert head.delivery_begin("more") == full
     assert head.delivery_done("more", 1) == full
+    assert head.delivery_done("more", 2**64 - 1) == Answer(Code.OK, False)
+    more, sources = head.delivery_list(count_max=SOURCES_MAX).value
+    assert (more, len(sources)) == (False, SOURCES_MAX)
     assert head.delivery_begin("query-0", 5).code == Code.OK
     assert head.delivery_done("query-7", 2**64 - 1).code == Code.OK
     assert head.delivery_begin("more").code == Code.OK
     assert head.delivery_begin("still.more") == full
+
+
+def test_sources_are_listed_a_page_at_a_time(store: Store, prefix: str) -> None:
+    head = Head(store, prefix)
+    assert head.create("orders", 7).code == Code.OK
+    names = sorted(f"query-{n}" for n in range(600))  # more than a listing of the class
+    for n, name in enumerate(names):
+        assert head.delivery_done(name, n, n).code == Code.OK, n
+    more, sources = head.delivery_list(count_max=SOURCES_MAX).value
+    assert (more, [name for name, _ in sources]) == (False, names)
+    assert [source for _, source in sources] == [Source(n, 0, n, n) for n in range(600)]
+    more, sources = head.delivery_list(names[299], 300).value
+    assert (more, [name for name, _ in sources]) == (False, names[300:])
+    more, sources = head.delivery_list(names[299], 299).value
+    assert (more, [name for name, _ in sources]) == (True, names[300:-1])
+
+
+@pytest.mark.parametrize("store_url", STORES_WITH_DOORS, indirect=True)
+def test_a_source_has_so_many_parts_and_no_more(store: Store, prefix: str, door: Door) -> None:
+    """That is another error than too many sources, for other things help."""
+    head = Head(store, prefix)
+    assert head.create("orders", 7).code == Code.OK
+    assert head.delivery_begin("query", 3, 1).code == Code.OK
+    full = wire.u64(1) + wire.u64(0) + wire.u32(PARTS_MAX) + 2 * wire.u64(TIME)
+    sound = door.load(prefix)
+    door.save(prefix, sound.with_value(b"s.query", envelope(b"s.query", full)))
+    assert head.delivery_begin("query", 3, 2) == Answer(-errno.EMLINK)
+    assert head.delivery_begin("query", 3, 1) == Answer(Code.OK, (2, 0, 1))
+    assert head.delivery_begin("other", 3, 2).code == Code.OK
+    assert head.delivery_done("query", 4).code == Code.OK
+    assert head.delivery_begin("query", 4, 2).code == Code.OK
 
 
 def test_what_is_done_goes_so_many_parts_at_a_time(store: Store, prefix: str) -> None:

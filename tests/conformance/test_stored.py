@@ -90,10 +90,11 @@ HEAD = Content(
     attrs={
         b"zlog.head": bytes_of(
             """
-            01 e9de6cb6 32000000
+            01 afa50f69 3a000000
             0700000000000000                    # log id
             0400000000000000 0400000000000000   # epoch counter, newest view
             c800000000000000 6400000000000000   # tail floor, trim point
+            0100000000000000                    # sources
             06000000 6f7264657273               # name
             """
         )
@@ -113,10 +114,18 @@ HEAD = Content(
             c800000000000000 00c029f73d540500 01c029f73d540500  # position, created, updated
             """
         ),
-        b"s.query": bytes_of("01 501de443 0c000000 0000000000000000 01000000"),  # batch, parts
+        b"s.query": bytes_of(
+            """
+            01 5d1adad9 24000000
+            0100000000000000                    # incarnation
+            0000000000000000 01000000           # batch, parts
+            00c029f73d540500 00c029f73d540500   # created, updated
+            """
+        ),
         b"p.query/0000000000000003.00000001": bytes_of(
             """
-            01 586f7b6a 18000000
+            01 01ea81da 20000000
+            0100000000000000                    # incarnation
             01000000 01000000 6400000000000000 0a00000000000000  # attempt, grants
             """
         ),

@@ -16,14 +16,16 @@ its position unless `#NUMBER` says otherwise.
     max_position EPOCH · stat EPOCH · remove EPOCH
 
     head_create NAME LOG_ID · head_remove EPOCH
-    epoch_next [WIDTH] · epoch_read · tail_raise EPOCH TAIL
+    epoch_next [WIDTH] · epoch_read · tail_raise EPOCH TAIL [log_id=ID]
     trim_point_raise POSITION [past_cursors] [log_id=ID]
     cursor_commit NAME advance|create|set POSITION [time=µs] [log_id=ID]
     cursor_read NAME [log_id=ID] · cursor_remove NAME [log_id=ID]
     cursor_list [AFTER] [count=N] [log_id=ID]
-    delivery_begin SOURCE BATCH PART [log_id=ID] · delivery_read SOURCE BATCH PART [log_id=ID]
-    delivery_grant SOURCE BATCH PART ATTEMPT EPOCH FIRST COUNT [reserve] [log_id=ID]
-    delivery_done SOURCE BATCH [log_id=ID]
+    delivery_begin SOURCE BATCH PART [time=µs] [log_id=ID]
+    delivery_read SOURCE BATCH PART [log_id=ID]
+    delivery_grant SOURCE BATCH PART ATTEMPT EPOCH FIRST COUNT [reserve] [incarnation=N] [log_id=ID]
+    delivery_done SOURCE BATCH [time=µs] [log_id=ID]
+    delivery_list [AFTER] [count=N] [log_id=ID]
     view_propose BASE epoch=E [log_id=ID] [sequencer=ADDRESS] [removed] [option.KEY=VALUE]
         ID:START-END/WIDTH…                     (END is left out when the stripe is open)
     view_read FROM [count=N] [latest]
@@ -245,7 +247,8 @@ class Interpreter:
         return self._head.epoch_read()
 
     def _tail_raise(self, words: Words) -> Answer:
-        return self._head.tail_raise(words.number(), words.number())
+        log_id = int(words.option("log_id", 7))
+        return self._head.tail_raise(words.number(), words.number(), log_id)
 
     def _trim_point_raise(self, words: Words) -> Answer:
         past_cursors, log_id = words.flag("past_cursors"), int(words.option("log_id", 7))
@@ -269,21 +272,27 @@ class Interpreter:
         return self._head.cursor_remove(words.next(), log_id)
 
     def _delivery_begin(self, words: Words) -> Answer:
-        log_id = int(words.option("log_id", 7))
-        return self._head.delivery_begin(words.next(), words.number(), words.number(), log_id)
+        time, log_id = int(words.option("time", TIME)), int(words.option("log_id", 7))
+        source, batch, part = words.next(), words.number(), words.number()
+        return self._head.delivery_begin(source, batch, part, time, log_id)
 
     def _delivery_grant(self, words: Words) -> Answer:
         reserve, log_id = words.flag("reserve"), int(words.option("log_id", 7))
+        incarnation = int(words.option("incarnation", 1))
         source, numbers = words.next(), [words.number() for _ in range(6)]
-        return self._head.delivery_grant(source, *numbers, reserve, log_id)
+        return self._head.delivery_grant(source, *numbers, reserve, log_id, incarnation)
 
     def _delivery_read(self, words: Words) -> Answer:
         log_id = int(words.option("log_id", 7))
         return self._head.delivery_read(words.next(), words.number(), words.number(), log_id)
 
     def _delivery_done(self, words: Words) -> Answer:
-        log_id = int(words.option("log_id", 7))
-        return self._head.delivery_done(words.next(), words.number(), log_id)
+        time, log_id = int(words.option("time", TIME)), int(words.option("log_id", 7))
+        return self._head.delivery_done(words.next(), words.number(), time, log_id)
+
+    def _delivery_list(self, words: Words) -> Answer:
+        count, log_id = int(words.option("count", 1000)), int(words.option("log_id", 7))
+        return self._head.delivery_list(words.next(""), count, log_id)
 
     def _view_propose(self, words: Words) -> Answer:
         base = words.number()

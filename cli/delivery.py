@@ -1,0 +1,101 @@
+"""The verb delivery: who delivers to a log exactly once, and what the log remembers of it."""
+
+from __future__ import annotations
+
+import click
+
+from zlog import CorruptEntry, DeliverySource, Log, ZlogError
+from zlog.cli.output import Output, note
+from zlog.cli.parameters import json_option, log_argument, source_name
+from zlog.cli.render import to_json
+from zlog.cli.session import Session, pass_session
+from zlog.cli.tables import table
+from zlog.cli.template import iso
+from zlog.cli.verb import VerbGroup
+
+
+@click.group(
+    cls=VerbGroup,
+    examples="""
+    zlog delivery ls orders
+    zlog delivery rm orders crm
+    """,
+)
+def delivery() -> None:
+    """Show and remove who delivers to a log exactly once.
+
+    A log remembers of each source of deliveries which of its batches are done, and where the
+    others were appended. Sources are streaming queries of Spark, each by its id, and programs that
+    deliver. A log takes 1,024 of them: remove those that are gone.
+    """
+
+
+@delivery.command(
+    examples="""
+    zlog delivery ls orders
+    zlog delivery ls orders --json | jq -r 'select(.updated < "2026-01") | .name'
+    """,
+)
+@log_argument
+@json_option("Print a JSON object per source.")
+@pass_session
+def ls(session: Session, log: str, as_json: bool) -> None:
+    """List a log's sources of deliveries, each with the first batch that is not done.
+
+    PARTS counts those of this and later batches that the log keeps; DELIVERED is when the source
+    last began one, or said what is done.
+    """
+    with session.open_log(log) as opened, Output() as out:
+        sources = opened.deliveries()
+        if as_json:
+            for each in sources:
+                out.line(to_json(_fields(each)))
+            return
+        rows = [
+            (each.name, str(each.batch), str(each.parts), iso(each.updated)) for each in sources
+        ]
+        table(out, ("SOURCE", "BATCH", "PARTS", "DELIVERED"), rows)
+
+
+def _fields(source: DeliverySource) -> dict[str, object]:
+    return {
+        "name": source.name,
+        "batch": source.batch,
+        "parts": source.parts,
+        "created": iso(source.created),
+        "updated": iso(source.updated),
+    }
+
+
+@delivery.command(
+    examples="""
+    zlog delivery rm orders crm
+    """,
+)
+@log_argument
+@click.argument("sources", metavar="SOURCE...", nargs=-1, type=source_name, required=True)
+@pass_session
+def rm(session: Session, log: str, sources: tuple[str, ...]) -> None:
+    """Remove sources of deliveries, so that the log forgets what they have delivered.
+
+    Their entries stay. Remove only sources that are gone: one that delivers a batch again after
+    this appends its entries a second time.
+    """
+    with session.open_log(log) as opened:
+        known = _names(opened)
+        for source in sources:
+            if known is not None and source not in known:
+                raise ZlogError(
+                    f"log {log!r} has no source of deliveries {source!r}",
+                    hint="`zlog delivery ls LOG` lists them.",
+                )
+            opened.delivered(source)
+            note(f"removed source {source!r}")
+
+
+def _names(log: Log) -> set[str] | None:
+    """Return the names of a log's sources; None: one is damaged, so they can't be listed."""
+    try:
+        return {each.name for each in log.deliveries()}
+    except CorruptEntry:
+        return None
