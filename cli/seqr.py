@@ -200,7 +200,7 @@ def status(session: Session, address: str | None, as_json: bool) -> None:
         raise
     except SequencerUnavailable as error:
         error.hint = (
-            f"Check the address; `zlog seqr --listen {address.removeprefix('tcp://')}` starts one"
+            f"Check the address; `zlog seqr --listen {address.partition('://')[2]}` starts one"
             " there."
         )
         raise

@@ -25,7 +25,8 @@ class Activation:
     Args:
         stores: where the logs are.
         election: knows where this sequencer leads.
-        address: what views say of this sequencer, ``tcp://HOST:PORT``.
+        address: what views say of this sequencer, ``tcp://HOST:PORT`` or
+            ``tls://HOST:PORT``.
         limits: see there.
     """
 

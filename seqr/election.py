@@ -172,16 +172,26 @@ class Election:
 
     async def _visit(self, place: Place) -> None:
         """Lead for as long as clients have logs open there."""
-        assert self._logs is not None  # set before there was a candidate
         io = await self._stores.of(place)
-        while self._logs.wanted(place):
+        while not self._deserted(place):
             await io.sleep(_VISIT_SECONDS)
         candidate = self._candidates[place]
-        _logger.info("nobody asks any more place=%s", place)
-        self._logs.step_down(place)
         self._forget_guest(place)
         del self._reigns[place]
         await self._resign(candidate)
+
+    def _deserted(self, place: Place) -> bool:
+        """Whether nobody asks for logs of the place, and so nothing is granted there any more."""
+        assert self._logs is not None  # set before there was a candidate
+        try:
+            if self._logs.wanted(place):
+                return False
+            _logger.info("nobody asks any more place=%s", place)
+            self._logs.step_down(place)
+        except Exception:  # whatever it was, a guest that never looks again would never leave
+            _logger.exception("can't find out whether anybody asks place=%s", place)
+            return False
+        return True
 
     # The end.
 
@@ -201,7 +211,9 @@ class Election:
             return await candidate.resign()
         except ZlogError as error:
             _logger.warning("could not resign place=%s: %s", candidate.place, error)
-            return False
+        except Exception:  # whatever it was, the lease ends by itself
+            _logger.exception("could not resign place=%s", candidate.place)
+        return False
 
     async def succeeded(self, places: Iterable[Place]) -> set[Place]:
         """Wait a little for others to lead these places; returns those where another does."""

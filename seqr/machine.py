@@ -103,17 +103,9 @@ class Machine:
         self._statistics.closed[reason] += 1
 
     def disconnect(self, connection: Connection) -> None:
-        """Forget a connection, and what it waits for."""
-        if not self._occupancy.leave(connection):
-            return
-        for wait in connection.waits:
-            wait.answered = True
-            wait.log.waits.note_answered()
-            self._timeouts.note_answered()
-        connection.waits.clear()
-        for log in connection.close():
-            log.handles -= 1
-        connection.handles.clear()
+        """Forget a connection that has ended, and what it waits for."""
+        self._drop(connection)
+        self._occupancy.leave(connection)
 
     def receive(self, connection: Connection, data: bytes, now: float) -> list[Effect]:
         """Take a chunk of a connection's stream, cut anywhere.
@@ -418,5 +410,23 @@ class Machine:
             self._answer(turn, wait, code, epoch if code is Code.STALE_EPOCH else 0, 0)
 
     def _close(self, connection: Connection, reason: Reason, detail: str, turn: Turn) -> None:
-        self.disconnect(connection)
+        """Ask for a connection to be closed.
+
+        It takes a place until it has ended, since that may take long where the peer does not read.
+        """
+        self._drop(connection)
         turn.add(Close(connection, reason, detail))
+
+    def _drop(self, connection: Connection) -> None:
+        """Hear and tell nothing more on a connection."""
+        if connection.closed:
+            return
+        for wait in connection.waits:
+            wait.answered = True
+            wait.log.waits.note_answered()
+            self._timeouts.note_answered()
+            self._occupancy.end_wait(connection)
+        connection.waits.clear()
+        for log in connection.close():
+            log.handles -= 1
+        connection.handles.clear()

@@ -46,18 +46,16 @@ class Occupancy:
         connection.greeted = connection.expects_requests = True
         self._greeting -= 1
 
-    def leave(self, connection: Connection) -> bool:
-        """Forget a connection and its waits. Returns whether it was there."""
+    def leave(self, connection: Connection) -> None:
+        """Forget a connection that waits for nothing any more. Can be called again."""
         if connection not in self._connections:
-            return False
+            return
         self._connections.discard(connection)
         self._origins[connection.origin] -= 1
         if not self._origins[connection.origin]:
             del self._origins[connection.origin]
         if not connection.greeted:
             self._greeting -= 1
-        self.outstanding -= len(connection.waits)
-        return True
 
     def may_wait(self, connection: Connection) -> bool:
         """Whether one more request of a connection may wait for its answer."""

@@ -62,7 +62,9 @@ class Peer(asyncio.Protocol):
     def idle(self) -> bool:
         """Whether it is served and waits for nothing."""
         connection = self._connection
-        return connection is not None and connection.greeted and not connection.outstanding
+        if connection is None or connection.closed:
+            return False
+        return connection.greeted and not connection.outstanding
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Let the peer in, or send it away."""
@@ -136,8 +138,10 @@ class Peer(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         """Go on: the peer has caught up."""
+        if self._transport is not None and self._transport.is_closing():
+            return  # only when it has read all is this over, and its time goes on
         self._set_timer(None, self.abort)
-        if self._transport is not None and not self._transport.is_closing():
+        if self._transport is not None:
             self._transport.resume_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002

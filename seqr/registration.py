@@ -12,7 +12,6 @@ from zlog.store import Store
 _logger = logging.getLogger(__name__)
 
 SERVICE = "zlog-seqr"
-_SCHEME = "tcp://"
 
 
 class Registration:
@@ -22,7 +21,8 @@ class Registration:
 
     Args:
         store: over whose connection to the cluster it is kept up.
-        address: of this sequencer; without the scheme, the daemon's name.
+        address: of this sequencer, ``tcp://HOST:PORT`` or ``tls://HOST:PORT``; the daemon's name
+            is HOST:PORT.
         version: of the program.
     """
 
@@ -42,7 +42,7 @@ class Registration:
             "zlog_version": version,
         }
         try:
-            store.register_service(SERVICE, address.removeprefix(_SCHEME), metadata)
+            store.register_service(SERVICE, address.partition("://")[2], metadata)
         except ZlogError as error:
             _logger.warning("ceph -s won't show this sequencer: %s", error)
             return

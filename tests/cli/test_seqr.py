@@ -47,13 +47,14 @@ def test_status_without_a_sequencer(cli: Cli) -> None:
     assert "no sequencer has announced itself" in result.err
 
 
-def test_status_of_a_sequencer_that_is_down(cli: Cli) -> None:
+@pytest.mark.parametrize("scheme", ["", "tcp://", "tls://"])
+def test_status_of_a_sequencer_that_is_down(cli: Cli, scheme: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    result = cli("-N", "half", "seqr", "status", f"127.0.0.1:{port}")
+    result = cli("-N", "half", "seqr", "status", f"{scheme}127.0.0.1:{port}")
     assert result.code == 6
     assert f"`zlog seqr --listen 127.0.0.1:{port}` starts one" in result.err
-    assert f"tcp://127.0.0.1:{port}" in result.err
+    assert f"{scheme or 'tcp://'}127.0.0.1:{port}" in result.err
 
 
 @pytest.mark.parametrize("url", ["file:///nothere", "mem://"])

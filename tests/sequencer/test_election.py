@@ -14,7 +14,7 @@ from zlog._io import BlockingIo, drive
 from zlog._sequencer import LogAddress
 from zlog._views import change_view
 from zlog.errors import StoreUnavailable
-from zlog.seqr.candidate import Role
+from zlog.seqr.candidate import Candidate, Role
 from zlog.seqr.election import Election
 from zlog.seqr.lease import LEASE_SECONDS_DEFAULT
 from zlog.seqr.limits import Limits
@@ -176,6 +176,49 @@ async def test_an_error_of_an_unknown_kind_does_not_end_a_reign(memory, monkeypa
         plain = BlockingIo(memory)
         await until(lambda: drive(Directory(plain).sequencer(Deadline(5))) == HERE)
     assert "no one knows why" in caplog.text
+
+
+@pytest.fixture
+def everywhere(monkeypatch):
+    """Every place is in the first store; looks whether a guest is wanted follow each other."""
+
+    async def first(stores: Stores, _: Place):
+        return stores.first
+
+    monkeypatch.setattr(Stores, "of", first)
+    monkeypatch.setattr("zlog.seqr.election._VISIT_SECONDS", 0.01)
+
+
+@pytest.mark.usefixtures("everywhere")
+async def test_an_error_of_an_unknown_kind_does_not_make_a_guest_stay(memory, caplog):
+    failures = [RuntimeError("no one knows why"), RuntimeError("nor this")]
+
+    def wanted(_: Place) -> bool:
+        if failures:
+            raise failures.pop()
+        return False
+
+    guest = Place("elsewhere", "")
+    async with Sequencer(memory) as sequencer:
+        sequencer.logs.wanted = wanted
+        assert (await sequencer.election.candidate(guest)).role is Role.LEADER
+        await until(lambda: len(sequencer.election.describe()["places"]) == 1)
+        assert sequencer.logs.stepped_down == [guest]
+    assert "no one knows why" in caplog.text
+    assert "nor this" in caplog.text
+
+
+@pytest.mark.usefixtures("everywhere")
+async def test_a_lease_that_could_not_be_given_up_is_told(memory, monkeypatch, caplog):
+    async def resign(_: Candidate) -> bool:
+        raise RuntimeError("no one knows why")
+
+    async with Sequencer(memory) as sequencer:
+        monkeypatch.setattr(Candidate, "resign", resign)
+        await sequencer.election.candidate(Place("elsewhere", ""))
+        await until(lambda: "could not resign place=elsewhere" in caplog.text)
+        assert await sequencer.election.resign() == set()
+    assert "could not resign place=the store" in caplog.text
 
 
 async def test_a_store_that_fails_meanwhile_is_asked_again(memory, logs, monkeypatch):

@@ -116,6 +116,8 @@ def test_an_address_survives_its_encoding(pool, namespace, name, log_id):
         b"\0\0orders\0" + b"0" * 17,
         b"\0\0orders\0" + b"F" * 16,
         b"\0\0orders\0+" + b"0" * 15,
+        b"\0\0orders\0-" + b"0" * 14 + b"f",
+        b"\0\0orders\0001" + b"0" * 16,
         b"\0\0orders\0" + b"0" * 16 + b"\0",
         b"\xff\0\0orders\0" + b"0" * 16,
         b"p" * 256 + b"\0\0orders\0" + b"0" * 16,

@@ -237,6 +237,30 @@ def test_a_frame_of_an_unknown_type_ends_the_connection():
     assert desk.closed() == [client]
 
 
+def test_a_connection_that_is_sent_away_takes_its_place_until_it_has_ended():
+    """Its last answers may not be read for long."""
+    desk = Desk(Limits(connections_max=1))
+    client = desk.connect()
+    desk.send(client, request(77))
+    assert desk.closed() == [client]
+    assert desk.machine.connect()[0] is None
+    desk.machine.disconnect(client)
+    assert desk.machine.connect()[0] is not None
+
+
+def test_what_waits_on_a_connection_that_is_sent_away_makes_room_at_once():
+    desk = Desk(Limits(outstanding_max=1))
+    client, other = desk.client(), desk.client()
+    desk.send(client, request(Kind.WAIT, 1, a=0, b=9), request(77))
+    assert desk.closed() == [client]
+    desk.send(other, request(Kind.WAIT, 2, a=0, b=9))
+    assert desk.take(other) == []
+    desk.apply(desk.machine.expire(desk.now + 1))
+    assert [reply.request for reply in desk.take(other)] == [2]
+    desk.machine.disconnect(client)
+    assert desk.machine.status(desk.now)["outstanding"] == 0
+
+
 # STATUS
 
 

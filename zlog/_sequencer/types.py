@@ -65,7 +65,7 @@ class LogAddress(NamedTuple):
         if len(pool.encode()) > POOL_BYTES_MAX or len(namespace.encode()) > NAMESPACE_BYTES_MAX:
             raise ValueError("the name of a pool or namespace is too long")
         address = cls(pool, namespace, check_log_name(name), int(log_id, 16))
-        if address.encode() != payload:
+        if address.encode() != payload or not 0 <= address.log_id < 2**64:
             raise ValueError("the log's id is not 16 lowercase hexadecimal digits")
         return address
 
