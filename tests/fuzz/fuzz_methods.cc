@@ -60,6 +60,17 @@ std::string view_request() {
   return zlog::ViewProposeRequest{0, bytes}.encode();
 }
 
+// The first view of a log that is being removed.
+std::string last_view_request() {
+  zlog::View view;
+  view.epoch = 1;
+  view.log_id = kLogId;
+  view.state = zlog::LogState::kRemoved;
+  view.stripes = {{1, 0, zlog::limits::end_open, kStride}};
+  const std::string bytes = view.encode();
+  return zlog::ViewProposeRequest{0, bytes}.encode();
+}
+
 // A view of epoch 3 after that one, which starts a new stripe and leaves the first one behind.
 std::string next_view_request() {
   zlog::View view;
@@ -107,7 +118,7 @@ std::vector<std::string> good_requests() {
       zlog::HeadCreateRequest{"orders", kLogId}.encode(),
       zlog::EpochNextRequest{kStride}.encode(),
       empty,
-      zlog::TailRaiseRequest{1, 5}.encode(),
+      zlog::TailRaiseRequest{kLogId, 1, 5}.encode(),
       zlog::TrimPointRequest{kLogId, 5, false}.encode(),
       view_request(),
       zlog::ViewReadRequest{0, 10, false}.encode(),
@@ -125,10 +136,11 @@ std::vector<std::string> good_requests() {
       cursor,
       zlog::CursorListRequest{kLogId, "", 10}.encode(),
       cursor,
+      zlog::DeliveryBeginRequest{delivery, 1000}.encode(),
+      zlog::DeliveryGrantRequest{delivery, 1, 1, 1, 7, 3, true}.encode(),
       delivery.encode(),
-      zlog::DeliveryGrantRequest{delivery, 1, 1, 7, 3, true}.encode(),
-      delivery.encode(),
-      zlog::DeliveryDoneRequest{kLogId, "query", 4}.encode(),
+      zlog::DeliveryDoneRequest{kLogId, "query", 4, 1000}.encode(),
+      zlog::DeliveryListRequest{kLogId, "", 10}.encode(),
   };
 }
 
@@ -158,6 +170,7 @@ std::vector<MemoryObject> make_states(const std::vector<std::string>& requests) 
       made_by({{"head_create", create}, {"epoch_next", epoch}}),
       made_by({{"head_create", create}, {"epoch_next", epoch},
                {"view_propose", request_of("view_propose")}}),
+      made_by({{"head_create", create}, {"epoch_next", epoch}, {"view_propose", last_view_request()}}),
       made_by({{"head_create", create}, {"cursor_commit", request_of("cursor_commit")}}),
       made_by({{"head_create", create}, {"epoch_next", epoch},
                {"delivery_begin", request_of("delivery_begin")},
@@ -168,6 +181,31 @@ std::vector<MemoryObject> make_states(const std::vector<std::string>& requests) 
       made_by({{"directory_add", request_of("directory_add")},
                {"sequencer_announce", request_of("sequencer_announce")}}),
   };
+}
+
+// Every method of the class must be among the requests, each with one that it carries out on some
+// object; else the fuzzer would only ever see it refuse. Says which one is not.
+void check_requests(const std::vector<std::string>& requests,
+                    const std::vector<MemoryObject>& states) {
+  if (requests.size() != zlog::kMethodCount) {
+    std::fprintf(stderr, "%zu sound requests for %zu methods: add the missing one\n",
+                 requests.size(), zlog::kMethodCount);
+    std::abort();
+  }
+  for (size_t i = 0; i < requests.size(); i++) {
+    const char* method = zlog::methods()[i].name;
+    bool done = false;
+    for (size_t state = 0; state <= states.size(); state++) {
+      MemoryHost host;
+      if (state < states.size()) host.poke("object", states[state]);
+      std::string reply;
+      done = done || host.execute("object", method, requests[i], &reply) == 0;
+    }
+    if (!done) {
+      std::fprintf(stderr, "no object on which the sound request of %s does anything\n", method);
+      std::abort();
+    }
+  }
 }
 
 // Takes the fuzzer's bytes apart; zeros when they run out.
@@ -240,6 +278,7 @@ void expect(bool good, const char* what, const char* method, int code) {
 void run(const uint8_t* data, size_t size) {
   static const std::vector<std::string> requests = good_requests();
   static const std::vector<MemoryObject> states = make_states(requests);
+  [[maybe_unused]] static const bool checked = (check_requests(requests, states), true);
   Input input(data, size);
   MemoryHost host;
   const size_t state = input.u8() % (states.size() + 1);

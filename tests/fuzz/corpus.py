@@ -1,0 +1,49 @@
+"""Inputs for ``fuzz_methods`` to begin with: the requests of the conformance suite.
+
+`python -m tests.fuzz.corpus FOLDER` writes each into a file, for every object that the fuzzer has.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..conformance import golden, hostile
+
+STATES = 12
+"""As many as fuzz_methods.cc makes, and one more: no object."""
+
+_WHOLE_OBJECT, _OWN_BYTES = 1, 1  # odd: the object is not damaged; the request's bytes follow
+_REQUEST_BYTES_MAX = 255
+
+
+def inputs(methods: list[str]) -> Iterator[tuple[str, bytes]]:
+    """Return a name for each input, and its bytes.
+
+    Args:
+        methods: the class's, in its own order.
+    """
+    for method, request in _requests():
+        call = bytes([methods.index(method), _OWN_BYTES, len(request)]) + request
+        for state in range(STATES):
+            yield f"{method}-{len(request)}-{state}", bytes([state, _WHOLE_OBJECT]) + call
+
+
+def _requests() -> Iterator[tuple[str, bytes]]:
+    yield from hostile.SOUND.items()
+    for sample in golden.SAMPLES:  # what several methods take has a name of its own
+        if sample.name in hostile.SOUND and len(sample.expected) <= _REQUEST_BYTES_MAX:
+            yield sample.name, sample.expected
+
+
+def main() -> None:
+    """Write all inputs."""
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, data in inputs([*hostile.SOUND]):
+        (folder / name).write_bytes(data)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""Hostile streams at the sequencer's connections; `make fuzz` has millions of them."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from zlog import testing
+from zlog._frames import FRAME, Kind
+from zlog._sequencer import Grant, LogAddress
+from zlog.seqr.peer import Peer
+from zlog.seqr.state import LogState
+
+from ..docs.pages import REPOSITORY
+from .connections import LIMITS, World, run
+from .streams import hello
+from .transport import Broken, Transport
+
+SEEDS = range(6)  # twice without a token, with one, and with one that is optional
+INPUTS = 10_000
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_whatever_comes_the_sequencer_serves_who_is_sound(seed: int) -> None:
+    outcome = run(seed, INPUTS)
+    assert outcome.answers > INPUTS
+    assert outcome.epochs > INPUTS / 20  # logs were taken over again and again
+    assert {"malformed", "limit", "idle"} <= outcome.closed.keys()
+
+
+def test_a_seed_decides_everything() -> None:
+    one, again, other = (vars(run(seed, 2000)) for seed in (1, 1, 4))
+    for outcome in (one, again, other):
+        del outcome["resident_kib"]
+    assert one == again != other
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [
+        "connections_max",
+        "logs_max",
+        "logs_per_connection_max",
+        "open_bytes_max",
+        "outstanding_max",
+        "outstanding_per_connection_max",
+    ],
+)
+def test_every_limit_is_met_and_looked_at(limit: str) -> None:
+    """A server that allows more than it should is found out."""
+    more = {limit: 4 * getattr(LIMITS, limit)}
+    if limit == "connections_max":
+        more |= {"connections_per_address_max": 100, "greeting_max": 100}
+    with pytest.raises(Broken):
+        run(0, INPUTS, replace(LIMITS, **more))
+
+
+def _proofs(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("zlog.seqr.admission.same", lambda *_: True)
+
+
+def _decoder(patch: pytest.MonkeyPatch) -> None:
+    decode = LogAddress.decode
+
+    def fragile(payload: bytes) -> LogAddress:
+        if payload.startswith(b"\xff"):
+            raise LookupError("no such letter")
+        return decode(payload)
+
+    patch.setattr(LogAddress, "decode", fragile)
+
+
+def _epochs(patch: pytest.MonkeyPatch) -> None:
+    def activate(self: LogState, grant: Grant) -> None:
+        self.epoch = self.epoch_last = self.epoch_last or grant.epoch
+        self.first = self.tail = grant.position
+
+    patch.setattr(LogState, "activate", activate)
+
+
+def _timers(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("zlog.seqr.server.Server._set_timer", lambda _: None)
+
+
+def _slow_readers(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Peer, "pause_writing", lambda _: None)
+
+
+@pytest.mark.parametrize(
+    ("broken", "seed", "words"),
+    [
+        (_proofs, 1, "to a stranger"),
+        (_decoder, 0, "no such letter"),
+        (_epochs, 0, "granted before"),
+        (_timers, 0, "should have ended"),
+        (_slow_readers, 0, "does not read"),
+    ],
+)
+def test_what_is_broken_is_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+    broken: Callable[[pytest.MonkeyPatch], None],
+    seed: int,
+    words: str,
+) -> None:
+    broken(monkeypatch)
+    with pytest.raises(Broken, match=words):
+        run(seed, INPUTS)
+
+
+def test_a_peer_that_reads_a_little_can_not_hold_a_connection_that_is_closed() -> None:
+    async def work() -> None:
+        world = World(0)
+        link = Transport(world, "10.0.0.1", reads=False)
+        link.send(hello(0))
+        status, nonsense = (FRAME.pack(kind, 0, 0, 1, 0, 0) for kind in (Kind.STATUS, 77))
+        link.send(status + nonsense)
+        assert link.is_closing()
+        link.catch_up(0.9)
+        assert not link.gone
+        await asyncio.sleep(2 * LIMITS.stall_s_max)
+        assert link.gone
+
+    testing.run_virtually(work())
+
+
+def test_a_seed_that_fails_can_be_run_again() -> None:
+    program = [sys.executable, str(REPOSITORY / "tools" / "fuzz"), "--seed", "3"]
+    done = subprocess.run(
+        [*program, "--inputs", "500"], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert "500 inputs" in done.stdout
+    assert "0 of 1 seeds failed" in done.stdout
