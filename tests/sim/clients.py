@@ -9,9 +9,9 @@ from contextlib import aclosing
 
 from zlog.aio import Log
 from zlog.errors import CorruptEntry, ZlogError
-from zlog.store import Store
 from zlog.testing import History, Process, RecordedLog
 
+from .cluster import ProcessStore
 from .trace import Trace
 
 LOG = "orders"
@@ -30,17 +30,22 @@ class Client:
         chance: decides what it does next.
         think: seconds between two operations, at most.
         complain: called with what must never happen to a client.
+        trims: whether it may trim.
+        hole_timeout: seconds after which a reader fills a hole.
     """
 
     def __init__(
         self,
         process: Process,
-        store: Store,
+        store: ProcessStore,
         history: History,
         trace: Trace,
         chance: random.Random,
         think: float,
         complain: Callable[[str], None],
+        *,
+        trims: bool = True,
+        hole_timeout: float = 0.1,
     ) -> None:
         self.process = process
         self.done = False
@@ -50,6 +55,8 @@ class Client:
         self._chance = chance
         self._think = think
         self._complain = complain
+        self._hole_timeout = hole_timeout
+        self._actions = {each: n for each, n in _ACTIONS.items() if trims or each not in _TRIMS}
         self._entries = 0
         self._name = f"{process.name}.{chance.randrange(16**6):06x}"
 
@@ -97,7 +104,7 @@ class Client:
                 self._trace(name, f"-> {result}")
 
     def _next(self, log: RecordedLog) -> Awaitable[object]:
-        actions, weights = zip(*_ACTIONS.items(), strict=True)
+        actions, weights = zip(*self._actions.items(), strict=True)
         (action,) = self._chance.choices(actions, weights)
         self._trace(self.process.name, action.__name__.removeprefix("_"))
         return action(self, log)
@@ -133,11 +140,13 @@ class Client:
     async def _read_range(self, log: RecordedLog) -> object:
         end = self._some_position() + 1
         start = max(0, end - self._chance.randint(1, 30))
-        async with aclosing(log.read_range(start, end, hole_timeout=0.05)) as items:
+        async with aclosing(
+            log.read_range(start, end, hole_timeout=self._hole_timeout / 2)
+        ) as items:
             return len([item async for item in items])
 
     async def _follow(self, log: RecordedLog) -> object:
-        async with aclosing(log.follow(hole_timeout=0.1)) as items:
+        async with aclosing(log.follow(hole_timeout=self._hole_timeout)) as items:
             async for item in items:
                 self._trace(self.process.name, f"-> {item}")
                 if self.done:
@@ -175,3 +184,4 @@ _ACTIONS: dict[Callable[[Client, RecordedLog], Awaitable[object]], int] = {
     Client._reconfigure: 2,
     Client._stat: 1,
 }
+_TRIMS = (Client._trim, Client._trim_to)

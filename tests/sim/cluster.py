@@ -8,11 +8,13 @@ from collections.abc import Callable
 
 from zlog import _native
 from zlog.seqr.limits import Limits
+from zlog.seqr.security import Security
 from zlog.seqr.service import serve
 from zlog.store import RequestPayload
 from zlog.testing import Fate, FaultyStore, Process, SeededPlan, StoreCall, StoreFaults, VirtualLoop
 
 from ..sequencer.locks import LockStore
+from .strangers import HOST, TOKEN
 from .trace import Trace
 
 POOL = "sim"
@@ -66,17 +68,33 @@ class Objects:
 
 
 class ProcessStore(FaultyStore):
-    """The cluster's store as one process reaches it."""
+    """The cluster's store as one process reaches it.
 
-    def __init__(self, objects: Objects, execute: Execute, plan: SeededPlan, process: str) -> None:
+    Attributes:
+        watch: called with the method of each of its operations that has taken effect.
+    """
+
+    watch: Callable[[str], None] | None = None
+
+    def __init__(
+        self, objects: Objects, execute: Execute, plan: SeededPlan, process: str, *, token: bool
+    ) -> None:
         super().__init__(objects.memory, self._fate, share_sequencer=False)
         self.url, self.pool = f"ceph://{POOL}", POOL
+        if token:
+            self.url += f"?sequencer_token_file={TOKEN}"
         self._objects = objects
         self._execute = execute
         self._seeded = plan
         self._process = process
 
     def carry_out(self, object: str, method: str, payload: RequestPayload) -> tuple[int, bytes]:
+        answer = self._carry_out(object, method, payload)
+        if self.watch is not None:
+            self.watch(method)
+        return answer
+
+    def _carry_out(self, object: str, method: str, payload: RequestPayload) -> tuple[int, bytes]:
         if method != "write":
             return self._execute(object, method, payload)
         request = bytes(payload)
@@ -109,10 +127,24 @@ class ProcessStore(FaultyStore):
 
 
 class Cluster:
-    """Objects, processes and the network between them."""
+    """Objects, processes and the network between them.
+
+    Args:
+        loop: on which all of it runs.
+        seed: of the store's faults.
+        trace: see there.
+        wrap: makes the objects do something else.
+        token: whether sequencers and clients show each other that they know the token.
+    """
 
     def __init__(
-        self, loop: VirtualLoop, seed: int, trace: Trace, wrap: Callable[[Objects], Execute]
+        self,
+        loop: VirtualLoop,
+        seed: int,
+        trace: Trace,
+        wrap: Callable[[Objects], Execute],
+        *,
+        token: bool,
     ) -> None:
         self.loop = loop
         self.trace = trace
@@ -121,6 +153,7 @@ class Cluster:
         self.processes: dict[str, Process] = {}
         self._plan = SeededPlan(seed, self.faults)
         self._execute = wrap(self.objects)
+        self._token = token
 
     def process(self, name: str) -> Process:
         """Return a new process of this name; a former one must be dead."""
@@ -130,7 +163,9 @@ class Cluster:
 
     def store(self, process: Process) -> ProcessStore:
         """Return the store as a process reaches it."""
-        return ProcessStore(self.objects, self._execute, self._plan, process.name)
+        return ProcessStore(
+            self.objects, self._execute, self._plan, process.name, token=self._token
+        )
 
     def start_sequencer(self, name: str, port: int) -> Process:
         """Start a sequencer process, which may come to lead; where one died, in its place."""
@@ -139,9 +174,10 @@ class Cluster:
         return process
 
     async def _sequencer(self, process: Process, port: int) -> None:
-        where = self.loop.network.bind("seqr", port)
-        address = f"tcp://seqr:{port}"
+        where = self.loop.network.bind(HOST, port)
+        address = f"tcp://{HOST}:{port}"
         limits = Limits(activation_s_max=5.0)
+        security = Security(token_file=TOKEN if self._token else "")
         while True:
             with contextlib.suppress(Exception):  # its operator starts it again
                 await serve(
@@ -151,6 +187,7 @@ class Cluster:
                     asyncio.Event(),
                     limits,
                     lease_seconds=LEASE_SECONDS,
+                    security=security,
                 )
             self.trace(process.name, "ended by itself, and is started again")
             await asyncio.sleep(0.5)

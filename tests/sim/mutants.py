@@ -1,7 +1,8 @@
 """Ways to break the protocol, one rule each, which the simulation has to notice.
 
-Two are mistakes of the client that changes the layout, one of the client that appends, and three of
-the object class. The class is C++, and not built broken: what is wrong with it is done where its
+Two are mistakes of the client that changes the layout, one of the client that appends, three of
+clients that deliver, three of the object class, and one each of a sequencer and of a client that
+greet each other. The class is C++, and not built broken: what is wrong with it is done where its
 methods are called.
 """
 
@@ -10,13 +11,19 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from types import ModuleType
 from unittest import mock
 
-from zlog import _native, _views
+from zlog import _deliveries, _native, _views
 from zlog._codes import Code
+from zlog._deliveries import _Attempt
 from zlog._io import Call
 from zlog._positions import Positions
+from zlog._sequencer import greeting
 from zlog._stripe_objects import Sealed, seal
+from zlog.entry import Entry
+from zlog.errors import DeliverySuperseded
+from zlog.seqr import admission
 from zlog.store import RequestPayload
 
 from .cluster import Execute, Objects
@@ -45,12 +52,14 @@ class Mutant:
         seeds_max: within so many seeds it must be noticed.
         wrap: what the objects do then.
         patch: what the clients do then.
+        shows: how the complaint begins: with a property of docs/correctness.md, or S for strangers.
     """
 
     broken: str
     seeds_max: int
     wrap: Callable[[Objects], Execute] = _as_it_is
     patch: Callable[[], contextlib.AbstractContextManager[object]] = _nothing
+    shows: str = "P"
 
 
 async def _look(io, ref, deadline):  # type: ignore[no-untyped-def]
@@ -148,6 +157,41 @@ async def _grant_again(self, count, deadline):  # type: ignore[no-untyped-def]
     return view, first
 
 
+_deliver_grant = _Attempt.grant
+
+
+async def _grant_to_all(self, count, deadline):  # type: ignore[no-untyped-def]
+    """Go on in the name of the newest attempt, as if the head did not shut earlier ones out."""
+    while True:
+        try:
+            return await _deliver_grant(self, count, deadline)
+        except DeliverySuperseded:
+            request = _native.encode_delivery(self._log_id, *self._key)
+            reply = await _deliveries._call(self._client, "delivery_read", request, deadline)
+            if reply.code != Code.OK:
+                raise
+            _, self._number, _ = _native.decode_delivery_read(reply.payload)
+
+
+async def _grant_unrecorded(self, count, deadline):  # type: ignore[no-untyped-def]
+    return await self._client.positions.grant(count, deadline)
+
+
+async def _read_unsettled(self, positions, deadline):  # type: ignore[no-untyped-def]
+    """Take note of what earlier attempts have written by now, and let them go on."""
+    writers: dict[int, bytes] = {}
+    found = await self._client.reader.read_some(
+        positions, deadline, bytes_max=1 << 20, writers=writers
+    )
+    for position, slot in found.items():
+        if isinstance(slot, Entry) and writers[position] == self._writer:
+            self._written[_deliveries._digest(slot.data)] += 1
+
+
+def _any_proof(module: ModuleType) -> contextlib.AbstractContextManager[object]:
+    return mock.patch.object(module, "same", return_value=True)
+
+
 MUTANTS = {
     "unsealed-object": Mutant(
         "a change of layout leaves one object unsealed",
@@ -172,5 +216,35 @@ MUTANTS = {
         "a position granted in one epoch is used in the next",
         40,
         patch=lambda: mock.patch.object(Positions, "grant", _grant_again),
+    ),
+    "attempt-not-shut-out": Mutant(
+        "an attempt at a delivery is granted positions when a later one has begun",
+        40,
+        patch=lambda: mock.patch.object(_Attempt, "grant", _grant_to_all),
+        shows="P15",
+    ),
+    "grant-not-recorded": Mutant(
+        "a delivery writes where no later attempt will look",
+        40,
+        patch=lambda: mock.patch.object(_Attempt, "grant", _grant_unrecorded),
+        shows="P15",
+    ),
+    "attempt-not-settled": Mutant(
+        "an attempt leaves open what earlier ones were granted and have not written",
+        80,
+        patch=lambda: mock.patch.object(_Attempt, "_settle", _read_unsettled),
+        shows="P15",
+    ),
+    "any-token": Mutant(
+        "a sequencer lets in whoever answers its challenge, with whatever",
+        40,
+        patch=lambda: _any_proof(admission),
+        shows="S1",
+    ),
+    "any-sequencer": Mutant(
+        "a client takes any answer for a proof that the sequencer knows the token",
+        40,
+        patch=lambda: _any_proof(greeting),
+        shows="S2",
     ),
 }

@@ -20,6 +20,7 @@ class Nemesis:
         chance: decides.
         restart: starts a process anew that was killed, by its name.
         calm: seconds between two faults, at most.
+        hunt: whether it kills sequencers more often than others.
     """
 
     def __init__(
@@ -28,6 +29,8 @@ class Nemesis:
         chance: random.Random,
         restart: Callable[[str], None],
         calm: float,
+        *,
+        hunt: bool = False,
     ) -> None:
         self._cluster = cluster
         self._chance = chance
@@ -45,6 +48,8 @@ class Nemesis:
             self._bad_store,
             self._bad_network,
         ]
+        if hunt:
+            self._faults.append(self._kill_sequencer)
 
     async def run(self) -> None:
         """Go on until cancelled."""
@@ -62,16 +67,22 @@ class Nemesis:
 
     def _depose(self) -> None:
         """Pause a sequencer for longer than a lease, so that another leads when it goes on."""
-        names = [name for name in sorted(self._cluster.processes) if name.startswith("seqr")]
-        if names:
-            process = self._cluster.processes[self._chance.choice(names)]
+        process = self._some_sequencer()
+        if process is not None:
             seconds = self._chance.uniform(1.0, 2.5) * LEASE_SECONDS
             self._say(f"pauses {process.name} for {seconds:.2f} s")
             process.pause()
             self._after(seconds, process.resume)
 
     def _kill(self) -> None:
-        process = self._some_process()
+        self._kill_one(self._some_process())
+
+    def _kill_sequencer(self) -> None:
+        process = self._some_sequencer()
+        if process is not None and not process.dead:
+            self._kill_one(process)
+
+    def _kill_one(self, process: Process) -> None:
         self._say(f"kills {process.name}")
         process.kill()
         self._after(self._chance.uniform(0, 0.5), lambda: self._restart(process.name))
@@ -122,6 +133,10 @@ class Nemesis:
         self._say(f"has the network be bad: {name} {rate}")
         setattr(faults, name, rate)
         self._after(self._chance.uniform(0.1, 1.0), lambda: setattr(faults, name, 0.0))
+
+    def _some_sequencer(self) -> Process | None:
+        names = [name for name in sorted(self._cluster.processes) if name.startswith("seqr")]
+        return self._cluster.processes[self._chance.choice(names)] if names else None
 
     def _some_process(self) -> Process:
         alive = [each for _, each in sorted(self._cluster.processes.items()) if not each.dead]

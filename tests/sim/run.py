@@ -13,16 +13,27 @@ from dataclasses import dataclass, field
 
 from zlog.aio import Log
 from zlog.errors import ZlogError
-from zlog.testing import History, Violation, VirtualLoop, check
+from zlog.testing import History, Process, RecordedLog, Violation, check
 from zlog.testing._process import PROCESS
 
 from .clients import LOG, TIMEOUT, Client
 from .cluster import Cluster, Execute, Objects
+from .deliveries import Deliverer, Part, Source, deliver, small_rounds
 from .nemesis import Nemesis
+from .strangers import IMPOSTOR, STRANGER, Impostor, OverheardLoop, Stranger
 from .trace import Trace
+
+TOKEN_SHARE = 0.3
+"""Of the runs, in which sequencers have a token and strangers don't."""
+
+DELIVERY_SHARE = 0.4
+"""Of the runs, in which batches are delivered."""
 
 LATE_SECONDS = 6.0
 """Until then everything that was on its way to the store has arrived."""
+
+FIRST_PORT = 7000
+"""Where the first sequencer listens."""
 
 SECONDS_MAX = 300.0
 """Of virtual time. A run that takes longer is stuck."""
@@ -59,33 +70,33 @@ def run(
         wrap: makes the objects do something else.
         show: print what happens while it happens.
     """
-    loop = VirtualLoop(seed)
+    loop = OverheardLoop(seed)
     simulation = _Simulation(loop, seed, wrap, Trace(show=show))
     said = _Said(simulation)
-    sequencers = logging.getLogger("zlog.seqr")
-    sequencers.addHandler(said)
-    sequencers.propagate = False
+    logger = logging.getLogger("zlog")
+    logger.addHandler(said)
+    logger.propagate = False
     collecting = gc.isenabled()
     gc.disable()  # what it finalizes, and when, is no part of the seed
     try:
         loop.set_exception_handler(simulation.note_error)
         work = asyncio.wait_for(simulation.run(), SECONDS_MAX)
-        with contextlib.suppress(asyncio.TimeoutError):
+        with contextlib.suppress(asyncio.TimeoutError), small_rounds():
             loop.run_until_complete(work)
             simulation.finished = True
     except Exception:  # noqa: BLE001 - whatever it is, it is this seed's
         simulation.complain(traceback.format_exc())
     finally:
         loop.close()
-        sequencers.removeHandler(said)
-        sequencers.propagate = True
+        logger.removeHandler(said)
+        logger.propagate = True
         if collecting:
             gc.enable()
     return simulation.outcome()
 
 
 class _Said(logging.Handler):
-    """What sequencers log, as a part of the trace."""
+    """What clients and sequencers log, as a part of the trace."""
 
     def __init__(self, simulation: _Simulation) -> None:
         super().__init__(logging.WARNING)
@@ -97,16 +108,23 @@ class _Said(logging.Handler):
 
 class _Simulation:
     def __init__(
-        self, loop: VirtualLoop, seed: int, wrap: Callable[[Objects], Execute], trace: Trace
+        self, loop: OverheardLoop, seed: int, wrap: Callable[[Objects], Execute], trace: Trace
     ) -> None:
         self._loop = loop
         self._seed = seed
         self._chance = random.Random(f"{seed}.plan")
         self._trace = trace
-        self._cluster = Cluster(loop, seed, trace, wrap)
+        more = random.Random(f"{seed}.more")
+        self._token = more.random() < TOKEN_SHARE
+        self._source = Source(more) if more.random() < DELIVERY_SHARE else None
+        self._trims = self._source is None or more.random() < 0.3
+        # Hasty readers would always fill what a frozen attempt at a delivery was granted.
+        self._hole_timeout = more.choice((0.1, 1.5)) if self._source else 0.1
+        self._cluster = Cluster(loop, seed, trace, wrap, token=self._token)
         self._history = History(loop.time)
         self._clients: dict[str, Client] = {}
         self._complaints: list[str] = []
+        self._strangers: list[Process] = []
         self._over = False
         self.finished = False
 
@@ -114,13 +132,19 @@ class _Simulation:
         chance, cluster = self._chance, self._cluster
         cluster.faults.latency = (0.0001, chance.choice((0.001, 0.005, 0.02)))
         cluster.faults.again = chance.choice((0.0, 0.05, 0.2))
-        for number in range(chance.choice((0, 1, 2, 2, 3))):
+        sequencers = chance.choice((0, 1, 2, 2, 3))
+        for number in range(sequencers):
             self._restart(f"seqr-{number}")
         await self._in("creator", self._create)
+        if self._token and sequencers:
+            self._let_strangers_in([FIRST_PORT + number for number in range(sequencers)])
         for number in range(chance.randint(2, 4)):
             self._restart(f"client-{number}")
         self._restart("follower-0")
-        nemesis = Nemesis(cluster, chance, self._restart, chance.choice((0.15, 0.4, 1.0)))
+        for number in range(chance.randint(2, 3) if self._source else 0):
+            self._restart(f"deliverer-{number}")
+        calm = chance.choice((0.15, 0.4, 1.0))
+        nemesis = Nemesis(cluster, chance, self._restart, calm, hunt=self._token)
         trouble = asyncio.ensure_future(nemesis.run())
         await asyncio.sleep(chance.uniform(2.0, 6.0))
         trouble.cancel()
@@ -136,16 +160,29 @@ class _Simulation:
         log = await Log.create(
             self._cluster.store(process), LOG, width=self._chance.randint(1, 4), options=options
         )
+        self._address = log._client.layout.address
         await log.close()
+
+    def _let_strangers_in(self, ports: list[int]) -> None:
+        """Start those who don't know the token. Nothing happens to them."""
+        chance = random.Random(f"{self._seed}.strangers")
+        words = (ports, self._address, chance, self._trace, self.complain)
+        stranger = Process(f"{STRANGER}-0")
+        stranger.start(Stranger(self._loop, stranger.name, *words).run())
+        impostor = Process(f"{IMPOSTOR}-0")
+        impostor.start(Impostor(self._loop, impostor.name, *words).run())
+        self._strangers = [stranger, impostor]
 
     async def _settle(self) -> None:
         """Let everybody come to an end with what they do."""
         self._over = True
+        for stranger in self._strangers:
+            stranger.kill()
         for client in self._clients.values():
             client.done = True
         await asyncio.sleep(TIMEOUT + 2 * LATE_SECONDS / 3)
         for name, process in list(self._cluster.processes.items()):
-            if name.startswith(("client", "follower")):
+            if name.startswith(("client", "follower", "deliverer")):
                 process.kill()
 
     async def _audit(self) -> None:
@@ -154,6 +191,9 @@ class _Simulation:
         store = self._cluster.store(process)
         opened = await Log.open(store, LOG, timeout=10.0, sequencer_timeout=1.0)
         log = self._history.watch(opened, "auditor")
+        if self._source:
+            for part in self._source.parts:
+                await deliver(log, part, self._chance)
         for turn in range(2):
             for number in range(3):
                 await log.append(f"auditor.{turn}.{number}".encode())
@@ -161,9 +201,18 @@ class _Simulation:
             async for item in log.read_range(0, hole_timeout=0.1):
                 self._trace("auditor", f"-> {item}")
             await asyncio.sleep(LATE_SECONDS)
+        if self._source:
+            await self._deliver_in_vain(log, self._source.parts)
         async for finding in opened.check():
             if finding.serious:
                 self.complain(f"the audit: {finding}")
+
+    async def _deliver_in_vain(self, log: RecordedLog, parts: list[Part]) -> None:
+        """Deliver what is delivered: nothing may come of it."""
+        for part in parts:
+            appended = await deliver(log, part, self._chance)
+            if appended and not self._trims:
+                self.complain(f"P15: {part} was delivered, and {appended} entries were missing")
 
     async def _in(self, name: str, work: Callable[[], object]) -> None:
         task = self._cluster.process(name).start(work())  # type: ignore[arg-type]
@@ -175,12 +224,13 @@ class _Simulation:
     def _restart(self, name: str) -> None:
         kind, _, number = name.partition("-")
         if kind == "seqr":
-            self._cluster.start_sequencer(name, 7000 + int(number))
+            self._cluster.start_sequencer(name, FIRST_PORT + int(number))
             return
         if self._over or not number:
             return
         process = self._cluster.process(name)
-        client = self._clients[name] = Client(
+        role = Deliverer if kind == "deliverer" else Client
+        client = self._clients[name] = role(
             process,
             self._cluster.store(process),
             self._history,
@@ -188,7 +238,12 @@ class _Simulation:
             random.Random(self._chance.random()),
             0.05,
             self.complain,
+            trims=self._trims,
+            hole_timeout=self._hole_timeout,
         )
+        if isinstance(client, Deliverer):
+            assert self._source is not None  # it is for this
+            client.source = self._source
         process.start(client.follow() if kind == "follower" else client.run())
 
     def complain(self, what: str) -> None:
@@ -196,7 +251,7 @@ class _Simulation:
         self._complaints.append(what)
 
     def note_log(self, record: logging.LogRecord) -> None:
-        """Note what a sequencer says; a traceback is a mistake of its own."""
+        """Note what is logged; a traceback is a mistake of whoever logs it."""
         process = PROCESS.get()
         self._trace(process.name if process else "", record.getMessage())
         if record.exc_info:

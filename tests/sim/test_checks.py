@@ -207,6 +207,101 @@ def from_the_future(h: History) -> None:
     append(h, b"a", 0)
 
 
+def attempt(
+    history: History, entries: bytes, result: Result = Result.OK, process: str = "deliverer"
+) -> None:
+    """One at a delivery of entries of one letter each."""
+    began = history.event()
+    operations = [
+        history.invoke(
+            process, Action.DELIVER, entry=b"%c" % each, delivery=("job", 1, 0), invoked=began
+        )
+        for each in entries
+    ]
+    if result is not Result.PENDING:
+        history.returns(operations, result)
+
+
+def log_is(history: History, entries: str) -> None:
+    """All that stands in the log; a blank is a position that was filled."""
+    do(history, Action.TAIL, len(entries))
+    for position, each in enumerate(entries):
+        if each == " ":
+            read(history, position, gap=GapKind.FILLED)
+        else:
+            read(history, position, each.encode())
+
+
+def delivered(h: History) -> None:
+    """In several attempts, of which some were given up, and one was overtaken."""
+    attempt(h, b"abcd", Result.FAILED)
+    attempt(h, b"abcd", Result.SUPERSEDED)
+    attempt(h, b"abcd", Result.PENDING)
+    attempt(h, b"abcd")
+    attempt(h, b"abcd")
+    log_is(h, "a c bd")
+
+
+def delivered_in_any_order(h: History) -> None:
+    attempt(h, b"abc", Result.FAILED)
+    attempt(h, b"cba")
+    log_is(h, "bac")
+
+
+def delivered_and_trimmed(h: History) -> None:
+    """What is gone may come again."""
+    attempt(h, b"ab", Result.FAILED)
+    log_is(h, "ab")
+    do(h, Action.TRIM, 0)
+    attempt(h, b"ab")
+    read(h, 2, b"a")
+
+
+def delivered_twice(h: History) -> None:
+    attempt(h, b"ab", Result.FAILED)
+    attempt(h, b"ab")
+    log_is(h, "abb")
+
+
+def half_delivered_twice(h: History) -> None:
+    attempt(h, b"ab", Result.FAILED)
+    log_is(h, "aa")
+
+
+def not_delivered(h: History) -> None:
+    attempt(h, b"abc")
+    log_is(h, "a c")
+
+
+def not_delivered_yet(h: History) -> None:
+    attempt(h, b"a")
+    read(h, 0, gap=GapKind.UNWRITTEN)
+    read(h, 0, b"a")
+
+
+def delivered_in_disorder(h: History) -> None:
+    attempt(h, b"abcd")
+    log_is(h, " acbd")
+
+
+def delivered_too_low(h: History) -> None:
+    append(h, b"z", 1)
+    attempt(h, b"a")
+    read(h, 0, b"a")
+
+
+def delivered_below_a_tail(h: History) -> None:
+    attempt(h, b"ab")
+    do(h, Action.TAIL, 1)
+    read(h, 0, b"a")
+    read(h, 1, b"b")
+
+
+def delivery_stuck(h: History) -> None:
+    h.heal()
+    attempt(h, b"a", Result.FAILED)
+
+
 def stuck(h: History) -> None:
     h.heal()
     append(h, b"a", None)
@@ -243,6 +338,17 @@ def stuck(h: History) -> None:
         (never_appended, {"P12"}),
         (from_the_future, {"P12"}),
         (stuck, {"P13"}),
+        (delivered, set()),
+        (delivered_in_any_order, set()),
+        (delivered_and_trimmed, set()),
+        (delivered_twice, {"P15"}),
+        (half_delivered_twice, {"P15"}),
+        (not_delivered, {"P15"}),
+        (not_delivered_yet, {"P15"}),
+        (delivered_in_disorder, {"P15"}),
+        (delivered_too_low, {"P4"}),
+        (delivered_below_a_tail, {"P5"}),
+        (delivery_stuck, {"P13"}),
     ],
 )
 def test_a_rule_finds_what_breaks_it(
@@ -261,4 +367,11 @@ def test_entries_must_tell_appends_apart() -> None:
     append(history, b"a", 0)
     append(history, b"a", 1)
     with pytest.raises(ValueError, match="appended twice"):
+        check(history)
+
+
+def test_entries_must_tell_those_of_a_delivery_apart() -> None:
+    history = History()
+    attempt(history, b"aa")
+    with pytest.raises(ValueError, match="has an entry twice"):
         check(history)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 import zlog
 import zlog.aio
 from zlog._io import deadline_of
-from zlog.testing import History
+from zlog.testing import History, Result, check
 
 
 async def test_it_fills_holes_as_its_log_does() -> None:
@@ -19,3 +21,26 @@ async def test_it_fills_holes_as_its_log_does() -> None:
         assert left_alone[1] == zlog.Gap(1, 2, zlog.GapKind.UNWRITTEN)
         filled = [item async for item in log.read_range()]
         assert filled[1][:3] == (1, 2, zlog.GapKind.FILLED)
+
+
+async def test_it_takes_down_each_attempt_at_a_delivery() -> None:
+    with zlog.connect("mem://") as store:
+        history = History()
+        log = history.watch(await zlog.aio.Log.create(store, "orders"))
+        assert await log.deliver([b"a", b"b"], source="job", batch=3, part=1) == 2
+        assert await log.deliver(iter([b"a", b"b"]), source="job", batch=3, part=1) == 0
+        await log.log.delivered("job", before=4)
+        with pytest.raises(zlog.DeliverySuperseded):
+            await log.deliver([b"a"], source="job", batch=3, part=1)
+        with pytest.raises(ValueError, match="can't name a source"):
+            await log.deliver([b"c"], source="a/b", batch=0)
+        taken = [(each.entry, each.delivery, each.result) for each in history.operations]
+        name = ("job", 3, 1)
+        assert taken == [
+            *[(b"a", name, Result.OK), (b"b", name, Result.OK)] * 2,
+            (b"a", name, Result.SUPERSEDED),
+            (b"c", ("a/b", 0, 0), Result.FAILED),
+        ]
+        await log.tail()
+        assert [item.data async for item in log.read_range()] == [b"a", b"b"]
+        assert check(history) == []

@@ -38,7 +38,7 @@ def test_what_is_broken_is_noticed(name: str) -> None:
         assert seed < mutant.seeds_max, f"nothing noticed that {mutant.broken}"
         with mutant.patch():
             outcome = run(seed, mutant.wrap)
-        if any(violation.startswith("P") for violation in outcome.violations):
+        if any(violation.startswith(mutant.shows) for violation in outcome.violations):
             break
 
 
@@ -65,5 +65,12 @@ def test_a_run_meets_what_it_is_for() -> None:
         "filled",
         "trimmed",
         "StoreTimeout",
+        "delivered job",
+        "gave up job",
+        "superseded",
+        "has another token",
+        "wants a token",
+        "does not know the token",
+        "does not ask for the token",
     ):
         assert any(expected in line for line in lines), expected

@@ -6,7 +6,8 @@ network of its own and processes that can be stopped and killed (:class:`Virtual
 asked and answered (:class:`History`), and :func:`check`, which says what is wrong with it.
 """
 
-from zlog.testing._checks import Violation, check
+from zlog.testing._checks import check
+from zlog.testing._facts import Violation
 from zlog.testing._history import Action, History, Operation, RecordedLog, Result
 from zlog.testing._loop import Stuck, VirtualLoop, run_virtually
 from zlog.testing._network import Listening, Network, NetworkFaults

@@ -1,171 +1,35 @@
 """What must hold of every history of a log, and telling where it does not.
 
 Positions come back in the replies, so that no search is needed: every rule is a pass over the
-operations in some order, O(n log n) together. docs/correctness.md says P1 to P13 in words.
+operations in some order, O(n log n) together. docs/correctness.md says P1 to P15 in words.
 """
 
 from __future__ import annotations
 
-import bisect
-import itertools
 import math
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from operator import attrgetter
 
-from zlog.entry import GapKind
-from zlog.testing._history import Action, History, Operation, Result
-
-_INDENT = "\n    "
-
-
-@dataclass(frozen=True)
-class Violation:
-    """Something that must never happen, and did.
-
-    Attributes:
-        property: which of the properties in docs/correctness.md does not hold, P1 to P13.
-        message: what happened.
-        position: where; None: it is about no single position.
-        operations: the operations that show it.
-    """
-
-    property: str
-    message: str
-    position: int | None = None
-    operations: tuple[Operation, ...] = ()
-
-    def __str__(self) -> str:
-        return _INDENT.join([f"{self.property}: {self.message}", *map(str, self.operations)])
+from zlog.testing._delivered import delivered_once, delivered_truly, in_order
+from zlog.testing._facts import Facts, Violation
+from zlog.testing._history import History, Operation, Result
 
 
 def check(history: History) -> list[Violation]:
-    """Return every violation of P1 to P13 in a history; none means that it is as it should be.
+    """Return every violation in a history of P1 to P13, and P15; none means that all is well.
 
     Raises:
-        ValueError: two appends of the history have the same entry, so that nobody can tell which of
-            them a reader found.
+        ValueError: two appends or deliveries of the history have the same entry, so that nobody can
+            tell which of them a reader found.
     """
-    facts = _Facts(history)
+    facts = Facts(history)
     return [violation for rule in _RULES for violation in rule(facts)]
 
 
-@dataclass(slots=True)
-class _Place:
-    """All that is known of one position."""
-
-    acknowledged: list[Operation] = field(default_factory=list)
-    entries: list[Operation] = field(default_factory=list)
-    filled: list[Operation] = field(default_factory=list)
-    trimmed: list[Operation] = field(default_factory=list)
-    unwritten: list[Operation] = field(default_factory=list)
-    lost: list[Operation] = field(default_factory=list)
-    fills: list[Operation] = field(default_factory=list)
+Rule = Callable[[Facts], Iterator[Violation]]
 
 
-class _Facts:
-    """A history, sorted by what the rules ask of it."""
-
-    def __init__(self, history: History) -> None:
-        self.history = history
-        self.places: dict[int, _Place] = defaultdict(_Place)
-        self.appends: dict[bytes, Operation] = {}
-        self.tails: list[Operation] = []
-        self.trims = _Trims(history.operations)
-        for operation in history.operations:
-            self._take(operation)
-        self.seen: dict[bytes, list[Operation]] = defaultdict(list)
-        """The operations that show where an entry stands, by entry."""
-        for place in self.places.values():
-            for operation in (*place.acknowledged, *place.entries):
-                assert operation.entry is not None  # these show one
-                self.seen[operation.entry].append(operation)
-
-    def _take(self, operation: Operation) -> None:
-        if operation.action is Action.APPEND:
-            assert operation.entry is not None  # appends have one
-            if operation.entry in self.appends:
-                raise ValueError(f"{operation.entry!r} was appended twice")
-            self.appends[operation.entry] = operation
-            if operation.result is Result.OK:
-                self._place(operation).acknowledged.append(operation)
-        elif operation.action is Action.TAIL and operation.result is Result.OK:
-            self.tails.append(operation)
-        elif operation.action is Action.FILL:
-            self._place(operation).fills.append(operation)
-        elif operation.action is Action.READ and operation.result is Result.OK:
-            place = self._place(operation)
-            kinds = {
-                None: place.entries,
-                GapKind.FILLED: place.filled,
-                GapKind.TRIMMED: place.trimmed,
-                GapKind.UNWRITTEN: place.unwritten,
-                GapKind.LOST: place.lost,
-            }
-            kinds[operation.found].append(operation)
-
-    def _place(self, operation: Operation) -> _Place:
-        assert operation.position is not None  # it is about one
-        return self.places[operation.position]
-
-    def written(self) -> Iterator[tuple[Operation, int, float]]:
-        """Return the appends that are in the log as far as is known, where, and since when."""
-        for entry, operation in self.appends.items():
-            shown = self.seen.get(entry)
-            if shown:
-                first = min(shown, key=attrgetter("returned"))
-                assert first.position is not None  # it shows one
-                yield operation, first.position, first.returned
-
-
-class _Trims:
-    """Tells when a position was asked to be trimmed, and when that was done."""
-
-    def __init__(self, operations: Iterable[Operation]) -> None:
-        self._single: dict[int, list[Operation]] = defaultdict(list)
-        points: list[Operation] = []
-        for operation in operations:
-            assert operation.action not in (Action.TRIM, Action.TRIM_TO) or (
-                operation.position is not None
-            )
-            if operation.action is Action.TRIM:
-                self._single[operation.position or 0].append(operation)
-            elif operation.action is Action.TRIM_TO and operation.result is not Result.REFUSED:
-                points.append(operation)
-        points.sort(key=lambda each: each.position or 0)
-        self._points = [each.position or 0 for each in points]
-        self._asked = _suffix_minima([each.invoked for each in points])
-        self._done = _suffix_minima(
-            [each.returned if each.result is Result.OK else math.inf for each in points]
-        )
-
-    def asked(self, position: int) -> float:
-        """When a trim of the position was first invoked; infinite: never."""
-        at = bisect.bisect_right(self._points, position)
-        single = (e.invoked for e in self._single[position] if e.result is not Result.REFUSED)
-        return min(self._asked[at], min(single, default=math.inf))
-
-    def point_asked(self, position: int) -> float:
-        """When a trim of all up to the position was first invoked; infinite: never."""
-        return self._asked[bisect.bisect_right(self._points, position)]
-
-    def done(self, position: int) -> float:
-        """When one was first acknowledged; infinite: never."""
-        at = bisect.bisect_right(self._points, position)
-        single = (e.returned for e in self._single[position] if e.result is Result.OK)
-        return min(self._done[at], min(single, default=math.inf))
-
-
-def _suffix_minima(values: list[float]) -> list[float]:
-    minima = list(itertools.accumulate([math.inf, *reversed(values)], min))
-    return minima[::-1]
-
-
-Rule = Callable[[_Facts], Iterator[Violation]]
-
-
-def _durable(facts: _Facts) -> Iterator[Violation]:
+def _durable(facts: Facts) -> Iterator[Violation]:
     """P1, P6: what was acknowledged is there from then on."""
     for position, place in facts.places.items():
         for append in place.acknowledged:
@@ -188,7 +52,7 @@ def _durable(facts: _Facts) -> Iterator[Violation]:
                 )
 
 
-def _unique(facts: _Facts) -> Iterator[Violation]:
+def _unique(facts: Facts) -> Iterator[Violation]:
     """P2, P11: an entry is at one position at most, and a position was acknowledged once."""
     for position, place in facts.places.items():
         if len(place.acknowledged) > 1:
@@ -201,7 +65,7 @@ def _unique(facts: _Facts) -> Iterator[Violation]:
     for entry, shown in facts.seen.items():
         places = {each.position: each for each in shown}
         append = facts.appends.get(entry)
-        if len(places) > 1:
+        if len(places) > 1 and not (append and append.delivery):
             certain = append is not None and append.result is Result.OK
             yield Violation(
                 "P2" if certain else "P11",
@@ -213,7 +77,7 @@ def _unique(facts: _Facts) -> Iterator[Violation]:
             yield Violation("P11", "a refused append is in the log", None, (append, *shown[:1]))
 
 
-def _genuine(facts: _Facts) -> Iterator[Violation]:
+def _genuine(facts: Facts) -> Iterator[Violation]:
     """P12: what is read was appended, and before that."""
     for position, place in facts.places.items():
         for read in place.entries:
@@ -226,7 +90,7 @@ def _genuine(facts: _Facts) -> Iterator[Violation]:
                 yield Violation("P12", message, position, (append, read))
 
 
-def _agreed(facts: _Facts) -> Iterator[Violation]:
+def _agreed(facts: Facts) -> Iterator[Violation]:
     """P3: all readers find the same."""
     for position, place in facts.places.items():
         by_content: dict[bytes | None, Operation] = {}
@@ -237,7 +101,7 @@ def _agreed(facts: _Facts) -> Iterator[Violation]:
             yield Violation("P3", message, position, tuple(by_content.values()))
 
 
-def _settled(facts: _Facts) -> Iterator[Violation]:
+def _settled(facts: Facts) -> Iterator[Violation]:
     """P7: what was read once never vanishes, and nobody passes over anything."""
     for position, place in facts.places.items():
         settled = [*place.entries, *place.filled]
@@ -250,7 +114,7 @@ def _settled(facts: _Facts) -> Iterator[Violation]:
         yield Violation("P7", f"positions were passed over: {skip}")
 
 
-def _real_time(facts: _Facts) -> Iterator[Violation]:
+def _real_time(facts: Facts) -> Iterator[Violation]:
     """P4: what begins after another append has ended stands behind it. Also after a tail (P5)."""
     floors = [(since, position, append) for append, position, since in facts.written()]
     tails = [(tail.returned, (tail.position or 0) - 1, tail) for tail in facts.tails]
@@ -268,7 +132,7 @@ def _real_time(facts: _Facts) -> Iterator[Violation]:
     )
 
 
-def _tail(facts: _Facts) -> Iterator[Violation]:
+def _tail(facts: Facts) -> Iterator[Violation]:
     """P5: the tail is above all that was acknowledged before, and never goes back."""
     asked = [(tail.invoked, (tail.position or 0) - 1, tail) for tail in facts.tails]
     yield from _below(
@@ -311,7 +175,7 @@ def _below(
             yield Violation(name, text, position, (shows, operation))
 
 
-def _epochs(facts: _Facts) -> Iterator[Violation]:
+def _epochs(facts: Facts) -> Iterator[Violation]:
     """P8: all that was written in an epoch stands behind what was written in earlier ones."""
     known = [
         (append.epochs, append.position or 0, append)
@@ -326,7 +190,7 @@ def _epochs(facts: _Facts) -> Iterator[Violation]:
     )
 
 
-def _filled(facts: _Facts) -> Iterator[Violation]:
+def _filled(facts: Facts) -> Iterator[Violation]:
     """P9: a fill never replaces an entry, and decides what it fills."""
     for position, place in facts.places.items():
         data = [*place.acknowledged, *place.entries]
@@ -345,7 +209,7 @@ def _filled(facts: _Facts) -> Iterator[Violation]:
                     yield Violation("P9", message, position, (fill, open_again[0]))
 
 
-def _trimmed(facts: _Facts) -> Iterator[Violation]:
+def _trimmed(facts: Facts) -> Iterator[Violation]:
     """P10: nothing is trimmed that nobody asked for, and what is trimmed stays so."""
     for position, place in facts.places.items():
         asked, done = facts.trims.asked(position), facts.trims.done(position)
@@ -380,7 +244,7 @@ class _TrimKnown:
         return None
 
 
-def _progress(facts: _Facts) -> Iterator[Violation]:
+def _progress(facts: Facts) -> Iterator[Violation]:
     """P13: once all faults are over, everything succeeds."""
     for operation in facts.history.operations:
         stuck = operation.result in (Result.PENDING, Result.FAILED)
@@ -400,4 +264,7 @@ _RULES: tuple[Rule, ...] = (
     _filled,
     _trimmed,
     _progress,
+    delivered_once,
+    delivered_truly,
+    in_order,
 )

@@ -11,7 +11,14 @@ from types import EllipsisType
 
 from zlog.aio import Log
 from zlog.entry import Entry, Gap, GapKind
-from zlog.errors import AlreadyWritten, BeyondTail, EntryTooLarge, Invalidated, NotWritten
+from zlog.errors import (
+    AlreadyWritten,
+    BeyondTail,
+    DeliverySuperseded,
+    EntryTooLarge,
+    Invalidated,
+    NotWritten,
+)
 from zlog.testing._process import PROCESS
 
 
@@ -24,6 +31,8 @@ class Action(enum.Enum):
     FILL = "fill"
     TRIM = "trim"
     TRIM_TO = "trim_to"
+    DELIVER = "deliver"
+    """One entry, in one attempt at a delivery; no other operation has the same beginning."""
 
 
 class Result(enum.Enum):
@@ -38,6 +47,8 @@ class Result(enum.Enum):
     """With an error that says that it had no effect."""
     WRITTEN = "written"
     """Of a fill: an entry is there."""
+    SUPERSEDED = "superseded"
+    """Of a delivery: another attempt has begun, or its batch is done."""
 
 
 @dataclass(slots=True, eq=False)
@@ -56,6 +67,8 @@ class Operation:
         entry: what was appended, or read.
         found: why a read found no entry; None: it found one.
         epochs: of an append, the epochs of its handle's view before and after.
+        delivery: of an entry that is delivered, source, batch and part. An attempt's entries have
+            the same beginning, and numbers in the attempt's order.
         error: of one that failed, what was said.
         seconds: when it began, on the clock of the history.
     """
@@ -70,6 +83,7 @@ class Operation:
     entry: bytes | None = None
     found: GapKind | None = None
     epochs: tuple[int, int] | None = None
+    delivery: tuple[str, int, int] | None = None
     error: str = ""
     seconds: float = 0.0
 
@@ -88,6 +102,8 @@ class Operation:
             what += f" in epoch {self.epochs[0]}" + (
                 f" to {self.epochs[1]}" if self.epochs[1] != self.epochs[0] else ""
             )
+        if self.delivery is not None:
+            what += " for {} {}.{}".format(*self.delivery)
         if self.result is not Result.OK:
             what += f": {self.result.value}"
         return f"{what} ({self.error})" if self.error else what
@@ -100,7 +116,8 @@ def _short(entry: bytes) -> str:
 class History:
     """All operations on one log, with the order in which they began and ended.
 
-    Every append needs an entry that no other append has: it is what tells them apart.
+    Every append needs an entry that no other append has: it is what tells them apart. So does every
+    entry of a delivery, which has it in each attempt.
 
     Args:
         clock: tells the seconds that messages show; None shows 0.
@@ -131,6 +148,7 @@ class History:
         *,
         position: int | None = None,
         entry: bytes | None = None,
+        delivery: tuple[str, int, int] | None = None,
         invoked: float | None = None,
     ) -> Operation:
         """Note that an operation begins, now or at an earlier event."""
@@ -141,6 +159,7 @@ class History:
             self.event() if invoked is None else invoked,
             position=position,
             entry=entry,
+            delivery=delivery,
             seconds=self._clock() if self._clock else 0.0,
         )
         self.operations.append(operation)
@@ -209,6 +228,44 @@ class RecordedLog:
             raise
         self._acknowledge(operations, positions, before)
         return [position for position in positions if position is not None]
+
+    async def deliver(
+        self,
+        entries: Iterable[bytes],
+        *,
+        source: str,
+        batch: int,
+        part: int = 0,
+        timeout: float | None = None,
+    ) -> int:
+        """See :meth:`zlog.Log.deliver`. Each entry is an operation of its own.
+
+        The entries are taken all at once, in the beginning.
+        """
+        entries = list(entries)
+        began = self._history.event()
+        operations = [
+            self._history.invoke(
+                self.process,
+                Action.DELIVER,
+                entry=entry,
+                delivery=(source, batch, part),
+                invoked=began,
+            )
+            for entry in entries
+        ]
+        try:
+            appended = await self.log.deliver(
+                entries, source=source, batch=batch, part=part, timeout=timeout
+            )
+        except DeliverySuperseded as error:
+            self._history.returns(operations, Result.SUPERSEDED, str(error))
+            raise
+        except Exception as error:  # some may be in the log, whatever it is
+            self._history.returns(operations, Result.FAILED, f"{type(error).__name__}: {error}")
+            raise
+        self._history.returns(operations, Result.OK)
+        return appended
 
     async def read(self, position: int, *, timeout: float | None = None) -> Entry:
         """See :meth:`zlog.Log.read`."""

@@ -1,0 +1,148 @@
+"""A source that delivers batches into the log, in parts, each tried until it is done, and after."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from unittest import mock
+
+from zlog.errors import DeliveryDiffers, DeliverySuperseded
+from zlog.testing import RecordedLog
+
+from .clients import Client
+
+SOURCE = "job"
+PARTS_MAX = 3
+ENTRIES_MAX = 16
+OLD_KEPT = 6
+"""Parts that are done, and still tried again by whoever has not heard of it."""
+
+
+@contextmanager
+def small_rounds() -> Iterator[None]:
+    """Rounds of five entries, and windows of four positions: so that a part takes several."""
+    limits = {"ROUND_ENTRIES_MAX": 5, "_WINDOW_POSITIONS": 4}
+    with mock.patch.multiple("zlog._deliveries", **limits):
+        yield
+
+
+@dataclass
+class Part:
+    """A part of a batch.
+
+    Attributes:
+        batch: of which.
+        number: in it.
+        entries: what is to be delivered.
+        shuffled: whether each attempt has them in an order of its own.
+        done: whether an attempt has succeeded, and lived to tell.
+    """
+
+    batch: int
+    number: int
+    entries: list[bytes]
+    shuffled: bool
+    done: bool = False
+
+
+class Source:
+    """What a job that delivers remembers whatever dies: its batches, and which parts are done.
+
+    Args:
+        chance: decides what is in a batch.
+    """
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+        self._old: list[Part] = []
+        self.batch = -1
+        self.parts: list[Part] = []
+        self.advance()
+
+    def advance(self) -> None:
+        """Go on to the next batch if this one is done."""
+        if not all(part.done for part in self.parts):
+            return
+        chance = self._chance
+        self._old = [*self._old, *self.parts][-OLD_KEPT:]
+        self.batch += 1
+        self.parts = []
+        for number in range(chance.randint(1, PARTS_MAX)):
+            name = f"{SOURCE}.{self.batch}.{number}"
+            entries = [f"{name}.{n}".encode() for n in range(chance.randint(1, ENTRIES_MAX))]
+            self.parts.append(Part(self.batch, number, entries, chance.random() < 0.3))
+
+    def choose(self, chance: random.Random) -> Part:
+        """Return what is to be tried next: mostly what is not done."""
+        if self._old and chance.random() < 0.1:
+            return chance.choice(self._old)
+        open_ = [part for part in self.parts if not part.done]
+        return chance.choice(open_ or self.parts)
+
+
+class Deliverer(Client):
+    """A process that tries to deliver, and gives up, and is doubled, as tasks of a job are."""
+
+    source: Source
+
+    async def run(self) -> None:
+        """Try one part after the other until ``done``."""
+        log = await self._open()
+        while not self.done:
+            await asyncio.sleep(self._chance.uniform(0, self._think))
+            part = self.source.choose(self._chance)
+            await self._try(self._attempts(log, part))
+            self.source.advance()
+            if self._chance.random() < 0.1:
+                await self._try(log.log.delivered(SOURCE, before=self.source.batch))
+
+    async def _attempts(self, log: RecordedLog, part: Part) -> object:
+        """One attempt, or two at once, each of which may be given up at any await."""
+        delays = self._chance.choice(((0.0,), (0.0,), (0.0, self._chance.uniform(0, 0.1))))
+        return await asyncio.gather(*(self._attempt(log, part, delay) for delay in delays))
+
+    async def _attempt(self, log: RecordedLog, part: Part, delay: float) -> str:
+        await asyncio.sleep(delay)
+        if self._chance.random() < 0.3:
+            self._freeze()
+        patience = self._chance.choice((None, None, None, 0.01, 0.05, 0.3))
+        what = f"{SOURCE} {part.batch}.{part.number}"
+        self._trace(self.process.name, f"delivers {what}")
+        try:
+            appended = await asyncio.wait_for(deliver(log, part, self._chance), patience)
+        except asyncio.TimeoutError:
+            return f"gave up {what}"
+        except DeliverySuperseded as error:
+            return f"superseded: {error}"
+        except DeliveryDiffers as error:
+            self._complain(f"P15: {self.process.name}: nobody delivers anything else: {error}")
+            raise
+        part.done = True
+        return f"delivered {what}: appended {appended} of {len(part.entries)}"
+
+    def _freeze(self) -> None:
+        """Stop for a while once the store has done something, before this process hears of it."""
+        step = self._chance.choice(("delivery_begin", "delivery_grant", "delivery_grant", "write"))
+        seconds = self._chance.uniform(0.1, 1.0)
+
+        def watch(method: str) -> None:
+            if method == step and self.process.running:
+                self._store.watch = None
+                self._trace(self.process.name, f"is frozen in {step} for {seconds:.2f} s")
+                self.process.pause()
+                loop = asyncio.get_running_loop()
+                loop.call_later(seconds, self.process.resume, context=contextvars.Context())
+
+        self._store.watch = watch
+
+
+async def deliver(log: RecordedLog, part: Part, chance: random.Random) -> int:
+    """Deliver a part; returns how many entries that took."""
+    entries = list(part.entries)
+    if part.shuffled:
+        chance.shuffle(entries)
+    return await log.deliver(entries, source=SOURCE, batch=part.batch, part=part.number)

@@ -1,0 +1,103 @@
+"""P15: each entry of a delivery is in the log once, however often it was tried."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+from collections.abc import Iterator
+
+from zlog.testing._facts import Delivery, Facts, Violation
+from zlog.testing._history import Operation, Result
+
+
+def delivered_once(facts: Facts) -> Iterator[Violation]:
+    """No entry is there twice, but where one was to be trimmed: then it may come again."""
+    for delivery in facts.deliveries:
+        for entry in delivery.entries:
+            places = {each.position or 0: each for each in facts.seen.get(entry, ())}
+            kept = [position for position in places if not facts.trims.wanted(position)]
+            if len(kept) > 1:
+                yield Violation(
+                    "P15",
+                    f"an entry was delivered {len(kept)} times: at {sorted(kept)}",
+                    None,
+                    (*_tries(delivery, entry), *(places[position] for position in kept)),
+                )
+
+
+def delivered_truly(facts: Facts) -> Iterator[Violation]:
+    """What an attempt that succeeded was given is there from then on.
+
+    An entry that nobody has seen is missing for certain if everything is known of all positions
+    below a tail that was asked for after the attempt.
+    """
+    known = next(p for p in itertools.count() if not facts.is_known(p))
+    tails = sorted(facts.tails, key=lambda tail: tail.invoked)
+    began = [tail.invoked for tail in tails]
+    lowest = list(itertools.accumulate([tail.position or 0 for tail in reversed(tails)], min))
+    lowest.reverse()
+    for delivery in facts.deliveries:
+        for entry, whole in delivery.entries.items():
+            if whole.result is not Result.OK:
+                continue
+            shown = facts.seen.get(entry, ())
+            later = bisect.bisect_right(began, whole.returned)
+            if not shown and later < len(tails) and lowest[later] <= known:
+                yield Violation(
+                    "P15",
+                    f"an entry was delivered, and is at no position below the tail {lowest[later]}",
+                    None,
+                    _tries(delivery, entry),
+                )
+            for position in {each.position or 0 for each in shown}:
+                place = facts.places[position]
+                for read in (*place.unwritten, *place.lost):
+                    if read.invoked > whole.returned:
+                        yield Violation(
+                            "P15",
+                            f"the entry at {position} was delivered, and was not there later",
+                            position,
+                            (*_tries(delivery, entry), read),
+                        )
+
+
+def in_order(facts: Facts) -> Iterator[Violation]:
+    """Entries that come in the same order each time stand in it, but for lost positions.
+
+    An entry that stands behind a later one had a position before that, which was filled, or was
+    another's: so what lies before the later one can't all be the delivery's. Where something was
+    trimmed, entries may come again, and nothing is said.
+    """
+    if facts.trims.any:
+        return
+    for delivery in facts.deliveries:
+        if delivery.in_order:
+            yield from _in_order(facts, delivery)
+
+
+def _in_order(facts: Facts, delivery: Delivery) -> Iterator[Violation]:
+    stands: list[tuple[int, int, Operation]] = []
+    for index, entry in enumerate(delivery.entries):
+        shown = facts.seen.get(entry)
+        if shown:
+            stands.append((index, shown[0].position or 0, shown[0]))
+    mine = {position for _, position, _ in stands}
+    unbroken: dict[int, int] = {}  # how many of this delivery's lie right before a position
+    for position in sorted(mine):
+        unbroken[position] = unbroken.get(position - 1, -1) + 1
+    higher: list[tuple[int, int, Operation]] = []  # positions that fall, of entries before
+    for index, position, operation in stands:
+        while higher and higher[-1][1] < position:
+            higher.pop()
+        if higher and unbroken[position] >= index - higher[-1][0]:
+            yield Violation(
+                "P15",
+                f"an entry at {higher[-1][1]} was to stand before the one at {position}",
+                position,
+                (higher[-1][2], operation),
+            )
+        higher.append((index, position, operation))
+
+
+def _tries(delivery: Delivery, entry: bytes) -> tuple[Operation, ...]:
+    return tuple(each for attempt in delivery.attempts for each in attempt if each.entry == entry)

@@ -1,0 +1,223 @@
+"""What is known of a history, sorted by what the rules of :func:`zlog.testing.check` ask of it."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
+
+from zlog.entry import GapKind
+from zlog.testing._history import Action, History, Operation, Result
+
+_INDENT = "\n    "
+
+
+@dataclass(frozen=True)
+class Violation:
+    """Something that must never happen, and did.
+
+    Attributes:
+        property: which of the properties in docs/correctness.md does not hold, P1 to P15.
+        message: what happened.
+        position: where; None: it is about no single position.
+        operations: the operations that show it.
+    """
+
+    property: str
+    message: str
+    position: int | None = None
+    operations: tuple[Operation, ...] = ()
+
+    def __str__(self) -> str:
+        return _INDENT.join([f"{self.property}: {self.message}", *map(str, self.operations)])
+
+
+@dataclass(slots=True)
+class Place:
+    """All that is known of one position."""
+
+    acknowledged: list[Operation] = field(default_factory=list)
+    entries: list[Operation] = field(default_factory=list)
+    filled: list[Operation] = field(default_factory=list)
+    trimmed: list[Operation] = field(default_factory=list)
+    unwritten: list[Operation] = field(default_factory=list)
+    lost: list[Operation] = field(default_factory=list)
+    fills: list[Operation] = field(default_factory=list)
+
+
+class Facts:
+    """A history, sorted by what the rules ask of it."""
+
+    def __init__(self, history: History) -> None:
+        self.history = history
+        self.places: dict[int, Place] = defaultdict(Place)
+        self.appends: dict[bytes, Operation] = {}
+        """Those of entries that are delivered stand for all attempts at it: from the beginning of
+        the first one to the end of the first that succeeded."""
+        self.tails: list[Operation] = []
+        self.trims = Trims(history.operations)
+        for operation in history.operations:
+            self._take(operation)
+        self.deliveries = _deliveries(history.operations)
+        for delivery in self.deliveries:
+            for entry, whole in delivery.entries.items():
+                self._note_append(entry, whole)
+        self.seen: dict[bytes, list[Operation]] = defaultdict(list)
+        """The operations that show where an entry stands, by entry."""
+        for place in self.places.values():
+            for operation in (*place.acknowledged, *place.entries):
+                assert operation.entry is not None  # these show one
+                self.seen[operation.entry].append(operation)
+
+    def _take(self, operation: Operation) -> None:
+        if operation.action is Action.APPEND:
+            assert operation.entry is not None  # appends have one
+            self._note_append(operation.entry, operation)
+            if operation.result is Result.OK:
+                self._place(operation).acknowledged.append(operation)
+        elif operation.action is Action.TAIL and operation.result is Result.OK:
+            self.tails.append(operation)
+        elif operation.action is Action.FILL:
+            self._place(operation).fills.append(operation)
+        elif operation.action is Action.READ and operation.result is Result.OK:
+            place = self._place(operation)
+            kinds = {
+                None: place.entries,
+                GapKind.FILLED: place.filled,
+                GapKind.TRIMMED: place.trimmed,
+                GapKind.UNWRITTEN: place.unwritten,
+                GapKind.LOST: place.lost,
+            }
+            kinds[operation.found].append(operation)
+
+    def _note_append(self, entry: bytes, operation: Operation) -> None:
+        if entry in self.appends:
+            raise ValueError(f"{entry!r} was appended twice")
+        self.appends[entry] = operation
+
+    def _place(self, operation: Operation) -> Place:
+        assert operation.position is not None  # it is about one
+        return self.places[operation.position]
+
+    def written(self) -> Iterator[tuple[Operation, int, float]]:
+        """Return the appends that are in the log as far as is known, where, and since when."""
+        for entry, operation in self.appends.items():
+            shown = self.seen.get(entry)
+            if shown:
+                first = min(shown, key=attrgetter("returned"))
+                assert first.position is not None  # it shows one
+                since = first.returned
+                # Where something was trimmed, what is shown may have come again, much later.
+                if operation.result is Result.OK and not (operation.delivery and self.trims.any):
+                    since = min(since, operation.returned)
+                yield operation, first.position, since
+
+    def is_known(self, position: int) -> bool:
+        """Whether an entry or a fill was found at a position: nothing else ever stood there."""
+        place = self.places.get(position)
+        return place is not None and bool(place.acknowledged or place.entries or place.filled)
+
+
+@dataclass(slots=True)
+class Delivery:
+    """All attempts at one delivery.
+
+    Attributes:
+        name: source, batch and part.
+        attempts: the entries of each, in its order, in the order in which the attempts began.
+        entries: for each, an operation that stands for all attempts that have it.
+    """
+
+    name: tuple[str, int, int]
+    attempts: list[list[Operation]]
+    entries: dict[bytes, Operation] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        by_entry: dict[bytes, list[Operation]] = defaultdict(list)
+        for attempt in self.attempts:
+            entries = [each.entry or b"" for each in attempt]
+            if len(set(entries)) < len(entries):
+                raise ValueError(f"{self.name} has an entry twice: they can't be told apart")
+            for operation in attempt:
+                by_entry[operation.entry or b""].append(operation)
+        self.entries = {entry: _whole(tries) for entry, tries in by_entry.items()}
+
+    @property
+    def in_order(self) -> bool:
+        """Whether all attempts had the same entries in the same order."""
+        orders = {tuple(each.entry for each in attempt) for attempt in self.attempts}
+        return len(orders) == 1
+
+
+def _deliveries(operations: Iterable[Operation]) -> list[Delivery]:
+    attempts: dict[tuple[object, ...], list[Operation]] = defaultdict(list)
+    for operation in operations:
+        if operation.action is Action.DELIVER:
+            attempts[operation.delivery, operation.process, operation.invoked].append(operation)
+    deliveries: dict[tuple[str, int, int], list[list[Operation]]] = defaultdict(list)
+    for attempt in sorted(attempts.values(), key=lambda each: each[0].invoked):
+        assert attempt[0].delivery is not None  # it delivers
+        deliveries[attempt[0].delivery].append(attempt)
+    return [Delivery(name, tries) for name, tries in deliveries.items()]
+
+
+def _whole(tries: list[Operation]) -> Operation:
+    """One operation for all attempts at an entry, which come in the order of their beginnings."""
+    done = [each.returned for each in tries if each.result is Result.OK]
+    return replace(
+        tries[0],
+        returned=min(done, default=math.inf),
+        result=Result.OK if done else Result.FAILED,
+    )
+
+
+class Trims:
+    """Tells when a position was asked to be trimmed, and when that was done."""
+
+    def __init__(self, operations: Iterable[Operation]) -> None:
+        self._single: dict[int, list[Operation]] = defaultdict(list)
+        points: list[Operation] = []
+        for operation in operations:
+            assert operation.action not in (Action.TRIM, Action.TRIM_TO) or (
+                operation.position is not None
+            )
+            if operation.action is Action.TRIM:
+                self._single[operation.position or 0].append(operation)
+            elif operation.action is Action.TRIM_TO and operation.result is not Result.REFUSED:
+                points.append(operation)
+        self.any = bool(points or self._single)
+        points.sort(key=lambda each: each.position or 0)
+        self._points = [each.position or 0 for each in points]
+        self._asked = _suffix_minima([each.invoked for each in points])
+        self._done = _suffix_minima(
+            [each.returned if each.result is Result.OK else math.inf for each in points]
+        )
+
+    def wanted(self, position: int) -> bool:
+        """Whether anybody asked to trim the position, whatever came of it."""
+        return self.asked(position) < math.inf
+
+    def asked(self, position: int) -> float:
+        """When a trim of the position was first invoked; infinite: never."""
+        at = bisect.bisect_right(self._points, position)
+        single = (e.invoked for e in self._single[position] if e.result is not Result.REFUSED)
+        return min(self._asked[at], min(single, default=math.inf))
+
+    def point_asked(self, position: int) -> float:
+        """When a trim of all up to the position was first invoked; infinite: never."""
+        return self._asked[bisect.bisect_right(self._points, position)]
+
+    def done(self, position: int) -> float:
+        """When one was first acknowledged; infinite: never."""
+        at = bisect.bisect_right(self._points, position)
+        single = (e.returned for e in self._single[position] if e.result is Result.OK)
+        return min(self._done[at], min(single, default=math.inf))
+
+
+def _suffix_minima(values: list[float]) -> list[float]:
+    minima = list(itertools.accumulate([math.inf, *reversed(values)], min))
+    return minima[::-1]
