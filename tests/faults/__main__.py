@@ -1,4 +1,4 @@
-"""Faults for minutes on a real cluster, or hundreds of kills on an embedded store."""
+"""Faults for minutes on a real cluster, kills on an embedded store, or hostile calls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from pathlib import Path
 
 from ..support.ceph import Clusters, ClusterSpec
 from . import partitions
-from .faults import EVERYWHERE, KINDS, OSD_CUT_OFF
+from .faults import CLUSTER_OPTIONS, EVERYWHERE, KINDS, OSD_CUT_OFF
+from .hostile import SHORT_LOGS, Bombardment, bombard_cluster
 from .kills import run_kills
 from .run import Outcome, run_on_ceph
 
@@ -27,6 +28,11 @@ def main() -> None:
     )
     parser.add_argument("--kills", type=int, default=0, help="so many on an embedded store instead")
     parser.add_argument(
+        "--hostile",
+        action="store_true",
+        help="random calls of the class instead, for --minutes at an OSD of each kind",
+    )
+    parser.add_argument(
         "--partitions",
         action="store_true",
         help="cut OSDs off too, in a network namespace; needs root",
@@ -40,6 +46,8 @@ def main() -> None:
         partitions.move_into_own_network()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # and clean up
     with tempfile.TemporaryDirectory(prefix="zlog-") as temporary:
+        if options.hostile:
+            sys.exit(_be_hostile(options, Path(temporary)))
         folder = options.folder or Path(temporary)
         if options.folder:
             folder.mkdir(parents=True)  # journals of another run would be taken for this one's
@@ -51,10 +59,42 @@ def main() -> None:
     sys.exit(1 if outcome.wrong else 0)
 
 
+def _be_hostile(options: argparse.Namespace, temporary: Path) -> int:
+    """Run it on memstore and BlueStore; returns the exit code."""
+    found = {}
+    for kind in ("memstore", "bluestore"):
+        clusters = Clusters(lambda: Path(tempfile.mkdtemp(dir=temporary)))
+        try:
+            cluster = clusters.shared(ClusterSpec(kind, options=SHORT_LOGS))
+            found[kind] = bombard_cluster(cluster, options.seed, options.minutes * 60)
+        finally:
+            clusters.close()
+        if not options.json:
+            print(_render_hostile(kind, found[kind]), flush=True)
+    if options.json:
+        shown = {kind: {"wrong": each.wrong, "codes": each.codes()} for kind, each in found.items()}
+        print(json.dumps(shown))
+    return 1 if any(each.wrong for each in found.values()) else 0
+
+
+def _render_hostile(kind: str, found: Bombardment) -> str:
+    lines = [*found.wrong]
+    for method, codes in found.codes():
+        shown = ", ".join(f"{count} {code}" for code, count in codes.items())
+        lines.append(f"{method:20} {shown}")
+    lines.append(
+        f"{kind}, seed {found.seed}: {found.calls} calls in {found.seconds:.0f} s,"
+        f" {found.calls / found.seconds:.0f}/s; the OSD grew by {found.growth_mib:.0f} MiB;"
+        f" {len(found.wrong)} wrong"
+    )
+    return "\n".join(lines)
+
+
 def _on_ceph(options: argparse.Namespace, folder: Path, temporary: Path) -> Outcome:
     clusters = Clusters(lambda: Path(tempfile.mkdtemp(dir=temporary)))
     try:
-        settings = partitions.options(options.osds) if options.partitions else ()
+        own = partitions.options(options.osds) if options.partitions else ()
+        settings = (*CLUSTER_OPTIONS, *own)
         cluster = clusters.shared(ClusterSpec("bluestore", osds=options.osds, options=settings))
         kinds = tuple(options.kind or (KINDS if options.partitions else EVERYWHERE))
         return run_on_ceph(cluster, folder, options.seed, options.minutes * 60, kinds=kinds)

@@ -14,6 +14,7 @@ import random
 import signal
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
@@ -85,7 +86,7 @@ class Told:
             self.done = True
 
 
-class Client:
+class Client(ABC):
     """What all roles share.
 
     Args:
@@ -117,14 +118,14 @@ class Client:
             await self._try(self.next())
         await self.end()
 
-    async def begin(self) -> None:
+    async def begin(self) -> None:  # noqa: B027 - not every role has something to do first
         """Do what comes first."""
 
+    @abstractmethod
     def next(self) -> Awaitable[object]:
         """Do what comes next."""
-        raise NotImplementedError
 
-    async def end(self) -> None:
+    async def end(self) -> None:  # noqa: B027 - or last
         """Do what comes last."""
 
     def timeout(self) -> float | None:

@@ -29,6 +29,10 @@ SLOW = {
 
 OSD_CUT_OFF = "OSD cut off"
 
+CLUSTER_OPTIONS = ("osd:osd max markdown count=1000",)
+"""What a cluster's ceph.conf needs for a run of many faults. An OSD ends itself when it was marked
+down five times in ten minutes, though it lives; frozen or cut off, it is."""
+
 _ZLOG = str(Path(sys.executable).with_name("zlog"))
 _CUT_SECONDS = 0.3
 _WIDTH_MAX = 12

@@ -11,6 +11,7 @@ from zlog.testing import check
 
 from ..support.ceph import CephCluster, ClusterSpec
 from .clients import Clients
+from .faults import CLUSTER_OPTIONS
 from .journal import merge
 from .kills import run_kills, users
 from .run import SMALL, run_on_ceph
@@ -34,7 +35,7 @@ def test_everything_holds_on_a_cluster_under_faults(
     new_ceph_cluster: Callable[[ClusterSpec], CephCluster], tmp_path: Path
 ) -> None:
     """P1 to P13."""
-    cluster = new_ceph_cluster(ClusterSpec("bluestore", osds=3))
+    cluster = new_ceph_cluster(ClusterSpec("bluestore", osds=3, options=CLUSTER_OPTIONS))
     outcome = run_on_ceph(cluster, tmp_path, 1, SECONDS, SMALL, KINDS, HURRY)
     assert outcome.wrong == []
     assert set(outcome.faults) == set(KINDS)

@@ -1,0 +1,141 @@
+"""Random calls of the class from several threads at once, at memory and at live OSDs."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import cycle
+from typing import cast
+
+import pytest
+
+import zlog
+
+from ..conformance import replies
+from ..docs.pages import REPOSITORY
+from ..support.ceph import CephCluster, ClusterSpec
+from .hostile import Bombardment, bombard, bombard_cluster
+
+SECONDS = 5.0
+CALLS_MIN = 500
+
+
+def assert_tried(found: Bombardment) -> None:
+    """Every method was called, and most of them did something for some request."""
+    assert {method for method, _ in found.answers} == {*replies.METHODS}
+    done = {method for method, code in found.answers if code == 0}
+    assert len(done) > len(replies.METHODS) / 2
+    assert found.calls > CALLS_MIN
+
+
+@pytest.mark.parametrize(
+    "ceph_cluster", [ClusterSpec("memstore"), ClusterSpec("bluestore")], indirect=True, ids=str
+)
+def test_an_osd_survives_random_calls(ceph_cluster: CephCluster) -> None:
+    found = bombard_cluster(ceph_cluster, 1, SECONDS)
+    assert found.wrong == []
+    assert_tried(found)
+
+
+@pytest.fixture
+def memory() -> Iterator[zlog.Store]:
+    with zlog.connect("mem://") as store:
+        yield store
+
+
+def test_memory_survives_random_calls(memory: zlog.Store) -> None:
+    found = bombard(lambda: contextlib.nullcontext(memory), 2, 1.0)
+    assert found.wrong == []
+    assert_tried(found)
+
+
+class Broken:
+    """A store that does what it should, but for one method."""
+
+    def __init__(self, store: zlog.Store, code: int, reply: bytes) -> None:
+        self._store = store
+        self._answer = code, reply
+
+    def execute(
+        self, object: str, method: str, payload: bytes, timeout: float | None = None
+    ) -> tuple[int, bytes]:
+        if method == "trim_to":
+            return self._answer
+        return self._store.execute(object, method, payload, timeout)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._store, name)
+
+
+@pytest.mark.parametrize(
+    ("code", "reply", "words"),
+    [
+        (-errno.ENOMEM, b"", "not documented"),
+        (-errno.EINVAL, b"x", "with a reply"),
+        (99, b"", "no code"),
+        (0, b"x" * 33, "too long"),
+    ],
+)
+def test_a_wrong_answer_is_noticed(
+    memory: zlog.Store, code: int, reply: bytes, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.faults.hostile.door_to", lambda _: _door(memory))
+    broken = cast("zlog.Store", Broken(memory, code, reply))
+    found = bombard(lambda: contextlib.nullcontext(broken), 3, 1.0)
+    assert found.wrong
+    assert all(words in each for each in found.wrong)
+
+
+def test_a_log_that_was_changed_is_noticed(
+    memory: zlog.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append_many = zlog.Log.append_many
+
+    def other(log: zlog.Log, entries: list[bytes]) -> object:
+        return append_many(log, [*entries[:-1], b"another"])
+
+    monkeypatch.setattr(zlog.Log, "append_many", other)
+    found = bombard(lambda: contextlib.nullcontext(memory), 4, 0.2)
+    assert found.wrong == ["the log beside does not read as it was written"]
+
+
+def test_an_osd_that_was_started_again_is_noticed(ceph_cluster: CephCluster) -> None:
+    restarted = cast("CephCluster", _Restarted(ceph_cluster))
+    found = bombard_cluster(restarted, 5, 0.5)
+    assert any("the daemons were" in each for each in found.wrong)
+
+
+class _Restarted:
+    """A cluster whose OSD is another process whenever somebody looks."""
+
+    def __init__(self, cluster: CephCluster) -> None:
+        self._cluster = cluster
+        self._pids = cycle((os.getpid(), os.getppid()))
+
+    def pids(self) -> dict[str, int]:
+        return {"osd.0": next(self._pids)}
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._cluster, name)
+
+
+@contextlib.contextmanager
+def _door(store: zlog.Store) -> Iterator[object]:
+    from ..conformance.stored import door_to
+
+    with door_to(store) as door:
+        yield door
+
+
+def test_the_program_says_what_came_back(ceph_cluster: CephCluster) -> None:  # noqa: ARG001
+    program = [sys.executable, str(REPOSITORY / "tools" / "faults"), "--hostile"]
+    done = subprocess.run(
+        [*program, "--minutes", "0.02"], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert "memstore, seed 1: " in done.stdout
+    assert "bluestore, seed 1: " in done.stdout
+    assert "EINVAL" in done.stdout
