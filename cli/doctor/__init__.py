@@ -9,7 +9,8 @@ from urllib.parse import unquote, urlsplit
 import click
 
 from zlog import StoreUnavailable
-from zlog.cli.doctor import directory, installation, pool, service
+from zlog._sequencer.credentials import Credentials
+from zlog.cli.doctor import credentials, directory, installation, pool, service
 from zlog.cli.doctor.diagnosis import Diagnosis, Level, failed, ok, worst
 from zlog.cli.exits import ExitCode
 from zlog.cli.output import Output
@@ -42,7 +43,8 @@ _COLOURS = {
 def doctor(session: Session, as_json: bool) -> int:
     """Say what is missing, and how to mend it.
 
-    Looks at the installation, the store, the object class, and the sequencers; changes nothing.
+    Looks at the installation, the token file for sequencers, the store, the object class, and the
+    sequencers; changes nothing.
     The exit code is that of the worst failure: 6 unreachable, 7 object class not loaded, 1 others.
     """
     found: list[Diagnosis] = []
@@ -63,6 +65,7 @@ def _examine(session: Session) -> Iterator[Diagnosis]:
     url = session.url
     parts = urlsplit(url)
     yield from installation.examine(ceph=parts.scheme == "ceph")
+    yield from credentials.examine(Credentials.of(url))
     if parts.scheme not in ("ceph", "mem"):
         path = Path(unquote(parts.path)).absolute()
         usable = True

@@ -19,9 +19,10 @@ import zlog
 from zlog._deadline import Deadline
 from zlog._head import Directory
 from zlog._io import BlockingIo, drive
+from zlog._sequencer.credentials import Credentials
 from zlog._views import take_over
 from zlog.cli.ceph import Target, new_client
-from zlog.cli.doctor import directory, installation, pool, service
+from zlog.cli.doctor import credentials, directory, installation, pool, service
 from zlog.cli.doctor.diagnosis import Diagnosis, Level, failed, worst
 from zlog.cli.exits import ExitCode
 
@@ -152,6 +153,61 @@ def test_no_python_rados(monkeypatch: pytest.MonkeyPatch) -> None:
     (unknown,) = pool.examine(URL, 1)
     assert unknown.level is Level.NOTE
     assert "erasure coded" in unknown.text
+
+
+@pytest.fixture
+def token(tmp_path: Path) -> Path:
+    """A token file that is its owner's alone."""
+    path = tmp_path / "a token"
+    path.write_text("0123456789abcdef\n")
+    path.chmod(0o600)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("mode", "level"),
+    [
+        (0o600, Level.OK),
+        (0o400, Level.OK),
+        (0o640, Level.WARNING),
+        (0o604, Level.WARNING),
+        (0o620, Level.WARNING),
+    ],
+)
+def test_a_token_file(token: Path, mode: int, level: Level) -> None:
+    token.chmod(mode)
+    (found,) = credentials.examine(Credentials(token_file=str(token)))
+    assert found.level is level
+    assert str(token) in found.text
+    if level is Level.WARNING:
+        assert f"(mode {mode:04o})" in found.text
+        assert found.mend.startswith(f"chmod 600 '{token}'")
+
+
+def test_no_token_file() -> None:
+    assert list(credentials.examine(Credentials())) == []
+
+
+@pytest.mark.parametrize("content", ["", "too short", None])
+def test_a_token_file_that_can_not_be_used(token: Path, content: str | None) -> None:
+    if content is None:
+        token.unlink()
+    else:
+        token.write_text(content)
+    (found,) = credentials.examine(Credentials(token_file=str(token)))
+    assert (found.level, found.code) == (Level.FAILURE, ExitCode.UNREACHABLE)
+    assert str(token) in found.text
+    assert "ZLOG_SEQUENCER_TOKEN_FILE" in found.mend
+
+
+def test_the_doctor_warns_of_a_token_that_others_can_read(
+    inside: Inside, token: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token.chmod(0o644)
+    monkeypatch.setenv("ZLOG_SEQUENCER_TOKEN_FILE", str(token))
+    out = inside.ok("doctor")
+    assert b"warning  token file: " in out
+    assert b"0123456789abcdef" not in out
 
 
 class Refusing:

@@ -8,17 +8,23 @@ import re
 import subprocess
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import zlog
+from zlog._deadline import Deadline
+from zlog._head import Head
 from zlog._io import BlockingIo, drive
+from zlog._views import change_view, take_over, with_new_stripe
 from zlog.seqr.duties import Duties
 
 from ..client import planted
+from ..client.faulty import FaultyStore
 from ..docs.pages import DOCS, table
 from ..support.ceph import CephCluster, ClusterSpec
+from ..support.certificates import Authority
 from ..support.sequencer import ZLOG, SequencerProcess
 from .conftest import ceph
 
@@ -70,8 +76,10 @@ def managed(
     return new_ceph_cluster(ClusterSpec(manager=True))
 
 
-def test_ceph_shows_sequencers_and_who_leads(managed: CephCluster) -> None:
-    leader, standby = SequencerProcess(managed.url()), SequencerProcess(managed.url())
+def test_ceph_shows_sequencers_and_who_leads(managed: CephCluster, tmp_path: Path) -> None:
+    certificate = Authority(tmp_path, "authority").sign("seqr")
+    leader = SequencerProcess(managed.url())
+    standby = SequencerProcess(managed.url(), "--tls-cert", certificate)
     try:
 
         def roles() -> dict[str, Any]:
@@ -79,7 +87,8 @@ def test_ceph_shows_sequencers_and_who_leads(managed: CephCluster) -> None:
             daemons = found.get("zlog-seqr", {})
             return {name: daemon["status"].get("role") for name, daemon in daemons.items()}
 
-        names = [each.address.removeprefix("tcp://") for each in (leader, standby)]
+        assert standby.address.startswith("tls://")
+        names = [each.address.partition("://")[2] for each in (leader, standby)]
         wait_until(lambda: roles() == dict(zip(names, ("leader", "standby"), strict=True)))
         assert "zlog-seqr: 2 daemons active" in ceph(managed, "-s")
         services = json.loads(ceph(managed, "service", "dump", "--format", "json"))["services"]
@@ -159,6 +168,63 @@ def test_who_may_read_the_namespace_finds_orphans(user: Callable[..., str]) -> N
         assert (finding.kind, finding.object) == (zlog.FindingKind.ORPHAN, name)
 
 
+LOCK_METHODS = ("lock", "unlock", "break_lock", "get_info")
+
+
+def sequencer_caps() -> list[str]:
+    """Return the caps of the row "be the sequencer" alone."""
+    words = documented("be the sequencer")
+    of_zlog = [each for each in words if not each.endswith(tuple(f" {m}" for m in LOCK_METHODS))]
+    assert len(of_zlog) == len(words) - len(LOCK_METHODS)
+    return [*of_zlog, *(f"{LOCK} {method}" for method in LOCK_METHODS)]
+
+
+def test_the_documented_methods_are_enough_to_be_the_sequencer(user: Callable[..., str]) -> None:
+    url = user(*sequencer_caps(), name="seqr")
+    leader, standby = SequencerProcess(url), SequencerProcess(url)
+    try:
+        with zlog.connect(user(CLASS, name="owner")) as own:
+            log = zlog.Log.create(own, "orders", width=2, stripe_records=2)
+            for number in range(10):  # each a record: a stripe is full again and again
+                assert log.append(b"x") == number
+            assert log.view.sequencer == leader.address
+            leader.kill()
+            wait_until(lambda: standby.role() == "leader")
+            assert log.append(b"x") == 10
+            assert log.view.sequencer == standby.address
+            assert standby.stop() == 0
+            assert log.append(b"x") == 11
+            assert list(log.check()) == []
+    finally:
+        leader.kill()
+        standby.kill()
+
+
+def test_a_sequencer_without_the_methods_of_retention_leaves_a_lost_stripe_to_others(
+    user: Callable[..., str],
+) -> None:
+    """A take-over that was overtaken has made a stripe for nothing, and may not remove it."""
+    alone, retention = user(*sequencer_caps()), user(*documented("enforce retention"), name="keep")
+    with zlog.connect(user(CLASS, name="owner")) as own, zlog.connect(alone) as store:
+        log = zlog.Log.create(own, "orders", width=2, stripe_records=1)
+        log.append_many([b"a", b"b"])
+        owner = BlockingIo(own, "the owner")
+
+        others = [lambda view: with_new_stripe(view, 3)]
+
+        def overtake(_: int, method: str) -> None:
+            if method == "view_propose" and others:
+                drive(change_view(owner, "orders", others.pop(), Deadline(30)))
+
+        io = BlockingIo(FaultyStore(store, overtake), "a sequencer")
+        assert drive(take_over(io, "orders", "tcp://127.0.0.1:1", Deadline(30))).tail == 2
+        head, log_id = Head(owner, "orders"), log.view.log_id
+        assert [width for _, width in drive(head.loose_stripes(log_id, Deadline(30)))[1]] == [2]
+        with zlog.connect(retention) as keeping:
+            drive(Duties(BlockingIo(keeping, "the duties")).round())
+        assert drive(head.loose_stripes(log_id, Deadline(30)))[1] == []
+
+
 @pytest.mark.parametrize("sequenced", [True, False], ids=["behind-a-sequencer", "without-one"])
 def test_the_documented_methods_are_enough_to_deliver(
     user: Callable[..., str], sequenced: bool
@@ -179,6 +245,7 @@ def test_the_documented_methods_are_enough_to_deliver(
             log.append(b"other")
             assert mine.deliver([b"b", b"c", b"a"], source="crm", batch=1) == 1
             mine.delivered("crm", before=2)
+            assert [each.name for each in mine.deliveries()] == ["crm"]
             with pytest.raises(zlog.DeliverySuperseded):
                 mine.deliver([b"a"], source="crm", batch=1)
             found = [item.data for item in log.read_range(0)]  # type: ignore[union-attr]
