@@ -20,7 +20,7 @@ from zlog.cli.bench.options import (
     width_option,
 )
 from zlog.cli.bench.place import own_place
-from zlog.cli.bench.queries import SparkReads
+from zlog.cli.bench.queries import WARMING, SparkLoads
 from zlog.cli.bench.results import Printer, Report
 from zlog.cli.output import note
 from zlog.cli.session import Session, pass_session
@@ -66,16 +66,19 @@ def spark(
     as_json: bool,
     plot: Path | None,
 ) -> None:
-    """Measure how fast Spark reads a log.
+    """Measure how fast Spark reads a log, and writes one.
 
     A batch read of all entries, into nothing, beside Spark's read of the same rows from Parquet
     files on the local disk, and beside reads of the log without Spark: as columns, and as entries.
     Then the batches of a streaming query, beside those of a source of Spark's own that has as many
-    tasks and rows, and does no work.
+    tasks and rows, and does no work. Then a batch write of as many rows, out of Parquet files into
+    a log, beside the same into files.
     """
     check_spark()
     if urlsplit(session.url).scheme == "mem":
         raise click.UsageError("mem:// belongs to one process, and Spark has several")
+    if entries <= WARMING * per_batch:
+        raise click.UsageError(f"--entries: these are not {WARMING + 1} batches of {per_batch}")
     printer = Printer(as_json, plot)
     workload = {
         "entries": entries,
@@ -92,12 +95,12 @@ def spark(
         # A stream is stopped amid a batch, of which Spark tells at length.
         quiet = {"spark.log.level": "OFF", **settings}
         started = spark_session("zlog bench spark", master, quiet, delta=False)
-        reads = SparkReads(stack.enter_context(started), place, log, folder, per_batch, width)
+        loads = SparkLoads(stack.enter_context(started), place, log, folder, per_batch, width)
         note(f"writing {entries} entries in {place.url}, and as Parquet in {folder}")
-        reads.prepare(entries, size)
+        loads.prepare(entries, size)
         where = f"{human_bytes(size)}, width {width}, on {session.url}"
         reports = []
-        for what, load, limits in _contests(reads):
+        for what, load, limits in _contests(loads):
             load.run(seconds / ROUNDS / 2)
             note(f"measuring: {what}")
             measured = contest(load, limits, seconds, size)
@@ -105,27 +108,32 @@ def spark(
     printer.show(reports)
 
 
-def _contests(reads: SparkReads) -> Iterator[tuple[str, Contender, list[Contender]]]:
-    parallel = f"{reads.cores} tasks at a time"
+def _contests(loads: SparkLoads) -> Iterator[tuple[str, Contender, list[Contender]]]:
+    parallel = f"{loads.cores} tasks at a time"
     yield (
-        f"Spark reads {reads.entries} entries of",
-        Contender("Spark, zlog", f'format("zlog"), all columns, {parallel}', reads.batch),
+        f"Spark reads {loads.entries} entries of",
+        Contender("Spark, zlog", f'format("zlog"), all columns, {parallel}', loads.batch),
         [
-            Contender("Spark, Parquet", f"the same rows from files, {parallel}", reads.parquet),
-            Contender("read_columns", "the library, one process, without Spark", reads.columns),
-            Contender("read_range", "the library, an object for each entry", reads.range),
+            Contender("Spark, Parquet", f"the same rows from files, {parallel}", loads.parquet),
+            Contender("read_columns", "the library, one process, without Spark", loads.columns),
+            Contender("read_range", "the library, an object for each entry", loads.range),
         ],
     )
     how = "a call is a batch, from its planning to its commit; nothing is done with the rows"
     yield (
-        f"batches of {reads.per_batch} entries of",
-        Contender("zlog's stream", how, reads.stream),
+        f"batches of {loads.per_batch} entries of",
+        Contender("zlog's stream", how, loads.stream),
         [
             Contender(
                 "Spark's source",
                 "rate-micro-batch, with as many rows and tasks, made up in the JVM",
-                reads.own_stream,
+                loads.own_stream,
                 Ratio.LATENCY,
             )
         ],
+    )
+    yield (
+        f"Spark writes {loads.entries} rows of",
+        Contender("Spark, zlog", f'format("zlog"), rows of files, {parallel}', loads.write),
+        [Contender("Spark, Parquet", f"files, of the same rows, {parallel}", loads.write_parquet)],
     )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -27,6 +29,14 @@ _DEFAULTS = {
     # Days begin at the same moment wherever the driver runs.
     "spark.sql.session.timeZone": "UTC",
 }
+
+_UNIX_SOCKETS = "spark.python.unix.domain.socket.enabled"
+"""Whether Spark talks to its Python workers by Unix sockets. Over TCP, its default, small messages
+wait for delayed acknowledgements: some 40 ms in each task, and as much between two tasks."""
+
+_WITH_UNIX_SOCKETS = ("local", "spark://")
+"""Where they are made in the system's temporary folder. A container of YARN has one of its own, the
+path of which may be longer than a socket's name can be."""
 
 
 def _settings(
@@ -76,13 +86,35 @@ def check_delta() -> None:
     """Complain if Delta tables can't be written.
 
     Raises:
-        click.ClickException: its package is not there.
+        click.ClickException: its package is not there, or is for an older PySpark.
     """
     if importlib.util.find_spec("delta") is None:
         raise click.ClickException(
             "--format delta needs the package delta-spark, of a release for this PySpark: pip"
             " install delta-spark"
         )
+    if _IN_SPARK_SUBMIT in os.environ:  # whose --packages say which release it is
+        return
+    spark = metadata.version("pyspark")
+    newest = _newest_spark(metadata.requires("delta-spark") or [])
+    if newest is not None and _release(spark) > _release(newest):
+        raise click.ClickException(
+            f"delta-spark {metadata.version('delta-spark')} is for PySpark up to {newest}, and this"
+            f" is {spark}: install a later delta-spark, if there is one, or pyspark=={newest}"
+        )
+
+
+def _newest_spark(requirements: Iterable[str]) -> str | None:
+    """Return the newest PySpark that a package's requirements allow; None: any."""
+    for each in requirements:
+        if found := re.match(r"pyspark\b.*<=\s*([\d.]+)", each):
+            return found[1]
+    return None
+
+
+def _release(version: str) -> tuple[int, ...]:
+    """Return major and minor, by which Delta's Java archives are named."""
+    return tuple(int(number) for number in version.split(".")[:2])
 
 
 def _java() -> str | None:
@@ -116,6 +148,11 @@ def spark_session(
         builder = builder.master(master)
         if master.startswith("local"):
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+            # Its Python processes look for modules in the working directory first. A folder there
+            # that is called zlog, as in a clone, would be taken for this package.
+            os.environ.setdefault("PYTHONSAFEPATH", "1")
+        if master.startswith(_WITH_UNIX_SOCKETS):
+            builder = builder.config(_UNIX_SOCKETS, "true")
     if delta:
         builder = _with_delta(builder, submitted=submitted)
     for key, value in {**_DEFAULTS, **settings}.items():

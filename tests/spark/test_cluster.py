@@ -7,6 +7,8 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
+import tarfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -76,28 +78,82 @@ def cluster(tmp_path: Path) -> Iterator[str]:
         yield url
 
 
+class Copying:
+    """`zlog spark tail`, as a driver of the cluster."""
+
+    def __init__(self, master: str, store: str, folder: Path, **environment: str) -> None:
+        self.cli = Cli(store)
+        self.cli.environment |= {"SPARK_LOCAL_IP": "127.0.0.1", **environment}
+        self.folder = folder
+        self.words = ["--trigger", "available-now", "--json", "--master", master]
+        for setting in ("ui.enabled=false", "driver.host=127.0.0.1", "executor.memory=512m"):
+            self.words += ["--spark-conf", f"spark.{setting}"]
+
+    def run(self, log: str, *words: str) -> int:
+        """Copy a log as far as the tail; returns the position that is next."""
+        table = str(self.folder / "table")
+        with (self.folder / "driver.log").open("wb") as said:
+            words = ("spark", "tail", log, "--to", table, *self.words, *words)
+            process = self.cli.start(*words, stderr=said, cwd=self.folder)
+        out, _ = process.communicate(timeout=SECONDS)
+        assert process.returncode == 0, (self.folder / "driver.log").read_text()
+        return int(json.loads(out)["position"])
+
+    def positions(self) -> list[int]:
+        """Return the table's positions in their order."""
+        import pyarrow.dataset as ds
+
+        table = ds.dataset(self.folder / "table").to_table(columns=["position"])
+        return sorted(table["position"].to_pylist())
+
+
 def test_two_workers_copy_a_log(cluster: str, ceph_url: str, tmp_path: Path) -> None:
+    copying = Copying(cluster, ceph_url, tmp_path, PYSPARK_PYTHON=sys.executable)
     with zlog.connect(ceph_url) as store, zlog.Log.create(store, "orders", width=4) as log:
         log.append_many([b"%d" % i for i in range(1000)])
-        cli = Cli(ceph_url)
-        cli.environment |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
-        words = ["orders", "--to", str(tmp_path / "table"), "--trigger", "available-now", "--json"]
-        for setting in ("ui.enabled=false", "driver.host=127.0.0.1", "executor.memory=512m"):
-            words += ["--spark-conf", f"spark.{setting}"]
-        words += ["--spark-conf", "spark.log.level=INFO", "--master", cluster]
-        with (tmp_path / "driver.log").open("wb") as said:
-            process = cli.start("spark", "tail", *words, stderr=said)
-        out, _ = process.communicate(timeout=SECONDS)
-        assert process.returncode == 0, (tmp_path / "driver.log").read_text()
-        assert json.loads(out)["position"] == 1000
+        assert copying.run("orders", "--spark-conf", "spark.log.level=INFO") == 1000
         assert [cursor.position for cursor in log.cursors()] == [1000]
-    import pyarrow.dataset as ds
-
-    positions = ds.dataset(tmp_path / "table").to_table(columns=["position"])["position"]
-    assert sorted(positions.to_pylist()) == list(range(1000))
+    assert copying.positions() == list(range(1000))
     executors = {path.parent.name for path in (tmp_path / "work").glob("app-*/*/stderr")}
     assert len(executors) == 2
     logs = [*tmp_path.glob("*.log"), *(tmp_path / "work").rglob("stderr")]
     told = "".join(path.read_text(errors="replace") for path in logs)
     assert "CoarseGrainedExecutorBackend" in told
     assert not [key for key in secrets_of(ceph_url) if key in told]
+
+
+def pack_environment(archive: Path) -> None:
+    """Pack a virtual environment that has zlog and what its workers need, as venv-pack does."""
+    site = Path(sysconfig.get_path("platlib"))
+    inside = Path(site.relative_to(sys.prefix))
+    name = "python{}.{}".format(*sys.version_info)
+    interpreter = Path(sys.base_prefix) / "bin" / name
+    with tarfile.open(archive, "w:gz", compresslevel=1) as tar:
+        tar.add(Path(sys.prefix) / "pyvenv.cfg", "pyvenv.cfg")
+        link = tarfile.TarInfo("bin/python")
+        link.type, link.linkname = tarfile.SYMTYPE, str(interpreter)
+        tar.addfile(link)
+        for pattern in ("zlog", "pyspark_zlog", "pyzlog-*", "click", "platformdirs", "pyarrow"):
+            (found,) = site.glob(pattern)
+            tar.add(found, inside / found.name, filter=_without_sources)
+
+
+def _without_sources(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    left_out = {"__pycache__", "include", "tests"}
+    return None if left_out & set(Path(member.name).parts) else member
+
+
+def test_workers_without_zlog_get_it_in_a_packed_environment(
+    cluster: str, log: zlog.Log, tmp_path: Path
+) -> None:
+    log.append_many([b"%d" % i for i in range(1000)])
+    archive = tmp_path / "env.tar.gz"
+    pack_environment(archive)
+    python = "environment/bin/python"  # of the folder in which a process works: there is no other
+    (tmp_path / "environment").mkdir()
+    subprocess.run(["tar", "xzf", archive, "-C", tmp_path / "environment"], check=True)
+    copying = Copying(cluster, log.store.url, tmp_path, PYSPARK_PYTHON=python)
+    archives = f"spark.archives={archive}#environment"
+    assert copying.run(log.name, "--spark-conf", archives) == 1000
+    assert copying.positions() == list(range(1000))
+    assert len([*(tmp_path / "work").glob(f"app-*/*/{python}")]) == 2

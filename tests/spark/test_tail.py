@@ -299,3 +299,17 @@ def test_spark_submit_runs_it_too(store: zlog.Store, log: zlog.Log, tmp_path: Pa
     assert done.returncode == 0, done.stderr.decode()
     assert json.loads(done.stdout)["position"] == 50
     assert positions_of(tmp_path / "table") == list(range(50))
+
+
+def test_a_folder_with_the_name_of_the_package_is_not_in_its_way(
+    store: zlog.Store, log: zlog.Log, tmp_path: Path
+) -> None:
+    clone = tmp_path / "clone"
+    (clone / "zlog").mkdir(parents=True)
+    (clone / "zlog" / "__init__.py").write_text("raise ImportError('sources, not the package')")
+    log.append_many([b"x"] * 50)
+    words = ("orders", "--to", str(tmp_path / "table"), "--trigger", "available-now", *QUICK)
+    with cli_of(store).start("spark", "tail", *words, cwd=clone) as process:
+        _, said = process.communicate(timeout=SECONDS)
+    assert process.returncode == 0, said.decode()
+    assert positions_of(tmp_path / "table") == list(range(50))

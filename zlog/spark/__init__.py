@@ -6,6 +6,8 @@
 Spark finds it by itself where this package is installed. Needs PySpark 4.3 (``pyzlog[spark]``).
 """
 
+import sys as _sys
+
 try:
     import pyarrow as _pyarrow  # noqa: F401  # whoever lacks it should hear of it here
     from pyspark.sql.streaming.datasource import ReadMaxRows as _  # noqa: F401  # since 4.2
@@ -14,6 +16,9 @@ except ImportError as error:
         f"zlog.spark needs PySpark 4.2 or later, and PyArrow ({error}): pip install 'pyzlog[spark]'"
     ) from error
 
+from zlog.spark._daemon import hush as _hush
 from zlog.spark._data_source import ZlogDataSource
+
+_hush(_sys.modules["__main__"])
 
 __all__ = ["ZlogDataSource"]
