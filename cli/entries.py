@@ -45,7 +45,10 @@ def from_json(line: bytes) -> bytes | None:
         if isinstance(text := fields.get("data"), str):
             return text.encode()
         if isinstance(coded := fields.get("data_b64"), str):
-            return b64decode(coded, validate=True)
+            try:
+                return b64decode(coded, validate=True)
+            except ValueError as error:
+                raise ValueError(f"its data_b64 is no base64: {error}") from error
         if "gap" in fields:
             return None
     raise ValueError('it is neither {"data": "text"} nor {"data_b64": "base64"}')
@@ -143,7 +146,7 @@ class Batches:
             self.consumed += len(chunk)
             self._take(self._splitter.feed(chunk))
             if self._splitter.unfinished > self._limits.line_bytes:
-                self._fail(self._lines + 1, "it is too long")
+                self._fail(self._lines + 1, "it is too long: --max-bytes is the limit of an entry")
             yield from self._full()
             if self._pending and not self._more_soon():
                 yield self._drain()

@@ -21,7 +21,17 @@ _OFF = "off"
 
 
 def _or_off(read: Callable[[str], float]) -> Callable[[str], float | str]:
-    return lambda word: _OFF if word == _OFF else read(word)
+    def limit(word: str) -> float | str:
+        if word == _OFF:
+            return _OFF
+        found = read(word)
+        if found == 0:
+            raise click.BadParameter(
+                f"0 would keep nothing: {_OFF!r} sets no limit, and `zlog trim` removes entries"
+            )
+        return found
+
+    return limit
 
 
 @click.command(

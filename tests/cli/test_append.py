@@ -148,7 +148,11 @@ def test_a_line_that_never_ends_does_not_fill_the_memory(tmp_path: Path) -> None
             "both data and data_b64",
         ),
         (["--max-bytes", "10"], b"a\nb\n" + b"c" * 11 + b"\nd\n", "stdin, line 3: it has 11 bytes"),
-        (["--max-bytes", "10"], b"a\nb\n" + b"c" * 99, "stdin, line 3: it is too long"),
+        (
+            ["--max-bytes", "10"],
+            b"a\nb\n" + b"c" * 99,
+            "stdin, line 3: it is too long: --max-bytes",
+        ),
     ],
 )
 def test_bad_input_ends_it_after_the_entries_before(

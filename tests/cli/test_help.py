@@ -13,7 +13,8 @@ from .conftest import Cli, Inside
 
 VERBS = [
     *("create", "ls", "info", "views", "reconfigure", "rm"),
-    *("append", "read", "tail", "fill", "trim", "retention", "cursor", "check"),
+    *("append", "read", "tail", "fill", "trim", "retention", "cursor"),
+    *("delivery", "check"),
     *("spark", "seqr", "doctor", "bench", "completion"),
 ]
 

@@ -49,6 +49,9 @@ def test_nothing_is_trimmed_until_it_is_applied(inside: Inside, orders: zlog.Log
         ["--age", "-7d"],
         ["--bytes", "ten"],
         ["--entries", "1T"],
+        ["--entries", "0"],
+        ["--bytes", "0"],
+        ["--age", "0s"],
         ["--off", "--age", "7d"],
     ],
 )

@@ -75,8 +75,16 @@ def test_the_python_reference_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_the_page_on_testing_runs() -> None:
-    (block,) = python_blocks(TESTING, ceph=False)
-    run(block, {})
+    names: dict[str, Any] = {}
+    for block in python_blocks(TESTING, ceph=False):
+        run(block, names)
+
+
+def test_every_file_that_is_said_to_test_something_is_there() -> None:
+    text = (DOCS / "correctness.md").read_text()
+    named = set(re.findall(r"`(tests/[\w/.]+)`", text))
+    assert len(named) > 20  # else nothing was found
+    assert [name for name in sorted(named) if not (REPOSITORY / name).exists()] == []
 
 
 def test_every_name_for_testing_is_documented() -> None:
