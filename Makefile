@@ -28,8 +28,8 @@ JAVA_17 := openjdk-17-jre-headless
 BUILD_TOOLS := 'cmake>=3.24' 'cython>=3.1' ninja 'scikit-build-core>=1.0'
 
 # Folders, and programs without a suffix, which ruff would not find in them.
-PYTHON_CODE := ceph-dev cli pyspark_zlog seqr tests tools zlog ceph-dev/cluster tools/bench tools/chaos \
-	tools/check-links tools/faults tools/layouts tools/spark-torture tools/steady
+PYTHON_CODE := ceph-dev cli examples pyspark_zlog seqr tests tools zlog ceph-dev/cluster tools/bench \
+	tools/chaos tools/check-links tools/faults tools/fuzz tools/layouts tools/spark-torture tools/steady
 SOURCES := pyproject.toml CMakeLists.txt \
 	$(shell find cls_zlog zlog seqr cli pyspark_zlog -type f -not -path '*/__pycache__/*')
 
@@ -48,13 +48,15 @@ test: lint docs-check $(DONE)/java $(DONE)/spin ## check the code, then run all 
 		$(BIN)/pytest --numprocesses=$(TEST_WORKERS) --dist=loadfile -o faulthandler_timeout=300
 
 .PHONY: fuzz
-fuzz: $(DONE)/build-tools ## run each fuzzer for FUZZ_RUNS inputs, under the sanitizers
+fuzz: $(DONE)/package-rados ## run each fuzzer for FUZZ_RUNS inputs; those in C++ under the sanitizers
 	tools/apt-install clang
 	$(BIN)/cmake -S tests/cls -B build/fuzz -DCMAKE_CXX_COMPILER=clang++
 	$(BIN)/cmake --build build/fuzz --parallel 2 --target fuzz_methods fuzz_grants
 	mkdir -p build/fuzz/corpus/methods build/fuzz/corpus/grants
-	build/fuzz/fuzz_methods -runs=$(FUZZ_RUNS) -max_len=240 build/fuzz/corpus/methods
+	$(PYTHON) -m tests.fuzz.corpus build/fuzz/corpus/methods
+	build/fuzz/fuzz_methods -runs=$(FUZZ_RUNS) -max_len=240 -rss_limit_mb=512 build/fuzz/corpus/methods
 	build/fuzz/fuzz_grants -runs=$(FUZZ_RUNS) -max_len=480 build/fuzz/corpus/grants
+	$(BIN)/python tools/fuzz --inputs $(FUZZ_RUNS)
 
 .PHONY: build
 build: $(DONE)/package-rados ## build the package with librados, and the object class
@@ -70,15 +72,17 @@ bench: $(DONE)/package-rados ## measure the tables of docs/performance.md, in un
 model: $(DONE)/spin ## search the model of the protocol at length; VARIANT=… shows a broken one fail
 	$(PYTHON) -m tests.model $(VARIANT)
 
-# A million simulated operations; real processes, killed; and a real cluster under faults.
-# `make chaos SEED=…` replays one simulated run and shows what happens in it.
-CHAOS := chaos-simulation chaos-kills chaos-faults
+# The model, searched; a million simulated operations; real processes, killed; live OSDs under random
+# calls of the class; and a real cluster under faults. `make chaos SEED=…` replays one simulated run and
+# shows what happens in it.
+CHAOS := model chaos-simulation chaos-kills chaos-hostile chaos-faults
 CHAOS_SEEDS := 1800
 KILLS := 200
 MINUTES := 10
+HOSTILE_MINUTES := 1
 
 .PHONY: chaos
-chaos: $(if $(SEED),chaos-simulation,$(CHAOS)) ## simulated and real runs under faults, for some twenty minutes
+chaos: $(if $(SEED),chaos-simulation,$(CHAOS)) ## the model, simulated and real runs under faults, for some twenty minutes
 
 .PHONY: chaos-simulation
 chaos-simulation: $(DONE)/package-rados
@@ -87,6 +91,11 @@ chaos-simulation: $(DONE)/package-rados
 .PHONY: chaos-kills
 chaos-kills: $(DONE)/package-rados ## KILLS=200 of processes that use an embedded store; SEED=…
 	$(BIN)/python tools/faults --kills $(KILLS) $(if $(SEED),--seed $(SEED))
+
+.PHONY: chaos-hostile
+chaos-hostile: $(DONE)/package-rados ## HOSTILE_MINUTES=1 of random class calls at each kind of OSD; SEED=…
+	ZLOG_CLASS=$$(ceph-dev/cluster build-class build/class) && export ZLOG_CLASS && \
+	$(BIN)/python tools/faults --hostile --minutes $(HOSTILE_MINUTES) $(if $(SEED),--seed $(SEED))
 
 .PHONY: chaos-faults
 chaos-faults: $(DONE)/package-rados ## MINUTES=10 of faults on a Ceph cluster of 3 OSDs; SEED=…
