@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import threading
 import time
 
 import pytest
 
 from zlog._deadline import Deadline
 from zlog._frames import FRAME, Code, Kind
+from zlog._io import drive
 from zlog._sequencer import AsyncioSequencer, BlockingSequencer, Credentials, Grant
+from zlog.cli.sequencers import status_of
 from zlog.errors import (
     LogNotFound,
     NotLeader,
@@ -162,11 +166,22 @@ def test_wait_ends_with_the_time(call, client):
 
 def test_wait_goes_on_when_the_server_answers_early(call, store):
     server = ServerThread(store, limits=Limits(wait_ms_max=20))
+    client = call.connect(server.address)
+
+    def write_after_some_answers():
+        asked = itertools.count(1)
+        while status_of(server.address, 10)["requests"] < next(asked) + 6:
+            time.sleep(0.01)
+        writer = BlockingSequencer(server.address)
+        drive(writer.next(ORDERS, 6, 0, Deadline(10)))
+        drive(writer.close())
+
+    thread = threading.Thread(target=write_after_some_answers)
+    thread.start()
     try:
-        client = call.connect(server.address)
-        assert call(client.wait, ORDERS, 0, 5, 0.1) is None
-        assert call(client.status)["requests"] >= 6
+        assert call(client.wait, ORDERS, 0, 5, 30.0, seconds=30.0) == Grant(1, 6)
     finally:
+        thread.join()
         server.stop()
 
 
