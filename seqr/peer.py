@@ -144,6 +144,13 @@ class Peer(asyncio.Protocol):
         if self._transport is not None:
             self._transport.resume_reading()
 
+    def eof_received(self) -> None:
+        """Let the transport close, as it does for a peer that asks nothing more; but not for ever.
+
+        It waits until everything written is out.
+        """
+        self._set_timer(self._server.limits.stall_s_max, self.abort)
+
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         """Forget the peer."""
         self._forget()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -191,6 +192,11 @@ class ServerThread:
         return sum(
             peer._transport.get_write_buffer_size() for peer in list(self._server._peers.values())
         )
+
+    def wait_until_empty(self) -> None:
+        """Wait until no connection is left, or the server has stopped."""
+        while self._server._peers and self._thread.is_alive():
+            time.sleep(0.01)
 
     def cut(self) -> None:
         """Cut every connection, as the network might."""

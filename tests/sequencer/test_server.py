@@ -280,6 +280,20 @@ async def test_a_peer_that_never_reads_is_cut_off(serving, store):
             await send_for_ever()
 
 
+async def test_a_peer_that_asks_nothing_more_and_never_reads_is_cut_off(serving, store):
+    """Its answers take less than what is too much to wait, so that nobody counts it as slow."""
+    limits = Limits(write_buffer_bytes_max=1 << 26, stall_s_max=0.1)
+    async with serving(store, limits) as (server, connect):
+        slow = await opened(lambda: connect(receive_bytes=1 << 17))
+        slow.writer.transport.pause_reading()
+        burst = b"".join(request(Kind.NEXT, number, a=1) for number in range(10_000))
+        while not server.unsent():
+            slow.send(burst)
+            await asyncio.wait_for(slow.writer.drain(), SOON)
+        slow.writer.write_eof()
+        await asyncio.wait_for(asyncio.to_thread(server.wait_until_empty), SOON)
+
+
 async def test_stop_releases_the_logs_before_it_cuts_connections(serving, store):
     async with serving(store) as (server, connect):
         wire = await opened(connect)
