@@ -57,8 +57,8 @@ std::optional<ClassCall> find_call(std::string_view name) {
 // (FULL_TRY is no way to have it refused instead: an OSD then lets changes of keys and attributes
 // pass, until nothing passes.)
 int flags_when_full(std::string_view method) {
-  static constexpr std::array<std::string_view, 3> kAddData = {"write", "head_create",
-                                                               "directory_add"};
+  static constexpr std::array<std::string_view, 4> kAddData = {"write", "head_create",
+                                                               "directory_add", "delivery_grant"};
   const bool adds = std::find(kAddData.begin(), kAddData.end(), method) != kAddData.end();
   return adds ? 0 : librados::OPERATION_FULL_FORCE;
 }

@@ -98,6 +98,13 @@ def test_a_full_cluster_tells_writers_and_lets_trims_make_room(cluster: FullClus
         full = cluster.allocated
         assert full > ROOM // 2
 
+        # Deliveries wait before they are granted positions: trying it again takes none.
+        tail = log.tail()
+        for _ in range(2):
+            with pytest.raises(zlog.StoreTimeout, match="pool 'zlog' is full"):
+                log.deliver([b"delivered"], source="job", batch=1, timeout=2.0)
+        assert log.tail() == tail
+
         # A writer that is ready to wait: its append is held back, not lost.
         waited: list[int] = []
         waiter = threading.Thread(
@@ -128,6 +135,8 @@ def test_a_full_cluster_tells_writers_and_lets_trims_make_room(cluster: FullClus
         assert log.read(waited[0]).data == b"waited"
         assert log.append_many(BATCH, timeout=SECONDS)
         assert not cluster.is_full
+        assert log.deliver([b"delivered"], source="job", batch=1, timeout=SECONDS) == 1
+        assert log.deliver([b"delivered"], source="job", batch=1, timeout=SECONDS) == 0
 
 
 def test_a_log_can_be_removed_from_a_full_cluster(cluster: FullCluster) -> None:
