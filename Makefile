@@ -110,7 +110,8 @@ lint: $(DONE)/dev-tools $(DONE)/spark $(DONE)/package-rados ## ruff and mypy
 	cd $(DONE) && $(BIN)/mypy --config-file $(CURDIR)/pyproject.toml \
 		--cache-dir $(CURDIR)/.mypy_cache/installed --package zlog
 	$(BIN)/mypy ceph-dev/ceph_dev tests/support
-	cd tools && $(BIN)/mypy --config-file $(CURDIR)/pyproject.toml standard steadiness stores.py torture
+	cd tools && $(BIN)/mypy --config-file $(CURDIR)/pyproject.toml batch_layout console.py programs.py \
+		standard steadiness stores.py torture
 
 .PHONY: docs-check
 docs-check: ## look for dead links in the documentation

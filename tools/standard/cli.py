@@ -5,15 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from console import note
+from programs import ProgramFailed
+
 from standard import machine, page
 from standard.goals import RUNS
-from standard.runs import BenchFailed, Outcome, run_on, say, store_of_kind
+from standard.runs import Outcome, run_on, store_of_kind
 
 STORES = ("memstore", "bluestore", "embedded")
 
@@ -26,8 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     began = time.monotonic()
     try:
         outcomes = [outcome for kind in options.stores for outcome in _measure(kind, options)]
-    except BenchFailed as error:
-        say(f"bench: {error}")
+    except ProgramFailed as error:
+        note(f"bench: {error}")
         return 1
     where["took"] = f"{time.monotonic() - began:.0f} s"
     if options.json:
@@ -57,10 +59,6 @@ def _measure(kind: str, options: argparse.Namespace) -> list[Outcome]:
         return []
     with store_of_kind(kind, options.folder.resolve()) as url:
         for run in runs:
-            say(f"{kind}: zlog bench {' '.join(run.words)}")
+            note(f"{kind}: zlog bench {' '.join(run.words)}")
             outcomes.append(run_on(options.zlog, url, kind, run, options.seconds))
     return outcomes
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from stores import add_store_options, empty_store
+from console import say, verdict
+from stores import empty_store, store_parser
 
 import zlog
 from steadiness.gauge import Gauge, Taken, gauge_of
@@ -36,20 +36,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             samples = _watch(gauge, log, load, options)
         epoch = log.views()[-1].epoch
     found = [*load.complaints, *unbounded(samples)]
-    for line in found:
-        sys.stderr.write(f"steady: {line}\n")
-    _say(
+    say(
         f"{load.appended >> 20} MiB appended, {load.read:,} entries read, {load.filled} positions"
         f" filled, epoch {epoch}"
     )
-    return 1 if found else 0
+    return verdict("steady", found)
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="steady", formatter_class=argparse.ArgumentDefaultsHelpFormatter
-    )
-    add_store_options(parser)
+    parser = store_parser("steady")
     parser.add_argument("--minutes", type=float, default=10.0, help="to run")
     parser.add_argument("--interval", type=float, default=5.0, help="seconds between two looks")
     parser.add_argument("--keep", type=int, default=64, help="MiB of data that retention leaves")
@@ -63,11 +58,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--stripe-records", type=int, default=5000, help="after which objects roll")
     parser.add_argument("--json", type=Path, help="the file for all samples, a line each")
     return parser
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
 
 
 def _new_log(store: zlog.Store, options: argparse.Namespace) -> zlog.Log:
@@ -84,11 +74,11 @@ def _watch(gauge: Gauge, log: zlog.Log, load: Load, options: argparse.Namespace)
     """Look at the store again and again; returns what was seen."""
     samples: list[Taken] = []
     began = time.monotonic()
-    _say(_HEAD)
+    say(_HEAD)
     while (passed := time.monotonic() - began) < options.minutes * 60 and not load.complaints:
         seen, stat = gauge.look(), log.stat()
         samples.append(seen)
-        _say(
+        say(
             f"{passed:4.0f} {load.appended >> 20:6d} MiB {seen.objects:11d} {seen.keys:10d}"
             f" {seen.bytes >> 20:6d} MiB {seen.database >> 20:5d} MiB {stat.bytes >> 20:5d} MiB"
         )
@@ -98,7 +88,3 @@ def _watch(gauge: Gauge, log: zlog.Log, load: Load, options: argparse.Namespace)
                 file.write(json.dumps({**line, "held": stat.bytes, "tail": stat.tail}) + "\n")
         time.sleep(max(0.0, began + len(samples) * options.interval - time.monotonic()))
     return samples
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import random
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from stores import add_store_options, empty_store
+from console import say, verdict
+from stores import empty_store, store_parser
 
 import zlog
 from torture.load import Load
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         zlog.connect(url) as store,
         zlog.Log.create(store, _LOG, width=options.width) as log,
     ):
-        _say(f"seed {options.seed}, store {url}")
+        say(f"seed {options.seed}, store {url}")
         table = Path(folder) / "table"
         load = Load(log, options.rate)
         with load.running():
@@ -45,20 +45,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         (cursor,) = log.cursors()
         if cursor.position != tail:
             found.append(f"the cursor is at {cursor.position}, and the log's tail is {tail}")
-    for line in found:
-        sys.stderr.write(f"spark-torture: {line}\n")
-    _say(
+    say(
         f"{options.kills} kills, {load.acknowledged:,} entries appended, {batches} batches"
         f" planned; the table has {seen.rows:,} rows at {seen.positions:,} positions"
     )
-    return 1 if found else 0
+    return verdict("spark-torture", found)
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="spark-torture", formatter_class=argparse.ArgumentDefaultsHelpFormatter
-    )
-    add_store_options(parser)
+    parser = store_parser("spark-torture")
     parser.add_argument("--kills", type=int, default=10, help="how often")
     parser.add_argument("--spread", type=float, default=4.0, help="seconds of work before a kill")
     parser.add_argument("--rate", type=int, default=2000, help="entries appended a second")
@@ -80,12 +75,7 @@ def _torture(url: str, table: Path, load: Load, options: argparse.Namespace) -> 
             time.sleep(dice.uniform(0, options.spread))
         finally:
             killed = victim.kill()
-        _say(
+        say(
             f"kill {number + 1:2d} after {time.monotonic() - began:5.1f} s: {killed} processes,"
             f" {victim.batches()} batches planned so far, {load.acknowledged:,} entries appended"
         )
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
