@@ -76,17 +76,17 @@ def _by_a_stranger() -> bool:
     return process is not None and process.name.startswith((STRANGER, IMPOSTOR))
 
 
-class Stranger:
-    """Knocks at the sequencers' doors until it is killed.
+class _Outsider:
+    """A process that does not know the token.
 
     Args:
         loop: whose network it hears.
         name: of its process.
         ports: where sequencers listen.
-        log: for which it wants positions.
+        log: for which positions are wanted.
         chance: decides what it tries.
         trace: see there.
-        complain: called with what a stranger must not get.
+        complain: called with what must not happen.
     """
 
     def __init__(
@@ -106,13 +106,17 @@ class Stranger:
         self._chance = chance
         self._trace = trace
         self._complain = complain
-        self._moves = (self._use_a_client, self._ask_at_once, self._guess, self._repeat)
+
+
+class Stranger(_Outsider):
+    """Knocks at the sequencers' doors until it is killed; complains of what it must not get."""
 
     async def run(self) -> None:
         """Try one thing after the other."""
+        moves = (self._use_a_client, self._ask_at_once, self._guess, self._repeat)
         while True:
             await asyncio.sleep(self._chance.uniform(0, 0.1))
-            move, port = self._chance.choice(self._moves), self._chance.choice(self._ports)
+            move, port = self._chance.choice(moves), self._chance.choice(self._ports)
             try:
                 await move(port)
             except (OSError, asyncio.IncompleteReadError, asyncio.TimeoutError, ZlogError) as error:
@@ -201,28 +205,11 @@ class Stranger:
         )
 
 
-class Impostor:
+class Impostor(_Outsider):
     """Listens where a sequencer has died, and hands out positions to all who ask.
 
-    Arguments as those of :class:`Stranger`; it complains if an honest process asks it for anything.
+    It complains if an honest process asks it for anything.
     """
-
-    def __init__(
-        self,
-        loop: OverheardLoop,
-        name: str,
-        ports: list[int],
-        log: LogAddress,  # noqa: ARG002 - what it is asked for
-        chance: random.Random,
-        trace: Trace,
-        complain: Callable[[str], None],
-    ) -> None:
-        self._loop = loop
-        self._name = name
-        self._ports = ports
-        self._chance = chance
-        self._trace = trace
-        self._complain = complain
 
     async def run(self) -> None:
         """Wait until a place is free, stay there for a while, and wait again."""
