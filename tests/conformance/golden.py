@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from . import requests
-from .requests import Entry, StripeView, View
+from .requests import Entry, Grant, Part, StripeView, View
 from .wire import OPEN_END
 
 
@@ -33,6 +33,7 @@ class Sample:
 TIME = 0x0005543DF729C000
 WRITER = bytes(range(16))
 ENTRIES = (Entry(5, 1007, b"five"), Entry(9, 1000, b""), Entry(17, 1001, b"\x00\xff"))
+PART = Part("query", 3, 1)
 VIEW = View(
     3,
     7,
@@ -221,14 +222,14 @@ SAMPLES = (
     ),
     _sample(
         "delivery",
-        lambda: requests.delivery(7, "query", 3, 1),
+        lambda: requests.delivery(PART),
         "encode_delivery",
         (7, "query", 3, 1),
         "01 0700000000000000 05000000 7175657279 0300000000000000 01000000",
     ),
     _sample(
         "delivery_begin",
-        lambda: requests.delivery_begin((7, "query", 3, 1), TIME),
+        lambda: requests.delivery_begin(PART, TIME),
         "encode_delivery_begin",
         (7, "query", 3, 1, TIME),
         """
@@ -238,7 +239,7 @@ SAMPLES = (
     ),
     _sample(
         "delivery_grant",
-        lambda: requests.delivery_grant((7, "query", 3, 1), 2, 4, 100, 10, True, 5),
+        lambda: requests.delivery_grant(Grant(PART, 2, 4, 100, 10, True, 5)),
         "encode_delivery_grant",
         (7, "query", 3, 1, 5, 2, 4, 100, 10, True),
         """
@@ -540,43 +541,43 @@ DELIVERY_CONVERSATION = (
     _exchange("tail_raise", requests.tail_raise(0, 100), 0),
     _exchange(
         "delivery_begin",
-        requests.delivery_begin((7, "query", 3, 1), TIME),
+        requests.delivery_begin(PART, TIME),
         0,
         "01 01000000 00000000 0100000000000000",
     ),
     _exchange(
         "delivery_grant",
-        requests.delivery_grant((7, "query", 3, 1), 1, 0, 40, 10, False),
+        requests.delivery_grant(Grant(PART, 1, 0, 40, 10, False)),
         0,
         "01 2800000000000000",
     ),
     _exchange(
         "delivery_grant",
-        requests.delivery_grant((7, "query", 3, 1), 1, 0, 40, 10, True),
+        requests.delivery_grant(Grant(PART, 1, 0, 40, 10, True)),
         0,
         "01 6400000000000000",
     ),
     _exchange(
         "delivery_grant",
-        requests.delivery_grant((7, "query", 3, 1), 1, 1, 110, 10, True),
+        requests.delivery_grant(Grant(PART, 1, 1, 110, 10, True)),
         1,
         "01 0000000000000000",
     ),
     _exchange(
         "delivery_begin",
-        requests.delivery_begin((7, "query", 3, 1), TIME + 1),
+        requests.delivery_begin(PART, TIME + 1),
         0,
         "01 02000000 02000000 0100000000000000",
     ),
     _exchange(
         "delivery_grant",
-        requests.delivery_grant((7, "query", 3, 1), 1, 0, 110, 10, True),
+        requests.delivery_grant(Grant(PART, 1, 0, 110, 10, True)),
         2,
         "01 0200000000000000",
     ),
     _exchange(
         "delivery_read",
-        requests.delivery(7, "query", 3, 1),
+        requests.delivery(PART),
         0,
         """
         01 0100000000000000                 # incarnation
@@ -609,11 +610,11 @@ DELIVERY_CONVERSATION = (
     _exchange("delivery_done", requests.delivery_done(7, "query", 4, TIME), 0, "01 00"),
     _exchange(
         "delivery_begin",
-        requests.delivery_begin((7, "query", 3, 1), TIME),
+        requests.delivery_begin(PART, TIME),
         4,
         "01 0400000000000000",
     ),
-    _exchange("delivery_read", requests.delivery(7, "query", 3, 1), 3),
+    _exchange("delivery_read", requests.delivery(PART), 3),
 )
 
 DIRECTORY_CONVERSATION = (

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import errno
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import Any
 
 from . import requests
 from .model import POSITION_MAX, WIDTH_MAX
 from .objects import ADVANCE, CREATE, SET, TIME
 from .replies import Answer, Code, Cursor, Delivery, HeadState, Loose, Source, Stripes, Views
-from .requests import StripeView, View
+from .requests import Grant, Part, StripeView, View
 from .wire import OPEN_END
 
 PAGE_VIEWS_MAX = 1024
@@ -45,7 +47,7 @@ class HeadModel:
     sources: dict[str, Source] = field(default_factory=dict)
     incarnations: dict[str, int] = field(default_factory=dict)
     incarnation: int = 0
-    parts: dict[tuple[str, int, int], Delivery] = field(default_factory=dict)
+    parts: dict[Part, Delivery] = field(default_factory=dict)
     archived: list[StripeView] = field(default_factory=list)
     loose: dict[int, int] = field(default_factory=dict)
     """Width by id."""
@@ -147,15 +149,8 @@ class HeadModel:
         return Answer(Code.NOT_WRITTEN) if known is None else Answer(Code.OK, known)
 
     def cursor_list(self, after: str = "", count_max: int = 1000, log_id: int = 7) -> Answer:
-        """cursor_list: ascending by the bytes of their names."""
-        if not self.exists:
-            return _MISSING
-        if not 1 <= count_max <= CURSORS_MAX or (after and not valid_name(after)):
-            return _INVALID
-        if self._absent(log_id):
-            return _MISSING
-        found = sorted((name, each) for name, each in self.cursors.items() if name > after)
-        return Answer(Code.OK, (len(found) > count_max, tuple(found[:count_max])))
+        """cursor_list: one page."""
+        return self._page(self.cursors, CURSORS_MAX, after, count_max, log_id)
 
     def cursor_remove(self, name: str, log_id: int = 7) -> Answer:
         """cursor_remove: once."""
@@ -176,54 +171,41 @@ class HeadModel:
         return replace(known or Source(0, 0, timestamp, 0), updated=timestamp)
 
     def _count_parts(self, source: str) -> int:
-        return sum(name == source for name, *_ in self.parts)
+        return sum(part.source == source for part in self.parts)
 
-    def delivery_begin(
-        self, source: str, batch: int = 0, part: int = 0, timestamp: int = TIME, log_id: int = 7
-    ) -> Answer:
+    def delivery_begin(self, part: Part, timestamp: int = TIME) -> Answer:
         """delivery_begin: one attempt more, unless the batch is done."""
-        if not valid_name(source) or batch == BATCH_ALL:
+        if not _deliverable(part):
             return _INVALID
-        if self._absent(log_id):
+        if self._absent(part.log_id):
             return _MISSING
-        state = self._source(source, timestamp)
+        state = self._source(part.source, timestamp)
         if state is None:
             return Answer(-errno.EMFILE)
-        if batch < state.batch:
+        if part.batch < state.batch:
             return Answer(Code.INVALIDATED, state.batch)
-        begun = Delivery(self.incarnations[source], 0, ())
-        known = self.parts.get((source, batch, part), begun)
-        self.parts[source, batch, part] = replace(known, attempt=known.attempt + 1)
-        self.sources[source] = replace(state, parts=self._count_parts(source))
+        begun = Delivery(self.incarnations[part.source], 0, ())
+        known = self.parts.get(part, begun)
+        self.parts[part] = replace(known, attempt=known.attempt + 1)
+        self.sources[part.source] = replace(state, parts=self._count_parts(part.source))
         return Answer(Code.OK, (known.attempt + 1, len(known.grants), known.incarnation))
 
-    def delivery_grant(
-        self,
-        source: str,
-        batch: int,
-        part: int,
-        attempt: int,
-        epoch: int,
-        first: int,
-        count: int,
-        reserve: bool = False,
-        log_id: int = 7,
-        incarnation: int = 1,
-    ) -> Answer:
+    def delivery_grant(self, grant: Grant) -> Answer:
         """delivery_grant: to the newest attempt, in the newest epoch; neighbours are one."""
+        part, first, count = grant.part, grant.first, grant.count
         sound = 0 < count <= 65536 and first + count <= POSITION_MAX + 1
-        if not valid_name(source) or batch == BATCH_ALL or not sound:
+        if not _deliverable(part) or not sound:
             return _INVALID
-        if self._absent(log_id):
+        if self._absent(part.log_id):
             return _MISSING
-        if epoch != self.counter:
+        if grant.epoch != self.counter:
             return Answer(Code.STALE_EPOCH, self.counter)
-        known = self.parts.get((source, batch, part))
-        if known is None or known.incarnation != incarnation:
+        known = self.parts.get(part)
+        if known is None or known.incarnation != grant.incarnation:
             return Answer(Code.NOT_WRITTEN)
-        if attempt != known.attempt:
+        if grant.attempt != known.attempt:
             return Answer(Code.READ_ONLY, known.attempt)
-        first = max(first, self.tail_floor) if reserve else first
+        first = max(first, self.tail_floor) if grant.reserve else first
         if first + count > POSITION_MAX + 1:
             return Answer(-errno.ERANGE)
         grants = [*known.grants]
@@ -232,19 +214,19 @@ class HeadModel:
             grants.append((begin, length + count))
         else:
             grants.append((first, count))
-        self.parts[source, batch, part] = replace(known, grants=tuple(grants))
+        self.parts[part] = replace(known, grants=tuple(grants))
         self.tail_floor = max(self.tail_floor, first + count)
         return Answer(Code.OK, first)
 
-    def delivery_read(self, source: str, batch: int = 0, part: int = 0, log_id: int = 7) -> Answer:
+    def delivery_read(self, part: Part) -> Answer:
         """delivery_read: one part."""
         if not self.exists:
             return _MISSING
-        if not valid_name(source) or batch == BATCH_ALL:
+        if not _deliverable(part):
             return _INVALID
-        if self._absent(log_id):
+        if self._absent(part.log_id):
             return _MISSING
-        known = self.parts.get((source, batch, part))
+        known = self.parts.get(part)
         return Answer(Code.NOT_WRITTEN) if known is None else Answer(Code.OK, known)
 
     def delivery_done(
@@ -259,9 +241,10 @@ class HeadModel:
         if state is None and batch != BATCH_ALL:
             return Answer(-errno.EMFILE)
         batch = max(batch, state.batch if state else 0)
-        gone = sorted(key for key in self.parts if key[0] == source and key[1] < batch)
-        for key in gone[:PARTS_REMOVED_MAX]:
-            del self.parts[key]
+        below = (part for part in self.parts if part.source == source and part.batch < batch)
+        gone = sorted(below, key=lambda part: (part.batch, part.part))
+        for part in gone[:PARTS_REMOVED_MAX]:
+            del self.parts[part]
         more = len(gone) > PARTS_REMOVED_MAX
         if batch == BATCH_ALL and not more:
             self.sources.pop(source, None)
@@ -270,14 +253,20 @@ class HeadModel:
         return Answer(Code.OK, more)
 
     def delivery_list(self, after: str = "", count_max: int = 1000, log_id: int = 7) -> Answer:
-        """delivery_list: ascending by the bytes of their names."""
+        """delivery_list: one page."""
+        return self._page(self.sources, SOURCES_MAX, after, count_max, log_id)
+
+    def _page(
+        self, named: Mapping[str, Any], most: int, after: str, count_max: int, log_id: int
+    ) -> Answer:
+        """What comes after a name, ascending by the bytes of the names; at most `count_max`."""
         if not self.exists:
             return _MISSING
-        if not 1 <= count_max <= SOURCES_MAX or (after and not valid_name(after)):
+        if not 1 <= count_max <= most or (after and not valid_name(after)):
             return _INVALID
         if self._absent(log_id):
             return _MISSING
-        found = sorted((name, each) for name, each in self.sources.items() if name > after)
+        found = sorted((name, each) for name, each in named.items() if name > after)
         return Answer(Code.OK, (len(found) > count_max, tuple(found[:count_max])))
 
     def view_propose(self, base: int, view: View) -> Answer:
@@ -386,6 +375,10 @@ class HeadModel:
 def valid_name(name: str) -> bool:
     """1 to 128 letters, digits, `_`, `.` or `-`, the first none of the last two."""
     return re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}", name) is not None
+
+
+def _deliverable(part: Part) -> bool:
+    return valid_name(part.source) and part.batch != BATCH_ALL
 
 
 def well_formed(view: View) -> bool:

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from random import Random
 
 from . import requests, wire
-from .requests import Entry, StripeView, View
+from .requests import Entry, Grant, Part, StripeView, View
 from .wire import OPEN_END
 
 NOISE_BYTES_MAX = 300
 _ENTRIES = [Entry(p, p, b"entry %d" % p) for p in (0, 1, 2, 5)]
+_PART = Part("query", 3, 1)
 _VIEW = View(
     1, 7, sequencer="tcp://a:1", stripes=(StripeView(1, 0, OPEN_END, 4),), options={"a": ""}
 )
@@ -48,9 +49,9 @@ SOUND: dict[str, bytes] = {
     "cursor_read": requests.cursor(7, "reader"),
     "cursor_list": requests.cursor_list(7, "a", 10),
     "cursor_remove": requests.cursor(7, "reader"),
-    "delivery_begin": requests.delivery_begin((7, "query", 3, 1), 1),
-    "delivery_grant": requests.delivery_grant((7, "query", 3, 1), 1, 1, 5, 4, False),
-    "delivery_read": requests.delivery(7, "query", 3, 1),
+    "delivery_begin": requests.delivery_begin(_PART, 1),
+    "delivery_grant": requests.delivery_grant(Grant(_PART, 1, 1, 5, 4, False)),
+    "delivery_read": requests.delivery(_PART),
     "delivery_done": requests.delivery_done(7, "query", 3, 1),
     "delivery_list": requests.delivery_list(7, "a", 10),
 }
@@ -121,7 +122,7 @@ def lies() -> Iterator[tuple[str, bytes]]:
         granted = (
             wire.u64(1) + wire.u32(1) + wire.u64(1) + wire.u64(5) + wire.u32(count) + wire.u8(2)
         )
-        yield "delivery_grant", requests.delivery(7, "query", 3, 1) + granted
+        yield "delivery_grant", requests.delivery(_PART) + granted
         yield "delivery_list", wire.u8(1) + wire.u64(7) + wire.u32(0) + wire.u32(count)
         yield "cursor_list", wire.u8(1) + wire.u64(7) + wire.u32(0) + wire.u32(count)
         yield "view_read", wire.u8(1) + wire.u64(0) + wire.u32(count) + wire.u8(0)

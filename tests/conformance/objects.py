@@ -11,7 +11,7 @@ from typing import Protocol
 
 from . import replies, requests
 from .replies import Answer
-from .requests import Entry
+from .requests import Entry, Grant, Part
 
 TIME = 1_500_000_000_000_000  # µs since 1970, where a test does not care
 BYTES_MAX = 1 << 20
@@ -170,34 +170,17 @@ class Head(_Object):
         """cursor_remove: OK, or NOT_WRITTEN."""
         return self.call("cursor_remove", requests.cursor(log_id, name))
 
-    def delivery_begin(
-        self, source: str, batch: int = 0, part: int = 0, timestamp: int = TIME, log_id: int = 7
-    ) -> Answer:
+    def delivery_begin(self, part: Part, timestamp: int = TIME) -> Answer:
         """delivery_begin: OK with (attempt, grants before, incarnation), or INVALIDATED."""
-        request = requests.delivery_begin((log_id, source, batch, part), timestamp)
-        return self.call("delivery_begin", request)
+        return self.call("delivery_begin", requests.delivery_begin(part, timestamp))
 
-    def delivery_grant(
-        self,
-        source: str,
-        batch: int,
-        part: int,
-        attempt: int,
-        epoch: int,
-        first: int,
-        count: int,
-        reserve: bool = False,
-        log_id: int = 7,
-        incarnation: int = 1,
-    ) -> Answer:
+    def delivery_grant(self, grant: Grant) -> Answer:
         """delivery_grant: OK with the first position, or why not."""
-        key = (log_id, source, batch, part)
-        request = requests.delivery_grant(key, attempt, epoch, first, count, reserve, incarnation)
-        return self.call("delivery_grant", request)
+        return self.call("delivery_grant", requests.delivery_grant(grant))
 
-    def delivery_read(self, source: str, batch: int = 0, part: int = 0, log_id: int = 7) -> Answer:
+    def delivery_read(self, part: Part) -> Answer:
         """delivery_read: OK with a `replies.Delivery`, or NOT_WRITTEN."""
-        return self.call("delivery_read", requests.delivery(log_id, source, batch, part))
+        return self.call("delivery_read", requests.delivery(part))
 
     def delivery_done(
         self, source: str, batch: int, timestamp: int = TIME, log_id: int = 7

@@ -46,6 +46,32 @@ class View:
     options: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Part:
+    """What is delivered: a part of a batch of a source, to a log."""
+
+    source: str
+    batch: int = 0
+    part: int = 0
+    log_id: int = 7
+
+
+@dataclass(frozen=True)
+class Grant:
+    """What one attempt at a part asks for: `count` positions, from `first` on.
+
+    With `reserve` they are above the tail floor, else they were granted by a sequencer already.
+    """
+
+    part: Part
+    attempt: int
+    epoch: int
+    first: int
+    count: int
+    reserve: bool = False
+    incarnation: int = 1
+
+
 def _start(*parts: bytes) -> bytes:
     return u8(VERSION) + b"".join(parts)
 
@@ -163,28 +189,21 @@ def cursor(log_id: int, name: str) -> bytes:
     return _start(u64(log_id), text(name))
 
 
-def delivery(log_id: int, source: str, batch: int, part: int) -> bytes:
-    """delivery_read: a part of a batch of a source."""
-    return _start(u64(log_id), text(source), u64(batch), u32(part))
+def delivery(part: Part) -> bytes:
+    """delivery_read, and how every other request about one part begins."""
+    return _start(u64(part.log_id), text(part.source), u64(part.batch), u32(part.part))
 
 
-def delivery_begin(key: tuple[int, str, int, int], timestamp: int) -> bytes:
-    """delivery_begin: `key` is what `delivery` takes."""
-    return delivery(*key) + u64(timestamp)
+def delivery_begin(part: Part, timestamp: int) -> bytes:
+    """delivery_begin: one attempt more."""
+    return delivery(part) + u64(timestamp)
 
 
-def delivery_grant(
-    key: tuple[int, str, int, int],
-    attempt: int,
-    epoch: int,
-    first: int,
-    count: int,
-    reserve: bool,
-    incarnation: int = 1,
-) -> bytes:
-    """delivery_grant: `key` is what `delivery` takes."""
-    rest = _start(u64(incarnation), u32(attempt), u64(epoch), u64(first), u32(count), u8(reserve))
-    return delivery(*key) + rest[1:]
+def delivery_grant(grant: Grant) -> bytes:
+    """delivery_grant: see `Grant`."""
+    attempt = u64(grant.incarnation) + u32(grant.attempt) + u64(grant.epoch)
+    positions = u64(grant.first) + u32(grant.count) + u8(grant.reserve)
+    return delivery(grant.part) + attempt + positions
 
 
 def delivery_done(log_id: int, source: str, batch: int, timestamp: int) -> bytes:

@@ -10,7 +10,7 @@ import pytest
 from .damage import EIO, damages
 from .objects import ADVANCE, CREATE, SET, Directory, Head, Store
 from .replies import Answer, Code, Cursor, Stripes
-from .requests import StripeView, View
+from .requests import Grant, Part, StripeView, View
 from .stored import HEAD, SEQUENCER, STORES_WITH_DOORS, Door
 from .wire import OPEN_END
 
@@ -44,9 +44,9 @@ def test_a_damaged_head_stops_everything(store: Store, prefix: str, host: str, d
             head.cursor_read("a"),
             head.cursor_list(),
             head.cursor_remove("a"),
-            head.delivery_begin("a"),
-            head.delivery_grant("a", 0, 0, 1, 2, 5, 1),
-            head.delivery_read("a"),
+            head.delivery_begin(Part("a")),
+            head.delivery_grant(Grant(Part("a"), 1, 2, 5, 1)),
+            head.delivery_read(Part("a")),
             head.delivery_done("a", 1),
             head.delivery_list(),
             head.view_propose(2, view),
@@ -141,26 +141,26 @@ def test_a_damaged_delivery_is_an_error_until_its_batch_is_done(
     """A source that is damaged can only be forgotten: which batches are done nobody knows."""
     head = make_head(store, prefix)
     part, source = b"p.a/0000000000000003.00000001", b"s.a"
-    assert head.delivery_begin("a", 3, 1) == Answer(Code.OK, (1, 0, 1))
-    assert head.delivery_grant("a", 3, 1, 1, 2, 5, 4) == Answer(Code.OK, 5)
+    assert head.delivery_begin(Part("a", 3, 1)) == Answer(Code.OK, (1, 0, 1))
+    assert head.delivery_grant(Grant(Part("a", 3, 1), 1, 2, 5, 4)) == Answer(Code.OK, 5)
     sound = door.load(prefix)
     for what, damaged in damages(sound.omap[part], host):
         door.save(prefix, sound.with_value(part, damaged))
-        assert head.delivery_begin("a", 3, 1) == EIO, what
-        assert head.delivery_grant("a", 3, 1, 1, 2, 9, 4) == EIO, what
-        assert head.delivery_read("a", 3, 1) == EIO, what
-        assert head.delivery_begin("a", 3, 2) == Answer(Code.OK, (1, 0, 1)), what
+        assert head.delivery_begin(Part("a", 3, 1)) == EIO, what
+        assert head.delivery_grant(Grant(Part("a", 3, 1), 1, 2, 9, 4)) == EIO, what
+        assert head.delivery_read(Part("a", 3, 1)) == EIO, what
+        assert head.delivery_begin(Part("a", 3, 2)) == Answer(Code.OK, (1, 0, 1)), what
         assert head.delivery_done("a", 4) == Answer(Code.OK, False), what
-        assert head.delivery_begin("a", 3, 1) == Answer(Code.INVALIDATED, 4), what
+        assert head.delivery_begin(Part("a", 3, 1)) == Answer(Code.INVALIDATED, 4), what
     for what, damaged in damages(sound.omap[source], host):
         door.save(prefix, sound.with_value(source, damaged))
-        assert head.delivery_begin("a", 3, 1) == EIO, what
+        assert head.delivery_begin(Part("a", 3, 1)) == EIO, what
         assert head.delivery_done("a", 4) == EIO, what
         assert head.delivery_list() == EIO, what
-        assert head.delivery_grant("a", 3, 1, 1, 2, 9, 4) == Answer(Code.OK, 9), what
+        assert head.delivery_grant(Grant(Part("a", 3, 1), 1, 2, 9, 4)) == Answer(Code.OK, 9), what
         assert head.delivery_done("a", 2**64 - 1) == Answer(Code.OK, False), what
         assert head.delivery_list() == Answer(Code.OK, (False, ())), what
-        assert head.delivery_begin("a", 3, 1) == Answer(Code.OK, (1, 0, 2)), what
+        assert head.delivery_begin(Part("a", 3, 1)) == Answer(Code.OK, (1, 0, 2)), what
 
 
 def test_a_damaged_directory_entry_is_an_error_until_it_is_added_again(

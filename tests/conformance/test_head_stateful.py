@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 from .head_model import DirectoryModel, HeadModel
 from .objects import ADVANCE, CREATE, SET, Directory, Head, Store
 from .replies import Answer
-from .requests import StripeView, View
+from .requests import Grant, Part, StripeView, View
 from .wire import OPEN_END
 
 STEPS = {"mem": (100, 50), "file": (20, 30), "ceph": (8, 30)}
@@ -25,6 +25,7 @@ SOURCE = st.sampled_from(["a", "a", "a", "a.b", "z" * 128, ".bad"])
 BATCH = st.sampled_from([0, 1, 1, 2, 2**64 - 2, 2**64 - 1])
 PART = st.sampled_from([0, 1, 2**32 - 1])
 LOG_ID_SENT = st.sampled_from([LOG_ID] * 9 + [LOG_ID + 1])
+DELIVERED = st.builds(Part, SOURCE, BATCH, PART, LOG_ID_SENT)
 LOG_IDS = st.integers(1, 2)
 FLAWS = ["base", "epoch", "log_id", "stripes", "width", "unannounced"]
 ADDRESS = st.sampled_from(["tcp://a:1", "tcp://b:2", "store:"])
@@ -137,44 +138,30 @@ class HeadMachine(_Machine):
     def cursor_list(self, after: str, count_max: int) -> None:
         self.both("cursor_list", after, count_max)
 
-    @rule(source=SOURCE, batch=BATCH, part=PART, time=st.integers(0, 3), log_id=LOG_ID_SENT)
-    def delivery_begin(self, source: str, batch: int, part: int, time: int, log_id: int) -> None:
-        self.both("delivery_begin", source, batch, part, time, log_id)
+    @rule(part=DELIVERED, time=st.integers(0, 3))
+    def delivery_begin(self, part: Part, time: int) -> None:
+        self.both("delivery_begin", part, time)
 
     @rule(
-        source=SOURCE,
-        batch=BATCH,
-        part=PART,
+        part=DELIVERED,
         attempt=st.integers(0, 3),
         back=st.sampled_from([0, 0, 0, 1]),
         other=st.sampled_from([0, 0, 0, 0, -1, 1]),
         first=st.integers(0, 60),
         count=st.sampled_from([0, 1, 3, 5]),
         reserve=st.booleans(),
-        log_id=LOG_ID_SENT,
     )
     def delivery_grant(
-        self,
-        source: str,
-        batch: int,
-        part: int,
-        attempt: int,
-        back: int,
-        other: int,
-        first: int,
-        count: int,
-        reserve: bool,
-        log_id: int,
+        self, part: Part, attempt: int, back: int, other: int, first: int, count: int, reserve: bool
     ) -> None:
         epoch = max(self.model.counter - back, 0)
-        key = source, batch, part
-        incarnation = max(self.model.incarnations.get(source, 1) + other, 0)
-        grant = attempt, epoch, first, count, reserve, log_id, incarnation
-        self.both("delivery_grant", *key, *grant)
+        incarnation = max(self.model.incarnations.get(part.source, 1) + other, 0)
+        grant = Grant(part, attempt, epoch, first, count, reserve, incarnation)
+        self.both("delivery_grant", grant)
 
-    @rule(source=SOURCE, batch=BATCH, part=PART, log_id=LOG_ID_SENT)
-    def delivery_read(self, source: str, batch: int, part: int, log_id: int) -> None:
-        self.both("delivery_read", source, batch, part, log_id)
+    @rule(part=DELIVERED)
+    def delivery_read(self, part: Part) -> None:
+        self.both("delivery_read", part)
 
     @rule(
         source=SOURCE,

@@ -16,7 +16,7 @@ from . import wire
 from .head_model import CURSORS_MAX, GRANTS_MAX, PARTS_MAX, PARTS_REMOVED_MAX, SOURCES_MAX
 from .objects import ADVANCE, CREATE, SET, TIME, WRITER, Head, Store, Stripe
 from .replies import WRITTEN, Answer, Code, Slot, Source, State
-from .requests import Entry
+from .requests import Entry, Grant, Part
 from .stored import STORES_WITH_DOORS, Door, envelope
 
 MIB = 1 << 20
@@ -232,15 +232,15 @@ def test_a_log_has_so_many_sources_and_no_more(store: Store, prefix: str) -> Non
     for n in range(SOURCES_MAX):
         assert head.delivery_done(f"query-{n}", 5).code == Code.OK, n
     full = Answer(-errno.EMFILE)
-    assert head.delivery_begin("more") == full
+    assert head.delivery_begin(Part("more")) == full
     assert head.delivery_done("more", 1) == full
     assert head.delivery_done("more", 2**64 - 1) == Answer(Code.OK, False)
     more, sources = head.delivery_list(count_max=SOURCES_MAX).value
     assert (more, len(sources)) == (False, SOURCES_MAX)
-    assert head.delivery_begin("query-0", 5).code == Code.OK
+    assert head.delivery_begin(Part("query-0", 5)).code == Code.OK
     assert head.delivery_done("query-7", 2**64 - 1).code == Code.OK
-    assert head.delivery_begin("more").code == Code.OK
-    assert head.delivery_begin("still.more") == full
+    assert head.delivery_begin(Part("more")).code == Code.OK
+    assert head.delivery_begin(Part("still.more")) == full
 
 
 def test_sources_are_listed_a_page_at_a_time(store: Store, prefix: str) -> None:
@@ -263,44 +263,46 @@ def test_a_source_has_so_many_parts_and_no_more(store: Store, prefix: str, door:
     """That is another error than too many sources, for other things help."""
     head = Head(store, prefix)
     assert head.create("orders", 7).code == Code.OK
-    assert head.delivery_begin("query", 3, 1).code == Code.OK
+    assert head.delivery_begin(Part("query", 3, 1)).code == Code.OK
     full = wire.u64(1) + wire.u64(0) + wire.u32(PARTS_MAX) + 2 * wire.u64(TIME)
     sound = door.load(prefix)
     door.save(prefix, sound.with_value(b"s.query", envelope(b"s.query", full)))
-    assert head.delivery_begin("query", 3, 2) == Answer(-errno.EMLINK)
-    assert head.delivery_begin("query", 3, 1) == Answer(Code.OK, (2, 0, 1))
-    assert head.delivery_begin("other", 3, 2).code == Code.OK
+    assert head.delivery_begin(Part("query", 3, 2)) == Answer(-errno.EMLINK)
+    assert head.delivery_begin(Part("query", 3, 1)) == Answer(Code.OK, (2, 0, 1))
+    assert head.delivery_begin(Part("other", 3, 2)).code == Code.OK
     assert head.delivery_done("query", 4).code == Code.OK
-    assert head.delivery_begin("query", 4, 2).code == Code.OK
+    assert head.delivery_begin(Part("query", 4, 2)).code == Code.OK
 
 
 def test_what_is_done_goes_so_many_parts_at_a_time(store: Store, prefix: str) -> None:
     head = Head(store, prefix)
     assert head.create("orders", 7).code == Code.OK
     for n in range(2 * PARTS_REMOVED_MAX + 1):
-        assert head.delivery_begin("query", n // 100, n).code == Code.OK, n
-    assert head.delivery_begin("query.more").code == Code.OK
+        assert head.delivery_begin(Part("query", n // 100, n)).code == Code.OK, n
+    assert head.delivery_begin(Part("query.more")).code == Code.OK
     assert head.delivery_done("query", 5) == Answer(Code.OK, True)
     assert head.delivery_done("query", 0) == Answer(Code.OK, False)
-    assert head.delivery_read("query", 4, 499).code == Code.NOT_WRITTEN
-    assert head.delivery_read("query", 5, 500).code == Code.OK
+    assert head.delivery_read(Part("query", 4, 499)).code == Code.NOT_WRITTEN
+    assert head.delivery_read(Part("query", 5, 500)).code == Code.OK
     assert head.delivery_done("query", 2**64 - 1) == Answer(Code.OK, False)
-    assert head.delivery_read("query", 5, 500).code == Code.NOT_WRITTEN
-    assert head.delivery_read("query.more").code == Code.OK
+    assert head.delivery_read(Part("query", 5, 500)).code == Code.NOT_WRITTEN
+    assert head.delivery_read(Part("query.more")).code == Code.OK
 
 
 def test_a_part_gets_so_many_grants_and_no_more(store: Store, prefix: str) -> None:
     """Those that follow each other count once."""
     head = Head(store, prefix)
     assert head.create("orders", 7).code == Code.OK
-    assert head.delivery_begin("query").code == Code.OK
+    assert head.delivery_begin(Part("query")).code == Code.OK
     for n in range(GRANTS_MAX):
-        answer = head.delivery_grant("query", 0, 0, 1, 0, 10 * n, 5)
+        answer = head.delivery_grant(Grant(Part("query"), 1, 0, 10 * n, 5))
         assert answer == Answer(Code.OK, 10 * n)
-    assert head.delivery_grant("query", 0, 0, 1, 0, 10 * GRANTS_MAX, 5) == Answer(-errno.E2BIG)
+    assert head.delivery_grant(Grant(Part("query"), 1, 0, 10 * GRANTS_MAX, 5)) == Answer(
+        -errno.E2BIG
+    )
     last = 10 * (GRANTS_MAX - 1)
-    assert head.delivery_grant("query", 0, 0, 1, 0, last + 5, 3) == Answer(Code.OK, last + 5)
-    grants = head.delivery_read("query").value.grants
+    assert head.delivery_grant(Grant(Part("query"), 1, 0, last + 5, 3)) == Answer(Code.OK, last + 5)
+    grants = head.delivery_read(Part("query")).value.grants
     assert len(grants) == GRANTS_MAX
     assert grants[-1] == (last, 8)
 

@@ -17,7 +17,7 @@ from . import golden, requests
 from .golden import bytes_of
 from .objects import ADVANCE, CREATE, Directory, Head, Store, Stripe
 from .replies import Code, Loose, Stripes
-from .requests import Entry, StripeView, View
+from .requests import Entry, Grant, Part, StripeView, View
 from .stored import STORES_WITH_DOORS, Content, Door, door_to, envelope
 from .wire import OPEN_END
 
@@ -176,8 +176,8 @@ def make_objects(store: Store, prefix: str) -> dict[str, Content]:
         head.trim_point_raise(100),
         head.cursor_commit("app", CREATE, 150, TIME),
         head.cursor_commit("app", ADVANCE, 200, TIME + 1),
-        head.delivery_begin("query", 3, 1),
-        head.delivery_grant("query", 3, 1, 1, 3, 100, 10),
+        head.delivery_begin(Part("query", 3, 1)),
+        head.delivery_grant(Grant(Part("query", 3, 1), 1, 3, 100, 10)),
         head.propose_bytes(1, golden.VIEW_BYTES),
         head.epoch_next(),
         head.view_propose(3, THIRD_VIEW),

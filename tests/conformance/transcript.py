@@ -52,7 +52,7 @@ from .head_model import DirectoryModel, HeadModel
 from .model import StripeModel
 from .objects import BYTES_MAX, RECORDS_MAX, TIME, Directory, Head, Store, Stripe, writer_id
 from .replies import Answer, Read
-from .requests import View
+from .requests import Grant, Part, View
 from .show import show_answer
 from .words import Words, entries_of, stripe_view_of
 
@@ -273,18 +273,19 @@ class Interpreter:
 
     def _delivery_begin(self, words: Words) -> Answer:
         time, log_id = int(words.option("time", TIME)), int(words.option("log_id", 7))
-        source, batch, part = words.next(), words.number(), words.number()
-        return self._head.delivery_begin(source, batch, part, time, log_id)
+        part = Part(words.next(), words.number(), words.number(), log_id)
+        return self._head.delivery_begin(part, time)
 
     def _delivery_grant(self, words: Words) -> Answer:
         reserve, log_id = words.flag("reserve"), int(words.option("log_id", 7))
         incarnation = int(words.option("incarnation", 1))
-        source, numbers = words.next(), [words.number() for _ in range(6)]
-        return self._head.delivery_grant(source, *numbers, reserve, log_id, incarnation)
+        part = Part(words.next(), words.number(), words.number(), log_id)
+        numbers = [words.number() for _ in range(4)]
+        return self._head.delivery_grant(Grant(part, *numbers, reserve, incarnation))
 
     def _delivery_read(self, words: Words) -> Answer:
         log_id = int(words.option("log_id", 7))
-        return self._head.delivery_read(words.next(), words.number(), words.number(), log_id)
+        return self._head.delivery_read(Part(words.next(), words.number(), words.number(), log_id))
 
     def _delivery_done(self, words: Words) -> Answer:
         time, log_id = int(words.option("time", TIME)), int(words.option("log_id", 7))

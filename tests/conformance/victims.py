@@ -7,7 +7,7 @@ import errno
 from . import replies
 from .objects import SET, Directory, Head, Store, Stripe
 from .replies import Code
-from .requests import Entry
+from .requests import Entry, Part
 
 HEAD_METHODS = ("head", "epoch", "tail", "trim_point", "view", "stripe", "cursor", "delivery")
 KINDS = (".head", ".stripe", ".directory")
@@ -34,7 +34,7 @@ class Victims:
         assert self.head.create("log", 7).code == Code.OK
         assert self.head.epoch_next().code == Code.OK
         assert self.head.cursor_commit("held", SET, 3).code == Code.OK
-        assert self.head.delivery_begin("query", 3, 1).code == Code.OK
+        assert self.head.delivery_begin(Part("query", 3, 1)).code == Code.OK
         self.directory = Directory(self._store, f"{name}.directory")
         assert self.directory.add("held").code == Code.OK
         self.names = (self.stripe.name, self.head.name, self.directory.name, f"{name}.missing")
