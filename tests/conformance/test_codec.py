@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from zlog import _native
 
-from . import golden, replies, requests, wire
+from . import golden, golden_conversations, replies, requests, wire
 from .model import POSITION_MAX
 from .objects import Store, Stripe
 from .replies import Slot, State
@@ -192,7 +192,7 @@ def test_read_replies(store: Store, prefix: str) -> None:
 
 
 def test_data_that_changed_on_its_way_is_lost_not_wrong() -> None:
-    step = next(s for s in golden.STRIPE_CONVERSATION if s.method == "read")
+    step = next(s for s in golden_conversations.STRIPE if s.method == "read")
     positions = [5, 9, 13, 17, 21, 25]
     good = _native.decode_read(step.reply, positions, False)
     assert good.state(0) == State.WRITTEN
@@ -215,15 +215,15 @@ DECODERS = {
     "decode_epoch_next": b"\x01" + bytes(16),
     "decode_epoch_read": b"\x01" + bytes(40),
     "decode_view": golden.VIEW_BYTES,
-    "decode_view_read": next(s.reply for s in golden.HEAD_CONVERSATION if s.method == "view_read"),
+    "decode_view_read": next(s.reply for s in golden_conversations.HEAD if s.method == "view_read"),
     "decode_stripes_read": next(
-        s.reply for s in golden.HEAD_CONVERSATION if s.method == "stripes_read"
+        s.reply for s in golden_conversations.HEAD if s.method == "stripes_read"
     ),
     "decode_stripes_loose": next(
-        s.reply for s in golden.HEAD_CONVERSATION if s.method == "stripes_loose"
+        s.reply for s in golden_conversations.HEAD if s.method == "stripes_loose"
     ),
-    "decode_directory_list": golden.DIRECTORY_CONVERSATION[3].reply,
-    "decode_address": golden.DIRECTORY_CONVERSATION[6].reply,
+    "decode_directory_list": golden_conversations.DIRECTORY[3].reply,
+    "decode_address": golden_conversations.DIRECTORY[6].reply,
 }
 
 
@@ -264,7 +264,7 @@ def test_damaged_replies_are_refused_or_read(name: str, data: st.DataObject) -> 
 @settings(max_examples=300)
 @given(data=st.data(), with_ids=st.booleans())
 def test_damaged_read_replies_never_give_wrong_data(data: st.DataObject, with_ids: bool) -> None:
-    steps = [s for s in golden.STRIPE_CONVERSATION if s.method == "read" and s.code == 0]
+    steps = [s for s in golden_conversations.STRIPE if s.method == "read" and s.code == 0]
     positions = [5, 13] if with_ids else [5, 9, 13, 17, 21, 25]
     reply = bytearray(steps[with_ids].reply)
     for _ in range(data.draw(st.integers(1, 3))):

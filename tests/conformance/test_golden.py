@@ -8,16 +8,17 @@ import pytest
 
 from zlog import _native
 
-from . import golden, replies, requests, wire
-from .golden import Exchange, Sample
+from . import golden, golden_conversations, golden_requests, replies, requests, wire
+from .golden_conversations import Exchange
+from .golden_requests import Sample
 from .objects import Store
 
 CONVERSATIONS = {
-    "stripe": golden.STRIPE_CONVERSATION,
-    "head": golden.HEAD_CONVERSATION,
-    "cursors": golden.CURSOR_CONVERSATION,
-    "deliveries": golden.DELIVERY_CONVERSATION,
-    "directory": golden.DIRECTORY_CONVERSATION,
+    "stripe": golden_conversations.STRIPE,
+    "head": golden_conversations.HEAD,
+    "cursors": golden_conversations.CURSOR,
+    "deliveries": golden_conversations.DELIVERY,
+    "directory": golden_conversations.DIRECTORY,
 }
 
 
@@ -26,7 +27,7 @@ def exchange_of(conversation: Sequence[Exchange], method: str, code: int = 0) ->
     return next(step for step in conversation if (step.method, step.code) == (method, code))
 
 
-@pytest.mark.parametrize("sample", golden.SAMPLES, ids=lambda sample: sample.name)
+@pytest.mark.parametrize("sample", golden_requests.SAMPLES, ids=lambda sample: sample.name)
 def test_requests_are_these_bytes(sample: Sample) -> None:
     assert sample.ours() == sample.expected
     assert getattr(_native, sample.native)(*sample.arguments) == sample.expected
@@ -68,7 +69,7 @@ def test_crc32c_is_castagnoli() -> None:
 
 
 def test_native_codec_reads_these_replies() -> None:
-    stripe, head = golden.STRIPE_CONVERSATION, golden.HEAD_CONVERSATION
+    stripe, head = golden_conversations.STRIPE, golden_conversations.HEAD
     assert _native.decode_seal(exchange_of(stripe, "seal").reply) == (None, 0, 0)
     written = exchange_of(stripe, "write")
     other = golden.bytes_of("01 01000000 0700000000000000")
@@ -83,7 +84,7 @@ def test_native_codec_reads_these_replies() -> None:
     assert _native.decode_epoch_read(exchange_of(head, "epoch_read").reply) == (3, 0, 200, 100, 7)
     views = _native.decode_view_read(exchange_of(head, "view_read").reply)
     assert views == (3, 3, 200, 100, 7, False, [golden.VIEW_BYTES])
-    cursors = golden.CURSOR_CONVERSATION
+    cursors = golden_conversations.CURSOR
     times = (0x0005543DF729C000, 0x0005543DF729C001)
     assert _native.decode_cursor(exchange_of(cursors, "cursor_read").reply) == (200, *times)
     found = _native.decode_cursor_list(exchange_of(cursors, "cursor_list").reply)
@@ -92,21 +93,21 @@ def test_native_codec_reads_these_replies() -> None:
     assert read == (False, [(1, 0, 200, 8)])
     loose = _native.decode_stripes_loose(exchange_of(head, "stripes_loose").reply)
     assert loose == (4, False, [(1, 8), (2, 4)])
-    deliveries = golden.DELIVERY_CONVERSATION
+    deliveries = golden_conversations.DELIVERY
     begun = _native.decode_delivery_begin(exchange_of(deliveries, "delivery_begin").reply)
     assert begun == (1, 0, 1)
     granted = _native.decode_delivery_read(exchange_of(deliveries, "delivery_read").reply)
     assert granted == (1, 2, [range(40, 50), range(100, 110)])
     found = _native.decode_delivery_list(exchange_of(deliveries, "delivery_list").reply)
     assert found == (True, [("a", 1, 0, times[1], times[1])])
-    directory = golden.DIRECTORY_CONVERSATION
+    directory = golden_conversations.DIRECTORY
     listed = _native.decode_directory_list(exchange_of(directory, "directory_list").reply)
     assert listed == (True, ["b"])
     assert _native.decode_address(exchange_of(directory, "sequencer_find").reply) == ""
 
 
 def test_native_codec_reads_a_read_reply() -> None:
-    step = [s for s in golden.STRIPE_CONVERSATION if s.method == "read"][1]
+    step = [s for s in golden_conversations.STRIPE if s.method == "read"][1]
     reply = _native.decode_read(step.reply, [5, 13], True)
     assert (len(reply), reply.count, reply.highest) == (2, 2, 21)
     assert [reply.state(i) for i in range(2)] == [0, 2]

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..conformance import golden, hostile
+from ..conformance import golden_requests, hostile
 
 STATES = 12
 """As many as fuzz_methods.cc makes, and one more: no object."""
@@ -32,7 +32,7 @@ def inputs(methods: list[str]) -> Iterator[tuple[str, bytes]]:
 
 def _requests() -> Iterator[tuple[str, bytes]]:
     yield from hostile.SOUND.items()
-    for sample in golden.SAMPLES:  # what several methods take has a name of its own
+    for sample in golden_requests.SAMPLES:  # what several methods take has a name of its own
         if sample.name in hostile.SOUND and len(sample.expected) <= _REQUEST_BYTES_MAX:
             yield sample.name, sample.expected
 
