@@ -56,3 +56,10 @@ def sequencer(plain: zlog.Store) -> Iterator[LocalSequencer]:
     running = LocalSequencer(plain)
     yield running
     running.stop()
+
+
+@pytest.fixture
+def small_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Deliveries in rounds of seven entries, and windows of five positions."""
+    monkeypatch.setattr("zlog._deliveries.ROUND_ENTRIES_MAX", 7)
+    monkeypatch.setattr("zlog._deliveries._WINDOW_POSITIONS", 5)

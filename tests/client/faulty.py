@@ -115,3 +115,28 @@ def loses_first(method: str) -> Callable[[int, str], str | None]:
         return None
 
     return fault
+
+
+def at_method(
+    method: str, action: Callable[[], object], number: int = 1
+) -> Callable[[int, str], None]:
+    """Fault that does something else just before the call of ``method`` of this number, from 1."""
+    seen = 0
+
+    def fault(_: int, called: str) -> None:
+        nonlocal seen
+        if called == method:
+            seen += 1
+            if seen == number:
+                action()
+
+    return fault
+
+
+def dies_in(method: str, number: int) -> Callable[[int, str], None]:
+    """Fault that kills the process before the call of ``method`` of this number."""
+
+    def die() -> None:
+        raise Died(f"in {method} {number}")
+
+    return at_method(method, die, number)

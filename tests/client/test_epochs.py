@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 import pytest
 
@@ -18,7 +17,7 @@ from zlog._stripe_objects import seal
 from zlog._views import Change, backoff, change_view, unless_newer
 from zlog.testing import run_virtually
 
-from .faulty import FaultyStore, WithoutSequencer
+from .faulty import FaultyStore, WithoutSequencer, at_method
 from .virtual import VirtualIo
 
 SLOW = (0.01, 0.1)
@@ -93,17 +92,6 @@ def test_waiting_longer_and_longer_has_an_end(memory: zlog.Store) -> None:
     assert run_virtually(work()) <= 0.5
 
 
-def once(method: str, then: Callable[[], object]) -> Callable[[int, str], None]:
-    """Do something else just before the first call of ``method``."""
-    left = [then]
-
-    def fault(_: int, called: str) -> None:
-        if called == method and left:
-            left.pop()()
-
-    return fault
-
-
 def test_an_object_that_refuses_a_seal_stops_the_change(memory: zlog.Store) -> None:
     """Somebody with a higher epoch was there first: what that object holds is not known yet."""
     log = zlog.Log.create(memory, "orders", width=2)
@@ -118,7 +106,7 @@ def test_an_object_that_refuses_a_seal_stops_the_change(memory: zlog.Store) -> N
         (sealed,) = drive(seal(io, [last], epochs[0], deadline)) or []
         assert sealed.highest == 5
 
-    hooked = FaultyStore(memory, once("seal", seal_the_last_one_and_die))
+    hooked = FaultyStore(memory, at_method("seal", seal_the_last_one_and_die))
     io = BlockingIo(hooked)
     changed = drive(change_view(io, "orders", lambda view: view, deadline_of(io, 5)))
     assert isinstance(changed, Change)
@@ -138,7 +126,7 @@ def test_a_refused_view_is_not_taken_for_the_newest(memory: zlog.Store) -> None:
         drive(client.layout.change(lambda view: view, client.deadline(None)))
         assert other.append(b"other") == 0
 
-    hooked = FaultyStore(memory, once("view_propose", be_faster))
+    hooked = FaultyStore(memory, at_method("view_propose", be_faster))
     io = BlockingIo(hooked)
     changed = drive(change_view(io, "orders", lambda view: view, deadline_of(io, 5)))
     assert isinstance(changed, Change)
@@ -160,7 +148,7 @@ def test_a_change_of_a_log_that_is_removed_meanwhile(
         if again:
             zlog.Log.create(memory, "orders", width=2)
 
-    other = zlog.Log.open(FaultyStore(memory, once(method, remove)), "orders")
+    other = zlog.Log.open(FaultyStore(memory, at_method(method, remove)), "orders")
     layout = other._client.layout
     with pytest.raises(zlog.LogNotFound):
         drive(layout.change(unless_newer(log.view), other._client.deadline(None)))
@@ -197,7 +185,7 @@ def test_a_removal_takes_objects_that_somebody_sealed_meanwhile(memory: zlog.Sto
         epoch, _ = drive(Head(io, "orders").epoch_next(deadline))
         assert drive(seal(io, log.view.objects(), epoch, deadline)) is not None
 
-    zlog.Log.remove(FaultyStore(memory, once("remove", seal_above)), "orders")
+    zlog.Log.remove(FaultyStore(memory, at_method("remove", seal_above)), "orders")
     assert isinstance(memory, MemoryStore)
     assert [name for name in objects if memory.peek(name) is not None] == []
     assert memory.peek("zlog.orders.head") is None

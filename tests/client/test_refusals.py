@@ -12,7 +12,7 @@ import pytest
 import zlog
 from zlog import _native, aio
 
-from .faulty import FaultyStore
+from .faulty import FaultyStore, at_method
 
 
 @pytest.mark.parametrize("wrong", ["text", 7, None, [1, 2]])
@@ -153,17 +153,9 @@ async def test_closing_a_handle_ends_its_calls(memory: zlog.Store) -> None:
 def test_a_call_inside_a_call_takes_no_replies_away(memory: zlog.Store) -> None:
     """As from a signal handler, which runs in the thread that waits."""
     zlog.Log.create(memory, "orders", width=4)
-    writes = 0
-
-    def fault(_: int, method: str) -> None:
-        nonlocal writes
-        if method == "write":
-            writes += 1
-            if writes == 3:
-                inner.append(log.append_many([b"inner"] * 8))
-
-    log = zlog.Log.open(FaultyStore(memory, fault), "orders", timeout=5)
     inner: list[list[int]] = []
+    fault = at_method("write", lambda: inner.append(log.append_many([b"inner"] * 8)), 3)
+    log = zlog.Log.open(FaultyStore(memory, fault), "orders", timeout=5)
     outer = log.append_many([b"outer"] * 8)
     assert outer == list(range(8))
     assert inner == [list(range(8, 16))]

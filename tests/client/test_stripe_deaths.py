@@ -11,7 +11,7 @@ from zlog._native import MemoryStore
 from zlog._views import change_view
 from zlog.view import objects_of
 
-from .faulty import Recorder, each_death
+from .faulty import Recorder, at_method, each_death
 
 WIDTH = 3
 
@@ -144,14 +144,7 @@ def test_a_maker_whose_stripe_was_reclaimed_cleans_up_itself(memory: zlog.Store)
         other.reconfigure(width=7)
         other.reconfigure(width=2)
 
-    calls: list[str] = []
-
-    def fault(_: int, method: str) -> None:
-        calls.append(method)
-        if calls.count("seal") == 1 and method == "seal":
-            overtake()
-
-    slow = Recorder(memory, fault)
+    slow = Recorder(memory, at_method("seal", overtake))
     log = zlog.Log.open(slow, "orders")
     log.reconfigure(width=WIDTH + 2)
     assert log.append(b"e") == 4
@@ -161,14 +154,7 @@ def test_a_maker_whose_stripe_was_reclaimed_cleans_up_itself(memory: zlog.Store)
 
 def test_objects_made_too_late_for_a_removed_log_are_removed(memory: zlog.Store) -> None:
     written(memory)
-    calls: list[str] = []
-
-    def fault(_: int, method: str) -> None:
-        calls.append(method)
-        if calls.count("seal") == 1 and method == "seal":
-            zlog.Log.remove(memory, "orders")
-
-    slow = Recorder(memory, fault)
+    slow = Recorder(memory, at_method("seal", lambda: zlog.Log.remove(memory, "orders")))
     log = zlog.Log.open(slow, "orders")
     with pytest.raises(zlog.LogNotFound):
         log.reconfigure(width=WIDTH + 2)

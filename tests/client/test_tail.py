@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 
 import pytest
 
@@ -15,7 +14,7 @@ from zlog._io import BlockingIo, deadline_of, drive
 from zlog._views import Change, change_view
 
 from ..support.local_sequencer import LocalSequencer
-from .faulty import FaultyStore, WithoutSequencer
+from .faulty import FaultyStore, WithoutSequencer, at_method
 
 WIDTH = 3
 
@@ -47,20 +46,6 @@ def change(store: zlog.Store, sequencer: str | None = None) -> Change:
     return changed
 
 
-def at_call(method: str, number: int, then: Callable[[], object]) -> Callable[[int, str], None]:
-    """Do something else just before the call of ``method`` with this number, from 0."""
-    calls = 0
-
-    def fault(_: int, called: str) -> None:
-        nonlocal calls
-        if called == method:
-            calls += 1
-            if calls == number + 1:
-                then()
-
-    return fault
-
-
 @pytest.mark.parametrize("number", range(WIDTH))
 def test_a_new_epoch_begins_above_what_lands_while_objects_are_sealed(
     memory: zlog.Store, log: zlog.Log, number: int
@@ -77,7 +62,7 @@ def test_a_new_epoch_begins_above_what_lands_while_objects_are_sealed(
             if code == Code.OK:
                 landed.append(position)
 
-    hooked = FaultyStore(memory, at_call("seal", number, write_what_is_not_sealed_yet))
+    hooked = FaultyStore(memory, at_method("seal", write_what_is_not_sealed_yet, number + 1))
     changed = change(hooked)
     assert len(landed) == WIDTH - number
     assert changed.tail == max(landed) + 1
@@ -132,7 +117,7 @@ def test_a_tail_is_not_recorded_after_a_higher_epoch_was_taken(
     """The next epoch may have begun below it: the caller gets that one's tail instead."""
     take(log, 10)
     changed: list[Change] = []
-    hooked = FaultyStore(memory, at_call("tail_raise", 0, lambda: changed.append(change(memory))))
+    hooked = FaultyStore(memory, at_method("tail_raise", lambda: changed.append(change(memory))))
     assert zlog.Log.open(hooked, "orders").tail() == 3
     assert changed[0].tail == 3
 
@@ -147,7 +132,7 @@ def test_the_tail_of_a_removed_log_makes_no_holes_in_a_new_one(
         zlog.Log.remove(memory, "orders")
         made.append(zlog.Log.create(memory, "orders", width=WIDTH))
 
-    old = zlog.Log.open(FaultyStore(memory, at_call("tail_raise", 0, replace_log)), "orders")
+    old = zlog.Log.open(FaultyStore(memory, at_method("tail_raise", replace_log)), "orders")
     with pytest.raises(zlog.LogNotFound, match="log 'orders' was removed from"):
         old.tail()
     (new,) = made

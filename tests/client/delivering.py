@@ -1,0 +1,28 @@
+"""Deliveries to a log `orders`, for tests of them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+
+import zlog
+
+ROWS = [b"%d" % i for i in range(20)]
+
+
+def deliver(
+    store: zlog.Store, entries: Iterable[bytes] = ROWS, batch: int = 1, part: int = 0
+) -> int:
+    with zlog.Log.open(store, "orders") as log:
+        return log.deliver(entries, source="query", batch=batch, part=part)
+
+
+def entries_in(store: zlog.Store) -> list[bytes]:
+    with zlog.Log.open(store, "orders", hole_timeout=0.001) as log:
+        return [item.data for item in log.read_range() if isinstance(item, zlog.Entry)]
+
+
+def shuffled(seed: int) -> list[bytes]:
+    rows = [*ROWS]
+    random.Random(seed).shuffle(rows)
+    return rows

@@ -1,0 +1,315 @@
+"""Attempts at a delivery: each entry is in the log once, whoever died or came late in between."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import pytest
+
+import zlog
+from zlog import DeliverySuperseded
+from zlog._io import drive
+from zlog._native import encode_delivery_begin, encode_delivery_grant, encode_epoch_next
+
+from ..support.local_sequencer import LocalSequencer
+from .delivering import ROWS, deliver, entries_in, shuffled
+from .faulty import Died, FaultyStore, WithoutSequencer, at_method, dies_at, dies_in, loses_first
+from .planted import call, write
+
+pytestmark = pytest.mark.usefixtures("small_rounds")
+
+
+@pytest.fixture(params=["store", "tcp", "none"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """Who hands positions out: the store's own sequencer, one over TCP, or nobody."""
+    return str(request.param)
+
+
+@pytest.fixture
+def served(kind: str, memory: zlog.Store) -> Iterator[zlog.Store]:
+    """A store in memory with a log `orders` of that kind."""
+    if kind == "store":
+        zlog.Log.create(memory, "orders", width=3)
+        yield memory
+        return
+    plain = WithoutSequencer(memory)
+    running = LocalSequencer(plain) if kind == "tcp" else None
+    zlog.Log.create(plain, "orders", width=3)
+    yield plain
+    if running:
+        running.stop()
+
+
+def wrapped(store: zlog.Store, fault: Callable[[int, str], str | None]) -> FaultyStore:
+    """The store as one process sees it, which dies or loses replies; with the same sequencer."""
+    return (WithoutSequencer if isinstance(store, WithoutSequencer) else FaultyStore)(store, fault)
+
+
+def test_whoever_repeats_it_after_a_death_finishes_it(served: zlog.Store) -> None:
+    """At every single operation; and the rows come in another order each time."""
+    died = True
+    number = 0
+    while died:
+        before = Counter(entries_in(served))
+        try:
+            deliver(wrapped(served, dies_at(number)), shuffled(number), number)
+            died = False
+        except Died:
+            deliver(served, shuffled(-number), number)
+        assert Counter(entries_in(served)) - before == Counter(ROWS), f"died at {number}"
+        number += 1
+    assert number > 10
+    log = zlog.Log.open(served, "orders")
+    assert list(log.check()) == []
+
+
+def test_whoever_repeats_it_may_die_as_well(served: zlog.Store) -> None:
+    zlog.Log.open(served, "orders").append(b"before")
+    for second in range(2, 40, 3):
+        for first in (5, 9, 12):
+            batch = 100 * second + first
+            before = Counter(entries_in(served))
+            for deaths in (first, second):
+                with contextlib.suppress(Died):
+                    deliver(wrapped(served, dies_at(deaths)), shuffled(deaths), batch)
+            deliver(served, ROWS, batch)
+            found = Counter(entries_in(served)) - before
+            assert found == Counter(ROWS), f"died at {first}, then at {second}"
+
+
+@pytest.mark.parametrize("method", ["write", "delivery_begin", "delivery_grant"])
+def test_a_lost_reply_doubles_nothing(served: zlog.Store, method: str) -> None:
+    faulty = wrapped(served, loses_first(method))
+    with pytest.raises(zlog.StoreTimeout), zlog.Log.open(faulty, "orders", timeout=0.3) as log:
+        log.deliver(ROWS, source="query", batch=1)
+    deliver(faulty)
+    assert Counter(entries_in(served)) == Counter(ROWS)
+
+
+@pytest.mark.parametrize("method", ["delivery_grant", "write"])
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_one_that_was_overtaken_writes_nothing_more(
+    served: zlog.Store, method: str, number: int
+) -> None:
+    """A zombie, stopped before it asks for positions or writes there; another one delivers."""
+    appended: list[int] = []
+    fault = at_method(method, lambda: appended.append(deliver(served, shuffled(3))), number)
+    with pytest.raises(DeliverySuperseded) as caught:
+        deliver(wrapped(served, fault))
+    assert "part 0 of batch 1 of 'query'" in str(caught.value)
+    assert not caught.value.retryable
+    assert len(appended) == 1
+    assert Counter(entries_in(served)) == Counter(ROWS)
+
+
+@pytest.mark.parametrize("method", ["delivery_begin", "delivery_grant"])
+def test_one_whose_batch_is_done_writes_nothing_more(served: zlog.Store, method: str) -> None:
+    def finish() -> None:
+        deliver(served)
+        zlog.Log.open(served, "orders").delivered("query", before=2)
+
+    with pytest.raises(DeliverySuperseded, match="its batch is done"):
+        deliver(wrapped(served, at_method(method, finish)))
+    assert Counter(entries_in(served)) == Counter(ROWS)
+    assert deliver(served, batch=2) == len(ROWS)
+
+
+def test_what_an_overtaken_one_was_granted_in_vain_is_filled_at_once(memory: zlog.Store) -> None:
+    log = zlog.Log.create(memory, "orders", width=3, hole_timeout=None)
+    fault = at_method("delivery_grant", lambda: deliver(memory), 2)
+    with pytest.raises(DeliverySuperseded):
+        deliver(FaultyStore(memory, fault))
+    gaps = [item.kind for item in log.read_range() if isinstance(item, zlog.Gap)]
+    assert set(gaps) == {zlog.GapKind.FILLED}
+
+
+@pytest.mark.parametrize("kind", ["store", "tcp"], indirect=True)
+@pytest.mark.parametrize("method", ["delivery_grant", "tail_raise"])
+def test_what_was_granted_in_an_old_epoch_is_not_given_back(
+    served: zlog.Store, method: str
+) -> None:
+    """It was superseded and its epoch has ended: others are granted the same positions now."""
+    zlog.Log.open(served, "orders").append(b"before")
+    other = zlog.Log.open(served, "orders")
+    granted: list[range] = []
+
+    def supersede() -> None:
+        request = encode_delivery_begin(other.view.log_id, "query", 1, 0, 0)
+        call(served, "zlog.orders.head", "delivery_begin", request)
+
+    def end_epoch() -> None:
+        change_width(served)
+        client = other._client
+        _, first = drive(client.positions.grant(7, client.deadline(None)))
+        granted.append(range(first, first + 7))
+
+    faults = [at_method("delivery_grant", supersede), at_method(method, end_epoch)]
+
+    def fault(at: int, called: str) -> None:
+        for each in faults:
+            each(at, called)
+
+    with pytest.raises(DeliverySuperseded):
+        deliver(wrapped(served, fault))
+    assert granted == [range(1, 8)]
+    for position in granted[0]:
+        write(other, position, b"s" * 16, position, b"other")
+    assert list(other.check()) == []
+
+
+def test_a_grant_that_is_written_down_twice_counts_once(served: zlog.Store) -> None:
+    def fault(_: int, method: str) -> str | None:
+        return "twice" if method == "delivery_grant" else None
+
+    assert deliver(wrapped(served, fault)) == len(ROWS)
+    assert deliver(served, shuffled(1)) == 0
+    assert Counter(entries_in(served)) == Counter(ROWS)
+
+
+def fill_all(store: zlog.Store) -> None:
+    with zlog.Log.open(store, "orders", hole_timeout=0) as log:
+        assert all(log.read_range())
+
+
+def test_a_reader_that_fills_what_was_granted_only_moves_it(served: zlog.Store) -> None:
+    faulty = wrapped(served, at_method("write", lambda: fill_all(served), 2))
+    assert deliver(faulty) == len(ROWS)
+    assert Counter(entries_in(served)) == Counter(ROWS)
+    assert deliver(served) == 0
+
+
+def test_a_reader_may_fill_between_two_attempts(served: zlog.Store) -> None:
+    with pytest.raises(Died):
+        deliver(wrapped(served, dies_at(5)))
+    fill_all(served)
+    deliver(served)
+    assert Counter(entries_in(served)) == Counter(ROWS)
+
+
+def change_width(store: zlog.Store) -> None:
+    with zlog.Log.open(store, "orders") as log:
+        log.reconfigure(width=5 if log.view.live_stripe.width != 5 else 2)
+
+
+@pytest.mark.parametrize("method", ["delivery_grant", "write", "view_read"])
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_a_change_of_width_in_between_doubles_nothing(
+    served: zlog.Store, method: str, number: int
+) -> None:
+    faulty = wrapped(served, at_method(method, lambda: change_width(served), number))
+    assert deliver(faulty) == len(ROWS)
+    change_width(served)
+    assert deliver(served, shuffled(number)) == 0
+    assert Counter(entries_in(served)) == Counter(ROWS)
+
+
+def test_what_was_granted_before_a_change_of_width_is_found_after_it(served: zlog.Store) -> None:
+    """The positions lie in a stripe that has ended, some written and some not."""
+    for number in range(1, 7):
+        before = Counter(entries_in(served))
+        with pytest.raises(Died):
+            deliver(wrapped(served, dies_in("write", number)), shuffled(number), number)
+        change_width(served)
+        deliver(served, ROWS, number)
+        assert Counter(entries_in(served)) - before == Counter(ROWS), f"died in write {number}"
+
+
+def test_nothing_is_written_that_was_granted_in_an_old_epoch(served: zlog.Store) -> None:
+    """Somebody has taken an epoch and sealed nothing yet: the objects would take the entries."""
+
+    def take_epoch() -> None:
+        call(served, "zlog.orders.head", "epoch_next", encode_epoch_next(0))
+
+    assert deliver(wrapped(served, at_method("delivery_grant", take_epoch, 2))) == len(ROWS)
+    assert deliver(served, shuffled(1)) == 0
+    assert Counter(entries_in(served)) == Counter(ROWS)
+
+
+def test_no_later_epoch_hands_out_what_was_granted(served: zlog.Store, kind: str) -> None:
+    """Nothing was written there yet: only the tail floor keeps others away."""
+    with pytest.raises(Died):
+        deliver(wrapped(served, dies_in("write", 1)))
+    with zlog.Log.open(served, "orders") as log:
+        log.reconfigure(width=5)
+        assert log.append(b"other") >= 7, kind
+        assert log.tail() > 7
+
+
+def test_two_at_the_same_time_append_each_entry_once(served: zlog.Store) -> None:
+    barrier = threading.Barrier(3)
+
+    def attempt(seed: int) -> None:
+        barrier.wait()
+        with contextlib.suppress(DeliverySuperseded):
+            deliver(served, shuffled(seed))
+
+    threads = [threading.Thread(target=attempt, args=(seed,)) for seed in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    deliver(served)
+    assert Counter(entries_in(served)) == Counter(ROWS)
+
+
+def test_parts_are_delivered_at_the_same_time(served: zlog.Store) -> None:
+    failures: list[BaseException] = []
+
+    def attempt(part: int) -> None:
+        try:
+            deliver(served, [b"%d/%d" % (part, i) for i in range(20)], part=part)
+        except BaseException as error:  # noqa: BLE001
+            failures.append(error)
+
+    threads = [threading.Thread(target=attempt, args=(part,)) for part in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    wanted = Counter(b"%d/%d" % (part, i) for part in range(4) for i in range(20))
+    assert Counter(entries_in(served)) == wanted
+
+
+def test_another_writer_s_entry_is_not_taken_for_ones_own(memory: zlog.Store) -> None:
+    """Without a sequencer somebody who was faster may stand where positions were granted."""
+    plain = WithoutSequencer(memory)
+    log = zlog.Log.create(plain, "orders", width=3)
+    faulty = wrapped(plain, dies_at(6))
+    with pytest.raises(Died):
+        deliver(faulty)
+    log_id, epoch, first = log.view.log_id, log.view.epoch, log.tail()
+    number = 2  # of the next attempt, which is granted three positions and dies
+    call(
+        plain, "zlog.orders.head", "delivery_begin", encode_delivery_begin(log_id, "query", 1, 0, 0)
+    )
+    grant = encode_delivery_grant(log_id, "query", 1, 0, 1, number, epoch, first, 3, True)
+    call(plain, "zlog.orders.head", "delivery_grant", grant)
+    write(log, first, b"s" * 16, 0, ROWS[0])
+    deliver(plain)
+    assert Counter(entries_in(plain)) == Counter([*ROWS, ROWS[0]])
+
+
+def forget(store: zlog.Store) -> None:
+    zlog.Log.open(store, "orders").delivered("query")
+
+
+@pytest.mark.parametrize("method", ["delivery_grant", "delivery_read"])
+def test_one_whose_source_was_forgotten_writes_nothing_more(
+    served: zlog.Store, method: str
+) -> None:
+    """Also when the source has come again, whose attempts have the same numbers."""
+    with pytest.raises(Died):
+        deliver(wrapped(served, dies_in("write", 1)))
+
+    def forget_and_deliver() -> None:
+        forget(served)
+        deliver(served)
+        deliver(served)
+
+    with pytest.raises(DeliverySuperseded, match="its batch is done"):
+        deliver(wrapped(served, at_method(method, forget_and_deliver)))
+    assert Counter(entries_in(served)) == Counter(ROWS)
