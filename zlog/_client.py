@@ -13,7 +13,7 @@ from zlog import _native
 from zlog._append import ENTRY_BYTES_LIMIT, ENTRY_BYTES_MAX_DEFAULT, Appender
 from zlog._codes import Code, FillCode
 from zlog._cursors import Cursors, Place
-from zlog._deadline import Deadline
+from zlog._deadline import Deadline, check_seconds
 from zlog._deliveries import Deliveries
 from zlog._head import Head
 from zlog._io import Call, Io, deadline_of
@@ -61,6 +61,9 @@ class Settings:
     entry_bytes_max: int = ENTRY_BYTES_MAX_DEFAULT
 
     def __post_init__(self) -> None:
+        check_seconds("timeout", self.timeout)
+        check_seconds("hole_timeout", self.hole_timeout)
+        check_seconds("sequencer_timeout", self.sequencer_timeout)
         if not 0 < self.entry_bytes_max <= ENTRY_BYTES_LIMIT:
             raise ValueError(
                 f"entry_bytes_max is 1 to {ENTRY_BYTES_LIMIT} bytes, not {self.entry_bytes_max}"
@@ -156,7 +159,10 @@ class LogClient:
 
     def hole_timeout(self, given: float | EllipsisType | None) -> float | None:
         """Return the caller's own hole time-out, or the handle's where it gave none (``...``)."""
-        return self.settings.hole_timeout if isinstance(given, EllipsisType) else given
+        if isinstance(given, EllipsisType):
+            return self.settings.hole_timeout
+        check_seconds("hole_timeout", given)
+        return given
 
     async def finish_window(self, read: WindowRead, hole_timeout: float | None) -> WindowItems:
         """Bring in a window of positions that is being read.

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
+
+
+def check_seconds(what: str, seconds: float | None) -> None:
+    """Raise TypeError or ValueError unless a time-out can be so many seconds; None is no limit."""
+    if seconds is not None and not seconds >= 0:
+        raise ValueError(f"{what} is a number of seconds, 0 or more, not {seconds}")
 
 
 class Deadline:
@@ -13,15 +20,23 @@ class Deadline:
     and view changes all draw on the same budget.
 
     Args:
-        seconds: the budget from now on; None for no limit. Zero or less has expired already.
+        seconds: the budget from now on; None for no limit, and so is what no lock can wait for,
+            which is centuries. Zero has expired already.
         clock: a monotonic clock in seconds; tests and simulations pass their own.
+
+    Raises:
+        ValueError: less than nothing, or no number.
     """
 
     __slots__ = ("_clock", "_end")
 
     def __init__(self, seconds: float | None, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._end = None if seconds is None else clock() + seconds
+        if seconds is None or seconds >= threading.TIMEOUT_MAX:
+            self._end = None
+        else:
+            check_seconds("a time-out", seconds)
+            self._end = clock() + seconds
 
     @classmethod
     def never(cls) -> Deadline:

@@ -87,7 +87,7 @@ class Log:
 
         Raises:
             LogExists: there is one of this name.
-            ValueError: the name, the width or an option can't be.
+            ValueError: the name, the width, an option or a setting can't be.
         """
         settings = Settings(timeout, hole_timeout, sequencer_timeout, entry_bytes_max)
         settled = {**(options or {}), **stripe_options(stripe_bytes, stripe_records)}
@@ -120,6 +120,7 @@ class Log:
 
         Raises:
             LogNotFound: no such log.
+            ValueError: a setting can't be, such as a negative time-out.
         """
         settings = Settings(timeout, hole_timeout, sequencer_timeout, entry_bytes_max)
         io = BlockingIo(store, f"the log {name!r}")

@@ -6,6 +6,7 @@ same on every host; everything below it moves bytes.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,6 +32,8 @@ STORE_VARIABLE = "ZLOG_STORE"
 
 CONNECT_SECONDS = 10.0
 """How long connecting to a Ceph cluster may take, unless ``?timeout=`` says otherwise."""
+
+_CONNECT_SECONDS_MAX = 86400.0
 
 
 RequestPayload: TypeAlias = "bytes | Request"
@@ -191,7 +194,10 @@ def _open_ceph(url: str, pool: str, path: str, query: str) -> Store:
     try:
         seconds = CONNECT_SECONDS if timeout is None else float(timeout)
     except ValueError:
-        raise ValueError(f"timeout={timeout!r} in {url!r} is not a number of seconds") from None
+        seconds = math.nan
+    if not seconds > 0:
+        raise ValueError(f"timeout={timeout!r} in {url!r} is not a number of seconds above 0")
+    seconds = min(seconds, _CONNECT_SECONDS_MAX)
     return _ceph_store()(
         pool, namespace, conf=conf, client_id=client_id, timeout=seconds, url=_canonical(url)
     )

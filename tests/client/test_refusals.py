@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -66,6 +67,68 @@ def test_a_limit_that_the_class_does_not_know(memory: zlog.Store, limit: int) ->
     with pytest.raises(ValueError, match="entry_bytes_max"):
         zlog.Log.create(memory, "orders", entry_bytes_max=limit)
     assert zlog.Log.list(memory) == []
+
+
+@pytest.mark.parametrize("seconds", [-1, -0.001, math.nan])
+@pytest.mark.parametrize("setting", ["timeout", "hole_timeout", "sequencer_timeout"])
+def test_a_handle_takes_no_negative_time_out(
+    memory: zlog.Store, setting: str, seconds: float
+) -> None:
+    settings: dict[str, Any] = {setting: seconds}
+    words = rf"^{setting} is a number of seconds, 0 or more, not {seconds}$"
+    with pytest.raises(ValueError, match=words):
+        zlog.Log.create(memory, "orders", **settings)
+    assert zlog.Log.list(memory) == []
+
+    async def refuse() -> None:
+        with pytest.raises(ValueError, match=words):
+            await aio.Log.create(memory, "orders", **settings)
+        await aio.Log.create(memory, "orders")
+        with pytest.raises(ValueError, match=words):
+            await aio.Log.open(memory, "orders", **settings)
+
+    asyncio.run(refuse())
+    with pytest.raises(ValueError, match=words):
+        zlog.Log.open(memory, "orders", **settings)
+
+
+@pytest.mark.parametrize("seconds", [-1, math.nan])
+def test_a_call_takes_no_negative_time_out(memory: zlog.Store, seconds: float) -> None:
+    log = zlog.Log.create(memory, "orders")
+    calls: list[Callable[[], object]] = [
+        lambda: zlog.Log.list(memory, timeout=seconds),
+        lambda: zlog.Log.remove(memory, "orders", timeout=seconds),
+        lambda: log.append(b"x", timeout=seconds),
+        lambda: log.append_many([b"x"], timeout=seconds),
+        lambda: log.deliver([b"x"], source="s", batch=0, timeout=seconds),
+        lambda: log.read(0, timeout=seconds),
+        lambda: log.tail(timeout=seconds),
+        lambda: log.stat(timeout=seconds),
+        lambda: log.cursor("c", create=0, timeout=seconds),
+        lambda: log.trim_to(0, timeout=seconds),
+        lambda: log.read_range(hole_timeout=seconds),
+        lambda: log.read_columns(hole_timeout=seconds),
+        lambda: log.follow(hole_timeout=seconds),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match="0 or more"):
+            call()
+    assert log.tail() == 0
+
+    async def refuse() -> None:
+        async with await aio.Log.open(memory, "orders") as opened:
+            with pytest.raises(ValueError, match="0 or more"):
+                await opened.append(b"x", timeout=seconds)
+            with pytest.raises(ValueError, match="0 or more"):
+                _ = [item async for item in opened.read_range(hole_timeout=seconds)]
+
+    asyncio.run(refuse())
+
+
+def test_a_time_out_without_end_is_none(memory: zlog.Store) -> None:
+    with zlog.Log.create(memory, "orders", timeout=math.inf, hole_timeout=math.inf) as log:
+        assert log.append(b"x", timeout=1e300) == 0
+        assert [item.position for item in log.read_range()] == [0]
 
 
 @pytest.mark.parametrize("options", [{"": "x"}, {"k" * 129: "x"}, {"k": "v" * 4097}])

@@ -55,6 +55,12 @@ def test_a_store_in_memory_has_no_name(url: str) -> None:
         zlog.connect(url)
 
 
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "soon"])
+def test_connecting_takes_some_time(seconds: str) -> None:
+    with pytest.raises(ValueError, match="is not a number of seconds above 0"):
+        zlog.connect(f"ceph://logs?timeout={seconds}")
+
+
 @pytest.mark.parametrize("word", ["mem", "logs", "...", "a b"])
 def test_a_bare_word_is_no_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str
