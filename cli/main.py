@@ -17,7 +17,7 @@ from zlog.cli.hints import hint_of
 from zlog.cli.output import OutputClosed, OutputFailed, hold_descriptors, say, silence_stdout
 from zlog.cli.session import Session
 from zlog.cli.signals import Terminated
-from zlog.cli.verb import ceph_options, global_options, write_examples
+from zlog.cli.verb import Verbs, ceph_options, global_options, write_examples
 
 _VERBS = {
     "create": "logs",
@@ -51,7 +51,7 @@ zlog --store ceph://logs tail orders --follow
 """
 
 
-class Zlog(click.Group):
+class Zlog(Verbs):
     """The command ``zlog``. A verb's module is imported when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import Any
 
 import click
@@ -74,7 +75,45 @@ class Verb(click.Command):
         super().format_epilog(ctx, formatter)
 
 
-class VerbGroup(click.Group):
+class Verbs(click.Group):
+    """A group that calls what click calls commands verbs, as everything else here does."""
+
+    def __init__(self, *args: Any, **others: Any) -> None:
+        super().__init__(*args, **others)
+        verb = "[VERB]" if self.invoke_without_command else "VERB"
+        self.subcommand_metavar = f"{verb} [ARGS]..."
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the verbs, each with the first sentence of its help."""
+        verbs = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        limit = formatter.width - 6 - max(map(len, verbs))
+        with formatter.section("Verbs"):
+            formatter.write_dl(
+                [(name, verb.get_short_help_str(limit)) for name, verb in verbs.items() if verb]
+            )
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb that was called; what looks like an option is left to click."""
+        word = args[0]
+        if word.startswith("-") or ctx.resilient_parsing or self.get_command(ctx, word):
+            return super().resolve_command(ctx, args)
+        close = get_close_matches(word, self.list_commands(ctx))
+        guess = f" Did you mean {' or '.join(close)}?" if close else ""
+        raise click.UsageError(f"No such verb {word!r}.{guess}", ctx)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the verb that was called."""
+        try:
+            return super().invoke(ctx)
+        except click.UsageError as error:
+            if error.ctx is ctx and error.message == "Missing command.":
+                raise click.UsageError("Missing verb.", ctx) from None
+            raise
+
+
+class VerbGroup(Verbs):
     """A verb with verbs of its own, such as ``bench append``."""
 
     command_class = Verb

@@ -51,9 +51,7 @@ def _section(name: str, command: click.Command) -> str:
 
 
 def _usage(name: str, command: click.Command) -> str:
-    pieces = click.Command.collect_usage_pieces(command, click.Context(command))
-    if isinstance(command, click.Group):
-        pieces += ["[VERB]" if command.invoke_without_command else "VERB", "[ARGS]..."]
+    pieces = command.collect_usage_pieces(click.Context(command))
     return f"    {' '.join([name, *pieces])}"
 
 

@@ -34,7 +34,34 @@ def test_each_verb_has_an_example_that_begins_with_it(words: list[str]) -> None:
 
 
 def test_the_short_help_of_each_verb_fits_its_line() -> None:
-    assert "..." not in CliRunner().invoke(command, ["--help"]).stdout.partition("Commands:")[2]
+    assert "..." not in CliRunner().invoke(command, ["--help"]).stdout.partition("Verbs:")[2]
+
+
+@pytest.mark.parametrize("words", [[], ["cursor"], ["delivery"], ["spark"], ["seqr"], ["bench"]])
+def test_help_speaks_of_verbs_as_the_docs_do(words: list[str]) -> None:
+    shown = CliRunner().invoke(command, [*words, "--help"]).stdout
+    usage = "[VERB] [ARGS]..." if words == ["seqr"] else "VERB [ARGS]..."
+    assert shown.startswith(f"Usage: zlog {' '.join([*words, '[OPTIONS]', usage])}\n")
+    assert "\nVerbs:\n" in shown
+    assert "COMMAND" not in shown
+    assert "Commands" not in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (["frobnicate"], "No such verb 'frobnicate'."),
+        (["trial"], "No such verb 'trial'. Did you mean trim or tail?"),
+        (["cursor", "st"], "No such verb 'st'. Did you mean set?"),
+        (["--timeout", "5"], "Missing verb."),
+        (["cursor", "--timeout", "5"], "Missing verb."),
+        (["--frob"], "No such option"),
+    ],
+)
+def test_a_verb_that_is_none(words: list[str], answer: str) -> None:
+    result = CliRunner().invoke(command, words)
+    assert result.exit_code == 2
+    assert f"Error: {answer}" in result.stderr
 
 
 def test_global_options_stand_before_or_behind_the_verb(cli: Cli, url: str) -> None:
