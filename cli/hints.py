@@ -6,10 +6,21 @@ import os
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-from zlog import EntryTooLarge, Invalidated, SequencerUnavailable, StoreUnavailable, ZlogError
+from zlog import (
+    EntryTooLarge,
+    Invalidated,
+    SequencerUnavailable,
+    StoreTimeout,
+    StoreUnavailable,
+    ZlogError,
+)
 
 _WORDS: dict[type[ZlogError], str] = {
     EntryTooLarge: "Split the entry, or raise --max-bytes (16M at most).",
+    StoreTimeout: (
+        "The store is slow or unreachable (`zlog doctor`), or --timeout is too short; whether a"
+        " write took effect is unknown."
+    ),
     Invalidated: "It holds no entry, for good; a range such as `zlog read LOG P:` passes over it.",
 }
 """Where the library's own hint names calls and arguments of the library."""

@@ -63,6 +63,16 @@ def seconds(word: str | float) -> float:
     return number
 
 
+def call_seconds(word: str | float) -> float:
+    """Return how long a call may take: some time, or NEVER."""
+    number = seconds(word)
+    if not number:
+        raise click.BadParameter(
+            "0 leaves no time for any answer: give more seconds, or 'never' for no limit"
+        )
+    return number
+
+
 def or_none(span: float) -> float | None:
     """Return a time-out as the library wants it: None for never."""
     return None if span == NEVER else span

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from zlog._client import TIMEOUT_SECONDS
-from zlog.cli.parameters import or_none, seconds
+from zlog.cli.parameters import call_seconds, or_none
 from zlog.cli.session import Session
 
 
@@ -36,7 +36,7 @@ def global_options(*, hidden: bool) -> list[click.Option]:
         ),
         _global(
             "--timeout",
-            type=seconds,
+            type=call_seconds,
             metavar="SECONDS",
             help="How long one call may take, or 'never' for no limit."
             f"  [default: {TIMEOUT_SECONDS:g}]",

@@ -256,7 +256,7 @@ def from_errno(code: int, what: str) -> ZlogError:
     number = -code
     text = f"{what}: {os.strerror(number)} ({errno.errorcode.get(number, number)})"
     if number == errno.ETIMEDOUT:
-        return StoreTimeout(text)
+        return StoreTimeout(f"{what}: the store did not answer in time")
     if number == errno.EOPNOTSUPP:
         return ClassNotLoaded(f"{what}: the store does not know this class method")
     if number == errno.EPERM:

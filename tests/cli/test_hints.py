@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
 
 import zlog
 from zlog.cli.hints import hint_of
+from zlog.errors import from_errno
 
 from .conftest import Inside
 
@@ -23,11 +25,30 @@ def test_hints_name_options_and_verbs_only(inside: Inside, orders: zlog.Log) -> 
 
 
 def test_nobody_is_told_to_start_a_sequencer_that_the_store_does_not_need(inside: Inside) -> None:
-    result = inside("--timeout", "0", "append", "orders", stdin=b"x\n")
+    result = inside("--timeout", "1e-9", "append", "orders", stdin=b"x\n")
     assert result.code == 6
     assert "--timeout" in result.err
     assert "zlog seqr" not in result.err
     assert "zlog seqr" in hint_of(zlog.SequencerTimeout("x"), "ceph://logs")
+
+
+def test_a_store_that_is_too_slow_says_so(inside: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(*_: object, **__: object) -> None:
+        raise from_errno(-errno.ETIMEDOUT, "tail_raise on zlog.orders.head")
+
+    monkeypatch.setattr(zlog.Log, "tail", slow)
+    result = inside("tail", "orders")
+    assert result.code == 6
+    assert "zlog.orders.head: the store did not answer in time\n" in result.err
+    assert "--timeout is too short" in result.err
+
+
+@pytest.mark.parametrize("words", [["--timeout", "0", "tail", "orders"], ["ls", "--timeout=0.0"]])
+def test_no_time_at_all_is_refused(inside: Inside, words: list[str]) -> None:
+    result = inside(*words)
+    assert result.code == 2
+    assert "'--timeout': 0 leaves no time" in result.err
+    assert "'never'" in result.err
 
 
 def test_a_missing_ceph_conf(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
