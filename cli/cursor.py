@@ -90,9 +90,9 @@ def _fields(cursor: CursorState, tail: int) -> dict[str, object]:
 def set_(session: Session, log: str, name: str, place: Place) -> None:
     """Put a cursor anywhere, back too, or make it.
 
-    PLACE is a position, a negative one (counts back from the tail), earliest, latest, or a time as
-    for `zlog read`. A reader that is at work finds out at its next commit, if that would move the
-    cursor back; stop it first.
+    PLACE is a position, a negative one (counts back from the tail, to 0 at most), earliest, latest,
+    or a time as for `zlog read`. A reader that is at work finds out at its next commit, if that
+    would move the cursor back; stop it first.
     """
     with session.open_log(log) as opened:
         begin = _beginning(opened, place)

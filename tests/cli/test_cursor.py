@@ -57,6 +57,21 @@ def test_cursors_are_set_listed_and_removed(inside: Inside, ten: zlog.Log) -> No
     assert inside("cursor", "rm", "orders", "audit").code == 1
 
 
+def test_what_counts_back_beyond_the_first_position_is_0_as_in_a_slice(
+    inside: Inside, ten: zlog.Log
+) -> None:
+    inside.ok("cursor", "set", "orders", "billing", "-100")
+    assert ten.cursor("billing").position == 0
+    assert inside.ok("tail", "orders", "--from", "-100") == inside.ok("read", "orders", "-100:")
+    assert inside("read", "orders", "-100").code == 4
+    inside.ok("cursor", "rm", "orders", "billing")
+    ten.trim_to(4)
+    refused = inside("cursor", "set", "orders", "billing", "-100")
+    assert refused.code == 4
+    assert "can't be put at 0: log 'orders' is trimmed below 4" in refused.err
+    assert "earliest" in refused.err
+
+
 def test_a_cursor_is_put_at_a_time(inside: Inside, ten: zlog.Log) -> None:
     inside.ok("cursor", "set", "orders", "billing", "@1h")
     inside.ok("cursor", "set", "orders", "audit", f"@{ten.read(6).timestamp.isoformat()}")
