@@ -38,6 +38,7 @@ from zlog.errors import (
     DeliveryDiffers,
     DeliverySuperseded,
     LogNotFound,
+    StoreUnavailable,
     ZlogError,
     from_errno,
 )
@@ -54,27 +55,38 @@ SOURCES_MAX = 1024
 _SOURCES_PER_READ = 256
 _BATCH_ALL = 2**64 - 1
 
-_REFUSED = {
-    -errno.EMFILE: (
-        f"has {SOURCES_MAX:,} sources of deliveries already",
-        (
-            "List them, and remove those that are gone: `zlog delivery ls` and `zlog delivery rm`,"
-            " or `deliveries()` and `delivered(source)`."
-        ),
+_TOO_MANY_SOURCES = (
+    f"has {SOURCES_MAX:,} sources of deliveries already",
+    (
+        "List them, and remove those that are gone: `zlog delivery ls` and `zlog delivery rm`,"
+        " or `deliveries()` and `delivered(source)`."
     ),
-    -errno.EMLINK: (
+)
+_REFUSED = {
+    ("delivery_begin", -errno.EMFILE): _TOO_MANY_SOURCES,
+    ("delivery_done", -errno.EMFILE): _TOO_MANY_SOURCES,
+    ("delivery_begin", -errno.EMLINK): (
         "keeps 65,536 parts of this source already that are not done",
         "Say which batches nobody will deliver again: `delivered(source, before=batch)`.",
     ),
-    -errno.ERANGE: (
-        "was delivered this part a million times in vain",
-        "Give the batch another number; what was appended stays, and would be appended again.",
+    ("delivery_begin", -errno.ERANGE): (
+        "has seen a million attempts at this part, and counts no more",
+        (
+            "See why they fail. Then give the batch another number; what was appended stays, and"
+            " would be appended again."
+        ),
     ),
-    -errno.E2BIG: (
+    ("delivery_grant", -errno.E2BIG): (
         "keeps 4,096 grants for one part of a batch, and this one needs more",
         "Deliver it in more parts.",
     ),
+    ("delivery_grant", -errno.ERANGE): (
+        "has no positions left: the last one is 2^63 - 1",
+        "Deliver to another log.",
+    ),
 }
+"""What a method's answer means: what happened, and what to do."""
+
 _NUMBERS_BITS = 40  # numbers of appends of one attempt
 _WINDOW_POSITIONS = 4096
 _WINDOW_BYTES = 8 << 20
@@ -148,6 +160,8 @@ class Deliveries:
         request = _native.encode_delivery_begin(log_id, *key, now)
         reply = await _call(client, "delivery_begin", request, client.deadline(timeout))
         if reply.code == Code.INVALIDATED:
+            if _native.decode_position(reply.payload) == _BATCH_ALL:
+                raise _being_forgotten(client, key.source)
             raise _batch_done(client, key)
         number, grants, incarnation = _native.decode_delivery_begin(reply.payload)
         attempt = _Attempt(client, key, incarnation, number)
@@ -156,7 +170,11 @@ class Deliveries:
         return attempt
 
     async def done(self, source: str, before: int | None, timeout: float | None) -> None:
-        """Forget batches that are done; see :meth:`zlog.Log.delivered`."""
+        """Forget batches that are done; see :meth:`zlog.Log.delivered`.
+
+        The first call of many raises the batch, and so refuses the others from then on; the last
+        one removes a source that comes no more.
+        """
         check_source_name(source)
         if before is not None:
             _check_number("batch", before, BATCH_MAX)
@@ -294,14 +312,20 @@ class _Attempt:
                 count,
                 not view.sequencer,
             )
-            reply = await _call(client, "delivery_grant", request, deadline)
+            positions = range(first, first + count)
+            try:
+                reply = await _call(client, "delivery_grant", request, deadline)
+            except StoreUnavailable:  # so fills would fail as well, and use up the time in trying
+                raise
+            except ZlogError:
+                await self._give_back(view, positions, deadline)
+                raise
             if reply.code == Code.OK:
                 return view, _native.decode_position(reply.payload)
             if reply.code == Code.STALE_EPOCH:
                 await client.layout.advance(view, deadline)
                 continue
-            if view.sequencer:
-                await self._give_back(view, range(first, first + count), deadline)
+            await self._give_back(view, positions, deadline)
             if reply.code == Code.NOT_WRITTEN:
                 raise _batch_done(client, self._key)
             raise DeliverySuperseded(
@@ -312,8 +336,10 @@ class _Attempt:
         """Fill positions that nobody will write, so that no reader has to wait for them.
 
         Only while nobody has brought in a later epoch: the head knows nothing of this grant, and
-        so others may be handed the same positions then.
+        so others may be handed the same positions then. Without a sequencer nobody was handed any.
         """
+        if not view.sequencer:
+            return
         with contextlib.suppress(ZlogError):
             tail = await self._client.positions.tail(deadline)
             unused = range(positions.start, min(positions.stop, tail))
@@ -327,12 +353,21 @@ def _batch_done(client: LogClient, key: DeliveryKey) -> DeliverySuperseded:
     )
 
 
+def _being_forgotten(client: LogClient, source: str) -> DeliverySuperseded:
+    log = client.layout.view.log
+    return DeliverySuperseded(
+        f"log {log!r}: source {source!r} is being forgotten, or that was broken off amid it",
+        hint=f"Have it forgotten to the end, and then deliver: `delivered({source!r})`, or"
+        f" `zlog delivery rm {log} {source}`.",
+    )
+
+
 async def _call(client: LogClient, method: str, request: bytes, deadline: Deadline) -> Reply:
     address = client.layout.address
     name = head_object(address.name)
     (reply,) = await client.io.execute([Call(name, method, request)], deadline)
-    if reply.code in _REFUSED:
-        what, hint = _REFUSED[reply.code]
+    if (method, reply.code) in _REFUSED:
+        what, hint = _REFUSED[method, reply.code]
         raise ZlogError(f"log {address.name!r} {what}", hint=hint)
     if reply.code == -errno.ENOENT:
         raise LogNotFound(f"there is no log {address.name!r} in {client.io.store.url}")

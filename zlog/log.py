@@ -235,7 +235,8 @@ class Log:
         """Say that a source's batches are delivered, so that the log need not remember them.
 
         Nobody can deliver them again: whoever tries, perhaps because it was cut off for a while,
-        gets DeliverySuperseded.
+        gets DeliverySuperseded. Safe to repeat. When forgetting a source was broken off, by a
+        time-out or a death, all that it delivers is refused until the call is repeated.
 
         Args:
             source: as in :meth:`deliver`.

@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
+import errno
+import itertools
 from collections import Counter
 from datetime import datetime, timezone
 
 import pytest
 
 import zlog
-from zlog import DeliveryDiffers, DeliverySuperseded, aio
+from zlog import DeliveryDiffers, DeliverySuperseded, aio, testing
 from zlog._deliveries import DeliveryKey, _writer_id
+from zlog.testing import AT_ONCE, Fate, StoreCall
 
 from ..conformance import wire
 from ..conformance.stored import door_to, envelope
 from .delivering import ROWS, deliver, entries_in, shuffled
+from .faulty import Died, FaultyStore, dies_in
 from .planted import remove
 
 pytestmark = pytest.mark.usefixtures("small_rounds")
+
+
+def refusing(store: zlog.Store, method: str, error: int, *, after: int = 0) -> zlog.Store:
+    """A store that refuses a method, for good, once that was called so often."""
+    calls = itertools.count()
+
+    def fate(call: StoreCall) -> Fate:
+        if call.method != method or next(calls) < after:
+            return AT_ONCE
+        return Fate(effect=None, error=error)
+
+    return testing.FaultyStore(store, fate)
 
 
 def test_a_delivery_is_appended_once_in_order(log: zlog.Log) -> None:
@@ -136,6 +152,56 @@ def test_there_is_an_end_to_the_parts_of_a_source(memory: zlog.Store) -> None:
     assert "delivery rm" not in caught.value.hint
     log.delivered("query", before=2)
     assert deliver(memory, batch=2) == len(ROWS)
+
+
+@pytest.mark.parametrize(
+    ("method", "error", "what", "hint"),
+    [
+        ("delivery_begin", errno.ERANGE, "has seen a million attempts", "batch another number"),
+        ("delivery_grant", errno.ERANGE, "has no positions left", "another log"),
+        ("delivery_grant", errno.E2BIG, "keeps 4,096 grants", "in more parts"),
+        ("delivery_done", errno.EMFILE, "has 1,024 sources", "zlog delivery rm"),
+    ],
+)
+def test_each_limit_says_what_to_do(
+    memory: zlog.Store, method: str, error: int, what: str, hint: str
+) -> None:
+    zlog.Log.create(memory, "orders", width=2)
+    log = zlog.Log.open(refusing(memory, method, error), "orders")
+
+    def use() -> None:
+        log.deliver(ROWS, source="query", batch=1)
+        log.delivered("query", before=1)
+
+    with pytest.raises(zlog.ZlogError, match=f"log 'orders' {what}") as caught:
+        use()
+    assert hint in caught.value.hint
+
+
+def test_what_was_refused_by_a_limit_is_filled_at_once(memory: zlog.Store) -> None:
+    zlog.Log.create(memory, "orders", width=2)
+    with pytest.raises(zlog.ZlogError, match="4,096 grants"):
+        deliver(refusing(memory, "delivery_grant", errno.E2BIG, after=1))
+    log = zlog.Log.open(memory, "orders", hole_timeout=None)
+    kinds = [item.kind if isinstance(item, zlog.Gap) else None for item in log.read_range()]
+    assert kinds == [*[None] * 7, zlog.GapKind.FILLED]
+
+
+def test_a_source_that_is_forgotten_in_part_says_what_to_do(memory: zlog.Store) -> None:
+    log = zlog.Log.create(memory, "orders", width=2)
+    for part in range(300):
+        log.deliver([b"x"], source="query", batch=0, part=part)
+    dies = FaultyStore(memory, dies_in("delivery_done", 2))
+    with pytest.raises(Died):
+        zlog.Log.open(dies, "orders").delivered("query")
+    (source,) = log.deliveries()
+    assert source.batch == 2**64 - 1
+    with pytest.raises(DeliverySuperseded, match="'query' is being forgotten") as caught:
+        log.deliver([b"x"], source="query", batch=9)
+    assert "`delivered('query')`" in caught.value.hint
+    assert "`zlog delivery rm orders query`" in caught.value.hint
+    log.delivered("query")
+    assert log.deliver([b"x"], source="query", batch=9) == 1
 
 
 def test_sources_are_listed(log: zlog.Log) -> None:
