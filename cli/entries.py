@@ -146,7 +146,8 @@ class Batches:
             self.consumed += len(chunk)
             self._take(self._splitter.feed(chunk))
             if self._splitter.unfinished > self._limits.line_bytes:
-                self._fail(self._lines + 1, "it is too long: --max-bytes is the limit of an entry")
+                limit = self._limits.entry_bytes
+                self._fail(self._lines + 1, f"it is too long: --max-bytes is {limit}")
             yield from self._full()
             if self._pending and not self._more_soon():
                 yield self._drain()
@@ -171,7 +172,8 @@ class Batches:
             if entry is None:
                 continue
             if len(entry) > self._limits.entry_bytes:
-                self._fail(self._lines, f"it has {len(entry)} bytes, more than --max-bytes allows")
+                limit = self._limits.entry_bytes
+                self._fail(self._lines, f"it has {len(entry)} bytes: --max-bytes is {limit}")
                 return
             self._pending.append(entry)
             self._size += len(entry)

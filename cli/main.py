@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -82,10 +83,18 @@ class Zlog(Verbs):
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **others: Any
     ) -> NoReturn:
         """Run one command line and leave Python with its exit code."""
+        logging.lastResort = _Warnings(logging.WARNING)
         session = Session()
         others.setdefault("obj", session)
         others["standalone_mode"] = False
         sys.exit(_run(lambda: super(Zlog, self).main(args, prog_name, **others), session))
+
+
+class _Warnings(logging.Handler):
+    """Tells what the library warns of, like all that is told; a sequencer has a log of its own."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        say(self.format(record))
 
 
 def _run(run: Callable[[], object], session: Session) -> int:
@@ -100,7 +109,10 @@ def _run(run: Callable[[], object], session: Session) -> int:
         return ExitCode.OUTPUT_CLOSED
     except click.ClickException as error:
         _show_traceback(session)
-        error.show()
+        if isinstance(error, click.UsageError):
+            error.show()
+        else:
+            say(error.format_message())
         return error.exit_code
     except (ZlogError, OSError) as error:
         _show_traceback(session)

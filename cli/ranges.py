@@ -103,7 +103,10 @@ def _place(word: str) -> Place:
     if word in ("earliest", "latest"):
         return End(word)
     if not word.startswith("@"):
-        return int(word)
+        position = int(word)
+        if position >= 2**63:
+            raise click.BadParameter(f"{word} is no position: they lie below 2^63")
+        return position
     if re.fullmatch(SPAN, word[1:], re.ASCII):
         return datetime.now(timezone.utc) - timedelta(seconds=time_span(word[1:]))
     try:

@@ -336,7 +336,9 @@ cdef class EmbeddedStore(HostStore):
         except (FileExistsError, NotADirectoryError):
             raise not_a_directory(path) from None
         except OSError as failed:
-            raise StoreUnavailable(f"can't make the store's directory: {failed}") from failed
+            raise StoreUnavailable(
+                f"can't make the store's directory {os.fspath(path)}: {failed.strerror}"
+            ) from failed
         folder = os.path.realpath(path)
         directory = os.fsencode(folder)
         with nogil:

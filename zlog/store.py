@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 
 import platformdirs
 
@@ -156,7 +156,7 @@ def connect(
             )
         return _native.MemoryStore()
     if parts.scheme == "file":
-        return _open_embedded(target, parts.netloc, unquote(parts.path), create)
+        return _open_embedded(target, parts, create)
     if parts.scheme == "ceph":
         return _open_ceph(target, unquote(parts.netloc), unquote(parts.path), parts.query)
     if not parts.scheme and ("/" in target or target in (".", "..")):
@@ -172,10 +172,15 @@ def connect(
     )
 
 
-def _open_embedded(url: str, host: str, path: str, create: bool) -> Store:
-    if host not in ("", "localhost") or not path.startswith("/"):
+def _open_embedded(url: str, parts: SplitResult, create: bool) -> Store:
+    if parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
         raise ValueError(f"{url!r} names no local directory: write file:///ABSOLUTE/PATH")
-    return _native.EmbeddedStore(path, create=create)
+    if parts.query or parts.fragment:
+        raise ValueError(
+            f"an embedded store has no settings, as in {url!r}: in a path write %3F for '?' and"
+            " %23 for '#'"
+        )
+    return _native.EmbeddedStore(unquote(parts.path), create=create)
 
 
 def _open_ceph(url: str, pool: str, path: str, query: str) -> Store:

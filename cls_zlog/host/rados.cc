@@ -339,7 +339,7 @@ int RadosConnecting::connect(const RadosTarget& target, std::string* step) {
   const char* client = target.client.empty() ? nullptr : target.client.c_str();
   *step = "set up librados";
   if (const int error = cluster->init(client)) return error;
-  *step = "read the configuration file " + target.conf;
+  *step = target.conf.empty() ? "find a ceph.conf" : "read the configuration file " + target.conf;
   const char* conf = target.conf.empty() ? nullptr : target.conf.c_str();
   if (const int error = cluster->conf_read_file(conf)) return error;
   *step = "read CEPH_ARGS";

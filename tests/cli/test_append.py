@@ -147,11 +147,15 @@ def test_a_line_that_never_ends_does_not_fill_the_memory(tmp_path: Path) -> None
             b'{"data": "a"}\n{"data": "b"}\n{"data": "c", "data_b64": ""}\n',
             "both data and data_b64",
         ),
-        (["--max-bytes", "10"], b"a\nb\n" + b"c" * 11 + b"\nd\n", "stdin, line 3: it has 11 bytes"),
+        (
+            ["--max-bytes", "10"],
+            b"a\nb\n" + b"c" * 11 + b"\nd\n",
+            "line 3: it has 11 bytes: --max-bytes is 10",
+        ),
         (
             ["--max-bytes", "10"],
             b"a\nb\n" + b"c" * 99,
-            "stdin, line 3: it is too long: --max-bytes",
+            "stdin, line 3: it is too long: --max-bytes is 10",
         ),
     ],
 )
@@ -162,6 +166,7 @@ def test_bad_input_ends_it_after_the_entries_before(
     assert result.code == 1
     assert "the first 2 entries of the input are in the log" in result.err
     assert reason in result.err
+    assert all(line.startswith("zlog: ") for line in result.err.splitlines())
     assert cli.ok("read", "orders") == b"a\nb\n"
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 import zlog
@@ -67,6 +70,16 @@ def test_a_missing_file_is_an_error_without_a_traceback(inside: Inside) -> None:
     assert result.code == 1
     assert "/nowhere/file" in result.err
     assert "Traceback" not in result.err
+
+
+def test_what_the_library_warns_of_is_told_as_all_else() -> None:
+    program = (
+        "import logging, zlog.cli.main as main\n"
+        "main.Session.connect = lambda _: logging.getLogger('zlog.x').warning('slow') or 1 / 0\n"
+        "main.command.main(['ls'])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    assert done.stderr.decode().splitlines()[0] == "zlog: slow"
 
 
 def test_a_bug_is_named_as_such(inside: Inside, monkeypatch: pytest.MonkeyPatch) -> None:

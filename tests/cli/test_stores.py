@@ -62,6 +62,20 @@ def test_a_store_that_is_not_there_is_not_made(tmp_path: Path, words: list[str])
     assert not [*tmp_path.iterdir()]
 
 
+def test_a_folder_that_can_not_be_made() -> None:
+    result = Inside("file:///proc/nowhere")("create", "app")
+    assert result.code == 6
+    assert "the store's directory /proc/nowhere: No such file or directory" in result.err
+
+
+def test_no_ceph_conf_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("zlog._rados")
+    monkeypatch.setenv("CEPH_CONF", str(tmp_path / "ceph.conf"))
+    result = Inside("ceph://logs")("ls")
+    assert result.code == 6
+    assert result.err.startswith("zlog: can't find a ceph.conf: No such file or directory\n")
+
+
 def test_a_bare_word_is_a_usage_error() -> None:
     result = Inside("logs")("ls")
     assert (result.code, "./logs" in result.err) == (2, True)

@@ -112,7 +112,9 @@ def test_a_span_is_that_long_ago(word: str, seconds: int) -> None:
     assert 0 <= ago - seconds < 60
 
 
-@pytest.mark.parametrize("word", ["@", "@5", "@m", "@2026-13-01", "@25:00", "@-5m", "early", "5:"])
+@pytest.mark.parametrize(
+    "word", ["@", "@5", "@m", "@2026-13-01", "@25:00", "@-5m", "early", "5:", str(2**63)]
+)
 def test_other_words_are_no_places(word: str) -> None:
     with pytest.raises(click.UsageError):
         place(word)
@@ -142,7 +144,9 @@ def test_spans_and_counts() -> None:
     ]
 
 
-@pytest.mark.parametrize("word", ["", "a", "1-2", "1:2:3", "--json", "-x", "1.5", "٣", "@5x:"])
+@pytest.mark.parametrize(
+    "word", ["", "a", "1-2", "1:2:3", "--json", "-x", "1.5", "٣", "@5x:", str(2**63)]
+)
 def test_other_words_are_no_ranges(word: str) -> None:
     with pytest.raises(click.UsageError):
         parse(word)

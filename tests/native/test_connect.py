@@ -61,6 +61,21 @@ def test_connecting_takes_some_time(seconds: str) -> None:
         zlog.connect(f"ceph://logs?timeout={seconds}")
 
 
+@pytest.mark.parametrize("rest", ["?timeout=1", "#old", "/a?b#c"])
+def test_a_directory_has_no_settings(tmp_path: Path, rest: str) -> None:
+    url = (tmp_path / "logs").as_uri() + rest
+    with pytest.raises(ValueError, match="%3F"):
+        zlog.connect(url)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_directory_may_have_any_name(tmp_path: Path) -> None:
+    path = tmp_path / "what? #1 100%"
+    with zlog.connect(path) as store:
+        zlog.connect(store.url).close()
+    assert [*tmp_path.iterdir()] == [path]
+
+
 @pytest.mark.parametrize("word", ["mem", "logs", "...", "a b"])
 def test_a_bare_word_is_no_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str
