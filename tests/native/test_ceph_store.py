@@ -112,6 +112,20 @@ def test_a_signal_interrupts_an_operation(frozen_store: zlog.Store) -> None:
         frozen_store.execute(OBJECT, "stat", encode_epoch(1))
 
 
+def test_starting_operations_never_waits_for_others(frozen_store: zlog.Store) -> None:
+    """Not for those that were given up either: an event loop would stand still, time-outs too."""
+    queue, calls = CompletionQueue(), [(OBJECT, "stat", encode_epoch(1))] * 3000
+
+    def start() -> None:
+        frozen_store.submit(queue, 0, calls)
+        assert frozen_store.execute(*calls[0], timeout=0.1)[0] == -errno.ETIMEDOUT
+
+    starting = threading.Thread(target=start)
+    starting.start()
+    starting.join(5)
+    assert not starting.is_alive()
+
+
 def test_an_operation_that_was_given_up_may_still_happen(
     store: zlog.Store, ceph_cluster: CephCluster
 ) -> None:
