@@ -9,7 +9,15 @@ from __future__ import annotations
 import asyncio
 import builtins
 import os
-from collections.abc import AsyncIterator, Collection, Coroutine, Iterable, Mapping
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Mapping,
+)
 from datetime import datetime
 from types import EllipsisType, TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -35,6 +43,7 @@ from zlog._deliveries import DeliveryKey, DeliverySource
 from zlog._io import AsyncioIo, deadline_of
 from zlog._iterate import Follower, RangeReader
 from zlog._names import check_position
+from zlog._opening import Opening
 from zlog._options import stripe_options
 from zlog._positions import SEQUENCER_TIMEOUT_SECONDS
 from zlog._read import HOLE_TIMEOUT_SECONDS
@@ -50,11 +59,18 @@ if TYPE_CHECKING:
 __all__ = ["Cursor", "Log", "connect"]
 
 
-async def connect(
+def connect(
     target: str | os.PathLike[str] | rados.Ioctx | None = None, *, create: bool = True
-) -> Store:
-    """Open a store without blocking the event loop; see :func:`zlog.connect`."""
-    return await asyncio.to_thread(_store.connect, target, create=create)
+) -> Opening[Store]:
+    """Open a store without blocking the event loop; see :func:`zlog.connect`.
+
+    Await it, and close the store in the end; or enter it with ``async with``, which does that.
+    """
+    return Opening(asyncio.to_thread(_store.connect, target, create=create), _close_store)
+
+
+async def _close_store(store: Store) -> None:
+    await asyncio.to_thread(store.close)
 
 
 class Log:
@@ -67,7 +83,7 @@ class Log:
         self._append = self._coalescer.append
 
     @classmethod
-    async def create(
+    def create(
         cls,
         store: Store,
         name: str,
@@ -80,20 +96,18 @@ class Log:
         hole_timeout: float | None = HOLE_TIMEOUT_SECONDS,
         sequencer_timeout: float = SEQUENCER_TIMEOUT_SECONDS,
         entry_bytes_max: int = ENTRY_BYTES_MAX_DEFAULT,
-    ) -> Log:
-        """Make a log and open it; see :meth:`zlog.Log.create`."""
-        settings = Settings(timeout, hole_timeout, sequencer_timeout, entry_bytes_max)
-        settled = {**(options or {}), **stripe_options(stripe_bytes, stripe_records)}
-        io = AsyncioIo(store, f"the log {name!r}")
-        try:
+    ) -> Opening[Self]:
+        """Make a log and open it; see :meth:`zlog.Log.create`, and :meth:`open` how to wait."""
+
+        async def make(io: AsyncioIo) -> None:
+            settled = {**(options or {}), **stripe_options(stripe_bytes, stripe_records)}
             await create_log(io, name, width, settled, deadline_of(io, timeout))
-            return cls(await LogClient.open(io, name, settings))
-        except BaseException:
-            await io.close()
-            raise
+
+        settings = Settings(timeout, hole_timeout, sequencer_timeout, entry_bytes_max)
+        return Opening(cls._open(store, name, settings, make), cls.close)
 
     @classmethod
-    async def open(
+    def open(
         cls,
         store: Store,
         name: str,
@@ -102,11 +116,26 @@ class Log:
         hole_timeout: float | None = HOLE_TIMEOUT_SECONDS,
         sequencer_timeout: float = SEQUENCER_TIMEOUT_SECONDS,
         entry_bytes_max: int = ENTRY_BYTES_MAX_DEFAULT,
-    ) -> Log:
-        """Open a log that exists; see :meth:`zlog.Log.open`."""
+    ) -> Opening[Self]:
+        """Open a log that exists; see :meth:`zlog.Log.open`.
+
+        Await it, and close the log in the end; or enter it with ``async with``, which does that.
+        """
         settings = Settings(timeout, hole_timeout, sequencer_timeout, entry_bytes_max)
+        return Opening(cls._open(store, name, settings), cls.close)
+
+    @classmethod
+    async def _open(
+        cls,
+        store: Store,
+        name: str,
+        settings: Settings,
+        make: Callable[[AsyncioIo], Awaitable[None]] | None = None,
+    ) -> Self:
         io = AsyncioIo(store, f"the log {name!r}")
         try:
+            if make is not None:
+                await make(io)
             return cls(await LogClient.open(io, name, settings))
         except BaseException:
             await io.close()

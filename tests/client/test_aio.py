@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
@@ -98,3 +99,49 @@ async def test_a_cancelled_append_leaves_a_log_that_goes_on(log: aio.Log) -> Non
 async def test_connect_opens_a_store_off_the_loop(store_url: str) -> None:
     with await aio.connect(store_url) as store:
         assert await aio.Log.list(store) == []
+
+
+async def test_what_is_entered_is_closed_at_the_end(store_url: str) -> None:
+    async def work(name: str, error: Exception | None = None) -> None:
+        async with aio.connect(store_url) as store, aio.Log.create(store, name) as log:
+            assert await log.append(b"x") == 0
+            opened.append((store, log))
+            if error is not None:
+                raise error
+
+    opened: list[tuple[zlog.Store, aio.Log]] = []
+    await work("orders")
+    with pytest.raises(KeyError):
+        await work("others", KeyError())
+    for store, log in opened:
+        for use in (log.tail(), aio.Log.list(store)):
+            with pytest.raises(zlog.StoreUnavailable, match="closed"):
+                await use
+
+
+async def test_what_is_awaited_stays_open(store_url: str) -> None:
+    """By any of asyncio's ways to wait for a coroutine."""
+    store = await asyncio.create_task(aio.connect(store_url))
+    log = await asyncio.wait_for(aio.Log.create(store, "orders"), 30)
+    (same,) = await asyncio.gather(aio.Log.open(store, "orders"))
+    assert await log.append(b"x") == 0
+    assert (await same.read(0)).data == b"x"
+    await same.close()
+    await log.close()
+    store.close()
+
+
+async def test_what_can_t_be_entered_leaves_nothing_open(tmp_path: Path) -> None:
+    with pytest.raises(zlog.StoreUnavailable, match="there is no store"):
+        async with aio.connect(tmp_path, create=False):
+            pass
+    with zlog.connect("mem://") as store:
+        with pytest.raises(zlog.LogNotFound):
+            async with aio.Log.open(store, "orders"):
+                pass
+        aio.Log.open(store, "orders").close()  # as of a coroutine that nobody waits for any more
+
+
+def test_a_loop_runs_it() -> None:
+    with asyncio.run(aio.connect("mem://")) as store:
+        assert zlog.Log.list(store) == []

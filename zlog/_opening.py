@@ -1,0 +1,53 @@
+"""What opens something: to be awaited, or entered with ``async with``, as in aiohttp or asyncpg."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from types import TracebackType
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class Opening(Coroutine[Any, Any, T]):
+    """A coroutine that opens something; with ``async with`` it also closes that again.
+
+    Args:
+        coroutine: opens it.
+        close: closes it.
+    """
+
+    __slots__ = ("_close", "_coroutine", "_opened")
+
+    def __init__(
+        self, coroutine: Coroutine[Any, Any, T], close: Callable[[T], Awaitable[None]]
+    ) -> None:
+        self._coroutine = coroutine
+        self._close = close
+
+    def send(self, value: Any) -> Any:
+        """Go on, as a coroutine does."""
+        return self._coroutine.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        """Go on with an error, as a coroutine does."""
+        return self._coroutine.throw(*error)
+
+    def close(self) -> None:
+        """End it before it has opened anything, as a coroutine is ended."""
+        self._coroutine.close()
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        return self._coroutine.__await__()
+
+    async def __aenter__(self) -> T:
+        self._opened: T = await self._coroutine
+        return self._opened
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._close(self._opened)
