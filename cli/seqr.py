@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import socket
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -11,6 +12,8 @@ import click
 
 from zlog import SequencerRefused, SequencerUnavailable, ZlogError
 from zlog._sequencer import Credentials, parse_given_address
+from zlog._sequencer.reasons import reason_of
+from zlog._sequencer.session import LinkLost
 from zlog.cli.output import Output
 from zlog.cli.parameters import json_option
 from zlog.cli.render import to_json
@@ -35,6 +38,8 @@ _LABELS = (
 )
 _LIMITS = Limits()
 _FILE = click.Path(exists=True, dir_okay=False)
+_NOT_OURS = (errno.EADDRNOTAVAIL, errno.EACCES)
+"""What the system answers to a wish to listen where this process may not."""
 
 
 @click.group(
@@ -173,6 +178,12 @@ def seqr(
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     except OSError as error:
+        if isinstance(error, socket.gaierror) or error.errno in _NOT_OURS:
+            raise ZlogError(
+                f"can't listen on {listen}: {reason_of(error)}",
+                hint="--listen names an address of this machine; --advertise one that clients"
+                " reach it by.",
+            ) from error
         if error.errno != errno.EADDRINUSE:
             raise
         raise ZlogError(
@@ -199,10 +210,11 @@ def status(session: Session, address: str | None, as_json: bool) -> None:
     except SequencerRefused:
         raise
     except SequencerUnavailable as error:
-        error.hint = (
-            f"Check the address; `zlog seqr --listen {address.partition('://')[2]}` starts one"
-            " there."
-        )
+        if not isinstance(error, LinkLost):  # which may be one that speaks TLS
+            error.hint = (
+                f"Check the address; `zlog seqr --listen {address.partition('://')[2]}` starts one"
+                " there."
+            )
         raise
     with Output() as out:
         if as_json:

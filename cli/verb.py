@@ -86,10 +86,9 @@ class Verbs(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the verbs, each with the first sentence of its help."""
         verbs = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
-        limit = formatter.width - 6 - max(map(len, verbs))
         with formatter.section("Verbs"):
             formatter.write_dl(
-                [(name, verb.get_short_help_str(limit)) for name, verb in verbs.items() if verb]
+                [(name, verb.get_short_help_str(200)) for name, verb in verbs.items() if verb]
             )
 
     def resolve_command(

@@ -6,6 +6,7 @@ import ssl
 from dataclasses import dataclass
 
 from zlog._sequencer.credentials import Credentials, no_password
+from zlog._sequencer.reasons import reason_of
 from zlog._sequencer.token import read_tokens
 from zlog.seqr.admission import Admission
 
@@ -53,7 +54,7 @@ class Security:
                 context.verify_mode = ssl.CERT_OPTIONAL
         except (OSError, ValueError) as error:
             files = ", ".join(filter(None, (self.certificate, self.key, self.client_ca)))
-            raise ValueError(f"can't speak TLS: {error} ({files})") from error
+            raise ValueError(f"can't speak TLS: {reason_of(error)} ({files})") from error
         return context
 
     def admission(self) -> Admission:

@@ -228,7 +228,7 @@ class Refusing:
         (-errno.EPERM, "don't let this client", "ceph config set osd osd_class_load_list", 7),
         (-errno.EPERM, "don't let this client", "ceph auth get-or-create client.zlog mon", 7),
         (-errno.EACCES, "EACCES", "caps", 6),
-        (-errno.ETIMEDOUT, "ETIMEDOUT", "ceph osd tree", 6),
+        (-errno.ETIMEDOUT, "did not answer in time", "ceph osd tree", 6),
         (-errno.ENOSPC, "the store is full", "rim", 6),
     ],
 )

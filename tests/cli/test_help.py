@@ -34,7 +34,9 @@ def test_each_verb_has_an_example_that_begins_with_it(words: list[str]) -> None:
 
 
 def test_the_short_help_of_each_verb_fits_its_line() -> None:
-    assert "..." not in CliRunner().invoke(command, ["--help"]).stdout.partition("Verbs:")[2]
+    shown = CliRunner().invoke(command, ["--help"]).stdout
+    lines, _, _ = shown.partition("\nVerbs:\n")[2].partition("\n\n")
+    assert len(lines.splitlines()) == len(VERBS)
 
 
 @pytest.mark.parametrize("words", [[], ["cursor"], ["delivery"], ["spark"], ["seqr"], ["bench"]])
@@ -62,6 +64,12 @@ def test_a_verb_that_is_none(words: list[str], answer: str) -> None:
     result = CliRunner().invoke(command, words)
     assert result.exit_code == 2
     assert f"Error: {answer}" in result.stderr
+
+
+@pytest.mark.parametrize("words", [[], ["cursor"], ["delivery"], ["seqr"], ["spark"], ["bench"]])
+def test_no_help_of_a_verb_is_cut(words: list[str]) -> None:
+    shown = CliRunner().invoke(command, [*words, "--help"]).stdout
+    assert "..." not in shown.partition("\nVerbs:\n")[2]
 
 
 def test_global_options_stand_before_or_behind_the_verb(cli: Cli, url: str) -> None:

@@ -54,7 +54,28 @@ def test_status_of_a_sequencer_that_is_down(cli: Cli, scheme: str) -> None:
     result = cli("-N", "half", "seqr", "status", f"{scheme}127.0.0.1:{port}")
     assert result.code == 6
     assert f"`zlog seqr --listen 127.0.0.1:{port}` starts one" in result.err
-    assert f"{scheme or 'tcp://'}127.0.0.1:{port}" in result.err
+    assert (
+        f"can't connect to {scheme or 'tcp://'}127.0.0.1:{port}: Connection refused\n" in result.err
+    )
+
+
+@pytest.mark.parametrize("where", ["192.0.2.1:0", "nowhere.invalid:0"])
+def test_an_address_of_somebody_else(where: str) -> None:
+    result = Cli("ceph://nothere")("seqr", "--listen", where)
+    assert result.code == 1
+    assert f"zlog: can't listen on {where}: " in result.err
+    assert "Errno" not in result.err
+    assert "--listen names an address of this machine" in result.err
+
+
+def test_status_of_something_that_hangs_up(cli: Cli) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        where = f"127.0.0.1:{listening.getsockname()[1]}"
+        with cli.start("seqr", "status", where) as asking:
+            listening.accept()[0].close()
+            err = asking.communicate(timeout=60)[1].decode()
+    assert asking.returncode == 6
+    assert "tls://HOST:PORT" in err
 
 
 @pytest.mark.parametrize("url", ["file:///nothere", "mem://"])

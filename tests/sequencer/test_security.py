@@ -367,6 +367,10 @@ def test_files_that_can_not_be_used_are_told(call, serve, authority, tmp_path):
     ):
         with pytest.raises(ValueError, match="can't speak TLS"):
             security.context()
+    alone = authority.certificate
+    for security in (Security(certificate=alone), Security(certificate=alone, key=alone)):
+        with pytest.raises(ValueError, match="no certificate with its private key is there"):
+            security.context()
     with pytest.raises(ValueError, match="sequencer's own"):
         Security(client_ca=authority.certificate)
     server = serve(Security(certificate=authority.sign("seqr")))

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qs, urlsplit
 
+from zlog._sequencer.reasons import reason_of
 from zlog._sequencer.token import Token, read_tokens
 from zlog.errors import SequencerRefused
 
@@ -67,7 +68,7 @@ class Credentials:
         except (OSError, ValueError) as error:
             files = ", ".join(filter(None, (self.ca, self.certificate, self.key)))
             raise SequencerRefused(
-                f"can't speak TLS with sequencers: {error} ({files})",
+                f"can't speak TLS with sequencers: {reason_of(error)} ({files})",
                 hint="Check sequencer_ca, sequencer_cert and sequencer_key in the store's URL, or"
                 " the variables ZLOG_SEQUENCER_CA, …_CERT and …_KEY.",
             ) from error
@@ -85,7 +86,7 @@ class Credentials:
             return read_tokens(self.token_file)[0]
         except (OSError, ValueError) as error:
             raise SequencerRefused(
-                f"can't use the token for sequencers: {error}",
+                f"can't use the token for sequencers: {reason_of(error)}",
                 hint="Check sequencer_token_file in the store's URL, or the variable"
                 " ZLOG_SEQUENCER_TOKEN_FILE.",
             ) from error

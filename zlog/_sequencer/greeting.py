@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from zlog._deadline import Deadline
 from zlog._frames import PROTOCOL_VERSION, Code, Kind, Reply
+from zlog._sequencer.reasons import reason_of
 from zlog._sequencer.session import Link, LinkLost
 from zlog._sequencer.token import Pair, Token, new_number, same
 from zlog._sequencer.types import parse_address
@@ -128,7 +129,7 @@ def connect_error(address: str, error: Exception, deadline: Deadline) -> Sequenc
         )
     if deadline.expired:
         return SequencerTimeout(f"{address} did not accept a connection in time")
-    reason = str(error) or "no answer in time"
+    reason = reason_of(error) or "no answer in time"
     hint = _TLS_HINT if _speaks_tls(address) and not isinstance(error, TimeoutError) else None
     return SequencerUnavailable(f"can't connect to {address}: {reason}", hint=hint)
 
