@@ -108,7 +108,11 @@ def complete_log(
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
-POSITION = click.IntRange(min=0, max=2**63 - 1)
+class _Position(click.IntRange):
+    name = "position"
+
+
+POSITION = _Position(min=0, max=2**63 - 1)
 
 
 def log_argument(verb: F) -> F:

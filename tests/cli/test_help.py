@@ -39,6 +39,11 @@ def test_the_short_help_of_each_verb_fits_its_line() -> None:
     assert len(lines.splitlines()) == len(VERBS)
 
 
+def test_a_word_that_is_no_position(inside: Inside) -> None:
+    for verb in ("fill", "trim"):
+        assert "'abc' is not a valid position." in inside(verb, "orders", "abc").err
+
+
 @pytest.mark.parametrize("words", [[], ["cursor"], ["delivery"], ["spark"], ["seqr"], ["bench"]])
 def test_help_speaks_of_verbs_as_the_docs_do(words: list[str]) -> None:
     shown = CliRunner().invoke(command, [*words, "--help"]).stdout
