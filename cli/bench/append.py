@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 
 import click
 
@@ -14,20 +13,12 @@ import zlog
 from zlog.cli.bench import frames
 from zlog.cli.bench.behind import Behind, beside_readers
 from zlog.cli.bench.measure import ROUNDS, Contender, Slice, contest, one_after_the_other
-from zlog.cli.bench.options import (
-    count_option,
-    output_options,
-    seconds_option,
-    sequencer_option,
-    size_option,
-    width_option,
-)
-from zlog.cli.bench.place import Place, own_place
-from zlog.cli.bench.results import Printer, Report
+from zlog.cli.bench.options import Bench, bench_options, count_option, size_option
+from zlog.cli.bench.place import Place
+from zlog.cli.bench.results import Report
 from zlog.cli.bench.workload import Traffic, Workload
 from zlog.cli.bench.writers import Writers
 from zlog.cli.output import note
-from zlog.cli.session import Session, pass_session
 from zlog.cli.tables import human_bytes
 from zlog.cli.verb import Verb
 
@@ -63,24 +54,9 @@ _ONE_BY_ONE_DEPTH = 64
     is_flag=True,
     help="Also beside somebody who reads what is long written; and, on Ceph, beside plain reads.",
 )
-@width_option
-@seconds_option(5.0)
-@sequencer_option
-@output_options
-@pass_session
+@bench_options(5.0)
 def append(
-    session: Session,
-    size: int,
-    batch: int,
-    depth: int,
-    writers: int,
-    alone: bool,
-    reader: bool,
-    width: int,
-    seconds: float,
-    sequencer: str,
-    as_json: bool,
-    plot: Path | None,
+    bench: Bench, size: int, batch: int, depth: int, writers: int, alone: bool, reader: bool
 ) -> None:
     """Measure how fast entries are appended, durably.
 
@@ -91,38 +67,37 @@ def append(
     together, what they would reach each on its own stands there too. With --reader, RATIO says how
     many times as fast the load is when nobody reads.
     """
-    printer = Printer(as_json, plot)
-    load = Workload(size, batch, writers, depth, width, alone)
+    load = Workload(size, batch, writers, depth, bench.width, alone)
     with ExitStack() as stack:
-        place = stack.enter_context(own_place(session, sequencer))
+        place = stack.enter_context(bench.place())
         if writers > 1 and place.kind == "mem":
             raise click.UsageError("mem:// is one process's memory: it has only one writer")
         if reader and place.kind == "mem":
             raise click.UsageError("mem:// is one process's memory: nobody else can read it")
         running = stack.enter_context(Writers(place, load))
         note(f"warming up in {place.url}")
-        running.run(seconds / ROUNDS / 2)
-        note(f"appending and measuring the limits, {seconds:g} s each")
+        running.run(bench.seconds / ROUNDS / 2)
+        note(f"appending and measuring the limits, {bench.seconds:g} s each")
         contender = Contender("append", _how(load, running.traffic), running.run)
         limits = [*stack.enter_context(_Limits(place, load, running.traffic)).contenders()]
         if running.traffic.batch > 1:
-            one_by_one = Workload(size, 1, 1, _ONE_BY_ONE_DEPTH, width, alone=True)
+            one_by_one = Workload(size, 1, 1, _ONE_BY_ONE_DEPTH, bench.width, alone=True)
             others = stack.enter_context(Writers(place, one_by_one))
-            others.run(seconds / ROUNDS / 2)
+            others.run(bench.seconds / ROUNDS / 2)
             how = f"the same log with {_how(one_by_one, others.traffic)}"
             limits.append(Contender("one by one", how, others.run))
         if reader:
             behind = stack.enter_context(Behind(place))
             limits += beside_readers(place, load, running, behind)
-        measured = contest(contender, limits, seconds, size)
+        measured = contest(contender, limits, bench.seconds, size)
         if reader:
             note(behind.summary())
         title = (
             f"{human_bytes(size)} × {batch} entries per append, {writers} writers × {depth} in"
-            f" flight{', alone' if alone else ''}, width {width}, on {session.url}"
+            f" flight{', alone' if alone else ''}, width {bench.width}, on {bench.url}"
         )
-        workload = {**asdict(load), "store": session.url, "seconds": seconds}
-    printer.show([Report("append", title, workload, measured)])
+        workload = bench.workload(**asdict(load))
+    bench.printer.show([Report("append", title, workload, measured)])
 
 
 def _how(load: Workload, traffic: Traffic) -> str:

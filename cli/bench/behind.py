@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
 from multiprocessing.connection import Connection
-from types import TracebackType
 
 import zlog
 from zlog._iterate import WINDOW_BYTES, WINDOW_POSITIONS_MAX
@@ -81,12 +80,7 @@ class Behind:
     def __enter__(self) -> Behind:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._process.terminate()
         self._process.join()
 

@@ -8,7 +8,6 @@ import time
 from array import array
 from itertools import islice
 from multiprocessing.connection import Connection
-from types import TracebackType
 
 import zlog
 from zlog.cli.bench.measure import Slice
@@ -78,12 +77,7 @@ class Followed:
     def __enter__(self) -> Followed:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._follower.terminate()
         self._follower.join()
         self._log.close()

@@ -12,7 +12,6 @@ from array import array
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 
 import zlog
 from zlog.cli.bench.measure import Slice
@@ -104,12 +103,7 @@ class Limits:
     def __enter__(self) -> Limits:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def _answer(self) -> dict[str, float]:

@@ -4,24 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
 
 import click
 
 from zlog.cli.bench.measure import Contender, Ratio, Slice, contest
-from zlog.cli.bench.options import (
-    count_option,
-    output_options,
-    seconds_option,
-    sequencer_option,
-    size_option,
-    width_option,
-)
-from zlog.cli.bench.place import Place, own_place
-from zlog.cli.bench.results import Printer, Report
+from zlog.cli.bench.options import Bench, bench_options, count_option, size_option
+from zlog.cli.bench.place import Place
+from zlog.cli.bench.results import Report
 from zlog.cli.bench.sizes import SizedLog
 from zlog.cli.output import note
-from zlog.cli.session import Session, pass_session
 from zlog.cli.tables import human_bytes
 from zlog.cli.verb import Verb
 
@@ -37,22 +28,8 @@ from zlog.cli.verb import Verb
 @count_option("--small", 1000, 1 << 30, "Entries of the small log.")
 @count_option("--large", 100_000, 1 << 30, "Entries of the large log.")
 @size_option("100")
-@width_option
-@seconds_option(2.0)
-@sequencer_option
-@output_options
-@pass_session
-def open_(
-    session: Session,
-    small: int,
-    large: int,
-    size: int,
-    width: int,
-    seconds: float,
-    sequencer: str,
-    as_json: bool,
-    plot: Path | None,
-) -> None:
+@bench_options(2.0)
+def open_(bench: Bench, small: int, large: int, size: int) -> None:
     """Measure whether a log gets slower as it grows.
 
     Measured in turns at a small log and at a large one: how long opening takes; how long a
@@ -62,21 +39,14 @@ def open_(
     """
     if large <= small:
         raise click.UsageError("--large is to be more than --small")
-    printer = Printer(as_json, plot)
-    workload = {
-        "small": small,
-        "large": large,
-        "size": size,
-        "width": width,
-        "store": session.url,
-        "seconds": seconds,
-    }
+    workload = bench.workload(small=small, large=large, size=size)
     reports = []
     with ExitStack() as stack:
-        place = stack.enter_context(own_place(session, sequencer))
+        place = stack.enter_context(bench.place())
         note(f"writing {large} entries in {place.url}")
         logs = [
-            stack.enter_context(SizedLog(place, count, size, width)) for count in (large, small)
+            stack.enter_context(SizedLog(place, count, size, bench.width))
+            for count in (large, small)
         ]
         title = f"a log of {large} entries of {human_bytes(size)} against one of {small}"
         for what, run, compare in _MEASURES:
@@ -87,10 +57,10 @@ def open_(
             )
             limits = [little]
             if compare is Ratio.LATENCY:
-                limits.append(_class_call(place, width))
-            measured = contest(big, limits, seconds, size if compare is Ratio.RATE else 0)
-            reports.append(Report("open", f"{what}: {title}, on {session.url}", workload, measured))
-    printer.show(reports)
+                limits.append(_class_call(place, bench.width))
+            measured = contest(big, limits, bench.seconds, size if compare is Ratio.RATE else 0)
+            reports.append(Report("open", f"{what}: {title}, on {bench.url}", workload, measured))
+    bench.printer.show(reports)
 
 
 def _at(run: Callable[[SizedLog, float], Slice], log: SizedLog) -> Callable[[float], Slice]:

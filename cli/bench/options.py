@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import update_wrapper
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from zlog.cli.bench.place import SEQUENCER_HELP
+from zlog.cli.bench.place import SEQUENCER_HELP, Place, own_place
+from zlog.cli.bench.results import Printer
 from zlog.cli.parameters import json_option, size
+from zlog.cli.session import Session, pass_session
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -67,3 +72,58 @@ def output_options(verb: F) -> F:
         help="Draw it too, as a PNG or whatever the name ends in; needs matplotlib.",
     )
     return json_option("Print one JSON object.")(plot(verb))
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What every benchmark of a log is told.
+
+    Attributes:
+        url: of the store.
+        width: stripe objects of the log.
+        seconds: how long the log is to be measured, and each limit.
+        printer: where the results go.
+    """
+
+    url: str
+    width: int
+    seconds: float
+    printer: Printer
+    _session: Session
+    _sequencer: str
+
+    def place(self) -> AbstractContextManager[Place]:
+        """Make a place in the store, see :func:`own_place`."""
+        return own_place(self._session, self._sequencer)
+
+    def workload(self, **load: object) -> dict[str, object]:
+        """Return what is measured, for a report: its own numbers, and those of every benchmark."""
+        return {**load, "width": self.width, "store": self.url, "seconds": self.seconds}
+
+
+def bench_options(seconds: float) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a benchmark of a log the options of all; it gets them as a :class:`Bench`.
+
+    Args:
+        seconds: how long it measures if nothing else is said.
+    """
+
+    def decorate(verb: Callable[..., None]) -> Callable[..., None]:
+        def with_bench(
+            session: Session,
+            /,
+            *,
+            width: int,
+            seconds: float,
+            sequencer: str,
+            as_json: bool,
+            plot: Path | None,
+            **own: Any,
+        ) -> None:
+            printer = Printer(as_json, plot)
+            verb(Bench(session.url, width, seconds, printer, session, sequencer), **own)
+
+        told = output_options(pass_session(update_wrapper(with_bench, verb)))
+        return width_option(seconds_option(seconds)(sequencer_option(told)))
+
+    return decorate

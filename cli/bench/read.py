@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
-from pathlib import Path
+from contextlib import ExitStack, closing
 from typing import Any
 
 import click
 
 from zlog.cli.bench.measure import ROUNDS, Contender, contest
-from zlog.cli.bench.options import (
-    count_option,
-    output_options,
-    seconds_option,
-    sequencer_option,
-    size_option,
-    width_option,
-)
-from zlog.cli.bench.place import Place, own_place
-from zlog.cli.bench.readers import RandomReader, RangeReader, ReadLoad, prepare
-from zlog.cli.bench.results import Printer, Report
+from zlog.cli.bench.options import Bench, bench_options, count_option, size_option
+from zlog.cli.bench.place import Place
+from zlog.cli.bench.readers import RandomReader, RangeReader, Reader, ReadLoad, prepare
+from zlog.cli.bench.results import Report
 from zlog.cli.output import note
-from zlog.cli.session import Session, pass_session
 from zlog.cli.tables import human_bytes
 from zlog.cli.verb import Verb
 
@@ -49,24 +40,8 @@ _RAW_READS_PER_OBJECT = 2
 @count_option("--entries", 262144, 1 << 27, "Entries that are written first, to be read.")
 @count_option("--batch", 1024, 16384, "Entries that one append wrote.")
 @count_option("--depth", 1, 4096, "Random reads in flight.")
-@width_option
-@seconds_option(5.0)
-@sequencer_option
-@output_options
-@pass_session
-def read(
-    session: Session,
-    order: str,
-    size: int,
-    entries: int,
-    batch: int,
-    depth: int,
-    width: int,
-    seconds: float,
-    sequencer: str,
-    as_json: bool,
-    plot: Path | None,
-) -> None:
+@bench_options(5.0)
+def read(bench: Bench, order: str, size: int, entries: int, batch: int, depth: int) -> None:
     """Measure how fast entries are read.
 
     Beside it stand the raw limits of the same store, measured in turns with it: plain librados
@@ -75,41 +50,28 @@ def read(
     """
     if order == "range" and depth > 1:
         raise click.UsageError("--depth is for --order random: a range has its own read-ahead")
-    printer = Printer(as_json, plot)
-    load = ReadLoad(size, entries, batch, depth, width)
+    load = ReadLoad(size, entries, batch, depth, bench.width)
     with ExitStack() as stack:
-        place = stack.enter_context(own_place(session, sequencer))
-        log = stack.enter_context(place.new_log(width))
+        place = stack.enter_context(bench.place())
+        log = stack.enter_context(place.new_log(bench.width))
         note(f"writing {entries} entries in {place.url}")
         prepare(place, log, load)
-        reader: RangeReader | RandomReader
-        if order == "range":
-            reader = stack.enter_context(RangeReader(place, log, load))
-        else:
-            reader = stack.enter_context(RandomReader(place, log, load))
-        reader.run(seconds / ROUNDS / 2)
-        note(f"reading and measuring the limits, {seconds:g} s each")
+        kind = RangeReader if order == "range" else RandomReader
+        reader: Reader = stack.enter_context(closing(kind(place, log, load)))
+        reader.run(bench.seconds / ROUNDS / 2)
+        note(f"reading and measuring the limits, {bench.seconds:g} s each")
         contender = Contender(f"{order} read", reader.how, reader.run)
         if order == "range":
             limits = [*_range_limits(place, load, reader.per_operation)]
         else:
             limits = [*_random_limits(place, load)]
-        measured = contest(contender, limits, seconds, size)
+        measured = contest(contender, limits, bench.seconds, size)
         title = (
             f"{order} read of {entries} entries of {human_bytes(size)}, written {batch} at a time,"
-            f" {depth} in flight, width {width}, on {session.url}"
+            f" {depth} in flight, width {bench.width}, on {bench.url}"
         )
-        workload = {
-            "order": order,
-            "size": size,
-            "entries": entries,
-            "batch": batch,
-            "depth": depth,
-            "width": width,
-            "store": session.url,
-            "seconds": seconds,
-        }
-    printer.show([Report("read", title, workload, measured)])
+        workload = bench.workload(order=order, size=size, entries=entries, batch=batch, depth=depth)
+    bench.printer.show([Report("read", title, workload, measured)])
 
 
 def _contender(

@@ -6,22 +6,19 @@ import asyncio
 import os
 import random
 import time
+from abc import ABC, abstractmethod
 from array import array
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count, islice
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import zlog
 from zlog import aio
 from zlog.cli.bench.measure import Slice
 from zlog.cli.bench.place import Place, cpu_between
 from zlog.cli.bench.usage import own_memory_peak
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _STEP = 1024
 """Entries that a range reader takes between two looks at the clock: one call, as it is counted."""
@@ -73,8 +70,13 @@ class _Counting:
         self._store.submit(queue, token, calls)
 
 
-class _Reader:
-    """What both kinds of readers share: the place, and what a turn used there."""
+class Reader(ABC):
+    """What both kinds of readers share: the place, and what a turn used there.
+
+    Attributes:
+        how: what it does, one sentence.
+        per_operation: entries that one read of an object brings, on average.
+    """
 
     how: str
     per_operation: float
@@ -92,32 +94,17 @@ class _Reader:
         done.memory = own_memory_peak()
         return done
 
-    def _read(self, seconds: float) -> Slice:
-        raise NotImplementedError
-
+    @abstractmethod
     def close(self) -> None:
         """Let go of what the reader holds."""
-        raise NotImplementedError
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
+    @abstractmethod
+    def _read(self, seconds: float) -> Slice:
+        """Read for a while, and count."""
 
 
-class RangeReader(_Reader):
-    """Goes through the whole log with ``read_range``, again and again.
-
-    Attributes:
-        how: what it does, one sentence.
-        per_operation: entries that one read of an object brings, on average.
-    """
+class RangeReader(Reader):
+    """Goes through the whole log with ``read_range``, again and again."""
 
     def __init__(self, place: Place, log: str, load: ReadLoad) -> None:
         super().__init__(place, log, load)
@@ -159,13 +146,8 @@ def _take(items: Iterator[zlog.Entry | zlog.Gap], most: int) -> tuple[int, objec
     return 0, None
 
 
-class RandomReader(_Reader):
-    """Reads one position here and one there, some of them at the same time.
-
-    Attributes:
-        how: what it does, one sentence.
-        per_operation: entries that one read of an object brings.
-    """
+class RandomReader(Reader):
+    """Reads one position here and one there, some of them at the same time."""
 
     def __init__(self, place: Place, log: str, load: ReadLoad) -> None:
         super().__init__(place, log, load)

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import islice
-from types import TracebackType
 
 import zlog
 from zlog._deadline import Deadline
@@ -45,12 +44,7 @@ class SizedLog:
         self._make()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._stack.close()
 
     def open(self, seconds: float) -> Slice:

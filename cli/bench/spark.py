@@ -11,19 +11,10 @@ from urllib.parse import urlsplit
 import click
 
 from zlog.cli.bench.measure import ROUNDS, Contender, Ratio, contest
-from zlog.cli.bench.options import (
-    count_option,
-    output_options,
-    seconds_option,
-    sequencer_option,
-    size_option,
-    width_option,
-)
-from zlog.cli.bench.place import own_place
+from zlog.cli.bench.options import Bench, bench_options, count_option, size_option
 from zlog.cli.bench.queries import WARMING, SparkLoads
-from zlog.cli.bench.results import Printer, Report
+from zlog.cli.bench.results import Report
 from zlog.cli.output import note
-from zlog.cli.session import Session, pass_session
 from zlog.cli.spans import count
 from zlog.cli.spark.session import check_spark, master_options, spark_session
 from zlog.cli.tables import human_bytes
@@ -47,24 +38,15 @@ from zlog.cli.verb import Verb
 )
 @size_option("100")
 @count_option("--per-batch", 8000, 1 << 20, "Entries of a streaming query's batch, at most.")
-@width_option
-@seconds_option(20.0)
 @master_options
-@sequencer_option
-@output_options
-@pass_session
+@bench_options(20.0)
 def spark(
-    session: Session,
+    bench: Bench,
     entries: int,
     size: int,
     per_batch: int,
-    width: int,
-    seconds: float,
     master: str | None,
     settings: dict[str, str],
-    sequencer: str,
-    as_json: bool,
-    plot: Path | None,
 ) -> None:
     """Measure how fast Spark reads a log, and writes one.
 
@@ -75,37 +57,29 @@ def spark(
     a log, beside the same into files.
     """
     check_spark()
-    if urlsplit(session.url).scheme == "mem":
+    if urlsplit(bench.url).scheme == "mem":
         raise click.UsageError("mem:// belongs to one process, and Spark has several")
     if entries <= WARMING * per_batch:
         raise click.UsageError(f"--entries: these are not {WARMING + 1} batches of {per_batch}")
-    printer = Printer(as_json, plot)
-    workload = {
-        "entries": entries,
-        "size": size,
-        "per_batch": per_batch,
-        "width": width,
-        "store": session.url,
-        "seconds": seconds,
-    }
+    workload = bench.workload(entries=entries, size=size, per_batch=per_batch)
     with ExitStack() as stack:
-        place = stack.enter_context(own_place(session, sequencer))
-        log = stack.enter_context(place.new_log(width))
+        place = stack.enter_context(bench.place())
+        log = stack.enter_context(place.new_log(bench.width))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zlog-bench-spark-")))
         # A stream is stopped amid a batch, of which Spark tells at length.
         quiet = {"spark.log.level": "OFF", **settings}
         started = spark_session("zlog bench spark", master, quiet, delta=False)
-        loads = SparkLoads(stack.enter_context(started), place, log, folder, per_batch, width)
+        loads = SparkLoads(stack.enter_context(started), place, log, folder, per_batch, bench.width)
         note(f"writing {entries} entries in {place.url}, and as Parquet in {folder}")
         loads.prepare(entries, size)
-        where = f"{human_bytes(size)}, width {width}, on {session.url}"
+        where = f"{human_bytes(size)}, width {bench.width}, on {bench.url}"
         reports = []
         for what, load, limits in _contests(loads):
-            load.run(seconds / ROUNDS / 2)
+            load.run(bench.seconds / ROUNDS / 2)
             note(f"measuring: {what}")
-            measured = contest(load, limits, seconds, size)
+            measured = contest(load, limits, bench.seconds, size)
             reports.append(Report("spark", f"{what} {where}", workload, measured))
-    printer.show(reports)
+    bench.printer.show(reports)
 
 
 def _contests(loads: SparkLoads) -> Iterator[tuple[str, Contender, list[Contender]]]:

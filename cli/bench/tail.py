@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import click
 
 from zlog.cli.bench.followers import Followed
 from zlog.cli.bench.measure import ROUNDS, Contender, Ratio, contest
-from zlog.cli.bench.options import (
-    output_options,
-    seconds_option,
-    sequencer_option,
-    size_option,
-    width_option,
-)
-from zlog.cli.bench.place import Place, own_place
-from zlog.cli.bench.results import Printer, Report
+from zlog.cli.bench.options import Bench, bench_options, size_option
+from zlog.cli.bench.place import Place
+from zlog.cli.bench.results import Report
 from zlog.cli.output import note
-from zlog.cli.session import Session, pass_session
 from zlog.cli.tables import human_bytes
 from zlog.cli.verb import Verb
 
@@ -44,21 +36,8 @@ _ENTRIES = 10_000
     metavar="N",
     help="Entries that are appended per second, one after the other.",
 )
-@width_option
-@seconds_option(5.0)
-@sequencer_option
-@output_options
-@pass_session
-def tail(
-    session: Session,
-    size: int,
-    rate: float,
-    width: int,
-    seconds: float,
-    sequencer: str,
-    as_json: bool,
-    plot: Path | None,
-) -> None:
+@bench_options(5.0)
+def tail(bench: Bench, size: int, rate: float) -> None:
     """Measure how soon a follower has what a writer appended.
 
     The time runs from the append's acknowledgement in the writer's process to the entry in the
@@ -66,29 +45,22 @@ def tail(
     reads of an entry from the same store, measured in turns with it. RATIO says how many of those
     it takes, at p50.
     """
-    printer = Printer(as_json, plot)
     with ExitStack() as stack:
-        place = stack.enter_context(own_place(session, sequencer))
+        place = stack.enter_context(bench.place())
         if place.kind == "mem":
             raise click.UsageError("mem:// is one process's memory: nobody else can follow")
-        log = stack.enter_context(place.new_log(width))
+        log = stack.enter_context(place.new_log(bench.width))
         followed = stack.enter_context(Followed(place, log, size, rate))
-        followed.run(seconds / ROUNDS / 2)
-        note(f"following and measuring the limits, {seconds:g} s each")
+        followed.run(bench.seconds / ROUNDS / 2)
+        note(f"following and measuring the limits, {bench.seconds:g} s each")
         contender = Contender("follow", followed.how, followed.run)
-        measured = contest(contender, [*_limits(place, size, width)], seconds, size)
+        measured = contest(contender, [*_limits(place, size, bench.width)], bench.seconds, size)
         title = (
-            f"{human_bytes(size)} entries, {rate:g} appended per second, width {width}, on"
-            f" {session.url}"
+            f"{human_bytes(size)} entries, {rate:g} appended per second, width {bench.width}, on"
+            f" {bench.url}"
         )
-        workload = {
-            "size": size,
-            "rate": rate,
-            "width": width,
-            "store": session.url,
-            "seconds": seconds,
-        }
-    printer.show([Report("tail", title, workload, measured)])
+        workload = bench.workload(size=size, rate=rate)
+    bench.printer.show([Report("tail", title, workload, measured)])
 
 
 def _limits(place: Place, size: int, width: int) -> Iterator[Contender]:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager, nullcontext
 from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
-from types import TracebackType
 from typing import Any, TypeVar
 
 import zlog
@@ -76,12 +75,7 @@ class Writers:
     def __enter__(self) -> Writers:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         if self._crew is not None:
             self._crew.close()
         if self._writer is not None:
