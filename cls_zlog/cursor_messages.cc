@@ -13,11 +13,10 @@ using wire::new_message;
 using wire::open_message;
 using wire::open_request;
 using wire::Reader;
+using wire::result;
 using wire::Writer;
 
 constexpr uint32_t kListedBytesMin = 4 + 3 * 8;  // of one cursor in a list
-
-int result(bool good) { return good ? 0 : -EINVAL; }
 
 void put(Writer* writer, const CursorReadReply& cursor) {
   writer->u64(cursor.position).u64(cursor.created).u64(cursor.updated);
@@ -94,17 +93,16 @@ int CursorListRequest::decode(std::string_view bytes, CursorListRequest* out) {
 std::string CursorListReply::encode() const {
   std::string out = new_message();
   Writer writer(&out);
-  writer.u8(more ? 1 : 0).u32(static_cast<uint32_t>(cursors.size()));
+  writer.flag(more).u32(static_cast<uint32_t>(cursors.size()));
   for (const NamedCursor& each : cursors) put(&writer.string(each.name), each.cursor);
   return out;
 }
 
 int CursorListReply::decode(std::string_view bytes, CursorListReply* out) {
   Reader reader = open_message(bytes);
-  const uint8_t more = reader.u8();
-  out->more = more == 1;
+  out->more = reader.flag();
   const uint32_t count = reader.u32();
-  if (more > 1 || count > reader.rest().size() / kListedBytesMin) return -EINVAL;
+  if (count > reader.rest().size() / kListedBytesMin) return -EINVAL;
   out->cursors.clear();
   out->cursors.reserve(count);
   for (uint32_t i = 0; i < count; i++) {

@@ -13,12 +13,11 @@ using wire::new_message;
 using wire::open_message;
 using wire::open_request;
 using wire::Reader;
+using wire::result;
 using wire::Writer;
 
 constexpr uint32_t kGrantBytes = 2 * 8;
 constexpr uint32_t kListedBytesMin = 4 + 3 * 8 + 4;  // of one source in a list
-
-int result(bool good) { return good ? 0 : -EINVAL; }
 
 void put(Writer* writer, const DeliveryRequest& delivery) {
   writer->u64(delivery.log_id).string(delivery.source).u64(delivery.batch).u32(delivery.part);
@@ -80,7 +79,7 @@ std::string DeliveryGrantRequest::encode() const {
   std::string out = new_message();
   Writer writer(&out);
   put(&writer, delivery);
-  writer.u64(incarnation).u32(attempt).u64(epoch).u64(first).u32(count).u8(reserve ? 1 : 0);
+  writer.u64(incarnation).u32(attempt).u64(epoch).u64(first).u32(count).flag(reserve);
   return out;
 }
 
@@ -92,9 +91,8 @@ int DeliveryGrantRequest::decode(std::string_view bytes, DeliveryGrantRequest* o
   out->epoch = reader.u64();
   out->first = reader.u64();
   out->count = reader.u32();
-  const uint8_t reserve = reader.u8();
-  out->reserve = reserve == 1;
-  return result(reader.done() && valid && reserve <= 1 && out->count >= 1 &&
+  out->reserve = reader.flag();
+  return result(reader.done() && valid && out->count >= 1 &&
                 out->count <= limits::entries_max && out->first <= limits::position_max &&
                 out->count - 1 <= limits::position_max - out->first);
 }
@@ -156,7 +154,7 @@ int DeliveryListRequest::decode(std::string_view bytes, DeliveryListRequest* out
 std::string DeliveryListReply::encode() const {
   std::string out = new_message();
   Writer writer(&out);
-  writer.u8(more ? 1 : 0).u32(static_cast<uint32_t>(sources.size()));
+  writer.flag(more).u32(static_cast<uint32_t>(sources.size()));
   for (const auto& [name, source] : sources) {
     writer.string(name).u64(source.batch).u32(source.parts);
     writer.u64(source.created).u64(source.updated);
@@ -166,10 +164,9 @@ std::string DeliveryListReply::encode() const {
 
 int DeliveryListReply::decode(std::string_view bytes, DeliveryListReply* out) {
   Reader reader = open_message(bytes);
-  const uint8_t more = reader.u8();
-  out->more = more == 1;
+  out->more = reader.flag();
   const uint32_t count = reader.u32();
-  if (more > 1 || count > reader.rest().size() / kListedBytesMin) return -EINVAL;
+  if (count > reader.rest().size() / kListedBytesMin) return -EINVAL;
   out->sources.clear();
   out->sources.reserve(count);
   for (uint32_t i = 0; i < count; i++) {

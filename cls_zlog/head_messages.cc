@@ -1,7 +1,5 @@
 #include "head_messages.h"
 
-#include <cerrno>
-
 #include "limits.h"
 #include "names.h"
 #include "wire.h"
@@ -13,15 +11,8 @@ using wire::new_message;
 using wire::open_message;
 using wire::open_request;
 using wire::Reader;
+using wire::result;
 using wire::Writer;
-
-int result(bool good) { return good ? 0 : -EINVAL; }
-
-bool flag(Reader* reader) {
-  const uint8_t value = reader->u8();
-  if (value > 1) reader->fail();
-  return value == 1;
-}
 
 // A list of `count` strings; the count may not promise more than is there.
 bool strings(Reader* reader, uint32_t count_max, uint32_t bytes_max,
@@ -117,7 +108,7 @@ int TailRaiseRequest::decode(std::string_view bytes, TailRaiseRequest* out) {
 
 std::string TrimPointRequest::encode() const {
   std::string out = new_message();
-  Writer(&out).u64(log_id).u64(position).u8(past_cursors ? 1 : 0);
+  Writer(&out).u64(log_id).u64(position).flag(past_cursors);
   return out;
 }
 
@@ -125,7 +116,7 @@ int TrimPointRequest::decode(std::string_view bytes, TrimPointRequest* out) {
   Reader reader = open_request(bytes);
   out->log_id = reader.u64();
   out->position = reader.u64();
-  out->past_cursors = flag(&reader);
+  out->past_cursors = reader.flag();
   return result(reader.done() && out->position <= limits::position_max + 1);
 }
 
@@ -144,7 +135,7 @@ int ViewProposeRequest::decode(std::string_view bytes, ViewProposeRequest* out) 
 
 std::string ViewReadRequest::encode() const {
   std::string out = new_message();
-  Writer(&out).u64(from_epoch).u32(count_max).u8(latest ? 1 : 0);
+  Writer(&out).u64(from_epoch).u32(count_max).flag(latest);
   return out;
 }
 
@@ -152,14 +143,14 @@ int ViewReadRequest::decode(std::string_view bytes, ViewReadRequest* out) {
   Reader reader = open_request(bytes);
   out->from_epoch = reader.u64();
   out->count_max = reader.u32();
-  out->latest = flag(&reader);
+  out->latest = reader.flag();
   return result(reader.done() && out->count_max >= 1 && out->count_max <= limits::views_page_max);
 }
 
 std::string ViewReadReply::encode() const {
   std::string out = new_message();
   Writer writer(&out);
-  writer.u64(counter).u64(newest).u64(tail_floor).u64(trim_point).u64(log_id).u8(more ? 1 : 0);
+  writer.u64(counter).u64(newest).u64(tail_floor).u64(trim_point).u64(log_id).flag(more);
   put(&writer, views);
   return out;
 }
@@ -171,7 +162,7 @@ int ViewReadReply::decode(std::string_view bytes, ViewReadReply* out) {
   out->tail_floor = reader.u64();
   out->trim_point = reader.u64();
   out->log_id = reader.u64();
-  out->more = flag(&reader);
+  out->more = reader.flag();
   return result(strings(&reader, limits::views_page_max, limits::view_bytes_max, &out->views) &&
                 reader.done());
 }
@@ -206,14 +197,14 @@ int DirectoryListRequest::decode(std::string_view bytes, DirectoryListRequest* o
 std::string DirectoryListReply::encode() const {
   std::string out = new_message();
   Writer writer(&out);
-  writer.u8(more ? 1 : 0);
+  writer.flag(more);
   put(&writer, names);
   return out;
 }
 
 int DirectoryListReply::decode(std::string_view bytes, DirectoryListReply* out) {
   Reader reader = open_message(bytes);
-  out->more = flag(&reader);
+  out->more = reader.flag();
   return result(
       strings(&reader, limits::names_page_max, limits::log_name_bytes_max, &out->names) &&
       reader.done());

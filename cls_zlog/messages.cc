@@ -12,27 +12,21 @@ using wire::new_message;
 using wire::open_message;
 using wire::open_request;
 using wire::Reader;
+using wire::result;
 using wire::Writer;
 
 constexpr uint8_t kWithIds = 1;  // the flag of a read
 
-// A truth value; anything but 0 and 1 fails.
-bool flag(Reader* reader) {
-  const uint8_t value = reader->u8();
-  if (value > 1) reader->fail();
-  return value == 1;
-}
-
 Highest highest(Reader* reader) {
   Highest highest;
-  highest.has = flag(reader);
+  highest.has = reader->flag();
   highest.position = reader->u64();
   if (highest.position > (highest.has ? limits::position_max : 0)) reader->fail();
   return highest;
 }
 
 void put(Writer* writer, const Highest& highest) {
-  writer->u8(highest.has ? 1 : 0).u64(highest.position);
+  writer->flag(highest.has).u64(highest.position);
 }
 
 Fullness fullness(Reader* reader) {
@@ -45,10 +39,6 @@ Fullness fullness(Reader* reader) {
 void put(Writer* writer, const Fullness& fullness) {
   writer->u32(fullness.records).u64(fullness.bytes);
 }
-
-int result(bool good) { return good ? 0 : -EINVAL; }
-
-int result(const Reader& reader) { return result(reader.done()); }
 
 // Whether `ends` cut `data` into entries within the limit.
 bool valid_ends(const wire::Column<uint32_t>& ends, std::string_view data) {
@@ -80,7 +70,7 @@ std::string encode_number(uint64_t number) {
 int decode_number(std::string_view bytes, uint64_t* number) {
   Reader reader = open_message(bytes);
   *number = reader.u64();
-  return result(reader);
+  return result(reader.done());
 }
 
 }  // namespace
@@ -99,14 +89,14 @@ int decode_position_reply(std::string_view bytes, uint64_t* position) {
 
 std::string encode_more_reply(bool more) {
   std::string out = new_message();
-  Writer(&out).u8(more ? 1 : 0);
+  Writer(&out).flag(more);
   return out;
 }
 
 int decode_more_reply(std::string_view bytes, bool* more) {
   Reader reader = open_message(bytes);
-  *more = flag(&reader);
-  return result(reader);
+  *more = reader.flag();
+  return result(reader.done());
 }
 
 std::string Highest::encode() const {
@@ -119,7 +109,7 @@ std::string Highest::encode() const {
 int Highest::decode(std::string_view bytes, Highest* out) {
   Reader reader = open_message(bytes);
   *out = highest(&reader);
-  return result(reader);
+  return result(reader.done());
 }
 
 std::string Fullness::encode() const {
@@ -132,7 +122,7 @@ std::string Fullness::encode() const {
 int Fullness::decode(std::string_view bytes, Fullness* out) {
   Reader reader = open_message(bytes);
   *out = zlog::fullness(&reader);
-  return result(reader);
+  return result(reader.done());
 }
 
 std::string SealReply::encode() const {
@@ -147,7 +137,7 @@ int SealReply::decode(std::string_view bytes, SealReply* out) {
   Reader reader = open_message(bytes);
   out->highest = zlog::highest(&reader);
   out->fullness = zlog::fullness(&reader);
-  return result(reader);
+  return result(reader.done());
 }
 
 std::string EpochRequest::encode() const { return encode_number(epoch); }
@@ -158,7 +148,7 @@ int EpochRequest::decode(std::string_view bytes, EpochRequest* out) {
 
 std::string SealRequest::encode() const {
   std::string out = new_message();
-  Writer(&out).u64(epoch).u32(stride).u32(residue).u8(create ? 1 : 0);
+  Writer(&out).u64(epoch).u32(stride).u32(residue).flag(create);
   return out;
 }
 
@@ -167,9 +157,8 @@ int SealRequest::decode(std::string_view bytes, SealRequest* out) {
   out->epoch = reader.u64();
   out->stride = reader.u32();
   out->residue = reader.u32();
-  const uint8_t create = reader.u8();
-  out->create = create == 1;
-  return result(reader.done() && create <= 1 && out->epoch >= 1 && out->stride >= 1 &&
+  out->create = reader.flag();
+  return result(reader.done() && out->epoch >= 1 && out->stride >= 1 &&
                 out->stride <= limits::width_max && out->residue < out->stride);
 }
 
@@ -379,7 +368,7 @@ int StatReply::decode(std::string_view bytes, StatReply* out) {
   out->stream_bytes = reader.u64();
   out->stride = reader.u32();
   out->residue = reader.u32();
-  return result(reader);
+  return result(reader.done());
 }
 
 }  // namespace zlog

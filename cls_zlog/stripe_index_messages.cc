@@ -12,17 +12,10 @@ using wire::new_message;
 using wire::open_message;
 using wire::open_request;
 using wire::Reader;
+using wire::result;
 using wire::Writer;
 
 constexpr uint32_t kLooseBytes = 8 + 4;
-
-int result(bool good) { return good ? 0 : -EINVAL; }
-
-bool flag(Reader* reader) {
-  const uint8_t value = reader->u8();
-  if (value > 1) reader->fail();
-  return value == 1;
-}
 
 bool valid_page(uint32_t count) { return count >= 1 && count <= limits::stripes_page_max; }
 
@@ -46,14 +39,14 @@ int StripesReadRequest::decode(std::string_view bytes, StripesReadRequest* out) 
 std::string StripesReadReply::encode() const {
   std::string out = new_message();
   Writer writer(&out);
-  writer.u8(more ? 1 : 0);
+  writer.flag(more);
   encode_stripes(stripes, &writer);
   return out;
 }
 
 int StripesReadReply::decode(std::string_view bytes, StripesReadReply* out) {
   Reader reader = open_message(bytes);
-  out->more = flag(&reader);
+  out->more = reader.flag();
   return result(decode_stripes(&reader, limits::stripes_page_max, &out->stripes) && reader.done());
 }
 
@@ -74,7 +67,7 @@ int StripesLooseRequest::decode(std::string_view bytes, StripesLooseRequest* out
 std::string StripesLooseReply::encode() const {
   std::string out = new_message();
   Writer writer(&out);
-  writer.u64(newest).u8(more ? 1 : 0).u32(static_cast<uint32_t>(stripes.size()));
+  writer.u64(newest).flag(more).u32(static_cast<uint32_t>(stripes.size()));
   for (const LooseStripe& stripe : stripes) writer.u64(stripe.id).u32(stripe.width);
   return out;
 }
@@ -82,7 +75,7 @@ std::string StripesLooseReply::encode() const {
 int StripesLooseReply::decode(std::string_view bytes, StripesLooseReply* out) {
   Reader reader = open_message(bytes);
   out->newest = reader.u64();
-  out->more = flag(&reader);
+  out->more = reader.flag();
   const uint32_t count = reader.u32();
   if (count > limits::stripes_page_max || count > reader.rest().size() / kLooseBytes) {
     return -EINVAL;

@@ -12,6 +12,7 @@ using wire::new_message;
 using wire::open_message;
 using wire::open_request;
 using wire::Reader;
+using wire::result;
 using wire::Writer;
 
 constexpr uint32_t kRowBytes = 4 + 1 + limits::writer_bytes + 8 + 4 + 8;
@@ -51,7 +52,7 @@ int VerifyRequest::decode(std::string_view bytes, VerifyRequest* out) {
   Reader reader = open_request(bytes);
   out->epoch = reader.u64();
   out->bytes_max = reader.u32();
-  return Runs::decode(&reader, &out->runs) && reader.done() ? 0 : -EINVAL;
+  return result(Runs::decode(&reader, &out->runs) && reader.done());
 }
 
 bool VerifiedRow::has_ids() const {
@@ -126,7 +127,7 @@ int VerifyReply::decode(std::string_view bytes, uint32_t asked, VerifyReply* out
     positions += row.length;
     out->rows.push_back(row);
   }
-  return reader.done() && positions == out->count ? 0 : -EINVAL;
+  return result(reader.done() && positions == out->count);
 }
 
 }  // namespace zlog

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -76,6 +77,13 @@ class Reader {
   uint32_t u32() { return integer<uint32_t>(); }
   uint64_t u64() { return integer<uint64_t>(); }
 
+  // A byte that is 0 or 1.
+  bool flag() {
+    const uint8_t value = u8();
+    if (value > 1) fail();
+    return value == 1;
+  }
+
   // The next `length` bytes.
   std::string_view bytes(uint64_t length) {
     if (!ok_ || length > rest_.size()) {
@@ -130,6 +138,7 @@ class Writer {
   Writer& u8(uint8_t value) { return integer(value); }
   Writer& u32(uint32_t value) { return integer(value); }
   Writer& u64(uint64_t value) { return integer(value); }
+  Writer& flag(bool value) { return u8(value ? 1 : 0); }
   Writer& bytes(std::string_view value) {
     out_->append(value);
     return *this;
@@ -162,5 +171,8 @@ inline Reader open_message(std::string_view bytes) {
 inline Reader open_request(std::string_view bytes) {
   return open_message(bytes.size() <= limits::request_bytes_max ? bytes : std::string_view());
 }
+
+// What a decoder returns.
+inline int result(bool good) { return good ? 0 : -EINVAL; }
 
 }  // namespace zlog::wire
