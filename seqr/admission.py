@@ -64,11 +64,6 @@ class Admission:
         self._tokens = tokens
         self._optional = optional
 
-    @property
-    def wants_token(self) -> bool:
-        """Whether nobody gets in without a token."""
-        return bool(self._tokens) and not self._optional
-
     def hear(self, greeting: Greeting, frame: RawFrame) -> Verdict:
         """Judge a frame from a connection that has not been let in."""
         if greeting.challenge is not None:

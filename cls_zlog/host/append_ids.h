@@ -42,8 +42,6 @@ class AppendIds {
   // Forgets all, and goes on to the appends that were left out. False when there are none.
   bool next_part();
 
-  size_t intervals() const { return last_of_.size(); }
-
  private:
   // The appends whose hash has these low bits.
   struct Part {

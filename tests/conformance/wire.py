@@ -70,19 +70,9 @@ def text(value: str) -> bytes:
     return blob(value.encode())
 
 
-def column_u8(values: Iterable[int]) -> bytes:
-    """A column of one-byte values."""
-    return b"".join(map(u8, values))
-
-
 def column_u32(values: Iterable[int]) -> bytes:
     """A column of four-byte values."""
     return b"".join(map(u32, values))
-
-
-def column_u64(values: Iterable[int]) -> bytes:
-    """A column of eight-byte values."""
-    return b"".join(map(u64, values))
 
 
 def raw_runs(stride: int, runs: Sequence[tuple[int, int]]) -> bytes:

@@ -120,15 +120,6 @@ async def test_a_new_leader_takes_over_what_the_former_one_served(memory, logs):
         assert sequencer.logs.at_once_max == 3
 
 
-class Failing(FaultyStore):
-    """A store that answers the fault "fail" with an error."""
-
-    def submit(self, queue, token, calls):
-        for number, call in enumerate(calls, token):
-            failing = self._judge(call[1]) == "fail"
-            self.inner.submit(queue, number, [(call[0], "nothing", b"") if failing else call])
-
-
 async def test_logs_of_a_former_leader_that_spoke_tls_are_taken_over(memory, logs):
     name_sequencer(memory, "alone", "tls://127.0.0.1:3")
     async with Sequencer(memory) as sequencer:
