@@ -19,11 +19,12 @@ from zlog._frames import (
     pack_payload,
 )
 from zlog._sequencer.credentials import NO_CREDENTIALS, Credentials
-from zlog._sequencer.greeting import CONNECT_SECONDS_MAX, Refusal, connect_error, greet
+from zlog._sequencer.dialing import OneLink
+from zlog._sequencer.greeting import CONNECT_SECONDS_MAX, connect_error, greet
 from zlog._sequencer.keepalive import keep_alive
 from zlog._sequencer.session import Handle, LinkLost, Session
 from zlog._sequencer.types import LogAddress, parse_address
-from zlog.errors import SequencerRefused, SequencerTimeout, SequencerUnavailable
+from zlog.errors import SequencerTimeout
 
 
 class AsyncioSequencer(Session):
@@ -36,17 +37,11 @@ class AsyncioSequencer(Session):
         super().__init__(address, _Dialer(address, credentials))
 
 
-class _Dialer:
+class _Dialer(OneLink["_Link", "_Guard"]):
     """Connects, one task at a time."""
 
     def __init__(self, address: str, credentials: Credentials) -> None:
-        self._address = address
-        self._credentials = credentials
-        self._refusal = Refusal(self.monotonic)
-        self._closed = False
-        self._link: _Link | None = None
-        self._dialing = _Guard()
-        self._guards: dict[LogAddress, _Guard] = {}
+        super().__init__(address, credentials, _Guard, self.monotonic)
 
     def monotonic(self) -> float:
         """The clock of ``_Link.heard``."""
@@ -56,24 +51,7 @@ class _Dialer:
         """Return the live link, made if there is none."""
         if self._link is not None and not self._link.lost:
             return self._link
-        if not await self._dialing.acquire(deadline):
-            raise SequencerTimeout(f"could not connect to {self._address} in time")
-        try:
-            if self._closed:
-                raise SequencerUnavailable(f"the client of {self._address} is closed")
-            if self._link is None or self._link.lost:
-                self._refusal.check()
-                self._link = await self._dial(deadline)
-            return self._link
-        except SequencerRefused as error:
-            self._refusal.note(error)
-            raise
-        finally:
-            self._dialing.release()
-
-    def guard(self, log: LogAddress) -> _Guard:
-        """Return the lock under which ``log`` is opened."""
-        return self._guards.setdefault(log, _Guard())
+        return await self._link_made(deadline)
 
     async def close(self) -> None:
         """End the link and make no other."""
