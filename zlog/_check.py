@@ -229,8 +229,8 @@ def _identity(finding: Finding) -> tuple[FindingKind, str, int | None, str]:
     return finding.kind, finding.object, finding.position, finding.detail if ahead else ""
 
 
-class Check(Iterator[Finding]):
-    """An audit under way: iterate over it for its findings.
+class _Audit:
+    """An audit under way.
 
     Args:
         checker: does the work.
@@ -245,6 +245,10 @@ class Check(Iterator[Finding]):
         """What was looked at so far; the whole log once the iteration has ended."""
         return self._checker.summary
 
+
+class Check(_Audit, Iterator[Finding]):
+    """An audit under way: iterate over it for its findings."""
+
     def __next__(self) -> Finding:
         while not self._ready:
             findings = drive(self._checker.next())
@@ -254,17 +258,8 @@ class Check(Iterator[Finding]):
         return self._ready.popleft()
 
 
-class AsyncCheck(AsyncIterator[Finding]):
+class AsyncCheck(_Audit, AsyncIterator[Finding]):
     """The same for ``async for``."""
-
-    def __init__(self, checker: Checker) -> None:
-        self._checker = checker
-        self._ready: deque[Finding] = deque()
-
-    @property
-    def summary(self) -> CheckSummary:
-        """What was looked at so far; the whole log once the iteration has ended."""
-        return self._checker.summary
 
     async def __anext__(self) -> Finding:
         while not self._ready:

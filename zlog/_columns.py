@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from zlog import _native
 from zlog._codes import Code
-from zlog._iterate import WINDOW_BYTES, WINDOW_POSITIONS_MAX, Ahead
+from zlog._iterate import WINDOW_BYTES, WINDOW_POSITIONS_MAX, Ahead, Bounded
 from zlog._slots import Slot, join
 from zlog.entry import Gap, GapKind
 
@@ -138,7 +138,7 @@ def _columns_of(
     return result, data_bytes
 
 
-class ColumnsReader:
+class ColumnsReader(Bounded[list[Columns]]):
     """Reads ``[start, end)`` once as columns, as far as the tail at its beginning."""
 
     def __init__(
@@ -155,17 +155,5 @@ class ColumnsReader:
         chosen = None if indexes is None else frozenset(indexes)
         if chosen is not None and any(index < 0 for index in chosen):
             raise ValueError("a stripe's objects are numbered from 0")
-        self._client = client
-        self._end = end
-        self._tail: int | None = None
         windows = _ColumnWindows(client, chosen, hole_timeout)
-        self._ahead = Ahead(client, windows, start, window_bytes or WINDOW_BYTES)
-
-    async def next(self) -> list[Columns] | None:
-        """Return what is next, which may be nothing; None at the end."""
-        if self._tail is None:
-            tail = await self._client.tail(None)
-            self._tail = tail if self._end is None else min(self._end, tail)
-        if self._ahead.position >= self._tail:
-            return None
-        return await self._ahead.next(self._tail)
+        super().__init__(client, Ahead(client, windows, start, window_bytes or WINDOW_BYTES), end)

@@ -181,25 +181,38 @@ def _items_ahead(
     return Ahead(client, _Items(client, hole_timeout), start, WINDOW_BYTES)
 
 
-class RangeReader:
-    """Reads ``[start, end)`` once, as far as the tail at its beginning."""
+class Bounded(Generic[T]):
+    """Reads once as far as the tail at its beginning, or as an end before it.
 
-    def __init__(
-        self, client: LogClient, start: int, end: int | None, hole_timeout: float | None
-    ) -> None:
+    Args:
+        client: of the log.
+        ahead: reads the windows.
+        end: the first position that is not read; None for the tail.
+    """
+
+    def __init__(self, client: LogClient, ahead: Ahead[T], end: int | None) -> None:
         self._client = client
+        self._ahead = ahead
         self._end = end
         self._tail: int | None = None
-        self._ahead = _items_ahead(client, start, hole_timeout)
 
-    async def next(self) -> Sequence[Entry | Gap] | None:
-        """Return the next batch; None at the end."""
+    async def next(self) -> T | None:
+        """Return what is next, which may be nothing; None at the end."""
         if self._tail is None:
             tail = await self._client.tail(None)
             self._tail = tail if self._end is None else min(self._end, tail)
         if self._ahead.position >= self._tail:
             return None
         return await self._ahead.next(self._tail)
+
+
+class RangeReader(Bounded[Sequence[Entry | Gap]]):
+    """Reads ``[start, end)`` once, as far as the tail at its beginning."""
+
+    def __init__(
+        self, client: LogClient, start: int, end: int | None, hole_timeout: float | None
+    ) -> None:
+        super().__init__(client, _items_ahead(client, start, hole_timeout), end)
 
 
 class Follower:
