@@ -50,6 +50,7 @@ def test_one_run_of_the_table(tmp_path: Path) -> None:
     assert "| append, 1 KiB, batches of 1024 |" in row
     assert "| ≥ 0.6 |" in row
 
+    assert str(tmp_path) not in figures.read_text()
     found = json.loads(figures.read_text())
     assert found["machine"]["processor"]
     (outcome,) = found["outcomes"]

@@ -34,7 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     where["took"] = f"{time.monotonic() - began:.0f} s"
     if options.json:
         found = {"machine": where, "outcomes": [asdict(outcome) for outcome in outcomes]}
-        options.json.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+        figures = json.dumps(found, indent=1, ensure_ascii=False)
+        # The figures go into the documentation, where folders of this machine say nothing.
+        options.json.write_text(figures.replace(str(options.folder.resolve()), "…") + "\n")
     if options.page:
         page.write(options.page, where, outcomes)
     return 0
