@@ -132,8 +132,9 @@ class Peer(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """Read nothing more from a peer that does not read, and cut it off after a while."""
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.pause_reading()
+        if self._transport is None or self._transport.is_closing():
+            return  # it has to read what is left in the time that began with that
+        self._transport.pause_reading()
         self._set_timer(self._server.limits.stall_s_max, self._no_reader)
 
     def resume_writing(self) -> None:
@@ -149,7 +150,7 @@ class Peer(asyncio.Protocol):
 
         It waits until everything written is out.
         """
-        self._set_timer(self._server.limits.stall_s_max, self.abort)
+        self._set_timer(self._server.limits.stall_s_max, self._no_reader)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         """Forget the peer."""

@@ -193,6 +193,11 @@ class ServerThread:
             peer._transport.get_write_buffer_size() for peer in list(self._server._peers.values())
         )
 
+    def closed(self) -> dict[str, int]:
+        """Return how many connections were refused or closed, by the reason."""
+        counted = self._server._machine._statistics.closed
+        return {reason.value: count for reason, count in counted.items()}
+
     def wait_until_empty(self) -> None:
         """Wait until no connection is left, or the server has stopped."""
         while self._server._peers and self._thread.is_alive():

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import socket
+from unittest import mock
 
 import pytest
 
@@ -13,6 +14,7 @@ from zlog._frames import FRAME_BYTES, STATUS_BYTES_MAX, Code, Kind, ReplyReader
 from zlog._sequencer import Grant
 from zlog.errors import LogNotFound, NotLeader, StoreUnavailable
 from zlog.seqr.limits import Limits
+from zlog.seqr.peer import Peer
 from zlog.seqr.server import bind
 
 from .fakes import AUDIT, HELLO, ORDERS, ServerThread, open_request, request
@@ -266,7 +268,7 @@ async def test_nothing_more_is_read_from_a_peer_that_does_not_read(serving, stor
 
 async def test_a_peer_that_never_reads_is_cut_off(serving, store):
     limits = Limits(write_buffer_bytes_max=1 << 10, stall_s_max=0.1)
-    async with serving(store, limits) as (_, connect):
+    async with serving(store, limits) as (server, connect):
         slow = await opened(lambda: connect(receive_bytes=1 << 17))
         slow.writer.transport.pause_reading()
         burst = b"".join(request(Kind.NEXT, number, a=1) for number in range(10_000))
@@ -278,10 +280,11 @@ async def test_a_peer_that_never_reads_is_cut_off(serving, store):
 
         with pytest.raises(ConnectionError):
             await send_for_ever()
+        assert server.closed() == {"stalled": 1}
 
 
 async def test_a_peer_that_asks_nothing_more_and_never_reads_is_cut_off(serving, store):
-    """Its answers take less than what is too much to wait, so that nobody counts it as slow."""
+    """Its answers take less than what is too much to wait; it counts as slow all the same."""
     limits = Limits(write_buffer_bytes_max=1 << 26, stall_s_max=0.1)
     async with serving(store, limits) as (server, connect):
         slow = await opened(lambda: connect(receive_bytes=1 << 17))
@@ -292,6 +295,7 @@ async def test_a_peer_that_asks_nothing_more_and_never_reads_is_cut_off(serving,
             await asyncio.wait_for(slow.writer.drain(), SOON)
         slow.writer.write_eof()
         await asyncio.wait_for(asyncio.to_thread(server.wait_until_empty), SOON)
+        assert server.closed() == {"stalled": 1}
 
 
 async def test_stop_releases_the_logs_before_it_cuts_connections(serving, store):
@@ -371,3 +375,21 @@ async def test_grant_is_what_the_store_said(serving, store):
         wire.send(open_request())
         reply = await wire.reply()
         assert Grant(reply.a, reply.b) == (1, 77)
+
+
+async def test_one_that_was_closed_for_a_reason_counts_for_no_other():
+    """As TLS, which may hold answers back, asks to write less while the connection is closing."""
+    transport = mock.create_autospec(asyncio.Transport, instance=True)
+    transport.is_closing.return_value = False
+    owner = mock.Mock(limits=Limits(stall_s_max=0.01), tls=None)
+    owner.connect.return_value = (mock.Mock(), b"")
+    peer = Peer(owner)
+    peer.connection_made(transport)
+    peer.close()
+    transport.is_closing.return_value = True
+    peer.pause_writing()
+    aborted = asyncio.Event()
+    transport.abort.side_effect = aborted.set
+    await asyncio.wait_for(aborted.wait(), SOON)
+    owner.complain.assert_not_called()
+    peer.connection_lost(None)
