@@ -20,6 +20,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import operator
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -403,9 +404,10 @@ def _writer_id(log_id: int, key: DeliveryKey, incarnation: int) -> bytes:
     """Return the writer's id of all attempts at a delivery; their numbers tell them apart.
 
     A source that was forgotten and comes again has another incarnation, since its attempts are
-    counted from 1 again.
+    counted from 1 again. Numbers go by their value, however they show themselves: ``True`` is 1.
     """
-    text = f"{log_id} {key.source} {incarnation} {key.batch} {key.part}".encode()
+    batch, part = operator.index(key.batch), operator.index(key.part)
+    text = f"{log_id} {key.source} {incarnation} {batch} {part}".encode()
     return hashlib.blake2b(text, digest_size=16, person=b"zlog delivery").digest()
 
 

@@ -251,6 +251,17 @@ def test_attempts_of_a_delivery_have_one_writer_and_numbers_of_their_own() -> No
     assert len(ids | {_writer_id(8, key, 1), _writer_id(7, key, 2)}) == 6
 
 
+def test_equal_numbers_are_the_same_batch_and_part(memory: zlog.Store) -> None:
+    class Number(int):
+        def __str__(self) -> str:
+            return "a number"
+
+    zlog.Log.create(memory, "orders", width=2)
+    assert deliver(memory, batch=1, part=0) == len(ROWS)
+    assert deliver(memory, batch=True, part=False) == 0
+    assert deliver(memory, batch=Number(1), part=Number(0)) == 0
+
+
 async def test_the_other_face_does_the_same(memory: zlog.Store) -> None:
     zlog.Log.create(memory, "orders", width=3)
     log = await aio.Log.open(memory, "orders")
