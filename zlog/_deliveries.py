@@ -378,10 +378,14 @@ async def _call(client: LogClient, method: str, request: bytes, deadline: Deadli
 
 
 def _rounds(entries: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Cut entries into what is appended in one go."""
+    """Cut entries into what is appended in one go.
+
+    Each is bytes of its own from here on: whoever makes them may use one buffer for all.
+    """
     some: list[bytes] = []
     size = 0
-    for entry in entries:
+    for item in entries:
+        entry = item if type(item) is bytes else _native.entries_owned((item,))[0]
         if len(some) == ROUND_ENTRIES_MAX or (some and size + len(entry) > ROUND_BYTES_MAX):
             yield some
             some, size = [], 0

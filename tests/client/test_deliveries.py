@@ -251,6 +251,22 @@ def test_attempts_of_a_delivery_have_one_writer_and_numbers_of_their_own() -> No
     assert len(ids | {_writer_id(8, key, 1), _writer_id(7, key, 2)}) == 6
 
 
+def test_entries_may_come_in_one_buffer(memory: zlog.Store) -> None:
+    def in_one_buffer() -> Iterator[bytes]:
+        buffer = bytearray(2)
+        for number in range(20):
+            buffer[:] = b"%02d" % number
+            yield memoryview(buffer)  # type: ignore[misc]
+
+    zlog.Log.create(memory, "orders", width=2)
+    expected = [b"%02d" % number for number in range(20)]
+    assert deliver(memory, in_one_buffer()) == 20
+    assert entries_in(memory) == expected
+    assert deliver(memory, in_one_buffer()) == 0
+    with pytest.raises(TypeError, match="an entry is bytes, not str"):
+        deliver(memory, ["text"], batch=2)  # type: ignore[list-item]
+
+
 def test_equal_numbers_are_the_same_batch_and_part(memory: zlog.Store) -> None:
     class Number(int):
         def __str__(self) -> str:
