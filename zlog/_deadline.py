@@ -9,8 +9,20 @@ from collections.abc import Callable
 
 def check_seconds(what: str, seconds: float | None) -> None:
     """Raise TypeError or ValueError unless a time-out can be so many seconds; None is no limit."""
-    if seconds is not None and not seconds >= 0:
+    if seconds is None:
+        return
+    if not hasattr(seconds, "__float__"):  # which NumPy's numbers have too
+        raise TypeError(f"{what} is a number of seconds or None, not {seconds!r}")
+    if not seconds >= 0:
         raise ValueError(f"{what} is a number of seconds, 0 or more, not {seconds}")
+
+
+def _endless(seconds: float) -> bool:
+    try:
+        return seconds >= threading.TIMEOUT_MAX
+    except TypeError:
+        check_seconds("a time-out", seconds)
+        raise
 
 
 class Deadline:
@@ -25,14 +37,15 @@ class Deadline:
         clock: a monotonic clock in seconds; tests and simulations pass their own.
 
     Raises:
-        ValueError: less than nothing, or no number.
+        TypeError: no number.
+        ValueError: less than nothing, or NaN.
     """
 
     __slots__ = ("_clock", "_end")
 
     def __init__(self, seconds: float | None, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        if seconds is None or seconds >= threading.TIMEOUT_MAX:
+        if seconds is None or _endless(seconds):
             self._end = None
         else:
             check_seconds("a time-out", seconds)

@@ -6,7 +6,7 @@ import asyncio
 import math
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -136,6 +136,17 @@ def test_options_that_can_not_be(memory: zlog.Store, options: dict[str, str]) ->
     with pytest.raises(ValueError, match="option"):
         zlog.Log.create(memory, "orders", options=options)
     assert memory.execute("zlog.orders.head", "epoch_read", _native.encode_empty())[0] < 0
+
+
+def test_settings_are_numbers(memory: zlog.Store) -> None:
+    zlog.Log.create(memory, "orders").append(b"first")
+    for setting in ("timeout", "hole_timeout", "sequencer_timeout"):
+        with pytest.raises(TypeError, match=f"^{setting} is a number of seconds or None, not '5'"):
+            zlog.Log.open(memory, "orders", **cast(Any, {setting: "5"}))
+    with pytest.raises(TypeError, match="entry_bytes_max is an int, not '1M'"):
+        zlog.Log.open(memory, "orders", entry_bytes_max=cast(Any, "1M"))
+    with pytest.raises(TypeError, match="a time-out is a number of seconds or None, not '5'"):
+        zlog.Log.open(memory, "orders").read(0, timeout=cast(Any, "5"))
 
 
 @pytest.mark.parametrize("options", [{"team": 1}, {1: "team"}])
