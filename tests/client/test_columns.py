@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 import zlog
 from zlog import Columns, Gap, GapKind, Loss, LossReason, _native, aio
 
+from ..native.support import reply_to
+
 ZERO = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -177,14 +179,6 @@ async def test_asyncio_has_them_too(store: zlog.Store) -> None:
     async with await aio.Log.open(store, log.name) as same:
         windows = [c async for c in same.read_columns(indexes=[2], hole_timeout=None)]
     assert found(log, windows, [2]) == expected(log, 0, None, [2])
-
-
-def reply_to(log: zlog.Log, index: int, positions: range) -> bytes:
-    ref = list(log.view.objects())[index]
-    request = _native.encode_read(1, ref.stride, positions, 1 << 20)
-    code, reply = log.store.execute(ref.name, "read", request)
-    assert code == 0
-    return reply
 
 
 @settings(max_examples=50, deadline=None)

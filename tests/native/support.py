@@ -7,6 +7,7 @@ import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 
+import zlog
 from zlog import _native
 from zlog.store import Store
 
@@ -27,6 +28,15 @@ def write_request(positions: Sequence[int], data: bytes = b"data", epoch: int = 
     return _native.encode_write(
         epoch, 1, WRITER, 1, positions, list(positions), [data] * len(positions)
     )
+
+
+def reply_to(log: zlog.Log, index: int, positions: range) -> bytes:
+    """What one object of a log in its first epoch answers to a read."""
+    ref = list(log.view.objects())[index]
+    request = _native.encode_read(1, ref.stride, positions, 1 << 20)
+    code, reply = log.store.execute(ref.name, "read", request)
+    assert code == 0
+    return reply
 
 
 def requests(entries: Sequence[bytes]) -> Iterator[_native.Request]:

@@ -13,7 +13,7 @@ import zlog
 from zlog import _native
 from zlog._codes import State
 
-from .support import OBJECT, read, requests, seal, write_request
+from .support import OBJECT, read, reply_to, requests, seal, write_request
 
 WRITER = bytes(range(16))
 ENTRIES = st.lists(st.binary(max_size=40), max_size=40)
@@ -124,14 +124,6 @@ def written(data: bytes, width: int) -> zlog.Log:
     log = zlog.Log.create(zlog.connect("mem://"), "orders", width=width)
     log.append_many([data] * 10)
     return log
-
-
-def reply_to(log: zlog.Log, index: int, positions: range) -> bytes:
-    ref = list(log.view.objects())[index]
-    request = _native.encode_read(1, ref.stride, positions, 1 << 20)
-    code, reply = log.store.execute(ref.name, "read", request)
-    assert code == 0
-    return reply
 
 
 def test_a_window_is_put_together_from_replies() -> None:
