@@ -15,7 +15,7 @@ from zlog.cli.parameters import (
     json_option,
     log_argument,
     log_name,
-    option_pairs,
+    settings_option,
     stripe_options,
 )
 from zlog.cli.render import to_json
@@ -42,14 +42,7 @@ from zlog.view import WIDTH_MAX
     " range reads dearer.",
 )
 @stripe_options
-@click.option(
-    "--option",
-    "options",
-    multiple=True,
-    metavar="KEY=VALUE",
-    callback=option_pairs,
-    help="A setting that travels with the log, for its users. May be given again.",
-)
+@settings_option("A setting that travels with the log, for its users. May be given again.")
 @click.option("--exist-ok", is_flag=True, help="Succeed if there is a log of this name.")
 @pass_session
 def create(

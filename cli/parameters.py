@@ -125,7 +125,19 @@ def json_option(text: str) -> Callable[[F], F]:
     return click.option("--json", "as_json", is_flag=True, help=text)
 
 
-def option_pairs(
+def settings_option(text: str) -> Callable[[F], F]:
+    """Make ``--option``, which may be given again."""
+    return click.option(
+        "--option",
+        "options",
+        multiple=True,
+        metavar="KEY=VALUE",
+        callback=_option_pairs,
+        help=text,
+    )
+
+
+def _option_pairs(
     _ctx: click.Context, _param: click.Parameter, words: tuple[str, ...]
 ) -> dict[str, str]:
     """Return the settings that were given as ``KEY=VALUE``."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from zlog.cli.output import note
-from zlog.cli.parameters import log_argument, option_pairs, stripe_options
+from zlog.cli.parameters import log_argument, settings_option, stripe_options
 from zlog.cli.session import Session, pass_session
 from zlog.cli.verb import Verb
 from zlog.view import WIDTH_MAX
@@ -26,14 +26,7 @@ from zlog.view import WIDTH_MAX
     help="End the live stripe, and spread positions from now on over this many stripe objects.",
 )
 @stripe_options
-@click.option(
-    "--option",
-    "options",
-    multiple=True,
-    metavar="KEY=VALUE",
-    callback=option_pairs,
-    help="A setting that travels with the log. May be given again.",
-)
+@settings_option("A setting that travels with the log. May be given again.")
 @click.option(
     "--unset", multiple=True, metavar="KEY", help="Take a setting away. May be given again."
 )
