@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import itertools
 from collections import Counter
+from collections.abc import Iterator
 from datetime import datetime, timezone
 
 import pytest
