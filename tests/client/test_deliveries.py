@@ -253,17 +253,16 @@ def test_attempts_of_a_delivery_have_one_writer_and_numbers_of_their_own() -> No
 
 
 def test_entries_may_come_in_one_buffer(memory: zlog.Store) -> None:
-    def in_one_buffer() -> Iterator[bytes]:
+    def in_one_buffer() -> Iterator[memoryview]:
         buffer = bytearray(2)
-        for number in range(20):
-            buffer[:] = b"%02d" % number
-            yield memoryview(buffer)  # type: ignore[misc]
+        for row in ROWS:
+            buffer[:] = row.rjust(2)
+            yield memoryview(buffer)
 
     zlog.Log.create(memory, "orders", width=2)
-    expected = [b"%02d" % number for number in range(20)]
-    assert deliver(memory, in_one_buffer()) == 20
-    assert entries_in(memory) == expected
-    assert deliver(memory, in_one_buffer()) == 0
+    assert deliver(memory, in_one_buffer()) == len(ROWS)  # type: ignore[arg-type]
+    assert entries_in(memory) == [row.rjust(2) for row in ROWS]
+    assert deliver(memory, in_one_buffer()) == 0  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="an entry is bytes, not str"):
         deliver(memory, ["text"], batch=2)  # type: ignore[list-item]
 
