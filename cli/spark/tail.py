@@ -171,6 +171,8 @@ def tail(
             **_start(opened, begin),
         }
         job = _job(opened, options, **given)
+        if not session.debug:  # the error that ends the query is told in a line
+            settings = {"spark.log.level": "FATAL", **settings}
         with spark_session(f"zlog tail {log}", master, settings, delta=job.format == "delta") as at:
             stopping.take_over()
             if stopping.asked:

@@ -154,6 +154,40 @@ def test_errors_are_those_of_the_log(copying: Copying) -> None:
         copying.run(cursor=None)
 
 
+def test_a_table_that_can_not_be_written_is_told_in_a_line(copying: Copying) -> None:
+    """When the query starts, and in a task of it."""
+    copying.log.append(b"x")
+    table = Path(copying.table)
+    table.touch()
+    with pytest.raises(zlog.ZlogError, match=r"^Spark failed: \w+Exception: .*table$") as caught:
+        copying.run()
+    assert "can be written to" in caught.value.hint
+    table.unlink()
+    table.mkdir()
+    (table / f"date={copying.log.read(0).timestamp:%Y-%m-%d}").touch()
+    with pytest.raises(zlog.ZlogError, match=r"^Spark failed: \w+Exception: .*date=.*$") as caught:
+        copying.run()
+    assert "can be written to" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("entries.nosuch", r"^Spark failed: \[ATTRIBUTE_NOT_SUPPORTED\] Attribute `nosuch` .*$"),
+        ("f.udf(int, useArrow=False)(entries.data)", r"^Spark failed: ValueError: .*boom.*$"),
+    ],
+)
+def test_a_function_that_fails_is_told_in_a_line(
+    copying: Copying, tmp_path: Path, line: str, complaint: str
+) -> None:
+    copying.log.append(b"boom")
+    code = "from pyspark.sql import functions as f\n\n\ndef parse(entries):\n"
+    (tmp_path / "own.py").write_text(f"{code}    return entries.withColumn('y', {line})\n")
+    with pytest.raises(zlog.ZlogError, match=complaint) as caught:
+        copying.run(str(tmp_path / "own.py"))
+    assert "--debug" in caught.value.hint
+
+
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
@@ -281,6 +315,21 @@ def test_a_signal_ends_it_in_order(
     assert "\tat " not in said
     assert [cursor.position for cursor in log.cursors()] == [60]
     assert positions_of(tmp_path / "table") == list(range(60))
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_what_fails_in_spark_is_a_line_and_a_hint(
+    store: zlog.Store, log: zlog.Log, tmp_path: Path, debug: bool
+) -> None:
+    log.append(b"x")
+    (tmp_path / "file").touch()
+    words = ("orders", "--to", str(tmp_path / "file" / "table"), *QUICK, *["--debug"] * debug)
+    result = cli_of(store)("spark", "tail", *words)
+    assert (result.code, result.out) == (1, b"")
+    assert ("\tat org.apache" in result.err) is debug
+    said, hint = result.err.splitlines()[-2:]
+    assert said.startswith("zlog: Spark failed: ParentNotDirectoryException: ")
+    assert hint.startswith("zlog: hint: See whether")
 
 
 def test_spark_submit_runs_it_too(store: zlog.Store, log: zlog.Log, tmp_path: Path) -> None:

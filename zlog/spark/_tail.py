@@ -19,6 +19,7 @@ import zlog
 from zlog._names import NAME_BYTES_MAX
 from zlog.errors import ZlogError
 from zlog.spark._driver import commit_cursor
+from zlog.spark._failures import FAILURES, cause
 from zlog.spark._offset import Offset
 from zlog.spark._parse import Parser, check_new
 
@@ -34,14 +35,6 @@ _LOOK_SECONDS = 1
 _FINISH_SECONDS = 30.0
 _STOP, _ENDED = "stop", "ended"
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
-_RAISED = re.compile(r"^zlog\.errors\.(\w+): (.+)$", re.MULTILINE)
-
-_LOSS = "Go on without it: --allow-data-loss."
-_HINTS = {
-    "Invalidated": _LOSS,
-    "CorruptEntry": _LOSS,
-    "LogNotFound": "To read the log that has the name now, take a new table and checkpoint.",
-}
 
 _logger = logging.getLogger(__name__)
 
@@ -80,7 +73,16 @@ class Tail:
 
         Raises:
             ValueError: the columns can't be.
+            ZlogError: Spark can't start it.
         """
+        try:
+            return self._start(spark)
+        except ValueError:
+            raise
+        except FAILURES as error:
+            raise cause(error) from error
+
+    def _start(self, spark: SparkSession) -> StreamingQuery:
         self.parser.prepare(spark)
         options = {"store": self.store, "log": self.log, **self.options}
         if self.cursor is not None:
@@ -204,8 +206,8 @@ class Run:
         """Yield what Spark tells of, until the query ends or is stopped.
 
         Raises:
-            ZlogError: a task or the planning failed, by an error of this library.
-            Exception: the query failed otherwise.
+            ZlogError: a task or the planning failed, by an error of this library or of Spark.
+            Exception: what watches the query failed otherwise.
         """
         watcher = threading.Thread(target=self._watch, name="zlog-tail", daemon=True)
         watcher.start()
@@ -230,7 +232,7 @@ class Run:
             except queue.Empty:
                 return
             if isinstance(event, BaseException):
-                raise _cause(event) from event
+                raise cause(event) from event
             if isinstance(event, Progress):
                 yield event
             elif event == _ENDED or not self._query.status["isTriggerActive"]:
@@ -280,16 +282,3 @@ class Run:
 
 def _identity(told: StreamingQueryProgress) -> tuple[int, str]:
     return told.batchId, told.timestamp
-
-
-def _cause(error: BaseException) -> BaseException:
-    """Return the error of this library that made Spark end the query, else Spark's own."""
-    raised = _RAISED.findall(str(error))
-    if not raised:
-        return error
-    name, message = raised[-1]
-    kind = getattr(zlog, name, ZlogError)
-    try:
-        return kind(message.strip(), hint=_HINTS.get(name))
-    except TypeError:  # one with attributes, which are not told
-        return ZlogError(message.strip())

@@ -1,0 +1,70 @@
+"""What went wrong inside Spark: an error of this library, or Spark's own in one line."""
+
+from __future__ import annotations
+
+import re
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+
+import zlog
+from zlog.errors import ZlogError
+
+FAILURES = (PySparkException, Py4JError)
+"""What PySpark raises where Spark itself has failed."""
+
+_RAISED = re.compile(r"^zlog\.errors\.(\w+): (.+)$", re.MULTILINE)
+
+_LOSS = "Go on without it: --allow-data-loss."
+_HINTS = {
+    "Invalidated": _LOSS,
+    "CorruptEntry": _LOSS,
+    "LogNotFound": "To read the log that has the name now, take a new table and checkpoint.",
+}
+
+_CAUSED = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
+_CALLED = re.compile(r"^: (.+)$", re.MULTILINE)
+_PYTHON = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(.+)$", re.MULTILINE)
+_PACKAGE = re.compile(r"^(?:[a-z]\w*\.)+(?=[A-Z])")
+_STATE = re.compile(r"(?:\s*SQLSTATE: \w+;?)+$")
+
+_WORDS = (
+    (
+        re.compile("No FileSystem for scheme"),
+        "Name the package that knows such URLs: --spark-conf spark.jars.packages=….",
+    ),
+    (
+        re.compile("IOException|NotDirectory|AlreadyExists|AccessControl|AccessDenied|Permission"),
+        "See whether the table's path and its checkpoint's can be written to.",
+    ),
+)
+_HINT = "--debug shows all that Spark says of it."
+
+
+def cause(error: BaseException) -> BaseException:
+    """Return the error of this library that made Spark fail, else one that says it in a line."""
+    raised = _RAISED.findall(str(error))
+    if raised:
+        return _of_this_library(*raised[-1])
+    if not isinstance(error, FAILURES):
+        return error
+    line = _line(error)
+    hint = next((hint for words, hint in _WORDS if words.search(line)), _HINT)
+    return ZlogError(f"Spark failed: {line}", hint=hint)
+
+
+def _of_this_library(name: str, message: str) -> ZlogError:
+    kind = getattr(zlog, name, ZlogError)
+    try:
+        error: ZlogError = kind(message.strip(), hint=_HINTS.get(name))
+    except TypeError:  # one with attributes, which are not told
+        return ZlogError(message.strip())
+    return error
+
+
+def _line(error: BaseException) -> str:
+    """Return what was wrong first, as far as Spark tells."""
+    text = f"{error}\n{getattr(error, '_stackTrace', None) or ''}"
+    found = _PYTHON.findall(text) or _CAUSED.findall(text) or _CALLED.findall(text)
+    line: str = found[-1] if found else text.strip().partition("\n")[0]
+    return _STATE.sub("", _PACKAGE.sub("", line.strip()))
