@@ -34,7 +34,7 @@ from zlog.errors import SequencerUnavailable, StoreUnavailable
 from zlog.store import RequestPayload, Store
 
 if TYPE_CHECKING:
-    from zlog._native import ReplyBytes
+    from zlog._native import ReplyBytes, UnderWay
 
 T = TypeVar("T")
 
@@ -228,14 +228,18 @@ class _BlockingCalls:
     def __init__(self, store: Store, calls: Sequence[Call]) -> None:
         self._queue = CompletionQueue()
         self._replies = [TIMED_OUT] * len(calls)
-        store.submit(self._queue, 0, calls)
+        self._under_way = store.submit(self._queue, 0, calls)
 
     async def finish(self, deadline: Deadline) -> list[Reply]:
         waiting = len(self._replies)
-        while waiting and self._queue.wait(deadline.remaining()):
-            for index, code, payload in self._queue.drain():
-                self._replies[index] = Reply(code, payload)
-                waiting -= 1
+        try:
+            while waiting and self._queue.wait(deadline.remaining()):
+                for index, code, payload in self._queue.drain():
+                    self._replies[index] = Reply(code, payload)
+                    waiting -= 1
+        finally:
+            if waiting and self._under_way is not None:
+                self._under_way.give_up()
         return self._replies
 
 
@@ -268,7 +272,7 @@ class AsyncioIo(_Base):
         group = _AsyncioCalls(self._loop, len(calls))
         self._waiting[number] = group
         try:
-            self.store.submit(self._queue, number << _CALL_BITS, calls)
+            group.under_way = self.store.submit(self._queue, number << _CALL_BITS, calls)
         except BaseException:
             del self._waiting[number]
             raise
@@ -301,6 +305,7 @@ class _AsyncioCalls:
         self._loop = loop
         self._replies = [TIMED_OUT] * count
         self._left = count
+        self.under_way: UnderWay | None = None
         self._over: asyncio.Future[None] = loop.create_future()
         if not count:
             self.give_up()
@@ -326,4 +331,6 @@ class _AsyncioCalls:
         finally:
             if timer is not None:
                 timer.cancel()
+            if self._left and self.under_way is not None:
+                self.under_way.give_up()
         return [*self._replies]

@@ -58,15 +58,19 @@ cdef extern from "cls_zlog/host/async_host.h" namespace "zlog" nogil:
         @staticmethod
         Done completer(shared_ptr[Pending] pending)
 
+    ctypedef uint64_t Ticket
+    const Ticket kNoTicket
+
     cdef cppclass AsyncHost:
-        void submit(
+        Ticket submit(
             string_view object, string_view method, shared_ptr[RequestBytes] payload, Done done
         ) except +
         cbool gathers()
         void submit_all(vector[Submission] submissions) except +
-        void run(
+        Ticket run(
             string_view object, string_view method, shared_ptr[RequestBytes] payload, Done done
         ) except +
+        void give_up(Ticket ticket) except +
         void close() except +
 
 

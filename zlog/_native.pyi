@@ -634,6 +634,16 @@ class SharedSequencer:
     def release(self, log_id: int) -> None:
         """Forget a log that is gone."""
 
+class UnderWay:
+    """Operations that were submitted together."""
+
+    def give_up(self) -> None:
+        """Say that nobody waits for them any more, so that nothing is kept for them.
+
+        Those that are not over end with -ECANCELED soon, where the store can take them back.
+        Whether they take effect is unknown.
+        """
+
 class HostStore:
     """What all stores share; `zlog.store.Store` documents it."""
 
@@ -651,7 +661,7 @@ class HostStore:
         queue: CompletionQueue,
         token: int,
         calls: Sequence[tuple[str, str, bytes | Request]],
-    ) -> None: ...
+    ) -> UnderWay: ...
     def sequencer(self) -> SharedSequencer | None: ...
     def close(self) -> None: ...
     def __enter__(self) -> Self: ...

@@ -10,9 +10,10 @@ from zlog._native import HostStore
 class CephStore(HostStore):
     """Objects in a pool of a Ceph cluster, whose OSDs run the object class.
 
-    An operation that a caller gave up (`execute` with a timeout, an abandoned token) goes on in
-    librados; its buffers live until it ends. At most 1024 operations are in flight (librados'
-    ``objecter_inflight_ops``): beyond them `submit` and `execute` wait.
+    An operation that is given up (`execute` whose time is over, `UnderWay.give_up`) is taken from
+    librados, and takes effect if an OSD has it already. Starting one never waits for others; only
+    over a `rados.Ioctx` it does, by librados' own limits (``objecter_inflight_ops``, 1024, and
+    ``objecter_inflight_op_bytes``, 100 MiB).
 
     Beside zlog's own methods it runs ``lock.lock``, ``lock.unlock``, ``lock.break_lock`` and
     ``lock.get_info`` of Ceph's class `lock` (see `zlog._rados_lock`); and ``mon.health``, which

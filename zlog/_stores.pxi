@@ -142,6 +142,21 @@ cdef shared_ptr[RequestBytes] payload_of(payload) except *:
     return copy
 
 
+cdef class UnderWay:
+    cdef HostStore store
+    cdef vector[Ticket] tickets
+
+    def give_up(self):
+        cdef Ticket ticket
+        cdef shared_ptr[AsyncHost] host
+        if self.store.pid == getpid():
+            host = self.store.host
+        if host:
+            with nogil:
+                for ticket in self.tickets:
+                    deref(host).give_up(ticket)
+
+
 cdef class HostStore:
     # Once per object: whoever has the store may rely on what it is over.
     cdef int attach(
@@ -173,17 +188,23 @@ cdef class HostStore:
         cdef shared_ptr[RequestBytes] shared = payload_of(payload)
         cdef Wait budget = Wait(timeout)
         cdef int slice_ms
-        cdef bint done
+        cdef bint done = False
+        cdef Ticket ticket
         with nogil:
-            deref(host).run(object_view, method_view, shared, Pending.completer(pending))
-        while True:
-            slice_ms = budget.slice_ms(SLICE_MS)
-            with nogil:
-                done = deref(pending).wait(slice_ms)
-            if done:
-                return deref(pending).code(), bytes_of(deref(pending).reply().bytes)
-            if budget.over():
-                return -ETIMEDOUT, b""
+            ticket = deref(host).run(object_view, method_view, shared, Pending.completer(pending))
+        try:
+            while True:
+                slice_ms = budget.slice_ms(SLICE_MS)
+                with nogil:
+                    done = deref(pending).wait(slice_ms)
+                if done:
+                    return deref(pending).code(), bytes_of(deref(pending).reply().bytes)
+                if budget.over():
+                    return -ETIMEDOUT, b""
+        finally:
+            if not done:  # or a signal's handler raised
+                with nogil:
+                    deref(host).give_up(ticket)
 
     def submit(self, CompletionQueue queue not None, uint64_t token, calls):
         cdef shared_ptr[AsyncHost] host = self.opened()
@@ -193,6 +214,9 @@ cdef class HostStore:
         cdef list alive = []  # what `submissions` points into
         cdef str object, method
         cdef bint gathers = deref(host).gathers()
+        cdef UnderWay under_way = UnderWay.__new__(UnderWay)
+        cdef Ticket ticket
+        under_way.store = self
         queue.check_process()
         for object, method, payload in calls:
             one.object, one.method, one.payload = utf8_of(object), utf8_of(method), payload_of(payload)
@@ -203,10 +227,14 @@ cdef class HostStore:
                 submissions.push_back(one)
             else:
                 with nogil:
-                    deref(host).submit(one.object, one.method, move(one.payload), move(one.done))
+                    ticket = deref(host).submit(
+                        one.object, one.method, move(one.payload), move(one.done)
+                    )
+                under_way.tickets.push_back(ticket)
         if gathers:
             with nogil:
                 deref(host).submit_all(move(submissions))
+        return under_way
 
     def sequencer(self):
         return None

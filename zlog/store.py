@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import rados
     from typing_extensions import Self
 
+    from zlog._native import UnderWay
     from zlog._rados import CephStore
 
 STORE_VARIABLE = "ZLOG_STORE"
@@ -84,11 +85,12 @@ class Store(Protocol):
 
     def submit(
         self, queue: CompletionQueue, token: int, calls: Sequence[tuple[str, str, RequestPayload]]
-    ) -> None:
+    ) -> UnderWay | None:
         """Start class methods, each ``(object, method, payload)``, which are independent.
 
         ``queue`` gets ``(token, code, reply)`` when one is done, with ``token`` for the first and
-        ascending from there. An embedded store syncs once for all of them.
+        ascending from there. An embedded store syncs once for all of them. A caller who does not
+        wait for them to end says so (``give_up``), else they are kept for as long as it takes.
         """
         ...
 

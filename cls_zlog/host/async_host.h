@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -19,6 +20,12 @@ namespace zlog {
 // Takes the outcome of one operation: what Host::execute() would have answered, and the reply.
 using Done = std::function<void(int code, Buffer reply)>;
 
+// Names an operation under way to the host that carries it out.
+using Ticket = uint64_t;
+
+// Of an operation that is over already, or that can't be given up.
+constexpr Ticket kNoTicket = 0;
+
 // An operation that is to be started, as submit() takes it.
 struct Submission {
   std::string_view object;
@@ -35,8 +42,8 @@ class AsyncHost {
   virtual ~AsyncHost() = default;
 
   // Starts an operation on behalf of an event loop, which must not be held up.
-  virtual void submit(std::string_view object, std::string_view method, SharedRequest payload,
-                      Done done) = 0;
+  virtual Ticket submit(std::string_view object, std::string_view method, SharedRequest payload,
+                        Done done) = 0;
 
   // Whether it carries operations out together that are started together. Else the first had better
   // be started before the next one is even encoded.
@@ -51,10 +58,14 @@ class AsyncHost {
 
   // Starts an operation on behalf of a thread that will wait for it, so that a host may as well use
   // it.
-  virtual void run(std::string_view object, std::string_view method, SharedRequest payload,
-                   Done done) {
-    submit(object, method, std::move(payload), std::move(done));
+  virtual Ticket run(std::string_view object, std::string_view method, SharedRequest payload,
+                     Done done) {
+    return submit(object, method, std::move(payload), std::move(done));
   }
+
+  // Says that nobody waits for an operation any more, so that nothing is kept for it: its `done` gets
+  // ECANCELED, unless it is over. Whether it takes effect is unknown.
+  virtual void give_up(Ticket) {}
 
   // Gives up what is outstanding (each `done` gets ECANCELED; whether such an operation took effect
   // is unknown) and lets go of the store. Takes a bounded time. Not to be used afterwards; a call of
@@ -67,11 +78,12 @@ class InlineHost final : public AsyncHost {
  public:
   explicit InlineHost(std::unique_ptr<Host> host) : host_(std::move(host)) {}
 
-  void submit(std::string_view object, std::string_view method, SharedRequest payload,
-              Done done) override {
+  Ticket submit(std::string_view object, std::string_view method, SharedRequest payload,
+                Done done) override {
     std::string reply;
     const int code = host_->execute(object, method, payload->bytes(), &reply);
     done(code, Buffer::of(std::move(reply)));
+    return kNoTicket;
   }
   void close() override {}
 

@@ -140,11 +140,12 @@ int EmbeddedHost::execute(std::string_view object, std::string_view method,
   return run_alone(*env_, object, *found, payload, reply);
 }
 
-void EmbeddedHost::submit(std::string_view object, std::string_view method, SharedRequest payload,
-                          Done done) {
+Ticket EmbeddedHost::submit(std::string_view object, std::string_view method,
+                            SharedRequest payload, Done done) {
   std::vector<Submission> alone;
   alone.push_back({object, method, std::move(payload), std::move(done)});
   submit_all(std::move(alone));
+  return kNoTicket;
 }
 
 void EmbeddedHost::submit_all(std::vector<Submission> submissions) {
@@ -164,16 +165,16 @@ void EmbeddedHost::submit_all(std::vector<Submission> submissions) {
   if (!to_read.empty()) reader_.push(std::move(to_read));
 }
 
-void EmbeddedHost::run(std::string_view object, std::string_view method, SharedRequest payload,
-                       Done done) {
+Ticket EmbeddedHost::run(std::string_view object, std::string_view method, SharedRequest payload,
+                         Done done) {
   const Method* found = find_method(method);
   if (found != nullptr && writes(*found)) {
-    submit(object, method, std::move(payload), std::move(done));
-    return;
+    return submit(object, method, std::move(payload), std::move(done));
   }
   std::string reply;
   const int code = execute(object, method, payload->bytes(), &reply);
   done(code, Buffer::of(std::move(reply)));
+  return kNoTicket;
 }
 
 void EmbeddedHost::close() {

@@ -29,12 +29,12 @@ class EmbeddedHost final : public Host, public AsyncHost {
   int execute(std::string_view object, std::string_view method, std::string_view payload,
               std::string* reply) override;
 
-  void submit(std::string_view object, std::string_view method, SharedRequest payload,
-              Done done) override;
+  Ticket submit(std::string_view object, std::string_view method, SharedRequest payload,
+                Done done) override;
   bool gathers() const override { return true; }
   void submit_all(std::vector<Submission> submissions) override;
-  void run(std::string_view object, std::string_view method, SharedRequest payload,
-           Done done) override;
+  Ticket run(std::string_view object, std::string_view method, SharedRequest payload,
+             Done done) override;
   void close() override;
 
  private:

@@ -125,6 +125,7 @@ struct RadosHost::Call {
   Call& operator=(const Call&) = delete;
 
   const Done done;
+  Ticket ticket = kNoTicket;
   std::shared_ptr<Outstanding> outstanding;
   librados::AioCompletion* completion = nullptr;
   librados::bufferlist reply;
@@ -137,13 +138,21 @@ class RadosHost::Outstanding {
  public:
   void add(const std::shared_ptr<Call>& call) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    calls_.emplace(call.get(), call);
+    call->ticket = ++last_;
+    calls_.emplace(call->ticket, call);
   }
 
-  void remove(Call* call) {
+  // None when it is over.
+  std::shared_ptr<Call> find(Ticket ticket) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = calls_.find(ticket);
+    return found == calls_.end() ? nullptr : found->second;
+  }
+
+  void remove(Ticket ticket) {
     std::shared_ptr<Call> removed;  // dies without the mutex
     const std::lock_guard<std::mutex> lock(mutex_);
-    const auto found = calls_.find(call);
+    const auto found = calls_.find(ticket);
     removed = std::move(found->second);
     calls_.erase(found);
     if (calls_.empty()) none_left_.notify_all();
@@ -165,13 +174,14 @@ class RadosHost::Outstanding {
   std::vector<std::shared_ptr<Call>> snapshot() {
     const std::lock_guard<std::mutex> lock(mutex_);
     std::vector<std::shared_ptr<Call>> calls;
-    for (const auto& [key, call] : calls_) calls.push_back(call);
+    for (const auto& [ticket, call] : calls_) calls.push_back(call);
     return calls;
   }
 
   std::mutex mutex_;
   std::condition_variable none_left_;
-  std::unordered_map<Call*, std::shared_ptr<Call>> calls_;
+  Ticket last_ = kNoTicket;
+  std::unordered_map<Ticket, std::shared_ptr<Call>> calls_;
 };
 
 RadosHost::RadosHost(std::unique_ptr<librados::Rados> cluster, librados::IoCtx io)
@@ -243,8 +253,8 @@ void RadosHost::list(std::string prefix, const std::string& after, Done done) {
   }).detach();
 }
 
-void RadosHost::submit(std::string_view object, std::string_view method, SharedRequest payload,
-                       Done done) {
+Ticket RadosHost::submit(std::string_view object, std::string_view method, SharedRequest payload,
+                         Done done) {
   const std::optional<ClassCall> found = find_call(method);
   const std::shared_lock<std::shared_mutex> lock(handles_mutex_);
   const bool health = method == kHealth;
@@ -252,15 +262,15 @@ void RadosHost::submit(std::string_view object, std::string_view method, SharedR
   const bool known = found || health || listing;
   if (!known || closing_) {
     done(known ? -ECANCELED : -EOPNOTSUPP, {});
-    return;
+    return kNoTicket;
   }
   if (listing) {
     list(std::string(object), std::string(payload->bytes()), std::move(done));
-    return;
+    return kNoTicket;
   }
   if (health) {
     ask_health(std::move(done));
-    return;
+    return kNoTicket;
   }
   const auto call = std::make_shared<Call>(std::move(done));
   call->outstanding = outstanding_;
@@ -268,8 +278,15 @@ void RadosHost::submit(std::string_view object, std::string_view method, SharedR
   outstanding_->add(call);
   if (const int error = start(*found, std::string(object), *payload, call.get())) {
     call->done(error, {});
-    outstanding_->remove(call.get());
+    outstanding_->remove(call->ticket);
   }
+  return call->ticket;
+}
+
+void RadosHost::give_up(Ticket ticket) {
+  const std::shared_lock<std::shared_mutex> lock(handles_mutex_);
+  const std::shared_ptr<Call> call = closing_ ? nullptr : outstanding_->find(ticket);
+  if (call != nullptr) io_.aio_cancel(call->completion);
 }
 
 int RadosHost::start(const ClassCall& what, const std::string& object, RequestBytes& payload,
@@ -299,7 +316,7 @@ void RadosHost::on_complete(rados_completion_t, void* argument) {
     code = -ENOMEM;
   }
   call->done(code, std::move(reply));
-  outstanding->remove(call);
+  outstanding->remove(call->ticket);
 }
 
 void RadosHost::close() {
@@ -349,11 +366,12 @@ int RadosConnecting::connect(const RadosTarget& target, std::string* step) {
   for (const char* option : {"client_mount_timeout", "rados_mon_op_timeout"}) {
     if (const int error = cluster->conf_set(option, seconds.c_str())) return error;
   }
-  // By default librados holds up whoever starts one operation more than 1024, for as long as it
-  // takes until one ends: an event loop, or a caller whose time is long over. Those that were given
-  // up count too, so a store that does not answer would get there. 0 is no limit.
-  *step = "set the number of operations in flight";
-  if (const int error = cluster->conf_set("objecter_inflight_ops", "0")) return error;
+  // By default librados holds up whoever starts an operation when 1024 or 100 MiB are in flight, for as
+  // long as it takes until one ends: an event loop, or a caller whose time is long over. 0 is no limit.
+  *step = "set the limits of operations in flight";
+  for (const char* option : {"objecter_inflight_ops", "objecter_inflight_op_bytes"}) {
+    if (const int error = cluster->conf_set(option, "0")) return error;
+  }
   *step = "connect to the cluster";
   if (const int error = cluster->connect()) return error;
   *step = "open the pool";

@@ -112,13 +112,17 @@ def test_a_signal_interrupts_an_operation(frozen_store: zlog.Store) -> None:
         frozen_store.execute(OBJECT, "stat", encode_epoch(1))
 
 
-def test_starting_operations_never_waits_for_others(frozen_store: zlog.Store) -> None:
-    """Not for those that were given up either: an event loop would stand still, time-outs too."""
-    queue, calls = CompletionQueue(), [(OBJECT, "stat", encode_epoch(1))] * 3000
+@pytest.mark.parametrize(("count", "payload_bytes"), [(3000, 0), (20, 8 << 20)])
+def test_starting_operations_never_waits_for_others(
+    frozen_store: zlog.Store, count: int, payload_bytes: int
+) -> None:
+    """Neither for many nor for large ones: an event loop would stand still, time-outs too."""
+    queue, request = CompletionQueue(), encode_epoch(1)
+    calls = [(OBJECT, "stat", request + bytes(payload_bytes))] * count
 
     def start() -> None:
         frozen_store.submit(queue, 0, calls)
-        assert frozen_store.execute(*calls[0], timeout=0.1)[0] == -errno.ETIMEDOUT
+        assert frozen_store.execute(OBJECT, "stat", request, timeout=0.1)[0] == -errno.ETIMEDOUT
 
     starting = threading.Thread(target=start)
     starting.start()
@@ -138,6 +142,31 @@ def test_an_operation_that_was_given_up_may_still_happen(
         ceph_cluster.osd("thaw", 0)
     assert write(store, [1]) == 0, "operations on one object keep their order"
     assert read(store, [0, 1]) == [large, b"data"]
+
+
+def test_an_operation_that_was_given_up_is_not_kept(
+    new_ceph_cluster: Callable[[ClusterSpec], CephCluster],
+) -> None:
+    """Neither for as long as the cluster is away, nor to be sent when it is back."""
+    ceph = new_ceph_cluster(ClusterSpec("bluestore"))
+    with zlog.connect(ceph.url()) as store:
+        seal(store)
+        ceph.osd("kill", 0)
+        assert store.execute(OBJECT, "write", write_request([0]), 0.3)[0] == -errno.ETIMEDOUT
+        queue = CompletionQueue()
+        calls = [(OBJECT, "write", write_request([position])) for position in (1, 2)]
+        under_way = store.submit(queue, 7, calls)
+        assert not queue.wait(0.3)
+        assert under_way is not None
+        under_way.give_up()
+        ended = []
+        while len(ended) < len(calls) and queue.wait(SECONDS):
+            ended += [done[:2] for done in queue.drain()]
+        assert sorted(ended) == [(7, -errno.ECANCELED), (8, -errno.ECANCELED)]
+        ceph.osd("start", 0)
+        assert write(store, [3]) == 0, "operations on one object keep their order"
+        assert read(store, [0, 1, 2, 3]) == [None, None, None, b"data"]
+    under_way.give_up()  # of no use any more, and no harm
 
 
 def test_a_request_outlives_whoever_gave_it_up(
@@ -328,8 +357,11 @@ def test_on_a_full_cluster_writes_wait_and_trims_go_on(
         while not is_full(cluster):
             assert time.monotonic() < deadline
             time.sleep(0.1)
-        request = write_request([1])
-        assert store.execute(OBJECT, "write", request, 1.0)[0] == -errno.ETIMEDOUT
+        queue = CompletionQueue()
+        store.submit(queue, 0, [(OBJECT, "write", write_request([1]))])
+        assert not queue.wait(1.0)
+        given_up = write_request([3])
+        assert store.execute(OBJECT, "write", given_up, 0.5)[0] == -errno.ETIMEDOUT
         health = json.loads(store.execute("", "mon.health", b"", SECONDS)[1])
         assert "POOL_FULL" in health["checks"]
         fill = encode_fill(1, 1, bytes(16), 1, 1, [5])  # readers have to get past holes
@@ -337,5 +369,7 @@ def test_on_a_full_cluster_writes_wait_and_trims_go_on(
         assert store.execute(OBJECT, "trim", encode_trim(1, 1, [0]), SECONDS) == (0, b"")
         assert store.execute(OBJECT, "trim_to", encode_trim_to(1, 1, 10), SECONDS)[0] == 0
         set_full_ratio(cluster, 0.95)
-        assert write(store, [2]) == 0
-        assert read(store, [0, 1, 2]) == [None, b"data", b"data"]
+        assert queue.wait(SECONDS)
+        assert [done[:2] for done in queue.drain()] == [(0, 0)]
+        assert write(store, [4]) == 0
+        assert read(store, [0, 1, 3, 4]) == [None, b"data", None, b"data"]
