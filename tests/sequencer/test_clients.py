@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
+import os
+import socket
+import sys
 import threading
 import time
 
@@ -379,3 +383,22 @@ def test_after_close_nothing_is_sent(call, client):
     with pytest.raises(SequencerUnavailable, match="closed"):
         call(client.next, ORDERS, 1, 0)
     call._run(client.close())
+
+
+@pytest.mark.parametrize("cyclic", [False, True])
+def test_a_client_that_nobody_closes_lets_go_of_its_socket(server, monkeypatch, cyclic):
+    """Without a warning, also where the garbage collector meets the socket first: it is older."""
+    complaints, older = [], [socket.create_connection(("127.0.0.1", server.port))]
+    number = older[0].fileno()
+    monkeypatch.setattr(sys, "unraisablehook", complaints.append)
+    with monkeypatch.context() as patch:
+        patch.setattr(socket, "create_connection", lambda *_, **__: older.pop())
+        client = BlockingSequencer(server.address)
+        drive(client.next(ORDERS, 1, 0, Deadline(10)))
+    if cyclic:
+        client.itself = client
+    del client
+    gc.collect()
+    assert complaints == []
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(number)

@@ -12,6 +12,7 @@ import select
 import socket
 import threading
 import time
+import weakref
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Final
@@ -87,11 +88,6 @@ class _Dialer(OneLink["_Link", "_Guard"]):
         if self._link is not None:
             self._link.drop("closed by its user")
 
-    def __del__(self) -> None:
-        """Let go of the socket with the last handle: logs need not be closed one by one."""
-        if self._link is not None:
-            self._link.forget()
-
     async def _dial(self, deadline: Deadline) -> _Link:
         step = deadline.sooner(CONNECT_SECONDS_MAX)
         token = self._credentials.token()
@@ -150,6 +146,9 @@ class _Link:
         connected.setblocking(False)
         keep_alive(connected)
         self._socket = connected
+        # With the last log that uses it: they need not be closed one by one. (No __del__: in garbage
+        # with cycles the socket could be the first to go, with a warning.)
+        weakref.finalize(self, connected.close)
         self._tls = tls
         self._address = address
         self._readable, self._writable = select.poll(), select.poll()
