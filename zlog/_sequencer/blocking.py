@@ -146,8 +146,8 @@ class _Link:
         connected.setblocking(False)
         keep_alive(connected)
         self._socket = connected
-        # With the last log that uses it: they need not be closed one by one. (No __del__: in garbage
-        # with cycles the socket could be the first to go, with a warning.)
+        # With the last log that uses it: they need not be closed one by one. (No __del__: in
+        # garbage with cycles the socket could be the first to go, with a warning.)
         weakref.finalize(self, connected.close)
         self._tls = tls
         self._address = address
