@@ -38,28 +38,40 @@ class Step(NamedTuple):
         block: that it stands in.
         command: what is typed.
         output: what the page says appears.
+        beside: whether a command before it runs in the background: who prints first is open.
     """
 
     block: Block
     command: str
     output: str
+    beside: bool
+
+    def agrees(self, shown: str) -> bool:
+        """Whether output is as the page says, where `…` stands for anything."""
+        expected, shown = same_for_all(self.output), same_for_all(shown)
+        if self.beside and sorted(shown.splitlines()) == sorted(expected.splitlines()):
+            return True
+        parts = (re.escape(part.strip("\n")) for part in expected.split(_ANYTHING))
+        return re.fullmatch(r"[^\0]*".join(parts), shown) is not None
 
 
 def steps(block: Block) -> Iterator[Step]:
     """Go through the commands of a block; `> ` goes on with the line before."""
     command: list[str] = []
     output: list[str] = []
+    beside = False
     for line in block.text.splitlines():
         if line.startswith("$ "):
             if command:
-                yield Step(block, "\n".join(command), "\n".join(output))
+                yield Step(block, "\n".join(command), "\n".join(output), beside)
+                beside = beside or command[-1].endswith("&")
             command, output = [line[2:]], []
         elif line.startswith("> ") and not output:
             command.append(line[2:])
         else:
             output.append(line)
     if command:
-        yield Step(block, "\n".join(command), "\n".join(output))
+        yield Step(block, "\n".join(command), "\n".join(output), beside)
 
 
 def same_for_all(text: str) -> str:
@@ -67,12 +79,6 @@ def same_for_all(text: str) -> str:
     for pattern, replacement in _VARIES:
         text = pattern.sub(replacement, text)
     return text.strip()
-
-
-def agrees(shown: str, expected: str) -> bool:
-    """Whether output is as a page says, where `…` stands for anything."""
-    parts = (re.escape(part.strip("\n")) for part in same_for_all(expected).split(_ANYTHING))
-    return re.fullmatch(r"[^\0]*".join(parts), same_for_all(shown)) is not None
 
 
 def run(terminal: Terminal, step: Step, seconds: float) -> str:
@@ -88,6 +94,6 @@ def run(terminal: Terminal, step: Step, seconds: float) -> str:
     terminal.enter(step.command)
     terminal.settle(seconds)
     end = time.monotonic() + _BACKGROUND_SECONDS
-    while not agrees(terminal.screen(), step.output) and time.monotonic() < end:
+    while not step.agrees(terminal.screen()) and time.monotonic() < end:
         terminal.read(0.1)
     return terminal.screen()

@@ -62,7 +62,7 @@ def follow(page: list[Block], terminal: Terminal, folder: Path) -> None:
         for step in session.steps(block):
             typed = step._replace(command=step.command.replace(_SEQUENCER, _FREE_PORT))
             shown = session.run(terminal, typed, _SECONDS)
-            assert session.agrees(shown, step.output), (
+            assert step.agrees(shown), (
                 f"{block.page.name}, in the block of line {block.line}, says of `{step.command}`:\n"
                 f"{step.output}\nbut it shows:\n{shown}"
             )
