@@ -45,7 +45,10 @@ def cursor() -> None:
 @json_option("Print a JSON object per cursor.")
 @pass_session
 def ls(session: Session, log: str, as_json: bool) -> None:
-    """List a log's cursors, each with its lag: the positions between it and the tail."""
+    """List a log's cursors and their lags.
+
+    A cursor's lag is the positions between it and the tail.
+    """
     with session.open_log(log) as opened, Output() as out:
         cursors = opened.cursors()
         tail = opened.tail() if cursors else 0

@@ -93,8 +93,8 @@ def append(
         if reader:
             note(behind.summary())
         title = (
-            f"{human_bytes(size)} × {batch} entries per append, {writers} writers × {depth} in"
-            f" flight{', alone' if alone else ''}, width {bench.width}, on {bench.url}"
+            f"append of {human_bytes(size)}, batch {batch}, depth {depth}"
+            f"{', alone' if alone else ''}, writers {writers}, width {bench.width}, on {bench.url}"
         )
         workload = bench.workload(**asdict(load))
     bench.printer.show([Report("append", title, workload, measured)])
@@ -149,8 +149,8 @@ class _Limits:
         traffic = self._traffic
         return self._contender(
             "class writes",
-            f"a C++ program that sends the same operations, {traffic.batch} entries together,"
-            f" {traffic.lanes} times in flight, at positions of its own",
+            f"a C++ program that sends the same operations, for batches of {traffic.batch},"
+            f" {traffic.lanes} in flight, at positions of its own",
             "class_writes",
             traffic.batch,
             objects=traffic.width,

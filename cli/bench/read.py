@@ -67,8 +67,8 @@ def read(bench: Bench, order: str, size: int, entries: int, batch: int, depth: i
             limits = [*_random_limits(place, load)]
         measured = contest(contender, limits, bench.seconds, size)
         title = (
-            f"{order} read of {entries} entries of {human_bytes(size)}, written {batch} at a time,"
-            f" {depth} in flight, width {bench.width}, on {bench.url}"
+            f"{order} read of {human_bytes(size)}, entries {entries}, batch {batch},"
+            f" depth {depth}, width {bench.width}, on {bench.url}"
         )
         workload = bench.workload(order=order, size=size, entries=entries, batch=batch, depth=depth)
     bench.printer.show([Report("read", title, workload, measured)])
@@ -145,8 +145,8 @@ def _class_reads(place: Place, load: ReadLoad, window: int, in_flight: int) -> C
     return _contender(
         place,
         "class reads",
-        f"a C++ program that sends the same operations, {window} entries together, {in_flight}"
-        " times in flight, and checks every entry",
+        f"a C++ program that sends the same operations, for batches of {window},"
+        f" {in_flight} in flight, and checks every entry",
         "class_reads",
         window,
         objects=load.width,

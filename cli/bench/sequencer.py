@@ -74,7 +74,7 @@ def sequencer(
         contender.run(seconds / ROUNDS / 2)
         note(f"asking and measuring the limits, {seconds:g} s each")
         measured = contest(contender, limits, seconds, 0)
-        title = f"{connections} connections × {depth} requests in flight, on {session.url}"
+        title = f"sequencer, connections {connections}, depth {depth}, on {session.url}"
         workload = {**load, "store": session.url, "seconds": seconds}
     printer.show([Report("sequencer", title, workload, measured)])
 

@@ -122,7 +122,7 @@ def test_open_compares_two_sizes(cli: Cli, tmp_path: Path) -> None:
 
 def test_the_table(cli: Cli) -> None:
     lines = cli.ok("bench", "append", "--seconds", "0.2").decode().splitlines()
-    assert lines[0].startswith("100 B × 1 entries per append")
+    assert lines[0].startswith("append of 100 B, batch 1, depth")
     head = "ENTRIES/S MB/S P50 MS P99 MS P99.9 MS CLIENT US MIB RATIO"
     assert " ".join(lines[1].split()) == head
     assert [line.split("  ")[0] for line in lines[2:4]] == ["append", "class writes"]
