@@ -143,15 +143,11 @@ int check_count(Object& object) {
   return 0;
 }
 
-// A source at the time of a request about it. A new one gets the head's next incarnation.
-int load_or_begin(Object& object, const std::string& key, uint64_t timestamp, head::Head* head,
-                  Source* out) {
-  const int r = load(object, key, out);
-  if (r < 0 && r != -ENOENT) return r;
-  out->updated = timestamp;
-  if (r == 0) return 0;
+// A new source, of the head's next incarnation.
+int make(Object& object, uint64_t timestamp, head::Head* head, Source* out) {
   if (const int full = check_count(object); full < 0) return full;
   if (head->sources == UINT64_MAX) return -ERANGE;
+  *out = {};
   out->created = timestamp;
   out->incarnation = ++head->sources;
   return head->save(object);
@@ -160,6 +156,27 @@ int load_or_begin(Object& object, const std::string& key, uint64_t timestamp, he
 int refuse(int code, uint64_t number, std::string* out) {
   *out = encode_position_reply(number);
   return code;
+}
+
+// The source that a delivery_done names. Not another one of the name: the request may be a late one
+// about a source that was forgotten and has come again. One that is damaged has no incarnation; one
+// that is not there yet is named by the next one, so that this is done once.
+int load_named(Object& object, const std::string& key, const DeliveryDoneRequest& request,
+               head::Head* head, Source* source, std::string* out) {
+  const int r = load(object, key, source);
+  const bool forget = request.batch == batch_all;
+  if (forget && (r == -ENOENT || (r == -EIO && request.incarnation == 0))) {
+    *source = {};  // it goes, whatever it was
+    return kOk;
+  }
+  if (r == -ENOENT) {
+    const uint64_t next = head->sources + 1;
+    if (request.incarnation != next) return refuse(kNotWritten, next, out);
+    return make(object, request.timestamp, head, source);
+  }
+  if (r < 0) return r;
+  if (request.incarnation == source->incarnation) return kOk;
+  return refuse(kReadOnly, source->incarnation, out);
 }
 
 }  // namespace
@@ -172,8 +189,10 @@ int begin(Object& object, std::string_view in, std::string* out) {
   if (const int r = load_head(object, delivery.log_id, &head); r < 0) return r;
   const std::string source_key = key_of(delivery.source);
   Source source;
-  const int loaded = load_or_begin(object, source_key, request.timestamp, &head, &source);
+  int loaded = load(object, source_key, &source);
+  if (loaded == -ENOENT) loaded = make(object, request.timestamp, &head, &source);
   if (loaded < 0) return loaded;
+  source.updated = request.timestamp;
   if (delivery.batch < source.batch) return refuse(kInvalidated, source.batch, out);
   const std::string key = key_of(delivery);
   Part part;
@@ -249,12 +268,8 @@ int done(Object& object, std::string_view in, std::string* out) {
   if (const int r = load_head(object, request.log_id, &head); r < 0) return r;
   const std::string key = key_of(request.source);
   Source source;
-  const int loaded = load_or_begin(object, key, request.timestamp, &head, &source);
-  if (request.batch == batch_all && (loaded == -EIO || loaded == -EMFILE)) {
-    source = {};  // it goes, whatever it was, and needs no room
-  } else if (loaded < 0) {
-    return loaded;
-  }
+  if (const int r = load_named(object, key, request, &head, &source, out); r != kOk) return r;
+  source.updated = request.timestamp;
   source.batch = std::max(source.batch, request.batch);
 
   const std::string prefix = parts_of(request.source);
@@ -273,7 +288,6 @@ int done(Object& object, std::string_view in, std::string* out) {
   more = more && removed == page.size();
   source.parts -= std::min(removed, source.parts);
   *out = encode_more_reply(more);
-  // Also of a source that was not there: whoever comes late with such a batch is refused.
   if (source.batch == batch_all && !more) return object.omap_remove(key);
   return save(object, key, source);
 }

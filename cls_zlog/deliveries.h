@@ -39,8 +39,12 @@ int read(Object& object, std::string_view in, std::string* out);
 
 // Records that all batches of a source below one are done, and removes their parts, a bounded
 // number per call; answers whether some are left. The number never falls. batch_all forgets the
-// source itself in the end, a damaged one too. -EMFILE: the source is a new one, and the log has
-// sources_max of them.
+// source itself in the end; kOk too when it is not there. The request names the incarnation that
+// its sender saw, 0 for none or a damaged one: that is forgotten with batch_all.
+// kReadOnly (with its incarnation): the source is another one by now, or one that was not named.
+// kNotWritten (with the next incarnation): there is no such source; named by that it is made.
+// -EMFILE: the log has sources_max of them, and so this one is not made. -ERANGE: the incarnations
+// are used up.
 int done(Object& object, std::string_view in, std::string* out);
 
 // Sources in the order of their names, a page at a time.

@@ -123,7 +123,7 @@ int DeliveryReadReply::decode(std::string_view bytes, DeliveryReadReply* out) {
 
 std::string DeliveryDoneRequest::encode() const {
   std::string out = new_message();
-  Writer(&out).u64(log_id).string(source).u64(batch).u64(timestamp);
+  Writer(&out).u64(log_id).string(source).u64(batch).u64(incarnation).u64(timestamp);
   return out;
 }
 
@@ -132,6 +132,7 @@ int DeliveryDoneRequest::decode(std::string_view bytes, DeliveryDoneRequest* out
   out->log_id = reader.u64();
   out->source = reader.string(limits::log_name_bytes_max);
   out->batch = reader.u64();
+  out->incarnation = reader.u64();
   out->timestamp = reader.u64();
   return result(reader.done() && valid_source_name(out->source));
 }

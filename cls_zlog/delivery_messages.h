@@ -70,8 +70,9 @@ constexpr uint64_t batch_all = UINT64_MAX;  // above every batch
 struct DeliveryDoneRequest {
   uint64_t log_id = 0;
   std::string_view source;
-  uint64_t batch = 0;      // those below it are done
-  uint64_t timestamp = 0;  // µs since 1970, by the client's clock
+  uint64_t batch = 0;        // those below it are done
+  uint64_t incarnation = 0;  // of the source that the sender saw; 0: none, or a damaged one
+  uint64_t timestamp = 0;    // µs since 1970, by the client's clock
 
   std::string encode() const;
   static int decode(std::string_view bytes, DeliveryDoneRequest* out);

@@ -46,6 +46,7 @@ cdef extern from "cls_zlog/delivery_messages.h" namespace "zlog" nogil:
         uint64_t log_id
         string_view source
         uint64_t batch
+        uint64_t incarnation
         uint64_t timestamp
         string encode() except +
 
@@ -127,12 +128,13 @@ def decode_delivery_read(reply not None):
 
 
 def encode_delivery_done(
-    uint64_t log_id, str source not None, uint64_t batch, uint64_t timestamp
+    uint64_t log_id, str source not None, uint64_t batch, uint64_t incarnation, uint64_t timestamp
 ):
     cdef DeliveryDoneRequest request
     cdef bytes name = source.encode()
     request.log_id, request.source = log_id, view_of(name)
-    request.batch, request.timestamp = batch, timestamp
+    request.batch, request.incarnation = batch, incarnation
+    request.timestamp = timestamp
     return request.encode()
 
 

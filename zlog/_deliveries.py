@@ -173,8 +173,9 @@ class Deliveries:
     async def done(self, source: str, before: int | None, timeout: float | None) -> None:
         """Forget batches that are done; see :meth:`zlog.Log.delivered`.
 
-        The first call of many raises the batch, and so refuses the others from then on; the last
-        one removes a source that comes no more.
+        The first call that is not refused raises the batch, and so refuses the others from then on;
+        the last one removes a source that comes no more. Each names the incarnation of the source
+        that this one saw, and so does nothing to another one of its name, however late it comes.
         """
         check_source_name(source)
         if before is not None:
@@ -182,12 +183,18 @@ class Deliveries:
         address = self._client.layout.address
         batch = _BATCH_ALL if before is None else before
         now = self._client.io.wall_clock_us()
-        request = _native.encode_delivery_done(address.log_id, source, batch, now)
         deadline = self._client.deadline(timeout)
-        more = True
+        incarnation, seen, more = 0, False, True
         while more:
+            request = _native.encode_delivery_done(address.log_id, source, batch, incarnation, now)
             reply = await _call(self._client, "delivery_done", request, deadline)
-            more = _native.decode_more(reply.payload)
+            if reply.code == Code.OK:
+                seen, more = True, _native.decode_more(reply.payload)
+                continue
+            if seen:  # it was forgotten meanwhile
+                return
+            incarnation = _native.decode_position(reply.payload)
+            seen = reply.code == Code.READ_ONLY
 
     async def sources(self, timeout: float | None) -> list[DeliverySource]:
         """Return all sources, in the order of their names."""

@@ -480,7 +480,9 @@ def encode_delivery_grant(
 def decode_delivery_read(reply: ReplyBytes) -> tuple[int, int, list[range]]:
     """Return ``(incarnation, attempt, grants)``, each grant as its positions."""
 
-def encode_delivery_done(log_id: int, source: str, batch: int, timestamp: int) -> bytes:
+def encode_delivery_done(
+    log_id: int, source: str, batch: int, incarnation: int, timestamp: int
+) -> bytes:
     """Encode a delivery_done: batches below ``batch`` are; the timestamp is in µs."""
 
 def encode_delivery_list(log_id: int, after: str, count_max: int) -> bytes:

@@ -192,7 +192,7 @@ def test_a_source_that_is_forgotten_in_part_says_what_to_do(memory: zlog.Store) 
     log = zlog.Log.create(memory, "orders", width=2)
     for part in range(300):
         log.deliver([b"x"], source="query", batch=0, part=part)
-    dies = FaultyStore(memory, dies_in("delivery_done", 2))
+    dies = FaultyStore(memory, dies_in("delivery_done", 3))
     with pytest.raises(Died):
         zlog.Log.open(dies, "orders").delivered("query")
     (source,) = log.deliveries()

@@ -309,7 +309,7 @@ void delivery_examples() {
   CHECK(DeliveryListReply::decode(sources, &listed) == 0 && listed.encode() == sources);
   CHECK(listed.sources.size() == 1 && listed.sources[0].name == "query" && !listed.more);
   show("delivery-list-reply", sources);
-  const DeliveryDoneRequest done{kLogId, "query", 4, kTime};
+  const DeliveryDoneRequest done{kLogId, "query", 4, attempt.incarnation, kTime};
   show_message("delivery-done-request", done);
   call(&host, head, "delivery_done", done.encode());
 }

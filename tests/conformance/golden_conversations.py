@@ -262,7 +262,13 @@ DELIVERY = (
         6400000000000000 0a00000000000000   # [100, 110)
         """,
     ),
-    _exchange("delivery_done", requests.delivery_done(7, "a", 1, TIME + 1), 0, "01 00"),
+    _exchange(
+        "delivery_done",
+        requests.delivery_done(7, "a", 1, 0, TIME + 1),
+        3,
+        "01 0200000000000000",
+    ),
+    _exchange("delivery_done", requests.delivery_done(7, "a", 1, 2, TIME + 1), 0, "01 00"),
     _exchange(
         "delivery_list",
         requests.delivery_list(7, "", 1),
@@ -283,7 +289,13 @@ DELIVERY = (
         00c029f73d540500 01c029f73d540500
         """,
     ),
-    _exchange("delivery_done", requests.delivery_done(7, "query", 4, TIME), 0, "01 00"),
+    _exchange(
+        "delivery_done",
+        requests.delivery_done(7, "query", 4, 2, TIME),
+        2,
+        "01 0100000000000000",
+    ),
+    _exchange("delivery_done", requests.delivery_done(7, "query", 4, 1, TIME), 0, "01 00"),
     _exchange(
         "delivery_begin",
         requests.delivery_begin(PART, TIME),

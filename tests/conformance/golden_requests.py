@@ -204,10 +204,13 @@ SAMPLES = (
     ),
     _sample(
         "delivery_done",
-        lambda: requests.delivery_done(7, "query", 4, TIME),
+        lambda: requests.delivery_done(7, "query", 4, 5, TIME),
         "encode_delivery_done",
-        (7, "query", 4, TIME),
-        "01 0700000000000000 05000000 7175657279 0400000000000000 00c029f73d540500",
+        (7, "query", 4, 5, TIME),
+        """
+        01 0700000000000000 05000000 7175657279 0400000000000000
+        0500000000000000 00c029f73d540500
+        """,
     ),
     _sample(
         "delivery_list",

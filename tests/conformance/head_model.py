@@ -230,25 +230,35 @@ class HeadModel:
         return Answer(Code.NOT_WRITTEN) if known is None else Answer(Code.OK, known)
 
     def delivery_done(
-        self, source: str, batch: int, timestamp: int = TIME, log_id: int = 7
+        self, source: str, batch: int, incarnation: int = 1, timestamp: int = TIME, log_id: int = 7
     ) -> Answer:
-        """delivery_done: parts go in the order of their batches, so many at a time."""
+        """delivery_done: parts go in the order of their batches, so many at a time.
+
+        Of the source of that incarnation only, and of one that is not there if it is the next one.
+        """
         if not valid_name(source):
             return _INVALID
         if self._absent(log_id):
             return _MISSING
+        if source in self.sources:
+            if incarnation != self.incarnations[source]:
+                return Answer(Code.READ_ONLY, self.incarnations[source])
+        elif batch == BATCH_ALL:
+            return Answer(Code.OK, False)
+        elif incarnation != self.incarnation + 1:
+            return Answer(Code.NOT_WRITTEN, self.incarnation + 1)
         state = self._source(source, timestamp)
-        if state is None and batch != BATCH_ALL:
+        if state is None:
             return Answer(-errno.EMFILE)
-        batch = max(batch, state.batch if state else 0)
+        batch = max(batch, state.batch)
         below = (part for part in self.parts if part.source == source and part.batch < batch)
         gone = sorted(below, key=lambda part: (part.batch, part.part))
         for part in gone[:PARTS_REMOVED_MAX]:
             del self.parts[part]
         more = len(gone) > PARTS_REMOVED_MAX
         if batch == BATCH_ALL and not more:
-            self.sources.pop(source, None)
-        elif state is not None:
+            del self.sources[source]
+        else:
             self.sources[source] = replace(state, batch=batch, parts=self._count_parts(source))
         return Answer(Code.OK, more)
 

@@ -52,7 +52,7 @@ SOUND: dict[str, bytes] = {
     "delivery_begin": requests.delivery_begin(_PART, 1),
     "delivery_grant": requests.delivery_grant(Grant(_PART, 1, 1, 5, 4, False)),
     "delivery_read": requests.delivery(_PART),
-    "delivery_done": requests.delivery_done(7, "query", 3, 1),
+    "delivery_done": requests.delivery_done(7, "query", 3, 1, 1),
     "delivery_list": requests.delivery_list(7, "a", 10),
 }
 

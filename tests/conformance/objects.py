@@ -183,10 +183,11 @@ class Head(_Object):
         return self.call("delivery_read", requests.delivery(part))
 
     def delivery_done(
-        self, source: str, batch: int, timestamp: int = TIME, log_id: int = 7
+        self, source: str, batch: int, incarnation: int = 1, timestamp: int = TIME, log_id: int = 7
     ) -> Answer:
-        """delivery_done: OK with whether to call again."""
-        return self.call("delivery_done", requests.delivery_done(log_id, source, batch, timestamp))
+        """delivery_done: OK with whether to call again, or the incarnation that it is."""
+        request = requests.delivery_done(log_id, source, batch, incarnation, timestamp)
+        return self.call("delivery_done", request)
 
     def delivery_list(self, after: str = "", count_max: int = 1000, log_id: int = 7) -> Answer:
         """delivery_list: OK with (more, (name, `replies.Source`) pairs)."""

@@ -340,7 +340,7 @@ _FORMS: dict[str, dict[Code, Any]] = {
     "delivery_begin": {Code.OK: lambda r: (r.u32(), r.u32(), r.u64()), Code.INVALIDATED: _U64},
     "delivery_grant": {Code.OK: _U64, Code.READ_ONLY: _U64, Code.NOT_WRITTEN: None, **_EPOCH},
     "delivery_read": {Code.OK: _delivery, Code.NOT_WRITTEN: None},
-    "delivery_done": {Code.OK: Reader.flag},
+    "delivery_done": {Code.OK: Reader.flag, Code.READ_ONLY: _U64, Code.NOT_WRITTEN: _U64},
     "delivery_list": {Code.OK: _sources},
     "read": _EPOCH,  # and OK, which needs the positions asked for: see `parse_read`
 }

@@ -206,9 +206,9 @@ def delivery_grant(grant: Grant) -> bytes:
     return delivery(grant.part) + attempt + positions
 
 
-def delivery_done(log_id: int, source: str, batch: int, timestamp: int) -> bytes:
-    """delivery_done: batches below `batch` are."""
-    return _start(u64(log_id), text(source), u64(batch), u64(timestamp))
+def delivery_done(log_id: int, source: str, batch: int, incarnation: int, timestamp: int) -> bytes:
+    """delivery_done: batches below `batch` are, of a source of that incarnation."""
+    return _start(u64(log_id), text(source), u64(batch), u64(incarnation), u64(timestamp))
 
 
 def delivery_list(log_id: int, after: str, count_max: int) -> bytes:

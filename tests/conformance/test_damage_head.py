@@ -156,9 +156,11 @@ def test_a_damaged_delivery_is_an_error_until_its_batch_is_done(
         door.save(prefix, sound.with_value(source, damaged))
         assert head.delivery_begin(Part("a", 3, 1)) == EIO, what
         assert head.delivery_done("a", 4) == EIO, what
+        assert head.delivery_done("a", 4, 0) == EIO, what
+        assert head.delivery_done("a", 2**64 - 1) == EIO, what
         assert head.delivery_list() == EIO, what
         assert head.delivery_grant(Grant(Part("a", 3, 1), 1, 2, 9, 4)) == Answer(Code.OK, 9), what
-        assert head.delivery_done("a", 2**64 - 1) == Answer(Code.OK, False), what
+        assert head.delivery_done("a", 2**64 - 1, 0) == Answer(Code.OK, False), what
         assert head.delivery_list() == Answer(Code.OK, (False, ())), what
         assert head.delivery_begin(Part("a", 3, 1)) == Answer(Code.OK, (1, 0, 2)), what
 

@@ -167,12 +167,18 @@ class HeadMachine(_Machine):
         source=SOURCE,
         batch=BATCH,
         happens=st.integers(0, 2),
+        named=st.sampled_from(["seen", "seen", "seen", "next", "next", "none", "before"]),
         time=st.integers(0, 3),
         log_id=LOG_ID_SENT,
     )
-    def delivery_done(self, source: str, batch: int, happens: int, time: int, log_id: int) -> None:
-        if happens == 0:
-            self.both("delivery_done", source, batch, time, log_id)
+    def delivery_done(
+        self, source: str, batch: int, happens: int, named: str, time: int, log_id: int
+    ) -> None:
+        if happens != 0:
+            return
+        seen = self.model.incarnations.get(source, 0)
+        numbers = {"next": self.model.incarnation + 1, "none": 0, "before": max(seen - 1, 0)}
+        self.both("delivery_done", source, batch, numbers.get(named, seen), time, log_id)
 
     @rule(
         after=st.one_of(st.just(""), SOURCE),

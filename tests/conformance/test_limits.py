@@ -230,15 +230,15 @@ def test_a_log_has_so_many_sources_and_no_more(store: Store, prefix: str) -> Non
     head = Head(store, prefix)
     assert head.create("orders", 7).code == Code.OK
     for n in range(SOURCES_MAX):
-        assert head.delivery_done(f"query-{n}", 5).code == Code.OK, n
+        assert head.delivery_done(f"query-{n}", 5, n + 1).code == Code.OK, n
     full = Answer(-errno.EMFILE)
     assert head.delivery_begin(Part("more")) == full
-    assert head.delivery_done("more", 1) == full
+    assert head.delivery_done("more", 1, SOURCES_MAX + 1) == full
     assert head.delivery_done("more", 2**64 - 1) == Answer(Code.OK, False)
     more, sources = head.delivery_list(count_max=SOURCES_MAX).value
     assert (more, len(sources)) == (False, SOURCES_MAX)
     assert head.delivery_begin(Part("query-0", 5)).code == Code.OK
-    assert head.delivery_done("query-7", 2**64 - 1).code == Code.OK
+    assert head.delivery_done("query-7", 2**64 - 1, 8).code == Code.OK
     assert head.delivery_begin(Part("more")).code == Code.OK
     assert head.delivery_begin(Part("still.more")) == full
 
@@ -248,7 +248,7 @@ def test_sources_are_listed_a_page_at_a_time(store: Store, prefix: str) -> None:
     assert head.create("orders", 7).code == Code.OK
     names = sorted(f"query-{n}" for n in range(600))  # more than a listing of the class
     for n, name in enumerate(names):
-        assert head.delivery_done(name, n, n).code == Code.OK, n
+        assert head.delivery_done(name, n, n + 1, n).code == Code.OK, n
     more, sources = head.delivery_list(count_max=SOURCES_MAX).value
     assert (more, [name for name, _ in sources]) == (False, names)
     assert [source for _, source in sources] == [Source(n, 0, n, n) for n in range(600)]

@@ -24,7 +24,7 @@ its position unless `#NUMBER` says otherwise.
     delivery_begin SOURCE BATCH PART [time=µs] [log_id=ID]
     delivery_read SOURCE BATCH PART [log_id=ID]
     delivery_grant SOURCE BATCH PART ATTEMPT EPOCH FIRST COUNT [reserve] [incarnation=N] [log_id=ID]
-    delivery_done SOURCE BATCH [time=µs] [log_id=ID]
+    delivery_done SOURCE BATCH [incarnation=N] [time=µs] [log_id=ID]
     delivery_list [AFTER] [count=N] [log_id=ID]
     view_propose BASE epoch=E [log_id=ID] [sequencer=ADDRESS] [removed] [option.KEY=VALUE]
         ID:START-END/WIDTH…                     (END is left out when the stripe is open)
@@ -289,7 +289,9 @@ class Interpreter:
 
     def _delivery_done(self, words: Words) -> Answer:
         time, log_id = int(words.option("time", TIME)), int(words.option("log_id", 7))
-        return self._head.delivery_done(words.next(), words.number(), time, log_id)
+        incarnation = int(words.option("incarnation", 1))
+        source, batch = words.next(), words.number()
+        return self._head.delivery_done(source, batch, incarnation, time, log_id)
 
     def _delivery_list(self, words: Words) -> Answer:
         count, log_id = int(words.option("count", 1000)), int(words.option("log_id", 7))

@@ -139,7 +139,7 @@ std::vector<std::string> good_requests() {
       zlog::DeliveryBeginRequest{delivery, 1000}.encode(),
       zlog::DeliveryGrantRequest{delivery, 1, 1, 1, 7, 3, true}.encode(),
       delivery.encode(),
-      zlog::DeliveryDoneRequest{kLogId, "query", 4, 1000}.encode(),
+      zlog::DeliveryDoneRequest{kLogId, "query", 4, 1, 1000}.encode(),
       zlog::DeliveryListRequest{kLogId, "", 10}.encode(),
   };
 }
