@@ -257,6 +257,25 @@ def delivered_and_trimmed(h: History) -> None:
     read(h, 2, b"a")
 
 
+def delivered_again_elsewhere(h: History) -> None:
+    """While it comes again, it is not there yet; who is found there later is not who came first."""
+    attempt(h, b"a")
+    read(h, 0, b"a")
+    do(h, Action.TRIM, 0)
+    again = h.invoke("deliverer", Action.DELIVER, entry=b"a", delivery=("job", 1, 0))
+    read(h, 1, gap=GapKind.UNWRITTEN)
+    h.returns([again], Result.OK)
+    read(h, 1, b"a")
+
+
+def delivered_again_and_gone(h: History) -> None:
+    attempt(h, b"a")
+    do(h, Action.TRIM, 0)
+    attempt(h, b"a")
+    read(h, 1, gap=GapKind.UNWRITTEN)
+    read(h, 1, b"a")
+
+
 def delivered_twice(h: History) -> None:
     attempt(h, b"ab", Result.FAILED)
     attempt(h, b"ab")
@@ -341,6 +360,8 @@ def stuck(h: History) -> None:
         (delivered, set()),
         (delivered_in_any_order, set()),
         (delivered_and_trimmed, set()),
+        (delivered_again_elsewhere, set()),
+        (delivered_again_and_gone, {"P15"}),
         (delivered_twice, {"P15"}),
         (half_delivered_twice, {"P15"}),
         (not_delivered, {"P15"}),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import itertools
+import math
 from collections.abc import Iterator
 
 from zlog.testing._facts import Delivery, Facts, Violation
@@ -49,16 +50,33 @@ def delivered_truly(facts: Facts) -> Iterator[Violation]:
                     None,
                     _tries(delivery, entry),
                 )
+            since = _certain_since(facts, delivery, entry, whole.returned)
             for position in {each.position or 0 for each in shown}:
                 place = facts.places[position]
                 for read in (*place.unwritten, *place.lost):
-                    if read.invoked > whole.returned:
+                    if read.invoked > since:
                         yield Violation(
                             "P15",
                             f"the entry at {position} was delivered, and was not there later",
                             position,
                             (*_tries(delivery, entry), read),
                         )
+
+
+def _certain_since(facts: Facts, delivery: Delivery, entry: bytes, delivered: float) -> float:
+    """Return since when an entry that was delivered stands wherever it was found.
+
+    Where something was trimmed it may have come again, with any attempt that had not ended when it
+    was delivered.
+    """
+    if not facts.trims.any:
+        return delivered
+    ends = (
+        each.returned if each.result in (Result.OK, Result.SUPERSEDED) else math.inf
+        for each in _tries(delivery, entry)
+        if each.returned > delivered
+    )
+    return max(ends, default=delivered)
 
 
 def in_order(facts: Facts) -> Iterator[Violation]:
