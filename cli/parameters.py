@@ -30,24 +30,22 @@ _COMPLETION_SECONDS = 2.0
 
 def log_name(word: str) -> str:
     """Return the name of a log if it can be one."""
-    try:
-        return check_log_name(word)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from error
+    return _checked(check_log_name, word)
 
 
 def cursor_name(word: str) -> str:
     """Return the name of a cursor if it can be one."""
-    try:
-        return check_cursor_name(word)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from error
+    return _checked(check_cursor_name, word)
 
 
 def source_name(word: str) -> str:
     """Return the name of a source of deliveries if it can be one."""
+    return _checked(check_source_name, word)
+
+
+def _checked(check: Callable[[str], str], word: str) -> str:
     try:
-        return check_source_name(word)
+        return check(word)
     except ValueError as error:
         raise click.BadParameter(str(error)) from error
 
