@@ -59,7 +59,6 @@ cdef extern from "cls_zlog/host/async_host.h" namespace "zlog" nogil:
         Done completer(shared_ptr[Pending] pending)
 
     ctypedef uint64_t Ticket
-    const Ticket kNoTicket
 
     cdef cppclass AsyncHost:
         Ticket submit(

@@ -65,9 +65,9 @@ class _Counting:
         self.reads += method == "read"
         return self._store.execute(object, method, *rest, **others)
 
-    def submit(self, queue: Any, token: int, calls: Any) -> None:
+    def submit(self, queue: Any, token: int, calls: Any) -> Any:
         self.reads += sum(method == "read" for _, method, _ in calls)
-        self._store.submit(queue, token, calls)
+        return self._store.submit(queue, token, calls)
 
 
 class Reader(ABC):

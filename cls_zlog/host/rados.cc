@@ -366,9 +366,9 @@ int RadosConnecting::connect(const RadosTarget& target, std::string* step) {
   for (const char* option : {"client_mount_timeout", "rados_mon_op_timeout"}) {
     if (const int error = cluster->conf_set(option, seconds.c_str())) return error;
   }
-  // By default librados holds up whoever starts one operation more than 1024, for as long as it takes
-  // until one ends: an event loop, or a caller whose time is long over. 0 is no limit. (Its limit of
-  // bytes in flight does not count what calls of a class carry.)
+  // By default librados holds up whoever starts one operation more than 1024, for as long as it
+  // takes until one ends: an event loop, or a caller whose time is long over. 0 is no limit. (Its
+  // limit of bytes in flight does not count what calls of a class carry.)
   *step = "set the number of operations in flight";
   if (const int error = cluster->conf_set("objecter_inflight_ops", "0")) return error;
   *step = "connect to the cluster";

@@ -35,12 +35,11 @@ struct ClassCall {
 // Beside zlog's own methods it runs those of Ceph's class `lock`, under names like "lock.unlock",
 // "mon.health", which is a question to the monitor and needs no object, and kListObjects.
 //
-// Completions come on librados' threads; results belong to the operation until then. An operation that
-// is given up is taken from librados, which else would keep it, and send it again and again, for as
-// long as the cluster does not answer or has no room; if an OSD has it already, it takes effect.
-// Payloads are not copied: librados has a share of each for as long as
-// anything in it refers to the bytes, which may be longer than the operation (one that was cancelled
-// while a messenger sends it).
+// Completions come on librados' threads; results belong to the operation until then. An operation
+// that is given up is taken from librados, which else would keep it, and send it again and again, for
+// as long as the cluster does not answer or has no room; if an OSD has it already, it takes effect.
+// Payloads are not copied: librados has a share of each for as long as anything in it refers to the
+// bytes, which may be longer than the operation (one that was cancelled while a messenger sends it).
 class RadosHost final : public AsyncHost {
  public:
   // Uses an I/O context of somebody else, whose cluster handle must outlive this host. It is
