@@ -9,7 +9,7 @@ from contextlib import closing
 import click
 
 from zlog import Log, ZlogError
-from zlog._append import ENTRY_BYTES_MAX_DEFAULT
+from zlog._append.append import ENTRY_BYTES_MAX_DEFAULT
 from zlog.cli import signals
 from zlog.cli.account import Account
 from zlog.cli.entries import Batches, Limits, Splitter, as_is, from_json

@@ -8,7 +8,7 @@ import click
 
 import zlog
 from zlog import LogStat, View
-from zlog._admin import WIDTH_DEFAULT
+from zlog._layout.admin import WIDTH_DEFAULT
 from zlog.cli.output import Output, note
 from zlog.cli.parameters import (
     complete_log,

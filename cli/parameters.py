@@ -12,10 +12,10 @@ import click
 from click.shell_completion import CompletionItem
 
 import zlog
-from zlog._append import ENTRY_BYTES_LIMIT
-from zlog._names import check_cursor_name, check_log_name, check_source_name
-from zlog._options import check_options
-from zlog._read import HOLE_TIMEOUT_SECONDS
+from zlog._append.append import ENTRY_BYTES_LIMIT
+from zlog._base.names import check_cursor_name, check_log_name, check_source_name
+from zlog._layout.options import check_options
+from zlog._read.read import HOLE_TIMEOUT_SECONDS
 from zlog.cli.session import Session
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -22,7 +22,7 @@ from zlog.cli.session import Session, pass_session
 from zlog.cli.tables import bold, table
 from zlog.cli.verb import VerbGroup
 from zlog.seqr import service
-from zlog.seqr.lease import LEASE_SECONDS_DEFAULT, LEASE_SECONDS_MAX, LEASE_SECONDS_MIN
+from zlog.seqr.election.lease import LEASE_SECONDS_DEFAULT, LEASE_SECONDS_MAX, LEASE_SECONDS_MIN
 from zlog.seqr.limits import Limits
 from zlog.seqr.security import Security
 

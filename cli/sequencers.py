@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from zlog import Store, _native
-from zlog._deadline import Deadline
-from zlog._head import Directory
-from zlog._io import BlockingIo, deadline_of, drive
+from zlog import Store
+from zlog._base.deadline import Deadline
+from zlog._base.io import BlockingIo, deadline_of, drive
+from zlog._layout.head import Directory
+from zlog._native import core
 from zlog._sequencer import BlockingSequencer, Credentials
 
 
@@ -16,7 +17,7 @@ def idle_call() -> tuple[str, bytes]:
 
     It withdraws an address that nobody announces, and does so on any object.
     """
-    return "sequencer_withdraw", _native.encode_address("tcp://nobody.invalid:1")
+    return "sequencer_withdraw", core.encode_address("tcp://nobody.invalid:1")
 
 
 def announced(store: Store, timeout: float | None) -> str:

@@ -10,9 +10,9 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 import click
 
 import zlog
-from zlog._append import ENTRY_BYTES_MAX_DEFAULT
+from zlog._append.append import ENTRY_BYTES_MAX_DEFAULT
 from zlog._client import TIMEOUT_SECONDS
-from zlog._read import HOLE_TIMEOUT_SECONDS
+from zlog._read.read import HOLE_TIMEOUT_SECONDS
 from zlog.cli.output import note
 
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Protocol, cast
 
 from zlog._sequencer.keepalive import keep_alive
-from zlog.seqr.admission import Greeting, Reason
 from zlog.seqr.limits import Limits
-from zlog.seqr.state import Connection
+from zlog.seqr.machine.admission import Greeting, Reason
+from zlog.seqr.machine.state import Connection
 
 
 class PeerOwner(Protocol):

@@ -6,7 +6,7 @@ import logging
 import socket
 
 from zlog.errors import ZlogError
-from zlog.seqr.candidate import Role
+from zlog.seqr.election.candidate import Role
 from zlog.store import Store
 
 _logger = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ class Registration:
         self._store = None
         if not store.pool:
             return
-        from zlog._rados import CephStore  # not there without librados
+        from zlog._native.rados import CephStore  # not there without librados
 
         if not isinstance(store, CephStore):
             return

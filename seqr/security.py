@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from zlog._sequencer.credentials import Credentials, no_password
 from zlog._sequencer.reasons import reason_of
 from zlog._sequencer.token import read_tokens
-from zlog.seqr.admission import Admission
+from zlog.seqr.machine.admission import Admission
 
 
 @dataclass(frozen=True, slots=True)

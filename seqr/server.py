@@ -8,16 +8,16 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable, Container, Coroutine
 
-from zlog._frames import Code
+from zlog._sequencer.frames import Code
 from zlog._sequencer.types import Grant, LogAddress
 from zlog.errors import LogNotFound, NotLeader, ZlogError
-from zlog.seqr.admission import Admission, Reason
-from zlog.seqr.complaints import Complaints
 from zlog.seqr.limits import Limits
-from zlog.seqr.machine import Machine
+from zlog.seqr.machine.admission import Admission, Reason
+from zlog.seqr.machine.machine import Machine
+from zlog.seqr.machine.state import Activate, Close, Connection, Effect, Send
+from zlog.seqr.namespaces import Place
 from zlog.seqr.peer import Peer
-from zlog.seqr.places import Place
-from zlog.seqr.state import Activate, Close, Connection, Effect, Send
+from zlog.seqr.throttled_log import Complaints
 
 _logger = logging.getLogger(__name__)
 

@@ -13,12 +13,12 @@ from importlib import metadata
 from zlog import store as stores
 from zlog._sequencer.credentials import Credentials
 from zlog._sequencer.types import format_address, parse_host_port
-from zlog.seqr.activation import Activation
-from zlog.seqr.candidate import Role
-from zlog.seqr.election import Election
-from zlog.seqr.lease import LEASE_SECONDS_DEFAULT, LEASE_SECONDS_MAX, LEASE_SECONDS_MIN
+from zlog.seqr.election.activation import Activation
+from zlog.seqr.election.candidate import Role
+from zlog.seqr.election.election import Election
+from zlog.seqr.election.lease import LEASE_SECONDS_DEFAULT, LEASE_SECONDS_MAX, LEASE_SECONDS_MIN
 from zlog.seqr.limits import Limits
-from zlog.seqr.places import Place, Stores
+from zlog.seqr.namespaces import Place, Stores
 from zlog.seqr.registration import Registration
 from zlog.seqr.security import OPEN_TO_ALL, Security
 from zlog.seqr.server import Server, bind

@@ -86,7 +86,7 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return "mem://"
     if request.param == "embedded":
         return (tmp_path / "store").as_uri()
-    if importlib.util.find_spec("zlog._rados") is None:
+    if importlib.util.find_spec("zlog._native.rados") is None:
         unavailable("zlog was built without librados")
     spec = ClusterSpec(store=request.param.removeprefix("ceph-"))
     clusters: Clusters = request.getfixturevalue("ceph_clusters")

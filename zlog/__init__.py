@@ -14,19 +14,19 @@ Many writers append to one log; all readers see the same entries in the same ord
 """
 
 try:
-    from zlog import _native as _native
+    from zlog._native import core as _core  # noqa: F401
 except ImportError as error:
     raise ImportError(
         f"zlog's compiled part can't be loaded ({error}). In the folder of its sources Python finds"
         " those instead of the installed package: run from another directory."
     ) from error
 
+from zlog._append.deliveries import DeliverySource
+from zlog._audit.findings import CheckSummary, Finding, FindingKind
 from zlog._client import LogStat
-from zlog._columns import Columns
-from zlog._cursors import CursorState
-from zlog._deliveries import DeliverySource
-from zlog._findings import CheckSummary, Finding, FindingKind
-from zlog._retention import Retention
+from zlog._read.columns import Columns
+from zlog._read.cursors import CursorState
+from zlog._read.retention import Retention
 from zlog.cursor import Cursor
 from zlog.entry import Entry, Fill, FillReason, Gap, GapKind, Loss, LossReason
 from zlog.errors import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zlog._cursors import CursorClient, CursorState, Place
+from zlog._read.cursors import CursorClient, CursorState, Place
 
 
 class Cursor:

@@ -9,22 +9,22 @@ from datetime import datetime
 from types import EllipsisType
 from typing import NamedTuple
 
-from zlog import _native
-from zlog._append import ENTRY_BYTES_LIMIT, ENTRY_BYTES_MAX_DEFAULT, Appender
-from zlog._codes import Code, FillCode
-from zlog._cursors import Cursors, Place
-from zlog._deadline import Deadline, check_seconds
-from zlog._deliveries import Deliveries
-from zlog._head import Head
-from zlog._io import Call, Io, deadline_of
-from zlog._layout import Layout
-from zlog._names import check_int, check_log_name, check_position
-from zlog._positions import SEQUENCER_TIMEOUT_SECONDS, Positions
-from zlog._read import HOLE_TIMEOUT_SECONDS, Reader, WindowItems, WindowRead
-from zlog._reconfigure import reconfigure
+from zlog._append.append import ENTRY_BYTES_LIMIT, ENTRY_BYTES_MAX_DEFAULT, Appender
+from zlog._append.deliveries import Deliveries
+from zlog._append.positions import SEQUENCER_TIMEOUT_SECONDS, Positions
+from zlog._base.codes import Code, FillCode
+from zlog._base.deadline import Deadline, check_seconds
+from zlog._base.io import Call, Io, deadline_of
+from zlog._base.names import check_int, check_log_name, check_position
+from zlog._layout.head import Head
+from zlog._layout.layout import Layout
+from zlog._layout.reconfigure import reconfigure
+from zlog._layout.trim import trim_to
+from zlog._native import core
+from zlog._read.cursors import Cursors, Place
+from zlog._read.read import HOLE_TIMEOUT_SECONDS, Reader, WindowItems, WindowRead
+from zlog._read.times import as_time, find_time
 from zlog._sequencer import LogAddress
-from zlog._times import as_time, find_time
-from zlog._trim import trim_to
 from zlog.entry import Entry, GapKind
 from zlog.errors import (
     AlreadyWritten,
@@ -268,18 +268,18 @@ class LogClient:
             bytes=size,
         )
 
-    async def object_stats(self, stripe: Stripe, deadline: Deadline) -> list[_native.StatReply]:
+    async def object_stats(self, stripe: Stripe, deadline: Deadline) -> list[core.StatReply]:
         """Return what the objects of a stripe hold, without those that are missing."""
 
         def calls(view: View) -> list[Call]:
-            request = _native.encode_epoch(view.epoch)
+            request = core.encode_epoch(view.epoch)
             return [Call(ref.name, "stat", request) for ref in self.layout.objects(view, stripe)]
 
         view, replies = await self.layout.guarded(calls, deadline)
         for reply in replies:
             if reply.code < 0 and reply.code != -errno.ENOENT:
                 raise from_errno(reply.code, f"stat of log {view.log!r}")
-        return [_native.decode_stat(each.payload) for each in replies if each.code == Code.OK]
+        return [core.decode_stat(each.payload) for each in replies if each.code == Code.OK]
 
     async def reconfigure(
         self, width: int | None, options: Mapping[str, str | None], timeout: float | None

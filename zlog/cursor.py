@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from zlog._cursors import CursorClient, CursorState, Place
-from zlog._io import drive
+from zlog._base.io import drive
+from zlog._read.cursors import CursorClient, CursorState, Place
 
 
 class Cursor:

@@ -8,9 +8,12 @@ from datetime import datetime
 from types import EllipsisType, TracebackType
 from typing import TYPE_CHECKING, NoReturn
 
-from zlog._admin import WIDTH_DEFAULT, create_log, list_logs, remove_log
-from zlog._append import ENTRY_BYTES_MAX_DEFAULT
-from zlog._check import Check, Checker, Progress
+from zlog._append.append import ENTRY_BYTES_MAX_DEFAULT
+from zlog._append.deliveries import DeliveryKey, DeliverySource
+from zlog._append.positions import SEQUENCER_TIMEOUT_SECONDS
+from zlog._audit.check import Check, Checker, Progress
+from zlog._base.io import BlockingIo, deadline_of, drive
+from zlog._base.names import check_position
 from zlog._client import (
     TIMEOUT_SECONDS,
     LogClient,
@@ -20,17 +23,14 @@ from zlog._client import (
     entry_iterable,
     entry_list,
 )
-from zlog._columns import Columns, ColumnsReader
-from zlog._cursors import CursorClient, CursorState, Place
-from zlog._deliveries import DeliveryKey, DeliverySource
-from zlog._io import BlockingIo, deadline_of, drive
-from zlog._iterate import Follower, RangeReader
-from zlog._names import check_position
-from zlog._native import Items
-from zlog._options import stripe_options
-from zlog._positions import SEQUENCER_TIMEOUT_SECONDS
-from zlog._read import HOLE_TIMEOUT_SECONDS
-from zlog._retention import Retention, enforce, set_retention
+from zlog._layout.admin import WIDTH_DEFAULT, create_log, list_logs, remove_log
+from zlog._layout.options import stripe_options
+from zlog._native.core import Items
+from zlog._read.columns import Columns, ColumnsReader
+from zlog._read.cursors import CursorClient, CursorState, Place
+from zlog._read.iterate import Follower, RangeReader
+from zlog._read.read import HOLE_TIMEOUT_SECONDS
+from zlog._read.retention import Retention, enforce, set_retention
 from zlog.cursor import Cursor
 from zlog.entry import Entry, Gap
 from zlog.store import Store

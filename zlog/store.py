@@ -16,8 +16,8 @@ from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 
 import platformdirs
 
-from zlog import _native
-from zlog._native import CompletionQueue, Request, SharedSequencer
+from zlog._native import core
+from zlog._native.core import CompletionQueue, Request, SharedSequencer
 from zlog._sequencer import CREDENTIAL_OPTIONS
 from zlog.errors import StoreUnavailable
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     import rados
     from typing_extensions import Self
 
-    from zlog._native import UnderWay
-    from zlog._rados import CephStore
+    from zlog._native.core import UnderWay
+    from zlog._native.rados import CephStore
 
 STORE_VARIABLE = "ZLOG_STORE"
 """Environment variable that names the default store."""
@@ -147,7 +147,7 @@ def connect(
     if target is None:
         target = default_url()
     if isinstance(target, os.PathLike):
-        return _native.EmbeddedStore(os.fspath(target), create=create)
+        return core.EmbeddedStore(os.fspath(target), create=create)
     if not isinstance(target, str):
         return _from_ioctx(target)
     parts = urlsplit(target)
@@ -156,13 +156,13 @@ def connect(
             raise ValueError(
                 f"a store in memory has no name or settings, as in {target!r}: use mem://"
             )
-        return _native.MemoryStore()
+        return core.MemoryStore()
     if parts.scheme == "file":
         return _open_embedded(target, parts, create)
     if parts.scheme == "ceph":
         return _open_ceph(target, unquote(parts.netloc), unquote(parts.path), parts.query)
     if not parts.scheme and ("/" in target or target in (".", "..")):
-        return _native.EmbeddedStore(target, create=create)
+        return core.EmbeddedStore(target, create=create)
     if not parts.scheme and target:  # not a directory: it may be a pool, or `mem` for mem://
         raise ValueError(
             f"{target!r} is no store URL: write file:///ABSOLUTE/PATH or ./{target} for a"
@@ -182,7 +182,7 @@ def _open_embedded(url: str, parts: SplitResult, create: bool) -> Store:
             f"an embedded store has no settings, as in {url!r}: in a path write %3F for '?' and"
             " %23 for '#'"
         )
-    return _native.EmbeddedStore(unquote(parts.path), create=create)
+    return core.EmbeddedStore(unquote(parts.path), create=create)
 
 
 def _open_ceph(url: str, pool: str, path: str, query: str) -> Store:
@@ -225,7 +225,7 @@ def _from_ioctx(ioctx: rados.Ioctx) -> Store:
 
 def _ceph_store() -> type[CephStore]:
     try:
-        from zlog._rados import CephStore
+        from zlog._native.rados import CephStore
     except ImportError as error:
         raise StoreUnavailable(
             f"this installation of zlog can't talk to Ceph: {error}",

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
-from zlog import _native
-from zlog._names import stripe_object
+from zlog._base.names import stripe_object
+from zlog._native import core
 
 OPEN_END = 2**64 - 1
 """``end`` of the last stripe: it has none yet."""
@@ -140,7 +140,7 @@ class View:
 
     def encode(self) -> bytes:
         """Return the bytes that the head object keeps for this view (docs/formats/view.md)."""
-        return _native.encode_view(
+        return core.encode_view(
             (
                 self.epoch,
                 self.log_id,
@@ -158,7 +158,7 @@ class View:
         Raises:
             CorruptEntry: the bytes are not a view.
         """
-        epoch, log_id, state, sequencer, stripes, options = _native.decode_view(data)
+        epoch, log_id, state, sequencer, stripes, options = core.decode_view(data)
         return cls(
             epoch=epoch,
             log=log,

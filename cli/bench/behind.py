@@ -13,7 +13,7 @@ from itertools import islice
 from multiprocessing.connection import Connection
 
 import zlog
-from zlog._iterate import WINDOW_BYTES, WINDOW_POSITIONS_MAX
+from zlog._read.iterate import WINDOW_BYTES, WINDOW_POSITIONS_MAX
 from zlog.cli.bench.measure import Contender, Slice
 from zlog.cli.bench.place import Place
 from zlog.cli.bench.workload import Workload

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import cast
 
 import zlog
-from zlog._frames import FRAME, FRAME_BYTES
+from zlog._sequencer.frames import FRAME, FRAME_BYTES
 from zlog.cli.bench.processes import python
 from zlog.seqr.service import new_event_loop
 

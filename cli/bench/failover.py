@@ -23,7 +23,7 @@ from zlog.cli.sequencers import status_of
 from zlog.cli.session import Session, pass_session
 from zlog.cli.tables import table
 from zlog.cli.verb import Verb
-from zlog.seqr.lease import LEASE_SECONDS_DEFAULT, LEASE_SECONDS_MAX, LEASE_SECONDS_MIN
+from zlog.seqr.election.lease import LEASE_SECONDS_DEFAULT, LEASE_SECONDS_MAX, LEASE_SECONDS_MIN
 
 _FAULTS = {
     "kill": signal.SIGKILL,

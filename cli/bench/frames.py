@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import zlog
-from zlog._frames import FRAME, PROTOCOL_VERSION, Kind, pack_payload
 from zlog._sequencer import LogAddress, parse_address
+from zlog._sequencer.frames import FRAME, PROTOCOL_VERSION, Kind, pack_payload
 
 
 def to_sequencer(store: zlog.Store, log: str, address: str) -> dict[str, object]:

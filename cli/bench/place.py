@@ -17,9 +17,9 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 import click
 
 import zlog
-from zlog._deadline import Deadline
-from zlog._head import Directory
-from zlog._io import BlockingIo, drive
+from zlog._base.deadline import Deadline
+from zlog._base.io import BlockingIo, drive
+from zlog._layout.head import Directory
 from zlog._sequencer import parse_given_address
 from zlog.cli.bench.limits import Limits
 from zlog.cli.bench.processes import running_sequencer

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import zlog
-from zlog.seqr.lease import LEASE_SECONDS_DEFAULT
+from zlog.seqr.election.lease import LEASE_SECONDS_DEFAULT
 
 
 def python(code: str) -> list[str]:

@@ -12,9 +12,9 @@ from dataclasses import replace
 from itertools import islice
 
 import zlog
-from zlog._deadline import Deadline
-from zlog._io import BlockingIo, drive
-from zlog._views import change_view
+from zlog._base.deadline import Deadline
+from zlog._base.io import BlockingIo, drive
+from zlog._layout.views import change_view
 from zlog.cli.bench.measure import Slice
 from zlog.cli.bench.place import Place, cpu_between
 

@@ -15,7 +15,8 @@ from multiprocessing.synchronize import Barrier
 from typing import Any, TypeVar
 
 import zlog
-from zlog import _native, aio
+from zlog import aio
+from zlog._native import core
 from zlog.cli.bench.measure import Slice
 from zlog.cli.bench.place import Place, cpu_between
 from zlog.cli.bench.usage import own_cpu_seconds, own_memory_peak
@@ -85,9 +86,9 @@ class Writers:
         """Ask the stripe objects how many entries they got in how many writes."""
         store = self._place.store
         with zlog.Log.open(store, name, timeout=self._place.timeout) as log:
-            request = _native.encode_epoch(log.view.epoch)
+            request = core.encode_epoch(log.view.epoch)
             replies = [store.execute(ref.name, "stat", request) for ref in log.view.objects()]
-        stats = [_native.decode_stat(payload) for code, payload in replies if code == 0]
+        stats = [core.decode_stat(payload) for code, payload in replies if code == 0]
         writes = sum(stat.records for stat in stats)
         per_operation = sum(stat.entries for stat in stats) / max(1, writes)
         operations = max(1, round(self._load.in_flight / per_operation))

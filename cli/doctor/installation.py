@@ -24,7 +24,7 @@ def examine(*, ceph: bool) -> Iterator[Diagnosis]:
     """
     version = metadata.version("pyzlog")
     yield ok("zlog", f"version {version}, on Python {platform.python_version()}")
-    native = importlib.import_module("zlog._native")
+    native = importlib.import_module("zlog._native.core")
     yield ok("embedded store", f"built in ({native.__file__})")
     yield _librados(needed=ceph)
     yield _python_rados()
@@ -34,7 +34,7 @@ def _librados(*, needed: bool) -> Diagnosis:
     part = "librados extension"
     level = Level.FAILURE if needed else Level.NOTE
     try:
-        module = importlib.import_module("zlog._rados")
+        module = importlib.import_module("zlog._native.rados")
     except ModuleNotFoundError:
         text = "not built: this installation of zlog can't talk to Ceph"
         return Diagnosis(part, level, text, _BUILD_RADOS, ExitCode.UNREACHABLE)

@@ -15,9 +15,9 @@ from zlog import (
     Store,
     StoreTimeout,
     ZlogError,
-    _native,
 )
-from zlog._names import DIRECTORY_OBJECT
+from zlog._base.names import DIRECTORY_OBJECT
+from zlog._native import core
 from zlog._sequencer import is_remote
 from zlog.cli.ceph import ADMIN, Target, new_client
 from zlog.cli.doctor.diagnosis import Diagnosis, Level, failed, ok
@@ -48,7 +48,7 @@ def examine_class(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]
         seconds: how long each answer may take.
     """
     calls = (
-        ("read", "sequencer_find", _native.encode_empty()),
+        ("read", "sequencer_find", core.encode_empty()),
         ("write", *idle_call()),
     )
     for what, method, request in calls:

@@ -16,11 +16,11 @@ from typing import Any, cast
 import pytest
 
 import zlog
-from zlog._deadline import Deadline
-from zlog._head import Directory
-from zlog._io import BlockingIo, drive
+from zlog._base.deadline import Deadline
+from zlog._base.io import BlockingIo, drive
+from zlog._layout.head import Directory
+from zlog._layout.views import take_over
 from zlog._sequencer.credentials import Credentials
-from zlog._views import take_over
 from zlog.cli.ceph import Target, new_client
 from zlog.cli.doctor import credentials, directory, installation, pool, service
 from zlog.cli.doctor.diagnosis import Diagnosis, Level, failed, worst
@@ -135,7 +135,7 @@ def test_no_librados(monkeypatch: pytest.MonkeyPatch, error: ImportError, mend: 
     present = importlib.import_module
 
     def absent(name: str) -> object:
-        if name == "zlog._rados":
+        if name == "zlog._native.rados":
             raise error
         return present(name)
 

@@ -69,7 +69,7 @@ def test_a_folder_that_can_not_be_made() -> None:
 
 
 def test_no_ceph_conf_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    pytest.importorskip("zlog._rados")
+    pytest.importorskip("zlog._native.rados")
     monkeypatch.setenv("CEPH_CONF", str(tmp_path / "ceph.conf"))
     result = Inside("ceph://logs")("ls")
     assert result.code == 6

@@ -34,7 +34,7 @@ def sequenced(store: zlog.Store, host: str) -> Iterator[zlog.Log]:
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever hears of a full stripe has it ended before the very next append."""
-    monkeypatch.setattr("zlog._io._Base.random", lambda _: 0.0)
+    monkeypatch.setattr("zlog._base.io._Base.random", lambda _: 0.0)
 
 
 @pytest.fixture
@@ -61,5 +61,5 @@ def sequencer(plain: zlog.Store) -> Iterator[LocalSequencer]:
 @pytest.fixture
 def small_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Deliveries in rounds of seven entries, and windows of five positions."""
-    monkeypatch.setattr("zlog._deliveries.ROUND_ENTRIES_MAX", 7)
-    monkeypatch.setattr("zlog._deliveries._WINDOW_POSITIONS", 5)
+    monkeypatch.setattr("zlog._append.deliveries.ROUND_ENTRIES_MAX", 7)
+    monkeypatch.setattr("zlog._append.deliveries._WINDOW_POSITIONS", 5)

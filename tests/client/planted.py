@@ -6,8 +6,8 @@ import mmap
 from pathlib import Path
 
 import zlog
-from zlog import _native
-from zlog._names import stripe_object
+from zlog._base.names import stripe_object
+from zlog._native import core
 from zlog.view import ObjectRef
 
 from ..conformance.stored import Content, door_to
@@ -16,7 +16,7 @@ from ..conformance.stored import Content, door_to
 def flip(store: zlog.Store, name: str, old: bytes, new: bytes) -> None:
     """Change stored bytes of an object, of the same number, as a disk does that fails."""
     assert len(old) == len(new)
-    if isinstance(store, _native.EmbeddedStore):
+    if isinstance(store, core.EmbeddedStore):
         _flip_in_file(Path(store.path) / "data.mdb", old, new)
         return
     with door_to(store) as door:
@@ -46,42 +46,40 @@ def call(store: zlog.Store, name: str, method: str, request: bytes) -> None:
 
 def exists(store: zlog.Store, name: str) -> bool:
     """Whether there is such an object."""
-    return store.execute(name, "stat", _native.encode_epoch(2**64 - 1))[0] == 0
+    return store.execute(name, "stat", core.encode_epoch(2**64 - 1))[0] == 0
 
 
 def remove(log: zlog.Log, ref: ObjectRef) -> None:
     """Remove a stripe object."""
-    call(log.store, ref.name, "remove", _native.encode_epoch(log.view.epoch))
+    call(log.store, ref.name, "remove", core.encode_epoch(log.view.epoch))
 
 
 def remake(log: zlog.Log, ref: ObjectRef, *, epoch: int, stride: int, residue: int) -> None:
     """Make an empty object in the place of another."""
     remove(log, ref)
-    call(log.store, ref.name, "seal", _native.encode_seal(epoch, stride, residue, True))
+    call(log.store, ref.name, "seal", core.encode_seal(epoch, stride, residue, True))
 
 
 def make_orphan(log: zlog.Log, stripe_id: int, log_id: int | None = None) -> str:
     """Make an object that no view has, as a client does that dies; returns its name."""
     log_id = log.view.log_id if log_id is None else log_id
     name = stripe_object(log.name, log_id, stripe_id, 0)
-    call(log.store, name, "seal", _native.encode_seal(stripe_id, 4, 0, True))
+    call(log.store, name, "seal", core.encode_seal(stripe_id, 4, 0, True))
     return name
 
 
 def write(log: zlog.Log, position: int, writer: bytes, number: int, data: bytes = b"x") -> None:
     """Write an entry at any position, as any append."""
     ref = log.view.object_of(position)
-    request = _native.encode_write(
-        log.view.epoch, 1, writer, ref.stride, [position], [number], [data]
-    )
+    request = core.encode_write(log.view.epoch, 1, writer, ref.stride, [position], [number], [data])
     call(log.store, ref.name, "write", request)
 
 
 def append_at(log: zlog.Log, position: int) -> tuple[bytes, int]:
     """Return which append stands at a position: its writer's id and its number."""
     ref = log.view.object_of(position)
-    request = _native.encode_read(log.view.epoch, ref.stride, [position], 1 << 20, True)
+    request = core.encode_read(log.view.epoch, ref.stride, [position], 1 << 20, True)
     code, reply = log.store.execute(ref.name, "read", request)
     assert code == 0
-    found = _native.decode_read(reply, [position], True)
+    found = core.decode_read(reply, [position], True)
     return found.writer(0), found.number(0)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 import zlog
-from zlog import Entry, _native
-from zlog._deadline import Deadline
-from zlog._io import drive
+from zlog import Entry
+from zlog._base.deadline import Deadline
+from zlog._base.io import drive
+from zlog._native import core
 from zlog._sequencer import Grant, LogAddress
 
 from ..support.local_sequencer import LocalSequencer
@@ -20,10 +21,10 @@ def append_ids(log: zlog.Log) -> dict[int, tuple[bytes, int]]:
     view = log.view
     for ref in view.objects():
         positions = range(ref.residue, log.tail(), ref.stride)
-        request = _native.encode_read(view.epoch, ref.stride, positions, 1 << 20, True)
+        request = core.encode_read(view.epoch, ref.stride, positions, 1 << 20, True)
         code, reply = log.store.execute(ref.name, "read", request)
         assert code == 0
-        read = _native.decode_read(reply, positions, True)
+        read = core.decode_read(reply, positions, True)
         for i in range(read.count):
             if read.state(i) == 0:
                 found[positions[i]] = (read.writer(i), read.number(i))

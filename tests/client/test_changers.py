@@ -9,13 +9,13 @@ import itertools
 import pytest
 
 import zlog
-from zlog._admin import create_log
+from zlog._base.deadline import Deadline
 from zlog._client import LogClient, Settings
-from zlog._deadline import Deadline
-from zlog._head import Head
-from zlog._iterate import RangeReader
-from zlog._native import MemoryStore
-from zlog._reclaim import reclaim
+from zlog._layout.admin import create_log
+from zlog._layout.head import Head
+from zlog._layout.reclaim import reclaim
+from zlog._native.core import MemoryStore
+from zlog._read.iterate import RangeReader
 from zlog.testing import run_virtually
 from zlog.view import objects_of
 

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 import zlog
-from zlog import Finding, FindingKind, _native
-from zlog._io import drive
-from zlog._names import DIRECTORY_OBJECT, head_object
+from zlog import Finding, FindingKind
+from zlog._base.io import drive
+from zlog._base.names import DIRECTORY_OBJECT, head_object
+from zlog._native import core
 from zlog.view import STRIPES_MAX, ObjectRef
 
 from ..conformance import wire
@@ -127,7 +128,7 @@ def test_a_layout_change_left_half_done(filled: zlog.Log, store: zlog.Store) -> 
     """It is told, and finished by whoever needs the tail: here the audit itself."""
     ref = refs(filled)[2]
     epoch, _ = drive(filled._client.layout.head.epoch_next(filled._client.deadline(None)))
-    planted.call(store, ref.name, "seal", _native.encode_seal(epoch, WIDTH, 2, False))
+    planted.call(store, ref.name, "seal", core.encode_seal(epoch, WIDTH, 2, False))
     finding = only(filled, FindingKind.EPOCH_AHEAD)
     assert not finding.serious
     assert finding.object == ref.name
@@ -143,7 +144,7 @@ def test_a_tail_below_what_is_written(filled: zlog.Log) -> None:
 
 def test_an_object_trimmed_further_than_the_log(filled: zlog.Log, store: zlog.Store) -> None:
     filled.trim_to(4)
-    request = _native.encode_trim_to(filled.view.epoch, 9, 1024)
+    request = core.encode_trim_to(filled.view.epoch, 9, 1024)
     planted.call(store, refs(filled)[0].name, "trim_to", request)
     finding = only(filled, FindingKind.TRIM_AHEAD)
     assert finding.serious
@@ -163,7 +164,7 @@ def test_a_trim_that_died_is_no_failure(filled: zlog.Log) -> None:
 
 
 def test_a_log_that_is_not_listed(filled: zlog.Log, store: zlog.Store) -> None:
-    request = _native.encode_directory_entry(filled.name, filled.view.log_id)
+    request = core.encode_directory_entry(filled.name, filled.view.log_id)
     planted.call(store, DIRECTORY_OBJECT, "directory_remove", request)
     for name in ("order", "orders-", "orders2"):
         zlog.Log.create(store, name).close()
@@ -217,9 +218,7 @@ def test_closed_stripes(filled: zlog.Log, store: zlog.Store) -> None:
     filled.trim_to(8)
     assert findings(filled) == []
     ref = filled.view.object_at(old, tail % WIDTH)
-    request = _native.encode_write(
-        filled.view.epoch, 1, b"w" * 16, WIDTH, [tail], [1], [b"too late"]
-    )
+    request = core.encode_write(filled.view.epoch, 1, b"w" * 16, WIDTH, [tail], [1], [b"too late"])
     planted.call(store, ref.name, "write", request)
     finding = only(filled, FindingKind.BEYOND_END)
     assert finding.serious

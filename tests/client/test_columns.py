@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zlog
-from zlog import Columns, Gap, GapKind, Loss, LossReason, _native, aio
+from zlog import Columns, Gap, GapKind, Loss, LossReason, aio
+from zlog._native import core
 
 from ..native.support import reply_to
 
@@ -146,7 +147,7 @@ def test_an_entry_that_comes_while_its_hole_is_waited_for_is_in_the_columns(
     skip(log, 1)
     log.append(b"c")
     [ref] = log.view.objects()
-    late = _native.encode_write(log.view.epoch, 5, bytes(16), 1, [1], [77], [b"late"])
+    late = core.encode_write(log.view.epoch, 5, bytes(16), 1, [1], [77], [b"late"])
     timer = threading.Timer(0.05, log.store.execute, (ref.name, "write", late))
     timer.start()
     [columns] = log.read_columns(hole_timeout=30)
@@ -186,7 +187,7 @@ async def test_asyncio_has_them_too(store: zlog.Store) -> None:
 def test_columns_are_cut_where_the_data_would_be_too_much(data: list[bytes], most: int) -> None:
     log = zlog.Log.create(zlog.connect("mem://"), "orders", width=3)
     log.append_many(data)
-    window = _native.ColumnWindow(3)
+    window = core.ColumnWindow(3)
     for index in range(min(3, len(data))):
         window.add(reply_to(log, index, range(index, len(data), 3)), index, len(data))
     at: int | None = 0
@@ -203,7 +204,7 @@ def test_columns_are_cut_where_the_data_would_be_too_much(data: list[bytes], mos
 def test_a_reply_about_others_is_lost_and_a_malformed_one_an_error() -> None:
     log = zlog.Log.create(zlog.connect("mem://"), "orders", width=2)
     log.append_many([b"data"] * 8)
-    window = _native.ColumnWindow(2)
+    window = core.ColumnWindow(2)
     window.add(reply_to(log, 0, range(4, 8, 2)), 0, 4)
     window.add(reply_to(log, 1, range(1, 8, 2)), 1, 8)
     assert window.open() == [0, 2]
@@ -214,7 +215,7 @@ def test_a_reply_about_others_is_lost_and_a_malformed_one_an_error() -> None:
     assert gaps == [[lost[0]], [lost[2]]]
     for malformed in (b"", b"\x01", b"\x02" + bytes(20), bytes(64)):
         with pytest.raises(zlog.CorruptEntry):
-            _native.ColumnWindow(2).add(malformed, 0, 4)
+            core.ColumnWindow(2).add(malformed, 0, 4)
 
 
 def test_lost_bytes_inside_a_reply_are_left_out() -> None:
@@ -223,7 +224,7 @@ def test_lost_bytes_inside_a_reply_are_left_out() -> None:
     log.append_many([b"%d" % i * 3_000 for i in range(3)])
     [ref] = log.view.objects()
     store = log.store
-    assert isinstance(store, _native.MemoryStore)
+    assert isinstance(store, core.MemoryStore)
     content = store.peek(ref.name)
     assert content is not None
     attrs, omap, stream = content
@@ -237,7 +238,7 @@ def test_lost_bytes_inside_a_reply_are_left_out() -> None:
 
 @pytest.mark.parametrize("asked", [(4, 4), (0, 9), (1, 9), (3, 9), (2, 131_075)])
 def test_positions_that_one_stripe_can_not_have_are_refused(asked: tuple[int, int]) -> None:
-    window = _native.ColumnWindow(2)
+    window = core.ColumnWindow(2)
     window.add(None, 1, 9)
     with pytest.raises(ValueError, match="object"):
         window.add(None, *asked)

@@ -62,8 +62,8 @@ def test_removal_is_finished_by_the_next_creator() -> None:
 
 def change_epoch(store: zlog.Store) -> None:
     """Bring in a new view, as a sequencer or an abandoned change does."""
-    from zlog._io import BlockingIo, deadline_of, drive
-    from zlog._views import change_view
+    from zlog._base.io import BlockingIo, deadline_of, drive
+    from zlog._layout.views import change_view
 
     io = BlockingIo(store)
     drive(change_view(io, "orders", lambda view: view, deadline_of(io, 5)))

@@ -12,7 +12,7 @@ import pytest
 
 import zlog
 from zlog import DeliveryDiffers, DeliverySuperseded, aio, testing
-from zlog._deliveries import DeliveryKey, _writer_id
+from zlog._append.deliveries import DeliveryKey, _writer_id
 from zlog.testing import AT_ONCE, Fate, StoreCall
 
 from ..conformance import wire

@@ -7,14 +7,14 @@ import asyncio
 import pytest
 
 import zlog
-from zlog._admin import create_log
+from zlog._base.deadline import Deadline
+from zlog._base.io import BlockingIo, deadline_of, drive
 from zlog._client import LogClient, Settings
-from zlog._deadline import Deadline
-from zlog._head import Head
-from zlog._io import BlockingIo, deadline_of, drive
-from zlog._native import MemoryStore
-from zlog._stripe_objects import seal
-from zlog._views import Change, backoff, change_view, unless_newer
+from zlog._layout.admin import create_log
+from zlog._layout.head import Head
+from zlog._layout.stripe_objects import seal
+from zlog._layout.views import Change, backoff, change_view, unless_newer
+from zlog._native.core import MemoryStore
 from zlog.testing import run_virtually
 
 from .faulty import FaultyStore, WithoutSequencer, at_method

@@ -9,7 +9,7 @@ import pytest
 
 import zlog
 import zlog.aio
-from zlog._full import full_pool
+from zlog._base.pool_full import full_pool
 
 from .faulty import FaultyStore
 

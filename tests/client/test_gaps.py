@@ -8,9 +8,9 @@ import pytest
 
 import zlog
 from zlog import Entry, Fill, FillReason, Gap, GapKind, Loss, LossReason
-from zlog._codes import FillCode
-from zlog._io import deadline_of, drive
-from zlog._native import encode_epoch
+from zlog._base.codes import FillCode
+from zlog._base.io import deadline_of, drive
+from zlog._native.core import encode_epoch
 
 from .faulty import FaultyStore
 from .test_holes import leave_hole
@@ -129,9 +129,9 @@ def test_a_log_without_gaps_is_read_as_if_there_were_none(memory: zlog.Store) ->
 def test_fills_across_windows_are_one_gap(
     memory: zlog.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("zlog._iterate._WINDOW_POSITIONS_FIRST", 16)
-    monkeypatch.setattr("zlog._iterate.WINDOW_POSITIONS_MAX", 16)
-    monkeypatch.setattr("zlog._columns.WINDOW_POSITIONS_MAX", 16)
+    monkeypatch.setattr("zlog._read.iterate._WINDOW_POSITIONS_FIRST", 16)
+    monkeypatch.setattr("zlog._read.iterate.WINDOW_POSITIONS_MAX", 16)
+    monkeypatch.setattr("zlog._read.columns.WINDOW_POSITIONS_MAX", 16)
     log = zlog.Log.create(memory, "orders", width=3)
     assert leave_hole(log, 50) == 0
     for position in range(50):

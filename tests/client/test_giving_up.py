@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from zlog._deadline import Deadline
-from zlog._io import TIMED_OUT, AsyncioIo, BlockingIo, Call, Reply, drive
-from zlog._native import CompletionQueue, MemoryStore
+from zlog._base.deadline import Deadline
+from zlog._base.io import TIMED_OUT, AsyncioIo, BlockingIo, Call, Reply, drive
+from zlog._native.core import CompletionQueue, MemoryStore
 
 CALLS = [Call(name, "stat", b"") for name in ("answered", "silent")]
 

@@ -6,7 +6,7 @@ import pytest
 
 import zlog
 from zlog import FindingKind, GapKind
-from zlog._native import encode_epoch
+from zlog._native.core import encode_epoch
 
 from .faulty import WithoutSequencer
 

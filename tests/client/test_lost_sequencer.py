@@ -9,9 +9,9 @@ import pytest
 
 import zlog
 from zlog import Entry
-from zlog._head import Head
-from zlog._io import BlockingIo, deadline_of, drive
-from zlog._stripe_objects import seal
+from zlog._base.io import BlockingIo, deadline_of, drive
+from zlog._layout.head import Head
+from zlog._layout.stripe_objects import seal
 
 from ..support.local_sequencer import LocalSequencer
 from .faulty import FaultyStore, dies_at

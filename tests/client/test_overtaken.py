@@ -10,9 +10,9 @@ import pytest
 
 import zlog
 from zlog import Entry, Gap, GapKind, aio
-from zlog._head import Head
-from zlog._io import BlockingIo, deadline_of, drive
-from zlog._native import from_timestamp
+from zlog._base.io import BlockingIo, deadline_of, drive
+from zlog._layout.head import Head
+from zlog._native.core import from_timestamp
 
 from .faulty import FaultyStore, WithoutSequencer
 from .test_holes import leave_hole
@@ -28,9 +28,12 @@ Seen = Callable[[Item], object]
 @pytest.fixture(autouse=True)
 def _small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows of 16 positions, so that a reader has some of them under way, and many to come."""
-    for name in ("zlog._iterate._WINDOW_POSITIONS_FIRST", "zlog._iterate.WINDOW_POSITIONS_MAX"):
+    for name in (
+        "zlog._read.iterate._WINDOW_POSITIONS_FIRST",
+        "zlog._read.iterate.WINDOW_POSITIONS_MAX",
+    ):
         monkeypatch.setattr(name, WINDOW)
-    monkeypatch.setattr("zlog._columns.WINDOW_POSITIONS_MAX", WINDOW)
+    monkeypatch.setattr("zlog._read.columns.WINDOW_POSITIONS_MAX", WINDOW)
 
 
 def several_stripes(store: zlog.Store, stripes: int = 3) -> None:

@@ -9,9 +9,9 @@ from itertools import pairwise
 import pytest
 
 import zlog
-from zlog import _native
-from zlog._head import Head
-from zlog._io import BlockingIo, deadline_of, drive
+from zlog._base.io import BlockingIo, deadline_of, drive
+from zlog._layout.head import Head
+from zlog._native import core
 from zlog.view import STRIPES_MAX, Stripe, objects_of
 
 from ..support.local_sequencer import LocalSequencer
@@ -26,7 +26,7 @@ def data(log: zlog.Log, start: int = 0) -> list[bytes]:
 
 def exists(store: zlog.Store, name: str) -> bool:
     """Whether there is a stripe object of that name."""
-    return store.execute(name, "max_position", _native.encode_epoch(2**63))[0] != -errno.ENOENT
+    return store.execute(name, "max_position", core.encode_epoch(2**63))[0] != -errno.ENOENT
 
 
 def index_of(store: zlog.Store, log: zlog.Log) -> tuple[list[Stripe], list[tuple[int, int]]]:

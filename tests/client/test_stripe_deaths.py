@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import zlog
-from zlog._head import Head
-from zlog._io import BlockingIo, deadline_of, drive
-from zlog._native import MemoryStore
-from zlog._views import change_view
+from zlog._base.io import BlockingIo, deadline_of, drive
+from zlog._layout.head import Head
+from zlog._layout.views import change_view
+from zlog._native.core import MemoryStore
 from zlog.view import objects_of
 
 from .faulty import Recorder, at_method, each_death

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import zlog
-from zlog._deadline import Deadline
-from zlog._head import Head
-from zlog._io import BlockingIo, drive
-from zlog._stripe_index import StripeIndex
+from zlog._base.deadline import Deadline
+from zlog._base.io import BlockingIo, drive
+from zlog._layout.head import Head
+from zlog._layout.stripe_index import StripeIndex
 
 
 class Overtaken(StripeIndex):

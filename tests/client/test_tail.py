@@ -7,11 +7,11 @@ import threading
 import pytest
 
 import zlog
-from zlog import _native
-from zlog._codes import Code
-from zlog._head import Head
-from zlog._io import BlockingIo, deadline_of, drive
-from zlog._views import Change, change_view
+from zlog._base.codes import Code
+from zlog._base.io import BlockingIo, deadline_of, drive
+from zlog._layout.head import Head
+from zlog._layout.views import Change, change_view
+from zlog._native import core
 
 from ..support.local_sequencer import LocalSequencer
 from .faulty import FaultyStore, WithoutSequencer, at_method
@@ -57,7 +57,7 @@ def test_a_new_epoch_begins_above_what_lands_while_objects_are_sealed(
 
     def write_what_is_not_sealed_yet() -> None:
         for position in range(first, first + WIDTH):
-            request = _native.encode_write(view.epoch, 0, bytes(16), WIDTH, [position], [0], [b"x"])
+            request = core.encode_write(view.epoch, 0, bytes(16), WIDTH, [position], [0], [b"x"])
             code, _ = memory.execute(view.object_of(position).name, "write", request)
             if code == Code.OK:
                 landed.append(position)

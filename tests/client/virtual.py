@@ -11,8 +11,8 @@ import random
 from collections.abc import Sequence
 
 import zlog
-from zlog._deadline import Deadline
-from zlog._io import Call, Reply
+from zlog._base.deadline import Deadline
+from zlog._base.io import Call, Reply
 from zlog._sequencer import SequencerClient
 from zlog.errors import SequencerUnavailable
 

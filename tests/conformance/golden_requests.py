@@ -12,11 +12,11 @@ from .requests import Grant
 
 @dataclass(frozen=True)
 class Sample:
-    """A request: how the suite builds it, how `zlog._native` does, and what both must give."""
+    """A request: how the suite builds it, how `zlog._native.core` does, and what both must give."""
 
     name: str
     ours: Callable[[], bytes]
-    native: str  # function of zlog._native
+    native: str  # function of zlog._native.core
     arguments: tuple[object, ...]
     expected: bytes
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from urllib.parse import parse_qs, urlsplit
 
 import zlog
-from zlog import _native
+from zlog._native import core
 
 from . import wire
 
@@ -52,9 +52,9 @@ class Door(Protocol):
 
 
 class MemoryDoor:
-    """To objects of a `zlog._native.MemoryStore`."""
+    """To objects of a `zlog._native.core.MemoryStore`."""
 
-    def __init__(self, store: _native.MemoryStore) -> None:
+    def __init__(self, store: core.MemoryStore) -> None:
         self._store = store
 
     def load(self, name: str) -> Content:
@@ -104,7 +104,7 @@ class CephDoor:
 @contextmanager
 def door_to(store: zlog.Store) -> Iterator[Door]:
     """The door to a store's objects; the embedded store has none."""
-    if isinstance(store, _native.MemoryStore):
+    if isinstance(store, core.MemoryStore):
         yield MemoryDoor(store)
         return
     import rados

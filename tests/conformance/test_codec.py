@@ -1,4 +1,4 @@
-"""`zlog._native`'s codec against the suite's own, over generated requests and damaged replies."""
+"""The native codec against the suite's own, over generated requests and damaged replies."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zlog import _native
+from zlog._native import core
 
 from . import golden, golden_conversations, replies, requests, wire
 from .model import POSITION_MAX
@@ -21,7 +21,7 @@ U32 = st.integers(0, 2**32 - 1)
 U64 = st.integers(0, 2**64 - 1)
 WRITER = st.binary(min_size=16, max_size=16)
 STRIDE = st.integers(1, 1024)
-ERRORS = (ValueError, _native.CorruptEntry) if hasattr(_native, "CorruptEntry") else (ValueError,)
+ERRORS = (ValueError, core.CorruptEntry) if hasattr(core, "CorruptEntry") else (ValueError,)
 
 
 @st.composite
@@ -37,16 +37,16 @@ def geometry_and_positions(draw: st.DrawFn) -> tuple[int, list[int]]:
 def test_small_requests(epoch: int, stride: int, residue: int) -> None:
     create = bool(residue % 2)
     ours = requests.seal(epoch, stride, residue, create)
-    assert _native.encode_seal(epoch, stride, residue, create) == ours
+    assert core.encode_seal(epoch, stride, residue, create) == ours
     ours = requests.trim_point(epoch, residue, create)
-    assert _native.encode_trim_point(residue, epoch, create) == ours
-    assert _native.encode_epoch(epoch) == requests.epoch(epoch)
+    assert core.encode_trim_point(residue, epoch, create) == ours
+    assert core.encode_epoch(epoch) == requests.epoch(epoch)
     ours = requests.tail_raise(epoch, residue, stride)
-    assert _native.encode_tail_raise(stride, epoch, residue) == ours
+    assert core.encode_tail_raise(stride, epoch, residue) == ours
     ours = requests.trim_to(epoch, stride, residue)
-    assert _native.encode_trim_to(epoch, stride, residue) == ours
+    assert core.encode_trim_to(epoch, stride, residue) == ours
     ours = requests.view_read(epoch, stride, bool(residue % 2))
-    assert _native.encode_view_read(epoch, stride, bool(residue % 2)) == ours
+    assert core.encode_view_read(epoch, stride, bool(residue % 2)) == ours
 
 
 @given(where=geometry_and_positions(), epoch=U64, time=U64, writer=WRITER, base=U64, data=st.data())
@@ -64,7 +64,7 @@ def test_writes(
     numbers = data.draw(st.lists(U32, min_size=size, max_size=size))
     contents = data.draw(st.lists(st.binary(max_size=20), min_size=size, max_size=size))
     entries = [Entry(p, base + n, d) for p, n, d in zip(positions, numbers, contents, strict=True)]
-    found = _native.encode_write(
+    found = core.encode_write(
         epoch, time, writer, stride, positions, [e.number for e in entries], contents
     )
     assert found == requests.write(epoch, time, writer, stride, entries)
@@ -73,7 +73,7 @@ def test_writes(
 @pytest.mark.parametrize("length", [(32 << 10) - 1, 32 << 10, 40_000, 1 << 20])
 def test_the_data_of_a_large_write_begins_with_a_page(length: int) -> None:
     content = bytes(range(256)) * (length // 256) + bytes(length % 256)
-    found = _native.encode_write(1, 2, b"w" * 16, 4, [1, 9], [5, 6], [content[:100], content[100:]])
+    found = core.encode_write(1, 2, b"w" * 16, 4, [1, 9], [5, 6], [content[:100], content[100:]])
     entries = [Entry(1, 5, content[:100]), Entry(9, 6, content[100:])]
     assert found == requests.write(1, 2, b"w" * 16, 4, entries)
     assert found.endswith(content)
@@ -87,16 +87,16 @@ def test_requests_about_positions(
 ) -> None:
     stride, positions = where
     ours = requests.read(epoch, stride, positions, bytes_max, ids)
-    assert _native.encode_read(epoch, stride, positions, bytes_max, ids) == ours
+    assert core.encode_read(epoch, stride, positions, bytes_max, ids) == ours
     ours = requests.fill(epoch, bytes_max, writer, 2, stride, positions)
-    assert _native.encode_fill(epoch, bytes_max, writer, 2, stride, positions) == ours
-    assert _native.encode_trim(epoch, stride, positions) == requests.trim(epoch, stride, positions)
+    assert core.encode_fill(epoch, bytes_max, writer, 2, stride, positions) == ours
+    assert core.encode_trim(epoch, stride, positions) == requests.trim(epoch, stride, positions)
 
 
 def test_a_range_is_as_good_as_a_list() -> None:
     for positions in (range(3, 40, 4), range(7, 8), range(0, 4000, 4)):
         ours = requests.read(1, 4, list(positions), 9, with_ids=False)
-        assert _native.encode_read(1, 4, positions, 9) == ours
+        assert core.encode_read(1, 4, positions, 9) == ours
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_a_range_is_as_good_as_a_list() -> None:
 )
 def test_unsound_positions_are_refused(positions: list[int]) -> None:
     with pytest.raises((ValueError, OverflowError)):
-        _native.encode_trim(1, 4, positions)
+        core.encode_trim(1, 4, positions)
 
 
 @pytest.mark.parametrize(
@@ -123,15 +123,15 @@ def test_unsound_writes_are_refused(
     positions: list[int], numbers: list[int], data: list[bytes]
 ) -> None:
     with pytest.raises((ValueError, OverflowError)):
-        _native.encode_write(1, 1, b"w" * 16, 1, positions, numbers, data)
+        core.encode_write(1, 1, b"w" * 16, 1, positions, numbers, data)
 
 
 @pytest.mark.parametrize("length", [0, 15, 17])
 def test_a_writer_has_16_bytes(length: int) -> None:
     with pytest.raises(ValueError, match=r"."):
-        _native.encode_fill(1, 1, b"w" * length, 0, 1, [0])
+        core.encode_fill(1, 1, b"w" * length, 0, 1, [0])
     with pytest.raises(ValueError, match=r"."):
-        _native.encode_write(1, 1, b"w" * length, 1, [0], [0], [b""])
+        core.encode_write(1, 1, b"w" * length, 1, [0], [0], [b""])
 
 
 VIEWS = st.builds(
@@ -150,8 +150,8 @@ VIEWS = st.builds(
 @given(view=VIEWS)
 def test_views(view: View) -> None:
     data = requests.view(view)
-    as_tuple = _native.decode_view(data)
-    assert _native.encode_view(as_tuple) == data
+    as_tuple = core.decode_view(data)
+    assert core.encode_view(as_tuple) == data
     stripes = tuple((s.id, s.start, s.end, s.width) for s in view.stripes)
     options = tuple(sorted(view.options.items()))
     head = (view.epoch, view.log_id, int(view.removed), view.sequencer)
@@ -187,21 +187,21 @@ def test_read_replies(store: Store, prefix: str) -> None:
             request = requests.read(1, 4, positions, bytes_max, with_ids)
             code, payload = store.execute(prefix, "read", request)
             ours = replies.parse_read(code, payload, positions, with_ids).value
-            native = _native.decode_read(payload, positions, with_ids)
+            native = core.decode_read(payload, positions, with_ids)
             assert (native.highest, slots(native, with_ids)) == (ours.highest, ours.slots)
 
 
 def test_data_that_changed_on_its_way_is_lost_not_wrong() -> None:
     step = next(s for s in golden_conversations.STRIPE if s.method == "read")
     positions = [5, 9, 13, 17, 21, 25]
-    good = _native.decode_read(step.reply, positions, False)
+    good = core.decode_read(step.reply, positions, False)
     assert good.state(0) == State.WRITTEN
     damaged = step.reply.replace(b"five", b"fivf")
-    bad = _native.decode_read(damaged, positions, False)
+    bad = core.decode_read(damaged, positions, False)
     assert bad.state(0) == State.LOST
     assert bad.data(0) == b""
     assert bad.state(3) == State.WRITTEN
-    elsewhere = _native.decode_read(step.reply, [29, 33, 37, 41, 45, 49], False)
+    elsewhere = core.decode_read(step.reply, [29, 33, 37, 41, 45, 49], False)
     assert [elsewhere.state(i) for i in range(6)] == [4, 4, 2, 4, 3, 1]
 
 
@@ -229,7 +229,7 @@ DECODERS = {
 
 @pytest.mark.parametrize("name", DECODERS)
 def test_malformed_replies_are_refused(name: str) -> None:
-    decode, sound = getattr(_native, name), DECODERS[name]
+    decode, sound = getattr(core, name), DECODERS[name]
     decode(sound)
     for length in range(len(sound)):
         with pytest.raises(ERRORS):
@@ -241,10 +241,10 @@ def test_malformed_replies_are_refused(name: str) -> None:
 
 def test_malformed_replies_of_writes_are_refused() -> None:
     sound = golden.bytes_of("01 02000000 0600000000000000")
-    assert _native.fullest([(0, sound)]) == (2, 6)
+    assert core.fullest([(0, sound)]) == (2, 6)
     for wrong in (sound[:-1], sound + b"\0", b"\x02" + sound[1:], b""):
         with pytest.raises(ERRORS):
-            _native.fullest([(0, sound), (0, wrong)])
+            core.fullest([(0, sound), (0, wrong)])
 
 
 @settings(max_examples=300)
@@ -254,7 +254,7 @@ def test_damaged_replies_are_refused_or_read(name: str, data: st.DataObject) -> 
     for _ in range(data.draw(st.integers(1, 4))):
         sound[data.draw(st.integers(0, len(sound) - 1))] = data.draw(st.integers(0, 255))
     try:
-        getattr(_native, name)(bytes(sound))
+        getattr(core, name)(bytes(sound))
     except ERRORS:
         pass
     except UnicodeDecodeError as error:  # a ValueError, and yet: text must be refused as such
@@ -270,7 +270,7 @@ def test_damaged_read_replies_never_give_wrong_data(data: st.DataObject, with_id
     for _ in range(data.draw(st.integers(1, 3))):
         reply[data.draw(st.integers(0, len(reply) - 1))] = data.draw(st.integers(0, 255))
     try:
-        found = _native.decode_read(bytes(reply), positions, with_ids)
+        found = core.decode_read(bytes(reply), positions, with_ids)
     except ERRORS:
         return
     for i in range(found.count):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from zlog import _native
+from zlog._native import core
 
 from . import golden, golden_conversations, golden_requests, replies, requests, wire
 from .golden_conversations import Exchange
@@ -30,7 +30,7 @@ def exchange_of(conversation: Sequence[Exchange], method: str, code: int = 0) ->
 @pytest.mark.parametrize("sample", golden_requests.SAMPLES, ids=lambda sample: sample.name)
 def test_requests_are_these_bytes(sample: Sample) -> None:
     assert sample.ours() == sample.expected
-    assert getattr(_native, sample.native)(*sample.arguments) == sample.expected
+    assert getattr(core, sample.native)(*sample.arguments) == sample.expected
 
 
 @pytest.mark.parametrize("name", CONVERSATIONS)
@@ -49,8 +49,8 @@ def test_every_method_has_a_sample_and_an_exchange() -> None:
 def test_view_is_these_bytes() -> None:
     assert requests.view(golden.VIEW) == golden.VIEW_BYTES
     assert replies.parse_view(golden.VIEW_BYTES) == golden.VIEW
-    assert _native.encode_view(golden.VIEW_TUPLE) == golden.VIEW_BYTES
-    assert _native.decode_view(golden.VIEW_BYTES) == golden.VIEW_TUPLE
+    assert core.encode_view(golden.VIEW_TUPLE) == golden.VIEW_BYTES
+    assert core.decode_view(golden.VIEW_BYTES) == golden.VIEW_TUPLE
 
 
 def test_crc32c_is_castagnoli() -> None:
@@ -65,50 +65,50 @@ def test_crc32c_is_castagnoli() -> None:
     }
     for data, expected in vectors.items():
         assert wire.crc32c(data) == expected
-        assert _native.crc32c(data) == expected
+        assert core.crc32c(data) == expected
 
 
 def test_native_codec_reads_these_replies() -> None:
     stripe, head = golden_conversations.STRIPE, golden_conversations.HEAD
-    assert _native.decode_seal(exchange_of(stripe, "seal").reply) == (None, 0, 0)
+    assert core.decode_seal(exchange_of(stripe, "seal").reply) == (None, 0, 0)
     written = exchange_of(stripe, "write")
     other = golden.bytes_of("01 01000000 0700000000000000")
-    assert _native.fullest([(written.code, written.reply), (0, other)]) == (2, 7)
-    assert _native.decode_highest(exchange_of(stripe, "max_position").reply) is None
-    assert _native.decode_highest(golden.bytes_of("01 01 1100000000000000")) == 17
-    assert _native.decode_epoch(exchange_of(stripe, "seal", 5).reply) == 5
-    assert _native.decode_position(exchange_of(stripe, "write", 2).reply) == 9
-    assert _native.decode_more(exchange_of(stripe, "trim_to").reply) is False
-    assert _native.decode_more(golden.bytes_of("01 01")) is True
-    assert _native.decode_epoch_next(exchange_of(head, "epoch_next").reply) == (1, 0)
-    assert _native.decode_epoch_read(exchange_of(head, "epoch_read").reply) == (3, 0, 200, 100, 7)
-    views = _native.decode_view_read(exchange_of(head, "view_read").reply)
+    assert core.fullest([(written.code, written.reply), (0, other)]) == (2, 7)
+    assert core.decode_highest(exchange_of(stripe, "max_position").reply) is None
+    assert core.decode_highest(golden.bytes_of("01 01 1100000000000000")) == 17
+    assert core.decode_epoch(exchange_of(stripe, "seal", 5).reply) == 5
+    assert core.decode_position(exchange_of(stripe, "write", 2).reply) == 9
+    assert core.decode_more(exchange_of(stripe, "trim_to").reply) is False
+    assert core.decode_more(golden.bytes_of("01 01")) is True
+    assert core.decode_epoch_next(exchange_of(head, "epoch_next").reply) == (1, 0)
+    assert core.decode_epoch_read(exchange_of(head, "epoch_read").reply) == (3, 0, 200, 100, 7)
+    views = core.decode_view_read(exchange_of(head, "view_read").reply)
     assert views == (3, 3, 200, 100, 7, False, [golden.VIEW_BYTES])
     cursors = golden_conversations.CURSOR
     times = (0x0005543DF729C000, 0x0005543DF729C001)
-    assert _native.decode_cursor(exchange_of(cursors, "cursor_read").reply) == (200, *times)
-    found = _native.decode_cursor_list(exchange_of(cursors, "cursor_list").reply)
+    assert core.decode_cursor(exchange_of(cursors, "cursor_read").reply) == (200, *times)
+    found = core.decode_cursor_list(exchange_of(cursors, "cursor_list").reply)
     assert found == (True, [("app", 200, *times)])
-    read = _native.decode_stripes_read(exchange_of(head, "stripes_read").reply)
+    read = core.decode_stripes_read(exchange_of(head, "stripes_read").reply)
     assert read == (False, [(1, 0, 200, 8)])
-    loose = _native.decode_stripes_loose(exchange_of(head, "stripes_loose").reply)
+    loose = core.decode_stripes_loose(exchange_of(head, "stripes_loose").reply)
     assert loose == (4, False, [(1, 8), (2, 4)])
     deliveries = golden_conversations.DELIVERY
-    begun = _native.decode_delivery_begin(exchange_of(deliveries, "delivery_begin").reply)
+    begun = core.decode_delivery_begin(exchange_of(deliveries, "delivery_begin").reply)
     assert begun == (1, 0, 1)
-    granted = _native.decode_delivery_read(exchange_of(deliveries, "delivery_read").reply)
+    granted = core.decode_delivery_read(exchange_of(deliveries, "delivery_read").reply)
     assert granted == (1, 2, [range(40, 50), range(100, 110)])
-    found = _native.decode_delivery_list(exchange_of(deliveries, "delivery_list").reply)
+    found = core.decode_delivery_list(exchange_of(deliveries, "delivery_list").reply)
     assert found == (True, [("a", 1, 0, times[1], times[1])])
     directory = golden_conversations.DIRECTORY
-    listed = _native.decode_directory_list(exchange_of(directory, "directory_list").reply)
+    listed = core.decode_directory_list(exchange_of(directory, "directory_list").reply)
     assert listed == (True, ["b"])
-    assert _native.decode_address(exchange_of(directory, "sequencer_find").reply) == ""
+    assert core.decode_address(exchange_of(directory, "sequencer_find").reply) == ""
 
 
 def test_native_codec_reads_a_read_reply() -> None:
     step = [s for s in golden_conversations.STRIPE if s.method == "read"][1]
-    reply = _native.decode_read(step.reply, [5, 13], True)
+    reply = core.decode_read(step.reply, [5, 13], True)
     assert (len(reply), reply.count, reply.highest) == (2, 2, 21)
     assert [reply.state(i) for i in range(2)] == [0, 2]
     assert [reply.timestamp(i) for i in range(2)] == [0x0005543DF729C000] * 2
@@ -128,5 +128,5 @@ def test_stat_reply_has_this_shape(store: Store, prefix: str) -> None:
     )
     assert (code, reply[:42].hex(), len(reply)) == (0, fixed.replace(" ", ""), 66)
     assert reply[58:].hex() == "04000000" + "01000000"
-    stat = _native.decode_stat(reply)
+    stat = core.decode_stat(reply)
     assert (*stat[:5], *stat[7:]) == (5, 17, 6, 2, 2, 4, 1)

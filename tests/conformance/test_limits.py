@@ -1,6 +1,6 @@
 """At the limits: the largest entries, more records than a page, a full bytestream, freed space.
 
-Requests come from `zlog._native` where they are too large for the suite's own slow codec.
+Requests come from `zlog._native.core` where they are too large for the suite's own slow codec.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from zlog import _native
+from zlog._native import core
 
 from . import wire
 from .head_model import CURSORS_MAX, GRANTS_MAX, PARTS_MAX, PARTS_REMOVED_MAX, SOURCES_MAX
@@ -28,18 +28,18 @@ RECORDS = 1200  # more than an OSD gives in one listing (1024), and than several
 def write_large(stripe: Stripe, entries: dict[int, bytes]) -> Answer:
     """A write by the native codec, whose checksums take no time."""
     positions = list(entries)
-    request = _native.encode_write(
+    request = core.encode_write(
         1, TIME, WRITER, stripe.stride, positions, positions, list(entries.values())
     )
     return stripe.call("write", request)
 
 
-def read_large(stripe: Stripe, positions: list[int], bytes_max: int) -> _native.ReadReply:
+def read_large(stripe: Stripe, positions: list[int], bytes_max: int) -> core.ReadReply:
     """A read by the native codec."""
-    request = _native.encode_read(1, stripe.stride, positions, bytes_max)
+    request = core.encode_read(1, stripe.stride, positions, bytes_max)
     code, reply = stripe.store.execute(stripe.name, "read", request)
     assert code == Code.OK
-    return _native.decode_read(reply, positions)
+    return core.decode_read(reply, positions)
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_an_entry_above_the_limit_is_refused(stripe: Stripe) -> None:
     with pytest.raises(ValueError, match=r"."):
         write_large(stripe, {0: data})
     one = wire.u32(1) + wire.u32(1) + wire.u64(0) + wire.u32(1)
-    columns = wire.u32(len(data)) + wire.u32(_native.crc32c(wire.u64(0) + data)) + wire.u32(0)
+    columns = wire.u32(len(data)) + wire.u32(core.crc32c(wire.u64(0) + data)) + wire.u32(0)
     head = wire.u8(1) + wire.u64(1) + wire.u64(1) + WRITER + wire.u64(0)
     code, _ = stripe.store.execute(stripe.name, "write", head + one + columns + data)
     assert code == -errno.EINVAL
@@ -75,7 +75,7 @@ def test_an_entry_above_the_limit_is_refused(stripe: Stripe) -> None:
 
 def test_padding_before_the_data_of_a_write(stripe: Stripe) -> None:
     """Up to 4,095 bytes, all of them zero."""
-    write = _native.encode_write(1, 1, WRITER, 1, [0], [0], [b"entry"])
+    write = core.encode_write(1, 1, WRITER, 1, [0], [0], [b"entry"])
     head = write.removesuffix(b"entry")
 
     def written(padding: bytes) -> int:

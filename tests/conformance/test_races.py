@@ -13,7 +13,8 @@ from random import Random
 from threading import Barrier
 from typing import TypeVar
 
-from zlog import Store, _native
+from zlog import Store
+from zlog._native import core
 
 from . import replies, requests
 from .objects import ADVANCE, CREATE, TIME, Head, Stripe, writer_id
@@ -133,7 +134,7 @@ def test_submitted_operations_take_effect_one_by_one(store: Store, prefix: str) 
     """Many at once, some refused: each sees those before it, and a refused one leaves nothing."""
     stripe = Stripe(store, prefix)
     stripe.seal(2)
-    queue = _native.CompletionQueue()
+    queue = core.CompletionQueue()
 
     def write(epoch: int, positions: list[int], letter: str) -> bytes:
         entries = [Entry(p, p, letter.encode()) for p in positions]

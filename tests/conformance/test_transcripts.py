@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import zlog
-from zlog import _native
+from zlog._native import core
 
 from .objects import Store
 from .transcript import HostWorld, Interpreter, ModelWorld, World, format_file, parse_file
@@ -51,7 +51,7 @@ class Submitted:
 
     def __init__(self, store: zlog.Store) -> None:
         self._store = store
-        self._queue = _native.CompletionQueue()
+        self._queue = core.CompletionQueue()
 
     def execute(self, object: str, method: str, payload: bytes) -> tuple[int, bytes]:
         """See `Store`."""

@@ -92,7 +92,7 @@ def test_every_name_for_testing_is_documented() -> None:
 
 
 def test_the_python_reference_runs_on_ceph(ceph_cluster: CephCluster) -> None:
-    for module in ("rados", "zlog._rados"):
+    for module in ("rados", "zlog._native.rados"):
         pytest.importorskip(module, reason=f"{module} is not there")
     for block in python_blocks(API, ceph=True):
         place = {"/etc/ceph/ceph.conf": str(ceph_cluster.conf), '"logs"': repr(ceph_cluster.pool)}

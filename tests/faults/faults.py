@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from zlog.seqr.lease import LEASE_SECONDS_DEFAULT
+from zlog.seqr.election.lease import LEASE_SECONDS_DEFAULT
 
 from ..support.ceph import CephCluster
 from .clients import Clients

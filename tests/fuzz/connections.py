@@ -21,13 +21,13 @@ import resource
 from random import Random
 
 from zlog import testing
-from zlog._frames import FRAME, FRAME_BYTES, POSITION_MAX, Code, Kind, pack_payload
 from zlog._sequencer import Grant, LogAddress
+from zlog._sequencer.frames import FRAME, FRAME_BYTES, POSITION_MAX, Code, Kind, pack_payload
 from zlog._sequencer.token import Pair
 from zlog.errors import LogNotFound, NotLeader, StoreUnavailable
-from zlog.seqr import admission
-from zlog.seqr.admission import Admission
 from zlog.seqr.limits import Limits
+from zlog.seqr.machine import admission
+from zlog.seqr.machine.admission import Admission
 from zlog.seqr.server import Server
 
 from .streams import Streams, hello, prove

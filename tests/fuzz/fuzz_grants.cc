@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "cls_zlog/wire.h"
-#include "seqr/native/grants.h"
+#include "seqr/machine/native/grants.h"
 
 namespace {
 

@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Iterable
 from random import Random
 
-from zlog._frames import FRAME, FRAME_BYTES, POSITION_MAX, Kind, pack_payload
 from zlog._sequencer import LogAddress
+from zlog._sequencer.frames import FRAME, FRAME_BYTES, POSITION_MAX, Kind, pack_payload
 
 FRAMES_MAX = 6
 """Requests in one stream, before it is mutated."""

@@ -11,10 +11,10 @@ from dataclasses import replace
 import pytest
 
 from zlog import testing
-from zlog._frames import FRAME, Kind
 from zlog._sequencer import Grant, LogAddress
+from zlog._sequencer.frames import FRAME, Kind
+from zlog.seqr.machine.state import LogState
 from zlog.seqr.peer import Peer
-from zlog.seqr.state import LogState
 
 from ..docs.pages import REPOSITORY
 from .connections import LIMITS, World, run
@@ -61,7 +61,7 @@ def test_every_limit_is_met_and_looked_at(limit: str) -> None:
 
 
 def _proofs(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("zlog.seqr.admission.same", lambda *_: True)
+    patch.setattr("zlog.seqr.machine.admission.same", lambda *_: True)
 
 
 def _decoder(patch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from typing import Protocol
 
-from zlog._frames import FRAME, FRAME_BYTES, Code, Kind, payload_frames
+from zlog._sequencer.frames import FRAME, FRAME_BYTES, Code, Kind, payload_frames
 from zlog._sequencer.token import Pair, Token
 from zlog.seqr.peer import Peer
 from zlog.seqr.server import Server

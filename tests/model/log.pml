@@ -64,7 +64,7 @@ bool named[EPOCHS + 1];                 /* whether the view names a sequencer */
 byte start[EPOCHS + 1];
 byte before[EPOCHS + 1];                /* the stripe that ended where this one starts; 0: none */
 
-/* Sequencers: what is handed out next, by the epoch of the activation (seqr/machine.py). One that
+/* Sequencers: what is handed out next, by the epoch of the activation (seqr/machine/machine.py). One that
  * was replaced never stops. */
 byte next[EPOCHS + 1];
 
@@ -78,7 +78,7 @@ byte acknowledged;                      /* one past the highest acknowledged pos
 byte shown;                             /* the highest tail that anybody was told */
 byte fence[EPOCHS + 1];                 /* by stripe: the last view that kept or ended it */
 
-/* zlog/_positions.py Positions._scan(): where a look at the objects begins. */
+/* zlog/_append/positions.py Positions._scan(): where a look at the objects begins. */
 #ifdef SCAN_WITHOUT_FLOOR
 #define SCAN_START(view) start[live[view]]
 #else
@@ -98,7 +98,7 @@ byte object, stripe, value, i;
 hidden byte object, stripe, value, i;
 #endif
 
-/* zlog/_layout.py Layout.stripe_of: the stripe that holds a position, in a view. */
+/* zlog/_layout/layout.py Layout.stripe_of: the stripe that holds a position, in a view. */
 inline find_stripe(view, position) {
     stripe = live[view];
     do
@@ -247,7 +247,7 @@ inline tail_raise(epoch, tail) {
 }
 
 /* cls_zlog/head.cc view_propose(): compare-and-swap on the base. `made` says whether the view ends
- * the live stripe and starts the one of its epoch; zlog/_views.py _stripes() for what it lists. */
+ * the live stripe and starts the one of its epoch; zlog/_layout/views.py _stripes() for what it lists. */
 inline view_propose(base, epoch, tail, names, made) {
     if
     :: newest == epoch -> code = OK     /* the same proposal again, its reply lost */
@@ -283,7 +283,7 @@ inline view_propose(base, epoch, tail, names, made) {
     fi
 }
 
-/* zlog/_append.py: one append, from its call to its acknowledgement. */
+/* zlog/_append/append.py: one append, from its call to its acknowledgement. */
 proctype appender(byte me) {
     byte view = 1;
     byte position, least;
@@ -291,7 +291,7 @@ proctype appender(byte me) {
     /* The call. What was acknowledged or shown before it lies below what it will get. */
     d_step { least = MAX(shown, acknowledged) };
 
-    /* zlog/_positions.py Positions.grant(). */
+    /* zlog/_append/positions.py Positions.grant(). */
 end_grant:
     if
     :: newest > view -> view = newest; goto end_grant      /* it may hear of that at any time */
@@ -321,7 +321,7 @@ send:
         fi
     };
 
-    /* zlog/_layout.py Layout.advance(): wait for the view of whoever sealed, or bring one in, which
+    /* zlog/_layout/layout.py Layout.advance(): wait for the view of whoever sealed, or bring one in, which
      * is what a changer does. */
 end_advance:
     atomic {
@@ -403,7 +403,7 @@ end_idle:
     od
 }
 
-/* zlog/_positions.py Positions.tail() and zlog/_read.py Reader: asks for the checked tail, reads,
+/* zlog/_append/positions.py Positions.tail() and zlog/_read/read.py Reader: asks for the checked tail, reads,
  * and fills what is unwritten, in any order, over and over. */
 proctype reader(byte me) {
     byte view = 1;
@@ -506,7 +506,7 @@ look:
     goto end_idle
 }
 
-/* zlog/_views.py change_view(): epoch, seal, view, until one is in; the order is the protocol.
+/* zlog/_layout/views.py change_view(): epoch, seal, view, until one is in; the order is the protocol.
  *
  *   TAKE_OVER    a sequencer starts, or takes the place of another
  *   DROP         a client goes on without the sequencer
@@ -559,7 +559,7 @@ end_epoch_next:
     };
 #endif
 
-    /* zlog/_stripe_objects.py seal(): all objects at the same time; each tells its highest. */
+    /* zlog/_layout/stripe_objects.py seal(): all objects at the same time; each tells its highest. */
 seal_next:
     if
     :: (left & 1) ->
@@ -622,7 +622,7 @@ effect:
         base = 0; epoch = 0; tail = 0; made = false; names = 0
     };
 
-    /* zlog/_reclaim.py discard(): unless the stripe is one of the log's after all. */
+    /* zlog/_layout/reclaim.py discard(): unless the stripe is one of the log's after all. */
 discard:
     if
     :: lost == 0 -> goto end_done

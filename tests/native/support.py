@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 import zlog
-from zlog import _native
+from zlog._native import core
 from zlog.store import Store
 
 OBJECT = "object"
@@ -19,13 +19,13 @@ SECONDS = 30.0
 
 def seal(store: Store, epoch: int = 1) -> None:
     """Make the object, whose stripe has a width of one."""
-    code, _ = store.execute(OBJECT, "seal", _native.encode_seal(epoch, 1, 0, True), SECONDS)
+    code, _ = store.execute(OBJECT, "seal", core.encode_seal(epoch, 1, 0, True), SECONDS)
     assert code == 0
 
 
 def write_request(positions: Sequence[int], data: bytes = b"data", epoch: int = 1) -> bytes:
     """Encode a write of the same data at every position."""
-    return _native.encode_write(
+    return core.encode_write(
         epoch, 1, WRITER, 1, positions, list(positions), [data] * len(positions)
     )
 
@@ -33,16 +33,16 @@ def write_request(positions: Sequence[int], data: bytes = b"data", epoch: int = 
 def reply_to(log: zlog.Log, index: int, positions: range) -> bytes:
     """What one object of a log in its first epoch answers to a read."""
     ref = list(log.view.objects())[index]
-    request = _native.encode_read(1, ref.stride, positions, 1 << 20)
+    request = core.encode_read(1, ref.stride, positions, 1 << 20)
     code, reply = log.store.execute(ref.name, "read", request)
     assert code == 0
     return reply
 
 
-def requests(entries: Sequence[bytes]) -> Iterator[_native.Request]:
+def requests(entries: Sequence[bytes]) -> Iterator[core.Request]:
     """Encode writes of one entry each, from position 0 on, in memory that stores share."""
     for position in range(len(entries)):
-        ((_, request),) = _native.encode_writes(
+        ((_, request),) = core.encode_writes(
             1, 1, WRITER, 1, position, position, entries, position, position + 1
         )
         yield request
@@ -55,10 +55,10 @@ def write(store: Store, positions: Sequence[int], data: bytes = b"data") -> int:
 
 def read(store: Store, positions: Sequence[int]) -> list[bytes | None]:
     """Return the entry at every position; None where nothing was written."""
-    request = _native.encode_read(1, 1, positions, 1 << 25)
+    request = core.encode_read(1, 1, positions, 1 << 25)
     code, reply = store.execute(OBJECT, "read", request, SECONDS)
     assert code == 0
-    entries = _native.decode_read(reply, positions)
+    entries = core.decode_read(reply, positions)
     assert len(entries) == len(positions)
     return [entries.data(i) if entries.state(i) == 0 else None for i in range(len(entries))]
 

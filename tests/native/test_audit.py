@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zlog
-from zlog import _native
+from zlog._native import core
 
 from ..conformance import wire
 from ..conformance.replies import State
@@ -41,10 +41,10 @@ def reply_about(cells: Sequence[Cell]) -> bytes:
 
 
 def feed(
-    audit: _native.Audit, purpose: str, cells: Sequence[Cell], width: int, window: int, part: int
-) -> list[tuple[_native.AppendId, int]]:
+    audit: core.Audit, purpose: str, cells: Sequence[Cell], width: int, window: int, part: int
+) -> list[tuple[core.AppendId, int]]:
     """Walk over a log as a checker does, some positions of an object at a time."""
-    found: list[tuple[_native.AppendId, int]] = []
+    found: list[tuple[core.AppendId, int]] = []
     for start in range(0, len(cells), window):
         end = min(start + window, len(cells))
         audit.begin(purpose, start, end, width)
@@ -57,7 +57,7 @@ def feed(
     return found
 
 
-def doubled(cells: Sequence[Cell]) -> list[tuple[_native.AppendId, int]]:
+def doubled(cells: Sequence[Cell]) -> list[tuple[core.AppendId, int]]:
     """Appends that stand further down too."""
     seen, again = set(), []
     for position, (state, writer, number, _) in enumerate(cells):
@@ -80,7 +80,7 @@ def doubled(cells: Sequence[Cell]) -> list[tuple[_native.AppendId, int]]:
 def test_appends_that_stand_twice_are_found_whatever_there_is_room_for(
     cells: list[Cell], width: int, window: int, part: int, intervals_max: int
 ) -> None:
-    audit = _native.Audit(intervals_max)
+    audit = core.Audit(intervals_max)
     found = feed(audit, "all", cells, width, window, part)
     while audit.next_part():
         found += feed(audit, "appends", cells, width, window, part)
@@ -102,7 +102,7 @@ def test_appends_that_stand_twice_are_found_whatever_there_is_room_for(
     part=st.integers(1, 5),
 )
 def test_positions_are_counted_and_put_into_rows(cells: list[Cell], width: int, part: int) -> None:
-    audit = _native.Audit()
+    audit = core.Audit()
     feed(audit, "all", cells, width, len(cells), part)
     states = [state for state, *_ in cells]
     counts = audit.counts
@@ -124,7 +124,7 @@ def test_positions_are_counted_and_put_into_rows(cells: list[Cell], width: int, 
 
 
 def test_what_nobody_told_is_unknown() -> None:
-    audit = _native.Audit()
+    audit = core.Audit()
     audit.begin("all", 10, 20, 4)
     audit.add(reply_about([(State.WRITTEN, 1, 1, 5)] * 2), 10)
     audit.rest(11, "trimmed")
@@ -136,7 +136,7 @@ def test_what_nobody_told_is_unknown() -> None:
 
 
 def test_a_malformed_reply_is_refused() -> None:
-    audit = _native.Audit()
+    audit = core.Audit()
     audit.begin("all", 0, 4, 2)
     sound = reply_about([(State.WRITTEN, 1, 1, 5)] * 2)
     longer = reply_about([(State.WRITTEN, 1, 1, 5)] * 3)  # about more than there is
@@ -150,7 +150,7 @@ def test_a_malformed_reply_is_refused() -> None:
 
 def test_a_writer_takes_an_interval_for_all_its_appends() -> None:
     """One that reads a log in order never needs a second pass for it."""
-    audit = _native.Audit(intervals_max=2)
+    audit = core.Audit(intervals_max=2)
     cells = [(State.WRITTEN, 1, number, 0) for number in range(100)]
     assert feed(audit, "all", cells, 8, 32, 4) == []
     assert not audit.next_part()

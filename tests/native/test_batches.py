@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zlog
-from zlog import _native
-from zlog._codes import State
+from zlog._base.codes import State
+from zlog._native import core
 
 from .support import OBJECT, read, reply_to, requests, seal, write_request
 
@@ -26,12 +26,12 @@ def test_writes_are_those_of_each_object_alone(
     start = min(start, len(entries))
     number, count = 7, len(entries) - start
     found = dict(
-        _native.encode_writes(3, 99, WRITER, width, position, number, entries, start, len(entries))
+        core.encode_writes(3, 99, WRITER, width, position, number, entries, start, len(entries))
     )
     expected = {}
     for first in range(min(width, count)):
         mine = range(first, count, width)
-        expected[(position + first) % width] = _native.encode_write(
+        expected[(position + first) % width] = core.encode_write(
             3,
             99,
             WRITER,
@@ -58,11 +58,11 @@ def test_a_request_is_sent_as_often_as_one_likes() -> None:
 
 def test_a_store_that_gains_nothing_by_waiting_starts_a_call_before_it_takes_the_next() -> None:
     seen = []
-    queue = _native.CompletionQueue()
+    queue = core.CompletionQueue()
     with zlog.connect("mem://") as store:
         seal(store)
 
-        def calls() -> Iterator[tuple[str, str, _native.Request]]:
+        def calls() -> Iterator[tuple[str, str, core.Request]]:
             for request in requests([b"a", b"b", b"c"]):
                 seen.append(read(store, [0, 1, 2]))
                 yield OBJECT, "write", request
@@ -75,7 +75,7 @@ def test_a_store_that_gains_nothing_by_waiting_starts_a_call_before_it_takes_the
 def test_entries_stay_as_they_were_until_they_are_encoded() -> None:
     data = bytearray(b"before")
     entries = [data]
-    ((_, request),) = _native.encode_writes(1, 1, WRITER, 1, 0, 0, entries, 0, 1)
+    ((_, request),) = core.encode_writes(1, 1, WRITER, 1, 0, 0, entries, 0, 1)
     data[:] = b"after!"
     entries[0] = bytearray(b"other")
     with zlog.connect("mem://") as store:
@@ -93,7 +93,7 @@ def test_a_payload_is_bytes_or_a_request() -> None:
 def test_a_cut_keeps_both_limits(entries: list[bytes], count_max: int, bytes_max: int) -> None:
     start, parts = 0, []
     while start < len(entries):
-        end = _native.entries_cut(entries, start, count_max, bytes_max)
+        end = core.entries_cut(entries, start, count_max, bytes_max)
         part = entries[start:end]
         assert 1 <= len(part) <= count_max
         assert len(part) == 1 or sum(map(len, part)) <= bytes_max
@@ -104,20 +104,20 @@ def test_a_cut_keeps_both_limits(entries: list[bytes], count_max: int, bytes_max
 
 def test_entries_that_could_change_are_copied() -> None:
     own = [b"a", b"b"]
-    assert _native.entries_owned(own) is own
+    assert core.entries_owned(own) is own
     buffer = bytearray(b"b")
-    copies = _native.entries_owned([b"a", buffer])
+    copies = core.entries_owned([b"a", buffer])
     buffer[:] = b"c"
     assert copies == [b"a", b"b"]
     with pytest.raises(TypeError, match="encode"):
-        _native.entries_owned([b"a", "text"])  # type: ignore[list-item]
+        core.entries_owned([b"a", "text"])  # type: ignore[list-item]
 
 
 def test_what_is_too_large_or_no_bytes_is_found() -> None:
-    assert _native.entries_check([b"abc", bytearray(4), memoryview(b"12345")], 5) is None
-    assert _native.entries_check([b"abc", memoryview(b"12345")], 4) == (1, 5)
+    assert core.entries_check([b"abc", bytearray(4), memoryview(b"12345")], 5) is None
+    assert core.entries_check([b"abc", memoryview(b"12345")], 4) == (1, 5)
     with pytest.raises(TypeError, match="encode"):
-        _native.entries_check([b"abc", "text"], 5)  # type: ignore[list-item]
+        core.entries_check([b"abc", "text"], 5)  # type: ignore[list-item]
 
 
 def written(data: bytes, width: int) -> zlog.Log:
@@ -129,7 +129,7 @@ def written(data: bytes, width: int) -> zlog.Log:
 def test_a_window_is_put_together_from_replies() -> None:
     log = written(b"data", 3)
     log.trim(4)
-    window = _native.Window(2, 12)
+    window = core.Window(2, 12)
     for first in (2, 3, 4):
         window.add(reply_to(log, first % 3, range(first, 12, 3)), first, 3)
     assert window.unanswered == 0
@@ -142,7 +142,7 @@ def test_a_window_is_put_together_from_replies() -> None:
 
 def test_a_window_knows_what_nobody_answered() -> None:
     log = written(b"data", 2)
-    window = _native.Window(0, 4)
+    window = core.Window(0, 4)
     window.add(reply_to(log, 1, range(1, 4, 2)), 1, 2)
     assert window.unanswered == 2
     assert window.found() == {1: log.read(1), 3: log.read(3)}
@@ -151,7 +151,7 @@ def test_a_window_knows_what_nobody_answered() -> None:
 def test_a_reply_to_other_positions_is_lost_and_never_wrong() -> None:
     """The checksum covers the position: an answer about others can't be taken for this one's."""
     log = written(b"data", 2)
-    window = _native.Window(0, 4)
+    window = core.Window(0, 4)
     window.add(reply_to(log, 0, range(4, 8, 2)), 0, 2)
     assert [*window] == [State.LOST, None, State.LOST, None]
 
@@ -159,7 +159,7 @@ def test_a_reply_to_other_positions_is_lost_and_never_wrong() -> None:
 @pytest.mark.parametrize("reply", [b"", b"\x01", b"\x02" + bytes(20), bytes(64)])
 def test_a_malformed_reply_is_an_error(reply: bytes) -> None:
     with pytest.raises(zlog.CorruptEntry):
-        _native.Window(0, 4).add(reply, 0, 2)
+        core.Window(0, 4).add(reply, 0, 2)
 
 
 @given(st.integers(0, 2**64 - 1))
@@ -169,4 +169,4 @@ def test_times_are_exact_and_the_last_one_is_the_last(us: int) -> None:
         expected = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=us)
     except OverflowError:
         expected = last
-    assert _native.from_timestamp(us) == expected
+    assert core.from_timestamp(us) == expected

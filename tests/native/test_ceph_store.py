@@ -19,7 +19,7 @@ import pytest
 
 import zlog
 from zlog import StoreTimeout, StoreUnavailable
-from zlog._native import (
+from zlog._native.core import (
     CompletionQueue,
     encode_epoch,
     encode_fill,
@@ -33,7 +33,7 @@ from .support import OBJECT, SECONDS, read, requests, run, seal, write, write_re
 if TYPE_CHECKING:
     import rados
 
-pytest.importorskip("zlog._rados", reason="zlog was built without librados")
+pytest.importorskip("zlog._native.rados", reason="zlog was built without librados")
 
 
 @pytest.fixture
@@ -255,7 +255,7 @@ def test_closing_with_operations_outstanding_is_quick(url: str, ceph_cluster: Ce
 def test_dropping_a_store_closes_it(url: str) -> None:
     code = """
         import gc, sys, zlog
-        from zlog._native import CompletionQueue, encode_epoch, encode_trim, encode_trim_to
+        from zlog._native.core import CompletionQueue, encode_epoch, encode_trim, encode_trim_to
         queue, store = CompletionQueue(), zlog.connect(sys.argv[1])
         for token in range(200):
             store.submit(queue, token, [("object", "stat", encode_epoch(1))])
@@ -271,7 +271,7 @@ def test_dropping_a_store_closes_it(url: str) -> None:
 def test_a_forked_child_is_told_to_open_its_own(url: str) -> None:
     code = """
         import gc, os, sys, zlog
-        from zlog._native import encode_epoch
+        from zlog._native.core import encode_epoch
         store = zlog.connect(sys.argv[1])
         ask = lambda one: one.execute("object", "stat", encode_epoch(1), 30.0)[0]
         print(ask(store), flush=True)
@@ -327,14 +327,14 @@ def test_a_closed_ioctx_is_refused(ioctx: rados.Ioctx) -> None:
 
 
 def test_what_is_no_ioctx_is_refused() -> None:
-    from zlog._rados import CephStore
+    from zlog._native.rados import CephStore
 
     with pytest.raises(TypeError, match=r"expected a rados\.Ioctx"):
         CephStore.from_ioctx(object())  # type: ignore[arg-type]
 
 
 def test_an_ioctx_of_unknown_layout_is_refused(ioctx: rados.Ioctx) -> None:
-    from zlog._rados import CephStore
+    from zlog._native.rados import CephStore
 
     unknown = type(
         "Ioctx", (type(ioctx),), {"__module__": "rados", "__slots__": ("more", "fields")}

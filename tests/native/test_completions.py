@@ -10,7 +10,7 @@ import time
 import pytest
 
 import zlog
-from zlog._native import (
+from zlog._native.core import (
     CompletionQueue,
     MemoryStore,
     Payload,
@@ -131,7 +131,7 @@ def test_a_queue_is_refused_in_a_forked_child() -> None:
     code = """
         import os
         from zlog import StoreUnavailable
-        from zlog._native import CompletionQueue
+        from zlog._native.core import CompletionQueue
         queue = CompletionQueue()
         if os.fork() == 0:
             try:

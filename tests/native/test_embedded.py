@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from zlog import StoreUnavailable
-from zlog._native import (
+from zlog._native.core import (
     CompletionQueue,
     EmbeddedStore,
     encode_epoch,
@@ -28,12 +28,12 @@ from .support import OBJECT, SECONDS, finish, read, run, seal, start, write, wri
 # one that was acknowledged.
 APPEND = """
     import itertools, sys
-    from zlog import _native
-    store = _native.EmbeddedStore(sys.argv[1])
+    from zlog._native import core
+    store = core.EmbeddedStore(sys.argv[1])
     first, step, count = (int(word) for word in sys.argv[2:])
     for i in range(count) if count else itertools.count():
         position = first + i * step
-        request = _native.encode_write(
+        request = core.encode_write(
             1, 1, b"0123456789abcdef", 1, [position], [position], [b"%d" % position])
         code, _ = store.execute("object", "write", request, 30.0)
         assert code == 0, code
@@ -130,10 +130,10 @@ def test_a_process_killed_while_it_reads_keeps_no_pages(tmp_path: Path) -> None:
         seal(store)
     code = """
         import os, signal, sys
-        from zlog import _native
-        store = _native.EmbeddedStore(sys.argv[1])
+        from zlog._native import core
+        store = core.EmbeddedStore(sys.argv[1])
         for _ in range(100):
-            store.execute("object", "stat", _native.encode_epoch(1))
+            store.execute("object", "stat", core.encode_epoch(1))
         os.kill(os.getpid(), signal.SIGKILL)
     """
     process = start(code, tmp_path)
@@ -235,9 +235,9 @@ def test_less_is_mapped_where_address_space_is_limited(tmp_path: Path) -> None:
     code = """
         import resource, sys
         resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
-        from zlog import _native
-        store = _native.EmbeddedStore(sys.argv[1])
-        print(store.execute("object", "seal", _native.encode_seal(1, 1, 0, True), 30.0)[0])
+        from zlog._native import core
+        store = core.EmbeddedStore(sys.argv[1])
+        print(store.execute("object", "seal", core.encode_seal(1, 1, 0, True), 30.0)[0])
     """
     assert run(code, tmp_path).strip() == "0"
 
@@ -247,9 +247,9 @@ def test_what_others_wrote_beyond_the_own_map_can_be_read(tmp_path: Path) -> Non
         seal(small)
         code = """
             import sys
-            from zlog import _native
-            store = _native.EmbeddedStore(sys.argv[1])
-            request = _native.encode_write(1, 1, b"0" * 16, 1, [0], [0], [bytes(8 << 20)])
+            from zlog._native import core
+            store = core.EmbeddedStore(sys.argv[1])
+            request = core.encode_write(1, 1, b"0" * 16, 1, [0], [0], [bytes(8 << 20)])
             print(store.execute("object", "write", request, 30.0)[0])
         """
         assert run(code, tmp_path).strip() == "0"
@@ -272,10 +272,11 @@ def test_a_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
 def test_a_forked_child_is_told_to_open_its_own(tmp_path: Path) -> None:
     code = """
         import gc, os, sys
-        from zlog import StoreUnavailable, _native
-        store = _native.EmbeddedStore(sys.argv[1])
-        request = lambda n: _native.encode_write(1, 1, b"0" * 16, 1, [n], [n], [b"x"])
-        store.execute("object", "seal", _native.encode_seal(1, 1, 0, True))
+        from zlog import StoreUnavailable
+        from zlog._native import core
+        store = core.EmbeddedStore(sys.argv[1])
+        request = lambda n: core.encode_write(1, 1, b"0" * 16, 1, [n], [n], [b"x"])
+        store.execute("object", "seal", core.encode_seal(1, 1, 0, True))
         store.execute("object", "write", request(0))
         if os.fork() == 0:
             try:
@@ -285,7 +286,7 @@ def test_a_forked_child_is_told_to_open_its_own(tmp_path: Path) -> None:
             store.close()
             del store
             gc.collect()
-            with _native.EmbeddedStore(sys.argv[1]) as own:
+            with core.EmbeddedStore(sys.argv[1]) as own:
                 print(own.execute("object", "write", request(2))[0], flush=True)
             sys.exit()
         assert os.waitstatus_to_exitcode(os.wait()[1]) == 0

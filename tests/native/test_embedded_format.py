@@ -7,7 +7,7 @@ import re
 import struct
 from pathlib import Path
 
-from zlog._native import EmbeddedStore, encode_head_create
+from zlog._native.core import EmbeddedStore, encode_head_create
 
 from .support import SECONDS, run
 

@@ -11,7 +11,8 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 import zlog
-from zlog import Entry, Gap, GapKind, _native
+from zlog import Entry, Gap, GapKind
+from zlog._native import core
 
 TIME = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=timezone.utc)
 ENTRY = Entry(7, b"data", TIME)
@@ -90,7 +91,7 @@ def test_an_entry_lives_on_without_its_log() -> None:
 def test_items_come_from_one_batch_after_the_other() -> None:
     gap = Gap(0, 4, GapKind.FILLED)
     batches: list[Sequence[Entry | Gap] | None] = [[gap], [], [ENTRY, gap], None]
-    items = _native.Items(lambda: batches.pop(0))
+    items = core.Items(lambda: batches.pop(0))
     assert [*items] == [gap, ENTRY, gap]
     assert [*items] == []
 
@@ -99,7 +100,7 @@ def test_an_error_ends_the_items() -> None:
     def fail() -> None:
         raise zlog.StoreTimeout("too slow")
 
-    items = _native.Items(fail)
+    items = core.Items(fail)
     with pytest.raises(zlog.StoreTimeout):
         next(items)
     assert [*items] == []
@@ -109,13 +110,13 @@ def test_items_are_not_taken_by_two_at_once() -> None:
     def twice() -> None:
         next(items)
 
-    items = _native.Items(twice)
+    items = core.Items(twice)
     with pytest.raises(ValueError, match="in use"):
         next(items)
 
 
 def test_a_window_that_is_not_full_gives_states_and_no_entries() -> None:
     """As a batch it would be a mistake, but not one that reads where nothing is."""
-    window = _native.Window(0, 3)
+    window = core.Window(0, 3)
     batches = [window, None]
-    assert [*_native.Items(lambda: batches.pop(0))] == [None, None, None]  # type: ignore[comparison-overlap, return-value, arg-type]
+    assert [*core.Items(lambda: batches.pop(0))] == [None, None, None]  # type: ignore[comparison-overlap, return-value, arg-type]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import zlog
-from zlog import _native
+from zlog._native import core
 
 from ..support.ceph import CephCluster
 
@@ -28,7 +28,7 @@ def listed(store: zlog.Store, prefix: str) -> tuple[list[str], int]:
 
 def make(store: zlog.Store, name: str) -> None:
     """Make an object."""
-    assert store.execute(name, "seal", _native.encode_seal(1, 1, 0, True))[0] == 0
+    assert store.execute(name, "seal", core.encode_seal(1, 1, 0, True))[0] == 0
 
 
 def test_names_that_begin_so(store: zlog.Store) -> None:
@@ -37,7 +37,7 @@ def test_names_that_begin_so(store: zlog.Store) -> None:
     assert sorted(listed(store, "a.")[0]) == ["a.", "a.1", "a.1.x", "a.22", "a.3"]
     assert listed(store, "c")[0] == []
     assert len(listed(store, "")[0]) == 8
-    assert store.execute("a.1", "remove", _native.encode_epoch(1))[0] == 0
+    assert store.execute("a.1", "remove", core.encode_epoch(1))[0] == 0
     assert sorted(listed(store, "a.1")[0]) == ["a.1.x"]
 
 
@@ -46,9 +46,9 @@ def test_an_empty_store(store: zlog.Store) -> None:
 
 
 def test_pages(store: zlog.Store, host: str) -> None:
-    queue = _native.CompletionQueue()
+    queue = core.CompletionQueue()
     names = [f"many.{number:05}" for number in range(OBJECTS)]
-    seal = _native.encode_seal(1, 1, 0, True)
+    seal = core.encode_seal(1, 1, 0, True)
     store.submit(queue, 0, [(name, "seal", seal) for name in names])
     left = OBJECTS
     while left:
@@ -64,8 +64,8 @@ def test_pages(store: zlog.Store, host: str) -> None:
 
 def test_listing_beside_other_operations(store: zlog.Store) -> None:
     make(store, "one")
-    queue = _native.CompletionQueue()
-    stat = _native.encode_epoch(1)
+    queue = core.CompletionQueue()
+    stat = core.encode_epoch(1)
     store.submit(queue, 7, [("one", "stat", stat), ("on", "objects.list", b"")])
     answers = {}
     while len(answers) < 2:
@@ -87,7 +87,7 @@ def test_a_store_is_closed_while_a_thread_of_it_is_at_work(
     ceph_cluster: CephCluster, method: str
 ) -> None:
     """The last one to let go of the cluster is whoever comes last."""
-    queue = _native.CompletionQueue()
+    queue = core.CompletionQueue()
     for token in range(20):
         with zlog.connect(ceph_cluster.url("closed")) as store:
             store.submit(queue, token, [("", method, b"")])

@@ -34,16 +34,18 @@ def test_no_sources_of_the_extensions_are_installed() -> None:
 
 def test_types_are_installed() -> None:
     files = set(installed_files())
-    assert {PurePosixPath(f"zlog/{name}") for name in ("py.typed", "_native.pyi")} <= files
+    assert {PurePosixPath(f"zlog/{name}") for name in ("py.typed", "core.pyi")} <= files
 
 
 def test_importing_zlog_loads_no_librados() -> None:
-    loaded = run("import sys, zlog; print('zlog._rados' in sys.modules, 'rados' in sys.modules)")
+    loaded = run(
+        "import sys, zlog; print('zlog._native.rados' in sys.modules, 'rados' in sys.modules)"
+    )
     assert loaded.split() == ["False", "False"]
 
 
 def test_extensions_export_their_start_only() -> None:
-    spec = importlib.util.find_spec("zlog._native")
+    spec = importlib.util.find_spec("zlog._native.core")
     assert spec is not None
     assert spec.origin is not None
     code = """

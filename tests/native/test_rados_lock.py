@@ -11,10 +11,9 @@ import pytest
 
 import zlog
 from zlog import CorruptEntry, StoreTimeout
-from zlog._deadline import Deadline
-from zlog._io import BlockingIo, drive
-from zlog._native import encode_directory_list
-from zlog._rados_lock import (
+from zlog._base.deadline import Deadline
+from zlog._base.io import BlockingIo, drive
+from zlog._base.lock import (
     Holder,
     RadosLock,
     decode_info,
@@ -23,6 +22,7 @@ from zlog._rados_lock import (
     encode_lock,
     encode_unlock,
 )
+from zlog._native.core import encode_directory_list
 
 from ..support.ceph import CephCluster
 
@@ -70,7 +70,7 @@ def test_what_is_cut_short_is_no_answer() -> None:
 
 @pytest.fixture
 def store(ceph_cluster: CephCluster) -> Iterator[zlog.Store]:
-    pytest.importorskip("zlog._rados", reason="zlog was built without librados")
+    pytest.importorskip("zlog._native.rados", reason="zlog was built without librados")
     with zlog.connect(ceph_cluster.url(namespace=f"lock-{uuid4().hex[:12]}")) as store:
         yield store
 

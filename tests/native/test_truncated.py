@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import zlog
-from zlog._native import EmbeddedStore, encode_trim
+from zlog._native.core import EmbeddedStore, encode_trim
 
 from .support import OBJECT, SECONDS, read, run, seal, write
 
@@ -18,7 +18,7 @@ ENTRY = bytes(20_000)
 OPEN = """
     import sys, zlog
     try:
-        zlog._native.EmbeddedStore(sys.argv[1])
+        zlog._native.core.EmbeddedStore(sys.argv[1])
     except zlog.StoreUnavailable as error:
         print(error, error.hint, error.retryable)
 """

@@ -9,7 +9,8 @@ from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from zlog._frames import (
+from zlog._sequencer import Grant, LogAddress, format_address
+from zlog._sequencer.frames import (
     FRAME,
     STATUS_BYTES_MAX,
     Kind,
@@ -18,12 +19,11 @@ from zlog._frames import (
     pack_payload,
     payload_frames,
 )
-from zlog._sequencer import Grant, LogAddress, format_address
 from zlog.seqr.limits import Limits
-from zlog.seqr.machine import Machine
+from zlog.seqr.machine.machine import Machine
+from zlog.seqr.machine.state import Activate, Close, Effect, Release, Send
 from zlog.seqr.security import OPEN_TO_ALL, Security
 from zlog.seqr.server import Server, bind
-from zlog.seqr.state import Activate, Close, Effect, Release, Send
 
 ORDERS = LogAddress("", "", "orders", 0xABC)
 AUDIT = LogAddress("pool", "space", "audit", 7)

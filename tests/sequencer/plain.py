@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from zlog._frames import FRAME, FRAME_BYTES, POSITION_MAX, Code, Kind, payload_frames
 from zlog._sequencer import LogAddress
+from zlog._sequencer.frames import FRAME, FRAME_BYTES, POSITION_MAX, Code, Kind, payload_frames
 
 
 class PlainLog:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 import zlog
-from zlog._deadline import Deadline
-from zlog._head import Directory
+from zlog._base.deadline import Deadline
+from zlog._layout.head import Directory
 from zlog._sequencer import SHARED_ADDRESS, LogAddress
 from zlog.errors import LogNotFound, NotLeader, StoreUnavailable
-from zlog.seqr.activation import Activation
-from zlog.seqr.election import Election
-from zlog.seqr.lease import LEASE_SECONDS_DEFAULT
+from zlog.seqr.election.activation import Activation
+from zlog.seqr.election.election import Election
+from zlog.seqr.election.lease import LEASE_SECONDS_DEFAULT
 from zlog.seqr.limits import Limits
-from zlog.seqr.places import Place, Stores
+from zlog.seqr.namespaces import Place, Stores
 
 HERE = "tcp://127.0.0.1:1"  # where nobody listens
 THERE = "tcp://127.0.0.1:2"

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from zlog._deadline import Deadline
+from zlog._base.deadline import Deadline
 from zlog._sequencer import (
     LogAddress,
     format_address,

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from zlog._deadline import Deadline
+from zlog._base.deadline import Deadline
 from zlog._sequencer import AsyncioSequencer
 from zlog.errors import SequencerTimeout, SequencerUnavailable
 

@@ -11,9 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from zlog._deadline import Deadline
-from zlog._frames import Kind
+from zlog._base.deadline import Deadline
 from zlog._sequencer import BlockingSequencer
+from zlog._sequencer.frames import Kind
 from zlog.errors import SequencerTimeout, SequencerUnavailable
 
 from .fakes import ORDERS, ScriptedServer, greet

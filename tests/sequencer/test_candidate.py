@@ -11,10 +11,10 @@ from collections.abc import Callable, Coroutine
 
 import pytest
 
-from zlog._rados_lock import Holder
-from zlog.seqr.candidate import Candidate, Role
-from zlog.seqr.lease import Lease
-from zlog.seqr.places import Place
+from zlog._base.lock import Holder
+from zlog.seqr.election.candidate import Candidate, Role
+from zlog.seqr.election.lease import Lease
+from zlog.seqr.namespaces import Place
 from zlog.testing import run_virtually
 
 from ..client.virtual import VirtualIo

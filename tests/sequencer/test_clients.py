@@ -13,10 +13,10 @@ import time
 
 import pytest
 
-from zlog._deadline import Deadline
-from zlog._frames import FRAME, Code, Kind
-from zlog._io import drive
+from zlog._base.deadline import Deadline
+from zlog._base.io import drive
 from zlog._sequencer import AsyncioSequencer, BlockingSequencer, Credentials, Grant
+from zlog._sequencer.frames import FRAME, Code, Kind
 from zlog.cli.sequencers import status_of
 from zlog.errors import (
     LogNotFound,

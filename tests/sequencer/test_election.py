@@ -8,17 +8,17 @@ from dataclasses import replace
 import pytest
 
 import zlog
-from zlog._deadline import Deadline
-from zlog._head import Directory, Head
-from zlog._io import BlockingIo, drive
+from zlog._base.deadline import Deadline
+from zlog._base.io import BlockingIo, drive
+from zlog._layout.head import Directory, Head
+from zlog._layout.views import change_view
 from zlog._sequencer import LogAddress
-from zlog._views import change_view
 from zlog.errors import StoreUnavailable
-from zlog.seqr.candidate import Candidate, Role
-from zlog.seqr.election import Election
-from zlog.seqr.lease import LEASE_SECONDS_DEFAULT
+from zlog.seqr.election.candidate import Candidate, Role
+from zlog.seqr.election.election import Election
+from zlog.seqr.election.lease import LEASE_SECONDS_DEFAULT
 from zlog.seqr.limits import Limits
-from zlog.seqr.places import Place, Stores
+from zlog.seqr.namespaces import Place, Stores
 
 from ..client.faulty import FaultyStore
 from .fakes import until
@@ -138,8 +138,8 @@ class Damaged(FaultyStore):
 
 async def test_a_damaged_head_keeps_nobody_from_the_other_logs(memory, logs, monkeypatch, caplog):
     """Neither from being taken over, nor, ever after, from being looked after."""
-    monkeypatch.setattr("zlog.seqr.reign._ANNOUNCEMENT_SECONDS", 0.01)
-    monkeypatch.setattr("zlog.seqr.reign.DUTY_SECONDS", 0.01)
+    monkeypatch.setattr("zlog.seqr.election.leadership._ANNOUNCEMENT_SECONDS", 0.01)
+    monkeypatch.setattr("zlog.seqr.election.leadership.DUTY_SECONDS", 0.01)
     zlog.Log.create(memory, "broken", width=1)
     trimmed = zlog.Log.create(memory, "trimmed", width=1)
     trimmed.append_many([b"entry"] * 10)
@@ -152,7 +152,7 @@ async def test_a_damaged_head_keeps_nobody_from_the_other_logs(memory, logs, mon
 
 
 async def test_an_error_of_an_unknown_kind_does_not_end_a_reign(memory, monkeypatch, caplog):
-    monkeypatch.setattr("zlog.seqr.reign._ANNOUNCEMENT_SECONDS", 0.01)
+    monkeypatch.setattr("zlog.seqr.election.leadership._ANNOUNCEMENT_SECONDS", 0.01)
     failures: list[Exception] = []
 
     def fault(_: int, method: str) -> str | None:
@@ -177,7 +177,7 @@ def everywhere(monkeypatch):
         return stores.first
 
     monkeypatch.setattr(Stores, "of", first)
-    monkeypatch.setattr("zlog.seqr.election._VISIT_SECONDS", 0.01)
+    monkeypatch.setattr("zlog.seqr.election.election._VISIT_SECONDS", 0.01)
 
 
 @pytest.mark.usefixtures("everywhere")
@@ -213,7 +213,7 @@ async def test_a_lease_that_could_not_be_given_up_is_told(memory, monkeypatch, c
 
 
 async def test_a_store_that_fails_meanwhile_is_asked_again(memory, logs, monkeypatch):
-    monkeypatch.setattr("zlog.seqr.reign._ANNOUNCEMENT_SECONDS", 0.01)
+    monkeypatch.setattr("zlog.seqr.election.leadership._ANNOUNCEMENT_SECONDS", 0.01)
     failures = iter((None, "fail", None, None, "fail"))
 
     def fault(_: int, method: str) -> str | None:
@@ -226,7 +226,7 @@ async def test_a_store_that_fails_meanwhile_is_asked_again(memory, logs, monkeyp
 
 
 async def test_the_announcement_is_renewed_when_another_has_replaced_it(memory, monkeypatch):
-    monkeypatch.setattr("zlog.seqr.reign._ANNOUNCEMENT_SECONDS", 0.01)
+    monkeypatch.setattr("zlog.seqr.election.leadership._ANNOUNCEMENT_SECONDS", 0.01)
     async with Sequencer(memory) as sequencer:
         await Directory(sequencer.stores.first).announce(FORMER, Deadline(5))
         plain = BlockingIo(memory)
@@ -234,8 +234,8 @@ async def test_the_announcement_is_renewed_when_another_has_replaced_it(memory, 
 
 
 async def test_a_leader_trims_logs_as_their_settings_say(memory, monkeypatch, caplog):
-    monkeypatch.setattr("zlog.seqr.reign._ANNOUNCEMENT_SECONDS", 0.01)
-    monkeypatch.setattr("zlog.seqr.reign.DUTY_SECONDS", 0.01)
+    monkeypatch.setattr("zlog.seqr.election.leadership._ANNOUNCEMENT_SECONDS", 0.01)
+    monkeypatch.setattr("zlog.seqr.election.leadership.DUTY_SECONDS", 0.01)
     kept = zlog.Log.create(memory, "kept", width=1)
     trimmed = zlog.Log.create(memory, "trimmed", width=1)
     broken = zlog.Log.create(memory, "broken", width=1)
@@ -256,8 +256,8 @@ async def test_a_leader_trims_logs_as_their_settings_say(memory, monkeypatch, ca
 
 async def test_a_leader_gives_back_what_the_dead_have_left(memory, monkeypatch):
     """Stripes that were announced and never came into a view, and those below the trim point."""
-    monkeypatch.setattr("zlog.seqr.reign._ANNOUNCEMENT_SECONDS", 0.01)
-    monkeypatch.setattr("zlog.seqr.reign.DUTY_SECONDS", 0.01)
+    monkeypatch.setattr("zlog.seqr.election.leadership._ANNOUNCEMENT_SECONDS", 0.01)
+    monkeypatch.setattr("zlog.seqr.election.leadership.DUTY_SECONDS", 0.01)
     log = zlog.Log.create(memory, "orders", width=1)
     log.append_many([b"entry"] * 10)
     log.reconfigure(width=2)

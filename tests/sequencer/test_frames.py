@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zlog._frames import (
+from zlog._sequencer import LogAddress
+from zlog._sequencer.frames import (
     FRAME,
     FRAME_BYTES,
     Code,
@@ -20,7 +21,6 @@ from zlog._frames import (
     pack_payload,
     payload_frames,
 )
-from zlog._sequencer import LogAddress
 
 u8, u16, u32, u64 = (st.integers(0, 2**bits - 1) for bits in (8, 16, 32, 64))
 raw_frames = st.tuples(u8, u8, u16, u32, u64, u64)

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from zlog._frames import FRAME, Code, Kind
-from zlog.seqr.admission import Reason
+from zlog._sequencer.frames import FRAME, Code, Kind
 from zlog.seqr.limits import Limits
+from zlog.seqr.machine.admission import Reason
 
 from .fakes import AUDIT, HELLO, ORDERS, Desk, open_request, request
 

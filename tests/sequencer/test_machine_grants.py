@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from zlog._frames import GRANT_COUNT_MAX, POSITION_MAX, Code, Kind
 from zlog._sequencer import Grant
+from zlog._sequencer.frames import GRANT_COUNT_MAX, POSITION_MAX, Code, Kind
 from zlog.seqr.limits import Limits
 
 from .fakes import ORDERS, Desk, open_request, request

@@ -7,8 +7,8 @@ from itertools import count
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zlog._frames import GRANT_COUNT_MAX, POSITION_MAX, Kind
 from zlog._sequencer import Grant
+from zlog._sequencer.frames import GRANT_COUNT_MAX, POSITION_MAX, Kind
 
 from .fakes import AUDIT, ORDERS, Desk, open_request, request
 from .plain import PlainSequencer

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from zlog._frames import GRANT_COUNT_MAX, Code, Kind
 from zlog._sequencer import Grant
+from zlog._sequencer.frames import GRANT_COUNT_MAX, Code, Kind
 from zlog.seqr.limits import Limits
 
 from .fakes import AUDIT, HELLO, ORDERS, Desk, open_request, request

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zlog._frames import FRAME, Code, Kind
 from zlog._sequencer import Credentials, Grant
+from zlog._sequencer.frames import FRAME, Code, Kind
 from zlog._sequencer.token import Pair, Token, read_tokens
 from zlog.errors import SequencerRefused, SequencerUnavailable
-from zlog.seqr.admission import Admission
 from zlog.seqr.limits import Limits
+from zlog.seqr.machine.admission import Admission
 from zlog.seqr.security import Security
 
 from ..support.certificates import Authority

@@ -10,8 +10,8 @@ from unittest import mock
 
 import pytest
 
-from zlog._frames import FRAME_BYTES, STATUS_BYTES_MAX, Code, Kind, ReplyReader
 from zlog._sequencer import Grant
+from zlog._sequencer.frames import FRAME_BYTES, STATUS_BYTES_MAX, Code, Kind, ReplyReader
 from zlog.errors import LogNotFound, NotLeader, StoreUnavailable
 from zlog.seqr.limits import Limits
 from zlog.seqr.peer import Peer

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from zlog._frames import Code, Kind
+from zlog._sequencer.frames import Code, Kind
 from zlog.errors import NotLeader
-from zlog.seqr.places import Place
+from zlog.seqr.namespaces import Place
 
 from .fakes import AUDIT, ORDERS, open_request, request
 from .test_server import SOON, opened, serving  # noqa: F401  # serving is a fixture

@@ -12,9 +12,9 @@ import threading
 import pytest
 
 import zlog
-from zlog._deadline import Deadline
-from zlog._head import Directory
-from zlog._io import BlockingIo, drive
+from zlog._base.deadline import Deadline
+from zlog._base.io import BlockingIo, drive
+from zlog._layout.head import Directory
 from zlog._sequencer import BlockingSequencer, LogAddress
 from zlog.errors import SequencerUnavailable
 from zlog.seqr import service

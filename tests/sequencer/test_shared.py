@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from zlog._deadline import Deadline
-from zlog._native import SharedSequencer
+from zlog._base.deadline import Deadline
+from zlog._native.core import SharedSequencer
 from zlog._sequencer import AsyncioSharedSequencer, Grant, SharedSequencerClient
 from zlog.errors import SequencerUnavailable, StaleEpoch
 

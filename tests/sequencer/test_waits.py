@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zlog._sequencer import LogAddress
-from zlog.seqr._grants import Counters
-from zlog.seqr.state import Connection, LogState
-from zlog.seqr.waits import Wait, WaitHeap
+from zlog.seqr.machine._grants import Counters
+from zlog.seqr.machine.state import Connection, LogState
+from zlog.seqr.machine.waits import Wait, WaitHeap
 
 CONNECTION = Connection(Counters())
 LOG = LogState(LogAddress("", "", "orders", 1))

@@ -7,9 +7,9 @@ import socket
 
 import pytest
 
-from zlog._rados_lock import Holder
+from zlog._base.lock import Holder
+from zlog.seqr.election.watch import LeaderWatch
 from zlog.seqr.server import bind
-from zlog.seqr.watch import LeaderWatch
 
 from .fakes import until
 

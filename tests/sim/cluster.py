@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 
-from zlog import _native
+from zlog._native import core
 from zlog.seqr.limits import Limits
 from zlog.seqr.security import Security
 from zlog.seqr.service import serve
@@ -32,7 +32,7 @@ class Objects:
     """What all processes share: the objects, in memory, and Ceph's locks on them."""
 
     def __init__(self) -> None:
-        self.memory = _native.MemoryStore()
+        self.memory = core.MemoryStore()
         self.locks = LockStore()
         self.stalled: dict[str, float] = {}
         self.cut_off: set[str] = set()
@@ -56,9 +56,9 @@ class Objects:
         """
         known = self._written.get((object, request))
         if known is not None:
-            code, reply = self.memory.execute(object, "stat", _native.encode_epoch(_ANY_EPOCH))
+            code, reply = self.memory.execute(object, "stat", core.encode_epoch(_ANY_EPOCH))
             first = int.from_bytes(request[_FIRST_POSITION], "little")
-            if code == 0 and first < _native.decode_stat(reply).trim_point:
+            if code == 0 and first < core.decode_stat(reply).trim_point:
                 return known
         return None
 

@@ -26,7 +26,7 @@ OLD_KEPT = 6
 def small_rounds() -> Iterator[None]:
     """Rounds of five entries, and windows of four positions: so that a part takes several."""
     limits = {"ROUND_ENTRIES_MAX": 5, "_WINDOW_POSITIONS": 4}
-    with mock.patch.multiple("zlog._deliveries", **limits):
+    with mock.patch.multiple("zlog._append.deliveries", **limits):
         yield
 
 

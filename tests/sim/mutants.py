@@ -14,16 +14,18 @@ from dataclasses import dataclass
 from types import ModuleType
 from unittest import mock
 
-from zlog import _deliveries, _native, _views
-from zlog._codes import Code
-from zlog._deliveries import _Attempt
-from zlog._io import Call
-from zlog._positions import Positions
+from zlog._append import deliveries
+from zlog._append.deliveries import _Attempt
+from zlog._append.positions import Positions
+from zlog._base.codes import Code
+from zlog._base.io import Call
+from zlog._layout import views
+from zlog._layout.stripe_objects import Sealed, seal
+from zlog._native import core
 from zlog._sequencer import greeting
-from zlog._stripe_objects import Sealed, seal
 from zlog.entry import Entry
 from zlog.errors import DeliverySuperseded
-from zlog.seqr import admission
+from zlog.seqr.machine import admission
 from zlog.store import RequestPayload
 
 from .cluster import Execute, Objects
@@ -64,11 +66,11 @@ class Mutant:
 
 async def _look(io, ref, deadline):  # type: ignore[no-untyped-def]
     """What a seal would tell of an object, without sealing it. None: it is sealed higher."""
-    call = Call(ref.name, "stat", _native.encode_epoch(_ANY_EPOCH))
+    call = Call(ref.name, "stat", core.encode_epoch(_ANY_EPOCH))
     (reply,) = await io.execute([call], deadline)
     if reply.code != Code.OK:
         return None
-    stat = _native.decode_stat(reply.payload)
+    stat = core.decode_stat(reply.payload)
     return Sealed(stat.highest, stat.records, stat.stream_bytes)
 
 
@@ -93,9 +95,9 @@ async def _look_before_sealing(io, objects, epoch, deadline, *, create=False, mi
 def _epoch_before_identity(objects: Objects) -> Execute:
     def execute(object: str, method: str, payload: RequestPayload) -> tuple[int, bytes]:
         if method == "write":
-            code, reply = objects.execute(object, "stat", _native.encode_epoch(_ANY_EPOCH))
+            code, reply = objects.execute(object, "stat", core.encode_epoch(_ANY_EPOCH))
             if code == Code.OK:
-                known = _native.decode_stat(reply).object_epoch
+                known = core.decode_stat(reply).object_epoch
                 if int.from_bytes(bytes(payload)[_EPOCH], "little") < known:
                     return Code.STALE_EPOCH, b"\x01" + known.to_bytes(8, "little")
         return objects.execute(object, method, payload)
@@ -107,7 +109,7 @@ def _fill_overwrites(objects: Objects) -> Execute:
     def execute(object: str, method: str, payload: RequestPayload) -> tuple[int, bytes]:
         code, reply = objects.execute(object, method, payload)
         while method == "fill" and code == Code.READ_ONLY:
-            if not _drop(objects, object, _native.decode_position(reply)):
+            if not _drop(objects, object, core.decode_position(reply)):
                 break
             code, reply = objects.execute(object, method, payload)
         return code, reply
@@ -166,11 +168,11 @@ async def _grant_to_all(self, count, deadline):  # type: ignore[no-untyped-def]
         try:
             return await _deliver_grant(self, count, deadline)
         except DeliverySuperseded:
-            request = _native.encode_delivery(self._log_id, *self._key)
-            reply = await _deliveries._call(self._client, "delivery_read", request, deadline)
+            request = core.encode_delivery(self._log_id, *self._key)
+            reply = await deliveries._call(self._client, "delivery_read", request, deadline)
             if reply.code != Code.OK:
                 raise
-            _, self._number, _ = _native.decode_delivery_read(reply.payload)
+            _, self._number, _ = core.decode_delivery_read(reply.payload)
 
 
 async def _grant_unrecorded(self, count, deadline):  # type: ignore[no-untyped-def]
@@ -185,7 +187,7 @@ async def _read_unsettled(self, positions, deadline):  # type: ignore[no-untyped
     )
     for position, slot in found.items():
         if isinstance(slot, Entry) and writers[position] == self._writer:
-            self._written[_deliveries._digest(slot.data)] += 1
+            self._written[deliveries._digest(slot.data)] += 1
 
 
 def _any_proof(module: ModuleType) -> contextlib.AbstractContextManager[object]:
@@ -196,12 +198,12 @@ MUTANTS = {
     "unsealed-object": Mutant(
         "a change of layout leaves one object unsealed",
         40,
-        patch=lambda: mock.patch.object(_views, "seal", _seal_all_but_one),
+        patch=lambda: mock.patch.object(views, "seal", _seal_all_but_one),
     ),
     "tail-before-seal": Mutant(
         "a change of layout asks for the highest positions before it seals",
         40,
-        patch=lambda: mock.patch.object(_views, "seal", _look_before_sealing),
+        patch=lambda: mock.patch.object(views, "seal", _look_before_sealing),
     ),
     "epoch-before-identity": Mutant(
         "an object refuses a stale epoch before it looks whether the entry is there already",

@@ -12,10 +12,18 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from zlog._deadline import Deadline
-from zlog._frames import FRAME, FRAME_BYTES, PROTOCOL_VERSION, Code, Kind, RawFrame, pack_payload
+from zlog._base.deadline import Deadline
 from zlog._sequencer.aio import AsyncioSequencer
 from zlog._sequencer.credentials import Credentials
+from zlog._sequencer.frames import (
+    FRAME,
+    FRAME_BYTES,
+    PROTOCOL_VERSION,
+    Code,
+    Kind,
+    RawFrame,
+    pack_payload,
+)
 from zlog._sequencer.token import Pair, read_tokens
 from zlog._sequencer.types import LogAddress
 from zlog.errors import ZlogError

@@ -6,7 +6,7 @@ import pytest
 
 import zlog
 import zlog.aio
-from zlog._io import deadline_of
+from zlog._base.io import deadline_of
 from zlog.testing import History, Result, check
 
 

@@ -9,28 +9,26 @@ from collections.abc import Iterator
 import pytest
 
 import zlog
-from zlog import _native
-from zlog._deadline import Deadline
-from zlog._head import Head
-from zlog._io import AsyncioIo, Call
+from zlog._base.deadline import Deadline
+from zlog._base.io import AsyncioIo, Call
+from zlog._layout.head import Head
+from zlog._native import core
 from zlog.testing import AT_ONCE, Fate, FaultyStore, Process, StoreCall, run_virtually
 
 HEAD = "zlog.orders.head"
-NEXT = Call(HEAD, "epoch_next", _native.encode_epoch_next(0))
+NEXT = Call(HEAD, "epoch_next", core.encode_epoch_next(0))
 
 
 @pytest.fixture
 def memory() -> Iterator[zlog.Store]:
     with zlog.connect("mem://") as store:
-        store.execute(HEAD, "head_create", _native.encode_head_create("orders", 1))
+        store.execute(HEAD, "head_create", core.encode_head_create("orders", 1))
         yield store
 
 
 def epoch(store: zlog.Store) -> int:
     """The counter, which counts how often NEXT took effect."""
-    return _native.decode_epoch_read(store.execute(HEAD, "epoch_read", _native.encode_empty())[1])[
-        0
-    ]
+    return core.decode_epoch_read(store.execute(HEAD, "epoch_read", core.encode_empty())[1])[0]
 
 
 @pytest.mark.parametrize(
@@ -104,5 +102,5 @@ def test_a_plan_is_told_which_operation_it_is(memory: zlog.Store) -> None:
 
     store = FaultyStore(memory, plan)
     store.execute(*NEXT)
-    store.submit(_native.CompletionQueue(), 0, [NEXT])
+    store.submit(core.CompletionQueue(), 0, [NEXT])
     assert calls == [StoreCall(0, HEAD, "epoch_next"), StoreCall(1, HEAD, "epoch_next")]

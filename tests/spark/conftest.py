@@ -58,7 +58,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 @pytest.fixture
 def ceph_url(ceph_cluster: CephCluster) -> str:
     """An empty place in a cluster, as any process of this machine can open it."""
-    if importlib.util.find_spec("zlog._rados") is None:
+    if importlib.util.find_spec("zlog._native.rados") is None:
         unavailable("zlog was built without librados")
     return ceph_cluster.url(namespace=f"spark-{uuid4().hex[:12]}")
 

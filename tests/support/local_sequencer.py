@@ -6,15 +6,15 @@ import asyncio
 import threading
 
 import zlog
-from zlog._deadline import Deadline
-from zlog._head import Directory
-from zlog._io import BlockingIo, drive
+from zlog._base.deadline import Deadline
+from zlog._base.io import BlockingIo, drive
+from zlog._layout.head import Directory
 from zlog._sequencer import format_address
-from zlog.seqr.activation import Activation
-from zlog.seqr.election import Election
-from zlog.seqr.lease import LEASE_SECONDS_DEFAULT
+from zlog.seqr.election.activation import Activation
+from zlog.seqr.election.election import Election
+from zlog.seqr.election.lease import LEASE_SECONDS_DEFAULT
 from zlog.seqr.limits import Limits
-from zlog.seqr.places import Stores
+from zlog.seqr.namespaces import Stores
 from zlog.seqr.security import OPEN_TO_ALL, Security
 from zlog.seqr.server import Server, bind
 from zlog.store import Store

@@ -9,9 +9,9 @@ import sys
 import threading
 from pathlib import Path
 
-from zlog._deadline import Deadline
-from zlog._head import Directory
-from zlog._io import BlockingIo, drive
+from zlog._base.deadline import Deadline
+from zlog._base.io import BlockingIo, drive
+from zlog._layout.head import Directory
 from zlog.cli.sequencers import status_of
 from zlog.store import Store
 

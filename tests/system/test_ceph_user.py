@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 import zlog
-from zlog._deadline import Deadline
-from zlog._head import Head
-from zlog._io import BlockingIo, drive
-from zlog._views import change_view, take_over, with_new_stripe
-from zlog.seqr.duties import Duties
+from zlog._base.deadline import Deadline
+from zlog._base.io import BlockingIo, drive
+from zlog._layout.head import Head
+from zlog._layout.views import change_view, take_over, with_new_stripe
+from zlog.seqr.election.maintenance import Duties
 
 from ..client import planted
 from ..client.faulty import FaultyStore

@@ -14,12 +14,12 @@ from uuid import uuid4
 import pytest
 
 import zlog
-from zlog._deadline import Deadline
-from zlog._io import drive
+from zlog._base.deadline import Deadline
+from zlog._base.io import drive
 from zlog._sequencer import BlockingSequencer, LogAddress
 from zlog.cli.sequencers import announced
 from zlog.errors import NotLeader
-from zlog.seqr.lease import LEASE_SECONDS_DEFAULT
+from zlog.seqr.election.lease import LEASE_SECONDS_DEFAULT
 
 from ..support.ceph import CephCluster, ClusterSpec
 from ..support.sequencer import SequencerProcess

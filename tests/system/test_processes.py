@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 import zlog
-from zlog._deadline import Deadline
-from zlog._io import BlockingIo, drive
-from zlog._names import DIRECTORY_OBJECT
-from zlog._rados_lock import RadosLock
+from zlog._base.deadline import Deadline
+from zlog._base.io import BlockingIo, drive
+from zlog._base.lock import RadosLock
+from zlog._base.names import DIRECTORY_OBJECT
 from zlog.cli.sequencers import status_of
-from zlog.seqr.lease import LEADER_LOCK
+from zlog.seqr.election.lease import LEADER_LOCK
 
 from ..support.ceph import CephCluster, ClusterSpec
 from ..support.sequencer import SequencerProcess

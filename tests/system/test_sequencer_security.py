@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import zlog
-from zlog._deadline import Deadline
-from zlog._io import drive
+from zlog._base.deadline import Deadline
+from zlog._base.io import drive
 from zlog._sequencer import BlockingSequencer
 
 from ..support.ceph import CephCluster

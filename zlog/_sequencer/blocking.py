@@ -17,8 +17,10 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Final
 
-from zlog._deadline import Deadline
-from zlog._frames import (
+from zlog._base.deadline import Deadline
+from zlog._sequencer.credentials import NO_CREDENTIALS, Credentials
+from zlog._sequencer.dialing import OneLink
+from zlog._sequencer.frames import (
     FRAME,
     STATUS_BYTES_MAX,
     Kind,
@@ -26,8 +28,6 @@ from zlog._frames import (
     ReplyReader,
     pack_payload,
 )
-from zlog._sequencer.credentials import NO_CREDENTIALS, Credentials
-from zlog._sequencer.dialing import OneLink
 from zlog._sequencer.greeting import CONNECT_SECONDS_MAX, connect_error, greet
 from zlog._sequencer.keepalive import keep_alive
 from zlog._sequencer.session import Handle, LinkLost, Session

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
-from zlog._deadline import Deadline
+from zlog._base.deadline import Deadline
 from zlog._sequencer.credentials import Credentials
 from zlog._sequencer.greeting import Refusal
 from zlog._sequencer.session import Guard, Link

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ssl
 from collections.abc import Callable
 
-from zlog._deadline import Deadline
-from zlog._frames import PROTOCOL_VERSION, Code, Kind, Reply
+from zlog._base.deadline import Deadline
+from zlog._sequencer.frames import PROTOCOL_VERSION, Code, Kind, Reply
 from zlog._sequencer.reasons import reason_of
 from zlog._sequencer.session import Link, LinkLost
 from zlog._sequencer.token import Pair, Token, new_number, same

@@ -11,8 +11,8 @@ import json
 import math
 from typing import Protocol
 
-from zlog._deadline import Deadline
-from zlog._frames import GRANT_COUNT_MAX, Code, Kind, Reply
+from zlog._base.deadline import Deadline
+from zlog._sequencer.frames import GRANT_COUNT_MAX, Code, Kind, Reply
 from zlog._sequencer.types import Grant, LogAddress
 from zlog.errors import (
     LogNotFound,

@@ -1,7 +1,7 @@
 """Clients of the sequencer that processes share through an embedded store: no daemon, no socket.
 
 It hands out positions only in the epoch in which a change of view activated it; that is where a
-log without an active one gets it (``zlog._views``), and not by ``open``.
+log without an active one gets it (``zlog._layout.views``), and not by ``open``.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from zlog._deadline import Deadline
-from zlog._frames import GRANT_COUNT_MAX
+from zlog._base.deadline import Deadline
+from zlog._sequencer.frames import GRANT_COUNT_MAX
 from zlog._sequencer.types import SHARED_ADDRESS, Grant, LogAddress
 from zlog.errors import SequencerUnavailable, StaleEpoch
 
 if TYPE_CHECKING:
-    from zlog._native import SharedSequencer
+    from zlog._native.core import SharedSequencer
 
 _SLICE_SECONDS = 0.25
 """How long a thread waits in one go, so that a cancelled wait does not keep it for long."""

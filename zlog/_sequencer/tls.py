@@ -11,7 +11,7 @@ import socket
 import ssl
 import threading
 
-from zlog._deadline import Deadline
+from zlog._base.deadline import Deadline
 
 _READ_BYTES = 1 << 16
 

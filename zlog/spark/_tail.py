@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as f
 
 import zlog
-from zlog._names import NAME_BYTES_MAX
+from zlog._base.names import NAME_BYTES_MAX
 from zlog.errors import ZlogError
 from zlog.spark._driver import commit_cursor
 from zlog.spark._failures import FAILURES, cause

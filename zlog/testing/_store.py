@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from zlog._native import CompletionQueue, SharedSequencer
+from zlog._native.core import CompletionQueue, SharedSequencer
 from zlog.store import RequestPayload, Store
 
 if TYPE_CHECKING:

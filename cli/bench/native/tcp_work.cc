@@ -19,7 +19,7 @@ namespace {
 constexpr int kWaitMs = 5000;
 constexpr uint8_t kNext = 3;  // the kind of frame that asks a sequencer for positions
 
-// A frame of the sequencer (zlog/_frames.py), as it is on the wire of a little-endian machine.
+// A frame of the sequencer (zlog/_sequencer/frames.py), as it is on the wire of a little-endian machine.
 struct Frame {
   uint8_t kind, code;
   uint16_t log;

@@ -1,0 +1,83 @@
+"""Taking logs over and letting them go, through zlog's own change of view.
+
+The steps (epoch, seal, highest position, view) are in ``zlog._layout.views``, the same for every
+change of a layout. Here they run in the pool that a client names, if this sequencer leads there.
+Which pools it can serve is decided by the capabilities of its Ceph user.
+"""
+
+from __future__ import annotations
+
+from zlog._base.deadline import Deadline
+from zlog._base.io import AsyncioIo, deadline_of
+from zlog._layout.head import Head
+from zlog._layout.views import release, take_over
+from zlog._sequencer.types import Grant, LogAddress
+from zlog.errors import LogNotFound, NotLeader
+from zlog.seqr.election.candidate import Candidate, Role
+from zlog.seqr.election.election import Election
+from zlog.seqr.limits import Limits
+from zlog.seqr.namespaces import Place, Stores
+
+
+class Activation:
+    """Makes this sequencer the one of a log, and ends that.
+
+    Args:
+        stores: where the logs are.
+        election: knows where this sequencer leads.
+        address: what views say of this sequencer, ``tcp://HOST:PORT`` or
+            ``tls://HOST:PORT``.
+        limits: see there.
+    """
+
+    def __init__(self, stores: Stores, election: Election, address: str, limits: Limits) -> None:
+        self._stores = stores
+        self._election = election
+        self._address = address
+        self._limits = limits
+
+    async def activate(self, log: LogAddress) -> Grant:
+        """Take a log over, in an epoch above every earlier one.
+
+        Raises:
+            LogNotFound: no log of this name, or another one than that of the given id.
+            NotLeader: another sequencer leads there.
+            ZlogError: the store did not do its part.
+        """
+        place = Place(log.pool, log.namespace)
+        io = await self._stores.of(place)
+        candidate = await self._election.candidate(place)
+        _check_leads(candidate)
+        deadline = self._deadline(io)
+        # Asked first so that whoever still knows an old log does not disturb the new one; asked
+        # again because the name may have changed hands meanwhile.
+        _check_id(log, (await Head(io, log.name).read(deadline)).log_id)
+        change = await take_over(
+            io,
+            log.name,
+            self._address,
+            deadline,
+            depose=lambda: candidate.lease.exclusive and candidate.role is Role.LEADER,
+        )
+        _check_id(log, change.view.log_id)
+        _check_leads(candidate)
+        return Grant(change.view.epoch, change.tail)
+
+    async def release(self, log: LogAddress) -> None:
+        """Let a log go on without this sequencer, if its newest view still names it."""
+        io = await self._stores.of(Place(log.pool, log.namespace))
+        await release(io, log.name, self._address, self._deadline(io))
+
+    def _deadline(self, io: AsyncioIo) -> Deadline:
+        return deadline_of(io, self._limits.activation_s_max)
+
+
+def _check_leads(candidate: Candidate) -> None:
+    if candidate.role is not Role.LEADER:
+        who = candidate.leader or "another sequencer"
+        raise NotLeader(f"{who} leads {candidate.place}, as far as is known")
+
+
+def _check_id(log: LogAddress, log_id: int) -> None:
+    if log_id != log.log_id:
+        raise LogNotFound(f"log {log} was removed; another one has its name")

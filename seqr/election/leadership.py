@@ -1,0 +1,112 @@
+"""What a leader does in its place, for as long as it leads."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from typing import Protocol
+
+from zlog._base.deadline import Deadline
+from zlog._base.io import Io, deadline_of
+from zlog._layout.head import Directory, Head
+from zlog._sequencer.types import LogAddress, is_remote
+from zlog.errors import LogNotFound, ZlogError
+from zlog.seqr.election.lease import Lease
+from zlog.seqr.election.maintenance import DUTY_SECONDS, Duties
+from zlog.seqr.limits import Limits
+from zlog.seqr.namespaces import Place
+
+_logger = logging.getLogger(__name__)
+
+_RETRY_SECONDS = 0.5
+_ANNOUNCEMENT_SECONDS = 5.0
+"""How often it is looked whether the store's directory still names the leader."""
+
+
+class Adopter(Protocol):
+    """Who has the logs."""
+
+    async def adopt(self, log: LogAddress) -> None:
+        """Take a log over, if this sequencer does not have it already."""
+
+
+class Reign:
+    """The time in which a sequencer leads a place.
+
+    It announces itself, takes over what others served, and looks after the logs.
+
+    Args:
+        place: where.
+        io: over the store of the place.
+        address: of this sequencer.
+        lease: on the place.
+        logs: has them.
+        limits: see there.
+    """
+
+    def __init__(
+        self, place: Place, io: Io, address: str, lease: Lease, logs: Adopter, limits: Limits
+    ) -> None:
+        self._place = place
+        self._io = io
+        self._address = address
+        self._lease = lease
+        self._logs = logs
+        self._limits = limits
+
+    async def run(self) -> None:
+        """Lead until cancelled."""
+        left: list[str] | None = None  # logs that may have to be taken over; None: all of them
+        duties = Duties(self._io)
+        duty = self._io.monotonic() + DUTY_SECONDS
+        while True:
+            try:
+                if self._lease.left:  # else this process slept, and perhaps another leads by now
+                    await announce(self._io, self._address, self._deadline())
+                if left is None:
+                    left = await Directory(self._io).names(self._deadline())
+                left = await self._sweep(left)
+                if self._lease.left and self._io.monotonic() >= duty:
+                    duty = self._io.monotonic() + DUTY_SECONDS
+                    await duties.round()
+                await self._io.sleep(_ANNOUNCEMENT_SECONDS)
+            except ZlogError as error:
+                _logger.warning("leads with difficulty place=%s: %s", self._place, error)
+                await self._io.sleep(_RETRY_SECONDS)
+            except Exception:  # whatever it was, a leader that does nothing any more is of no use
+                _logger.exception("leads with difficulty place=%s", self._place)
+                await self._io.sleep(_ANNOUNCEMENT_SECONDS)
+
+    async def _sweep(self, names: list[str]) -> list[str]:
+        """Take over the logs whose views name a sequencer: it is not the leader any more.
+
+        Logs without one are left alone until a writer asks. Returns those whose heads could not be
+        read; they keep nobody from the others.
+        """
+        rest, failed = iter(names), list[str]()
+        await asyncio.gather(*(self._adopt(rest, failed) for _ in range(self._limits.sweep_max)))
+        return failed
+
+    async def _adopt(self, names: Iterator[str], failed: list[str]) -> None:
+        for name in names:
+            try:
+                view = (await Head(self._io, name).read(self._deadline())).view
+            except LogNotFound:
+                continue
+            except ZlogError as error:
+                _logger.warning("could not look at log=%s: %s", name, error)
+                failed.append(name)
+                continue
+            if view is not None and not view.removed and is_remote(view.sequencer):
+                await self._logs.adopt(LogAddress(*self._place, name, view.log_id))
+
+    def _deadline(self) -> Deadline:
+        return deadline_of(self._io, self._limits.activation_s_max)
+
+
+async def announce(io: Io, address: str, deadline: Deadline) -> None:
+    """Offer a sequencer to clients whose log has none, unless it is on offer already."""
+    directory = Directory(io)
+    if await directory.sequencer(deadline) != address:
+        await directory.announce(address, deadline)

@@ -1,0 +1,182 @@
+# cython: language_level=3, binding=True, embedsignature=False
+"""The sequencer's hot path: NEXT and TAIL are answered in C++, a chunk at a time.
+
+``seqr/machine/native/grants.h`` has the rules; this file holds the bytes and the numbers that they work
+on. ``_grants.pyi`` documents it.
+"""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.stdint cimport uint8_t, uint16_t, uint64_t
+from libcpp.string_view cimport string_view
+from libcpp.vector cimport vector
+
+from types import GenericAlias
+
+from zlog._sequencer.frames import FRAME
+
+
+cdef extern from "seqr/machine/native/grants.h" namespace "zlog::seqr" nogil:
+    const size_t kFrameBytes
+    const uint64_t kPositionMax
+
+    cdef cppclass CppLogTail "zlog::seqr::LogTail":
+        uint64_t epoch
+        uint64_t tail
+        uint64_t wake_at
+
+    cdef cppclass CppCounters "zlog::seqr::Counters":
+        uint64_t requests
+        uint64_t grants
+
+    size_t leading(string_view stream)
+    size_t answer(
+        string_view stream,
+        size_t count,
+        const vector[CppLogTail*]& logs,
+        char* answers,
+        CppCounters* counters,
+        vector[uint16_t]* passed,
+    ) except +
+
+
+cdef class LogTail:
+    cdef CppLogTail log
+
+    @property
+    def epoch(self):
+        return self.log.epoch
+
+    @epoch.setter
+    def epoch(self, uint64_t value):
+        self.log.epoch = value
+
+    @property
+    def tail(self):
+        return self.log.tail
+
+    @tail.setter
+    def tail(self, uint64_t value):
+        self.log.tail = value
+
+    @property
+    def wake_at(self):
+        return self.log.wake_at
+
+    @wake_at.setter
+    def wake_at(self, uint64_t value):
+        self.log.wake_at = value
+
+
+cdef class Counters:
+    cdef CppCounters counters
+    cdef public double due
+
+    @property
+    def requests(self):
+        return self.counters.requests
+
+    @requests.setter
+    def requests(self, uint64_t value):
+        self.counters.requests = value
+
+    @property
+    def grants(self):
+        return self.counters.grants
+
+
+cdef class Stream:
+    cdef Counters counters
+    cdef list opened  # the owners of what `tails` points to
+    cdef vector[CppLogTail*] tails
+    cdef vector[uint16_t] passed
+    cdef bytes chunk
+    cdef Py_ssize_t at
+    cdef readonly bint closed
+    cdef public bint expects_requests
+
+    __class_getitem__ = classmethod(GenericAlias)
+
+    def __cinit__(self, Counters counters not None):
+        self.counters = counters
+        self.opened = []
+        self.chunk = b""
+
+    def __init__(self, counters):
+        pass  # so that subclasses may pass on what __cinit__ was given
+
+    @property
+    def unfinished(self):
+        return self.left() >= <Py_ssize_t>kFrameBytes or not self.passed.empty()
+
+    def log(self, size_t handle):
+        return self.opened[handle] if handle < self.tails.size() else None
+
+    def add(self, LogTail log not None):
+        self.opened.append(log)
+        self.tails.push_back(&log.log)
+        return self.tails.size() - 1
+
+    def answer(self, bytes data not None, double now):
+        cdef size_t count, done
+        cdef bytes answers
+        if self.closed:
+            return b""
+        self.hold(data)
+        if not self.expects_requests or now >= self.counters.due:
+            return b""
+        count = leading(self.rest())
+        if count == 0:
+            return b""
+        answers = PyBytes_FromStringAndSize(NULL, count * kFrameBytes)
+        done = answer(
+            self.rest(),
+            count,
+            self.tails,
+            PyBytes_AS_STRING(answers),
+            &self.counters.counters,
+            &self.passed,
+        )
+        self.skip(done)
+        return answers if done == count else answers[:done * kFrameBytes]
+
+    def take(self):
+        if self.left() < <Py_ssize_t>kFrameBytes:
+            return None
+        frame = FRAME.unpack_from(self.chunk, self.at)
+        self.skip(1)
+        return frame
+
+    def take_passed(self):
+        logs = [self.opened[handle] for handle in self.passed]
+        self.passed.clear()
+        return logs
+
+    def close(self):
+        logs = self.opened
+        self.tails.clear()
+        self.passed.clear()
+        self.opened = []
+        self.chunk = b""
+        self.at = 0
+        self.closed = True
+        return logs
+
+    cdef Py_ssize_t left(self) noexcept:
+        return PyBytes_GET_SIZE(self.chunk) - self.at
+
+    cdef string_view rest(self) noexcept:
+        return string_view(PyBytes_AS_STRING(self.chunk) + self.at, self.left())
+
+    cdef int hold(self, bytes data) except -1:
+        if self.left() == 0:
+            self.chunk, self.at = data, 0
+        elif data:
+            self.chunk, self.at = self.chunk[self.at:] + data, 0
+        return 0
+
+    cdef int skip(self, size_t frames) except -1:
+        self.at += frames * kFrameBytes
+        if self.left() < <Py_ssize_t>kFrameBytes:
+            # The rest of a cut frame; the chunk need not be kept for it.
+            self.chunk, self.at = self.chunk[self.at:], 0
+        return 0

@@ -1,0 +1,80 @@
+#include "seqr/machine/native/grants.h"
+
+#include "cls_zlog/wire.h"
+
+namespace zlog::seqr {
+namespace {
+
+// The codes of zlog/_sequencer/frames.py that are given here.
+enum Code : uint8_t { kOk = 0, kNotOpen = 2, kBadRequest = 3, kLimit = 4 };
+
+// Where the fields of a frame lie: <BBHIQQ.
+constexpr size_t kCodeAt = 1, kHandleAt = 2, kAAt = 8, kBAt = 16;
+constexpr size_t kHeadBytes = kAAt;
+
+uint8_t kind_of(const char* frame) { return static_cast<uint8_t>(*frame); }
+
+// Writes the answer to the request at `frame`, which repeats its type, handle and number.
+void put(char* answer, const char* frame, Code code, uint64_t a, uint64_t b) {
+  std::memcpy(answer, frame, kHeadBytes);
+  answer[kCodeAt] = static_cast<char>(code);
+  wire::store(answer + kAAt, a);
+  wire::store(answer + kBAt, b);
+}
+
+Code refusal(const LogTail& log, uint64_t count) {
+  if (count == 0) return kBadRequest;
+  return count > kGrantCountMax || count > kPositionMax - log.tail ? kLimit : kOk;
+}
+
+}  // namespace
+
+size_t leading(std::string_view stream) {
+  const size_t frames = stream.size() / kFrameBytes;
+  size_t count = 0;
+  while (count < frames) {
+    const uint8_t kind = kind_of(stream.data() + count * kFrameBytes);
+    if (kind != kNext && kind != kTail) break;
+    count++;
+  }
+  return count;
+}
+
+size_t answer(std::string_view stream, size_t count, const std::vector<LogTail*>& logs,
+              char* answers, Counters* counters, std::vector<uint16_t>* passed) {
+  uint64_t grants = 0;
+  size_t done = 0;
+  for (; done < count; done++) {
+    const char* frame = stream.data() + done * kFrameBytes;
+    char* out = answers + done * kFrameBytes;
+    const auto handle = wire::load<uint16_t>(frame + kHandleAt);
+    LogTail* log = handle < logs.size() ? logs[handle] : nullptr;
+    if (log == nullptr || log->epoch == 0) {
+      put(out, frame, kNotOpen, 0, 0);
+      continue;
+    }
+    if (wire::load<uint64_t>(frame + kBAt) > log->epoch) break;
+    if (kind_of(frame) == kTail) {
+      put(out, frame, kOk, log->tail, log->epoch);
+      continue;
+    }
+    const auto positions = wire::load<uint64_t>(frame + kAAt);
+    const Code code = refusal(*log, positions);
+    if (code != kOk) {
+      put(out, frame, code, 0, 0);
+      continue;
+    }
+    put(out, frame, kOk, log->tail, log->epoch);
+    log->tail += positions;
+    grants++;
+    if (log->tail > log->wake_at) {
+      log->wake_at = kPositionMax;
+      passed->push_back(handle);
+    }
+  }
+  counters->requests += done;
+  counters->grants += grants;
+  return done;
+}
+
+}  // namespace zlog::seqr

@@ -1,0 +1,98 @@
+"""Where the logs are that a sequencer serves: pools of one cluster, and namespaces in them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import NamedTuple
+from urllib.parse import quote, urlsplit, urlunsplit
+
+from zlog._base.io import AsyncioIo
+from zlog.errors import LogNotFound, StoreUnavailable
+from zlog.seqr.limits import Limits
+from zlog.store import Store
+
+
+class Place(NamedTuple):
+    """A pool of the cluster, and a namespace in it; both are empty without Ceph."""
+
+    pool: str
+    namespace: str
+
+    @classmethod
+    def parse(cls, text: str) -> Place:
+        """Read ``POOL`` or ``POOL/NAMESPACE``.
+
+        Raises:
+            ValueError: it is neither.
+        """
+        pool, _, namespace = text.partition("/")
+        if not pool or "/" in namespace:
+            raise ValueError(f"{text!r} is not POOL or POOL/NAMESPACE")
+        return cls(pool, namespace)
+
+    def __str__(self) -> str:
+        return "/".join(part for part in self if part) or "the store"
+
+
+class Stores:
+    """The stores of one cluster that the sequencer has open, by pool and namespace.
+
+    Args:
+        first: the store that the sequencer was started with; it stays the caller's.
+        connect: opens another one from its URL, and blocks meanwhile.
+        limits: see there.
+    """
+
+    def __init__(self, first: Store, connect: Callable[[str], Store], limits: Limits) -> None:
+        self.first = AsyncioIo(first)
+        self._connect = connect
+        self._limits = limits
+        self._others: dict[Place, asyncio.Future[AsyncioIo]] = {}
+
+    @property
+    def home(self) -> Place:
+        """The place of the first store."""
+        return Place(self.first.store.pool, self.first.store.namespace)
+
+    async def of(self, place: Place) -> AsyncioIo:
+        """Return the Io of the store that is this pool and namespace.
+
+        Raises:
+            LogNotFound: it names a pool, and this store has none.
+            StoreUnavailable: the pool can't be opened.
+        """
+        first = self.first.store
+        if place == self.home:
+            return self.first
+        if not (first.pool and place.pool):
+            raise LogNotFound(f"{first.url} has no pool {place.pool!r}")
+        opening = self._others.get(place)
+        if opening is None:
+            if len(self._others) >= self._limits.stores_max:
+                raise StoreUnavailable(f"{len(self._others)} pools and namespaces are open already")
+            opening = self._others[place] = asyncio.ensure_future(self._open(place))
+            opening.add_done_callback(lambda done: self._forget_failed(place, done))
+        return await asyncio.shield(opening)
+
+    async def close(self) -> None:
+        """Close everything but the first store itself."""
+        for opening in list(self._others.values()):
+            if opening.done():
+                io = opening.result()
+                await io.close()
+                io.store.close()
+            else:
+                opening.cancel()
+        await self.first.close()
+
+    async def _open(self, place: Place) -> AsyncioIo:
+        url = urlsplit(self.first.store.url)
+        path = f"/{quote(place.namespace, safe='')}" if place.namespace else ""
+        target = urlunsplit((url.scheme, quote(place.pool, safe=""), path, url.query, ""))
+        loop = asyncio.get_running_loop()
+        return AsyncioIo(await loop.run_in_executor(None, self._connect, target))
+
+    def _forget_failed(self, place: Place, opening: asyncio.Future[AsyncioIo]) -> None:
+        if opening.cancelled() or opening.exception() is not None:
+            del self._others[place]

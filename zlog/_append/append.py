@@ -1,0 +1,296 @@
+"""Appending: ask for positions, write there, and know for certain what became of every entry.
+
+Each entry carries its append id, the writer's id and a number. The class answers "that very entry
+is here already" before it looks at the epoch, so each answer of a write is definite:
+
+- OK: the entry is at this position, now or since an attempt whose reply was lost.
+- READ_ONLY: somebody else's entry, junk or a trim is there; this one is not and never will be.
+- STALE_EPOCH: it is not there, and the seal keeps it out.
+
+Only after READ_ONLY or STALE_EPOCH does an entry move on to another position. An entry is
+therefore at one position at most, also when the call ends in a time-out.
+"""
+
+from __future__ import annotations
+
+import errno
+import threading
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from zlog._append.roll import RollWatch
+from zlog._base.codes import Code
+from zlog._base.deadline import Deadline
+from zlog._base.io import Call, Reply
+from zlog._base.pool_full import explain
+from zlog._layout.layout import Layout
+from zlog._native import core
+from zlog.errors import CorruptEntry, EntryTooLarge, StoreTimeout, ZlogError, from_errno
+from zlog.view import ObjectRef, View
+
+ENTRY_BYTES_MAX_DEFAULT = 1 << 20
+
+ENTRY_BYTES_LIMIT = 16 << 20
+"""What a log can be set to take at most: the class takes no more (cls_zlog/limits.h)."""
+
+ROUND_ENTRIES_MAX = 16384
+ROUND_BYTES_MAX = 16 << 20
+"""What one grant covers at most; longer lists go in several rounds, one after the other."""
+
+
+class Grants(Protocol):
+    """Where positions to write to come from."""
+
+    async def grant(self, count: int, deadline: Deadline) -> tuple[View, int]:
+        """Return a view and the first of ``count`` positions to use in that view only."""
+        ...
+
+
+class Appender:
+    """Appends entries under one writer id, whose numbers nobody else uses.
+
+    Args:
+        layout: of the log.
+        positions: where they come from.
+        writer: the id.
+        entry_bytes_max: of one entry.
+        number: the first append's.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        positions: Grants,
+        writer: bytes,
+        entry_bytes_max: int,
+        *,
+        number: int = 0,
+    ) -> None:
+        self._layout = layout
+        self._positions = positions
+        self.entry_bytes_max = entry_bytes_max
+        self._writer = writer
+        self._number = number
+        self._rolls = RollWatch(layout)
+        self._lock = threading.Lock()
+
+    async def append(self, entries: Sequence[bytes], deadline: Deadline) -> list[int]:
+        """Append entries; returns their positions, in the entries' order.
+
+        Positions ascend unless one of them was lost meanwhile: such an entry goes to a later
+        position than its successors (docs/design.md, "Order within a batch").
+
+        Raises:
+            EntryTooLarge: before anything was sent.
+            ZlogError: with ``positions`` set to what was acknowledged until then (None: not
+                acknowledged, and for a StoreTimeout possibly in the log all the same).
+        """
+        self.check(entries)
+        entries = core.entries_owned(entries)
+        positions: list[int] = []
+        start = 0
+        while start < len(entries):
+            end = core.entries_cut(entries, start, ROUND_ENTRIES_MAX, ROUND_BYTES_MAX)
+            try:
+                positions += await self._send(entries, start, end, deadline)
+            except ZlogError as error:
+                error.positions = (*positions, *error.positions, *[None] * (len(entries) - end))
+                raise
+            start = end
+        return positions
+
+    async def append_round(self, entries: Sequence[bytes], deadline: Deadline) -> Sequence[int]:
+        """Append entries that were checked and are few enough for one round; as ``append``."""
+        return await self._send(entries, 0, len(entries), deadline)
+
+    async def _send(
+        self, entries: Sequence[bytes], start: int, end: int, deadline: Deadline
+    ) -> Sequence[int]:
+        count = end - start
+        if self._rolls.alert:
+            await self._rolls.act(deadline)
+        work = _Round(self._layout, self._rolls, self._writer, entries, start, self._take(count))
+        try:
+            return await work.append(count, self._positions, deadline)
+        except ZlogError as error:
+            error.positions = (*work.acknowledged(count),)
+            if isinstance(error, StoreTimeout):
+                await explain(self._layout.io, error)
+            raise
+
+    def check(self, entries: Sequence[bytes]) -> None:
+        """Raise EntryTooLarge, or TypeError for what is no bytes, before anything is sent."""
+        found = core.entries_check(entries, self.entry_bytes_max)
+        if found is not None:
+            raise EntryTooLarge(
+                f"entry {found[0]} has {found[1]} bytes; log {self._layout.view.log!r} takes up to"
+                f" {self.entry_bytes_max}"
+            )
+
+    def _take(self, count: int) -> int:
+        """Return the first of so many append numbers that nobody else gets."""
+        with self._lock:
+            number = self._number
+            self._number += count
+            return number
+
+
+class _Slot(NamedTuple):
+    """A position, and which entry of the round is about to be written there."""
+
+    position: int
+    entry: int
+
+
+_Groups = dict[ObjectRef, list[_Slot]]
+
+
+class _Round:
+    """Entries that travel together: one grant, one write per stripe object, all at once.
+
+    In the usual case every object takes its share, and no entry is looked at one by one. Where an
+    object refuses, its entries are sorted out: see :meth:`_sort`.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        rolls: RollWatch,
+        writer: bytes,
+        entries: Sequence[bytes],
+        start: int,
+        number: int,
+    ) -> None:
+        self._layout = layout
+        self._rolls = rolls
+        self._writer = writer
+        self._entries = entries
+        self._start = start
+        self._number = number
+        self._timestamp = layout.io.wall_clock_us()
+        self._acknowledged: dict[int, int] = {}
+        self._bumped: list[int] = []
+        self._stale = False
+        self._missing = ""
+
+    def acknowledged(self, count: int) -> list[int | None]:
+        """Return the positions acknowledged so far, None for the other entries."""
+        return [self._acknowledged.get(index) for index in range(count)]
+
+    async def append(self, count: int, positions: Grants, deadline: Deadline) -> Sequence[int]:
+        """Append ``count`` entries and return their positions."""
+        layout = self._layout
+        view, first = await positions.grant(count, deadline)
+        calls, residues = self._all_at_once(view, first, count)
+        replies = await layout.io.execute(calls, deadline)
+        if not any(reply.code for reply in replies):
+            self._rolls.note(view, replies)
+            return range(first, first + count)
+        slots = [_Slot(first + index, index) for index in range(count)]
+        groups = _by_object(view, slots)
+        by_residue = dict(zip(residues, replies, strict=True))
+        replies = [by_residue[ref.residue] for ref in groups]
+        while True:
+            await self._settle(view, groups, replies, deadline)
+            if not self._bumped:
+                return [self._acknowledged[index] for index in range(count)]
+            await self._catch_up(view, deadline)
+            pending, self._bumped = sorted(self._bumped), []
+            view, first = await positions.grant(len(pending), deadline)
+            slots = [_Slot(first + offset, index) for offset, index in enumerate(pending)]
+            groups = _by_object(view, slots)
+            replies = await layout.io.execute(self._calls(view, groups), deadline)
+
+    def _all_at_once(self, view: View, first: int, count: int) -> tuple[list[Call], list[int]]:
+        stripe = view.live_stripe
+        requests = core.encode_writes(
+            view.epoch,
+            self._timestamp,
+            self._writer,
+            stripe.width,
+            first,
+            self._number,
+            self._entries,
+            self._start,
+            self._start + count,
+        )
+        refs = self._layout.objects(view, stripe)
+        calls = [Call(refs[residue].name, "write", request) for residue, request in requests]
+        return calls, [residue for residue, _ in requests]
+
+    def _calls(self, view: View, groups: _Groups) -> list[Call]:
+        return [
+            Call(
+                ref.name,
+                "write",
+                core.encode_write(
+                    view.epoch,
+                    self._timestamp,
+                    self._writer,
+                    ref.stride,
+                    [slot.position for slot in group],
+                    [self._number + slot.entry for slot in group],
+                    [self._entries[self._start + slot.entry] for slot in group],
+                ),
+            )
+            for ref, group in groups.items()
+        ]
+
+    async def _settle(
+        self, view: View, groups: _Groups, replies: Sequence[Reply], deadline: Deadline
+    ) -> None:
+        """Bring every entry to a definite answer at its position in ``view``."""
+        error = None
+        while True:
+            again: _Groups = {}
+            for (ref, group), reply in zip(groups.items(), replies, strict=True):
+                rest, failure = self._sort(ref, group, reply)
+                error = failure or error
+                if rest:
+                    again[ref] = rest
+            if error is not None:
+                raise error
+            if not again:
+                return
+            groups = again
+            replies = await self._layout.io.execute(self._calls(view, groups), deadline)
+
+    def _sort(
+        self, ref: ObjectRef, group: list[_Slot], reply: Reply
+    ) -> tuple[list[_Slot], ZlogError | None]:
+        """Take note of one object's answer, which concerns all entries of the group.
+
+        An object takes all or none. Where somebody was faster at one position, that entry needs
+        another one, and the rest is returned, to be sent again without it.
+        """
+        if reply.code == Code.OK:
+            self._acknowledged.update((slot.entry, slot.position) for slot in group)
+        elif reply.code == Code.READ_ONLY:
+            taken = core.decode_position(reply.payload)
+            self._bumped += (slot.entry for slot in group if slot.position == taken)
+            return [slot for slot in group if slot.position != taken], None
+        elif reply.code in (Code.STALE_EPOCH, -errno.ENOENT):
+            self._bumped += (slot.entry for slot in group)
+            self._stale = self._stale or reply.code == Code.STALE_EPOCH
+            self._missing = ref.name if reply.code < 0 else self._missing
+        else:
+            what = f"append to log {self._layout.view.log!r}, object {ref.name}"
+            return [], from_errno(reply.code, what)
+        return [], None
+
+    async def _catch_up(self, view: View, deadline: Deadline) -> None:
+        """Find the newer view, if an object refused this one or is gone."""
+        if self._stale:
+            await self._layout.advance(view, deadline)
+        elif self._missing and (await self._layout.refresh(deadline)).epoch == view.epoch:
+            raise CorruptEntry(f"stripe object {self._missing} is missing")
+        self._stale, self._missing = False, ""
+
+
+def _by_object(view: View, slots: Sequence[_Slot]) -> _Groups:
+    """Sort positions of the live stripe by the object that holds them."""
+    stripe = view.live_stripe
+    groups: dict[int, list[_Slot]] = {}
+    for slot in slots:
+        groups.setdefault(slot.position % stripe.width, []).append(slot)
+    return {view.object_at(stripe, index): group for index, group in groups.items()}

@@ -1,0 +1,125 @@
+"""Appends that wait at the same time travel together: one grant, one write per stripe object.
+
+The first append of a quiet log goes out at once. While rounds are under way, further appends
+gather and leave together when one of them is back, so the busier the log, the larger the rounds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import Sequence
+from functools import partial
+
+from zlog._append.append import Appender
+from zlog._base.environment import world_of
+from zlog._base.io import Io, deadline_of
+from zlog._native.core import Append, Gathering
+from zlog.errors import StoreTimeout, ZlogError
+
+_ROUNDS_MAX = 2
+"""Rounds under way at the same time: one with the store, one on its way."""
+
+_ROUND_ENTRIES_MAX = 4096
+_ROUND_BYTES_MAX = 4 << 20
+
+_ROUND_ENTRIES_SPLIT = 512
+"""Up to so many entries leave in one round: a sync of the store costs more than what could be done
+meanwhile. Of more, each round takes its share, so that the store works on one while the tasks of
+another are woken and append again."""
+
+_WAITING_BYTES_MAX = 64 << 20
+"""Data that may wait to be sent; what comes later is held back."""
+
+
+class Coalescer:
+    """Sends the appends of one event loop in rounds.
+
+    Attributes:
+        append: returns the coroutine that appends one entry. It raises StoreTimeout also when its
+            time was up before it was sent. Once it is sent it has the time of its round, so that
+            it can take twice its budget at most.
+    """
+
+    def __init__(self, appender: Appender, io: Io, timeout: float | None) -> None:
+        self._appender = appender
+        self._io = io
+        self._timeout = timeout
+        self._loop = loop = asyncio.get_running_loop()
+        self._gathering = Gathering(
+            loop,
+            self._send,
+            appender.check,
+            appender.entry_bytes_max,
+            _WAITING_BYTES_MAX,
+            timeout,
+            world_of(loop).clock,
+        )
+        self._rounds: set[asyncio.Task[Sequence[int]]] = set()
+        self._under_way = 0  # entries in these rounds
+        self.append = self._gathering.append
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Data that waits to be sent, without what is held back."""
+        return self._gathering.waiting_bytes
+
+    async def drain(self) -> None:
+        """Wait until everything that was handed in is acknowledged or has failed."""
+        while self._rounds or len(self._gathering):
+            if self._rounds:
+                await asyncio.wait(self._rounds)
+            else:
+                await asyncio.sleep(0)
+
+    def _send(self) -> None:
+        gathering = self._gathering
+        while len(gathering) and len(self._rounds) < _ROUNDS_MAX:
+            entries, appends, late = gathering.take(self._share(), _ROUND_BYTES_MAX)
+            gathering.settle(late, [_not_sent() for _ in late])
+            if entries:
+                work = self._appender.append_round(entries, deadline_of(self._io, self._timeout))
+                task = self._loop.create_task(work)
+                self._rounds.add(task)
+                self._under_way += len(appends)
+                task.add_done_callback(partial(self._finished, appends))
+        gathering.alert = len(self._rounds) < _ROUNDS_MAX
+
+    def _share(self) -> int:
+        """Return how many entries the next round takes."""
+        share = -(-(len(self._gathering) + self._under_way) // _ROUNDS_MAX)
+        return min(max(share, _ROUND_ENTRIES_SPLIT), _ROUND_ENTRIES_MAX)
+
+    def _finished(self, appends: list[Append], task: asyncio.Task[Sequence[int]]) -> None:
+        self._rounds.discard(task)
+        self._under_way -= len(appends)
+        error = asyncio.CancelledError() if task.cancelled() else task.exception()
+        if error is None:
+            self._gathering.settle(appends, task.result())
+        else:
+            self._gathering.settle(appends, _outcomes(error, len(appends)))
+        # After the tasks of this round: what they append next leaves together too.
+        self._loop.call_soon(self._send)
+
+
+def _outcomes(error: BaseException, count: int) -> list[int | BaseException]:
+    """Return what became of each append of a round that failed."""
+    acknowledged = error.positions if isinstance(error, ZlogError) else ()
+    known = acknowledged or (None,) * count
+    return [_own(error) if position is None else position for position in known]
+
+
+def _not_sent() -> StoreTimeout:
+    error = StoreTimeout("the entry was not sent in time: those before it were not acknowledged")
+    error.hint = "It is not in the log. The store is slow or unreachable (`zlog doctor`)."
+    error.positions = (None,)
+    return error
+
+
+def _own(error: BaseException) -> BaseException:
+    """Return an error of a whole round as that of one append in it."""
+    own = copy.copy(error)
+    own.__cause__ = error
+    if isinstance(own, ZlogError):
+        own.positions = (None,)
+    return own

@@ -1,0 +1,245 @@
+"""Where the next position comes from: a sequencer, or the slow way without one.
+
+While a view names a sequencer, nobody hands out positions the slow way. A client that has lost the
+sequencer for long enough first brings in a view without one, and only then goes the slow way. So
+what sequencers grant, what ``tail()`` answers and what slow writers take never disagree.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+
+from zlog._base.deadline import Deadline
+from zlog._base.io import Call
+from zlog._layout.layout import Layout
+from zlog._layout.views import backoff, unless_newer
+from zlog._native import core
+from zlog._sequencer import SHARED_ADDRESS
+from zlog.errors import (
+    CorruptEntry,
+    SequencerRefused,
+    SequencerTimeout,
+    SequencerUnavailable,
+    StaleEpoch,
+    from_errno,
+)
+from zlog.view import View
+
+_logger = logging.getLogger(__name__)
+
+SEQUENCER_TIMEOUT_SECONDS = 3.0
+"""How long a sequencer may be out of reach before writers bring in a view without it."""
+
+_LOOK_SECONDS = 1.0
+"""How often a writer without a sequencer looks whether one is on offer."""
+
+_POLL_SECONDS = 0.01
+_POLL_SECONDS_MAX = 0.25
+"""How often a follower without a sequencer asks for the tail."""
+
+
+class Positions:
+    """Hands out positions of one log, and tells its tail."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._io = layout.io
+        self._outage = layout.outage
+        self._next_look = 0.0
+        self._told = False
+
+    async def grant(self, count: int, deadline: Deadline) -> tuple[View, int]:
+        """Return a view and the first of ``count`` positions to use in that view only.
+
+        With a sequencer the positions are nobody else's; without, they are free as far as known.
+
+        Raises:
+            SequencerRefused: the sequencer and this client don't trust each other. Going the slow
+                way all the same would need a view without it, for everybody.
+        """
+        attempt = 0
+        while True:
+            if deadline.expired:
+                raise SequencerTimeout(f"log {self._layout.view.log!r}: got no position in time")
+            view = self._layout.view
+            if not view.sequencer:
+                await self._find_sequencer(view, deadline)
+                view, position = await self._scan(deadline, whole=True)
+                if not view.sequencer:
+                    return view, position
+            if self._outage.lost(view.epoch):
+                self._next_look = self._io.monotonic() + _LOOK_SECONDS
+                await self._layout.drop_sequencer(view, deadline)
+                continue
+            began = self._io.monotonic()
+            try:
+                granted = await self._ask(view, count, deadline)
+            except StaleEpoch:
+                await self._layout.advance(view, deadline)
+            except SequencerRefused:
+                if (await self._layout.refresh(deadline)).epoch == view.epoch:
+                    raise
+            except SequencerUnavailable:
+                self._outage.failed(view.epoch, began)
+                if deadline.expired:
+                    raise
+                newest = await self._layout.refresh(deadline)
+                if newest.epoch == view.epoch and not await self._layout.find_leader(
+                    view, deadline
+                ):
+                    await backoff(self._io, attempt)
+                    attempt += 1
+            else:
+                if granted is not None:
+                    return granted
+
+    async def tail(self, deadline: Deadline, *, checked: bool = True) -> int:
+        """Return the next position that will be handed out.
+
+        Checked, the answer is linearizable: above everything acknowledged before the call began,
+        and never below what any earlier call answered, over every change of the sequencer. This
+        costs one operation on the head object.
+        """
+        while True:
+            view = self._layout.view
+            tail = await self._quick_tail(view, deadline)
+            if tail is None:
+                if view.sequencer and (await self._layout.refresh(deadline)).epoch > view.epoch:
+                    continue
+                return (await self._scan(deadline))[1]
+            log_id, head = self._layout.address.log_id, self._layout.head
+            if not checked or await head.tail_raise(log_id, view.epoch, tail, deadline):
+                return tail
+            await self._layout.advance(view, deadline)
+
+    async def wait(self, position: int, timeout: float, deadline: Deadline) -> int | None:
+        """Wait until the tail has passed ``position``. Returns the tail; None at the timeout."""
+        io = self._io
+        end = io.monotonic() + timeout
+        poll = _POLL_SECONDS
+        while True:
+            tail = await self._wait_once(position, end - io.monotonic(), deadline)
+            if tail is not None and tail > position:
+                return tail
+            left = end - io.monotonic()
+            if left <= 0:
+                # Has the sequencer been replaced without knowing? Then it would wait for ever.
+                await self._layout.refresh(deadline)
+                return None
+            if tail is not None:  # nobody to wait at: this was one look at the objects
+                await io.sleep(min(poll, left))
+                poll = min(poll * 2, _POLL_SECONDS_MAX)
+
+    async def _ask(self, view: View, count: int, deadline: Deadline) -> tuple[View, int] | None:
+        """Ask the view's sequencer. None: it serves another epoch than the newest view's."""
+        step = deadline.sooner(self._outage.patience(view.epoch))
+        sequencer = self._io.sequencer(view.sequencer)
+        grant = await sequencer.next(self._layout.address, count, view.epoch, step)
+        self._outage.answered()
+        if grant.epoch != view.epoch:
+            view = await self._layout.refresh(deadline)
+        # The positions are only good in the epoch in which they were granted.
+        return (view, grant.position) if grant.epoch == view.epoch else None
+
+    async def _find_sequencer(self, view: View, deadline: Deadline) -> None:
+        """Look, once in a while, for a sequencer for a view that has none."""
+        io = self._io
+        began = io.monotonic()
+        if began < self._next_look:
+            return
+        # Of many appends at once, one looks; the others need not wait for what it finds.
+        self._next_look = began + _LOOK_SECONDS + self._outage.limit
+        offered = await self._layout.directory.sequencer(deadline)
+        if offered:
+            try:
+                step = deadline.sooner(self._outage.limit)
+                await io.sequencer(offered).open(self._layout.address, view.epoch, step)
+            except SequencerRefused:
+                self._next_look = io.monotonic()  # the next append shall fail, too
+                raise
+            except SequencerUnavailable:
+                offered = ""
+        if not offered and io.store.sequencer() is not None:
+            await self._layout.change(unless_newer(view, sequencer=SHARED_ADDRESS), deadline)
+        now = io.monotonic()
+        self._next_look = now + max(_LOOK_SECONDS, 4 * (now - began))
+
+    async def _quick_tail(self, view: View, deadline: Deadline) -> int | None:
+        """Ask the sequencer for the tail. None: there is none, or none that serves this view.
+
+        Then, unless there is a newer view, a look at the objects serves just as well for a tail,
+        though not for a grant: it is above everything acknowledged, and the tail floor above
+        everything that tails have shown. A reader never needs to change the view for it.
+        """
+        if not view.sequencer:
+            return None
+        step = deadline.sooner(self._outage.patience(view.epoch))
+        try:
+            sequencer = self._io.sequencer(view.sequencer)
+            grant = await sequencer.tail(self._layout.address, view.epoch, step)
+        except SequencerRefused as error:
+            self._tell(error)
+            return None
+        except (SequencerUnavailable, StaleEpoch):
+            return None
+        return grant.position if grant.epoch == view.epoch else None
+
+    async def _wait_once(self, position: int, timeout: float, deadline: Deadline) -> int | None:
+        """Wait at the sequencer (None: in vain), or without one look at the objects once."""
+        view = self._layout.view
+        if view.sequencer:
+            try:
+                sequencer = self._io.sequencer(view.sequencer)
+                grant = await sequencer.wait(
+                    self._layout.address, view.epoch, position, max(timeout, 0.0), deadline
+                )
+                return None if grant is None else grant.position
+            except SequencerRefused as error:
+                self._tell(error)
+            except (StaleEpoch, SequencerUnavailable):
+                await self._layout.refresh(deadline)
+        return (await self._scan(deadline))[1]
+
+    def _tell(self, refused: SequencerRefused) -> None:
+        """Say once that reading is slower than it could be."""
+        if not self._told:
+            self._told = True
+            _logger.warning(
+                "log %r is read without its sequencer: %s. %s",
+                self._layout.view.log,
+                refused,
+                refused.hint,
+            )
+
+    async def _scan(self, deadline: Deadline, *, whole: bool = False) -> tuple[View, int]:
+        """Find the tail by asking every object of the live stripe for its highest position.
+
+        Returns the view whose epoch the objects still accepted, and the tail. Objects that are
+        lost are passed over, so that the rest can be read; ``whole`` is for handing out positions,
+        which must not go on below what a lost object held.
+        """
+
+        def calls(view: View) -> list[Call]:
+            request = core.encode_epoch(view.epoch)
+            return [
+                Call(ref.name, "max_position", request) for ref in view.objects(view.live_stripe)
+            ]
+
+        while True:
+            # The floor is read before the objects: tails shown later lie above what they hold.
+            await self._layout.refresh(deadline)
+            view, replies = await self._layout.guarded(calls, deadline)
+            tail = max(view.live_stripe.start, view.tail_floor)
+            missing = False
+            for reply in replies:
+                if reply.code == -errno.ENOENT:
+                    missing = True
+                elif reply.code < 0:
+                    raise from_errno(reply.code, f"max_position of log {view.log!r}")
+                elif (highest := core.decode_highest(reply.payload)) is not None:
+                    tail = max(tail, highest + 1)
+            if not (missing and whole):
+                return view, tail
+            if (await self._layout.refresh(deadline)).epoch == view.epoch:
+                raise CorruptEntry(f"a stripe object of log {view.log!r} is missing")

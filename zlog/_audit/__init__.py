@@ -1,0 +1,1 @@
+"""``zlog check``: the head against every object, and every entry against its checksum."""

@@ -1,0 +1,270 @@
+"""Auditing a log while it is used: every position, every object, and what the head says of them."""
+
+from __future__ import annotations
+
+import errno
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from zlog._audit.findings import CheckSummary, Finding, FindingKind, about
+from zlog._audit.inspect import ANY_EPOCH, Inspector, walk
+from zlog._audit.orphans import Strays
+from zlog._audit.ranges import Doubles, Holes, LostRows, Window
+from zlog._base.codes import Code
+from zlog._base.deadline import Deadline
+from zlog._base.io import Call, Reply, drive
+from zlog._base.names import head_object
+from zlog._native import core
+from zlog._read.read import HOLE_TIMEOUT_SECONDS
+from zlog.errors import CorruptEntry, from_errno
+from zlog.view import ObjectRef, Stripe
+
+if TYPE_CHECKING:
+    from zlog._client import LogClient
+
+_CALL_POSITIONS = 1 << 16
+_CALL_BYTES = 8 << 20
+"""What one operation looks at, at most: it may not keep an OSD from others for long."""
+
+_WINDOW_POSITIONS = 1 << 17
+"""Positions looked at in one go, with one operation per stripe object: they take 6 MiB here."""
+
+_OBJECT_UNREADABLE = (
+    FindingKind.MISSING_OBJECT,
+    FindingKind.DAMAGED_OBJECT,
+    FindingKind.WRONG_OBJECT,
+)
+
+Progress = Callable[[int, int], object]
+"""Takes how many positions were looked at so far, and how many there are."""
+
+
+class Checker:
+    """Goes through a log with a bounded number of positions in hand, and gathers findings.
+
+    All objects are asked at once, and check the entries' bytes themselves; what comes here are
+    states, and the identities of the appends. Whatever may be work in progress is told only when a
+    second look finds it again.
+    """
+
+    def __init__(
+        self, client: LogClient, *, orphans: bool = True, progress: Progress | None = None
+    ) -> None:
+        self._client = client
+        self._layout = client.layout
+        self._progress = progress
+        self._inspector = Inspector(client.layout, self._deadline)
+        self._strays = Strays(client.layout, self._deadline) if orphans else None
+        self._audit = core.Audit()
+        self._end = 0
+        self._unreadable: set[str] = set()
+        self._vanished: set[str] = set()
+        self._findings = self._run()
+
+    async def next(self) -> Sequence[Finding] | None:
+        """Return the findings of the next step, perhaps none; None when the audit is done."""
+        return await anext(self._findings, None)
+
+    def _deadline(self) -> Deadline:
+        """Start the budget of one step: nobody knows how long an audit takes."""
+        return self._client.deadline(None)
+
+    @property
+    def summary(self) -> CheckSummary:
+        """What was looked at so far."""
+        counts = self._audit.counts
+        return CheckSummary(
+            positions=sum(counts) - counts.bytes,
+            entries=counts.entries,
+            bytes=counts.bytes,
+            filled=counts.filled,
+            trimmed=counts.trimmed,
+            unwritten=counts.unwritten,
+            lost=counts.lost + counts.unknown,
+            objects=self._inspector.objects,
+            listed=self._strays is not None and self._strays.listed,
+        )
+
+    async def _run(self) -> AsyncIterator[Sequence[Finding]]:
+        objects = await self._check_objects()
+        self._unreadable = {each.object for each in objects if each.kind in _OBJECT_UNREADABLE}
+        yield objects
+        yield await self._check_tail()
+        async for findings in self._check_positions():
+            yield findings
+        if self._vanished:
+            yield [
+                each
+                for each in await self._inspector.look()
+                if each.kind is FindingKind.MISSING_OBJECT and each.object in self._vanished
+            ]
+
+    async def _check_objects(self) -> list[Finding]:
+        suspected = {_identity(each) for each in await self._look_at_objects()}
+        if not suspected:
+            return []
+        await self._wait_since(self._client.io.monotonic())
+        again = await self._look_at_objects()
+        return [each for each in again if _identity(each) in suspected]
+
+    async def _look_at_objects(self) -> list[Finding]:
+        findings = await self._inspector.look()
+        return findings if self._strays is None else findings + await self._strays.look()
+
+    async def _check_tail(self) -> list[Finding]:
+        """Ask for the tail, and compare it with what was taken before."""
+        taken = self._inspector.taken
+        try:
+            self._end = await self._client.positions.tail(self._deadline())
+        except CorruptEntry:  # objects that can't tell, as was found, and no sequencer that knows
+            self._end = taken
+        if self._end >= taken:
+            return []
+        detail = f"the tail is {self._end}, but positions up to {taken - 1} are taken or were shown"
+        return [about(FindingKind.TAIL_BEHIND, head_object(self._layout.view.log), detail)]
+
+    async def _check_positions(self) -> AsyncIterator[Sequence[Finding]]:
+        lost, holes, doubles = LostRows(), Holes(), Doubles()
+        async for window in self._walk("all"):
+            yield lost.take(window, self._audit.lost)
+            yield doubles.take(window, self._audit.found)
+            holes.take(window, self._audit.holes, self._client.io.monotonic())
+            if holes.full:
+                yield await self._settle(holes)
+        yield lost.end()
+        yield await self._settle(holes)
+        while self._audit.next_part():
+            async for window in self._walk("appends"):
+                yield doubles.take(window, self._audit.found)
+        if doubles.searched:
+            self._audit.search_for(doubles.searched)
+            async for window in self._walk("search"):
+                yield doubles.compare(window, self._audit.found)
+
+    async def _settle(self, holes: Holes) -> list[Finding]:
+        """Look at holes again that had the time to be written or filled; those left are told."""
+        if not holes:
+            return []
+        await self._wait_since(holes.seen)
+        audit = core.Audit()
+        again = Holes()
+        for window in holes.drain(_WINDOW_POSITIONS):
+            await self._look_at(window, audit, "all")
+            again.take(window, audit.holes, 0)
+        return again.findings()
+
+    async def _wait_since(self, moment: float) -> None:
+        """Leave others the time that a reader leaves a writer, from a moment on."""
+        patience = self._client.settings.hole_timeout
+        patience = HOLE_TIMEOUT_SECONDS if patience is None else patience
+        left = moment + patience - self._client.io.monotonic()
+        if left > 0:
+            await self._client.io.sleep(left)
+
+    async def _walk(self, purpose: str) -> AsyncIterator[Window]:
+        """Go upwards from the trim point to the tail as it was at the beginning."""
+        begin = min(self._layout.view.trim_point, self._end)
+        async for stripe in walk(self._layout, begin, self._end, self._deadline):
+            if not isinstance(stripe, Stripe):
+                continue  # as was told, nobody knows where these positions are
+            position = max(stripe.start, begin)
+            refs = self._layout.objects(self._layout.view, stripe)
+            while position < min(stripe.end, self._end):
+                end = min(position + _WINDOW_POSITIONS, stripe.end, self._end)
+                window = Window(refs, position, end)
+                await self._look_at(window, self._audit, purpose)
+                yield window
+                position = end
+                if self._progress is not None and purpose == "all":
+                    self._progress(position - begin, self._end - begin)
+
+    async def _look_at(self, window: Window, audit: core.Audit, purpose: str) -> None:
+        """Let all objects of a window tell of their positions; each a part of them at a time."""
+        audit.begin(purpose, window.start, window.end, len(window.refs))
+        parts = window.parts()
+        while parts:
+            calls = [_verify(ref, first, window.end) for ref, first in parts]
+            replies = await self._layout.io.execute(calls, self._deadline())
+            left: list[tuple[ObjectRef, int]] = []
+            for (ref, first), reply in zip(parts, replies, strict=True):
+                count = await self._take(audit, ref, first, reply)
+                if count is not None and first + count * ref.stride < window.end:
+                    left.append((ref, first + count * ref.stride))
+            parts = left
+        audit.finish()
+
+    async def _take(
+        self, audit: core.Audit, ref: ObjectRef, first: int, reply: Reply
+    ) -> int | None:
+        """Take in what an object said of its positions from ``first`` on.
+
+        Returns of how many it has told; None when that was all it ever will.
+        """
+        if reply.code == Code.OK:
+            return audit.add(reply.payload, first)
+        if ref.name in self._unreadable:
+            audit.rest(first, "unknown")
+        elif reply.code == -errno.EIO:
+            audit.rest(first, "lost")
+        elif reply.code == -errno.ENOENT:
+            view = await self._layout.refresh(self._deadline())
+            trimmed = first < view.trim_point
+            audit.rest(first, "trimmed" if trimmed else "unknown")
+            self._vanished |= set() if trimmed else {ref.name}
+        else:
+            raise from_errno(reply.code, f"verify on {ref.name}")
+        return None
+
+
+def _verify(ref: ObjectRef, first: int, end: int) -> Call:
+    positions = range(first, min(end, first + _CALL_POSITIONS * ref.stride), ref.stride)
+    request = core.encode_verify(ANY_EPOCH, ref.stride, positions, _CALL_BYTES)
+    return Call(ref.name, "verify", request)
+
+
+def _identity(finding: Finding) -> tuple[FindingKind, str, int | None, str]:
+    """What must be the same in two looks; of a layout change also the epoch: that it stands."""
+    ahead = finding.kind is FindingKind.EPOCH_AHEAD
+    return finding.kind, finding.object, finding.position, finding.detail if ahead else ""
+
+
+class _Audit:
+    """An audit under way.
+
+    Args:
+        checker: does the work.
+    """
+
+    def __init__(self, checker: Checker) -> None:
+        self._checker = checker
+        self._ready: deque[Finding] = deque()
+
+    @property
+    def summary(self) -> CheckSummary:
+        """What was looked at so far; the whole log once the iteration has ended."""
+        return self._checker.summary
+
+
+class Check(_Audit, Iterator[Finding]):
+    """An audit under way: iterate over it for its findings."""
+
+    def __next__(self) -> Finding:
+        while not self._ready:
+            findings = drive(self._checker.next())
+            if findings is None:
+                raise StopIteration
+            self._ready.extend(findings)
+        return self._ready.popleft()
+
+
+class AsyncCheck(_Audit, AsyncIterator[Finding]):
+    """The same for ``async for``."""
+
+    async def __anext__(self) -> Finding:
+        while not self._ready:
+            findings = await self._checker.next()
+            if findings is None:
+                raise StopAsyncIteration
+            self._ready.extend(findings)
+        return self._ready.popleft()

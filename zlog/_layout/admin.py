@@ -1,0 +1,165 @@
+"""Making, listing and removing logs. Each can die at any line; the next one to come finishes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from zlog._base.deadline import Deadline
+from zlog._base.io import Io
+from zlog._base.names import check_log_name, head_object
+from zlog._base.pool_full import explain
+from zlog._layout.head import Directory, Head
+from zlog._layout.options import check_options
+from zlog._layout.reclaim import discard, remove_all
+from zlog._layout.stripe_objects import seal
+from zlog._layout.views import Change, activate_shared, backoff, change_view
+from zlog._sequencer import SHARED_ADDRESS
+from zlog.errors import (
+    CorruptEntry,
+    LogExists,
+    LogNotFound,
+    SequencerUnavailable,
+    StoreTimeout,
+)
+from zlog.view import OPEN_END, Stripe, View, check_width
+
+WIDTH_DEFAULT = 8
+
+_REMOVED_MEANWHILE_MAX = 8
+"""How often a head can be there when it is made, and gone when it is read: others remove logs."""
+
+
+async def create_log(
+    io: Io, name: str, width: int, options: Mapping[str, str], deadline: Deadline
+) -> View:
+    """Make a log and return its first view.
+
+    The steps: the head object with the log's id, the entry in the directory, the stripe objects,
+    and last the view, which the head accepts from one creator only. The log exists from then on.
+
+    Raises:
+        LogExists: there is one, or another client was faster.
+        SequencerUnavailable: the store's own sequencer has no room for another log.
+        ValueError: a name, width or options that can't be.
+    """
+    check_log_name(name)
+    check_width(width)
+    check_options(options)
+    try:
+        return await _create_log(io, name, width, options, deadline)
+    except StoreTimeout as error:
+        await explain(io, error)
+        raise
+
+
+async def _create_log(
+    io: Io, name: str, width: int, options: Mapping[str, str], deadline: Deadline
+) -> View:
+    head = Head(io, name)
+    removed = 0
+    while not await head.create(_new_log_id(io), deadline):
+        try:
+            state = await head.read(deadline)
+        except LogNotFound:
+            if removed == _REMOVED_MEANWHILE_MAX:
+                raise CorruptEntry(f"the object {head_object(name)} is no head of a log") from None
+            await backoff(io, removed)
+            removed += 1
+            continue
+        if state.view is None:
+            break  # its creator died, or is at work: the head accepts one view
+        if not state.view.removed:
+            raise LogExists(f"there is a log {name!r} in {io.store.url} already")
+        await _finish_removal(io, state.view, deadline)
+    log_id = (await head.read(deadline)).log_id
+    await Directory(io).add(name, log_id, deadline)
+    return await _first_view(io, head, name, log_id, width, options, deadline)
+
+
+async def _first_view(
+    io: Io,
+    head: Head,
+    name: str,
+    log_id: int,
+    width: int,
+    options: Mapping[str, str],
+    deadline: Deadline,
+) -> View:
+    epoch, tail_floor = await head.epoch_next(deadline, width=width)
+    view = View(
+        epoch=epoch,
+        log=name,
+        log_id=log_id,
+        sequencer=SHARED_ADDRESS if io.store.sequencer() is not None else "",
+        stripes=(Stripe(epoch, 0, OPEN_END, width),),
+        options=MappingProxyType(dict(options)),
+        tail_floor=tail_floor,
+    )
+    await seal(io, view.objects(), epoch, deadline, create=True)
+    if not await head.propose(0, view, deadline):
+        # Objects of a stripe that never came into a view are nobody's; the name has our epoch.
+        await discard(io, view, view.live_stripe, deadline, made=True)
+        raise LogExists(f"another client made log {name!r} at the same time")
+    if view.sequencer == SHARED_ADDRESS:
+        try:
+            activate_shared(io, view, 0)
+        except SequencerUnavailable:  # it has no room: nobody could append to such a log
+            await remove_log(io, name, deadline)
+            raise
+    return view
+
+
+async def list_logs(io: Io, deadline: Deadline) -> list[str]:
+    """Return the names of the store's logs, in order, without those half made or half removed."""
+    names: list[str] = []
+    for name in await Directory(io).names(deadline):
+        try:
+            view = (await Head(io, name).read(deadline)).view
+        except LogNotFound:
+            continue
+        if view is not None and not view.removed:
+            names.append(name)
+    return names
+
+
+async def remove_log(io: Io, name: str, deadline: Deadline) -> None:
+    """Remove a log with all its entries.
+
+    First a view that says so, which also seals the objects that writers use; then the objects,
+    the directory's entry, and last the head. Nobody can bring any of it back: a stripe object is
+    only ever made under a name that holds the log's id and a fresh epoch.
+
+    Raises:
+        LogNotFound: no such log.
+    """
+    head = Head(io, check_log_name(name))
+    view = (await head.read(deadline)).view
+    if view is None:
+        raise LogNotFound(f"there is no log {name!r} in {io.store.url}")
+    if not view.removed:
+        view = await _mark_removed(io, name, deadline)
+    await _finish_removal(io, view, deadline)
+
+
+async def _mark_removed(io: Io, name: str, deadline: Deadline) -> View:
+    def edit(view: View) -> View:
+        return replace(view, removed=True, sequencer="")
+
+    changed = await change_view(io, name, edit, deadline, removing=True)
+    assert isinstance(changed, Change)  # the edit always wants a change
+    return changed.view
+
+
+async def _finish_removal(io: Io, view: View, deadline: Deadline) -> None:
+    shared = io.store.sequencer()
+    if shared is not None:
+        shared.release(view.log_id)
+    await remove_all(io, view, deadline)
+    await Directory(io).remove(view.log, view.log_id, deadline)
+    await Head(io, view.log).remove(view.epoch, deadline)
+
+
+def _new_log_id(io: Io) -> int:
+    return int.from_bytes(io.token(8), "little")

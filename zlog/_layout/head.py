@@ -1,0 +1,243 @@
+"""A log's head object: the durable epoch counter, the views, the tail floor, the trim point."""
+
+from __future__ import annotations
+
+import errno
+from typing import NamedTuple
+
+from zlog._base.codes import Code
+from zlog._base.deadline import Deadline
+from zlog._base.io import Call, Io, Reply
+from zlog._base.names import DIRECTORY_OBJECT, head_object
+from zlog._native import core
+from zlog.errors import LogNotFound, from_errno
+from zlog.view import Stripe, View
+
+_VIEWS_PER_READ = 64
+_NAMES_PER_READ = 1024
+_STRIPES_PER_READ = 1024
+
+
+class HeadState(NamedTuple):
+    """What one read of the head object tells.
+
+    Attributes:
+        counter: the highest epoch that anybody ever asked for.
+        tail_floor: no epoch above the newest view's may start its tail below it.
+        trim_point: positions below it are trimmed.
+        log_id: tells this log from others that had its name.
+        view: the newest view; None when the log's creation was never finished.
+    """
+
+    counter: int
+    tail_floor: int
+    trim_point: int
+    log_id: int
+    view: View | None
+
+
+async def execute_one(io: Io, call: Call, deadline: Deadline) -> Reply:
+    """Run one call; the store's own complaints other than ENOENT become exceptions."""
+    (reply,) = await io.execute([call], deadline)
+    if reply.code < 0 and reply.code != -errno.ENOENT:
+        raise from_errno(reply.code, f"{call.method} on {call.object}")
+    return reply
+
+
+class Head:
+    """Calls on the head object of one log."""
+
+    def __init__(self, io: Io, log: str) -> None:
+        self._io = io
+        self._log = log
+        self._object = head_object(log)
+
+    async def create(self, log_id: int, deadline: Deadline) -> bool:
+        """Make the head object. Returns False when there is one already."""
+        request = core.encode_head_create(self._log, log_id)
+        (reply,) = await self._io.execute([Call(self._object, "head_create", request)], deadline)
+        if reply.code == -errno.EEXIST:
+            return False
+        if reply.code < 0:
+            raise from_errno(reply.code, f"head_create on {self._object}")
+        return True
+
+    async def read(self, deadline: Deadline) -> HeadState:
+        """Return the counter and the newest view. Raises LogNotFound."""
+        reply = await self._call("view_read", core.encode_view_read(0, 1, True), deadline)
+        counter, _, tail_floor, trim_point, log_id, _, views = core.decode_view_read(reply.payload)
+        view = None
+        if views:
+            view = View.decode(self._log, views[0], trim_point=trim_point, tail_floor=tail_floor)
+        return HeadState(counter, tail_floor, trim_point, log_id, view)
+
+    async def views(self, deadline: Deadline) -> list[View]:
+        """Return the views of the last 128 epochs, oldest first. Raises LogNotFound."""
+        found: list[View] = []
+        more = True
+        while more:
+            start = found[-1].epoch + 1 if found else 0
+            request = core.encode_view_read(start, _VIEWS_PER_READ, False)
+            reply = await self._call("view_read", request, deadline)
+            _, _, floor, trim_point, _, more, views = core.decode_view_read(reply.payload)
+            found += (
+                View.decode(self._log, each, trim_point=trim_point, tail_floor=floor)
+                for each in views
+            )
+        return found
+
+    async def epoch_next(self, deadline: Deadline, *, width: int = 0) -> tuple[int, int]:
+        """Increment the durable counter. Returns the new epoch and the final tail floor.
+
+        Once this returned, no tail of an earlier epoch can raise the floor any more.
+
+        Args:
+            deadline: budget of the call.
+            width: of the stripe that may be made in this epoch; 0: none. It is noted as loose
+                first, so that its objects are found should their maker die.
+        """
+        reply = await self._call("epoch_next", core.encode_epoch_next(width), deadline)
+        return core.decode_epoch_next(reply.payload)
+
+    async def propose(self, base: int, view: View, deadline: Deadline) -> bool:
+        """Make ``view`` the newest if ``base`` still is. Returns False when it is not."""
+        request = core.encode_view_propose(base, view.encode())
+        reply = await self._call("view_propose", request, deadline)
+        return reply.code == Code.OK
+
+    async def tail_raise(self, log_id: int, epoch: int, tail: int, deadline: Deadline) -> bool:
+        """Record that ``tail`` was shown to somebody in ``epoch``.
+
+        Returns False, and records nothing, when a higher epoch has been asked for since.
+
+        Raises:
+            LogNotFound: the log was removed, also when another one has its name now.
+        """
+        request = core.encode_tail_raise(log_id, epoch, tail)
+        reply = await execute_one(self._io, Call(self._object, "tail_raise", request), deadline)
+        if reply.code == -errno.ENOENT:
+            raise LogNotFound(f"log {self._log!r} was removed from {self._io.store.url}")
+        return reply.code == Code.OK
+
+    async def trim_point_raise(
+        self, log_id: int, position: int, deadline: Deadline, *, past_cursors: bool = False
+    ) -> int | None:
+        """Record that every position below ``position`` is trimmed. Only ever grows.
+
+        Archived stripes that lie wholly below it become loose on the way.
+
+        Returns None, or the lowest cursor's position where that lies below ``position``: nothing
+        is recorded then, unless the trim may go ``past_cursors``.
+        """
+        request = core.encode_trim_point(log_id, position, past_cursors)
+        while True:
+            reply = await self._call("trim_point_raise", request, deadline)
+            if reply.code != Code.OK:
+                return core.decode_position(reply.payload)
+            if not core.decode_more(reply.payload):
+                return None
+
+    async def stripes(self, log_id: int, position: int, deadline: Deadline) -> list[Stripe]:
+        """Return archived stripes, ascending from the one that holds ``position``, or the next.
+
+        A page of them: where it ends before a position that one needs, ask again from there.
+        """
+        request = core.encode_stripes_read(log_id, position, _STRIPES_PER_READ)
+        reply = await self._call("stripes_read", request, deadline)
+        _, stripes = core.decode_stripes_read(reply.payload)
+        return [Stripe(*each) for each in stripes]
+
+    async def loose_stripes(
+        self, log_id: int, deadline: Deadline
+    ) -> tuple[int, list[tuple[int, int]]]:
+        """Return the newest view's epoch, and ``(id, width)`` of the loose stripes, ascending.
+
+        For those with a higher id than that epoch, the view that needs them may still come.
+        """
+        found: list[tuple[int, int]] = []
+        newest, more = 0, True
+        while more:
+            after = found[-1][0] if found else 0
+            request = core.encode_stripes_loose(log_id, after, _STRIPES_PER_READ)
+            reply = await self._call("stripes_loose", request, deadline)
+            last, more, stripes = core.decode_stripes_loose(reply.payload)
+            newest = newest or last  # stripes read later may have become loose later
+            found += stripes
+        return newest, found
+
+    async def stripe_forget(self, log_id: int, id: int, deadline: Deadline) -> None:
+        """Forget a loose stripe, none of whose objects exists any more.
+
+        Nothing happens while the view that it was announced for may still come.
+        """
+        request = core.encode_stripe_forget(log_id, id)
+        await self._call("stripe_forget", request, deadline)
+
+    async def remove(self, epoch: int, deadline: Deadline) -> None:
+        """Remove the head object, if its newest view is that of ``epoch`` and says removed."""
+        request = core.encode_epoch(epoch)
+        await execute_one(self._io, Call(self._object, "head_remove", request), deadline)
+
+    async def _call(self, method: str, request: bytes, deadline: Deadline) -> Reply:
+        reply = await execute_one(self._io, Call(self._object, method, request), deadline)
+        if reply.code == -errno.ENOENT:
+            raise LogNotFound(f"there is no log {self._log!r} in {self._io.store.url}")
+        return reply
+
+
+class Directory:
+    """Calls on the store's directory: the names of its logs, and who offers to be a sequencer."""
+
+    def __init__(self, io: Io) -> None:
+        self._io = io
+
+    async def names(self, deadline: Deadline) -> list[str]:
+        """Return every name that was entered, in order."""
+        names: list[str] = []
+        more = True
+        while more:
+            request = core.encode_directory_list(names[-1] if names else "", _NAMES_PER_READ)
+            reply = await self._call("directory_list", request, deadline)
+            if reply.code == -errno.ENOENT:
+                break
+            more, page = core.decode_directory_list(reply.payload)
+            names += page
+        return names
+
+    async def has(self, log: str, deadline: Deadline) -> bool:
+        """Whether a name was entered."""
+        after = log[:-1]  # names are listed from above one on; this is close below
+        while True:
+            request = core.encode_directory_list(after, _NAMES_PER_READ)
+            reply = await self._call("directory_list", request, deadline)
+            if reply.code == -errno.ENOENT:
+                return False
+            more, page = core.decode_directory_list(reply.payload)
+            if log in page or not more or page[-1] > log:
+                return log in page
+            after = page[-1]
+
+    async def add(self, log: str, log_id: int, deadline: Deadline) -> None:
+        """Enter a log."""
+        await self._call("directory_add", core.encode_directory_entry(log, log_id), deadline)
+
+    async def remove(self, log: str, log_id: int, deadline: Deadline) -> None:
+        """Strike a log off, unless the name belongs to another log by now."""
+        request = core.encode_directory_entry(log, log_id)
+        await self._call("directory_remove", request, deadline)
+
+    async def announce(self, address: str, deadline: Deadline) -> None:
+        """Offer the sequencer at ``address`` to clients whose log has none."""
+        await self._call("sequencer_announce", core.encode_address(address), deadline)
+
+    async def withdraw(self, address: str, deadline: Deadline) -> None:
+        """Take the offer back, if it is still this one."""
+        await self._call("sequencer_withdraw", core.encode_address(address), deadline)
+
+    async def sequencer(self, deadline: Deadline) -> str:
+        """Return the address that is on offer; empty when there is none."""
+        reply = await self._call("sequencer_find", core.encode_empty(), deadline)
+        return "" if reply.code == -errno.ENOENT else core.decode_address(reply.payload)
+
+    async def _call(self, method: str, request: bytes, deadline: Deadline) -> Reply:
+        return await execute_one(self._io, Call(DIRECTORY_OBJECT, method, request), deadline)

@@ -1,0 +1,55 @@
+"""Changing a log's width and options while it is used."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from zlog._base.deadline import Deadline
+from zlog._layout.layout import Layout
+from zlog._layout.options import check_options
+from zlog._layout.reclaim import reclaim
+from zlog._layout.views import with_new_stripe
+from zlog.errors import ZlogError
+from zlog.view import View, check_width
+
+
+async def reconfigure(
+    layout: Layout, width: int | None, options: Mapping[str, str | None], deadline: Deadline
+) -> View:
+    """Bring in a view with another width, other options, or both.
+
+    A width that the live stripe has already starts no new stripe, so that a call whose reply was
+    lost can be made again. Where nothing is to change, nothing is done.
+
+    Args:
+        layout: of the log.
+        width: of a new stripe; None: no other width is wanted.
+        options: to set, or to take away (None); the others stay.
+        deadline: budget of the call.
+
+    Raises:
+        ValueError: a width or options that can't be.
+    """
+    if width is not None:
+        check_width(width)
+    check_options({key: value for key, value in options.items() if value is not None})
+
+    def edit(view: View) -> View | None:
+        merged = {**view.options, **options}
+        kept = {key: value for key, value in merged.items() if value is not None}
+        wanted = view
+        if kept != view.options:
+            wanted = replace(view, options=MappingProxyType(kept))
+        if width is not None and width != view.live_stripe.width:
+            wanted = with_new_stripe(wanted, width)
+        return None if wanted is view else wanted
+
+    before = layout.view.epoch
+    view = await layout.change(edit, deadline)
+    if view.epoch > before:
+        with contextlib.suppress(ZlogError):  # it is found again; the layout is what was asked for
+            await reclaim(layout, deadline)
+    return view

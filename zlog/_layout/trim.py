@@ -1,0 +1,64 @@
+"""Trimming all positions below a point."""
+
+from __future__ import annotations
+
+import errno
+
+from zlog._base.deadline import Deadline
+from zlog._base.io import Call
+from zlog._layout.layout import Layout
+from zlog._layout.reclaim import reclaim
+from zlog._native import core
+from zlog.errors import HeldByCursor, from_errno
+from zlog.view import Stripe, View
+
+_RECORDS_PER_CALL = 1024
+"""What one call frees at most, so that it never keeps an OSD busy for long."""
+
+
+async def trim_to(
+    layout: Layout, position: int, deadline: Deadline, *, past_cursors: bool = False
+) -> None:
+    """Trim every position below ``position``: first for all readers, then object by object.
+
+    The trim point is recorded in the head before any space is freed. Stripes that lie wholly below
+    it have their objects removed; the one that it cuts gives its records back. If this dies
+    half-way, the positions are trimmed all the same, and the next call frees what is left.
+
+    Raises:
+        HeldByCursor: a cursor lies below ``position``, and the trim may not go ``past_cursors``.
+            The head decides that in the same step that records the point, so no cursor is made
+            in between.
+    """
+    held = await layout.head.trim_point_raise(
+        layout.address.log_id, position, deadline, past_cursors=past_cursors
+    )
+    if held is not None:
+        raise HeldByCursor(
+            f"can't trim to {position}: a cursor of log {layout.view.log!r} is at {held}",
+            position=held,
+        )
+    view = await layout.refresh(deadline)
+    point = view.trim_point
+    cut = await layout.stripe_at(point, deadline)
+    if cut is not None and cut.start < point:
+        await _free_records(layout, cut, point, deadline)
+    await reclaim(layout, deadline)
+
+
+async def _free_records(layout: Layout, stripe: Stripe, point: int, deadline: Deadline) -> None:
+    """Free what lies below ``point`` inside the objects of a stripe that goes on above it."""
+    left = {ref.name for ref in layout.objects(layout.view, stripe)}
+    while left:
+
+        def calls(view: View) -> list[Call]:
+            request = core.encode_trim_to(view.epoch, point, _RECORDS_PER_CALL)
+            return [Call(name, "trim_to", request) for name in sorted(left)]
+
+        names = sorted(left)
+        _, replies = await layout.guarded(calls, deadline)
+        for name, reply in zip(names, replies, strict=True):
+            if reply.code < 0 and reply.code != -errno.ENOENT:
+                raise from_errno(reply.code, f"trim_to on {name}")
+            if reply.code < 0 or not core.decode_more(reply.payload):
+                left.discard(name)

@@ -1,0 +1,296 @@
+"""How a log's layout changes: epoch, seal, view. The order of these steps is the protocol.
+
+1. ``epoch_next`` takes an epoch that nobody else has.
+2. Every object of the live stripe is sealed with it. From then on nothing tagged with an earlier
+   epoch takes effect there, and each object's highest position is asked only after its own seal.
+3. The new tail lies above all of these positions, and above every tail that was shown to anybody.
+4. The view is proposed; the head accepts it only if the newest view is still the one it builds on.
+
+A view may end the live stripe at that tail and start the next one there: because the change asks
+for it, or because the seals tell that the live stripe is full. The new stripe's objects are made
+before the view is proposed, and never afterwards.
+
+Whoever dies in between leaves sealed objects and no new view. Writers then find their epoch stale
+with nothing newer to read, and the first one that loses patience does the steps again. Objects that
+were made for a view that never came belong to a loose stripe, which the head has noted since step
+1 (docs/formats/stripe-index.md).
+
+When several take the steps at once, the view that comes in may have a lower epoch than some of the
+objects, and be of no use to anybody. So those who lose let the one with the highest epoch finish,
+and whoever sealed above the view that won brings it in again.
+
+Source: CORFU (NSDI 2012), sections 2.2 and 2.3; docs/design.md, "Views, epochs, and
+changing the layout".
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from zlog._base.deadline import Deadline
+from zlog._base.io import Io
+from zlog._layout.head import Head
+from zlog._layout.options import StripeLimits
+from zlog._layout.reclaim import discard
+from zlog._layout.stripe_objects import Sealed, remove, seal
+from zlog._sequencer import SHARED_ADDRESS
+from zlog.errors import CorruptEntry, InvalidEpoch, LogNotFound, NotLeader, ZlogError
+from zlog.view import OPEN_END, STRIPES_MAX, Stripe, View, objects_of
+
+_RETRY_SECONDS = 0.02
+_RETRY_SECONDS_MAX = 0.5
+_RETRY_DOUBLINGS_MAX = 5
+
+Edit = Callable[[View], View | None]
+"""Takes the newest view; returns it changed as wanted, or None when nothing is left to do.
+
+It leaves the stripes as they are, or starts a new one: :func:`with_new_stripe`."""
+
+
+class Change(NamedTuple):
+    """A view that took effect, and the first position to hand out in it."""
+
+    view: View
+    tail: int
+
+
+_NO_STRIPE = Stripe(0, 0, OPEN_END, 0)
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """One epoch that a change took, and the stripe that may be made in it.
+
+    Life: announced → made, if the view needs the stripe → in the view, or lost.
+    """
+
+    base: View
+    stripe: Stripe = _NO_STRIPE
+    made: bool = False
+
+    @property
+    def epoch(self) -> int:
+        return self.stripe.id
+
+    async def make(self, io: Io, deadline: Deadline) -> None:
+        """Make the stripe's objects. Nobody else ever seals with their epoch."""
+        self.made = True
+        objects = objects_of(self.base.log, self.base.log_id, self.stripe)
+        await seal(io, objects, self.epoch, deadline, create=True)
+
+    async def unmake(self, io: Io, deadline: Deadline) -> None:
+        """Remove the objects of a stripe that is in no view."""
+        if self.made:
+            objects = objects_of(self.base.log, self.base.log_id, self.stripe)
+            await remove(io, objects, self.epoch, deadline)
+
+
+async def backoff(io: Io, attempt: int) -> None:
+    """Wait a short random time that doubles with each attempt, up to half a second."""
+    ceiling = min(_RETRY_SECONDS * 2.0 ** min(attempt, _RETRY_DOUBLINGS_MAX), _RETRY_SECONDS_MAX)
+    await io.sleep(ceiling * (0.5 + io.random() / 2))
+
+
+async def change_view(
+    io: Io, log: str, edit: Edit, deadline: Deadline, *, removing: bool = False
+) -> Change | View:
+    """Bring a new view into effect.
+
+    Args:
+        io: the world.
+        log: its name.
+        edit: see :data:`Edit`; asked again after each lost race, with the view that won.
+        deadline: budget of the call.
+        removing: whether a log that is being removed already counts as there.
+
+    Returns:
+        The change, or the newest view when ``edit`` wanted none.
+
+    Raises:
+        LogNotFound: no such log, or it is being removed.
+        InvalidEpoch: other clients kept winning until the time was up.
+    """
+    attempts: list[_Attempt] = []
+    try:
+        changed = await _change(io, log, edit, deadline, attempts, removing=removing)
+    except LogNotFound:
+        # With its head the log has lost what would tell anybody else of these objects.
+        with contextlib.suppress(ZlogError):
+            for attempt in attempts:
+                await attempt.unmake(io, deadline)
+        raise
+    # The change is what counts; what is left behind is found again.
+    with contextlib.suppress(ZlogError):
+        for each in attempts:
+            await discard(io, each.base, each.stripe, deadline, made=each.made)
+    return changed
+
+
+async def _change(
+    io: Io, log: str, edit: Edit, deadline: Deadline, attempts: list[_Attempt], *, removing: bool
+) -> Change | View:
+    """Take the steps until a view is in; ``attempts`` gets those that led to none."""
+    head = Head(io, log)
+    sealed = 0  # the highest epoch with which this call sealed objects, in vain so far
+    patience = io.monotonic()
+    attempt = 0
+    while True:
+        state = await head.read(deadline)
+        base = _live(io, log, state.view, removing=removing)
+        wanted = edit(base)
+        if wanted is None and base.epoch >= sealed:
+            return base
+        if state.counter > max(base.epoch, sealed) and io.monotonic() < patience:
+            # This call lost a race, and whoever has the highest epoch now is at work.
+            await backoff(io, attempt)
+            attempt += 1
+        else:
+            began = io.monotonic()
+            attempts.append(_Attempt(base))
+            tried = await _try_change(io, head, attempts[-1], wanted or base, deadline)
+            if isinstance(tried, Change):
+                attempts.pop()
+                return tried
+            sealed = tried
+            # The winner needs about as long as this took, and not all losers may come at once.
+            took = io.monotonic() - began
+            patience = began + took * (2 + 2 * io.random())
+            attempt = 0
+        if deadline.expired:
+            raise InvalidEpoch(f"could not change the layout of log {log!r} in time")
+
+
+def _live(io: Io, log: str, view: View | None, *, removing: bool = False) -> View:
+    """Return the view of a log that is there. Raises LogNotFound."""
+    if view is None or (view.removed and not removing):
+        raise LogNotFound(f"there is no log {log!r} in {io.store.url}")
+    return view
+
+
+async def _try_change(
+    io: Io, head: Head, attempt: _Attempt, wanted: View, deadline: Deadline
+) -> Change | int:
+    """Take the steps once. Returns the epoch that was taken when another client is ahead."""
+    base = attempt.base
+    live = base.live_stripe
+    asked = len(wanted.stripes) > len(base.stripes)
+    width = wanted.live_stripe.width
+    epoch, tail_floor = await head.epoch_next(deadline, width=width)
+    attempt.stripe = Stripe(epoch, 0, OPEN_END, width)
+    if asked:  # before the writers are stopped
+        await attempt.make(io, deadline)
+    try:
+        sealed = await seal(io, base.objects(live), epoch, deadline, missing_ok=wanted.removed)
+    except CorruptEntry:
+        # Missing for good; or the log was removed, or its live stripe is another one by now.
+        view = _live(io, base.log, (await head.read(deadline)).view)
+        if view.log_id != base.log_id:
+            raise LogNotFound(f"log {base.log!r} was removed from {io.store.url}") from None
+        if view.epoch > base.epoch:
+            return epoch
+        raise
+    if sealed is None:
+        return epoch
+    written = max((each.highest for each in sealed if each.highest is not None), default=-1)
+    tail = max(live.start, written + 1, tail_floor)
+    if not (asked or wanted.removed) and _full(base, sealed):
+        await attempt.make(io, deadline)
+    attempt.stripe = replace(attempt.stripe, start=tail)
+    stripes = _stripes(base, tail, attempt.stripe if attempt.made else None)
+    view = replace(wanted, epoch=epoch, stripes=stripes, tail_floor=tail_floor)
+    if not await head.propose(base.epoch, view, deadline):
+        return epoch
+    if view.sequencer == SHARED_ADDRESS:
+        activate_shared(io, view, tail)
+    return Change(view, tail)
+
+
+def _full(view: View, sealed: list[Sealed]) -> bool:
+    limits = StripeLimits.of(view.options)
+    return any(each.bytes >= limits.bytes or each.records >= limits.records for each in sealed)
+
+
+def _stripes(base: View, tail: int, made: Stripe | None) -> tuple[Stripe, ...]:
+    """Return the stripes of the next view; ``made``, if there is one, begins at ``tail``.
+
+    Without those that are wholly trimmed, and without the oldest when there are too many. A live
+    stripe in which nothing was ever written is replaced: it would end where it starts.
+    """
+    stripes = list(base.stripes)
+    if made is not None:
+        live = stripes.pop()
+        if live.start < tail:
+            stripes.append(replace(live, end=tail))
+        stripes.append(made)
+    needed = [stripe for stripe in stripes if stripe.end > base.trim_point]
+    return tuple(needed[-STRIPES_MAX:])
+
+
+def with_new_stripe(view: View, width: int) -> View:
+    """Return what an edit wants that ends the live stripe and starts one of this width.
+
+    The change sets where the new stripe starts, and its id.
+    """
+    return replace(view, stripes=(*view.stripes, Stripe(0, 0, OPEN_END, width)))
+
+
+def activate_shared(io: Io, view: View, tail: int) -> None:
+    """Let the store's shared sequencer hand out positions in this view, from ``tail``."""
+    shared = io.store.sequencer()
+    if shared is not None:
+        shared.activate(view.log_id, view.epoch, tail)
+
+
+def unless_newer(stale: View, sequencer: str | None = None) -> Edit:
+    """Edit that repeats the layout in a new epoch, unless there is a view newer than ``stale``.
+
+    Args:
+        sequencer: who hands out positions from then on; None leaves it as it is.
+    """
+
+    def edit(view: View) -> View | None:
+        if view.epoch > stale.epoch:
+            return None
+        return view if sequencer is None else replace(view, sequencer=sequencer)
+
+    return edit
+
+
+async def take_over(
+    io: Io,
+    log: str,
+    sequencer: str,
+    deadline: Deadline,
+    *,
+    depose: Callable[[], bool] = lambda: False,
+) -> Change:
+    """Make ``sequencer`` the one that hands out the positions of a log.
+
+    Args:
+        depose: whether it may take the place of another sequencer, which whoever holds the lease
+            may; asked each time that another is met.
+
+    Raises:
+        NotLeader: the newest view names another sequencer, which may not be deposed.
+    """
+
+    def edit(view: View) -> View:
+        if view.sequencer not in ("", SHARED_ADDRESS, sequencer) and not depose():
+            raise NotLeader(f"log {log!r} is served by {view.sequencer}")
+        return replace(view, sequencer=sequencer)
+
+    changed = await change_view(io, log, edit, deadline)
+    assert isinstance(changed, Change)  # the edit always wants a change
+    return changed
+
+
+async def release(io: Io, log: str, sequencer: str, deadline: Deadline) -> None:
+    """Let a log go on without ``sequencer``, if that is the one its newest view names."""
+
+    def edit(view: View) -> View | None:
+        return replace(view, sequencer="") if view.sequencer == sequencer else None
+
+    await change_view(io, log, edit, deadline)

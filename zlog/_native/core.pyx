@@ -1,0 +1,20 @@
+# cython: language_level=3, binding=True, embedsignature=False
+"""The package's door to its C++ side: codec, embedded and in-memory stores, completions.
+
+The C++ does the work; this file turns values into Python's and back, lets go of the interpreter
+lock around whatever may block, and looks for signals while it waits. ``core.pyi`` documents it.
+"""
+
+include "codec.pxi"
+include "entry.pxi"
+include "writes.pxi"
+include "window.pxi"
+include "columns.pxi"
+include "gather.pxi"
+include "codec_head.pxi"
+include "codec_cursors.pxi"
+include "codec_deliveries.pxi"
+include "codec_stripes.pxi"
+include "stores.pxi"
+include "shared_sequencer.pxi"
+include "audit.pxi"

@@ -1,0 +1,191 @@
+# cython: language_level=3, binding=True, embedsignature=False
+"""Stores on a Ceph cluster. ``rados.pyi`` documents it, cls_zlog/host/rados.cc does the work."""
+
+from cpython.ref cimport PyObject
+from cython.operator cimport dereference as deref
+from libc.errno cimport ENOENT, EPROTO, ETIMEDOUT
+from libc.stdint cimport int64_t
+from libcpp.map cimport map as cpp_map
+from libcpp.memory cimport shared_ptr, unique_ptr
+from libcpp.string cimport string
+from posix.unistd cimport getpid
+
+from zlog._native.core cimport AsyncHost, HostStore, Wait
+
+import math
+import os
+from urllib.parse import quote, urlencode
+
+from zlog.errors import StoreTimeout, StoreUnavailable
+
+
+cdef extern from "rados/librados.h" nogil:
+    ctypedef void* rados_ioctx_t
+    int64_t rados_ioctx_get_id(rados_ioctx_t io)
+
+cdef extern from "cls_zlog/host/rados.h" namespace "zlog" nogil:
+    cdef cppclass RadosTarget:
+        string conf
+        string client
+        string pool
+        string nspace
+        unsigned timeout_s
+
+    cdef cppclass RadosHost(AsyncHost):
+        @staticmethod
+        unique_ptr[RadosHost] share(rados_ioctx_t ioctx) except +
+        int check_release() except +
+        int register_service(
+            const string& service, const string& daemon, const cpp_map[string, string]& metadata
+        ) except +
+        int update_service(cpp_map[string, string] status) except +
+
+    cdef cppclass RadosConnecting:
+        @staticmethod
+        shared_ptr[RadosConnecting] start(const RadosTarget& target) except +
+        bint wait(int timeout_ms)
+        int error()
+        string failed_step()
+        unique_ptr[RadosHost] take()
+
+
+# How long a signal waits while a connection is made.
+cdef enum:
+    SLICE_MS = 100
+
+# python-rados hands out no pointer to its I/O context, but keeps it at a fixed place in the object.
+# Two layouts are known, told apart by the object's size (rados.pxd in Ceph's source): the pointer
+# comes right after the object's head and method table, or, in newer releases, a reference to the
+# Rados object stands before it.
+_IOCTX_OFFSETS = {88: 24, 96: 32}
+
+
+def _refusal(int error, str step, str pool):
+    reason = os.strerror(-error)
+    if error == -EPROTO:
+        return StoreUnavailable(
+            "the cluster allows OSDs older than Ceph Octopus, which don't return what a class"
+            " method answers",
+            hint="Upgrade the OSDs, then `ceph osd require-osd-release octopus` or later.",
+        )
+    if error == -ENOENT and step == "open the pool":
+        return StoreUnavailable(
+            f"the cluster has no pool {pool!r}",
+            hint=f"`ceph osd pool create {pool}` makes it; `ceph osd pool ls` lists them.",
+        )
+    if error == -ETIMEDOUT:
+        return StoreTimeout(
+            f"can't {step}: {reason}",
+            hint="Check that the monitors in ceph.conf (mon_host) are up and reachable: `ceph -s`.",
+        )
+    return StoreUnavailable(
+        f"can't {step}: {reason}",
+        hint="Check ceph.conf, the client's id and its keyring; `ceph -s` uses the same ones.",
+    )
+
+
+def _service_error(int error):
+    return StoreUnavailable(f"can't register with Ceph's manager: {os.strerror(-error)}")
+
+
+def _url_of(pool, namespace, conf, client_id):
+    path = quote(pool, safe="") + ("/" + quote(namespace, safe="") if namespace else "")
+    query = {"conf": conf, "id": client_id}
+    text = urlencode({key: value for key, value in query.items() if value}, safe="/")
+    return f"ceph://{path}" + (f"?{text}" if text else "")
+
+
+cdef cpp_map[string, string] _strings(words) except *:
+    cdef cpp_map[string, string] out
+    for key, value in words.items():
+        out[key.encode()] = value.encode()
+    return out
+
+
+cdef rados_ioctx_t _pointer_in(ioctx) except NULL:
+    kind = type(ioctx)
+    if kind.__module__ != "rados" or kind.__name__ != "Ioctx":
+        raise TypeError(f"expected a rados.Ioctx, not {kind.__module__}.{kind.__qualname__}")
+    offset = _IOCTX_OFFSETS.get(kind.__basicsize__)
+    if offset is None:
+        raise StoreUnavailable(
+            f"can't use a rados.Ioctx of {kind.__basicsize__} bytes: this release of python-rados"
+            " keeps librados' I/O context at a place that zlog does not know",
+            hint="Pass a URL instead: ceph://POOL[/NAMESPACE][?conf=PATH&id=NAME].",
+        )
+    if ioctx.state != "open":
+        raise StoreUnavailable("the rados.Ioctx is closed", hint="Open a new one, or pass a URL.")
+    cdef int64_t pool_id = ioctx.get_pool_id()
+    cdef rados_ioctx_t io = (<rados_ioctx_t*> (<char*> <PyObject*> ioctx + <Py_ssize_t> offset))[0]
+    if io == NULL or rados_ioctx_get_id(io) != pool_id:
+        raise StoreUnavailable(
+            "can't find librados' I/O context inside this rados.Ioctx",
+            hint="Pass a URL instead: ceph://POOL[/NAMESPACE][?conf=PATH&id=NAME].",
+        )
+    return io
+
+
+cdef class CephStore(HostStore):
+    cdef object ioctx  # kept alive while its copy is in use
+
+    def __init__(self, pool, namespace="", *, conf=None, client_id=None, timeout=10.0, url=None):
+        cdef RadosTarget target
+        cdef shared_ptr[RadosConnecting] connecting
+        cdef Wait budget = Wait(None)
+        cdef bint done = False
+        target.conf = os.fsencode(conf or "")
+        target.client = (client_id or "").encode()
+        target.pool, target.nspace = pool.encode(), namespace.encode()
+        target.timeout_s = max(1, math.ceil(timeout))
+        connecting = RadosConnecting.start(target)
+        while not done:
+            with nogil:
+                done = deref(connecting).wait(SLICE_MS)
+            if not done:
+                budget.over()
+        if deref(connecting).error() != 0:
+            raise _refusal(
+                deref(connecting).error(), deref(connecting).failed_step().decode(), pool
+            )
+        self.attach(
+            shared_ptr[AsyncHost](deref(connecting).take().release()),
+            url or _url_of(pool, namespace, conf, client_id),
+            pool,
+            namespace,
+        )
+
+    @staticmethod
+    def from_ioctx(ioctx):
+        cdef CephStore store = CephStore.__new__(CephStore)
+        cdef rados_ioctx_t io = _pointer_in(ioctx)
+        cdef unique_ptr[RadosHost] host
+        cdef int error
+        with nogil:
+            host = RadosHost.share(io)
+            error = deref(host).check_release()
+        if error != 0:
+            raise _refusal(error, "check the OSDs' release", ioctx.name)
+        pool, namespace = ioctx.name, ioctx.nspace or ""
+        url = _url_of(pool, namespace, None, None)
+        store.attach(shared_ptr[AsyncHost](host.release()), url, pool, namespace)
+        store.ioctx = ioctx
+        return store
+
+    def register_service(self, str service not None, str daemon not None, metadata):
+        cdef shared_ptr[AsyncHost] host = self.opened()
+        cdef string service_bytes = service.encode(), daemon_bytes = daemon.encode()
+        cdef cpp_map[string, string] words = _strings(metadata)
+        cdef int error
+        with nogil:
+            error = (<RadosHost*> host.get()).register_service(service_bytes, daemon_bytes, words)
+        if error != 0:
+            raise _service_error(error)
+
+    def update_service(self, status):
+        cdef shared_ptr[AsyncHost] host = self.opened()
+        cdef cpp_map[string, string] words = _strings(status)
+        cdef int error
+        with nogil:
+            error = (<RadosHost*> host.get()).update_service(words)
+        if error != 0:
+            raise _service_error(error)

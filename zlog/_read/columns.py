@@ -1,0 +1,159 @@
+"""Reading positions as columns: what tables are made of, without an object for each entry."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from zlog._base.codes import Code
+from zlog._native import core
+from zlog._read.items import Slot, join
+from zlog._read.iterate import WINDOW_BYTES, WINDOW_POSITIONS_MAX, Ahead, Bounded
+from zlog.entry import Gap, GapKind
+
+if TYPE_CHECKING:
+    from zlog._client import LogClient
+    from zlog._read.read import WindowRead
+
+_DATA_BYTES_MAX = 2**31 - 1
+"""Data of one `Columns`: its offsets have 32 bits and a sign."""
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Entries in ascending position order, and the gaps between them.
+
+    The four columns have the layout of Apache Arrow's buffers; :class:`memoryview` gives them to
+    whoever understands buffers (``pyarrow.py_buffer``, ``numpy.frombuffer``) without a copy. They
+    may share the memory of a whole window: keep copies, not slices, of what is kept for long.
+
+    Attributes:
+        positions: where each entry stands; n × int64.
+        timestamps: when its writer appended it, by the writer's clock; n × int64, µs since
+            1970-01-01 UTC.
+        offsets: entry i is ``data[offsets[i]:offsets[i + 1]]``; (n + 1) × int32, from 0.
+        data: the bytes of all entries, one after the other.
+        gaps: of the positions that were read, those that hold no entry; a gap covers all of them
+            that lie in it.
+    """
+
+    positions: memoryview
+    timestamps: memoryview
+    offsets: memoryview
+    data: memoryview
+    gaps: list[Gap]
+
+    def __len__(self) -> int:
+        """Return the number of entries."""
+        return len(self.positions)
+
+
+def _only_gap(gap: Gap) -> Columns:
+    nothing = memoryview(b"")
+    numbers = nothing.cast("q")
+    return Columns(numbers, numbers, memoryview(bytes(4)).cast("i"), nothing, [gap])
+
+
+class _ColumnWindows:
+    """Windows of one stripe each, or of some of its objects, as columns."""
+
+    def __init__(
+        self, client: LogClient, indexes: frozenset[int] | None, hole_timeout: float | None
+    ) -> None:
+        self._client = client
+        self._indexes = indexes
+        self._hole_timeout = hole_timeout
+
+    def positions_max(self, start: int) -> int:
+        """As many positions between those that are read as there are objects left out."""
+        width = self._client.layout.width_at(start)
+        wanted = range(width) if self._indexes is None else self._indexes
+        read = sum(1 for index in wanted if index < width)
+        return WINDOW_POSITIONS_MAX * width // max(1, read)
+
+    def start(self, start: int, end: int, bytes_max: int) -> WindowRead:
+        layout = self._client.layout
+        stripe = layout.stripe_of(layout.view, start)
+        return self._client.reader.start(start, min(end, stripe.end), bytes_max, self._indexes)
+
+    async def finish(self, read: WindowRead) -> tuple[list[Columns], int]:
+        if not read.parts:
+            return [], 0
+        client = self._client
+        deadline = client.window_deadline(self._hole_timeout)
+        window = core.ColumnWindow(read.parts[0].step)
+        replies = await read.started.finish(deadline)
+        for asked, reply in zip(read.parts, replies, strict=True):
+            payload = reply.payload if reply.code == Code.OK else None
+            window.add(payload, asked.start, asked.stop)
+        settled: dict[int, Slot] = {}
+        if positions := window.open():
+            settled = await client.reader.read(positions, deadline)
+            tail_of = client.positions.tail
+            await client.reader.settle(settled, self._hole_timeout, tail_of, deadline)
+        return _columns_of(window, settled, read.parts[0].start)
+
+    def trimmed(self, gap: Gap) -> list[Columns]:
+        return [_only_gap(gap)]
+
+    def cut(self, content: list[Columns]) -> tuple[list[Columns], Gap | None]:
+        last = content[-1] if content else None
+        if last is None or not last.gaps:
+            return content, None
+        *gaps, gap = last.gaps
+        if gap.kind is GapKind.UNWRITTEN or (len(last) and last.positions[-1] > gap.position):
+            return content, None
+        rest = [replace(last, gaps=gaps)] if len(last) or gaps else []
+        return [*content[:-1], *rest], gap
+
+    def put(self, gap: Gap, content: list[Columns]) -> list[Columns]:
+        if not content:
+            return self.trimmed(gap)
+        first = content[0]
+        entry = first.positions[0] if len(first) else None
+        meet = bool(first.gaps) and (entry is None or first.gaps[0].position < entry)
+        gaps = join([gap, *first.gaps[:meet]]) + first.gaps[meet:]
+        return [replace(first, gaps=gaps), *content[1:]]
+
+
+def _gap_of(item: Gap | range) -> Gap:
+    return item if isinstance(item, Gap) else Gap(item.start, item.stop, GapKind.TRIMMED)
+
+
+def _columns_of(
+    window: core.ColumnWindow, settled: dict[int, Slot], start: int
+) -> tuple[list[Columns], int]:
+    """Return a window's columns: one `Columns`, or more where the data is too much for one."""
+    result: list[Columns] = []
+    data_bytes = 0
+    at: int | None = start
+    while at is not None:
+        positions, timestamps, offsets, data, rows, at = window.columns(
+            settled, at, _DATA_BYTES_MAX
+        )
+        gaps = [gap for row in rows for gap in join(map(_gap_of, row))]
+        result.append(Columns(positions, timestamps, offsets, data, gaps))
+        data_bytes += len(result[-1].data)
+    return result, data_bytes
+
+
+class ColumnsReader(Bounded[list[Columns]]):
+    """Reads ``[start, end)`` once as columns, as far as the tail at its beginning."""
+
+    def __init__(
+        self,
+        client: LogClient,
+        start: int,
+        end: int | None,
+        indexes: Collection[int] | None,
+        window_bytes: int | None,
+        hole_timeout: float | None,
+    ) -> None:
+        if window_bytes is not None and window_bytes < 1:
+            raise ValueError(f"a window takes at least one byte, not {window_bytes}")
+        chosen = None if indexes is None else frozenset(indexes)
+        if chosen is not None and any(index < 0 for index in chosen):
+            raise ValueError("a stripe's objects are numbered from 0")
+        windows = _ColumnWindows(client, chosen, hole_timeout)
+        super().__init__(client, Ahead(client, windows, start, window_bytes or WINDOW_BYTES), end)

@@ -1,0 +1,266 @@
+"""Named cursors: where readers go on, kept by the log's head object.
+
+A cursor's position is the next one that its reader will read. The head lets it move forward only,
+unless told otherwise, and lets no trim pass it; both in single atomic steps (cls_zlog/cursors.cc).
+"""
+
+from __future__ import annotations
+
+import errno
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from zlog._base.codes import Code
+from zlog._base.deadline import Deadline
+from zlog._base.io import Call, Io, Reply
+from zlog._base.names import check_cursor_name, check_position, head_object
+from zlog._native import core
+from zlog._sequencer import LogAddress
+from zlog.errors import (
+    CursorAhead,
+    CursorNotFound,
+    Invalidated,
+    LogNotFound,
+    ZlogError,
+    from_errno,
+)
+
+if TYPE_CHECKING:
+    from zlog._client import LogClient
+
+Place = int | Literal["earliest", "latest"]
+"""Where a reader begins: a position, the first one that is not trimmed, or the tail."""
+
+CURSORS_MAX = 1024
+"""Cursors of one log, at most; the class enforces the same."""
+
+_CURSORS_PER_READ = 256
+_ADVANCE, _CREATE, _SET = 0, 1, 2
+
+
+class CursorState(NamedTuple):
+    """A cursor as its log keeps it.
+
+    Attributes:
+        name: the cursor's.
+        position: the next one that its reader will read.
+        created: when it was made, by its maker's clock, UTC.
+        updated: when it was last committed, by that reader's clock, UTC.
+    """
+
+    name: str
+    position: int
+    created: datetime
+    updated: datetime
+
+
+class Cursors:
+    """Calls on the cursors of one log."""
+
+    def __init__(self, io: Io, address: LogAddress) -> None:
+        self._io = io
+        self._address = address
+        self._object = head_object(address.name)
+
+    async def read(self, name: str, deadline: Deadline) -> CursorState | None:
+        """Return a cursor; None when there is none of that name."""
+        request = core.encode_cursor(self._address.log_id, check_cursor_name(name))
+        reply = await self._call("cursor_read", request, deadline)
+        if reply.code != Code.OK:
+            return None
+        return _state(name, *core.decode_cursor(reply.payload))
+
+    async def list(self, deadline: Deadline) -> list[CursorState]:
+        """Return all cursors, in the order of their names."""
+        found: list[CursorState] = []
+        more = True
+        while more:
+            after = found[-1].name if found else ""
+            request = core.encode_cursor_list(self._address.log_id, after, _CURSORS_PER_READ)
+            reply = await self._call("cursor_list", request, deadline)
+            more, page = core.decode_cursor_list(reply.payload)
+            found += (_state(*each) for each in page)
+        return found
+
+    async def create(self, name: str, position: int, deadline: Deadline) -> int:
+        """Make a cursor, unless there is one. Returns where it is.
+
+        Raises:
+            Invalidated: the position lies below the trim point.
+        """
+        reply = await self._commit(_CREATE, name, position, deadline)
+        return position if reply.code == Code.OK else core.decode_position(reply.payload)
+
+    async def advance(self, name: str, position: int, deadline: Deadline) -> None:
+        """Move a cursor forward; to where it is, too.
+
+        Raises:
+            CursorAhead: it is further already, and stays there.
+            CursorNotFound: there is none of that name.
+        """
+        reply = await self._commit(_ADVANCE, name, position, deadline)
+        if reply.code == Code.NOT_WRITTEN:
+            raise self.missing(name)
+        if reply.code == Code.READ_ONLY:
+            kept = core.decode_position(reply.payload)
+            raise CursorAhead(
+                f"cursor {name!r} of log {self._address.name!r} is at {kept} already, beyond"
+                f" {position}",
+                position=kept,
+            )
+
+    async def set(self, name: str, position: int, deadline: Deadline) -> None:
+        """Put a cursor anywhere at or above the trim point; make it if it is not there.
+
+        Raises:
+            Invalidated: the position lies below the trim point.
+        """
+        await self._commit(_SET, name, position, deadline)
+
+    async def remove(self, name: str, deadline: Deadline) -> None:
+        """Remove a cursor, so that it holds no trim back any more.
+
+        Raises:
+            CursorNotFound: there is none of that name.
+        """
+        request = core.encode_cursor(self._address.log_id, check_cursor_name(name))
+        reply = await self._call("cursor_remove", request, deadline)
+        if reply.code == Code.NOT_WRITTEN:
+            raise self.missing(name)
+
+    def missing(self, name: str) -> CursorNotFound:
+        """The error that says that there is no cursor of this name."""
+        return CursorNotFound(f"log {self._address.name!r} has no cursor {name!r}")
+
+    async def _commit(self, mode: int, name: str, position: int, deadline: Deadline) -> Reply:
+        request = core.encode_cursor_commit(
+            self._address.log_id,
+            check_cursor_name(name),
+            mode,
+            position,
+            self._io.wall_clock_us(),
+        )
+        reply = await self._call("cursor_commit", request, deadline)
+        if reply.code == Code.INVALIDATED:
+            trim_point = core.decode_position(reply.payload)
+            raise Invalidated(
+                f"cursor {name!r} can't be put at {position}: log {self._address.name!r} is"
+                f" trimmed below {trim_point}",
+                hint="Begin at `earliest`, the first position that is left.",
+            )
+        return reply
+
+    async def _call(self, method: str, request: bytes, deadline: Deadline) -> Reply:
+        (reply,) = await self._io.execute([Call(self._object, method, request)], deadline)
+        if reply.code == -errno.EMFILE:
+            raise ZlogError(
+                f"log {self._address.name!r} has {CURSORS_MAX} cursors already",
+                hint="Remove those that nobody reads with: `zlog cursor ls`, `zlog cursor rm`.",
+            )
+        if reply.code == -errno.ENOENT:
+            raise LogNotFound(f"there is no log {self._address.name!r} in {self._io.store.url}")
+        if reply.code < 0:
+            raise from_errno(reply.code, f"{method} on {self._object}")
+        return reply
+
+
+def _state(name: str, position: int, created: int, updated: int) -> CursorState:
+    times = (core.from_timestamp(each) for each in (created, updated))
+    return CursorState(name, position, *times)
+
+
+class CursorClient:
+    """One reader's handle on one cursor; `zlog.Cursor` and `zlog.aio.Cursor` are its two faces.
+
+    Attributes:
+        name: the cursor's.
+        position: where it is, as far as this handle knows.
+    """
+
+    def __init__(self, client: LogClient, name: str, position: int) -> None:
+        self.name = name
+        self.position = position
+        self._client = client
+        self._tail = 0  # positions below it have been handed out
+
+    @classmethod
+    async def open(
+        cls, client: LogClient, name: str, create: Place | None, timeout: float | None
+    ) -> CursorClient:
+        """Find a cursor, or make it; see :meth:`zlog.Log.cursor`."""
+        deadline = client.deadline(timeout)
+        check_place(create)
+        state = await client.cursors.read(name, deadline)
+        if state is not None:
+            return cls(client, name, state.position)
+        if create is None:
+            raise client.cursors.missing(name)
+        position = await cls._make(client, name, create, deadline)
+        return cls(client, name, position)
+
+    @staticmethod
+    async def _make(client: LogClient, name: str, create: Place, deadline: Deadline) -> int:
+        while True:
+            position = await client.place(create, deadline)
+            try:
+                return await client.cursors.create(name, position, deadline)
+            except Invalidated:
+                if create != "earliest":  # which a trim has just moved
+                    raise
+
+    async def state(self, timeout: float | None) -> CursorState:
+        """Return the cursor as the log keeps it."""
+        state = await self._client.cursors.read(self.name, self._client.deadline(timeout))
+        if state is None:
+            raise self._client.cursors.missing(self.name)
+        return state
+
+    async def commit(self, position: int, timeout: float | None) -> None:
+        """Move it forward; see :meth:`zlog.Cursor.commit`."""
+        deadline = self._client.deadline(timeout)
+        await self._check("commit", position, deadline)
+        await self._client.cursors.advance(self.name, position, deadline)
+        self.position = position
+
+    async def reset(self, place: Place, timeout: float | None) -> None:
+        """Put it anywhere; see :meth:`zlog.Cursor.reset`."""
+        deadline = self._client.deadline(timeout)
+        check_place(place)
+        while True:
+            position = await self._client.place(place, deadline)
+            try:
+                await self._client.cursors.set(self.name, position, deadline)
+                break
+            except Invalidated:
+                if place != "earliest":
+                    raise
+        self.position = position
+
+    async def lag(self, timeout: float | None) -> int:
+        """Return how many positions lie between it and the tail; see :meth:`zlog.Cursor.lag`."""
+        state = await self.state(timeout)
+        self.position = state.position
+        return max(0, await self._client.tail(timeout) - state.position)
+
+    async def remove(self, timeout: float | None) -> None:
+        """Remove it; see :meth:`zlog.Cursor.remove`."""
+        await self._client.cursors.remove(self.name, self._client.deadline(timeout))
+
+    async def _check(self, verb: str, position: int, deadline: Deadline) -> None:
+        """Refuse a position that nobody can have read up to. Asks for the tail when it must."""
+        check_position(position)
+        if position > self._tail:
+            self._tail = await self._client.positions.tail(deadline)
+        if position > self._tail:
+            raise self._client.beyond_tail(f"{verb} {position}", self._tail)
+
+
+def check_place(place: Place | None) -> None:
+    """Raise TypeError or ValueError unless a cursor can be put there."""
+    if isinstance(place, str):
+        if place not in ("earliest", "latest"):
+            raise ValueError(
+                f"a cursor begins at 'earliest', 'latest' or a position, not {place!r}"
+            )
+    elif place is not None:
+        check_position(place)

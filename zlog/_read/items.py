@@ -1,0 +1,106 @@
+"""What single positions hold, as readers find it, and how neighbouring gaps become one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from zlog._base.codes import FillCode, State
+from zlog._native import core
+from zlog.entry import Entry, Fill, FillReason, Gap, GapKind, Loss, LossReason
+
+if TYPE_CHECKING:
+    from zlog._native.core import ReadReply
+
+Slot = Entry | Gap
+"""What one position holds: an entry, or a gap of that position."""
+
+_KINDS = {
+    State.UNWRITTEN: GapKind.UNWRITTEN,
+    State.FILLED: GapKind.FILLED,
+    State.TRIMMED: GapKind.TRIMMED,
+    State.LOST: GapKind.LOST,
+}
+
+_REASONS: dict[int, FillReason] = {
+    FillCode.READER_WAITED: FillReason.READER_WAITED,
+    FillCode.ASKED: FillReason.ASKED,
+    FillCode.WRITER_GAVE_UP: FillReason.WRITER_GAVE_UP,
+}
+
+
+def gap_of(position: int, state: int) -> Gap:
+    """Return the gap of a position, for a state that says all there is to say."""
+    return Gap(position, position + 1, _KINDS[State(state)])
+
+
+def trimmed(position: int) -> Gap:
+    """Return the gap of a trimmed position."""
+    return Gap(position, position + 1, GapKind.TRIMMED)
+
+
+def lost(position: int, why: LossReason, name: str) -> Gap:
+    """Return the gap of a position that the object ``name`` should hold."""
+    return Gap(position, position + 1, GapKind.LOST, Loss(why, (name,)))
+
+
+def is_open(slot: Slot) -> bool:
+    """Whether a position is unwritten: may become something else."""
+    return isinstance(slot, Gap) and slot.kind is GapKind.UNWRITTEN
+
+
+def slot_of(reply: ReadReply, i: int, position: int, name: str) -> Slot:
+    """Return what a read with ids, by the object ``name``, told of its i-th position."""
+    state = reply.state(i)
+    if state == State.WRITTEN:
+        return Entry(position, reply.data(i), core.from_timestamp(reply.timestamp(i)))
+    if state == State.LOST:
+        return lost(position, LossReason.CORRUPT, name)
+    if state == State.FILLED:
+        why = _REASONS.get(reply.reason(i), FillReason.UNKNOWN)
+        at = core.from_timestamp(reply.timestamp(i))
+        fill = Fill(reply.writer(i).hex(), at, why)
+        return Gap(position, position + 1, GapKind.FILLED, fill)
+    return gap_of(position, state)
+
+
+def in_order(found: Mapping[int, Slot], start: int, end: int) -> list[Entry | Gap]:
+    """Lay the positions ``[start, end)`` out in order, with neighbouring gaps as one."""
+    result: list[Entry | Gap] = []
+    for position in range(start, end):
+        slot = found[position]
+        last = result[-1] if result else None
+        one = joined(last, slot) if isinstance(last, Gap) and isinstance(slot, Gap) else None
+        if one is None:
+            result.append(slot)
+        else:
+            result[-1] = one
+    return result
+
+
+def join(gaps: Iterable[Gap]) -> list[Gap]:
+    """Return gaps, of which each follows upon the one before, as few as may be."""
+    result: list[Gap] = []
+    for gap in gaps:
+        one = joined(result[-1], gap) if result else None
+        if one is None:
+            result.append(gap)
+        else:
+            result[-1] = one
+    return result
+
+
+def joined(gap: Gap, following: Gap) -> Gap | None:
+    """Return two neighbours as one gap; None where they differ in more than time and objects."""
+    if gap.kind is not following.kind:
+        return None
+    one, other = gap.detail, following.detail
+    if isinstance(one, Fill) and isinstance(other, Fill):
+        if one.by != other.by or one.why is not other.why:
+            return None
+        one = min(one, other, key=lambda fill: fill.at)
+    elif isinstance(one, Loss) and isinstance(other, Loss):
+        if one.why is not other.why:
+            return None
+        one = Loss(one.why, tuple(dict.fromkeys((*one.objects, *other.objects))))
+    return Gap(gap.position, following.end, gap.kind, one)

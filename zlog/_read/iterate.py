@@ -1,0 +1,254 @@
+"""Going through a log in order: a range once, or from a position on for ever.
+
+Both yield batches: one window of positions, read with one operation per stripe object. The next
+window is asked for before the caller gets the last, so that the store works while the caller does.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from zlog._layout.layout import StripeUnknown
+from zlog._layout.views import backoff
+from zlog._read.items import joined
+from zlog.entry import Entry, Gap, GapKind
+
+if TYPE_CHECKING:
+    from zlog._client import LogClient
+    from zlog._read.read import WindowItems, WindowRead
+
+T = TypeVar("T")
+
+_WINDOW_POSITIONS_FIRST = 512
+_WINDOW_POSITIONS_MIN = 16
+WINDOW_POSITIONS_MAX = 16384
+WINDOW_BYTES = 8 << 20
+"""Data that one window aims at; the positions it takes are learnt from the entries so far."""
+
+_BYTES_SLACK = 2
+"""By how much larger than expected entries may be, before a window is read in several goes."""
+
+_WINDOWS_AHEAD = 2
+"""Windows under way while the caller works: with the one in hand, three times WINDOW_BYTES."""
+
+
+class Windows(Protocol[T]):
+    """How windows are read, and what a reader gets of them."""
+
+    def positions_max(self, start: int) -> int:
+        """Return how many positions from ``start`` on one window may take."""
+        ...
+
+    def start(self, start: int, end: int, bytes_max: int) -> WindowRead:
+        """Start reading a window, which may end earlier, of so much data."""
+        ...
+
+    async def finish(self, read: WindowRead) -> tuple[T, int]:
+        """Bring it in: its content, and the bytes of data in it."""
+        ...
+
+    def trimmed(self, gap: Gap) -> T:
+        """Return the content of positions that need not be read."""
+        ...
+
+    def cut(self, content: T) -> tuple[T, Gap | None]:
+        """Take off the gap that the content ends with, if it does, unless that is a hole."""
+        ...
+
+    def put(self, gap: Gap, content: T) -> T:
+        """Return the content with a gap before it, as one with its first gap if they agree."""
+        ...
+
+
+class Ahead(Generic[T]):
+    """Reads windows in order, some of them ahead of the one that is asked for.
+
+    A gap that a window ends with is kept back until it is known whether the next one goes on with
+    it; not at the tail, where there is no next one.
+    """
+
+    def __init__(
+        self, client: LogClient, windows: Windows[T], position: int, window_bytes: int
+    ) -> None:
+        self._client = client
+        self._windows = windows
+        self.position = position
+        self._asked = position
+        self._bytes = window_bytes
+        self._count = _WINDOW_POSITIONS_FIRST
+        self._under_way: deque[WindowRead] = deque()
+        self._kept: Gap | None = None
+
+    async def next(self, tail: int) -> T:
+        """Return what is there from ``position`` on, which lies below ``tail``; may be nothing."""
+        content = await self._window(tail)
+        if self._kept is not None:
+            content = self._windows.put(self._kept, content)
+            self._kept = None
+        if self.position < tail:
+            content, self._kept = self._windows.cut(content)
+        return content
+
+    def go_to(self, position: int) -> None:
+        """Read on from another position; what is under way or kept back is given up."""
+        self._kept = None
+        self._jump(position)
+
+    def _jump(self, position: int) -> None:
+        self._under_way.clear()
+        self.position = self._asked = position
+
+    async def _window(self, tail: int) -> T:
+        layout = self._client.layout
+        while True:
+            trimmed = min(layout.view.trim_point, tail)
+            if self.position < trimmed:
+                gap = Gap(self.position, trimmed, GapKind.TRIMMED)
+                self._jump(trimmed)
+                return self._windows.trimmed(gap)
+            await self._read_ahead(tail)
+            if self._under_way:
+                break
+        read = self._under_way.popleft()
+        await self._read_ahead(tail)
+        try:
+            content, data_bytes = await self._windows.finish(read)
+        except BaseException:
+            self._jump(self.position)
+            raise
+        self._learn(read, data_bytes)
+        self.position = read.end
+        return content
+
+    async def _read_ahead(self, tail: int) -> None:
+        while self._asked < tail and len(self._under_way) < _WINDOWS_AHEAD:
+            end = min(tail, self._asked + self._count)
+            try:
+                read = self._windows.start(self._asked, end, _BYTES_SLACK * self._bytes)
+            except StripeUnknown as unknown:
+                deadline = self._client.deadline(None)
+                if await self._client.layout.stripe_at(unknown.position, deadline) is None:
+                    return  # trimmed meanwhile, with its stripe
+                continue
+            self._under_way.append(read)
+            self._asked = read.end
+
+    def _learn(self, read: WindowRead, data_bytes: int) -> None:
+        average = max(1, data_bytes // (read.end - read.start))
+        most = self._windows.positions_max(read.end)
+        wanted = min(self._bytes // average, self._count * 4, most)
+        self._count = max(_WINDOW_POSITIONS_MIN, wanted)
+
+
+class _Items:
+    """Windows as entries and gaps, in order."""
+
+    def __init__(self, client: LogClient, hole_timeout: float | None) -> None:
+        self._client = client
+        self._hole_timeout = hole_timeout
+
+    def positions_max(self, _: int) -> int:
+        return WINDOW_POSITIONS_MAX
+
+    def start(self, start: int, end: int, bytes_max: int) -> WindowRead:
+        return self._client.reader.start(start, end, bytes_max)
+
+    async def finish(self, read: WindowRead) -> WindowItems:
+        return await self._client.finish_window(read, self._hole_timeout)
+
+    def trimmed(self, gap: Gap) -> Sequence[Entry | Gap]:
+        return [gap]
+
+    def cut(self, content: Sequence[Entry | Gap]) -> tuple[Sequence[Entry | Gap], Gap | None]:
+        if not isinstance(content, list):  # a window that is full of entries, not laid out
+            return content, None
+        last = content[-1]
+        if isinstance(last, Entry) or last.kind is GapKind.UNWRITTEN:
+            return content, None
+        return content[:-1], last
+
+    def put(self, gap: Gap, content: Sequence[Entry | Gap]) -> Sequence[Entry | Gap]:
+        first = content[0]
+        one = joined(gap, first) if isinstance(first, Gap) else None
+        return [gap, *content] if one is None else [one, *content[1:]]
+
+
+def _items_ahead(
+    client: LogClient, start: int, hole_timeout: float | None
+) -> Ahead[Sequence[Entry | Gap]]:
+    return Ahead(client, _Items(client, hole_timeout), start, WINDOW_BYTES)
+
+
+class Bounded(Generic[T]):
+    """Reads once as far as the tail at its beginning, or as an end before it.
+
+    Args:
+        client: of the log.
+        ahead: reads the windows.
+        end: the first position that is not read; None for the tail.
+    """
+
+    def __init__(self, client: LogClient, ahead: Ahead[T], end: int | None) -> None:
+        self._client = client
+        self._ahead = ahead
+        self._end = end
+        self._tail: int | None = None
+
+    async def next(self) -> T | None:
+        """Return what is next, which may be nothing; None at the end."""
+        if self._tail is None:
+            tail = await self._client.tail(None)
+            self._tail = tail if self._end is None else min(self._end, tail)
+        if self._ahead.position >= self._tail:
+            return None
+        return await self._ahead.next(self._tail)
+
+
+class RangeReader(Bounded[Sequence[Entry | Gap]]):
+    """Reads ``[start, end)`` once, as far as the tail at its beginning."""
+
+    def __init__(
+        self, client: LogClient, start: int, end: int | None, hole_timeout: float | None
+    ) -> None:
+        super().__init__(client, _items_ahead(client, start, hole_timeout), end)
+
+
+class Follower:
+    """Reads from ``start`` on and waits at the tail for more. Never passes an open hole."""
+
+    def __init__(self, client: LogClient, start: int, hole_timeout: float | None) -> None:
+        self._client = client
+        self._tail = 0
+        self._ahead = _items_ahead(client, start, hole_timeout)
+        self._waits = 0
+
+    async def next(self) -> Sequence[Entry | Gap]:
+        """Return the next batch; empty when nothing came for a while."""
+        if self._ahead.position >= self._tail:
+            tail = await self._client.wait(self._ahead.position)
+            if tail is None:
+                return ()
+            self._tail = tail
+        items = await self._ahead.next(self._tail)
+        hole = _first_hole(items)
+        if hole is None:
+            self._waits = 0
+            return items
+        self._ahead.go_to(items[hole].position)
+        if hole == 0:
+            # An open hole; or a sequencer that was replaced has told a tail that no longer counts.
+            self._tail = 0
+            await backoff(self._client.io, self._waits)
+            self._waits += 1
+        return items[:hole]
+
+
+def _first_hole(items: Sequence[Entry | Gap]) -> int | None:
+    if not isinstance(items, list):  # a window that is full of entries, not laid out
+        return None
+    for index, item in enumerate(items):
+        if isinstance(item, Gap) and item.kind is GapKind.UNWRITTEN:
+            return index
+    return None

@@ -1,0 +1,316 @@
+"""Reading positions, settling holes, and telling gaps truthfully.
+
+A window of positions is read with one operation per stripe object, all at the same time. A hole
+below the tail is waited for and then filled; the object decides who was first, so two readers
+never disagree about a position.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from zlog._base.codes import Code, FillCode, State
+from zlog._base.deadline import Deadline
+from zlog._base.io import Call, Reply, Started
+from zlog._layout.layout import Layout
+from zlog._native import core
+from zlog._read.items import Slot, gap_of, in_order, is_open, lost, slot_of, trimmed
+from zlog.entry import Entry, Gap, LossReason
+from zlog.errors import CorruptEntry, StoreTimeout, from_errno
+from zlog.view import ObjectRef, View
+
+if TYPE_CHECKING:
+    from zlog._native.core import ReplyBytes
+
+READ_BYTES_MAX = 4 << 20
+"""Data that one read of one object may bring back (an entry larger than this comes alone)."""
+
+HOLE_TIMEOUT_SECONDS = 1.0
+
+_POLL_SECONDS = 0.0003
+_POLL_SECONDS_MAX = 0.1
+"""How often an unwritten position is looked at. A sequencer tells of positions when it hands them
+out, so a follower is usually there a moment before the entry; the first look again is soon."""
+
+TailOf = Callable[[Deadline], Awaitable[int]]
+
+_PLAIN = (State.UNWRITTEN, State.TRIMMED)
+"""Gaps that a window tells all of. Who filled a position, or what lost it, is asked for."""
+
+
+class WindowRead(NamedTuple):
+    """A window of positions that is being read; ``parts`` are those that each call asks for."""
+
+    start: int
+    end: int
+    parts: list[range]
+    started: Started
+
+
+class WindowItems(NamedTuple):
+    """What a window holds, in order, and how many bytes its entries have together."""
+
+    items: Sequence[Entry | Gap]
+    data_bytes: int
+
+
+class Reader:
+    """Reads positions of one log, and fills them under the id of its writer."""
+
+    def __init__(self, layout: Layout, writer: bytes) -> None:
+        self._layout = layout
+        self._writer = writer
+        self._io = layout.io
+
+    async def read(self, positions: Sequence[int], deadline: Deadline) -> dict[int, Slot]:
+        """Read positions as they are now: no waiting, no filling.
+
+        Returns what each position holds. Positions below the trim point are not looked up.
+        """
+        found: dict[int, Slot] = {}
+        wanted = list(positions)
+        while wanted:
+            found.update(await self.read_some(wanted, deadline))
+            wanted = [p for p in wanted if p not in found]
+        return found
+
+    async def read_some(
+        self,
+        positions: Sequence[int],
+        deadline: Deadline,
+        *,
+        bytes_max: int = READ_BYTES_MAX,
+        writers: dict[int, bytes] | None = None,
+    ) -> dict[int, Slot]:
+        """Ask each object once, for up to ``bytes_max`` of data, as :meth:`read` does repeatedly.
+
+        Returns what the first of each object's positions hold: at least one of them, unless the
+        trim point or the layout turns out to have changed, which the next call goes by. With
+        ``writers``, that gets the id of each entry's writer.
+        """
+        found: dict[int, Slot] = {}
+        view, asked, replies = await self._read_once(positions, bytes_max, deadline)
+        found.update((p, trimmed(p)) for p in positions if _is_trimmed(view, p))
+        await self._take(view, asked, replies, found, writers, deadline)
+        return found
+
+    def start(
+        self, start: int, end: int, bytes_max: int, indexes: Collection[int] | None = None
+    ) -> WindowRead:
+        """Start reading ``[start, end)``: one operation per stripe object, nothing awaited.
+
+        Where a later stripe is not known yet, :meth:`finish` goes on.
+
+        Args:
+            start: the first position.
+            end: one past the last.
+            bytes_max: data that all of them together may bring back; the rest is read later.
+            indexes: of the stripe objects to ask; None asks all.
+
+        Raises:
+            StripeUnknown: of ``start``, already, the stripe must be looked up first.
+        """
+        view = self._layout.view
+        wanted: list[tuple[ObjectRef, range]] = []
+        for first, last, stripe in self._layout.known_stripes(view, start, end):
+            objects = self._layout.objects(view, stripe)
+            for position in range(first, min(last, first + stripe.width)):
+                ref = objects[position % stripe.width]
+                if indexes is None or ref.residue in indexes:
+                    wanted.append((ref, range(position, last, ref.stride)))
+        share = bytes_max // max(1, len(wanted))
+        calls = [
+            Call(ref.name, "read", core.encode_read(view.epoch, ref.stride, asked, share))
+            for ref, asked in wanted
+        ]
+        return WindowRead(start, end, [asked for _, asked in wanted], self._io.start(calls))
+
+    async def finish(
+        self, read: WindowRead, hole_timeout: float | None, tail_of: TailOf, deadline: Deadline
+    ) -> WindowItems:
+        """Bring in what :meth:`start` asked for: all of it, in order, nothing left out.
+
+        Args:
+            read: what is under way.
+            hole_timeout: seconds to wait for an unwritten position before filling it; None leaves
+                holes alone and reports them as UNWRITTEN.
+            tail_of: tells the checked tail. Nothing is filled at or beyond it: a sequencer that
+                was replaced may have handed out what its successor will hand out again.
+            deadline: budget of the whole call.
+        """
+        window = core.Window(read.start, read.end)
+        replies = await read.started.finish(deadline)
+        for asked, reply in zip(read.parts, replies, strict=True):
+            if reply.code == Code.OK:
+                window.add(reply.payload, asked.start, asked.step)
+        if window.entries == read.end - read.start:
+            return WindowItems(cast("Sequence[Entry | Gap]", window), window.data_bytes)
+        found: dict[int, Slot] = {
+            position: item if isinstance(item, Entry) else gap_of(position, item)
+            for position, item in window.found().items()
+            if isinstance(item, Entry) or item in _PLAIN
+        }
+        if len(found) < read.end - read.start:
+            rest = [p for p in range(read.start, read.end) if p not in found]
+            found.update(await self.read(rest, deadline))
+        await self.settle(found, hole_timeout, tail_of, deadline)
+        return WindowItems(in_order(found, read.start, read.end), window.data_bytes)
+
+    async def settle(
+        self,
+        found: dict[int, Slot],
+        hole_timeout: float | None,
+        tail_of: TailOf,
+        deadline: Deadline,
+    ) -> None:
+        """Wait for the holes among what was found, and fill those that stay; see :meth:`finish`.
+
+        Before any is filled or reported, the head is asked whether it was trimmed: the trim point
+        comes first, and a trim that died goes no further.
+        """
+        io = self._io
+        give_up = None if hole_timeout is None else io.monotonic() + hole_timeout
+        poll = _POLL_SECONDS
+        while holes := sorted(p for p, slot in found.items() if is_open(slot)):
+            left = 0.0 if give_up is None else give_up - io.monotonic()
+            if left > 0:
+                await io.sleep(min(poll, left))
+                poll = min(poll * 2, _POLL_SECONDS_MAX)
+            elif not _is_trimmed(await self._layout.refresh(deadline), holes[0]):
+                tail = 0 if give_up is None else await tail_of(deadline)
+                abandoned = [p for p in holes if p < tail]
+                if not abandoned:
+                    break
+                await self.fill(abandoned, FillCode.READER_WAITED, deadline)
+            found.update(await self.read(holes, deadline))
+
+    async def fill(
+        self, positions: Sequence[int], reason: FillCode, deadline: Deadline
+    ) -> int | None:
+        """Fill positions that nobody wrote. Returns the first written one of an object, if any.
+
+        An object fills all or none of its positions: where one was written, none of its others
+        are filled, and the caller looks again.
+        """
+        now = self._io.wall_clock_us()
+
+        def request(view: View, ref: ObjectRef, group: list[int]) -> bytes:
+            return core.encode_fill(view.epoch, now, self._writer, reason, ref.stride, group)
+
+        written: int | None = None
+        for _, reply in await self.change_positions("fill", request, positions, deadline):
+            if reply.code == Code.READ_ONLY:
+                written = core.decode_position(reply.payload)
+        return written
+
+    async def trim(self, positions: Sequence[int], deadline: Deadline) -> None:
+        """Trim single positions, whatever they hold."""
+
+        def request(view: View, ref: ObjectRef, group: list[int]) -> bytes:
+            return core.encode_trim(view.epoch, ref.stride, group)
+
+        await self.change_positions("trim", request, positions, deadline)
+
+    async def change_positions(
+        self,
+        method: str,
+        request: Callable[[View, ObjectRef, list[int]], bytes],
+        positions: Sequence[int],
+        deadline: Deadline,
+    ) -> list[tuple[ObjectRef, Reply]]:
+        """Run an idempotent method on the objects of some positions.
+
+        Positions below the trim point are passed over: nothing is left to change there.
+        """
+        groups: list[tuple[ObjectRef, list[int]]] = []
+
+        def calls(view: View) -> list[Call]:
+            groups[:] = self._by_object(view, positions)
+            return [Call(ref.name, method, request(view, ref, group)) for ref, group in groups]
+
+        view, replies = await self._layout.guarded(calls, deadline)
+        result: list[tuple[ObjectRef, Reply]] = []
+        for (ref, _), reply in zip(groups, replies, strict=True):
+            if reply.code == -errno.ENOENT:
+                if await self._layout.outdated(view, deadline):
+                    return await self.change_positions(method, request, positions, deadline)
+                raise CorruptEntry(f"stripe object {ref.name} is missing")
+            if reply.code < 0:
+                raise from_errno(reply.code, f"{method} on {ref.name}")
+            result.append((ref, reply))
+        return result
+
+    async def _read_once(
+        self, positions: Sequence[int], bytes_max: int, deadline: Deadline
+    ) -> tuple[View, list[tuple[ObjectRef, list[int]]], list[Reply]]:
+        groups: list[tuple[ObjectRef, list[int]]] = []
+
+        def calls(view: View) -> list[Call]:
+            groups[:] = self._by_object(view, positions)
+            return [
+                Call(
+                    ref.name,
+                    "read",
+                    core.encode_read(view.epoch, ref.stride, group, bytes_max, with_ids=True),
+                )
+                for ref, group in groups
+            ]
+
+        view, replies = await self._layout.guarded(calls, deadline)
+        return view, groups, replies
+
+    async def _take(
+        self,
+        view: View,
+        asked: Iterable[tuple[ObjectRef, list[int]]],
+        replies: Iterable[Reply],
+        found: dict[int, Slot],
+        writers: dict[int, bytes] | None,
+        deadline: Deadline,
+    ) -> None:
+        """Decode replies into ``found``: nothing of objects that are missing in an old view."""
+        gone: list[Gap] = []
+        for (ref, group), reply in zip(asked, replies, strict=True):
+            if reply.code == -errno.ENOENT:
+                gone += (lost(p, LossReason.MISSING, ref.name) for p in group)
+            elif reply.code == -errno.EIO:
+                found.update((p, lost(p, LossReason.CORRUPT, ref.name)) for p in group)
+            elif reply.code < 0:
+                raise from_errno(reply.code, f"read on {ref.name}")
+            else:
+                _decode(reply.payload, ref.name, group, found, writers)
+        if gone and not await self._layout.outdated(view, deadline):
+            found.update((gap.position, gap) for gap in gone)
+
+    def _by_object(self, view: View, positions: Iterable[int]) -> list[tuple[ObjectRef, list[int]]]:
+        """Sort positions that are not trimmed, in ascending order, by the object that has them."""
+        layout = self._layout
+        groups: dict[ObjectRef, list[int]] = {}
+        for position in positions:
+            if not _is_trimmed(view, position):
+                stripe = layout.stripe_of(view, position)
+                ref = layout.objects(view, stripe)[position % stripe.width]
+                groups.setdefault(ref, []).append(position)
+        return list(groups.items())
+
+
+def _decode(
+    payload: ReplyBytes,
+    name: str,
+    group: list[int],
+    found: dict[int, Slot],
+    writers: dict[int, bytes] | None,
+) -> None:
+    reply = core.decode_read(payload, group, with_ids=True)
+    if reply.count == 0:
+        raise StoreTimeout("the store answered a read with nothing")
+    for i in range(reply.count):
+        found[group[i]] = slot = slot_of(reply, i, group[i], name)
+        if writers is not None and isinstance(slot, Entry):
+            writers[group[i]] = reply.writer(i)
+
+
+def _is_trimmed(view: View, position: int) -> bool:
+    return position < view.trim_point
