@@ -1,13 +1,13 @@
-#include "methods.h"
+#include "cls_zlog/methods.h"
 
 #include <iterator>
 
-#include "cursors.h"
-#include "deliveries.h"
-#include "directory.h"
-#include "head.h"
-#include "stripe.h"
-#include "stripe_index.h"
+#include "cls_zlog/head/cursors.h"
+#include "cls_zlog/head/deliveries.h"
+#include "cls_zlog/head/directory.h"
+#include "cls_zlog/head/head.h"
+#include "cls_zlog/stripe/stripe.h"
+#include "cls_zlog/head/stripe_index.h"
 
 namespace zlog {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "object.h"
+#include "cls_zlog/base/object.h"
 
 namespace zlog {
 

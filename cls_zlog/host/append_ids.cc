@@ -1,4 +1,4 @@
-#include "append_ids.h"
+#include "cls_zlog/host/append_ids.h"
 
 #include <iterator>
 

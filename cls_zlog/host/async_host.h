@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "completion_queue.h"
-#include "host.h"
-#include "request_bytes.h"
+#include "cls_zlog/host/completion_queue.h"
+#include "cls_zlog/host/host.h"
+#include "cls_zlog/host/request_bytes.h"
 
 namespace zlog {
 

@@ -1,9 +1,9 @@
-#include "audit.h"
+#include "cls_zlog/host/audit.h"
 
 #include <algorithm>
 #include <cerrno>
 
-#include "../verify_messages.h"
+#include "cls_zlog/wire/verify_messages.h"
 
 namespace zlog {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "append_ids.h"
+#include "cls_zlog/host/append_ids.h"
 
 namespace zlog {
 

@@ -1,4 +1,4 @@
-#include "completion_queue.h"
+#include "cls_zlog/host/completion_queue.h"
 
 #include <poll.h>
 #include <sys/eventfd.h>

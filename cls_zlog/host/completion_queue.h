@@ -4,7 +4,7 @@
 #include <mutex>
 #include <vector>
 
-#include "../buffer.h"
+#include "cls_zlog/base/buffer.h"
 
 namespace zlog {
 

@@ -1,12 +1,12 @@
-#include "embedded.h"
+#include "cls_zlog/host/embedded.h"
 
 #include <cerrno>
 #include <chrono>
 #include <new>
 #include <utility>
 
-#include "../methods.h"
-#include "lmdb_object.h"
+#include "cls_zlog/methods.h"
+#include "cls_zlog/host/lmdb_object.h"
 
 namespace zlog {
 namespace {

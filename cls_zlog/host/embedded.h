@@ -6,10 +6,10 @@
 #include <string_view>
 #include <vector>
 
-#include "async_host.h"
-#include "host.h"
-#include "lmdb_env.h"
-#include "worker.h"
+#include "cls_zlog/host/async_host.h"
+#include "cls_zlog/host/host.h"
+#include "cls_zlog/host/lmdb_env.h"
+#include "cls_zlog/host/worker.h"
 
 namespace zlog {
 

@@ -1,4 +1,4 @@
-#include "lmdb_env.h"
+#include "cls_zlog/host/lmdb_env.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -11,7 +11,7 @@
 #include <mutex>
 #include <string_view>
 
-#include "lmdb_file.h"
+#include "cls_zlog/host/lmdb_file.h"
 
 namespace zlog {
 namespace {

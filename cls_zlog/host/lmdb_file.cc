@@ -1,4 +1,4 @@
-#include "lmdb_file.h"
+#include "cls_zlog/host/lmdb_file.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include <cstring>
 #include <vector>
 
-#include "lmdb_env.h"
+#include "cls_zlog/host/lmdb_env.h"
 
 namespace zlog {
 namespace {

@@ -1,4 +1,4 @@
-#include "lmdb_object.h"
+#include "cls_zlog/host/lmdb_object.h"
 
 #include <algorithm>
 #include <array>
@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "../wire.h"
-#include "lmdb_env.h"
+#include "cls_zlog/wire/wire.h"
+#include "cls_zlog/host/lmdb_env.h"
 
 namespace zlog {
 namespace {
@@ -39,14 +39,14 @@ uint64_t load_sortable(std::string_view bytes) {
 }
 
 // A place in the tree. Must be gone before the transaction ends.
-class Cursor {
+class OpenCursor {
  public:
-  Cursor(MDB_txn* txn, MDB_dbi dbi) : result_(::mdb_cursor_open(txn, dbi, &cursor_)) {}
-  ~Cursor() {
+  OpenCursor(MDB_txn* txn, MDB_dbi dbi) : result_(::mdb_cursor_open(txn, dbi, &cursor_)) {}
+  ~OpenCursor() {
     if (cursor_ != nullptr) ::mdb_cursor_close(cursor_);
   }
-  Cursor(const Cursor&) = delete;
-  Cursor& operator=(const Cursor&) = delete;
+  OpenCursor(const OpenCursor&) = delete;
+  OpenCursor& operator=(const OpenCursor&) = delete;
 
   // Moves to the first key >= `key`, to the next, to the one before. False at the end, or after an
   // error.
@@ -97,7 +97,7 @@ int list_objects(MDB_txn* txn, MDB_dbi dbi, std::string_view prefix, std::string
                  Listing* page) {
   const std::string wanted = record_key(prefix);
   const std::string passed = record_key(after);
-  Cursor cursor(txn, dbi);
+  OpenCursor cursor(txn, dbi);
   bool found = cursor.seek(std::max(wanted, passed));
   if (found && !after.empty() && cursor.key() == passed) found = cursor.next();
   for (; found && starts_with(cursor.key(), wanted); found = cursor.next()) {
@@ -158,7 +158,7 @@ int LmdbObject::put(const std::string& key, std::string_view value) {
 }
 
 int LmdbObject::remove_range(const std::string& begin, const std::string& end) {
-  Cursor cursor(txn_, dbi_);
+  OpenCursor cursor(txn_, dbi_);
   // After a removal the cursor stands on what followed, but has to be asked for it.
   for (bool found = cursor.seek(begin); found && cursor.key() < end; found = cursor.seek(begin)) {
     if (!cursor.remove()) break;
@@ -181,7 +181,7 @@ int LmdbObject::omap_list(const std::string& after, const std::string& prefix, u
   const std::string wanted = base + prefix;
   const std::string passed = base + after;
   *more = false;
-  Cursor cursor(txn_, dbi_);
+  OpenCursor cursor(txn_, dbi_);
   bool found = cursor.seek(std::max(wanted, passed));
   if (found && cursor.key() == passed) found = cursor.next();
   for (; found && starts_with(cursor.key(), wanted); found = cursor.next()) {
@@ -249,10 +249,10 @@ int LmdbObject::omap_remove_range(const std::string& begin, const std::string& e
 template <typename Visit>
 int LmdbObject::each_extent(uint64_t begin, uint64_t end, Visit&& visit) const {
   const std::string prefix = key_of(Kind::kExtent, {});
-  const auto offset_of = [&](const Cursor& cursor) {
+  const auto offset_of = [&](const OpenCursor& cursor) {
     return load_sortable(cursor.key().substr(prefix.size()));
   };
-  Cursor cursor(txn_, dbi_);
+  OpenCursor cursor(txn_, dbi_);
   // The extent before `begin` may reach into the range. Whatever else lies there is not an extent.
   bool found = cursor.seek(extent_key(begin));
   if (const int error = cursor.error()) return error;

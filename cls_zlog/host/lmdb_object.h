@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "listing.h"
-#include "transaction.h"
+#include "cls_zlog/host/listing.h"
+#include "cls_zlog/host/transaction.h"
 
 namespace zlog {
 

@@ -1,12 +1,12 @@
-#include "memory.h"
+#include "cls_zlog/host/memory.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <new>
 #include <utility>
 
-#include "listing.h"
-#include "transaction.h"
+#include "cls_zlog/host/listing.h"
+#include "cls_zlog/host/transaction.h"
 
 namespace zlog {
 namespace {

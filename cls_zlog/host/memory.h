@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "host.h"
+#include "cls_zlog/host/host.h"
 
 namespace zlog {
 

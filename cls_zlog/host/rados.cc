@@ -1,4 +1,4 @@
-#include "rados.h"
+#include "cls_zlog/host/rados.h"
 
 #include <algorithm>
 #include <array>
@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "listing.h"
-#include "quiet_thread.h"
+#include "cls_zlog/host/listing.h"
+#include "cls_zlog/host/quiet_thread.h"
 
 namespace zlog {
 namespace {

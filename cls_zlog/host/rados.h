@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
-#include "../methods.h"
-#include "async_host.h"
+#include "cls_zlog/methods.h"
+#include "cls_zlog/host/async_host.h"
 
 namespace zlog {
 

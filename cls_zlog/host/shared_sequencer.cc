@@ -1,4 +1,4 @@
-#include "shared_sequencer.h"
+#include "cls_zlog/host/shared_sequencer.h"
 
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -16,7 +16,7 @@
 #include <cstring>
 #include <ctime>
 
-#include "../limits.h"
+#include "cls_zlog/base/limits.h"
 
 namespace zlog {
 namespace {

@@ -1,10 +1,10 @@
-#include "transaction.h"
+#include "cls_zlog/host/transaction.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <new>
 
-#include "../limits.h"
+#include "cls_zlog/base/limits.h"
 
 namespace zlog {
 namespace {

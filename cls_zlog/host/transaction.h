@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "../methods.h"
-#include "../object.h"
+#include "cls_zlog/methods.h"
+#include "cls_zlog/base/object.h"
 
 namespace zlog {
 

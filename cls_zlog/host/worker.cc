@@ -1,4 +1,4 @@
-#include "worker.h"
+#include "cls_zlog/host/worker.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -8,7 +8,7 @@
 #include <mutex>
 #include <utility>
 
-#include "quiet_thread.h"
+#include "cls_zlog/host/quiet_thread.h"
 
 namespace zlog {
 namespace {

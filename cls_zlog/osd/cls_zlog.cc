@@ -15,9 +15,9 @@
 #include <string_view>
 #include <utility>
 
-#include "../limits.h"
-#include "../methods.h"
-#include "../object.h"
+#include "cls_zlog/base/limits.h"
+#include "cls_zlog/methods.h"
+#include "cls_zlog/base/object.h"
 
 // Exported by ceph-osd but not declared in the public header. ceph-osd has all four since 15
 // (Octopus); the first two are older. map_get_vals lists keys with their values (the SDK can only

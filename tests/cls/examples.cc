@@ -9,17 +9,17 @@
 #include <vector>
 
 #include "check.h"
-#include "cls_zlog/codes.h"
-#include "cls_zlog/cursor_messages.h"
-#include "cls_zlog/delivery_messages.h"
-#include "cls_zlog/head_messages.h"
+#include "cls_zlog/base/codes.h"
+#include "cls_zlog/wire/cursor_messages.h"
+#include "cls_zlog/wire/delivery_messages.h"
+#include "cls_zlog/wire/head_messages.h"
 #include "cls_zlog/host/memory.h"
-#include "cls_zlog/limits.h"
-#include "cls_zlog/messages.h"
-#include "cls_zlog/stripe_index_messages.h"
-#include "cls_zlog/verify_messages.h"
-#include "cls_zlog/view.h"
-#include "cls_zlog/write_encoder.h"
+#include "cls_zlog/base/limits.h"
+#include "cls_zlog/wire/messages.h"
+#include "cls_zlog/wire/stripe_index_messages.h"
+#include "cls_zlog/wire/verify_messages.h"
+#include "cls_zlog/head/view.h"
+#include "cls_zlog/client/write_encoder.h"
 
 namespace {
 

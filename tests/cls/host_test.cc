@@ -8,10 +8,10 @@
 #include <string_view>
 
 #include "check.h"
-#include "cls_zlog/crc32c.h"
+#include "cls_zlog/base/crc32c.h"
 #include "cls_zlog/host/memory.h"
 #include "cls_zlog/host/transaction.h"
-#include "cls_zlog/limits.h"
+#include "cls_zlog/base/limits.h"
 #include "cls_zlog/methods.h"
 #include "random.h"
 

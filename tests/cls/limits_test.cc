@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "check.h"
-#include "cls_zlog/limits.h"
-#include "cls_zlog/wire.h"
+#include "cls_zlog/base/limits.h"
+#include "cls_zlog/wire/wire.h"
 #include "stripe_client.h"
 
 namespace {

@@ -8,9 +8,9 @@
 
 #include "check.h"
 #include "cls_zlog/host/memory.h"
-#include "cls_zlog/limits.h"
-#include "cls_zlog/messages.h"
-#include "cls_zlog/write_encoder.h"
+#include "cls_zlog/base/limits.h"
+#include "cls_zlog/wire/messages.h"
+#include "cls_zlog/client/write_encoder.h"
 
 namespace zlog {
 

@@ -7,14 +7,14 @@
 #include <string_view>
 #include <vector>
 
-#include "cls_zlog/codes.h"
-#include "cls_zlog/messages.h"
+#include "cls_zlog/base/codes.h"
+#include "cls_zlog/wire/messages.h"
 #include "stripe_client.h"
 
 namespace zlog {
 
 // What a stripe object is, said as simply as possible: a map of positions. The rules are those of
-// cls_zlog/stripe.h, and the tests hold the real thing against them.
+// cls_zlog/stripe/stripe.h, and the tests hold the real thing against them.
 class StripeModel {
  public:
   // One position that is not unwritten.

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cls_zlog/wire.h"
+#include "cls_zlog/wire/wire.h"
 #include "seqr/machine/native/grants.h"
 
 namespace {

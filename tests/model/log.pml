@@ -50,12 +50,12 @@
 mtype = { OK, STALE_EPOCH, READ_ONLY, NOT_WRITTEN, INVALID_EPOCH, MISSING };
 mtype = { TAKE_OVER, DROP, RECONFIGURE };
 
-/* Stripe objects (cls_zlog/header.h): epoch, 0 where there is no object, and what is taken. */
+/* Stripe objects (cls_zlog/stripe/header.h): epoch, 0 where there is no object, and what is taken. */
 byte epoch_of[(EPOCHS + 1) * 2];
 byte taken[(EPOCHS + 1) * 2];           /* one past the highest position, 0: none */
 byte cell[(EPOCHS + 1) * POSITIONS];
 
-/* The head object (cls_zlog/head_state.h), with its views by epoch and stripes by id. */
+/* The head object (cls_zlog/head/head_state.h), with its views by epoch and stripes by id. */
 byte counter = 1;
 byte newest = 1;
 byte tail_floor;
@@ -122,7 +122,7 @@ inline settle(position, with, tag) {
     taken[object] = MAX(taken[object], position + 1)
 }
 
-/* cls_zlog/stripe_write.cc write(): identity before epoch, epoch before READ_ONLY. */
+/* cls_zlog/stripe/write.cc write(): identity before epoch, epoch before READ_ONLY. */
 inline write(view, position, id) {
     find_stripe(view, position);
     object = OBJECT(stripe, position);
@@ -154,7 +154,7 @@ inline write(view, position, id) {
     fi
 }
 
-/* cls_zlog/stripe_write.cc fill(): idempotent on junk. */
+/* cls_zlog/stripe/write.cc fill(): idempotent on junk. */
 inline fill(view, position) {
     find_stripe(view, position);
     object = OBJECT(stripe, position);
@@ -182,7 +182,7 @@ inline fill(view, position) {
     fi
 }
 
-/* cls_zlog/stripe_read.cc read(): one position, under the epoch guard. */
+/* cls_zlog/stripe/read.cc read(): one position, under the epoch guard. */
 inline read(view, position) {
     find_stripe(view, position);
     object = OBJECT(stripe, position);
@@ -198,13 +198,13 @@ inline read(view, position) {
     fi
 }
 
-/* cls_zlog/stripe.cc max_position(): of the live stripe's object of that index. */
+/* cls_zlog/stripe/stripe.cc max_position(): of the live stripe's object of that index. */
 inline max_position(view, index) {
     object = live[view] * 2 + index;
     code = (epoch_of[object] == 0 -> MISSING : (view < epoch_of[object] -> STALE_EPOCH : OK))
 }
 
-/* cls_zlog/stripe.cc seal(): fence and highest position in one step. */
+/* cls_zlog/stripe/stripe.cc seal(): fence and highest position in one step. */
 inline seal(base, index, epoch) {
     object = live[base] * 2 + index;
     if
@@ -236,7 +236,7 @@ inline answer_of_seal(index) {
     code = 0
 }
 
-/* cls_zlog/head.cc tail_raise(): refused once a higher epoch was taken. */
+/* cls_zlog/head/head.cc tail_raise(): refused once a higher epoch was taken. */
 inline tail_raise(epoch, tail) {
     if
 #ifndef FLOOR_RAISED_LATE
@@ -246,7 +246,7 @@ inline tail_raise(epoch, tail) {
     fi
 }
 
-/* cls_zlog/head.cc view_propose(): compare-and-swap on the base. `made` says whether the view ends
+/* cls_zlog/head/head.cc view_propose(): compare-and-swap on the base. `made` says whether the view ends
  * the live stripe and starts the one of its epoch; zlog/_layout/views.py _stripes() for what it lists. */
 inline view_propose(base, epoch, tail, names, made) {
     if
@@ -526,7 +526,7 @@ end_begin:
         names = (wants == TAKE_OVER -> 1 : (wants == DROP -> 0 : named[base]))
     };
 
-    /* _try_change(). cls_zlog/head.cc epoch_next() returns the floor, which no earlier epoch can
+    /* _try_change(). cls_zlog/head/head.cc epoch_next() returns the floor, which no earlier epoch can
      * raise from then on. */
 end_epoch_next:
     d_step { counter < EPOCHS ->

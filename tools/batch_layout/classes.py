@@ -15,7 +15,7 @@ LAYOUTS = {
     "stream": "constexpr uint32_t inline_bytes_max = 0;",
     "zlog": _LIMIT,
 }
-"""What stands in cls_zlog/limits.h: all batches inside their records, none, and the small ones."""
+"""What stands in cls_zlog/base/limits.h: all batches inside their records, none, and the small ones."""
 
 
 def build(layout: str, folder: Path) -> Path:
@@ -31,7 +31,7 @@ def build(layout: str, folder: Path) -> Path:
         shutil.copyfile(ROOT / name, source / name)
     for name in ("cls_zlog", "ceph-dev"):
         shutil.copytree(ROOT / name, source / name)
-    limits = source / "cls_zlog" / "limits.h"
+    limits = source / "cls_zlog" / "base" / "limits.h"
     text = limits.read_text()
     if _LIMIT not in text:
         raise ProgramFailed(f"{limits} has no line that begins with: {_LIMIT}")

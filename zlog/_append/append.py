@@ -31,7 +31,7 @@ from zlog.view import ObjectRef, View
 ENTRY_BYTES_MAX_DEFAULT = 1 << 20
 
 ENTRY_BYTES_LIMIT = 16 << 20
-"""What a log can be set to take at most: the class takes no more (cls_zlog/limits.h)."""
+"""What a log can be set to take at most: the class takes no more (cls_zlog/base/limits.h)."""
 
 ROUND_ENTRIES_MAX = 16384
 ROUND_BYTES_MAX = 16 << 20

@@ -1,7 +1,7 @@
 """Deliveries: entries that are appended exactly once, however often it is tried.
 
 A delivery is a part of a batch of a source. The head object keeps, for each, which positions were
-granted to it (cls_zlog/deliveries.cc), and nothing is written to a position before that is done. An
+granted to it (cls_zlog/head/deliveries.cc), and nothing is written to a position before that is done. An
 attempt at a delivery that somebody began before
 
 1. begins in the head, so that no attempt before it is granted anything more;

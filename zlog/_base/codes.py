@@ -6,7 +6,7 @@ import enum
 
 
 class Code(enum.IntEnum):
-    """Inner result of a class method (cls_zlog/codes.h)."""
+    """Inner result of a class method (cls_zlog/base/codes.h)."""
 
     OK = 0
     STALE_EPOCH = 1

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 OPTION_KEY_BYTES_MAX = 128
 OPTION_VALUE_BYTES_MAX = 4096
-"""What the class lets a view carry (cls_zlog/limits.h)."""
+"""What the class lets a view carry (cls_zlog/base/limits.h)."""
 
 STRIPE_BYTES = "stripe_bytes"
 STRIPE_RECORDS = "stripe_records"

@@ -3,7 +3,7 @@
 from libcpp.set cimport set as cpp_set
 
 
-cdef extern from "cls_zlog/verify_messages.h" namespace "zlog" nogil:
+cdef extern from "cls_zlog/wire/verify_messages.h" namespace "zlog" nogil:
     cdef cppclass VerifyRequest:
         uint64_t epoch
         uint32_t bytes_max

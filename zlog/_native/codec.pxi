@@ -1,4 +1,4 @@
-# Requests and replies of the methods on a stripe object (cls_zlog/messages.h).
+# Requests and replies of the methods on a stripe object (cls_zlog/wire/messages.h).
 
 from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -13,16 +13,16 @@ from typing import NamedTuple
 from zlog.errors import CorruptEntry
 
 
-cdef extern from "cls_zlog/crc32c.h" namespace "zlog" nogil:
+cdef extern from "cls_zlog/base/crc32c.h" namespace "zlog" nogil:
     uint32_t cpp_crc32c "zlog::crc32c"(string_view data, uint32_t seed)
 
-cdef extern from "cls_zlog/runs.h" namespace "zlog" nogil:
+cdef extern from "cls_zlog/wire/runs.h" namespace "zlog" nogil:
     cdef cppclass Runs:
         Runs()
         @staticmethod
         cbool of(uint32_t stride, const vector[uint64_t]& positions, Runs* out) except +
 
-cdef extern from "cls_zlog/messages.h" namespace "zlog" nogil:
+cdef extern from "cls_zlog/wire/messages.h" namespace "zlog" nogil:
     int decode_epoch_reply(string_view reply, uint64_t* epoch)
     int decode_position_reply(string_view reply, uint64_t* position)
     int decode_more_reply(string_view reply, cbool* more)

@@ -1,7 +1,7 @@
-# Requests and replies of the methods on a log's cursors (cls_zlog/cursor_messages.h).
+# Requests and replies of the methods on a log's cursors (cls_zlog/wire/cursor_messages.h).
 
 
-cdef extern from "cls_zlog/cursor_messages.h" namespace "zlog" nogil:
+cdef extern from "cls_zlog/wire/cursor_messages.h" namespace "zlog" nogil:
     ctypedef uint8_t CommitMode "zlog::CommitMode"
 
     cdef cppclass CursorCommitRequest:

@@ -1,7 +1,7 @@
-# Requests and replies of the methods on deliveries to a log (cls_zlog/delivery_messages.h).
+# Requests and replies of the methods on deliveries to a log (cls_zlog/wire/delivery_messages.h).
 
 
-cdef extern from "cls_zlog/delivery_messages.h" namespace "zlog" nogil:
+cdef extern from "cls_zlog/wire/delivery_messages.h" namespace "zlog" nogil:
     cdef cppclass DeliveryRequest:
         uint64_t log_id
         string_view source

@@ -1,11 +1,11 @@
 # Requests and replies of the methods on the head and directory objects, and views
-# (cls_zlog/head_messages.h, cls_zlog/view.h).
+# (cls_zlog/wire/head_messages.h, cls_zlog/head/view.h).
 
 from libcpp.map cimport map as cpp_map
 from libcpp.pair cimport pair
 
 
-cdef extern from "cls_zlog/head_messages.h" namespace "zlog" nogil:
+cdef extern from "cls_zlog/wire/head_messages.h" namespace "zlog" nogil:
     string cpp_encode_empty "zlog::encode_empty"() except +
 
     cdef cppclass HeadCreateRequest:
@@ -88,7 +88,7 @@ cdef extern from "cls_zlog/head_messages.h" namespace "zlog" nogil:
         @staticmethod
         int decode(string_view reply, AddressMessage* out)
 
-cdef extern from "cls_zlog/view.h" namespace "zlog" nogil:
+cdef extern from "cls_zlog/head/view.h" namespace "zlog" nogil:
     ctypedef uint8_t LogState "zlog::LogState"
 
     cdef cppclass Stripe:

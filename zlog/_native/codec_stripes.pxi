@@ -1,7 +1,7 @@
-# Requests and replies of the methods on a log's stripe index (cls_zlog/stripe_index_messages.h).
+# Requests and replies of the methods on a log's stripe index (cls_zlog/wire/stripe_index_messages.h).
 
 
-cdef extern from "cls_zlog/stripe_index_messages.h" namespace "zlog" nogil:
+cdef extern from "cls_zlog/wire/stripe_index_messages.h" namespace "zlog" nogil:
     cdef cppclass StripesReadRequest:
         uint64_t log_id
         uint64_t position

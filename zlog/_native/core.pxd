@@ -10,7 +10,7 @@ from libc.stdint cimport uint64_t
 from posix.types cimport pid_t
 
 
-cdef extern from "cls_zlog/buffer.h" namespace "zlog" nogil:
+cdef extern from "cls_zlog/base/buffer.h" namespace "zlog" nogil:
     cdef cppclass CppBuffer "zlog::Buffer":
         @staticmethod
         CppBuffer of(string content) except +

@@ -4,7 +4,7 @@ from cython.operator cimport dereference as deref
 from libcpp.memory cimport make_shared, shared_ptr
 
 
-cdef extern from "cls_zlog/write_encoder.h" namespace "zlog" nogil:
+cdef extern from "cls_zlog/client/write_encoder.h" namespace "zlog" nogil:
     cdef cppclass NewEntry:
         uint64_t position
         uint64_t number

@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "cls_zlog/head_messages.h"
+#include "cls_zlog/wire/head_messages.h"
 #include "stripe.h"
 
 namespace zlog::bench {

@@ -6,9 +6,9 @@
 #include <memory>
 #include <string_view>
 
-#include "cls_zlog/codes.h"
-#include "cls_zlog/messages.h"
-#include "cls_zlog/write_encoder.h"
+#include "cls_zlog/base/codes.h"
+#include "cls_zlog/wire/messages.h"
+#include "cls_zlog/client/write_encoder.h"
 
 namespace zlog::bench {
 namespace {

@@ -1,6 +1,6 @@
 #include "seqr/machine/native/grants.h"
 
-#include "cls_zlog/wire.h"
+#include "cls_zlog/wire/wire.h"
 
 namespace zlog::seqr {
 namespace {

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "cls_zlog/base/object.h"
+
+// The methods on the directory object, one per pool and namespace: the names of the logs there,
+// and the address of a sequencer that serves them. It is a hint for people and for clients that
+// look for a sequencer: whether a log exists, its head object decides. All answer -EINVAL for a
+// malformed request and -EIO when stored bytes are damaged; adding a log or announcing an address
+// repairs that one.
+namespace zlog::directory {
+
+// Lists a log under its name, with its id; an earlier log's entry of that name is replaced. Makes
+// the object if there is none.
+int add(Object& object, std::string_view in, std::string* out);
+
+// Takes a log off the list. No error when it is not there, or when the name is another log's by
+// now: a late remover never unlists a new log of the same name.
+int remove(Object& object, std::string_view in, std::string* out);
+
+// Names in ascending order, a page at a time.
+int list(Object& object, std::string_view in, std::string* out);
+
+// Says where a sequencer can be reached; it takes the place of an earlier one. Makes the object if
+// there is none.
+int announce(Object& object, std::string_view in, std::string* out);
+
+// Takes an announcement back, if it is still this one; otherwise there is nothing to do.
+int withdraw(Object& object, std::string_view in, std::string* out);
+
+// The announced address; empty when there is none.
+int find(Object& object, std::string_view in, std::string* out);
+
+}  // namespace zlog::directory

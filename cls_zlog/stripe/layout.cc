@@ -1,0 +1,320 @@
+#include "cls_zlog/stripe/layout.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cinttypes>
+#include <cstdio>
+
+#include "cls_zlog/base/limits.h"
+
+namespace zlog {
+namespace {
+
+constexpr std::string_view kPrefix = "e.";
+constexpr size_t kPositionDigits = 16;
+
+// The least string above every key that ends below `position`, and below every other.
+std::string key_bound(uint64_t position) {
+  char digits[kPositionDigits + 1];
+  std::snprintf(digits, sizeof(digits), "%016" PRIx64, position);
+  return std::string(kPrefix) + digits;
+}
+
+std::string make_key(const Span& span, uint32_t stride) {
+  char length[1 + 16 + 1];
+  std::snprintf(length, sizeof(length), ".%" PRIx64, span.length(stride));
+  return key_bound(span.last) + length;
+}
+
+bool parse_hex(std::string_view digits, uint64_t* out) {
+  if (digits.empty() || digits.size() > 16) return false;
+  *out = 0;
+  for (const char c : digits) {
+    const bool decimal = c >= '0' && c <= '9';
+    if (!decimal && (c < 'a' || c > 'f')) return false;
+    *out = *out << 4 | static_cast<uint64_t>(decimal ? c - '0' : c - 'a' + 10);
+  }
+  return true;
+}
+
+// Only the one spelling that make_key gives is a key.
+bool parse_key(std::string_view key, uint32_t stride, uint32_t residue, Span* out) {
+  const size_t dot = kPrefix.size() + kPositionDigits;
+  if (key.size() <= dot + 1 || key[dot] != '.') return false;
+  uint64_t last = 0;
+  uint64_t length = 0;
+  if (!parse_hex(key.substr(kPrefix.size(), kPositionDigits), &last)) return false;
+  if (!parse_hex(key.substr(dot + 1), &length) || length == 0) return false;
+  if (last > limits::position_max || last % stride != residue) return false;
+  if (length - 1 > last / stride) return false;
+  *out = {last - (length - 1) * stride, last};
+  return key == make_key(*out, stride);
+}
+
+std::vector<RecordEntry> entries_of(const Record& record) {
+  std::vector<RecordEntry> entries(record.ends.size());
+  for (uint32_t i = 0; i < entries.size(); i++) {
+    entries[i] = {static_cast<EntryState>(record.states[i]), record.bytes_of(i), record.crcs[i],
+                  record.numbers[i]};
+  }
+  return entries;
+}
+
+RecordOrigin origin_of(const Record& record) {
+  return {record.timestamp, record.writer, record.number};
+}
+
+// How many records `count` positions lie in, if this object's records are all alike.
+uint64_t likely_records(const Header& header, uint64_t count) {
+  const uint64_t entries_each = header.entries / std::max<uint64_t>(header.records, 1);
+  return 1 + count / std::max<uint64_t>(entries_each, 1);
+}
+
+}  // namespace
+
+RecordIterator::RecordIterator(Object& object, const Header& header, uint64_t likely)
+    : object_(object),
+      stride_(header.stride),
+      residue_(header.residue),
+      page_max_(std::clamp<uint64_t>(limits::page_bytes_max / std::max(header.value_bytes, 1u), 1,
+                                     limits::page_records_max)),
+      page_next_(std::clamp<uint64_t>(likely, 1, page_max_)) {}
+
+int RecordIterator::fetch(uint64_t position) {
+  if (bytes_fetched_ > limits::walk_bytes_max) return -E2BIG;
+  const int r = object_.omap_list(key_bound(position), std::string(kPrefix), page_next_, &page_,
+                                  &more_);
+  at_ = page_.begin();
+  current_ = Stored();
+  if (r < 0) return r;
+  if (page_.empty() && more_) return -EIO;
+  for (const auto& [key, value] : page_) bytes_fetched_ += value.bytes.size();
+  page_next_ = std::min(page_next_ * 2, page_max_);
+  return 0;
+}
+
+int RecordIterator::seek(uint64_t position, const Stored** out) {
+  const std::string bound = key_bound(position);
+  if (at_ != page_.end() && at_->first < bound) at_ = page_.upper_bound(bound);
+  if (at_ == page_.end() && more_) {
+    if (const int r = fetch(position); r < 0) return r;
+  }
+  *out = nullptr;
+  if (at_ == page_.end()) return 0;
+  if (current_.key.data() != at_->first.data()) {
+    Span span;
+    if (!parse_key(at_->first, stride_, residue_, &span)) return -EIO;
+    const Buffer& value = at_->second;
+    const Record record = Record::decode(at_->first, value.bytes, span.length(stride_));
+    current_ = {at_->first, span, record, value};
+  }
+  *out = &current_;
+  return 0;
+}
+
+Walk::Walk(Object& object, const Header& header, const std::vector<uint64_t>& positions)
+    : positions_(positions), records_(object, header, likely_records(header, positions.size())) {}
+
+int Walk::next(Stretch* out) {
+  const Stored* stored = nullptr;
+  if (const int r = records_.seek(positions_[at_], &stored); r < 0) return r;
+  const bool covered = stored != nullptr && stored->span.covers(positions_[at_]);
+  auto end = positions_.end();
+  if (stored != nullptr) {
+    // Up to the record's end when inside it, else up to its beginning.
+    const uint64_t limit = covered ? stored->span.last + 1 : stored->span.first;
+    end = std::lower_bound(positions_.begin() + at_, positions_.end(), limit);
+  }
+  *out = {covered ? stored : nullptr, at_, static_cast<uint32_t>(end - positions_.begin())};
+  at_ = out->end;
+  return 0;
+}
+
+std::string Layout::key_of(const Span& span) const { return make_key(span, header_.stride); }
+
+int Layout::put(const std::string& key, const std::string& value) {
+  header_.value_bytes = std::max(header_.value_bytes, static_cast<uint32_t>(value.size()));
+  return object_.omap_set(key, value);
+}
+
+int Layout::data_of(const Stored& stored, uint32_t begin, uint32_t end, std::string* buffer,
+                    std::string_view* out) {
+  const Record& record = stored.record;
+  const uint32_t from = record.begin_of(begin);
+  const uint32_t length = record.ends[end - 1] - from;
+  if (record.kind == RecordKind::kInline) {
+    *out = record.data.substr(from, length);
+    return 0;
+  }
+  const int r = object_.read(record.offset + from, length, buffer);
+  *out = *buffer;
+  return r;
+}
+
+int Layout::answer(const Stored& stored, uint32_t begin, uint32_t end, uint32_t* answered) {
+  const Record& record = stored.record;
+  const uint32_t from = record.begin_of(begin);
+  const uint32_t length = record.ends[end - 1] - from;
+  *answered = end;
+  if (record.kind == RecordKind::kInline) {
+    return object_.answer({record.data.substr(from, length), stored.value.owner});
+  }
+  uint64_t there = 0;
+  const int r = object_.answer_stream(record.offset + from, length, &there);
+  if (r < 0 || there == length) return r;
+  *answered = begin;
+  while (record.ends[*answered] - from <= there) ++*answered;
+  const uint32_t whole = record.begin_of(*answered) - from;
+  return object_.answer_stream(record.offset + from, whole, &there);
+}
+
+int Layout::append(const Batch& batch) {
+  header_.entries += batch.entries.size();
+  header_.bytes += batch.data.size();
+  const bool fits = batch.data.size() <= limits::stream_bytes_max - header_.stream_end;
+  const bool large = batch.data.size() >= limits::inline_bytes_max;
+  return large && fits ? append_stream(batch) : append_inline(batch);
+}
+
+int Layout::append_stream(const Batch& batch) {
+  const uint64_t last = batch.first + (batch.entries.size() - 1) * header_.stride;
+  const std::string key = key_of({batch.first, last});
+  const uint64_t offset = header_.stream_end;
+  header_.stream_end += batch.data.size();
+  header_.records++;
+  if (const int r = object_.write(offset, batch.data); r < 0) return r;
+  return put(key, encode_stream(key, batch.origin, batch.entries, offset));
+}
+
+// A batch that is too large for one value, because the bytestream is full, is cut into several
+// records.
+int Layout::append_inline(const Batch& batch) {
+  std::string_view rest = batch.data;
+  for (size_t begin = 0; begin < batch.entries.size();) {
+    size_t end = begin;
+    uint64_t bytes = 0;
+    while (end < batch.entries.size() &&
+           (end == begin || bytes + batch.entries[end].bytes <= limits::inline_bytes_max)) {
+      bytes += batch.entries[end++].bytes;
+    }
+    const Span span = {batch.first + begin * header_.stride,
+                       batch.first + (end - 1) * header_.stride};
+    const RecordEntry* const entries = batch.entries.data();
+    const std::vector<RecordEntry> piece(entries + begin, entries + end);
+    const std::string key = key_of(span);
+    header_.records++;
+    const std::string value = encode_inline(key, batch.origin, piece, rest.substr(0, bytes));
+    if (const int r = put(key, value); r < 0) return r;
+    rest.remove_prefix(bytes);
+    begin = end;
+  }
+  return 0;
+}
+
+int Layout::put_fill(const Span& span, const RecordOrigin& origin, FillReason reason) {
+  const std::string key = key_of(span);
+  header_.records++;
+  return put(key, encode_fill(key, origin, reason));
+}
+
+int Layout::put_mark(const Span& span, RecordKind kind) {
+  const std::string key = key_of(span);
+  header_.records++;
+  return put(key, encode_mark(key, kind));
+}
+
+int Layout::trim(const Stored& stored, const std::vector<uint64_t>& positions) {
+  if (stored.record.kind == RecordKind::kTrim) return 0;
+  return stored.record.holds_entries() ? trim_entries(stored, positions)
+                                       : split(stored, positions);
+}
+
+int Layout::trim_entries(const Stored& stored, const std::vector<uint64_t>& positions) {
+  std::vector<RecordEntry> entries = entries_of(stored.record);
+  std::vector<uint32_t> gone;  // which of them are trimmed now and were not before
+  for (const uint64_t position : positions) {
+    const uint32_t i = stored.span.index(position, header_.stride);
+    if (entries[i].state == EntryState::kTrimmed) continue;
+    entries[i].state = EntryState::kTrimmed;
+    header_.forget(1, entries[i].bytes);
+    gone.push_back(i);
+  }
+  if (gone.empty()) return 0;
+  return stored.record.kind == RecordKind::kStream ? trim_stream(stored, entries, gone)
+                                                   : trim_inline(stored, std::move(entries));
+}
+
+// The ends stay as they are: they say where the neighbours' data is.
+int Layout::trim_stream(const Stored& stored, const std::vector<RecordEntry>& entries,
+                        const std::vector<uint32_t>& gone) {
+  const Record& record = stored.record;
+  for (size_t i = 0; i < gone.size();) {
+    const uint32_t begin = record.begin_of(gone[i]);
+    uint32_t end = record.ends[gone[i]];
+    for (i++; i < gone.size() && record.begin_of(gone[i]) == end; i++) end = record.ends[gone[i]];
+    if (const int r = punch(record.offset + begin, end - begin); r < 0) return r;
+  }
+  const std::string key(stored.key);
+  return put(key, encode_stream(key, origin_of(record), entries, record.offset));
+}
+
+int Layout::trim_inline(const Stored& stored, std::vector<RecordEntry> entries) {
+  const Record& record = stored.record;
+  std::string data;
+  for (uint32_t i = 0; i < entries.size(); i++) {
+    if (entries[i].state == EntryState::kTrimmed) {
+      entries[i].bytes = 0;
+    } else {
+      data.append(record.data.substr(record.begin_of(i), record.bytes_of(i)));
+    }
+  }
+  const std::string key(stored.key);
+  return put(key, encode_inline(key, origin_of(record), entries, data));
+}
+
+int Layout::punch(uint64_t offset, uint64_t length) {
+  return length == 0 ? 0 : object_.zero(offset, length);
+}
+
+// What is left of a record that is split: the same, for fewer positions. A damaged record becomes
+// lost ones.
+int Layout::put_part(const Record& record, const Span& span) {
+  if (record.kind != RecordKind::kFill) return put_mark(span, record.kind);
+  return put_fill(span, origin_of(record), record.reason);
+}
+
+int Layout::split(const Stored& stored, const std::vector<uint64_t>& positions) {
+  const uint32_t stride = header_.stride;
+  if (const int r = remove(std::string(stored.key), std::string(stored.key), 1); r < 0) return r;
+  uint64_t next = stored.span.first;  // the lowest position not dealt with
+  for (size_t i = 0; i < positions.size();) {
+    Span gone = {positions[i], positions[i]};
+    for (i++; i < positions.size() && positions[i] == gone.last + stride; i++) {
+      gone.last = positions[i];
+    }
+    if (next < gone.first) {
+      const int r = put_part(stored.record, {next, gone.first - stride});
+      if (r < 0) return r;
+    }
+    if (const int r = put_mark(gone, RecordKind::kTrim); r < 0) return r;
+    next = gone.last + stride;
+  }
+  return next > stored.span.last ? 0 : put_part(stored.record, {next, stored.span.last});
+}
+
+int Layout::free(const Stored& stored) {
+  const Record& record = stored.record;
+  if (!record.holds_entries()) return 0;
+  for (uint32_t i = 0; i < record.ends.size(); i++) {
+    if (record.written(i)) header_.forget(1, record.bytes_of(i));
+  }
+  if (record.kind == RecordKind::kInline) return 0;
+  return punch(record.offset, record.data_bytes());
+}
+
+int Layout::remove(const std::string& first, const std::string& last, uint64_t count) {
+  header_.records -= std::min(header_.records, count);
+  return object_.omap_remove_range(first, last + '\0');
+}
+
+}  // namespace zlog

@@ -1,0 +1,141 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cls_zlog/stripe/header.h"
+#include "cls_zlog/base/object.h"
+#include "cls_zlog/stripe/record.h"
+#include "cls_zlog/base/span.h"
+
+// Where things are in a stripe object; nothing else knows (docs/formats/record.md):
+//
+//   one omap key per record:  e.<last position, 16 hex digits>.<number of positions, hex>
+//   value:                    the record, with its entries' data behind it when that is little
+//   bytestream:               the data of larger batches, one after the other
+//
+// A record covers positions in a row, and no two records of an object share a position. Its key
+// ends in its last position, so the first key >= p belongs to the record that covers p, if any
+// does; and it says how many there are, so that the positions of a damaged record are still known.
+namespace zlog {
+
+// A record in place. It points into the iterator's page: valid until the iterator moves.
+struct Stored {
+  std::string_view key;
+  Span span;
+  Record record;
+  Buffer value;  // that it was decoded from
+};
+
+// Reads the records of an object upwards, a bounded page at a time.
+class RecordIterator {
+ public:
+  // `likely`: how many records the caller is likely to look at. That many are fetched at first,
+  // then twice as many each time: neither does a short look read much that it won't use, nor does
+  // a long one ask often.
+  RecordIterator(Object& object, const Header& header, uint64_t likely);
+
+  // The lowest record that ends at or above `position`: the one that covers it, or the next one;
+  // nullptr when there is none. Positions may not fall from call to call. -EIO: a key that is none
+  // of ours; -E2BIG: more records than one call may look at.
+  int seek(uint64_t position, const Stored** out);
+
+  // Bytes of records read so far.
+  uint64_t bytes_fetched() const { return bytes_fetched_; }
+
+ private:
+  int fetch(uint64_t position);
+
+  Object& object_;
+  const uint32_t stride_;
+  const uint32_t residue_;
+  const uint64_t page_max_;  // records
+  uint64_t page_next_;       // records to fetch next
+  uint64_t bytes_fetched_ = 0;
+  bool more_ = true;  // above the page
+  Page page_;
+  Page::const_iterator at_ = page_.end();
+  Stored current_;
+};
+
+// Cuts ascending positions into stretches that one record covers and stretches that none does.
+class Walk {
+ public:
+  struct Stretch {
+    const Stored* stored = nullptr;  // nullptr: nothing is stored for these positions
+    uint32_t begin = 0;              // the first of them: an index into the positions
+    uint32_t end = 0;                // one past the last
+  };
+
+  Walk(Object& object, const Header& header, const std::vector<uint64_t>& positions);
+
+  bool done() const { return at_ == positions_.size(); }
+  int next(Stretch* out);
+  uint64_t bytes_fetched() const { return records_.bytes_fetched(); }
+
+ private:
+  const std::vector<uint64_t>& positions_;
+  RecordIterator records_;
+  uint32_t at_ = 0;
+};
+
+// Entries at positions in a row, to be stored.
+struct Batch {
+  RecordOrigin origin;
+  uint64_t first = 0;
+  std::vector<RecordEntry> entries;
+  std::string_view data;  // of all entries, one after the other
+};
+
+// Changes an object's records, and the header's counters with them; saving the header is the
+// caller's.
+class Layout {
+ public:
+  Layout(Object& object, Header& header) : object_(object), header_(header) {}
+
+  // The data of entries [begin, end) of a record, all of them written: a view into the record or
+  // into `buffer`. Shorter than it should be when the bytestream ends too early.
+  int data_of(const Stored& stored, uint32_t begin, uint32_t end, std::string* buffer,
+              std::string_view* out);
+
+  // Answers with the data of entries [begin, end) of a record, all of them written; with fewer when
+  // the bytestream ends too early. `answered`: one past the last of them.
+  int answer(const Stored& stored, uint32_t begin, uint32_t end, uint32_t* answered);
+
+  // Store at positions of which none is covered by a record.
+  int append(const Batch& batch);
+  int put_fill(const Span& span, const RecordOrigin& origin, FillReason reason);
+  int put_mark(const Span& span, RecordKind kind);
+
+  // Trims some of a record's positions (ascending): the data of entries is freed and their identity
+  // kept; a record without entries is split.
+  int trim(const Stored& stored, const std::vector<uint64_t>& positions);
+
+  // Frees what a record that is about to be removed holds outside its key.
+  int free(const Stored& stored);
+
+  // Removes the records from the one with key `first` to the one with key `last`, `count` in
+  // number.
+  int remove(const std::string& first, const std::string& last, uint64_t count);
+
+ private:
+  int append_stream(const Batch& batch);
+  int append_inline(const Batch& batch);
+  int trim_entries(const Stored& stored, const std::vector<uint64_t>& positions);
+  int trim_stream(const Stored& stored, const std::vector<RecordEntry>& entries,
+                  const std::vector<uint32_t>& gone);
+  int trim_inline(const Stored& stored, std::vector<RecordEntry> entries);
+  int punch(uint64_t offset, uint64_t length);
+  int split(const Stored& stored, const std::vector<uint64_t>& positions);
+  int put(const std::string& key, const std::string& value);
+  int put_part(const Record& record, const Span& span);
+  std::string key_of(const Span& span) const;
+
+  Object& object_;
+  Header& header_;
+};
+
+}  // namespace zlog

@@ -1,0 +1,131 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cls_zlog/base/codes.h"
+#include "cls_zlog/stripe/header.h"
+#include "cls_zlog/stripe/layout.h"
+#include "cls_zlog/base/limits.h"
+#include "cls_zlog/wire/messages.h"
+#include "cls_zlog/base/object.h"
+#include "cls_zlog/stripe/stripe.h"
+
+namespace zlog::stripe {
+
+// What is known of a record's position, apart from its data.
+inline ReadEntry entry_of(const Record& record, uint32_t index) {
+  ReadEntry entry;
+  entry.state = record.state_of(index);
+  entry.timestamp = record.timestamp;
+  entry.writer = record.writer;
+  entry.reason = record.reason;
+  if (record.holds_entries()) {
+    entry.crc = record.crcs[index];
+    entry.number = record.number + record.numbers[index];
+  }
+  return entry;
+}
+
+// Loads the header of the object that a request of this epoch is about, and lets it in.
+inline int enter(Object& object, uint64_t epoch, const Runs& runs, Header* header,
+                 std::string* out) {
+  if (const int r = Header::load(object, header); r < 0) return r;
+  if (!header->owns(runs)) return -EINVAL;
+  return check_epoch(*header, epoch, out);
+}
+
+// A look at positions in progress: tells `Reply` of one after the other until that has enough.
+//   void add(const ReadEntry&)   the next position, which has no data
+//   int add_written(const Stored&, uint32_t first, uint32_t count)
+//                                the next `count` positions: written entries of a record, from its
+//                                entry `first` on; an error ends the scan
+//   uint64_t data_bytes(), uint32_t count()   of what it was told
+template <typename Reply>
+class Scan {
+ public:
+  // `positions` and `reply` must outlive it.
+  Scan(Object& object, const Header& header, const std::vector<uint64_t>& positions,
+       uint32_t bytes_max, Reply* reply)
+      : positions_(positions),
+        bytes_max_(std::min(bytes_max, limits::read_reply_bytes_max)),
+        stride_(header.stride),
+        trim_point_(header.trim_point),
+        walk_(object, header, positions_),
+        reply_(reply) {}
+
+  int run() {
+    while (!walk_.done() && !full_) {
+      Walk::Stretch stretch;
+      if (const int r = walk_.next(&stretch); r < 0) return r;
+      if (const int r = add(stretch); r < 0) return r;
+      if (walk_.bytes_fetched() >= limits::walk_bytes_enough) full_ = true;
+    }
+    return 0;
+  }
+
+ private:
+  int add(const Walk::Stretch& stretch) {
+    for (uint32_t i = stretch.begin; i < stretch.end && !full_;) {
+      if (positions_[i] < trim_point_) {
+        add_state(EntryState::kTrimmed);
+        i++;
+      } else if (stretch.stored == nullptr) {
+        add_state(EntryState::kUnwritten);
+        i++;
+      } else if (const int r = add_stored(*stretch.stored, stretch.end, &i); r < 0) {
+        return r;
+      }
+    }
+    return 0;
+  }
+
+  void add_state(EntryState state) {
+    ReadEntry entry;
+    entry.state = state;
+    reply_->add(entry);
+  }
+
+  // Adds the i-th position, and those after it (below `end`) whose data can be read together with
+  // it.
+  int add_stored(const Stored& stored, uint32_t end, uint32_t* i) {
+    const uint32_t first = stored.span.index(positions_[*i], stride_);
+    if (stored.record.state_of(first) != EntryState::kWritten) {
+      reply_->add(entry_of(stored.record, first));
+      (*i)++;
+      return 0;
+    }
+    const uint32_t count = affordable(stored, end, *i);
+    *i += count;
+    full_ = count == 0;
+    return full_ ? 0 : reply_->add_written(stored, first, count);
+  }
+
+  // How many written entries in a row, from the i-th position on, still fit the reply. The reply's
+  // first entry always does: else a large one could never be read.
+  uint32_t affordable(const Stored& stored, uint32_t end, uint32_t i) const {
+    const uint32_t first = stored.span.index(positions_[i], stride_);
+    uint64_t bytes = reply_->data_bytes();
+    uint32_t count = 0;
+    while (i + count < end && positions_[i + count] == positions_[i] + uint64_t{count} * stride_ &&
+           stored.record.written(first + count)) {
+      bytes += stored.record.bytes_of(first + count);
+      const bool first_of_reply = reply_->count() + count == 0;
+      if (bytes > bytes_max_ && !first_of_reply) break;
+      count++;
+    }
+    return count;
+  }
+
+  const std::vector<uint64_t>& positions_;
+  const uint32_t bytes_max_;
+  const uint32_t stride_;
+  const uint64_t trim_point_;
+  Walk walk_;
+  Reply* const reply_;
+  bool full_ = false;
+};
+
+}  // namespace zlog::stripe

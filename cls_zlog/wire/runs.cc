@@ -1,0 +1,68 @@
+#include "cls_zlog/wire/runs.h"
+
+#include "cls_zlog/base/limits.h"
+
+namespace zlog {
+namespace {
+
+constexpr uint32_t kRunBytes = 8 + 4;
+
+}  // namespace
+
+bool Runs::begin(uint32_t stride) {
+  stride_ = stride;
+  return stride >= 1 && stride <= limits::width_max;
+}
+
+// Nothing here can overflow: first <= 2^63 - 1 and (length - 1) * stride < 2^16 * 2^10.
+bool Runs::add(uint64_t first, uint32_t length) {
+  if (length == 0 || length > limits::entries_max - count_) return false;
+  if (first > limits::position_max) return false;
+  if (first + uint64_t{length - 1} * stride_ > limits::position_max) return false;
+  if (!runs_.empty()) {
+    if (first == last() + stride_) {
+      runs_.back().length += length;
+      count_ += length;
+      return true;
+    }
+    if (first <= last() || (first - last()) % stride_ != 0) return false;
+  }
+  runs_.push_back({first, length});
+  count_ += length;
+  return true;
+}
+
+bool Runs::decode(wire::Reader* reader, Runs* out) {
+  Runs runs;
+  const bool begun = runs.begin(reader->u32());
+  const uint32_t count = reader->u32();
+  if (!reader->ok() || !begun) return false;
+  if (count < 1 || count > limits::entries_max || reader->rest().size() / kRunBytes < count) {
+    return false;
+  }
+  runs.runs_.reserve(count);
+  for (uint32_t i = 0; i < count; i++) {
+    const uint64_t first = reader->u64();
+    if (!runs.add(first, reader->u32())) return false;
+  }
+  *out = std::move(runs);
+  return true;
+}
+
+void Runs::encode(wire::Writer* writer) const {
+  writer->u32(stride_).u32(static_cast<uint32_t>(runs_.size()));
+  for (const Run& run : runs_) writer->u64(run.first).u32(run.length);
+}
+
+std::vector<uint64_t> Runs::positions() const {
+  std::vector<uint64_t> positions;
+  positions.reserve(count_);
+  for (const Run& run : runs_) {
+    for (uint32_t i = 0; i < run.length; i++) {
+      positions.push_back(run.first + uint64_t{i} * stride_);
+    }
+  }
+  return positions;
+}
+
+}  // namespace zlog
