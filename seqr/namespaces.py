@@ -60,7 +60,7 @@ class Stores:
 
         Raises:
             LogNotFound: it names a pool, and this store has none.
-            StoreUnavailable: the pool can't be opened.
+            StoreUnavailable: the pool does not open.
         """
         first = self.first.store
         if place == self.home:

@@ -170,7 +170,7 @@ class Peer(asyncio.Protocol):
     def abort(self) -> None:
         """End the connection now."""
         if self._plain is not None:
-            # Not TLS's own: asyncio's can't be aborted any more once it was closed.
+            # Not TLS's own: asyncio's cannot be aborted once it was closed.
             self._plain.abort()
 
     def _forget(self) -> None:

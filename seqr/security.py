@@ -33,24 +33,24 @@ class Security:
         if (self.key or self.client_ca) and not self.certificate:
             raise ValueError("a key, or certificates of clients, need the sequencer's own one")
         if self.token_optional and not self.token_file:
-            raise ValueError("a token can't be optional where there is none")
+            raise ValueError("an optional token needs a file of tokens")
 
     def context(self) -> ssl.SSLContext | None:
         """Return how to speak TLS; None for not at all.
 
         Raises:
-            ValueError: a file can't be used.
+            ValueError: a file is missing or invalid.
         """
         if not self.certificate:
             return None
         try:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.minimum_version = ssl.TLSVersion.TLSv1_3
-            context.num_tickets = 0  # nobody resumes a session here
+            context.num_tickets = 0  # sessions are not resumed here
             context.load_cert_chain(self.certificate, self.key or None, no_password)
             if self.client_ca:
                 context.load_verify_locations(self.client_ca)
-                # Who has none is told so, after the handshake: a failed one tells nothing.
+                # A client without one hears so after the handshake: a failed one says nothing.
                 context.verify_mode = ssl.CERT_OPTIONAL
         except (OSError, ValueError) as error:
             files = ", ".join(filter(None, (self.certificate, self.key, self.client_ca)))
@@ -61,7 +61,7 @@ class Security:
         """Return whom to let in.
 
         Raises:
-            ValueError: the file with the tokens can't be used.
+            ValueError: the file of tokens is missing or invalid.
         """
         try:
             tokens = read_tokens(self.token_file) if self.token_file else ()

@@ -53,7 +53,7 @@ class Server:
         version: of the program, for STATUS.
         limits: see there.
         describe: returns what STATUS tells beside that.
-        admission: who is served; None for everybody.
+        admission: who is served; None: all clients.
         tls: how to speak TLS; None for not at all.
 
     Attributes:
@@ -95,13 +95,13 @@ class Server:
         self._sweep()
 
     async def adopt(self, log: LogAddress) -> None:
-        """Take a log over before anybody asks for it, if it is not served already."""
+        """Take a log over before a client asks for it, if it is not served already."""
         for effect in self._machine.adopt(log):
-            assert isinstance(effect, Activate)  # nobody waits for an answer
+            assert isinstance(effect, Activate)  # no client waits for an answer
             await asyncio.shield(self._spawn(self._run_activation(effect)))
 
     def step_down(self, place: Place) -> None:
-        """Grant nothing more for the logs of a place; whoever waits is told at once."""
+        """Grant nothing more for the logs of a namespace; waiting clients are answered at once."""
         self.apply(self._machine.step_down(*place))
 
     def look_again(self) -> None:
@@ -128,7 +128,7 @@ class Server:
     async def stop(self, inherited: Container[Place] = ()) -> None:
         """Grant nothing more, release the logs, and close every connection.
 
-        Clients are told at once that this sequencer is no use any more, and are cut off only
+        Clients hear at once that this sequencer is ending, and are cut off only
         after their logs were released. What takes longer than ``stop_s_max`` is left undone:
         clients notice by themselves that the sequencer is gone.
 
@@ -209,7 +209,7 @@ class Server:
         return task
 
     async def _run_activation(self, wanted: Activate) -> None:
-        """Take a log over. Whatever goes wrong is the answer to the OPENs that wait for it."""
+        """Take a log over. A failure is the answer to the OPENs that wait for it."""
         log = wanted.log
         try:
             async with self._turns:

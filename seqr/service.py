@@ -48,17 +48,17 @@ def run(
         listen: ``HOST:PORT`` to listen on; port 0 takes any that is free.
         advertise: ``HOST:PORT`` at which clients reach it; by default what it listens on.
         store: URL of the store whose logs it serves; None for the default store. It offers itself
-            there, and serves the logs of the cluster's other pools to whoever asks for them.
+            there, and serves the logs of the cluster's other pools to clients that ask for them.
         limits: see there.
         also: ``POOL[/NAMESPACE]`` of the same cluster in which it offers itself too.
         lease_seconds: how long a leader that does not answer remains the leader.
         security: what it shows and demands.
 
     Raises:
-        ValueError: an address or URL can't be understood, or clients could not reach it; the lease
-            is shorter or longer than is of use; or a file of ``security`` can't be used.
-        OSError: the address can't be listened on.
-        ZlogError: the store can't be used.
+        ValueError: an address or URL is invalid, or clients could not reach it; the lease
+            is shorter or longer than is of use; or a file of ``security`` is invalid.
+        OSError: listening on the address fails.
+        ZlogError: the store is not usable.
     """
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"

@@ -25,7 +25,7 @@ class Complaints:
         """Log that a connection was refused or closed, unless one like it was a moment ago.
 
         Args:
-            reason: of which one line in so many seconds is logged.
+            reason: of which one line is logged per interval.
             peer: the other side's IP address.
             detail: what happened, without anything that the peer has sent as text.
             now: the time in seconds, monotonic.

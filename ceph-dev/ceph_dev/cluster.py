@@ -115,7 +115,7 @@ class Cluster:
             self.folder.path.mkdir(parents=True, exist_ok=True)
             with path.open("w") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
-                # Whoever had it before may have removed it with the folder: then it guards nothing.
+                # Its former holder may have removed it with the folder: then it guards nothing.
                 if _is_at(path, lock.fileno()):
                     yield
                     return
@@ -185,7 +185,7 @@ class Cluster:
         return ["mon.", "client.admin", *manager, *(f"osd.{n}" for n in range(settings.osds))]
 
     def _start_monitor(self, wanted: Settings) -> None:
-        """Make and start the monitor, on another port if somebody took the first meanwhile."""
+        """Make and start the monitor, on another port if the first was taken meanwhile."""
         daemon = self.monitor()
         for last in (False,) * (_PORT_TRIES - 1) + (True,):
             settings = replace(wanted, port=free_port(wanted.address))
@@ -303,7 +303,7 @@ class Cluster:
     # -- afterwards ----------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start whatever does not run and wait until the cluster is usable."""
+        """Start the daemons that do not run and wait until the cluster is usable."""
         for daemon in self.daemons():
             if daemon.state() is State.FROZEN:
                 raise ClusterError(f"{daemon.name} is frozen: thaw it first")

@@ -26,8 +26,8 @@ def class_list(with_class: bool) -> str:
 def fill_class_folder(folder: Folder, library: Path | None) -> None:
     """Fill the cluster's class folder with links to the distribution's classes and a copy of ours.
 
-    A copy, since an OSD that starts later must find the class that the others run, and not what
-    somebody is building just then. `library` None leaves ours out.
+    A copy, since an OSD that starts later must find the class that the others run, and not one
+    that is being built. `library` None leaves ours out.
     """
     option = ("--show-config-value", "osd_class_dir")
     # Debian 13's default is relative, which daemons take from where they run: the root.

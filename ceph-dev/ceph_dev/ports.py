@@ -14,7 +14,7 @@ _TRIES = 100
 
 
 def free_port(address: str) -> int:
-    """A port that nobody listens on at `address`. Raises ClusterError if none is found."""
+    """A port at `address` on which no process listens. Raises ClusterError if none is found."""
     for port in random.sample(_PORTS, _TRIES):
         if is_free(address, port):
             return port
@@ -22,7 +22,7 @@ def free_port(address: str) -> int:
 
 
 def is_free(address: str, port: int) -> bool:
-    """Whether nobody listens on `port` at `address`."""
+    """Whether no process listens on `port` at `address`."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

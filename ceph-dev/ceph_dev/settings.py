@@ -50,7 +50,7 @@ class Settings:
 
     @staticmethod
     def load(path: Path) -> Settings:
-        """Read what `save` wrote. Raises ClusterError when it can't be understood."""
+        """Read what `save` wrote. Raises ClusterError when it is invalid."""
         try:
             return Settings(**json.loads(path.read_text()))
         except (ValueError, TypeError) as error:

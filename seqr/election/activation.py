@@ -49,8 +49,8 @@ class Activation:
         candidate = await self._election.candidate(place)
         _check_leads(candidate)
         deadline = self._deadline(io)
-        # Asked first so that whoever still knows an old log does not disturb the new one; asked
-        # again because the name may have changed hands meanwhile.
+        # Asked first so that a client of a removed log does not disturb the new one of its name;
+        # asked again because the name may have changed hands meanwhile.
         _check_id(log, (await Head(io, log.name).read(deadline)).log_id)
         change = await take_over(
             io,

@@ -87,7 +87,7 @@ class Candidate:
         self.lease = lease
         self.role = Role.STANDBY
         self.leader = ""
-        """The address of whoever leads, as far as is known."""
+        """The leader's address, as far as is known."""
         self.others: list[str] = []
         """The addresses of the other sequencers of the place, as far as is known."""
         self.tried = asyncio.Event()
@@ -146,7 +146,7 @@ class Candidate:
                 _logger.warning("can't find out who leads place=%s: %s", self.place, error)
             self.failure = error
             pause = self._renewal_pause()
-        except Exception:  # whatever it was, a sequencer without a candidate would be of no use
+        except Exception:  # any error: a sequencer without a candidate is of no use
             _logger.exception("can't find out who leads place=%s", self.place)
             pause = self._renewal_pause()
         self.tried.set()

@@ -39,7 +39,7 @@ class Server(Adopter, Protocol):
         """Grant nothing more for the logs of a place."""
 
     def look_again(self) -> None:
-        """Have everybody who waits look for a newer view."""
+        """Have all waiting clients look for a newer view."""
 
     def wanted(self, place: Place) -> bool:
         """Whether some client has a log of the place open, or asks for one."""
@@ -87,7 +87,7 @@ class Election:
         Where this sequencer leads, it is announced when this returns.
 
         Raises:
-            ZlogError: in one of the places this sequencer can't be one, now or ever.
+            ZlogError: this sequencer can never be a candidate in one of the namespaces.
         """
         self._logs = logs
         for place in self._own:
@@ -109,7 +109,7 @@ class Election:
         A place that was not named at the start is joined when a client first asks for a log there.
 
         Raises:
-            ZlogError: the store can't be opened, or it can't be found out.
+            ZlogError: the store does not open, or does not say who leads.
         """
         candidate = self._candidates.get(place)
         if candidate is None:
@@ -181,15 +181,15 @@ class Election:
         await self._resign(candidate)
 
     def _deserted(self, place: Place) -> bool:
-        """Whether nobody asks for logs of the place, and so nothing is granted there any more."""
+        """Whether no client asks for logs of the namespace, so that nothing is granted there."""
         assert self._logs is not None  # set before there was a candidate
         try:
             if self._logs.wanted(place):
                 return False
-            _logger.info("nobody asks any more place=%s", place)
+            _logger.info("no client asks any more namespace=%s", place)
             self._logs.step_down(place)
-        except Exception:  # whatever it was, a guest that never looks again would never leave
-            _logger.exception("can't find out whether anybody asks place=%s", place)
+        except Exception:  # any error: a guest that never looks again would never leave
+            _logger.exception("failed to find out whether a client asks namespace=%s", place)
             return False
         return True
 
@@ -211,7 +211,7 @@ class Election:
             return await candidate.resign()
         except ZlogError as error:
             _logger.warning("could not resign place=%s: %s", candidate.place, error)
-        except Exception:  # whatever it was, the lease ends by itself
+        except Exception:  # any error: the lease ends by itself
             _logger.exception("could not resign place=%s", candidate.place)
         return False
 

@@ -74,7 +74,7 @@ class Reign:
             except ZlogError as error:
                 _logger.warning("leads with difficulty place=%s: %s", self._place, error)
                 await self._io.sleep(_RETRY_SECONDS)
-            except Exception:  # whatever it was, a leader that does nothing any more is of no use
+            except Exception:  # any error: a leader that does nothing any more is of no use
                 _logger.exception("leads with difficulty place=%s", self._place)
                 await self._io.sleep(_ANNOUNCEMENT_SECONDS)
 
@@ -82,7 +82,7 @@ class Reign:
         """Take over the logs whose views name a sequencer: it is not the leader any more.
 
         Logs without one are left alone until a writer asks. Returns those whose heads could not be
-        read; they keep nobody from the others.
+        read; they do not hold up the others.
         """
         rest, failed = iter(names), list[str]()
         await asyncio.gather(*(self._adopt(rest, failed) for _ in range(self._limits.sweep_max)))

@@ -5,7 +5,7 @@ unless it is renewed. A second lock, which any number may hold, lists all sequen
 ``rados -p POOL lock info zlog.directory zlog.leader`` shows the leader, ``zlog.sequencers`` all.
 
 The lease only spares the sequencers a quarrel. It is no part of what keeps a log right: epochs
-are, and a sequencer that acts on a lease that it has lost grants positions that nobody can write.
+are, and a sequencer that acts on a lease that it has lost grants positions that no writer can use.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Lease:
     All methods raise ZlogError when the store does not answer in time or refuses; whether they had
     an effect is open then.
 
-    A store without locks lets whoever wants it lead. It shares a sequencer among its processes and
+    In a store without locks every candidate leads. It shares a sequencer among its processes and
     needs no other; one can be run over it all the same, alone, as tests and benchmarks do.
 
     Args:
@@ -51,7 +51,7 @@ class Lease:
     def __init__(self, io: Io, address: str, cookie: str, seconds: float) -> None:
         self.seconds = seconds
         self.exclusive = bool(io.store.pool)
-        """Whether nobody else leads while this sequencer does."""
+        """Whether no other sequencer leads while this one does."""
         self._io = io
         self._cookie = cookie
         self._end = -math.inf
@@ -69,7 +69,7 @@ class Lease:
         return max(0.0, self._end - self._io.monotonic())
 
     async def take(self, patience: float, *, only_renew: bool = False) -> bool:
-        """Take the lease or renew it, in so many seconds. False: another sequencer has it.
+        """Take the lease or renew it, within ``seconds``. False: another sequencer has it.
 
         With ``only_renew`` one that has run out is not taken again.
         """

@@ -23,7 +23,7 @@ _LOG_SECONDS_MAX = 30.0
 class Duties:
     """Trims every log as its settings say (``zlog retention``), and gives space back.
 
-    Writers and trims give back the space of stripes that nobody needs by themselves. What they left
+    Writers and trims free the space of stripes that are no longer needed. What they left
     when they died, or could not reach, is found here.
 
     Args:
@@ -38,7 +38,7 @@ class Duties:
     async def round(self) -> None:
         """Look after all logs, one after the other, so that it is hardly felt.
 
-        One that fails is tried again in the next round, and keeps nobody from the others.
+        One that fails is tried again in the next round, and does not hold up the others.
 
         Raises:
             ZlogError: not even the logs' names could be read.
@@ -51,7 +51,7 @@ class Duties:
                 continue
             except ZlogError as error:
                 _logger.warning("could not look after log=%s: %s", name, error)
-            except Exception:  # whatever it was
+            except Exception:  # any error: the next round tries again
                 _logger.exception("could not look after log=%s", name)
 
     async def _look_after(

@@ -57,7 +57,7 @@ class LeaderWatch:
             self._task = asyncio.ensure_future(self._watch(leader.description))
 
     def gone(self, leader: Holder) -> bool:
-        """Whether nobody listens any more at the address of the leader that is being watched.
+        """Whether the watched leader's address refuses connections.
 
         Nothing else counts as gone: where connecting fails in another way, perhaps the network is
         at fault, and others still reach the leader.
@@ -65,7 +65,7 @@ class LeaderWatch:
         return leader.cookie == self._cookie and self._gone
 
     def stop(self) -> None:
-        """Watch nobody."""
+        """Stop watching."""
         if self._task is not None:
             self._task.cancel()
             self._task = None
@@ -106,7 +106,7 @@ class LeaderWatch:
 
         Raises:
             OSError: it could not be made; asyncio.TimeoutError: in time.
-            SequencerRefused: the files that this sequencer shows, or trusts, can't be used.
+            SequencerRefused: its certificate, key or list of authorities is invalid.
         """
         token = self._credentials.token()
         context = self._credentials.context() if leader.tls else None

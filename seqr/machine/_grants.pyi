@@ -15,7 +15,7 @@ class LogTail:
     Attributes:
         epoch: in which the grants count; 0 unless the log is active.
         tail: the next position to hand out.
-        wake_at: nobody waits for a position below it.
+        wake_at: no request waits for a position below it.
     """
 
     epoch: int
@@ -27,8 +27,8 @@ class Counters:
 
     Attributes:
         requests: all of them.
-        due: when to look at the counters before counting on; until somebody has, and has set a
-            later time, nothing is answered here.
+        due: when the machine must look at the counters; nothing is answered here from then on,
+            until the machine has set a later time.
     """
 
     requests: int

@@ -56,7 +56,7 @@ class Admission:
     """The rules for all connections.
 
     Args:
-        tokens: of which a client must show that it knows one; without any, nobody is asked.
+        tokens: of which a client must show that it knows one; without any, no client is asked.
         optional: also let in those who say that they have none.
     """
 

@@ -50,7 +50,7 @@ class Machine:
         now: the time of its start.
         limits: see there.
         describe: returns what STATUS tells beside what the machine knows.
-        admission: who is served; None for everybody.
+        admission: who is served; None: all clients.
     """
 
     def __init__(
@@ -101,8 +101,8 @@ class Machine:
     def receive(self, connection: Connection, data: bytes, now: float) -> list[Effect]:
         """Take a chunk of a connection's stream, cut anywhere.
 
-        Whoever has given a chunk to ``connection.answer`` itself, which is quicker, passes nothing
-        here, and only if the connection is ``unfinished`` then.
+        A driver that has given a chunk to ``connection.answer`` itself, which is quicker, passes
+        nothing here, and only if the connection is ``unfinished`` then.
         """
         if connection.closed:
             return []
@@ -158,13 +158,13 @@ class Machine:
         return turn.finish()
 
     def adopt(self, address: LogAddress) -> list[Effect]:
-        """Take a log over before anybody asks for it, unless it is active or about to be."""
+        """Take a log over before a client asks for it, unless it is active or about to be."""
         log = self._logs.get(address)
         if self._stopping or (log is not None and (log.epoch or log.activating)):
             return []
         log = log or self._new_log(address)
         if log is None:
-            return []  # no room; whoever wants it will ask
+            return []  # no room; a client that wants it will ask
         log.activating = True
         return [Activate(address)]
 

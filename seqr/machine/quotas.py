@@ -70,6 +70,6 @@ class Occupancy:
         self.outstanding += 1
 
     def end_wait(self, connection: Connection) -> None:
-        """Count a request as answered, or as one that nobody needs an answer to any more."""
+        """Count a request as answered, or as abandoned by its client."""
         connection.outstanding -= 1
         self.outstanding -= 1

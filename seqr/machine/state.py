@@ -85,7 +85,7 @@ class LogState(LogTail):
 
     @property
     def unused(self) -> bool:
-        """Whether nobody would notice if the machine forgot this log."""
+        """Whether the machine may forget this log: no client uses it."""
         return not (self.handles or self.activating)
 
     def activate(self, grant: Grant) -> None:

@@ -1,15 +1,15 @@
 """Deliveries: entries that are appended exactly once, however often it is tried.
 
 A delivery is a part of a batch of a source. The head object keeps, for each, which positions were
-granted to it (cls_zlog/head/deliveries.cc), and nothing is written to a position before that is done. An
-attempt at a delivery that somebody began before
+granted to it (cls_zlog/head/deliveries.cc), and nothing is written to a position before that is
+done. A new attempt
 
-1. begins in the head, so that no attempt before it is granted anything more;
+1. begins in the head, so that earlier attempts are granted nothing more;
 2. settles every position that they were granted: what is not written is filled, and stays so;
 3. reads what they have written there;
 4. appends the entries that are not among that.
 
-After the second step nobody but this attempt can write an entry of the delivery, so what the third
+After the second step no other attempt can write an entry of the delivery, so what the third
 one finds is all there is. Entries are compared by their content: they may come in another order.
 
 Source: docs/design.md, "Deliveries".

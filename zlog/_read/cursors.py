@@ -1,7 +1,8 @@
 """Named cursors: where readers go on, kept by the log's head object.
 
 A cursor's position is the next one that its reader will read. The head lets it move forward only,
-unless told otherwise, and lets no trim pass it; both in single atomic steps (cls_zlog/head/cursors.cc).
+unless it is set on purpose, and lets no trim pass it unless the trim says so; both in single
+atomic steps (cls_zlog/head/cursors.cc).
 """
 
 from __future__ import annotations

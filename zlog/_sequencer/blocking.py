@@ -265,7 +265,7 @@ class _Link:
                 inbox.put(reply)
 
     def _finish(self, request: int) -> None:
-        """End a call: if nobody leads and somebody waits, let that one lead."""
+        """End a call: if no call leads and one waits, let that one lead."""
         with self._mutex:
             del self._pending[request]
             if self._pending and not self._leading.locked():

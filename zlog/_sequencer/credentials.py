@@ -58,7 +58,7 @@ class Credentials:
         """Return how to speak TLS with a sequencer. The files are read now.
 
         Raises:
-            SequencerRefused: a file can't be used.
+            SequencerRefused: a file is missing or invalid.
         """
         try:
             context = ssl.create_default_context(cafile=self.ca or None)
@@ -78,7 +78,7 @@ class Credentials:
         """Return the shared secret, read now; None if no file is named.
 
         Raises:
-            SequencerRefused: the file can't be used.
+            SequencerRefused: the file is missing or invalid.
         """
         if not self.token_file:
             return None
@@ -96,5 +96,5 @@ NO_CREDENTIALS = Credentials()
 
 
 def no_password() -> str:
-    """Refuse a private key that asks for a password, rather than ask whoever sits there."""
+    """Refuse a private key that asks for a password, rather than ask at the terminal."""
     raise ValueError("the private key is encrypted: store it without a password")

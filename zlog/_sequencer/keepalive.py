@@ -12,7 +12,7 @@ _PROBES = 3
 def keep_alive(connected: socket.socket) -> None:
     """Send small frames at once, and notice a peer that vanished within about 25 seconds.
 
-    Without the probes, whoever waits for the tail of a quiet log would wait for ever on a
+    Without the probes, a client that waits for the tail of a quiet log would wait for ever on a
     connection whose other end lost its power.
     """
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

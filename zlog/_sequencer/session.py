@@ -132,7 +132,7 @@ class Session:
             ValueError: ``count`` is not from 1 to 65536.
         """
         if not 0 < count <= GRANT_COUNT_MAX:
-            raise ValueError(f"{count} positions can't be granted at once")
+            raise ValueError(f"{count} is no valid number of positions for one grant")
         reply = await self._ask(Kind.NEXT, log, count, epoch, deadline)
         return Grant(reply.b, reply.a)
 
@@ -146,8 +146,8 @@ class Session:
     ) -> Grant | None:
         """Wait until the tail has passed ``position``; None when the time goes first.
 
-        The sequencer is not told the caller's epoch. If its own is lower, either nobody appends,
-        and there is nothing to wait for, or somebody does and it learns the higher one. One that
+        The sequencer is not told the caller's epoch. If its own is lower, either no client appends,
+        and there is nothing to wait for, or one does and it learns the higher one. One that
         can't tell raises NotLeader.
         """
         patience = deadline.sooner(timeout)

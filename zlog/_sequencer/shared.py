@@ -51,7 +51,7 @@ class SharedSequencerClient:
             StaleEpoch: the sequencer is not active in this epoch.
         """
         if not 0 < count <= GRANT_COUNT_MAX:
-            raise ValueError(f"{count} positions can't be granted at once")
+            raise ValueError(f"{count} is no valid number of positions for one grant")
         first = self._shared.next(log.log_id, epoch, count)
         return Grant(epoch, self._active(first, log, epoch))
 

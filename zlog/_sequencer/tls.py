@@ -1,7 +1,7 @@
 """TLS for the blocking client: over buffers, since its threads read and write at the same time.
 
 An ``ssl.SSLSocket`` must not be read by one thread while another writes. Here OpenSSL works on
-memory alone, under a lock that nobody holds while waiting for the network.
+memory alone, under a lock that no thread holds while it waits for the network.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 TOKEN_BYTES_MIN = 16
-"""Whoever sees a handshake can try out secrets at leisure: a short one would be found."""
+"""An eavesdropper on a handshake can try out secrets at leisure: a short one would be found."""
 
 TOKEN_FILE_BYTES_MAX = 64 << 10
 
@@ -85,7 +85,7 @@ def read_tokens(path: str) -> tuple[Token, ...]:
     A client uses the first one. A sequencer takes any of them.
 
     Raises:
-        OSError: it can't be read.
+        OSError: reading it fails.
         ValueError: there is none in it, or one that is too short.
     """
     with Path(path).open("rb") as file:

@@ -71,12 +71,12 @@ class LogAddress(NamedTuple):
 
 
 class SequencerClient(Protocol):
-    """A connection to whoever hands out the tail; the same for every kind of sequencer.
+    """A connection to the sequencer; the same for every kind of sequencer.
 
     The blocking clients' coroutines never suspend: they block inside, and the client's logic,
     written once as coroutines, is then driven by ``send(None)``.
 
-    All methods but ``close`` raise ``SequencerUnavailable`` when the sequencer can't be reached,
+    All methods but ``close`` raise ``SequencerUnavailable`` when the sequencer is out of reach,
     refuses, or goes away in the middle of a call (a NEXT may then be repeated: what was granted
     and not used is a hole), ``SequencerTimeout`` when the deadline passes first, ``LogNotFound``,
     and ``StaleEpoch`` when caller and sequencer don't agree on the epoch and the client can't mend

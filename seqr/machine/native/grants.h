@@ -21,7 +21,7 @@ constexpr uint64_t kPositionMax = UINT64_MAX;
 struct LogTail {
   uint64_t epoch = 0;               // in which the grants count; 0 unless the log is active
   uint64_t tail = 0;                // the next position to hand out
-  uint64_t wake_at = kPositionMax;  // nobody waits for a position below it
+  uint64_t wake_at = kPositionMax;  // no request waits for a position below it
 };
 
 // Over all connections, since the start.
@@ -38,8 +38,8 @@ size_t leading(std::string_view stream);
 // the log and for those who wait is not decided here. Returns how many frames were answered.
 //
 // `logs` are what the connection's handles mean. A log whose tail has passed its `wake_at` is added
-// to `passed`, by its handle and once: its `wake_at` is out of reach from then on, until somebody
-// has looked who waits there.
+// to `passed`, by its handle and once: its `wake_at` is out of reach from then on, until the
+// machine has looked who waits there.
 size_t answer(std::string_view stream, size_t count, const std::vector<LogTail*>& logs,
               char* answers, Counters* counters, std::vector<uint16_t>* passed);
 
