@@ -10,7 +10,7 @@ import sys
 from collections.abc import Awaitable
 
 from zlog import aio
-from zlog.cli.commits import COMMIT_SECONDS
+from zlog.cli.cursor_commit import COMMIT_SECONDS
 from zlog.cli.output import Output, OutputClosed
 from zlog.cli.render import Renderer, show
 from zlog.cli.signals import Terminated

@@ -13,36 +13,36 @@ from typing import Any, NoReturn
 import click
 
 from zlog import ZlogError
-from zlog.cli.exits import ExitCode, exit_code_of
+from zlog.cli.exit_codes import ExitCode, exit_code_of
 from zlog.cli.hints import hint_of
 from zlog.cli.output import OutputClosed, OutputFailed, hold_descriptors, say, silence_stdout
 from zlog.cli.session import Session
 from zlog.cli.signals import Terminated
 from zlog.cli.verb import Verbs, ceph_options, global_options, write_examples
 
-_VERBS = {
-    "create": "logs",
-    "ls": "logs",
-    "info": "logs",
-    "views": "logs",
-    "reconfigure": "reconfigure",
-    "rm": "logs",
-    "append": "append",
-    "read": "read",
-    "tail": "tail",
-    "fill": "settle",
-    "trim": "trim",
-    "retention": "retention",
-    "cursor": "cursor",
-    "delivery": "delivery",
-    "check": "check",
-    "spark": "spark",
-    "seqr": "seqr",
-    "doctor": "doctor",
-    "bench": "bench",
-    "completion": "completion",
-}
-"""In the order of ``zlog --help``: each verb, and the module that has it."""
+_VERBS = (
+    "create",
+    "ls",
+    "info",
+    "views",
+    "reconfigure",
+    "rm",
+    "append",
+    "read",
+    "tail",
+    "fill",
+    "trim",
+    "retention",
+    "cursor",
+    "delivery",
+    "check",
+    "spark",
+    "seqr",
+    "doctor",
+    "bench",
+    "completion",
+)
+"""In the order of ``zlog --help``. Each has a module of its name in ``zlog.cli.verbs``."""
 
 _EXAMPLES = """
 zlog create orders
@@ -67,7 +67,8 @@ class Zlog(Verbs):
         """Return a verb."""
         if cmd_name not in _VERBS:
             return None
-        module = importlib.import_module(f"zlog.cli.{_VERBS[cmd_name]}")
+        folder = "zlog.cli" if cmd_name == "bench" else "zlog.cli.verbs"
+        module = importlib.import_module(f"{folder}.{cmd_name}")
         verb: click.Command = getattr(module, cmd_name)
         return verb
 

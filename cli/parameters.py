@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -17,14 +16,13 @@ from zlog._base.names import check_cursor_name, check_log_name, check_source_nam
 from zlog._layout.options import check_options
 from zlog._read.read import HOLE_TIMEOUT_SECONDS
 from zlog.cli.session import Session
+from zlog.cli.units import size
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 NEVER = math.inf
 """A time-out that does not come."""
 
-_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 _COMPLETION_SECONDS = 2.0
 
 
@@ -74,14 +72,6 @@ def call_seconds(word: str | float) -> float:
 def or_none(span: float) -> float | None:
     """Return a time-out as the library wants it: None for never."""
     return None if span == NEVER else span
-
-
-def size(word: str | int) -> int:
-    """Return a number of bytes: ``4096``, ``64K``, ``1.5M``; K, M, G and T are powers of 1024."""
-    found = _SIZE.fullmatch(str(word).strip())
-    if found is None:
-        raise click.BadParameter(f"{word!r} is no size: write 4096, 64K or 1M")
-    return int(float(found[1]) * _UNITS[found[2].lower()])
 
 
 def entry_size(word: str | int) -> int:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import click
 
 from zlog import Log
-from zlog.cli.spans import SPAN, time_span
+from zlog.cli.units import SPAN, time_span
 
 
 class End(enum.Enum):

@@ -1,4 +1,4 @@
-"""Small things for eyes: columns, numbers of bytes, bold text on terminals."""
+"""Columns, and bold text on terminals."""
 
 from __future__ import annotations
 
@@ -12,16 +12,6 @@ from zlog.cli.output import Output
 def bold(out: Output, text: str) -> str:
     """Return text that stands out, if a terminal shows it."""
     return click.style(text, bold=True) if out.is_terminal else text
-
-
-def human_bytes(count: int) -> str:
-    """Return a number of bytes in three digits or four and a unit."""
-    number = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if number < 1024:
-            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
-        number /= 1024
-    return f"{number:.1f} TiB"
 
 
 def table(

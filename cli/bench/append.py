@@ -19,7 +19,7 @@ from zlog.cli.bench.results import Report
 from zlog.cli.bench.workload import Traffic, Workload
 from zlog.cli.bench.writers import Writers
 from zlog.cli.output import note
-from zlog.cli.tables import human_bytes
+from zlog.cli.units import human_bytes
 from zlog.cli.verb import Verb
 
 _KEY_BYTES_MAX = 32 << 10

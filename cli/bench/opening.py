@@ -13,7 +13,7 @@ from zlog.cli.bench.place import Place
 from zlog.cli.bench.results import Report
 from zlog.cli.bench.sizes import SizedLog
 from zlog.cli.output import note
-from zlog.cli.tables import human_bytes
+from zlog.cli.units import human_bytes
 from zlog.cli.verb import Verb
 
 

@@ -13,8 +13,9 @@ import click
 
 from zlog.cli.bench.place import SEQUENCER_HELP, Place, own_place
 from zlog.cli.bench.results import Printer
-from zlog.cli.parameters import json_option, size
+from zlog.cli.parameters import json_option
 from zlog.cli.session import Session, pass_session
+from zlog.cli.units import size
 
 F = TypeVar("F", bound=Callable[..., Any])
 

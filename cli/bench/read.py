@@ -14,7 +14,7 @@ from zlog.cli.bench.place import Place
 from zlog.cli.bench.readers import RandomReader, RangeReader, Reader, ReadLoad, prepare
 from zlog.cli.bench.results import Report
 from zlog.cli.output import note
-from zlog.cli.tables import human_bytes
+from zlog.cli.units import human_bytes
 from zlog.cli.verb import Verb
 
 _RAW_READS_PER_OBJECT = 2

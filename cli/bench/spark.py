@@ -15,10 +15,9 @@ from zlog.cli.bench.options import Bench, bench_options, count_option, size_opti
 from zlog.cli.bench.queries import WARMING, SparkLoads
 from zlog.cli.bench.results import Report
 from zlog.cli.output import note
-from zlog.cli.spans import count
-from zlog.cli.spark.session import check_spark, master_options, spark_session
-from zlog.cli.tables import human_bytes
+from zlog.cli.units import count, human_bytes
 from zlog.cli.verb import Verb
+from zlog.cli.verbs.spark.session import check_spark, master_options, spark_session
 
 
 @click.command(

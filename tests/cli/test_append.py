@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 import zlog
-from zlog.cli.append import moved_back
-from zlog.cli.entries import Batches, Limits, Splitter, as_is
-from zlog.cli.source import BadInput, Source
+from zlog.cli.batches import Batches, Limits, Splitter, as_is
+from zlog.cli.input import BadInput, Input
+from zlog.cli.verbs.append import moved_back
 
 from .conftest import ZLOG, Cli, Inside
 
@@ -104,7 +104,7 @@ def test_lines_of_a_slow_pipe_are_appended_as_they_come(cli: Cli) -> None:
         assert process.wait(10) == 0
 
 
-class Trickle(Source):
+class Trickle(Input):
     """An input that always has one more line in a moment."""
 
     def ready(self, seconds: float) -> bool:
@@ -125,12 +125,12 @@ def test_a_trickle_without_a_pause_is_not_kept_waiting() -> None:
 def test_a_line_that_never_ends_does_not_fill_the_memory(tmp_path: Path) -> None:
     path = tmp_path / "endless"
     path.write_bytes(b"good\n" + b"x" * 3_000_000)
-    source = Source(str(path))
-    batches = iter(Batches(source, Splitter(b"\n"), as_is, Limits(10, 1 << 20, 1000, 1000)))
+    stream = Input(str(path))
+    batches = iter(Batches(stream, Splitter(b"\n"), as_is, Limits(10, 1 << 20, 1000, 1000)))
     assert next(batches) == [b"good"]
     with pytest.raises(BadInput, match="line 2: it is too long"):
         next(batches)
-    source.close()
+    stream.close()
 
 
 @pytest.mark.parametrize(
@@ -345,13 +345,13 @@ def test_a_regular_file_on_stdin_needs_no_poll(cli: Cli, tmp_path: Path) -> None
 
 def test_sources_know_when_they_are_ready() -> None:
     reading, writing = os.pipe()
-    source = Source(f"/dev/fd/{reading}")
-    assert not source.ready(0.0)
+    stream = Input(f"/dev/fd/{reading}")
+    assert not stream.ready(0.0)
     os.write(writing, b"x")
-    assert source.ready(10.0)
-    assert source.read() == b"x"
-    assert not source.ready(0.0)
+    assert stream.ready(10.0)
+    assert stream.read() == b"x"
+    assert not stream.ready(0.0)
     os.close(writing)
-    assert source.read() == b""
-    source.close()
+    assert stream.read() == b""
+    stream.close()
     os.close(reading)

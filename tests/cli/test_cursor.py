@@ -11,7 +11,7 @@ import time
 import pytest
 
 import zlog
-from zlog.cli.commits import Commits
+from zlog.cli.cursor_commit import CursorCommit
 from zlog.cli.output import Output
 
 from .conftest import Cli, Inside, leave_hole
@@ -178,11 +178,11 @@ def test_what_nobody_took_is_not_committed(cli: Cli, orders: zlog.Log) -> None:
 
 def test_a_reader_is_told_that_another_has_its_cursor(ten: zlog.Log) -> None:
     cursor, other = ten.cursor("billing", create=0), ten.cursor("billing")
-    commits = Commits(cursor, Output(io.BytesIO()))
-    commits.printed(ten.read(3))
+    cursor_commit = CursorCommit(cursor, Output(io.BytesIO()))
+    cursor_commit.printed(ten.read(3))
     other.commit(6)
     with pytest.raises(zlog.CursorAhead, match="is at 6 already"):
-        commits.commit()
+        cursor_commit.commit()
     assert cursor.state().position == 6
 
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import zlog
-from zlog.cli.exits import ExitCode, exit_code_of
+from zlog.cli.exit_codes import ExitCode, exit_code_of
 
 from .conftest import Inside, leave_hole
 

@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 
 import zlog
 from zlog import Entry
-from zlog.cli.append import moved_back
-from zlog.cli.entries import Splitter, from_json
-from zlog.cli.parameters import NEVER, or_none, seconds, size
+from zlog.cli.batches import Splitter, from_json
+from zlog.cli.parameters import NEVER, or_none, seconds
 from zlog.cli.ranges import Range, parse, place
 from zlog.cli.render import printable
-from zlog.cli.spans import count, span_words, time_span
-from zlog.cli.tables import human_bytes
 from zlog.cli.template import Template
+from zlog.cli.units import count, human_bytes, size, span_words, time_span
+from zlog.cli.verbs.append import moved_back
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import zlog.aio
 import zlog.testing
 from tests.support.ceph import CephCluster
 from zlog.cli import template
-from zlog.cli.exits import ExitCode
+from zlog.cli.exit_codes import ExitCode
 
 from .pages import DOCS, REPOSITORY, Block, blocks, table
 

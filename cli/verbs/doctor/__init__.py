@@ -10,14 +10,14 @@ import click
 
 from zlog import StoreUnavailable
 from zlog._sequencer.credentials import Credentials
-from zlog.cli.doctor import credentials, directory, installation, pool, service
-from zlog.cli.doctor.diagnosis import Diagnosis, Level, failed, ok, worst
-from zlog.cli.exits import ExitCode
+from zlog.cli.exit_codes import ExitCode
 from zlog.cli.output import Output
 from zlog.cli.parameters import json_option
 from zlog.cli.render import to_json
 from zlog.cli.session import Session, pass_session
 from zlog.cli.verb import Verb
+from zlog.cli.verbs.doctor import credentials, directory, installation, pool, service
+from zlog.cli.verbs.doctor.diagnosis import Diagnosis, Level, failed, ok, worst
 
 _SECONDS_MAX = 5.0
 """How long the store may take for any one answer, unless --timeout asks for less."""

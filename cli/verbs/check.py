@@ -5,13 +5,13 @@ from __future__ import annotations
 import click
 
 from zlog import CheckSummary, Finding
-from zlog.cli.exits import ExitCode
+from zlog.cli.exit_codes import ExitCode
 from zlog.cli.output import Output, note, say
 from zlog.cli.parameters import json_option, log_argument
 from zlog.cli.progress import Progress
 from zlog.cli.render import entries_of, to_json
 from zlog.cli.session import Session, pass_session
-from zlog.cli.tables import human_bytes
+from zlog.cli.units import human_bytes
 from zlog.cli.verb import Verb
 
 

@@ -9,8 +9,8 @@ import click
 
 from zlog import Entry, Gap, Log, NotWritten
 from zlog.cli import ranges
-from zlog.cli.commits import Commits, open_cursor
-from zlog.cli.exits import ExitCode
+from zlog.cli.cursor_commit import CursorCommit, open_cursor
+from zlog.cli.exit_codes import ExitCode
 from zlog.cli.output import Output, say
 from zlog.cli.parameters import cursor_name, hole_timeout_option, log_argument, or_none
 from zlog.cli.progress import Progress
@@ -79,18 +79,18 @@ def read(
         session.open_log(log, hole_timeout=or_none(hole_timeout)) as opened,
     ):
         renderer = style.renderer(out)
-        commits: Commits | None = None
+        cursor_commit: CursorCommit | None = None
         if name is not None:
             cursor = open_cursor(opened, name, None) if commit else opened.cursor(name)
-            commits = Commits(cursor, out) if commit else None
+            cursor_commit = CursorCommit(cursor, out) if commit else None
             wanted = (ranges.Range(cursor.position, None),)
         intact = True
-        with commits.at_end() if commits else nullcontext():
+        with cursor_commit.at_end() if cursor_commit else nullcontext():
             for each in wanted or (ranges.EVERYTHING,):
                 for item in _items(opened, each, hidden=out.is_terminal):
                     intact = show(renderer, item) and intact
-                    if commits:
-                        commits.printed(item)
+                    if cursor_commit:
+                        cursor_commit.printed(item)
     if not intact:
         say(f"some entries are lost; `zlog check {log}` shows which")
     return ExitCode.OK if intact else ExitCode.FAILURE

@@ -8,9 +8,9 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from zlog.cli.doctor.diagnosis import Diagnosis, Level, ok
-from zlog.cli.exits import ExitCode
-from zlog.cli.tables import human_bytes
+from zlog.cli.exit_codes import ExitCode
+from zlog.cli.units import human_bytes
+from zlog.cli.verbs.doctor.diagnosis import Diagnosis, Level, ok
 
 _PART = "directory"
 _DATA_FILE = "data.mdb"

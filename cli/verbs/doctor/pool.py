@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from zlog.cli.ceph import Target, connected, new_client
-from zlog.cli.doctor.diagnosis import Diagnosis, Level, ok
+from zlog.cli.verbs.doctor.diagnosis import Diagnosis, Level, ok
 
 _ERASURE = 3
 """``type`` of an erasure-coded pool in the monitors' answers (osd_types.h)."""

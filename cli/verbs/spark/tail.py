@@ -25,9 +25,9 @@ from zlog.cli.parameters import (
 from zlog.cli.ranges import End, Place
 from zlog.cli.render import to_json
 from zlog.cli.session import Session, pass_session
-from zlog.cli.spans import count, time_span
-from zlog.cli.spark.session import check_delta, check_spark, master_options, spark_session
+from zlog.cli.units import count, time_span
 from zlog.cli.verb import Verb
+from zlog.cli.verbs.spark.session import check_delta, check_spark, master_options, spark_session
 
 if TYPE_CHECKING:
     from zlog.spark._tail import Progress, Run, Tail

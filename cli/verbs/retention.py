@@ -10,11 +10,10 @@ import click
 
 from zlog import Retention
 from zlog.cli.output import Output, note
-from zlog.cli.parameters import json_option, log_argument, size
+from zlog.cli.parameters import json_option, log_argument
 from zlog.cli.render import to_json
 from zlog.cli.session import Session, pass_session
-from zlog.cli.spans import count, span_words, time_span
-from zlog.cli.tables import human_bytes
+from zlog.cli.units import count, human_bytes, size, span_words, time_span
 from zlog.cli.verb import Verb
 
 _OFF = "off"

@@ -11,13 +11,13 @@ import click
 from zlog import Log, ZlogError
 from zlog._append.append import ENTRY_BYTES_MAX_DEFAULT
 from zlog.cli import signals
-from zlog.cli.account import Account
-from zlog.cli.entries import Batches, Limits, Splitter, as_is, from_json
+from zlog.cli.batches import Batches, Limits, Splitter, as_is, from_json
+from zlog.cli.input import Input, check_readable
 from zlog.cli.output import Output, note, say
 from zlog.cli.parameters import entry_size, log_argument
 from zlog.cli.progress import Progress
 from zlog.cli.session import Session, pass_session
-from zlog.cli.source import Source, check_readable
+from zlog.cli.tally import Tally
 from zlog.cli.verb import Verb
 
 _BATCH_BYTES = 4 << 20
@@ -90,54 +90,54 @@ def append(
         line_bytes=_JSON_OVERHEAD * max_bytes + 4096 if as_json else max_bytes,
     )
 
-    def batches_of(source: Source) -> Batches:
+    def batches_of(stream: Input) -> Batches:
         splitter = Splitter(b"\0" if null else b"\n", keep=keep_newline)
-        return Batches(source, splitter, from_json if as_json else as_is, limits)
+        return Batches(stream, splitter, from_json if as_json else as_is, limits)
 
     # The log is opened first: without one there is nothing to tell of.
     with (
         signals.terminable(),
         Output() as out,
         session.open_log(log, entry_bytes_max=max_bytes) as opened,
-        Account() as account,
+        Tally() as tally,
     ):
         if positions:
             out.check()
         for path in files or ("-",):
             check_readable(path)
-        appending = _Appending(opened, account, out if positions else None)
+        appending = _Appending(opened, tally, out if positions else None)
         for path in files or ("-",):
-            with closing(Source(path)) as source:
-                if source.is_terminal:
+            with closing(Input(path)) as stream:
+                if stream.is_terminal:
                     note("type entries, one per line, and Ctrl-D at the end")
                 if whole:
-                    appending.append([source.read_all(max_bytes)])
+                    appending.append([stream.read_all(max_bytes)])
                 else:
-                    appending.append_all(source, batches_of, hidden=positions and out.is_terminal)
-        note(account.summary())
+                    appending.append_all(stream, batches_of, hidden=positions and out.is_terminal)
+        note(tally.summary())
 
 
 class _Appending:
-    """Appends batches, and keeps the account of them.
+    """Appends batches, and keeps the tally of them.
 
     Args:
         log: where to.
-        account: of what is in the log.
+        tally: of what is in the log.
         out: where positions are printed; None to print none.
     """
 
-    def __init__(self, log: Log, account: Account, out: Output | None) -> None:
+    def __init__(self, log: Log, tally: Tally, out: Output | None) -> None:
         self._log = log
-        self._account = account
+        self._tally = tally
         self._out = out
 
     def append_all(
-        self, source: Source, batches_of: Callable[[Source], Batches], *, hidden: bool
+        self, stream: Input, batches_of: Callable[[Input], Batches], *, hidden: bool
     ) -> None:
-        """Append all entries of a source."""
-        batches = batches_of(source)
+        """Append all entries of a stream."""
+        batches = batches_of(stream)
         shown = 0
-        with Progress(source.size, f"appending {source.name}", hidden=hidden) as progress:
+        with Progress(stream.size, f"appending {stream.name}", hidden=hidden) as progress:
             for batch in batches:
                 self.append(batch)
                 progress.advance(batches.consumed - shown)
@@ -149,15 +149,15 @@ class _Appending:
         Raises:
             ZlogError: as the log does; what is in the log all the same was noted.
         """
-        self._account.sent(len(batch))
-        before = self._account.count
+        self._tally.sent(len(batch))
+        before = self._tally.count
         try:
             positions = self._log.append_many(batch)
         except ZlogError as error:
-            self._account.sent(0)
-            self._print(self._account.failed(error))
+            self._tally.sent(0)
+            self._print(self._tally.failed(error))
             raise
-        self._account.settled(positions)
+        self._tally.settled(positions)
         for offset, ahead in moved_back(positions):
             later = "1 later one" if ahead == 1 else f"{ahead:,} later ones"
             say(

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from zlog.cli.output import Output
-from zlog.cli.spark import submit, tail
 from zlog.cli.verb import VerbGroup
+from zlog.cli.verbs.spark import submit, tail
 
 
 @click.group(

@@ -29,8 +29,8 @@ def open_cursor(log: Log, name: str, begin: Place | None) -> Cursor:
     return log.cursor(name, create=resolve(log, begin, log.tail()))
 
 
-class Commits:
-    """Commits to a cursor what was printed and flushed.
+class CursorCommit:
+    """CursorCommit to a cursor what was printed and flushed.
 
     A program that dies between the flush and the commit prints those entries again when it is
     started again: each is printed at least once.

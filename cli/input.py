@@ -32,12 +32,12 @@ def _open(path: str) -> BinaryIO:
 
 
 def check_readable(path: str) -> None:
-    """Raise OSError if there is no such source; one that may give its bytes once is not opened.
+    """Raise OSError if there is no such file; one that may give its bytes once is not opened.
 
     Files are checked ahead of all reading rather than kept open: there may be thousands.
     """
     if path == "-" or Path(path).is_file():
-        Source(path).close()
+        Input(path).close()
     elif Path(path).is_dir():
         raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     else:
@@ -46,7 +46,7 @@ def check_readable(path: str) -> None:
             raise OSError(errno.EACCES, os.strerror(errno.EACCES), path)
 
 
-class Source:
+class Input:
     """A file or stdin, read as it comes.
 
     Args:

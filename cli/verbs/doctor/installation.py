@@ -7,8 +7,8 @@ import platform
 from collections.abc import Iterator
 from importlib import metadata
 
-from zlog.cli.doctor.diagnosis import Diagnosis, Level, ok
-from zlog.cli.exits import ExitCode
+from zlog.cli.exit_codes import ExitCode
+from zlog.cli.verbs.doctor.diagnosis import Diagnosis, Level, ok
 
 _BUILD_RADOS = (
     "apt install librados-dev libradospp-dev && pip install --force-reinstall --no-binary pyzlog"

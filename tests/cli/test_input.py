@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from zlog.cli.input import Input
 from zlog.cli.signals import Terminated, terminable
-from zlog.cli.source import Source
 
 SECONDS_MAX = 30
 
@@ -31,10 +31,10 @@ def test_a_signal_that_does_not_end_a_system_call_is_heeded(tmp_path: Path) -> N
 
     thread = threading.Thread(target=terminate)
     thread.start()
-    source = Source(str(path))
+    stream = Input(str(path))
     with terminable(), pytest.raises(Terminated):
-        source.read()
-    source.close()
+        stream.read()
+    stream.close()
     heeded.set()
     thread.join()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from zlog import SequencerRefused
 from zlog._sequencer.credentials import Credentials
-from zlog.cli.doctor.diagnosis import Diagnosis, Level, failed, ok
+from zlog.cli.verbs.doctor.diagnosis import Diagnosis, Level, failed, ok
 
 _OTHERS = 0o077
 """The permissions of everybody but the owner."""

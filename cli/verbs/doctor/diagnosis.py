@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from zlog import ZlogError
-from zlog.cli.exits import ExitCode, exit_code_of
+from zlog.cli.exit_codes import ExitCode, exit_code_of
 
 
 class Level(enum.Enum):

@@ -10,8 +10,8 @@ import click
 import zlog
 from zlog import aio
 from zlog.cli import ranges
-from zlog.cli.commits import Commits, open_cursor
-from zlog.cli.exits import ExitCode
+from zlog.cli.cursor_commit import CursorCommit, open_cursor
+from zlog.cli.exit_codes import ExitCode
 from zlog.cli.follow import follow
 from zlog.cli.output import Output, say
 from zlog.cli.parameters import cursor_name, hole_timeout_option, log_argument, or_none
@@ -121,11 +121,11 @@ def _print_once(
     out: Output,
 ) -> bool:
     """Print what is there. Returns False when something of it is lost."""
-    commits = None if cursor is None else Commits(cursor, out)
+    cursor_commit = None if cursor is None else CursorCommit(cursor, out)
     intact = True
-    with commits.at_end() if commits else nullcontext():
+    with cursor_commit.at_end() if cursor_commit else nullcontext():
         for item in log.read_range(start, end):
             intact = show(renderer, item) and intact
-            if commits:
-                commits.printed(item)
+            if cursor_commit:
+                cursor_commit.printed(item)
     return intact

@@ -10,6 +10,8 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _TERM = re.compile(r"(\d+(?:\.\d+)?)([smhdw])", re.ASCII)
 _COUNT = re.compile(r"(\d+(?:\.\d+)?)([kmg]?)", re.ASCII | re.IGNORECASE)
 _POWERS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
+_BYTES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 SPAN = r"(?:\d+(?:\.\d+)?[smhdw])+"
 """What a span of time looks like: ``90s``, ``5m``, ``1h30m``, ``7d``, ``2w``."""
@@ -31,9 +33,27 @@ def count(word: str | int) -> int:
     return int(float(found[1]) * _POWERS[found[2].lower()])
 
 
+def size(word: str | int) -> int:
+    """Return a number of bytes: ``4096``, ``64K``, ``1.5M``; K, M, G and T are powers of 1024."""
+    found = _SIZE.fullmatch(str(word).strip())
+    if found is None:
+        raise click.BadParameter(f"{word!r} is no size: write 4096, 64K or 1M")
+    return int(float(found[1]) * _BYTES[found[2].lower()])
+
+
 def span_words(seconds: float) -> str:
     """Return a span of time in the largest unit that divides it: ``7d``, ``90s``."""
     for unit in ("w", "d", "h", "m"):
         if seconds >= _SECONDS[unit] and seconds % _SECONDS[unit] == 0:
             return f"{seconds / _SECONDS[unit]:g}{unit}"
     return f"{seconds:g}s"
+
+
+def human_bytes(count: int) -> str:
+    """Return a number of bytes in three digits or four and a unit."""
+    number = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if number < 1024:
+            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
+        number /= 1024
+    return f"{number:.1f} TiB"

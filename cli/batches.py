@@ -8,7 +8,7 @@ from base64 import b64decode
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from zlog.cli.source import BadInput, Source
+from zlog.cli.input import BadInput, Input
 
 _QUIET_SECONDS = 0.003
 """Silence of the input after which what has come is appended."""
@@ -109,23 +109,23 @@ class Limits:
 
 
 class Batches:
-    """Cuts a source into lists of entries, each to be appended in one go.
+    """Cuts a stream into lists of entries, each to be appended in one go.
 
     A batch ends when it is full, and when the input falls silent: the lines of a slow pipe are not
     kept waiting for others.
 
     Args:
-        source: where the bytes come from.
+        stream: where the bytes come from.
         splitter: cuts them into lines.
         parse: makes an entry of a line.
         limits: see there.
 
     Attributes:
-        consumed: bytes of the source that were read so far.
+        consumed: bytes of the stream that were read so far.
     """
 
-    def __init__(self, source: Source, splitter: Splitter, parse: Parser, limits: Limits) -> None:
-        self._source = source
+    def __init__(self, stream: Input, splitter: Splitter, parse: Parser, limits: Limits) -> None:
+        self._input = stream
         self._splitter = splitter
         self._parse = parse
         self._limits = limits
@@ -142,7 +142,7 @@ class Batches:
         Raises:
             BadInput: a line is no entry; all entries before it come first.
         """
-        while self._failure is None and (chunk := self._source.read()):
+        while self._failure is None and (chunk := self._input.read()):
             self.consumed += len(chunk)
             self._take(self._splitter.feed(chunk))
             if self._splitter.unfinished > self._limits.line_bytes:
@@ -193,7 +193,7 @@ class Batches:
     def _more_soon(self) -> bool:
         """Whether the input has more, or gets it before the first pending entry waited too long."""
         patience = self._since + _LINGER_SECONDS - time.monotonic()
-        return patience > 0 and self._source.ready(min(_QUIET_SECONDS, patience))
+        return patience > 0 and self._input.ready(min(_QUIET_SECONDS, patience))
 
     def _drain(self) -> list[bytes]:
         batch, self._pending = self._pending, []
@@ -202,4 +202,4 @@ class Batches:
 
     def _fail(self, line: int, reason: str) -> None:
         if self._failure is None:
-            self._failure = BadInput(f"{self._source.name}, line {line}: {reason}")
+            self._failure = BadInput(f"{self._input.name}, line {line}: {reason}")

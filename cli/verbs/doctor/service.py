@@ -20,9 +20,9 @@ from zlog._base.names import DIRECTORY_OBJECT
 from zlog._native import core
 from zlog._sequencer import is_remote
 from zlog.cli.ceph import ADMIN, Target, new_client
-from zlog.cli.doctor.diagnosis import Diagnosis, Level, failed, ok
-from zlog.cli.exits import ExitCode
+from zlog.cli.exit_codes import ExitCode
 from zlog.cli.sequencers import announced, idle_call, status_of
+from zlog.cli.verbs.doctor.diagnosis import Diagnosis, Level, failed, ok
 from zlog.errors import from_errno
 
 _LOGS_MAX = 200

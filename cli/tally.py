@@ -1,4 +1,4 @@
-"""The account of an append: what of the input is in the log, told however the command ends."""
+"""The tally of an append: what of the input is in the log, told however the command ends."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from zlog.cli.output import say
 from zlog.cli.render import entries_of
 
 
-class Account:
+class Tally:
     """Counts entries, and tells how many are in the log when the block that it guards fails.
 
     It is a context manager around everything that may fail while entries are on their way, and
@@ -64,7 +64,7 @@ class Account:
             return "nothing appended"
         return f"appended {entries_of(self.count)} from position {self.first} to {self.last}"
 
-    def __enter__(self) -> Account:
+    def __enter__(self) -> Tally:
         return self
 
     def __exit__(

@@ -1,0 +1,62 @@
+"""The verb create: makes a log."""
+
+from __future__ import annotations
+
+import click
+
+import zlog
+from zlog._layout.admin import WIDTH_DEFAULT
+from zlog.cli.output import note
+from zlog.cli.parameters import log_argument, settings_option, stripe_options
+from zlog.cli.session import Session, pass_session
+from zlog.cli.verb import Verb
+from zlog.view import WIDTH_MAX
+
+
+@click.command(
+    cls=Verb,
+    examples="""
+    zlog create orders
+    zlog --store ceph://logs create orders --width 16
+    """,
+)
+@log_argument
+@click.option(
+    "--width",
+    type=click.IntRange(1, WIDTH_MAX),
+    default=WIDTH_DEFAULT,
+    show_default=True,
+    help="Stripe objects over which positions are spread: more take more writes at once, and make"
+    " range reads dearer.",
+)
+@stripe_options
+@settings_option("A setting that travels with the log, for its users. May be given again.")
+@click.option("--exist-ok", is_flag=True, help="Succeed if there is a log of this name.")
+@pass_session
+def create(
+    session: Session,
+    log: str,
+    width: int,
+    stripe_bytes: int | None,
+    stripe_records: int | None,
+    options: dict[str, str],
+    exist_ok: bool,
+) -> None:
+    """Make a log."""
+    with session.connect(create=True) as store:
+        try:
+            zlog.Log.create(
+                store,
+                log,
+                width=width,
+                stripe_bytes=stripe_bytes,
+                stripe_records=stripe_records,
+                options=options,
+                timeout=session.timeout,
+            ).close()
+        except zlog.LogExists:
+            if not exist_ok:
+                raise
+            note(f"there is a log {log!r} in {store.url}")
+        else:
+            note(f"made log {log!r} in {store.url}")

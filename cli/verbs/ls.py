@@ -1,0 +1,61 @@
+"""The verb ls: the logs of a store."""
+
+from __future__ import annotations
+
+import click
+
+import zlog
+from zlog import LogStat
+from zlog.cli.output import Output
+from zlog.cli.parameters import json_option
+from zlog.cli.render import to_json
+from zlog.cli.session import Session, pass_session
+from zlog.cli.tables import table
+from zlog.cli.units import human_bytes
+from zlog.cli.verb import Verb
+
+
+@click.command(
+    cls=Verb,
+    examples="""
+    zlog ls
+    zlog ls --long
+    zlog --store ceph://logs/billing ls --json
+    """,
+)
+@click.option("-l", "--long", "long", is_flag=True, help="Show each log's tail and size too.")
+@json_option("Print a JSON object per log.")
+@pass_session
+def ls(session: Session, long: bool, as_json: bool) -> None:
+    """List the logs of the store."""
+    with session.connect() as store, Output() as out:
+        names = zlog.Log.list(store, timeout=session.timeout)
+        if not long:
+            for name in names:
+                out.line(to_json({"name": name}) if as_json else name)
+            return
+        stats = [stat for name in names if (stat := _stat(session, store, name)) is not None]
+        if as_json:
+            for stat in stats:
+                out.line(to_json(stat_fields(stat)))
+        else:
+            table(out, ("LOG", "TAIL", "ENTRIES", "BYTES", "SEQUENCER"), map(_stat_row, stats))
+
+
+def _stat(session: Session, store: zlog.Store, name: str) -> LogStat | None:
+    """Return a log at a glance; None if it was removed since it was listed."""
+    try:
+        with zlog.Log.open(store, name, timeout=session.timeout) as opened:
+            return opened.stat()
+    except zlog.LogNotFound:
+        return None
+
+
+def _stat_row(stat: LogStat) -> tuple[str, ...]:
+    numbers = str(stat.tail), str(stat.entries), human_bytes(stat.bytes)
+    return (stat.name, *numbers, stat.sequencer or "-")
+
+
+def stat_fields(stat: LogStat) -> dict[str, object]:
+    """Return a log at a glance, as JSON has it."""
+    return {**stat._asdict(), "log_id": f"{stat.log_id:016x}"}

@@ -1,0 +1,44 @@
+"""The verb rm: removes logs."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+import zlog
+from zlog.cli.output import note
+from zlog.cli.parameters import complete_log, log_name
+from zlog.cli.session import Session, pass_session
+from zlog.cli.verb import Verb
+
+
+@click.command(
+    cls=Verb,
+    examples="""
+    zlog rm orders
+    zlog rm --yes orders invoices
+    """,
+)
+@click.argument(
+    "log_names",
+    metavar="LOG...",
+    nargs=-1,
+    required=True,
+    type=log_name,
+    shell_complete=complete_log,
+)
+@click.option("-y", "--yes", is_flag=True, help="Don't ask.")
+@pass_session
+def rm(session: Session, log_names: tuple[str, ...], yes: bool) -> int:
+    """Remove logs with all their entries, for good."""
+    if not yes and not (sys.stdin and sys.stdin.isatty()):
+        raise click.UsageError("without a terminal to ask on, rm needs --yes")
+    with session.connect() as store:
+        for name in log_names:
+            question = f"Remove log {name!r} of {store.url} with all its entries?"
+            if not yes and not click.confirm(question, err=True):
+                return 1
+            zlog.Log.remove(store, name, timeout=session.timeout)
+            note(f"removed log {name!r}")
+    return 0

@@ -1,0 +1,62 @@
+"""The verb views: a log's layouts, epoch by epoch."""
+
+from __future__ import annotations
+
+import click
+
+from zlog import View
+from zlog.cli.output import Output
+from zlog.cli.parameters import json_option, log_argument
+from zlog.cli.render import to_json
+from zlog.cli.session import Session, pass_session
+from zlog.cli.tables import table
+from zlog.cli.verb import Verb
+
+
+@click.command(
+    cls=Verb,
+    examples="""
+    zlog views orders
+    zlog views orders --json
+    """,
+)
+@log_argument
+@json_option("Print a JSON object per view.")
+@pass_session
+def views(session: Session, log: str, as_json: bool) -> None:
+    """Show the log's layouts in its last 128 epochs, oldest first."""
+    with session.open_log(log) as opened, Output() as out:
+        found = opened.views()
+        if as_json:
+            for view in found:
+                out.line(to_json(_view_fields(view)))
+            return
+        rows = [
+            (str(view.epoch), view.sequencer or "-", " ".join(_stripes(view))) for view in found
+        ]
+        table(out, ("EPOCH", "SEQUENCER", "STRIPES (start:end × width)"), rows)
+
+
+def _stripes(view: View) -> list[str]:
+    return [
+        f"{stripe.start}:{'' if stripe.open else stripe.end}×{stripe.width}"
+        for stripe in view.stripes
+    ]
+
+
+def _view_fields(view: View) -> dict[str, object]:
+    return {
+        "epoch": view.epoch,
+        "sequencer": view.sequencer,
+        "removed": view.removed,
+        "stripes": [
+            {
+                "id": stripe.id,
+                "start": stripe.start,
+                "end": None if stripe.open else stripe.end,
+                "width": stripe.width,
+            }
+            for stripe in view.stripes
+        ],
+        "options": dict(view.options),
+    }
