@@ -34,7 +34,7 @@ def test_no_sources_of_the_extensions_are_installed() -> None:
 
 def test_types_are_installed() -> None:
     files = set(installed_files())
-    assert {PurePosixPath(f"zlog/{name}") for name in ("py.typed", "core.pyi")} <= files
+    assert {PurePosixPath(f"zlog/{name}") for name in ("py.typed", "_native/core.pyi")} <= files
 
 
 def test_importing_zlog_loads_no_librados() -> None:
