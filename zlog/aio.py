@@ -211,14 +211,18 @@ class Log:
         key = DeliveryKey(source, batch, part)
         return await self._client.deliveries.deliver(entry_iterable(entries), key, timeout)
 
-    async def delivered(
-        self, source: str, *, before: int | None = None, timeout: float | None = None
+    async def deliveries_done(
+        self, source: str, *, before: int, timeout: float | None = None
     ) -> None:
-        """Say that a source's batches are delivered; see :meth:`zlog.Log.delivered`."""
+        """Say which batches of a source are delivered; see :meth:`zlog.Log.deliveries_done`."""
         await self._client.deliveries.done(source, before, timeout)
 
-    async def deliveries(self, *, timeout: float | None = None) -> builtins.list[DeliverySource]:
-        """Return all sources of deliveries; see :meth:`zlog.Log.deliveries`."""
+    async def forget_source(self, source: str, *, timeout: float | None = None) -> None:
+        """Forget a source of deliveries that is gone; see :meth:`zlog.Log.forget_source`."""
+        await self._client.deliveries.forget(source, timeout)
+
+    async def sources(self, *, timeout: float | None = None) -> builtins.list[DeliverySource]:
+        """Return all sources of deliveries; see :meth:`zlog.Log.sources`."""
         return await self._client.deliveries.sources(timeout)
 
     async def read(self, position: int, *, timeout: float | None = None) -> Entry:
@@ -289,8 +293,8 @@ class Log:
         """Set what is kept of the log from now on; see :meth:`zlog.Log.set_retention`."""
         await set_retention(self._client, retention, self._client.deadline(timeout))
 
-    async def retain(self, *, timeout: float | None = None) -> int:
-        """Trim now what need not be kept; see :meth:`zlog.Log.retain`."""
+    async def apply_retention(self, *, timeout: float | None = None) -> int:
+        """Trim now what need not be kept; see :meth:`zlog.Log.apply_retention`."""
         return await enforce(self._client, self._client.deadline(timeout))
 
     async def reconfigure(
@@ -314,10 +318,6 @@ class Log:
     async def earliest(self, *, timeout: float | None = None) -> int:
         """Return the first position that is not trimmed; see :meth:`zlog.Log.earliest`."""
         return await self._client.earliest(timeout)
-
-    async def latest(self, *, timeout: float | None = None) -> int:
-        """Return the tail; see :meth:`zlog.Log.latest`."""
-        return await self._client.tail(timeout)
 
     async def find_time(self, when: datetime | float, *, timeout: float | None = None) -> int:
         """Return the first position that is not older; see :meth:`zlog.Log.find_time`."""

@@ -212,7 +212,7 @@ class Log:
         Args:
             entries: taken as they are needed, up to 16 MiB at a time.
             source: who delivers: a name of your own, of 1 to 128 letters, digits, `_`, `.`, `-`.
-            batch: 0 or more; see :meth:`delivered`.
+            batch: 0 or more; see :meth:`deliveries_done`.
             part: batches may be delivered in parts, at the same time; which entry is in which part
                 must be the same each time.
             timeout: for each round of up to 16,384 entries or 16 MiB.
@@ -229,27 +229,36 @@ class Log:
         key = DeliveryKey(source, batch, part)
         return drive(self._client.deliveries.deliver(entry_iterable(entries), key, timeout))
 
-    def delivered(
-        self, source: str, *, before: int | None = None, timeout: float | None = None
-    ) -> None:
-        """Say that a source's batches are delivered, so that the log need not remember them.
+    def deliveries_done(self, source: str, *, before: int, timeout: float | None = None) -> None:
+        """Say which batches of a source are delivered, so that the log need not remember them.
 
-        Nobody can deliver them again: whoever tries, perhaps because it was cut off for a while,
-        gets DeliverySuperseded. Safe to repeat. When forgetting a source was broken off, by a
-        time-out or a death, all that it delivers is refused until the call is repeated.
+        They are never delivered again: an attempt that was cut off for a while, and comes back,
+        gets DeliverySuperseded. Safe to repeat.
 
         Args:
             source: as in :meth:`deliver`.
-            before: batches below this one are done; None: all are, and the source itself, which
-                comes no more, is forgotten.
+            before: batches below this one are done.
             timeout: seconds for the whole call; None: as set for the handle.
         """
         drive(self._client.deliveries.done(source, before, timeout))
 
-    def deliveries(self, *, timeout: float | None = None) -> builtins.list[DeliverySource]:
+    def forget_source(self, source: str, *, timeout: float | None = None) -> None:
+        """Forget a source of deliveries that is gone for good, and all that it has delivered.
+
+        Its entries stay in the log. A source that comes again by this name starts afresh: what it
+        delivers is appended, delivered before or not. Safe to repeat. When the call is broken off,
+        by a time-out or a death, all that the source delivers is refused until it is repeated.
+
+        Args:
+            source: as in :meth:`deliver`.
+            timeout: seconds for the whole call; None: as set for the handle.
+        """
+        drive(self._client.deliveries.forget(source, timeout))
+
+    def sources(self, *, timeout: float | None = None) -> builtins.list[DeliverySource]:
         """Return all sources of deliveries that the log knows, in the order of their names.
 
-        A log takes 1,024 of them. Forget those that are gone with :meth:`delivered`.
+        A log takes 1,024 of them. Remove those that are gone with :meth:`forget_source`.
         """
         return drive(self._client.deliveries.sources(timeout))
 
@@ -372,11 +381,11 @@ class Log:
         """Set what is kept of the log from now on: a new view, in which only options differ.
 
         It trims nothing by itself: the sequencer that leads enforces it from time to time, and
-        :meth:`retain` does at once.
+        :meth:`apply_retention` does at once.
         """
         drive(set_retention(self._client, retention, self._client.deadline(timeout)))
 
-    def retain(self, *, timeout: float | None = None) -> int:
+    def apply_retention(self, *, timeout: float | None = None) -> int:
         """Trim now what need not be kept, and return the first position that is left.
 
         No cursor of a reader is passed. With nothing set, nothing is trimmed. Ages go by the
@@ -418,10 +427,14 @@ class Log:
     def tail(self, *, checked: bool = True, timeout: float | None = None) -> int:
         """Return the next position that will be handed out.
 
+        A reader that begins there gets only what comes from now on.
+
         Args:
-            checked: the answer is above everything acknowledged before the call, and never below
-                an earlier checked answer, whoever got it. Costs one operation on the head object;
-                without it a sequencer that was replaced a moment ago may answer once more.
+            checked: the answer is linearizable: above everything acknowledged before the call, and
+                never below an earlier checked answer to any client. The head records it, which
+                costs one operation. Unchecked, it is what the sequencer says, and one that was
+                replaced a moment ago may answer once more, too high or too low.
+            timeout: budget of the call.
         """
         return drive(self._client.tail(timeout, checked=checked))
 
@@ -432,10 +445,6 @@ class Log:
         itself, when it was filled or trimmed alone.
         """
         return drive(self._client.earliest(timeout))
-
-    def latest(self, *, timeout: float | None = None) -> int:
-        """Return where a reader begins that wants only what comes from now on: the tail."""
-        return drive(self._client.tail(timeout))
 
     def find_time(self, when: datetime | float, *, timeout: float | None = None) -> int:
         """Return the first position whose entry is not older than ``when``; else the tail.

@@ -46,7 +46,7 @@ def ls(session: Session, log: str, as_json: bool) -> None:
     last began one, or said what is done.
     """
     with session.open_log(log) as opened, Output() as out:
-        sources = opened.deliveries()
+        sources = opened.sources()
         if as_json:
             for each in sources:
                 out.line(to_json(_fields(each)))
@@ -89,13 +89,13 @@ def rm(session: Session, log: str, sources: tuple[str, ...]) -> None:
                     f"log {log!r} has no source of deliveries {source!r}",
                     hint="`zlog delivery ls LOG` lists them.",
                 )
-            opened.delivered(source)
+            opened.forget_source(source)
             note(f"removed source {source!r}")
 
 
 def _names(log: Log) -> set[str] | None:
     """Return the names of a log's sources; None: one is damaged, so they can't be listed."""
     try:
-        return {each.name for each in log.deliveries()}
+        return {each.name for each in log.sources()}
     except CorruptEntry:
         return None

@@ -84,7 +84,7 @@ def retention(
         if wanted != before:
             opened.set_retention(wanted)
         if apply_:
-            note(f"every position below {opened.retain()} is trimmed")
+            note(f"every position below {opened.apply_retention()} is trimmed")
         if as_json:
             out.line(
                 to_json({"age_s": wanted.age, "bytes": wanted.bytes, "entries": wanted.entries})

@@ -16,7 +16,7 @@ def test_sources_are_listed(inside: Inside, orders: zlog.Log) -> None:
     orders.deliver([b"a"], source="crm", batch=7)
     orders.deliver([b"b"], source="crm", batch=7, part=1)
     orders.deliver([b"c"], source="audit", batch=3)
-    orders.delivered("audit", before=4)
+    orders.deliveries_done("audit", before=4)
     rows = [line.split() for line in inside.ok("delivery", "ls", "orders").decode().splitlines()]
     assert [row[:3] for row in rows] == [["audit", "4", "0"], ["crm", "0", "2"]]
     found = [
@@ -31,7 +31,7 @@ def test_a_source_that_is_gone_is_removed(inside: Inside, orders: zlog.Log) -> N
     for source in ("a", "b", "c"):
         orders.deliver([source.encode()], source=source, batch=1)
     inside.ok("delivery", "rm", "orders", "a", "c")
-    assert [each.name for each in orders.deliveries()] == ["b"]
+    assert [each.name for each in orders.sources()] == ["b"]
     assert [item.data for item in orders.read_range()] == [b"a", b"b", b"c"]  # type: ignore[union-attr]
     refused = inside("delivery", "rm", "orders", "a")
     assert refused.code == 1
@@ -42,7 +42,7 @@ def test_a_source_that_is_gone_is_removed(inside: Inside, orders: zlog.Log) -> N
 
 def test_the_hint_of_a_full_log_can_be_followed(inside: Inside, orders: zlog.Log) -> None:
     for number in range(1024):
-        orders.delivered(f"query-{number}", before=0)
+        orders.deliveries_done(f"query-{number}", before=0)
     assert len(inside.ok("delivery", "ls", "orders").splitlines()) == 1024
     inside.ok("delivery", "rm", "orders", "query-7")
     assert orders.deliver([b"x"], source="more", batch=0) == 1

@@ -103,9 +103,9 @@ def test_a_log_that_was_made_anew_knows_nothing_of_it(memory: zlog.Store) -> Non
     with pytest.raises(zlog.LogNotFound):
         old.deliver(ROWS, source="query", batch=1)
     with pytest.raises(zlog.LogNotFound):
-        old.delivered("query", before=9)
+        old.deliveries_done("query", before=9)
     with pytest.raises(zlog.LogNotFound):
-        old.deliveries()
+        old.sources()
     assert deliver(memory) == len(ROWS)
 
 
@@ -113,10 +113,10 @@ def test_a_source_that_is_no_more_is_forgotten(memory: zlog.Store) -> None:
     log = zlog.Log.create(memory, "orders", width=2)
     for part in range(300):
         log.deliver([b"x"], source="query", batch=part // 2, part=part)
-    log.delivered("query", before=7)
+    log.deliveries_done("query", before=7)
     with pytest.raises(DeliverySuperseded):
         log.deliver([b"x"], source="query", batch=6)
-    log.delivered("query")
+    log.forget_source("query")
     assert log.deliver([b"x"], source="query", batch=6) == 1
 
 
@@ -124,19 +124,19 @@ def test_a_source_that_comes_again_has_ids_of_its_own(log: zlog.Log) -> None:
     """Else its appends would look like those of the one before, at other positions."""
     for _ in range(3):
         assert log.deliver(ROWS, source="query", batch=1) == len(ROWS)
-        log.delivered("query")
+        log.forget_source("query")
     assert list(log.check()) == []
 
 
 def test_there_is_an_end_to_sources(memory: zlog.Store) -> None:
     log = zlog.Log.create(memory, "orders", width=2)
     for number in range(1024):
-        log.delivered(f"query-{number}", before=0)
+        log.deliveries_done(f"query-{number}", before=0)
     with pytest.raises(zlog.ZlogError, match="1,024 sources of deliveries already") as caught:
         log.deliver([b"x"], source="more", batch=0)
-    for way in ("zlog delivery ls", "zlog delivery rm", "deliveries()", "delivered(source)"):
+    for way in ("zlog delivery ls", "zlog delivery rm", "sources()", "forget_source(source)"):
         assert way in caught.value.hint
-    log.delivered("query-7")
+    log.forget_source("query-7")
     assert log.deliver([b"x"], source="more", batch=0) == 1
 
 
@@ -151,7 +151,7 @@ def test_there_is_an_end_to_the_parts_of_a_source(memory: zlog.Store) -> None:
         deliver(memory, batch=2)
     assert "before=batch" in caught.value.hint
     assert "delivery rm" not in caught.value.hint
-    log.delivered("query", before=2)
+    log.deliveries_done("query", before=2)
     assert deliver(memory, batch=2) == len(ROWS)
 
 
@@ -172,7 +172,7 @@ def test_each_limit_says_what_to_do(
 
     def use() -> None:
         log.deliver(ROWS, source="query", batch=1)
-        log.delivered("query", before=1)
+        log.deliveries_done("query", before=1)
 
     with pytest.raises(zlog.ZlogError, match=f"log 'orders' {what}") as caught:
         use()
@@ -194,37 +194,37 @@ def test_a_source_that_is_forgotten_in_part_says_what_to_do(memory: zlog.Store) 
         log.deliver([b"x"], source="query", batch=0, part=part)
     dies = FaultyStore(memory, dies_in("delivery_done", 3))
     with pytest.raises(Died):
-        zlog.Log.open(dies, "orders").delivered("query")
-    (source,) = log.deliveries()
+        zlog.Log.open(dies, "orders").forget_source("query")
+    (source,) = log.sources()
     assert source.batch == 2**64 - 1
     with pytest.raises(DeliverySuperseded, match="'query' is being forgotten") as caught:
         log.deliver([b"x"], source="query", batch=9)
-    assert "`delivered('query')`" in caught.value.hint
+    assert "`forget_source('query')`" in caught.value.hint
     assert "`zlog delivery rm orders query`" in caught.value.hint
-    log.delivered("query")
+    log.forget_source("query")
     assert log.deliver([b"x"], source="query", batch=9) == 1
 
 
 def test_sources_are_listed(log: zlog.Log) -> None:
     """More than one page of them, with what the log keeps of each."""
-    assert log.deliveries() == []
+    assert log.sources() == []
     before = datetime.now(timezone.utc)
     for number in range(300):
-        log.delivered(f"query-{number}", before=number)
+        log.deliveries_done(f"query-{number}", before=number)
     log.deliver(ROWS, source="crm", batch=3)
     log.deliver(ROWS, source="crm", batch=4, part=7)
-    found = log.deliveries()
+    found = log.sources()
     assert [each.name for each in found] == sorted(["crm", *(f"query-{n}" for n in range(300))])
     crm = found[0]
     assert isinstance(crm, zlog.DeliverySource)
     assert (crm.batch, crm.parts) == (0, 2)
     assert before <= crm.created < crm.updated <= datetime.now(timezone.utc)
-    log.delivered("crm", before=4)
-    again = log.deliveries()[0]
+    log.deliveries_done("crm", before=4)
+    again = log.sources()[0]
     assert (again.batch, again.parts, again.created) == (4, 1, crm.created)
     assert again.updated > crm.updated
-    log.delivered("crm")
-    assert log.deliveries() == found[1:]
+    log.forget_source("crm")
+    assert log.sources() == found[1:]
 
 
 def test_what_can_t_be_named_or_delivered(memory: zlog.Store) -> None:
@@ -284,8 +284,8 @@ async def test_the_other_face_does_the_same(memory: zlog.Store) -> None:
     async with log:
         assert await log.deliver(ROWS, source="query", batch=1) == len(ROWS)
         assert await log.deliver(shuffled(1), source="query", batch=1) == 0
-        await log.delivered("query", before=2)
-        (source,) = await log.deliveries()
+        await log.deliveries_done("query", before=2)
+        (source,) = await log.sources()
         assert (source.name, source.batch, source.parts) == ("query", 2, 0)
         with pytest.raises(DeliverySuperseded):
             await log.deliver(ROWS, source="query", batch=1)

@@ -109,7 +109,7 @@ def test_one_that_was_overtaken_writes_nothing_more(
 def test_one_whose_batch_is_done_writes_nothing_more(served: zlog.Store, method: str) -> None:
     def finish() -> None:
         deliver(served)
-        zlog.Log.open(served, "orders").delivered("query", before=2)
+        zlog.Log.open(served, "orders").deliveries_done("query", before=2)
 
     with pytest.raises(DeliverySuperseded, match="its batch is done"):
         deliver(wrapped(served, at_method(method, finish)))
@@ -294,7 +294,7 @@ def test_another_writer_s_entry_is_not_taken_for_ones_own(memory: zlog.Store) ->
 
 
 def forget(store: zlog.Store) -> None:
-    zlog.Log.open(store, "orders").delivered("query")
+    zlog.Log.open(store, "orders").forget_source("query")
 
 
 @pytest.mark.parametrize("method", ["delivery_grant", "delivery_read"])

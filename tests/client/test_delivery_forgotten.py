@@ -27,6 +27,14 @@ pytestmark = [
 LATE = 60.0
 
 
+def say_done(store: zlog.Store, before: int | None) -> None:
+    with zlog.Log.open(store, "orders") as log:
+        if before is None:
+            log.forget_source("query")
+        else:
+            log.deliveries_done("query", before=before)
+
+
 def comes_again(store: zlog.Store, number: int) -> zlog.Store:
     """A store that does the delivery_done of this number at once, and much later once more."""
     calls = itertools.count()
@@ -53,8 +61,11 @@ def test_a_request_that_comes_again_does_nothing(
         cut_off = await aio.Log.open(comes_again(memory, number), "orders")
         async with log, cut_off:
             with contextlib.suppress(zlog.StoreTimeout):
-                await cut_off.delivered("query", before=before, timeout=1)
-            await log.delivered("query")
+                if before is None:
+                    await cut_off.forget_source("query", timeout=1)
+                else:
+                    await cut_off.deliveries_done("query", before=before, timeout=1)
+            await log.forget_source("query")
             assert await log.deliver(ROWS, source="query", batch=1) == len(ROWS)
             await asyncio.sleep(2 * LATE)
             assert await log.deliver(shuffled(1), source="query", batch=1) == 0
@@ -71,11 +82,11 @@ def test_one_that_was_stopped_before_it_says_so_does_nothing(
     deliver(memory)
 
     def come_again() -> None:
-        zlog.Log.open(memory, "orders").delivered("query")
+        zlog.Log.open(memory, "orders").forget_source("query")
         assert deliver(memory) == len(ROWS)
 
     stopped = FaultyStore(memory, at_method("delivery_done", come_again, 2))
-    zlog.Log.open(stopped, "orders").delivered("query", before=before)
+    say_done(stopped, before)
     assert deliver(memory) == 0
     assert Counter(entries_in(memory)) == Counter([*ROWS, *ROWS])
 
@@ -89,6 +100,6 @@ def test_sources_may_come_meanwhile(memory: zlog.Store, before: int | None) -> N
         log.deliver([b"x"], source=next(others), batch=0)
 
     busy = FaultyStore(memory, lambda _, method: come() if method == "delivery_done" else None)
-    zlog.Log.open(busy, "orders").delivered("query", before=before)
-    found = {each.name: each.batch for each in log.deliveries()}
+    say_done(busy, before)
+    found = {each.name: each.batch for each in log.sources()}
     assert found.get("query") == before

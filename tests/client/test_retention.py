@@ -34,9 +34,9 @@ def append_at(log: zlog.Log, *seconds: float) -> None:
 def test_with_nothing_set_nothing_is_trimmed(log: zlog.Log) -> None:
     append_at(log, 0, 1, 2)
     assert log.retention == Retention()
-    assert log.retain() == 0
+    assert log.apply_retention() == 0
     log.trim_to(1)
-    assert log.retain() == 1
+    assert log.apply_retention() == 1
 
 
 def test_the_settings_travel_with_the_log(store: zlog.Store, log: zlog.Log) -> None:
@@ -84,28 +84,28 @@ def test_old_entries_go(log: zlog.Log) -> None:
     log.set_retention(Retention(age=15.0))
     for second, first in ((14, 0), (15, 0), (16, 1), (35, 2), (44, 3), (46, 4), (100, 4)):
         set_clock(log, second)
-        assert log.retain() == first, second
+        assert log.apply_retention() == first, second
     append_at(log, 101)
-    assert log.retain() == 4
+    assert log.apply_retention() == 4
     assert [item.position for item in log.read_range(4)] == [4]
 
 
 def test_an_age_of_nothing_and_one_before_all_times(log: zlog.Log) -> None:
     append_at(log, 0, 1)
     log.set_retention(Retention(age=1e12))
-    assert log.retain() == 0
+    assert log.apply_retention() == 0
     log.set_retention(Retention(age=0.0))
     set_clock(log, 1)
-    assert log.retain() == 1
+    assert log.apply_retention() == 1
     set_clock(log, 2)
-    assert log.retain() == 2
+    assert log.apply_retention() == 2
 
 
 def test_the_newest_entries_stay(log: zlog.Log) -> None:
     log.append_many([b"x"] * 100)
     for entries, first in ((1000, 0), (100, 0), (30, 70), (50, 70), (0, 100)):
         log.set_retention(Retention(entries=entries))
-        assert log.retain() == first
+        assert log.apply_retention() == first
     assert log.stat().entries == 0
 
 
@@ -113,7 +113,7 @@ def test_the_newest_bytes_stay(log: zlog.Log) -> None:
     log.append_many([bytes(1000)] * 100)
     for size, first in ((10**6, 0), (100_000, 0), (99_999, 1), (30_000, 70), (0, 100)):
         log.set_retention(Retention(bytes=size))
-        assert log.retain() == first, size
+        assert log.apply_retention() == first, size
     assert log.stat().bytes == 0
 
 
@@ -124,7 +124,7 @@ def test_bytes_come_down_to_the_limit_whatever_the_sizes(sizes: list[int], limit
         log.append_many([bytes(size) for size in sizes])
         log.set_retention(Retention(bytes=limit))
         before = log.stat().bytes
-        points = [log.retain() for _ in range(len(sizes))]
+        points = [log.apply_retention() for _ in range(len(sizes))]
         assert points == sorted(points)
         assert log.stat().bytes <= max(limit, 0)
         if before <= limit:
@@ -140,7 +140,7 @@ def test_the_strictest_limit_counts(log: zlog.Log) -> None:
         (Retention(age=9.0, entries=6, bytes=20), 5),  # four bytes each
     ):
         log.set_retention(retention)
-        assert log.retain() == first
+        assert log.apply_retention() == first
 
 
 @pytest.mark.parametrize("limit", [Retention(age=60.0), Retention(bytes=20)])
@@ -151,7 +151,7 @@ def test_what_is_about_to_be_written_is_kept(log: zlog.Log, limit: Retention) ->
     _, first = drive(log._client.positions.grant(200, log._client.deadline(None)))
     assert first == 10
     set_clock(log, 100)
-    log.retain()
+    log.apply_retention()
     planted.write(log, first, b"w" * 16, 0, b"fresh")
     assert log.earliest() in (5, 10)
     assert log.read(first).data == b"fresh"
@@ -161,11 +161,11 @@ def test_no_cursor_is_passed(log: zlog.Log) -> None:
     log.append_many([b"x"] * 100)
     slow, slower = log.cursor("slow", create=40), log.cursor("slower", create=20)
     log.set_retention(Retention(entries=10))
-    assert log.retain() == 20
+    assert log.apply_retention() == 20
     slower.remove()
-    assert log.retain() == 40
+    assert log.apply_retention() == 40
     slow.commit(95)
-    assert log.retain() == 90
+    assert log.apply_retention() == 90
 
 
 def test_a_cursor_that_a_trim_was_told_to_pass_holds_the_next_one(log: zlog.Log) -> None:
@@ -173,12 +173,12 @@ def test_a_cursor_that_a_trim_was_told_to_pass_holds_the_next_one(log: zlog.Log)
     log.cursor("slow", create=10)
     log.trim_to(50, past_cursors=True)
     log.set_retention(Retention(entries=10))
-    assert log.retain() == 50
+    assert log.apply_retention() == 50
 
 
 def test_whoever_enforces_may_die_anywhere(memory: zlog.Store) -> None:
     def work(store: zlog.Store) -> None:
-        zlog.Log.open(store, "orders").retain()
+        zlog.Log.open(store, "orders").apply_retention()
 
     def prepare(name: str, store: zlog.Store) -> None:
         with zlog.Log.create(store, name, width=3) as log:
@@ -194,13 +194,13 @@ def test_whoever_enforces_may_die_anywhere(memory: zlog.Store) -> None:
             with pytest.raises(Died):
                 work(FaultyStore(store, dies_at(number)))
             with zlog.Log.open(store, "orders") as log:
-                assert (log.retain(), log.stat().entries) == (43, 7)
+                assert (log.apply_retention(), log.stat().entries) == (43, 7)
 
 
 @pytest.mark.parametrize("limit", [Retention(age=1.0), Retention(bytes=9), Retention(entries=9)])
 def test_an_empty_log_has_nothing_to_lose(log: zlog.Log, limit: Retention) -> None:
     log.set_retention(limit)
-    assert log.retain() == 0
+    assert log.apply_retention() == 0
 
 
 def test_appends_go_on_while_the_settings_change(sequenced: zlog.Log) -> None:
@@ -208,7 +208,7 @@ def test_appends_go_on_while_the_settings_change(sequenced: zlog.Log) -> None:
     with zlog.Log.open(sequenced.store, "orders") as other:
         other.set_retention(Retention(entries=5))
     assert sequenced.append(b"after") == 20
-    assert sequenced.retain() == 16
+    assert sequenced.apply_retention() == 16
 
 
 def test_the_same_for_asyncio(store: zlog.Store) -> None:
@@ -217,7 +217,7 @@ def test_the_same_for_asyncio(store: zlog.Store) -> None:
             await log.append_many([b"x"] * 20)
             await log.set_retention(Retention(entries=5))
             assert log.retention == Retention(entries=5)
-            assert await log.retain() == 15
+            assert await log.apply_retention() == 15
 
     asyncio.run(run())
 
@@ -231,7 +231,7 @@ def test_whole_stripes_are_counted_exactly_and_removed(memory: zlog.Store) -> No
         before = log.stat()
         assert before.stripes > 40
         log.set_retention(Retention(bytes=before.bytes // 4))
-        point = log.retain()
+        point = log.apply_retention()
         after = log.stat()
         kept = sum(len(item.data) for item in log.read_range(point) if isinstance(item, zlog.Entry))
         assert after.bytes == kept <= before.bytes // 4

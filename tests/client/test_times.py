@@ -38,17 +38,17 @@ def test_the_first_entry_that_is_not_older(log: zlog.Log) -> None:
 
 
 def test_in_an_empty_log_and_in_one_that_is_all_trimmed(log: zlog.Log) -> None:
-    assert [log.find_time(0), log.earliest(), log.latest()] == [0, 0, 0]
+    assert [log.find_time(0), log.earliest(), log.tail()] == [0, 0, 0]
     append_at(log, 0, 1, 2)
     log.trim_to(3)
-    assert [log.find_time(0), log.earliest(), log.latest()] == [3, 3, 3]
+    assert [log.find_time(0), log.earliest(), log.tail()] == [3, 3, 3]
 
 
 def test_a_trimmed_prefix_is_passed_over(log: zlog.Log) -> None:
     append_at(log, *range(20))
     log.trim_to(8)
     assert [log.find_time(at(second)) for second in (0, 7, 8, 15)] == [8, 8, 8, 15]
-    assert [log.earliest(), log.latest()] == [8, 20]
+    assert [log.earliest(), log.tail()] == [8, 20]
 
 
 def test_positions_without_an_entry_are_passed_over(log: zlog.Log) -> None:

@@ -98,7 +98,7 @@ class Deliverer(Client):
             await self._try(self._attempts(log, part))
             self.source.advance()
             if self._chance.random() < 0.1:
-                await self._try(log.log.delivered(SOURCE, before=self.source.batch))
+                await self._try(log.log.deliveries_done(SOURCE, before=self.source.batch))
 
     async def _attempts(self, log: RecordedLog, part: Part) -> object:
         """One attempt, or two at once, each of which may be given up at any await."""

@@ -29,7 +29,7 @@ async def test_it_takes_down_each_attempt_at_a_delivery() -> None:
         log = history.watch(await zlog.aio.Log.create(store, "orders"))
         assert await log.deliver([b"a", b"b"], source="job", batch=3, part=1) == 2
         assert await log.deliver(iter([b"a", b"b"]), source="job", batch=3, part=1) == 0
-        await log.log.delivered("job", before=4)
+        await log.log.deliveries_done("job", before=4)
         with pytest.raises(zlog.DeliverySuperseded):
             await log.deliver([b"a"], source="job", batch=3, part=1)
         with pytest.raises(ValueError, match="can't name a source"):

@@ -244,8 +244,8 @@ def test_the_documented_methods_are_enough_to_deliver(
             log.reconfigure(width=3)
             log.append(b"other")
             assert mine.deliver([b"b", b"c", b"a"], source="crm", batch=1) == 1
-            mine.delivered("crm", before=2)
-            assert [each.name for each in mine.deliveries()] == ["crm"]
+            mine.deliveries_done("crm", before=2)
+            assert [each.name for each in mine.sources()] == ["crm"]
             with pytest.raises(zlog.DeliverySuperseded):
                 mine.deliver([b"a"], source="crm", batch=1)
             found = [item.data for item in log.read_range(0)]  # type: ignore[union-attr]

@@ -81,7 +81,7 @@ class Load:
 
     def _trim(self, log: zlog.Log) -> None:
         while not self._stopped.wait(_TRIM_SECONDS):
-            log.retain()
+            log.apply_retention()
 
     def _follow(self, log: zlog.Log) -> None:
         while not self._stopped.wait(_READ_SECONDS):

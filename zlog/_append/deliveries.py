@@ -60,7 +60,7 @@ _TOO_MANY_SOURCES = (
     f"has {SOURCES_MAX:,} sources of deliveries already",
     (
         "List them, and remove those that are gone: `zlog delivery ls` and `zlog delivery rm`,"
-        " or `deliveries()` and `delivered(source)`."
+        " or `sources()` and `forget_source(source)`."
     ),
 )
 _REFUSED = {
@@ -68,7 +68,7 @@ _REFUSED = {
     ("delivery_done", -errno.EMFILE): _TOO_MANY_SOURCES,
     ("delivery_begin", -errno.EMLINK): (
         "keeps 65,536 parts of this source already that are not done",
-        "Say which batches nobody will deliver again: `delivered(source, before=batch)`.",
+        "Say which batches nobody will deliver again: `deliveries_done(source, before=batch)`.",
     ),
     ("delivery_begin", -errno.ERANGE): (
         "has seen a million attempts at this part, and counts no more",
@@ -121,7 +121,7 @@ class DeliverySource(NamedTuple):
 
     Attributes:
         name: the source's.
-        batch: the first one that it has not said to be done; see :meth:`zlog.Log.delivered`.
+        batch: the first one that it has not said to be done; see :meth:`zlog.Log.deliveries_done`.
         parts: how many parts of this and later batches the log keeps.
         created: when it first delivered, by its clock, UTC.
         updated: when it last began to deliver or said what is done, by its clock, UTC.
@@ -170,18 +170,24 @@ class Deliveries:
             await attempt.recover(timeout)
         return attempt
 
-    async def done(self, source: str, before: int | None, timeout: float | None) -> None:
-        """Forget batches that are done; see :meth:`zlog.Log.delivered`.
+    async def done(self, source: str, before: int, timeout: float | None) -> None:
+        """Forget batches that are done; see :meth:`zlog.Log.deliveries_done`."""
+        _check_number("batch", before, BATCH_MAX)
+        await self._done(source, before, timeout)
+
+    async def forget(self, source: str, timeout: float | None) -> None:
+        """Forget a source; see :meth:`zlog.Log.forget_source`."""
+        await self._done(source, _BATCH_ALL, timeout)
+
+    async def _done(self, source: str, batch: int, timeout: float | None) -> None:
+        """Refuse the batches below one from now on, and forget them a part at a time.
 
         The first call that is not refused raises the batch, and so refuses the others from then on;
         the last one removes a source that comes no more. Each names the incarnation of the source
         that this one saw, and so does nothing to another one of its name, however late it comes.
         """
         check_source_name(source)
-        if before is not None:
-            _check_number("batch", before, BATCH_MAX)
         address = self._client.layout.address
-        batch = _BATCH_ALL if before is None else before
         now = self._client.io.wall_clock_us()
         deadline = self._client.deadline(timeout)
         incarnation, seen, more = 0, False, True
@@ -365,7 +371,7 @@ def _being_forgotten(client: LogClient, source: str) -> DeliverySuperseded:
     log = client.layout.view.log
     return DeliverySuperseded(
         f"log {log!r}: source {source!r} is being forgotten, or that was broken off amid it",
-        hint=f"Have it forgotten to the end, and then deliver: `delivered({source!r})`, or"
+        hint=f"Have it forgotten to the end, and then deliver: `forget_source({source!r})`, or"
         f" `zlog delivery rm {log} {source}`.",
     )
 

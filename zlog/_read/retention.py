@@ -1,7 +1,7 @@
 """How much of a log is kept: by age, by bytes, by entries. Enforced by trimming.
 
 The settings are options of the log's view, so that everybody who can trim can enforce them: the
-command ``zlog retention --apply``, :meth:`zlog.Log.retain`, and the sequencer that leads.
+command ``zlog retention --apply``, :meth:`zlog.Log.apply_retention`, and the sequencer that leads.
 """
 
 from __future__ import annotations

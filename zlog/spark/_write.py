@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import methodcaller
 from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
@@ -170,7 +171,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         """
         queries = {each.query for each in messages if isinstance(each, Appended) and each.query}
         for query in queries:  # one, or none
-            self._appender.log.call(lambda log, query=query: log.delivered(query, before=batchId))  # type: ignore[misc]
+            self._appender.log.call(methodcaller("deliveries_done", query, before=batchId))
 
     def abort(
         self,
