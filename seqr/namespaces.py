@@ -1,4 +1,4 @@
-"""Where the logs are that a sequencer serves: pools of one cluster, and namespaces in them."""
+"""Where a sequencer's logs are: namespaces of pools of one cluster, and their open stores."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from zlog.seqr.limits import Limits
 from zlog.store import Store
 
 
-class Place(NamedTuple):
-    """A pool of the cluster, and a namespace in it; both are empty without Ceph."""
+class Namespace(NamedTuple):
+    """A pool of the cluster, and the name of a namespace in it; both are empty without Ceph."""
 
     pool: str
-    namespace: str
+    name: str
 
     @classmethod
-    def parse(cls, text: str) -> Place:
+    def parse(cls, text: str) -> Namespace:
         """Read ``POOL`` or ``POOL/NAMESPACE``.
 
         Raises:
             ValueError: it is neither.
         """
-        pool, _, namespace = text.partition("/")
-        if not pool or "/" in namespace:
+        pool, _, name = text.partition("/")
+        if not pool or "/" in name:
             raise ValueError(f"{text!r} is not POOL or POOL/NAMESPACE")
-        return cls(pool, namespace)
+        return cls(pool, name)
 
     def __str__(self) -> str:
         return "/".join(part for part in self if part) or "the store"
@@ -48,14 +48,14 @@ class Stores:
         self.first = AsyncioIo(first)
         self._connect = connect
         self._limits = limits
-        self._others: dict[Place, asyncio.Future[AsyncioIo]] = {}
+        self._others: dict[Namespace, asyncio.Future[AsyncioIo]] = {}
 
     @property
-    def home(self) -> Place:
-        """The place of the first store."""
-        return Place(self.first.store.pool, self.first.store.namespace)
+    def home(self) -> Namespace:
+        """The namespace of the first store."""
+        return Namespace(self.first.store.pool, self.first.store.namespace)
 
-    async def of(self, place: Place) -> AsyncioIo:
+    async def of(self, namespace: Namespace) -> AsyncioIo:
         """Return the Io of the store that is this pool and namespace.
 
         Raises:
@@ -63,16 +63,16 @@ class Stores:
             StoreUnavailable: the pool does not open.
         """
         first = self.first.store
-        if place == self.home:
+        if namespace == self.home:
             return self.first
-        if not (first.pool and place.pool):
-            raise LogNotFound(f"{first.url} has no pool {place.pool!r}")
-        opening = self._others.get(place)
+        if not (first.pool and namespace.pool):
+            raise LogNotFound(f"{first.url} has no pool {namespace.pool!r}")
+        opening = self._others.get(namespace)
         if opening is None:
             if len(self._others) >= self._limits.stores_max:
                 raise StoreUnavailable(f"{len(self._others)} pools and namespaces are open already")
-            opening = self._others[place] = asyncio.ensure_future(self._open(place))
-            opening.add_done_callback(lambda done: self._forget_failed(place, done))
+            opening = self._others[namespace] = asyncio.ensure_future(self._open(namespace))
+            opening.add_done_callback(lambda done: self._forget_failed(namespace, done))
         return await asyncio.shield(opening)
 
     async def close(self) -> None:
@@ -86,13 +86,13 @@ class Stores:
                 opening.cancel()
         await self.first.close()
 
-    async def _open(self, place: Place) -> AsyncioIo:
+    async def _open(self, namespace: Namespace) -> AsyncioIo:
         url = urlsplit(self.first.store.url)
-        path = f"/{quote(place.namespace, safe='')}" if place.namespace else ""
-        target = urlunsplit((url.scheme, quote(place.pool, safe=""), path, url.query, ""))
+        path = f"/{quote(namespace.name, safe='')}" if namespace.name else ""
+        target = urlunsplit((url.scheme, quote(namespace.pool, safe=""), path, url.query, ""))
         loop = asyncio.get_running_loop()
         return AsyncioIo(await loop.run_in_executor(None, self._connect, target))
 
-    def _forget_failed(self, place: Place, opening: asyncio.Future[AsyncioIo]) -> None:
+    def _forget_failed(self, namespace: Namespace, opening: asyncio.Future[AsyncioIo]) -> None:
         if opening.cancelled() or opening.exception() is not None:
-            del self._others[place]
+            del self._others[namespace]

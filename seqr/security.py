@@ -70,7 +70,7 @@ class Security:
         return Admission(tokens, optional=self.token_optional)
 
     def as_client(self, given: Credentials) -> Credentials:
-        """Return what to show to the other sequencers of a place, which are set up like this one.
+        """Return what to show to the namespace's other sequencers, which are set up like this one.
 
         Args:
             given: what the store's URL and the environment name; who is trusted comes from there.

@@ -15,7 +15,7 @@ from zlog.seqr.limits import Limits
 from zlog.seqr.machine.admission import Admission, Reason
 from zlog.seqr.machine.machine import Machine
 from zlog.seqr.machine.state import Activate, Close, Connection, Effect, Send
-from zlog.seqr.namespaces import Place
+from zlog.seqr.namespaces import Namespace
 from zlog.seqr.peer import Peer
 from zlog.seqr.throttled_log import Complaints
 
@@ -100,17 +100,17 @@ class Server:
             assert isinstance(effect, Activate)  # no client waits for an answer
             await asyncio.shield(self._spawn(self._run_activation(effect)))
 
-    def step_down(self, place: Place) -> None:
+    def step_down(self, namespace: Namespace) -> None:
         """Grant nothing more for the logs of a namespace; waiting clients are answered at once."""
-        self.apply(self._machine.step_down(*place))
+        self.apply(self._machine.step_down(*namespace))
 
     def look_again(self) -> None:
         """Answer every WAIT, so that clients look at the view."""
         self.apply(self._machine.doubt())
 
-    def wanted(self, place: Place) -> bool:
-        """Whether some client has a log of the place open, or asks for one."""
-        return self._machine.wanted(*place)
+    def wanted(self, namespace: Namespace) -> bool:
+        """Whether some client has a log of the namespace open, or asks for one."""
+        return self._machine.wanted(*namespace)
 
     def halt(self, *, cut: bool) -> None:
         """Grant nothing more, and take no connections.
@@ -125,7 +125,7 @@ class Server:
             for peer in list(self._peers.values()):
                 peer.close()
 
-    async def stop(self, inherited: Container[Place] = ()) -> None:
+    async def stop(self, inherited: Container[Namespace] = ()) -> None:
         """Grant nothing more, release the logs, and close every connection.
 
         Clients hear at once that this sequencer is ending, and are cut off only
@@ -133,13 +133,13 @@ class Server:
         clients notice by themselves that the sequencer is gone.
 
         Args:
-            inherited: places whose logs another sequencer takes over as they are.
+            inherited: namespaces whose logs another sequencer takes over as they are.
         """
         self.halt(cut=False)
         give_up = self._loop.time() + self.limits.stop_s_max
         while self._loop.time() < give_up:
             for log in self._to_release:
-                if Place(log.pool, log.namespace) not in inherited:
+                if Namespace(log.pool, log.namespace) not in inherited:
                     self._spawn(self._run_release(log))
             self._to_release.clear()
             if not self._tasks:

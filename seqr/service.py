@@ -18,7 +18,7 @@ from zlog.seqr.election.candidate import Role
 from zlog.seqr.election.election import Election
 from zlog.seqr.election.lease import LEASE_SECONDS_DEFAULT, LEASE_SECONDS_MAX, LEASE_SECONDS_MIN
 from zlog.seqr.limits import Limits
-from zlog.seqr.namespaces import Place, Stores
+from zlog.seqr.namespaces import Namespace, Stores
 from zlog.seqr.registration import Registration
 from zlog.seqr.security import OPEN_TO_ALL, Security
 from zlog.seqr.server import Server, bind
@@ -42,7 +42,7 @@ def run(
 ) -> None:
     """Serve until SIGTERM or SIGINT, then hand the logs over and return.
 
-    Of the sequencers of one place one leads, and the others stand by.
+    Of the sequencers of one namespace one leads, and the others stand by.
 
     Args:
         listen: ``HOST:PORT`` to listen on; port 0 takes any that is free.
@@ -107,7 +107,7 @@ async def _serve(
     lease_seconds: float,
     security: Security,
 ) -> None:
-    places = [Place.parse(each) for each in also]
+    namespaces = [Namespace.parse(each) for each in also]
     if not LEASE_SECONDS_MIN <= lease_seconds <= LEASE_SECONDS_MAX:
         raise ValueError(
             f"a lease lasts {LEASE_SECONDS_MIN:g} to {LEASE_SECONDS_MAX:g} s, not {lease_seconds:g}"
@@ -129,7 +129,7 @@ async def _serve(
                 store,
                 stop,
                 limits,
-                places,
+                namespaces,
                 lease_seconds,
                 security,
                 registration.tell,
@@ -143,7 +143,7 @@ async def serve(
     store: Store,
     stop: asyncio.Event,
     limits: Limits,
-    places: Sequence[Place] = (),
+    namespaces: Sequence[Namespace] = (),
     lease_seconds: float = LEASE_SECONDS_DEFAULT,
     security: Security = OPEN_TO_ALL,
     tell: Callable[[Role], None] = lambda _: None,
@@ -156,10 +156,10 @@ async def serve(
         store: see there; it stays the caller's.
         stop: ends it.
         limits: see there.
-        places: where it offers itself beside the store's own place.
+        namespaces: where it offers itself beside the store's own namespace.
         lease_seconds: how long a leader that does not answer remains the leader.
         security: see there.
-        tell: called with the role in the store's place when one has changed.
+        tell: called with the role in the store's namespace when one has changed.
     """
     tls, admission = security.context(), security.admission()
     opened = Stores(store, stores.connect, limits)
@@ -168,7 +168,7 @@ async def serve(
         address,
         limits,
         lease_seconds,
-        places,
+        namespaces,
         lambda: tell(election.role),
         security.as_client(Credentials.of(store.url)),
     )
@@ -200,8 +200,8 @@ async def _hand_over(election: Election, server: Server) -> None:
     # Standbys take the end of their connection for the word that the lease is free.
     server.halt(cut=bool(heirs))
     inherited = await election.succeeded(heirs)
-    for place in inherited:
-        _logger.info("handed over place=%s", place)
+    for namespace in inherited:
+        _logger.info("handed over namespace=%s", namespace)
     await asyncio.gather(server.stop(inherited), election.withdraw(inherited))
 
 

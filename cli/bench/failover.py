@@ -163,9 +163,10 @@ class Crew:
             member.end()
 
     def _leads(self, member: SequencerProcess, *, knowing_all: bool = False) -> bool:
-        (place,) = status_of(member.address, _STATUS_SECONDS)["places"]
+        (namespace,) = status_of(member.address, _STATUS_SECONDS)["namespaces"]
         others = {other.address for other in self._members if other is not member}
-        return place["role"] == "leader" and (not knowing_all or others <= set(place["others"]))
+        leads = namespace["role"] == "leader"
+        return leads and (not knowing_all or others <= set(namespace["others"]))
 
 
 def _round(crew: Crew, load: SteadyWriters, number: signal.Signals) -> tuple[float, float]:

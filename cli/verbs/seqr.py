@@ -253,19 +253,20 @@ def _show(out: Output, found: dict[str, Any]) -> None:
         out.line(f"{bold(out, text)}  {found.get(label, '')}")
     closed = [f"{reason} {count}" for reason, count in found.get("closed", {}).items() if count]
     out.line(f"{bold(out, 'closed           ')}  {', '.join(closed) or 'none'}")
-    places = [
+    namespaces = [
         (
-            _place(place),
-            place["role"],
-            place["leader"] or "?",
-            f"{place['lease_left_s']:.1f} s",
-            ", ".join(place["others"]) or "-",
+            _name_of(namespace),
+            namespace["role"],
+            namespace["leader"] or "?",
+            f"{namespace['lease_left_s']:.1f} s",
+            ", ".join(namespace["others"]) or "-",
         )
-        for place in found.get("places", [])
+        for namespace in found.get("namespaces", [])
     ]
-    if places:
+    if namespaces:
         out.line("")
-        table(out, ("PLACE", "ROLE", "LEADER", "LEASE", "OTHERS"), places, head_always=True)
+        head = ("NAMESPACE", "ROLE", "LEADER", "LEASE", "OTHERS")
+        table(out, head, namespaces, head_always=True)
     rows = [
         (
             "/".join(part for part in (log["pool"], log["namespace"], log["log"]) if part),
@@ -280,5 +281,5 @@ def _show(out: Output, found: dict[str, Any]) -> None:
         table(out, ("LOG", "EPOCH", "TAIL", "GRANTED"), rows, head_always=True)
 
 
-def _place(place: dict[str, Any]) -> str:
-    return "/".join(part for part in (place["pool"], place["namespace"]) if part) or "-"
+def _name_of(namespace: dict[str, Any]) -> str:
+    return "/".join(part for part in (namespace["pool"], namespace["namespace"]) if part) or "-"

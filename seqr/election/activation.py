@@ -16,7 +16,7 @@ from zlog.errors import LogNotFound, NotLeader
 from zlog.seqr.election.candidate import Candidate, Role
 from zlog.seqr.election.election import Election
 from zlog.seqr.limits import Limits
-from zlog.seqr.namespaces import Place, Stores
+from zlog.seqr.namespaces import Namespace, Stores
 
 
 class Activation:
@@ -44,9 +44,9 @@ class Activation:
             NotLeader: another sequencer leads there.
             ZlogError: the store did not do its part.
         """
-        place = Place(log.pool, log.namespace)
-        io = await self._stores.of(place)
-        candidate = await self._election.candidate(place)
+        namespace = Namespace(log.pool, log.namespace)
+        io = await self._stores.of(namespace)
+        candidate = await self._election.candidate(namespace)
         _check_leads(candidate)
         deadline = self._deadline(io)
         # Asked first so that a client of a removed log does not disturb the new one of its name;
@@ -65,7 +65,7 @@ class Activation:
 
     async def release(self, log: LogAddress) -> None:
         """Let a log go on without this sequencer, if its newest view still names it."""
-        io = await self._stores.of(Place(log.pool, log.namespace))
+        io = await self._stores.of(Namespace(log.pool, log.namespace))
         await release(io, log.name, self._address, self._deadline(io))
 
     def _deadline(self, io: AsyncioIo) -> Deadline:
@@ -75,7 +75,7 @@ class Activation:
 def _check_leads(candidate: Candidate) -> None:
     if candidate.role is not Role.LEADER:
         who = candidate.leader or "another sequencer"
-        raise NotLeader(f"{who} leads {candidate.place}, as far as is known")
+        raise NotLeader(f"{who} leads {candidate.namespace}, as far as is known")
 
 
 def _check_id(log: LogAddress, log_id: int) -> None:

@@ -1,4 +1,4 @@
-"""One sequencer's part in the question who leads a place."""
+"""One sequencer's part in the question who leads a namespace."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from zlog._base.lock import Holder
 from zlog.errors import ZlogError
 from zlog.seqr.election.lease import Lease
 from zlog.seqr.election.watch import LeaderWatch
-from zlog.seqr.namespaces import Place
+from zlog.seqr.namespaces import Namespace
 
 _logger = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ _OVERDUE_LEASES = 0.5
 
 
 class Role(str, enum.Enum):
-    """What a sequencer is in a place."""
+    """What a sequencer is in a namespace."""
 
     LEADER = "leader"
     STANDBY = "standby"
@@ -40,20 +40,20 @@ class Role(str, enum.Enum):
 
 
 class Realm(Protocol):
-    """What leading a place means: the candidate tells, and others do."""
+    """What leading a namespace means: the candidate tells, and others do."""
 
-    def began(self, place: Place) -> None:
+    def began(self, namespace: Namespace) -> None:
         """This sequencer leads from now on, or has found that it still does."""
 
-    def in_doubt(self, place: Place) -> None:
+    def in_doubt(self, namespace: Namespace) -> None:
         """Another sequencer may lead by now. Told again from time to time while it is so."""
 
-    def ended(self, place: Place) -> None:
+    def ended(self, namespace: Namespace) -> None:
         """Another sequencer leads."""
 
 
 class Candidate:
-    """Stands by until it can lead the place, leads it, and stands by again.
+    """Stands by until it can lead the namespace, leads it, and stands by again.
 
     Life: standby → leader ⇄ in doubt → standby, as often as need be.
 
@@ -62,9 +62,9 @@ class Candidate:
     hears that another has the lease.
 
     Args:
-        place: that is led.
-        io: over the store of the place; for its clock and its dice.
-        lease: on the place.
+        namespace: that is led.
+        io: over the store of the namespace; for its clock and its dice.
+        lease: on the namespace.
         address: of this sequencer.
         realm: hears of what changes.
         guest: whether it leads here only because a client came: then it is not listed, and what it
@@ -74,7 +74,7 @@ class Candidate:
 
     def __init__(
         self,
-        place: Place,
+        namespace: Namespace,
         io: Io,
         lease: Lease,
         address: str,
@@ -83,13 +83,13 @@ class Candidate:
         guest: bool = False,
         watch: Callable[[Callable[[], None]], LeaderWatch] = LeaderWatch,
     ) -> None:
-        self.place = place
+        self.namespace = namespace
         self.lease = lease
         self.role = Role.STANDBY
         self.leader = ""
         """The leader's address, as far as is known."""
         self.others: list[str] = []
-        """The addresses of the other sequencers of the place, as far as is known."""
+        """The addresses of the other sequencers of the namespace, as far as is known."""
         self.tried = asyncio.Event()
         """Whether it has been tried, once, to find out who leads."""
         self.failure: ZlogError | None = None
@@ -143,11 +143,11 @@ class Candidate:
             self.failure = None
         except ZlogError as error:
             if self.failure is None:
-                _logger.warning("can't find out who leads place=%s: %s", self.place, error)
+                _logger.warning("can't find out who leads namespace=%s: %s", self.namespace, error)
             self.failure = error
             pause = self._renewal_pause()
         except Exception:  # any error: a sequencer without a candidate is of no use
-            _logger.exception("can't find out who leads place=%s", self.place)
+            _logger.exception("can't find out who leads namespace=%s", self.namespace)
             pause = self._renewal_pause()
         self.tried.set()
         return pause
@@ -155,7 +155,9 @@ class Candidate:
     async def _stand_by(self) -> float:
         leader = await self.lease.holder()
         if leader is not None and self._gone(leader):
-            _logger.info("leader is gone place=%s leader=%s", self.place, leader.description)
+            _logger.info(
+                "leader is gone namespace=%s leader=%s", self.namespace, leader.description
+            )
             self._broken.add(leader.cookie)
             await self.lease.break_(leader)
             leader = None
@@ -180,7 +182,7 @@ class Candidate:
 
     def _follow(self, leader: Holder) -> None:
         if self.leader != leader.description:
-            _logger.info("standby place=%s leader=%s", self.place, leader.description)
+            _logger.info("standby namespace=%s leader=%s", self.namespace, leader.description)
         self.leader = leader.description
         self._watch.follow(leader)
         if leader.expires != self._seen[0]:
@@ -198,27 +200,31 @@ class Candidate:
                 self._doubt()
             raise
         if not patience:  # it had run out, and others may have led in between
-            _logger.info("has the lease again place=%s", self.place)
+            _logger.info("has the lease again namespace=%s", self.namespace)
             self._lead()
         return self._renewal_pause()
 
     def _lead(self) -> None:
         if self.role is Role.STANDBY:
-            _logger.info("leader place=%s", self.place)
+            _logger.info("leader namespace=%s", self.namespace)
         self._watch.stop()
         self.role, self.leader = Role.LEADER, self._address
-        self._realm.began(self.place)
+        self._realm.began(self.namespace)
 
     def _doubt(self) -> None:
         if self.role is Role.LEADER:
-            _logger.warning("lease ran out, and the store does not answer place=%s", self.place)
+            _logger.warning(
+                "lease ran out, and the store does not answer namespace=%s", self.namespace
+            )
         self.role = Role.IN_DOUBT
-        self._realm.in_doubt(self.place)
+        self._realm.in_doubt(self.namespace)
 
     def _step_down(self) -> None:
-        _logger.warning("stepped down: the lease is another's, or gone place=%s", self.place)
+        _logger.warning(
+            "stepped down: the lease is another's, or gone namespace=%s", self.namespace
+        )
         self.role, self.leader = Role.STANDBY, ""
-        self._realm.ended(self.place)
+        self._realm.ended(self.namespace)
 
     async def _keep_entry(self) -> None:
         """Stand in the list of sequencers; renewed once a lease."""

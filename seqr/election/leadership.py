@@ -1,4 +1,4 @@
-"""What a leader does in its place, for as long as it leads."""
+"""What a leader does in its namespace, for as long as it leads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from zlog.errors import LogNotFound, ZlogError
 from zlog.seqr.election.lease import Lease
 from zlog.seqr.election.maintenance import DUTY_SECONDS, Duties
 from zlog.seqr.limits import Limits
-from zlog.seqr.namespaces import Place
+from zlog.seqr.namespaces import Namespace
 
 _logger = logging.getLogger(__name__)
 
@@ -31,24 +31,30 @@ class Adopter(Protocol):
         """Take a log over, if this sequencer does not have it already."""
 
 
-class Reign:
-    """The time in which a sequencer leads a place.
+class Leadership:
+    """The time in which a sequencer leads a namespace.
 
     It announces itself, takes over what others served, and looks after the logs.
 
     Args:
-        place: where.
-        io: over the store of the place.
+        namespace: where.
+        io: over the store of the namespace.
         address: of this sequencer.
-        lease: on the place.
+        lease: on the namespace.
         logs: has them.
         limits: see there.
     """
 
     def __init__(
-        self, place: Place, io: Io, address: str, lease: Lease, logs: Adopter, limits: Limits
+        self,
+        namespace: Namespace,
+        io: Io,
+        address: str,
+        lease: Lease,
+        logs: Adopter,
+        limits: Limits,
     ) -> None:
-        self._place = place
+        self._namespace = namespace
         self._io = io
         self._address = address
         self._lease = lease
@@ -72,10 +78,10 @@ class Reign:
                     await duties.round()
                 await self._io.sleep(_ANNOUNCEMENT_SECONDS)
             except ZlogError as error:
-                _logger.warning("leads with difficulty place=%s: %s", self._place, error)
+                _logger.warning("leads with difficulty namespace=%s: %s", self._namespace, error)
                 await self._io.sleep(_RETRY_SECONDS)
             except Exception:  # any error: a leader that does nothing any more is of no use
-                _logger.exception("leads with difficulty place=%s", self._place)
+                _logger.exception("leads with difficulty namespace=%s", self._namespace)
                 await self._io.sleep(_ANNOUNCEMENT_SECONDS)
 
     async def _sweep(self, names: list[str]) -> list[str]:
@@ -99,7 +105,7 @@ class Reign:
                 failed.append(name)
                 continue
             if view is not None and not view.removed and is_remote(view.sequencer):
-                await self._logs.adopt(LogAddress(*self._place, name, view.log_id))
+                await self._logs.adopt(LogAddress(*self._namespace, name, view.log_id))
 
     def _deadline(self) -> Deadline:
         return deadline_of(self._io, self._limits.activation_s_max)

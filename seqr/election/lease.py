@@ -1,7 +1,7 @@
-"""The lease by which one sequencer at a time leads a place.
+"""The lease by which one sequencer at a time leads a namespace.
 
-On Ceph it is a lock on the place's directory object, of the class ``lock``, that ends by itself
-unless it is renewed. A second lock, which any number may hold, lists all sequencers of the place.
+On Ceph it is a lock of the class ``lock`` on the namespace's directory object, which ends by itself
+unless it is renewed. A second lock, which any number may hold, lists the namespace's sequencers.
 ``rados -p POOL lock info zlog.directory zlog.leader`` shows the leader, ``zlog.sequencers`` all.
 
 The lease only spares the sequencers a quarrel. It is no part of what keeps a log right: epochs
@@ -33,7 +33,7 @@ _ENTRY_LEASES = 3.0
 
 
 class Lease:
-    """The right to lead one place, as one sequencer sees it.
+    """The right to lead one namespace, as one sequencer sees it.
 
     All methods raise ZlogError when the store does not answer in time or refuses; whether they had
     an effect is open then.
@@ -42,7 +42,7 @@ class Lease:
     needs no other; one can be run over it all the same, alone, as tests and benchmarks do.
 
     Args:
-        io: over the store of the place.
+        io: over the store of the namespace.
         address: what others read of this sequencer.
         cookie: tells this process from all others, also from those of the same address.
         seconds: how long the lease lasts unless renewed.

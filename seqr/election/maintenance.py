@@ -1,4 +1,4 @@
-"""What a leader does for the logs of its place, unasked and from time to time."""
+"""What a leader does for the logs of its namespace, unasked and from time to time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Duties:
     when they died, or could not reach, is found here.
 
     Args:
-        io: over the store of the place.
+        io: over the store of the namespace.
     """
 
     def __init__(self, io: Io) -> None:

@@ -169,12 +169,12 @@ class Machine:
         return [Activate(address)]
 
     def wanted(self, pool: str, namespace: str) -> bool:
-        """Whether some connection has a log of a place open, or waits for one."""
-        place = (pool, namespace)
-        return any(not log.unused for log in self._logs.values() if log.address[:2] == place)
+        """Whether some connection has a log of a namespace open, or waits for one."""
+        asked = (pool, namespace)
+        return any(not log.unused for log in self._logs.values() if log.address[:2] == asked)
 
     def step_down(self, pool: str, namespace: str) -> list[Effect]:
-        """Grant nothing more in the logs of a place: another sequencer leads there."""
+        """Grant nothing more in the logs of a namespace: another sequencer leads there."""
         turn = Turn()
         for log in self._logs.values():
             if log.address[:2] == (pool, namespace):

@@ -25,16 +25,16 @@ def test_status_of_a_sequencer(store_url: str) -> None:
         assert found["address"] == sequencer.address
         assert found == {
             **json.loads(cli.ok("seqr", "status", "--json")),
-            **{key: found[key] for key in ("uptime_s", "requests", "connections", "places")},
+            **{key: found[key] for key in ("uptime_s", "requests", "connections", "namespaces")},
         }
-        (place,) = found["places"]
-        assert found["role"] == place["role"] == "leader"
-        assert place["leader"] == sequencer.address
-        assert 0 < place["lease_left_s"] <= 3
-        assert place["others"] == []
+        (namespace,) = found["namespaces"]
+        assert found["role"] == namespace["role"] == "leader"
+        assert namespace["leader"] == sequencer.address
+        assert 0 < namespace["lease_left_s"] <= 3
+        assert namespace["others"] == []
         shown = cli.ok("seqr", "status", sequencer.address)
         assert shown.startswith(b"address")
-        assert b"PLACE" in shown
+        assert b"NAMESPACE" in shown
     finally:
         assert sequencer.stop() == 0
     with zlog.connect(cli.url) as store:
@@ -136,9 +136,9 @@ def test_status_of_a_leader_and_of_a_standby(store_url: str) -> None:
             assert time.monotonic() < end
             time.sleep(0.1)
         found = json.loads(cli.ok("seqr", "status", standby.address, "--json"))
-        (place,) = found["places"]
-        assert (place["role"], place["leader"]) == ("standby", leader.address)
-        assert place["others"] == [leader.address]
+        (namespace,) = found["namespaces"]
+        assert (namespace["role"], namespace["leader"]) == ("standby", leader.address)
+        assert namespace["others"] == [leader.address]
         assert f"{standby.address}\n".encode() in cli.ok("seqr", "status")  # the leader's
         doctor = cli("doctor")
         assert f"{leader.address}, announced in the store, answers" in doctor.out.decode()

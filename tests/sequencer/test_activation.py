@@ -13,7 +13,7 @@ from zlog.seqr.election.activation import Activation
 from zlog.seqr.election.election import Election
 from zlog.seqr.election.lease import LEASE_SECONDS_DEFAULT
 from zlog.seqr.limits import Limits
-from zlog.seqr.namespaces import Place, Stores
+from zlog.seqr.namespaces import Namespace, Stores
 
 HERE = "tcp://127.0.0.1:1"  # where nobody listens
 THERE = "tcp://127.0.0.1:2"
@@ -53,13 +53,13 @@ class NoLogs:
     async def adopt(self, log: LogAddress) -> None:
         pass
 
-    def step_down(self, place: Place) -> None:
+    def step_down(self, namespace: Namespace) -> None:
         pass
 
     def look_again(self) -> None:
         pass
 
-    def wanted(self, place: Place) -> bool:  # noqa: ARG002
+    def wanted(self, namespace: Namespace) -> bool:  # noqa: ARG002
         return False
 
 
@@ -133,7 +133,7 @@ async def test_a_release_does_not_touch_what_others_serve(store, log, sequencer)
 
 async def test_without_pools_a_log_in_a_pool_is_not_found(stores):
     with pytest.raises(LogNotFound, match="no pool"):
-        await stores.of(Place("logs", ""))
+        await stores.of(Namespace("logs", ""))
 
 
 class PoolStore:
@@ -163,15 +163,15 @@ def connect(opened):
     return connect
 
 
-ELSEWHERE = Place("other pool", "a/b")
+ELSEWHERE = Namespace("other pool", "a/b")
 
 
 async def test_other_pools_of_the_cluster_are_opened_once(opened, connect):
     first = PoolStore("ceph://logs?conf=/etc/c.conf&id=me", "logs")
     stores = Stores(first, connect, Limits())
-    assert (await stores.of(Place("logs", ""))).store is first
+    assert (await stores.of(Namespace("logs", ""))).store is first
     other = await stores.of(ELSEWHERE)
-    assert await stores.of(Place("other pool", "a/b")) is other
+    assert await stores.of(Namespace("other pool", "a/b")) is other
     assert opened == ["ceph://other%20pool/a%2Fb?conf=/etc/c.conf&id=me"]
     await stores.close()
     assert not other.store.open

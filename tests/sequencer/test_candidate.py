@@ -14,7 +14,7 @@ import pytest
 from zlog._base.lock import Holder
 from zlog.seqr.election.candidate import Candidate, Role
 from zlog.seqr.election.lease import Lease
-from zlog.seqr.namespaces import Place
+from zlog.seqr.namespaces import Namespace
 from zlog.testing import run_virtually
 
 from ..client.virtual import VirtualIo
@@ -22,7 +22,7 @@ from .locks import LockStore
 
 LEASE = 3.0
 _numbers = itertools.count()
-PLACE = Place("logs", "")
+NAMESPACE = Namespace("logs", "")
 
 
 class Host:
@@ -43,7 +43,7 @@ class Host:
         """Begin as a new process at the same address."""
         lease = Lease(self.io, self.address, f"{self.name}-{next(_numbers)}", LEASE)
         self.candidate = Candidate(
-            PLACE, self.io, lease, self.address, self, guest=self.guest, watch=self._watch
+            NAMESPACE, self.io, lease, self.address, self, guest=self.guest, watch=self._watch
         )
         self.task = asyncio.ensure_future(self.candidate.run())
 
@@ -68,14 +68,14 @@ class Host:
 
     # What the candidate tells, and its watch.
 
-    def began(self, place: Place) -> None:  # noqa: ARG002
+    def began(self, namespace: Namespace) -> None:  # noqa: ARG002
         self.heard.append("began")
 
-    def in_doubt(self, place: Place) -> None:  # noqa: ARG002
+    def in_doubt(self, namespace: Namespace) -> None:  # noqa: ARG002
         if self.heard[-1:] != ["in doubt"]:
             self.heard.append("in doubt")
 
-    def ended(self, place: Place) -> None:  # noqa: ARG002
+    def ended(self, namespace: Namespace) -> None:  # noqa: ARG002
         self.heard.append("ended")
         if self.guest:
             self.freeze()

@@ -18,7 +18,7 @@ from zlog.seqr.election.candidate import Candidate, Role
 from zlog.seqr.election.election import Election
 from zlog.seqr.election.lease import LEASE_SECONDS_DEFAULT
 from zlog.seqr.limits import Limits
-from zlog.seqr.namespaces import Place, Stores
+from zlog.seqr.namespaces import Namespace, Stores
 
 from ..client.faulty import FaultyStore
 from .fakes import until
@@ -33,7 +33,7 @@ class Logs:
     def __init__(self) -> None:
         self.adopted: list[str] = []
         self.at_once = self.at_once_max = 0
-        self.stepped_down: list[Place] = []
+        self.stepped_down: list[Namespace] = []
         self.looks = 0
 
     async def adopt(self, log: LogAddress) -> None:
@@ -43,13 +43,13 @@ class Logs:
         self.at_once -= 1
         self.adopted.append(log.name)
 
-    def step_down(self, place: Place) -> None:
-        self.stepped_down.append(place)
+    def step_down(self, namespace: Namespace) -> None:
+        self.stepped_down.append(namespace)
 
     def look_again(self) -> None:
         self.looks += 1
 
-    def wanted(self, place: Place) -> bool:  # noqa: ARG002
+    def wanted(self, namespace: Namespace) -> bool:  # noqa: ARG002
         return False
 
 
@@ -171,9 +171,9 @@ async def test_an_error_of_an_unknown_kind_does_not_end_a_reign(memory, monkeypa
 
 @pytest.fixture
 def everywhere(monkeypatch):
-    """Every place is in the first store; looks whether a guest is wanted follow each other."""
+    """Every namespace is in the first store; looks whether a guest is wanted follow each other."""
 
-    async def first(stores: Stores, _: Place):
+    async def first(stores: Stores, _: Namespace):
         return stores.first
 
     monkeypatch.setattr(Stores, "of", first)
@@ -184,16 +184,16 @@ def everywhere(monkeypatch):
 async def test_an_error_of_an_unknown_kind_does_not_make_a_guest_stay(memory, caplog):
     failures = [RuntimeError("no one knows why"), RuntimeError("nor this")]
 
-    def wanted(_: Place) -> bool:
+    def wanted(_: Namespace) -> bool:
         if failures:
             raise failures.pop()
         return False
 
-    guest = Place("elsewhere", "")
+    guest = Namespace("elsewhere", "")
     async with Sequencer(memory) as sequencer:
         sequencer.logs.wanted = wanted
         assert (await sequencer.election.candidate(guest)).role is Role.LEADER
-        await until(lambda: len(sequencer.election.describe()["places"]) == 1)
+        await until(lambda: len(sequencer.election.describe()["namespaces"]) == 1)
         assert sequencer.logs.stepped_down == [guest]
     assert "no one knows why" in caplog.text
     assert "nor this" in caplog.text
@@ -206,10 +206,10 @@ async def test_a_lease_that_could_not_be_given_up_is_told(memory, monkeypatch, c
 
     async with Sequencer(memory) as sequencer:
         monkeypatch.setattr(Candidate, "resign", resign)
-        await sequencer.election.candidate(Place("elsewhere", ""))
-        await until(lambda: "could not resign place=elsewhere" in caplog.text)
+        await sequencer.election.candidate(Namespace("elsewhere", ""))
+        await until(lambda: "could not resign namespace=elsewhere" in caplog.text)
         assert await sequencer.election.resign() == set()
-    assert "could not resign place=the store" in caplog.text
+    assert "could not resign namespace=the store" in caplog.text
 
 
 async def test_a_store_that_fails_meanwhile_is_asked_again(memory, logs, monkeypatch):
@@ -277,11 +277,11 @@ async def test_a_leader_gives_back_what_the_dead_have_left(memory, monkeypatch):
         await until(lambda: memory.peek(first.name) is None and not loose())
 
 
-async def test_what_is_told_of_a_place(memory):
+async def test_what_status_says_of_a_namespace(memory):
     async with Sequencer(memory) as sequencer:
         assert sequencer.election.describe() == {
             "role": "leader",
-            "places": [
+            "namespaces": [
                 {
                     "pool": "",
                     "namespace": "",
@@ -295,12 +295,12 @@ async def test_what_is_told_of_a_place(memory):
 
 
 async def test_a_place_that_can_not_be_led_is_tried_again(memory):
-    """A client may ask for a log in a place that nobody named; that has no lasting effect."""
+    """A client may ask for a log in a namespace that nobody named; that has no lasting effect."""
     async with Sequencer(memory) as sequencer:
         for _ in range(2):
             with pytest.raises(zlog.LogNotFound, match="no pool"):
-                await sequencer.election.candidate(Place("elsewhere", ""))
-        assert len(sequencer.election.describe()["places"]) == 1
+                await sequencer.election.candidate(Namespace("elsewhere", ""))
+        assert len(sequencer.election.describe()["namespaces"]) == 1
 
 
 async def test_a_store_that_fails_at_the_start_is_told(memory):

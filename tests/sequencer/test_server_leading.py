@@ -6,12 +6,12 @@ import asyncio
 
 from zlog._sequencer.frames import Code, Kind
 from zlog.errors import NotLeader
-from zlog.seqr.namespaces import Place
+from zlog.seqr.namespaces import Namespace
 
 from .fakes import AUDIT, ORDERS, open_request, request
 from .test_server import SOON, opened, serving  # noqa: F401  # serving is a fixture
 
-HERE = Place(ORDERS.pool, ORDERS.namespace)
+HERE = Namespace(ORDERS.pool, ORDERS.namespace)
 
 
 async def test_an_adopted_log_is_there_before_its_clients(serving, store):  # noqa: F811

@@ -53,8 +53,8 @@ class SequencerProcess:
 
     def others(self) -> list[str]:
         """The other sequencers that it knows of there."""
-        place = status_of(self.address, _STATUS_SECONDS)["places"][0]
-        return [str(address) for address in place["others"]]
+        namespace = status_of(self.address, _STATUS_SECONDS)["namespaces"][0]
+        return [str(address) for address in namespace["others"]]
 
     def freeze(self) -> None:
         """Pause it with SIGSTOP."""

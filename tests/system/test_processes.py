@@ -149,4 +149,4 @@ def test_a_sequencer_serves_clients_of_a_place_that_it_was_not_told_of(
 
 def places(sequencer: SequencerProcess) -> set[str]:
     """The namespaces in which a sequencer leads or may come to lead."""
-    return {place["namespace"] for place in status_of(sequencer.address, 10)["places"]}
+    return {each["namespace"] for each in status_of(sequencer.address, 10)["namespaces"]}
