@@ -19,7 +19,7 @@ class Cursor:
 
     @property
     def position(self) -> int:
-        """The next position to read, as this handle found or left it. Asks nobody."""
+        """The next position to read, as this handle found or left it; no request is made."""
         return self._client.position
 
     async def state(self, *, timeout: float | None = None) -> CursorState:

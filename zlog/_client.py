@@ -119,7 +119,7 @@ class LogClient:
 
     @classmethod
     async def open(cls, io: Io, name: str, settings: Settings) -> LogClient:
-        """Open a log: one read of its head object, which disturbs nobody.
+        """Open a log: one read of its head object, which disturbs no writer.
 
         Raises:
             LogNotFound: no such log.

@@ -10,14 +10,14 @@ class Cursor:
     """A handle on one named cursor of a log.
 
     The position is the next one to read. A reader that commits after it has worked on an entry
-    sees each entry at least once, whatever dies; one that commits before, at most once.
+    sees each entry at least once, also when it dies; one that commits before, at most once.
 
         cursor = log.cursor("billing", create="earliest")
         for item in log.follow(cursor.position):
             ...
             cursor.commit(item.end)
 
-    No trim passes a cursor unless told to. Whoever gives a reader up removes its cursor.
+    No trim passes a cursor unless it says so. Remove the cursor of a reader that is given up.
 
     Raises, from every method: CursorNotFound when the cursor was removed, and what every call on
     the log raises.
@@ -34,7 +34,7 @@ class Cursor:
 
     @property
     def position(self) -> int:
-        """The next position to read, as this handle found or left it. Asks nobody."""
+        """The next position to read, as this handle found or left it; no request is made."""
         return self._client.position
 
     def state(self, *, timeout: float | None = None) -> CursorState:
@@ -49,7 +49,7 @@ class Cursor:
 
         Raises:
             CursorAhead: it is at a later position already, and stays there.
-            BeyondTail: nobody can have read as far.
+            BeyondTail: no reader can have read as far.
         """
         drive(self._client.commit(position, timeout))
 

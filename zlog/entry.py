@@ -25,10 +25,10 @@ class GapKind(enum.Enum):
 
 
 class FillReason(enum.Enum):
-    """Why somebody filled a position."""
+    """Why a position was filled."""
 
     UNKNOWN = "unknown"
-    """Whoever filled it did not say, or in a way that this version does not know."""
+    """The filler gave no reason, or one that this version does not know."""
     READER_WAITED = "reader_waited"
     """A reader had waited for its writer for as long as it was set to."""
     ASKED = "asked"
@@ -38,7 +38,7 @@ class FillReason(enum.Enum):
 
 
 class LossReason(enum.Enum):
-    """Why what was stored can't be read any more."""
+    """Why what was stored is not readable."""
 
     CORRUPT = "corrupt"
     """Stored bytes failed their checksum."""
@@ -58,7 +58,7 @@ class Fill(NamedTuple):
     """Who filled a position, when and why. As text it has the first eight digits of the id.
 
     Attributes:
-        by: the id of whoever did it, 32 hex digits; of a handle, its ``writer_id``.
+        by: the filler's id, 32 hex digits; of a handle, its ``writer_id``.
         at: when, by the filler's clock, UTC. Of several positions: of the one filled first.
         why: the reason that it gave.
     """

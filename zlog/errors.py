@@ -1,7 +1,7 @@
 """Every error that zlog raises, and the one place where foreign error codes become them.
 
 An error says what happened, to which log, object or position, and carries in ``hint`` what to do
-about it. ``retryable`` tells whether the same call may succeed later without anybody's help.
+about it. ``retryable`` tells whether the same call may succeed later by itself.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ class InvalidEpoch(ZlogError):
     Another client is changing the layout at the same time, and won.
     """
 
-    hint = "Somebody else is changing the log's layout; try again."
+    hint = "Another client is changing the log's layout; try again."
     retryable = True
 
 
 class AlreadyWritten(ZlogError):
-    """The position holds an entry, so that it can't be filled."""
+    """The position holds an entry, so it is not filled."""
 
-    hint = "Read the position: somebody wrote it first."
+    hint = "Read the position: its writer was first."
 
 
 class NotWritten(ZlogError):
@@ -92,8 +92,8 @@ class BeyondTail(ZlogError, ValueError):
     """A fill, a trim or a cursor would reach positions that were not handed out yet."""
 
     hint = (
-        "Positions from the tail on are not handed out yet: they can't be filled, trimmed or passed"
-        " by a cursor; see `zlog info LOG`."
+        "Positions from the tail on are not handed out yet: they cannot be filled or trimmed, nor"
+        " passed by a cursor; see `zlog info LOG`."
     )
 
 
@@ -105,7 +105,7 @@ class HeldByCursor(ZlogError):
     """
 
     hint = (
-        "Wait for the reader (`zlog cursor ls LOG`), remove its cursor if nobody reads with it any"
+        "Wait for the reader (`zlog cursor ls LOG`), remove its cursor if no reader uses it any"
         " more, or trim all the same: `past_cursors=True`, `zlog trim --past-cursors`."
     )
 
@@ -137,7 +137,7 @@ class CursorAhead(ZlogError):
 class DeliverySuperseded(ZlogError):
     """An attempt at a delivery is not the last one: another has begun, or the batch is done.
 
-    Whatever this attempt has appended counts, and the other one goes on from there.
+    What this attempt has appended counts, and the other one goes on from there.
     """
 
     hint = "Let the other one do it; deliver the same part again only if that one is gone."
@@ -215,7 +215,7 @@ class SequencerTimeout(SequencerUnavailable, TimeoutError):
 class SequencerRefused(SequencerUnavailable):
     """Sequencer and client don't trust each other: a token, a certificate, or a file with one.
 
-    It stays so until somebody changes the configuration. Appends fail then, and nobody brings in a
+    It stays so until the configuration changes. Appends fail then, and no client brings in a
     view without the sequencer because of it; reading goes on without its help.
     """
 

@@ -140,7 +140,7 @@ def connect(
         create: make an embedded store where there is none. Other stores are never made.
 
     Raises:
-        ValueError: the URL can't be understood.
+        ValueError: the URL is invalid.
         StoreUnavailable: no such pool, cluster out of reach, no librados support installed, an
             embedded store that is damaged, or none there without ``create``.
     """

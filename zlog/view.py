@@ -19,7 +19,7 @@ WIDTH_MAX = 1024
 
 
 def check_width(width: int) -> None:
-    """Raise TypeError or ValueError unless a stripe can have so many objects."""
+    """Raise TypeError or ValueError unless ``width`` is a valid number of stripe objects."""
     if not isinstance(width, int):
         raise TypeError(f"a width is an int, not {width!r}")
     if not 1 <= width <= WIDTH_MAX:
@@ -78,14 +78,14 @@ class View:
         log: the log's name.
         log_id: random 64-bit number that tells this log from others that had its name.
         sequencer: who hands out positions: ``tcp://HOST:PORT``, ``store:`` (shared through the
-            embedded store) or empty (nobody: writers find the tail themselves).
+            embedded store) or empty (none: writers find the tail themselves).
         stripes: the newest ones, contiguous and ascending; the last one is open. Positions below
             the first one's start are in archived stripes (docs/formats/stripe-index.md).
         removed: the log is being removed.
         options: settings that travel with the log.
         trim_point: positions below it are trimmed, as known when the view was read.
         tail_floor: positions below it are never handed out again in this epoch, because an
-            earlier epoch's tail was shown to somebody, as known when the view was read.
+            earlier epoch's tail was shown to a client, as known when the view was read.
     """
 
     epoch: int

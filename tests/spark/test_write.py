@@ -83,7 +83,7 @@ def test_text_is_appended_as_utf_8(log: zlog.Log) -> None:
 
 
 def test_a_null_is_no_entry(log: zlog.Log) -> None:
-    with pytest.raises(ValueError, match="a null can't be an entry"):
+    with pytest.raises(ValueError, match="a null is no entry"):
         appender(log).append(iter([column([b"x", None], pa.binary())]))
 
 
@@ -113,7 +113,7 @@ def test_a_task_that_is_run_again_appends_what_is_missing(log: zlog.Log) -> None
     rows = [b"%d" % i for i in range(20_000)]
     task = StreamTask("query", 3, 1)
     sent = iter([column(rows[:18_000], pa.binary()), column([None], pa.binary())])
-    with pytest.raises(ValueError, match="a null can't be an entry"):
+    with pytest.raises(ValueError, match="a null is no entry"):
         appender(log).deliver(sent, task)
     assert len(entries(log)) == 16_384
     again = iter([column(rows[::-1], pa.binary())])

@@ -4,7 +4,7 @@ Each entry carries its append id, the writer's id and a number. The class answer
 is here already" before it looks at the epoch, so each answer of a write is definite:
 
 - OK: the entry is at this position, now or since an attempt whose reply was lost.
-- READ_ONLY: somebody else's entry, junk or a trim is there; this one is not and never will be.
+- READ_ONLY: another entry, junk or a trim is there; this one is not and never will be.
 - STALE_EPOCH: it is not there, and the seal keeps it out.
 
 Only after READ_ONLY or STALE_EPOCH does an entry move on to another position. An entry is
@@ -47,7 +47,7 @@ class Grants(Protocol):
 
 
 class Appender:
-    """Appends entries under one writer id, whose numbers nobody else uses.
+    """Appends entries under one writer id, whose numbers no other appender uses.
 
     Args:
         layout: of the log.
@@ -128,7 +128,7 @@ class Appender:
             )
 
     def _take(self, count: int) -> int:
-        """Return the first of so many append numbers that nobody else gets."""
+        """Return the first of ``count`` append numbers, which are given out once."""
         with self._lock:
             number = self._number
             self._number += count
@@ -260,8 +260,8 @@ class _Round:
     ) -> tuple[list[_Slot], ZlogError | None]:
         """Take note of one object's answer, which concerns all entries of the group.
 
-        An object takes all or none. Where somebody was faster at one position, that entry needs
-        another one, and the rest is returned, to be sent again without it.
+        An object takes all or none. Where another writer was faster at one position, that entry
+        needs another one, and the rest is returned, to be sent again without it.
         """
         if reply.code == Code.OK:
             self._acknowledged.update((slot.entry, slot.position) for slot in group)

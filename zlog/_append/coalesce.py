@@ -24,9 +24,9 @@ _ROUND_ENTRIES_MAX = 4096
 _ROUND_BYTES_MAX = 4 << 20
 
 _ROUND_ENTRIES_SPLIT = 512
-"""Up to so many entries leave in one round: a sync of the store costs more than what could be done
-meanwhile. Of more, each round takes its share, so that the store works on one while the tasks of
-another are woken and append again."""
+"""Entries that leave in one round at the most: a sync of the store costs more than what could be
+done meanwhile. Of more, each round takes its share, so that the store works on one while the tasks
+of another are woken and append again."""
 
 _WAITING_BYTES_MAX = 64 << 20
 """Data that may wait to be sent; what comes later is held back."""

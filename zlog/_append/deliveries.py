@@ -68,7 +68,7 @@ _REFUSED = {
     ("delivery_done", -errno.EMFILE): _TOO_MANY_SOURCES,
     ("delivery_begin", -errno.EMLINK): (
         "keeps 65,536 parts of this source already that are not done",
-        "Say which batches nobody will deliver again: `deliveries_done(source, before=batch)`.",
+        "Say which batches will not be delivered again: `deliveries_done(source, before=batch)`.",
     ),
     ("delivery_begin", -errno.ERANGE): (
         "has seen a million attempts at this part, and counts no more",
@@ -272,7 +272,7 @@ class _Attempt:
                 elif isinstance(slot, Gap) and slot.kind is GapKind.LOST:
                     raise CorruptEntry(
                         f"position {position} of log {self._client.layout.view.log!r} is lost:"
-                        f" whether {self._key} is delivered can't be told"
+                        f" it is not known whether {self._key} is delivered"
                     )
             holes = [
                 p
@@ -347,10 +347,10 @@ class _Attempt:
             )
 
     async def _give_back(self, view: View, positions: range, deadline: Deadline) -> None:
-        """Fill positions that nobody will write, so that no reader has to wait for them.
+        """Fill positions that will not be written, so that no reader has to wait for them.
 
-        Only while nobody has brought in a later epoch: the head knows nothing of this grant, and
-        so others may be handed the same positions then. Without a sequencer nobody was handed any.
+        Only while there is no later epoch: the head knows nothing of this grant, and
+        so others may be handed the same positions then. Without a sequencer none were handed out.
         """
         if not view.sequencer:
             return
@@ -393,7 +393,7 @@ async def _call(client: LogClient, method: str, request: bytes, deadline: Deadli
 def _rounds(entries: Iterable[bytes]) -> Iterator[list[bytes]]:
     """Cut entries into what is appended in one go.
 
-    Each is bytes of its own from here on: whoever makes them may use one buffer for all.
+    Each is bytes of its own from here on: the caller may use one buffer for all.
     """
     some: list[bytes] = []
     size = 0

@@ -1,6 +1,6 @@
 """Where the next position comes from: a sequencer, or the slow way without one.
 
-While a view names a sequencer, nobody hands out positions the slow way. A client that has lost the
+While a view names a sequencer, no client finds positions the slow way. A client that has lost the
 sequencer for long enough first brings in a view without one, and only then goes the slow way. So
 what sequencers grant, what ``tail()`` answers and what slow writers take never disagree.
 """
@@ -52,11 +52,11 @@ class Positions:
     async def grant(self, count: int, deadline: Deadline) -> tuple[View, int]:
         """Return a view and the first of ``count`` positions to use in that view only.
 
-        With a sequencer the positions are nobody else's; without, they are free as far as known.
+        With a sequencer the positions are this caller's; without, they are free as far as known.
 
         Raises:
             SequencerRefused: the sequencer and this client don't trust each other. Going the slow
-                way all the same would need a view without it, for everybody.
+                way all the same would need a view without it, for all clients.
         """
         attempt = 0
         while True:
@@ -127,7 +127,7 @@ class Positions:
                 # Has the sequencer been replaced without knowing? Then it would wait for ever.
                 await self._layout.refresh(deadline)
                 return None
-            if tail is not None:  # nobody to wait at: this was one look at the objects
+            if tail is not None:  # no sequencer to wait at: this was one look at the objects
                 await io.sleep(min(poll, left))
                 poll = min(poll * 2, _POLL_SECONDS_MAX)
 

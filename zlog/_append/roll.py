@@ -17,8 +17,8 @@ _SPREAD_SECONDS = 0.25
 """Of many writers that notice at the same time, the first one to act spares the others."""
 
 _OVERDUE = 5 / 4
-"""From here on nobody waits for others, and up to here less and less. It is where, unless the log's
-options say otherwise, no more fits into an object's bytestream."""
+"""From here on no writer waits for another, and up to here less and less. It is where, by
+default, no more fits into an object's bytestream."""
 
 _RETRY_SECONDS = 1.0
 
@@ -57,7 +57,7 @@ class RollWatch:
         self._act_at = self._noticed + self._turn * spread
 
     async def act(self, deadline: Deadline) -> None:
-        """End the stripe that is full, if nobody has and it is this writer's turn."""
+        """End the stripe that is full, if it is still the live one and it is this writer's turn."""
         layout, full = self._layout, self._full
         now = layout.io.monotonic()
         due = max(self._act_at, self._retry_at)

@@ -44,7 +44,7 @@ class Checker:
     """Goes through a log with a bounded number of positions in hand, and gathers findings.
 
     All objects are asked at once, and check the entries' bytes themselves; what comes here are
-    states, and the identities of the appends. Whatever may be work in progress is told only when a
+    states, and the identities of the appends. What may be work in progress is reported only when a
     second look finds it again.
     """
 
@@ -67,7 +67,7 @@ class Checker:
         return await anext(self._findings, None)
 
     def _deadline(self) -> Deadline:
-        """Start the budget of one step: nobody knows how long an audit takes."""
+        """Start the budget of one step: how long a whole audit takes is not known."""
         return self._client.deadline(None)
 
     @property
@@ -143,7 +143,7 @@ class Checker:
                 yield doubles.compare(window, self._audit.found)
 
     async def _settle(self, holes: Holes) -> list[Finding]:
-        """Look at holes again that had the time to be written or filled; those left are told."""
+        """Look again at holes that had the time to be written or filled; report those left."""
         if not holes:
             return []
         await self._wait_since(holes.seen)
@@ -167,7 +167,7 @@ class Checker:
         begin = min(self._layout.view.trim_point, self._end)
         async for stripe in walk(self._layout, begin, self._end, self._deadline):
             if not isinstance(stripe, Stripe):
-                continue  # as was told, nobody knows where these positions are
+                continue  # reported already: where these positions are is not known
             position = max(stripe.start, begin)
             refs = self._layout.objects(self._layout.view, stripe)
             while position < min(stripe.end, self._end):

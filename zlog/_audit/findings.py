@@ -42,7 +42,7 @@ class FindingKind(enum.Enum):
     ORPHAN = "orphan"
     """A stripe object that no view has and no list of stripes to be removed."""
     LEFTOVER = "leftover"
-    """A stripe object in which nothing is needed. Whoever trims, leads or changes the layout next
+    """A stripe object in which nothing is needed. The next trim, leader or change of the layout
     removes it."""
     UNLISTED = "unlisted"
     """The log is not in the store's directory, so that ``zlog ls`` does not show it."""

@@ -115,7 +115,7 @@ class Inspector:
         return findings
 
     async def _stats(self, view: View, stripe: Stripe) -> list[_Looked]:
-        # Whoever ended a stripe sealed it with an epoch above its own. The next stripe's id may be
+        # A stripe is ended by a seal with an epoch above its own. The next stripe's id may be
         # higher still: one that held nothing is replaced.
         sealed = view.epoch if stripe.open else stripe.id + 1
         request = core.encode_epoch(ANY_EPOCH)

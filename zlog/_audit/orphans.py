@@ -132,4 +132,4 @@ def _left(stray: _Stray) -> Finding:
 
 
 def _orphan(stray: _Stray) -> Finding:
-    return about(FindingKind.ORPHAN, stray.name, "no view has it, and nobody will remove it")
+    return about(FindingKind.ORPHAN, stray.name, "no view has it, and zlog does not remove it")

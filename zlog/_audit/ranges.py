@@ -80,7 +80,7 @@ class Holes:
 
     @property
     def full(self) -> bool:
-        """Whether there are so many that they should be drained."""
+        """Whether there are enough to be drained."""
         return len(self._holes) >= _HOLES_MAX
 
     def take(self, window: Window, rows: Iterable[range], now: float) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 
 def check_seconds(what: str, seconds: float | None) -> None:
-    """Raise TypeError or ValueError unless a time-out can be so many seconds; None is no limit."""
+    """Raise TypeError or ValueError unless ``seconds`` is a valid time-out; None is no limit."""
     if seconds is None:
         return
     if not hasattr(seconds, "__float__"):  # which NumPy's numbers have too

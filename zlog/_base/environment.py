@@ -1,4 +1,4 @@
-"""Chance and clocks, for whatever runs on an event loop.
+"""Chance and clocks, for code that runs on an event loop.
 
 A loop that brings a time of its own brings these too (:class:`zlog.testing.VirtualLoop`), so that
 a run on it depends on nothing but its seed.
@@ -28,7 +28,7 @@ class World:
         return random.random()
 
     def token(self, count: int) -> bytes:
-        """Return so many random bytes, to tell something apart from everything else."""
+        """Return ``count`` random bytes, to tell something apart from everything else."""
         return os.urandom(count)
 
     def wall_clock_us(self) -> int:

@@ -59,7 +59,7 @@ _CALL_MASK = (1 << _CALL_BITS) - 1
 """A completion's token: the group of calls in the upper bits, which of them in the lower ones."""
 
 TIMED_OUT = Reply(-errno.ETIMEDOUT, b"")
-"""Nobody answered in time; whether the call took effect is unknown."""
+"""No answer came in time; whether the call took effect is unknown."""
 
 
 class Started(Protocol):
@@ -100,7 +100,7 @@ class Io(Protocol):
         ...
 
     def token(self, count: int) -> bytes:
-        """Return so many random bytes, to tell something apart from everything else."""
+        """Return ``count`` random bytes, to tell something apart from everything else."""
         ...
 
     def sequencer(self, address: str) -> SequencerClient:
@@ -113,7 +113,7 @@ class Io(Protocol):
 
 
 def deadline_of(io: Io, seconds: float | None) -> Deadline:
-    """Start a time budget of so many seconds (None: no end) on the Io's own clock."""
+    """Start a time budget of ``seconds`` (None: no end) on the Io's own clock."""
     return Deadline(seconds, clock=io.monotonic)
 
 

@@ -1,7 +1,7 @@
 """Finding out whether a write was left unanswered because the store is full.
 
-A full Ceph cluster holds writes that add data back until there is room. To whoever waits for one it
-looks like a cluster that is slow; the monitor knows better.
+A full Ceph cluster holds writes that add data back until there is room. To a waiting
+writer it looks like a slow cluster; the monitor knows better.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ async def _full(io: Io) -> str:
     try:
         (reply,) = await io.execute([Call("", "mon.health", b"")], deadline)
     except StoreUnavailable:
-        return ""  # it was closed meanwhile, which is why nobody answered
+        return ""  # it was closed meanwhile, which is why no answer came
     return "" if reply.code else full_pool(bytes(reply.payload), io.store.pool)
 
 

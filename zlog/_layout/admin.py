@@ -42,7 +42,7 @@ async def create_log(
     Raises:
         LogExists: there is one, or another client was faster.
         SequencerUnavailable: the store's own sequencer has no room for another log.
-        ValueError: a name, width or options that can't be.
+        ValueError: an invalid name, width or option.
     """
     check_log_name(name)
     check_width(width)
@@ -99,13 +99,13 @@ async def _first_view(
     )
     await seal(io, view.objects(), epoch, deadline, create=True)
     if not await head.propose(0, view, deadline):
-        # Objects of a stripe that never came into a view are nobody's; the name has our epoch.
+        # Objects of a stripe that never came into a view are ours: the name has our epoch.
         await discard(io, view, view.live_stripe, deadline, made=True)
         raise LogExists(f"another client made log {name!r} at the same time")
     if view.sequencer == SHARED_ADDRESS:
         try:
             activate_shared(io, view, 0)
-        except SequencerUnavailable:  # it has no room: nobody could append to such a log
+        except SequencerUnavailable:  # it has no room: no client could append to such a log
             await remove_log(io, name, deadline)
             raise
     return view
@@ -128,7 +128,7 @@ async def remove_log(io: Io, name: str, deadline: Deadline) -> None:
     """Remove a log with all its entries.
 
     First a view that says so, which also seals the objects that writers use; then the objects,
-    the directory's entry, and last the head. Nobody can bring any of it back: a stripe object is
+    the directory's entry, and last the head. No client can bring any of it back: a stripe object is
     only ever made under a name that holds the log's id and a fresh epoch.
 
     Raises:

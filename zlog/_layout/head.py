@@ -22,7 +22,7 @@ class HeadState(NamedTuple):
     """What one read of the head object tells.
 
     Attributes:
-        counter: the highest epoch that anybody ever asked for.
+        counter: the last epoch that was handed out.
         tail_floor: no epoch above the newest view's may start its tail below it.
         trim_point: positions below it are trimmed.
         log_id: tells this log from others that had its name.
@@ -106,7 +106,7 @@ class Head:
         return reply.code == Code.OK
 
     async def tail_raise(self, log_id: int, epoch: int, tail: int, deadline: Deadline) -> bool:
-        """Record that ``tail`` was shown to somebody in ``epoch``.
+        """Record that ``tail`` was shown to a client in ``epoch``.
 
         Returns False, and records nothing, when a higher epoch has been asked for since.
 

@@ -34,15 +34,15 @@ from zlog.errors import (
 from zlog.view import ObjectRef, Stripe, View
 
 PATIENCE_SECONDS = 0.2
-"""How long to wait for the view of somebody who sealed objects, before doing it oneself."""
+"""How long to wait for the view of the client that sealed the objects, before making one."""
 
 _PATIENCE_LOOKS = 8
-"""The same in looks at the head: a slow store is slow for that somebody too."""
+"""The same in looks at the head: a slow store is slow for that client too."""
 
 
 _LOOK_DOUBLINGS_MAX = 2
-"""A layout change takes some milliseconds, and nobody looks for longer than the patience above: so
-the time between two looks need not grow much."""
+"""A layout change takes some milliseconds, and no client looks for longer than the patience above:
+so the time between two looks need not grow much."""
 
 _OBJECT_LISTS_MAX = 64
 """Stripes whose objects' names are kept at hand."""
@@ -175,7 +175,7 @@ class Layout:
         return (await self._look(deadline))[1]
 
     async def _look(self, deadline: Deadline) -> tuple[int, View]:
-        """Return the last epoch that anybody took, and the newest view."""
+        """Return the last epoch that was taken, and the newest view."""
         state = await self.head.read(deadline)
         if state.view is None or state.view.removed:
             raise self._removed()
@@ -209,7 +209,7 @@ class Layout:
     async def change(self, edit: Edit, deadline: Deadline) -> View:
         """Change the layout (see :func:`zlog._layout.views.change_view`) and take it over.
 
-        A sequencer that goes on in the new view is told of it.
+        A sequencer that goes on in the new view hears of it.
 
         Raises:
             LogNotFound: the log was removed; another one that has its name is left alone.
@@ -230,10 +230,10 @@ class Layout:
         return LogNotFound(f"log {self.address.name!r} was removed from {self.io.store.url}")
 
     async def advance(self, stale: View, deadline: Deadline) -> View:
-        """Return a view newer than ``stale``, which somebody refused as too old.
+        """Return a view newer than ``stale``, which an object refused as too old.
 
-        Usually whoever sealed the objects is about to propose its view. If nothing comes for a
-        short random time, it died half-way, and this client finishes the job.
+        Usually the client that sealed the objects is about to propose its view. If nothing comes
+        for a short random time, it died half-way, and this client finishes the job.
         """
         io = self.io
         began = io.monotonic()
@@ -273,7 +273,7 @@ class Layout:
             except SequencerRefused:
                 raise  # others may be welcome there: it is not for this client to send it away
             except SequencerUnavailable:
-                # Nobody can append meanwhile, and nobody else finishes it: no time to lose.
+                # No client can append meanwhile, and no other finishes it: no time to lose.
                 self.outage.failed(stale.epoch, began)
                 if deadline.expired:
                     raise
@@ -325,7 +325,7 @@ class Layout:
 
         counter, view = await self._look(deadline)
         if edit(view) is not None and counter > view.epoch:
-            view = await self.advance(view, deadline)  # somebody is at it already
+            view = await self.advance(view, deadline)  # another client is at it already
         if edit(view) is None:
             return
         if (await self.reactivate(view, deadline)).live_stripe.id == full.id:

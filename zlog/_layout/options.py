@@ -29,7 +29,7 @@ _NUMBER_MAX = 2**63 - 1
 
 
 class StripeLimits(NamedTuple):
-    """When a stripe is full: one of its objects holds so many bytes, or so many records."""
+    """When a stripe is full: the most bytes and records that one of its objects may hold."""
 
     bytes: int
     records: int

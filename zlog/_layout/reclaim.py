@@ -50,7 +50,7 @@ async def reclaim(layout: Layout, deadline: Deadline) -> int:
 async def discard(io: Io, view: View, stripe: Stripe, deadline: Deadline, *, made: bool) -> None:
     """Clean up a stripe that this client announced for a view that was not accepted.
 
-    Its objects may have been made after somebody else has reclaimed them, so that the head does
+    Its objects may have been made after another client has reclaimed them, so that the head does
     not know of them any more.
 
     Args:

@@ -31,7 +31,7 @@ async def reconfigure(
         deadline: budget of the call.
 
     Raises:
-        ValueError: a width or options that can't be.
+        ValueError: an invalid width or option.
     """
     if width is not None:
         check_width(width)

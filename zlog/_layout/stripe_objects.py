@@ -49,7 +49,7 @@ async def seal(
         epoch: the new one.
         deadline: budget of the call.
         create: make the objects, as for a new stripe. Otherwise a missing object is an error: it
-            was lost, and must not be replaced by an empty one without anybody noticing.
+            was lost, and must not be replaced in silence by an empty one.
         missing_ok: pass over missing objects, as when removing a log.
 
     Returns:
@@ -76,9 +76,9 @@ async def seal(
 
 
 async def remove(io: Io, objects: Iterable[ObjectRef], epoch: int, deadline: Deadline) -> None:
-    """Remove stripe objects that nobody needs any more, whatever epoch they are sealed with.
+    """Remove stripe objects that are not needed any more, sealed with any epoch.
 
-    An object knows a higher epoch than ``epoch`` when somebody who was slow sealed it after its
+    An object knows a higher epoch than ``epoch`` when a slow client sealed it after its
     stripe had ended. Missing objects are passed over.
     """
     rest = iter(objects)

@@ -1,23 +1,23 @@
 """How a log's layout changes: epoch, seal, view. The order of these steps is the protocol.
 
-1. ``epoch_next`` takes an epoch that nobody else has.
+1. ``epoch_next`` takes an epoch that no other client has.
 2. Every object of the live stripe is sealed with it. From then on nothing tagged with an earlier
    epoch takes effect there, and each object's highest position is asked only after its own seal.
-3. The new tail lies above all of these positions, and above every tail that was shown to anybody.
+3. The new tail lies above all of these positions, and above every tail that was shown to a client.
 4. The view is proposed; the head accepts it only if the newest view is still the one it builds on.
 
 A view may end the live stripe at that tail and start the next one there: because the change asks
 for it, or because the seals tell that the live stripe is full. The new stripe's objects are made
 before the view is proposed, and never afterwards.
 
-Whoever dies in between leaves sealed objects and no new view. Writers then find their epoch stale
-with nothing newer to read, and the first one that loses patience does the steps again. Objects that
-were made for a view that never came belong to a loose stripe, which the head has noted since step
-1 (docs/formats/stripe-index.md).
+A client that dies in between leaves sealed objects and no new view. Writers then find their epoch
+stale with nothing newer to read, and the first one that loses patience does the steps again.
+Objects that were made for a view that never came belong to a loose stripe, which the head has noted
+since step 1 (docs/formats/stripe-index.md).
 
 When several take the steps at once, the view that comes in may have a lower epoch than some of the
-objects, and be of no use to anybody. So those who lose let the one with the highest epoch finish,
-and whoever sealed above the view that won brings it in again.
+objects, and be of no use to any client. So those that lose let the one with the highest epoch
+finish, and a client that sealed above the view that won brings it in again.
 
 Source: CORFU (NSDI 2012), sections 2.2 and 2.3; docs/design.md, "Views, epochs, and
 changing the layout".
@@ -76,7 +76,7 @@ class _Attempt:
         return self.stripe.id
 
     async def make(self, io: Io, deadline: Deadline) -> None:
-        """Make the stripe's objects. Nobody else ever seals with their epoch."""
+        """Make the stripe's objects. No other client ever seals with their epoch."""
         self.made = True
         objects = objects_of(self.base.log, self.base.log_id, self.stripe)
         await seal(io, objects, self.epoch, deadline, create=True)
@@ -117,7 +117,7 @@ async def change_view(
     try:
         changed = await _change(io, log, edit, deadline, attempts, removing=removing)
     except LogNotFound:
-        # With its head the log has lost what would tell anybody else of these objects.
+        # With its head the log has lost what would name these objects.
         with contextlib.suppress(ZlogError):
             for attempt in attempts:
                 await attempt.unmake(io, deadline)
@@ -144,7 +144,7 @@ async def _change(
         if wanted is None and base.epoch >= sealed:
             return base
         if state.counter > max(base.epoch, sealed) and io.monotonic() < patience:
-            # This call lost a race, and whoever has the highest epoch now is at work.
+            # This call lost a race, and the client with the highest epoch now is at work.
             await backoff(io, attempt)
             attempt += 1
         else:
@@ -270,7 +270,7 @@ async def take_over(
     """Make ``sequencer`` the one that hands out the positions of a log.
 
     Args:
-        depose: whether it may take the place of another sequencer, which whoever holds the lease
+        depose: whether it may take the place of another sequencer, which the holder of the lease
             may; asked each time that another is met.
 
     Raises:

@@ -76,7 +76,7 @@ class Request:
     """A request that is encoded when a store takes it, and sent from there; nothing copies it.
 
     Stores take it as they take ``bytes``, one thread at a time. Its memory is there for as long as
-    anybody needs it, a store that goes on with an operation nobody waits for any more included.
+    it is needed, also by a store that goes on with an operation whose caller has given up.
     """
 
     def __len__(self) -> int: ...
@@ -107,7 +107,7 @@ def entries_cut(entries: Sequence[Buffer], start: int, count_max: int, bytes_max
     """Return the end of the longest ``entries[start:end]`` within both limits, one at least."""
 
 def entries_owned(entries: Sequence[Buffer]) -> Sequence[bytes]:
-    """Return the same entries as bytes, which nobody can change: ``entries`` itself if it can be.
+    """Return the same entries as immutable bytes: ``entries`` itself if it can be.
 
     Raises:
         TypeError: an entry is not bytes-like.
@@ -199,7 +199,7 @@ class Window:
     """Positions ``[start, end)``, put together from the replies of several stripe objects.
 
     A sequence of what each position holds: an Entry, the State that it is in (a number), or None
-    while nobody has answered. Entries are made each time they are asked for, from the replies,
+    while no answer has come. Entries are made each time they are asked for, from the replies,
     which the window keeps.
 
     Attributes:
@@ -250,7 +250,7 @@ class ColumnWindow:
     def open(self) -> list[int]:
         """Return the positions that more must be asked about, object by object.
 
-        Those that are unwritten, filled or lost, or that nobody answered.
+        Those that are unwritten, filled or lost, or without an answer.
         """
 
     def columns(
@@ -328,7 +328,7 @@ AppendId: TypeAlias = tuple[int, int, int]
 """The identity of an append: its writer's id as two numbers, and its number."""
 
 class AuditCount(NamedTuple):
-    """Positions by what they hold; ``bytes`` is the entries' data, ``unknown`` what nobody told."""
+    """Positions by what they hold; ``bytes`` is the entries' data, ``unknown`` has no answer."""
 
     entries: int
     bytes: int
@@ -358,7 +358,7 @@ class Audit:
     found: list[tuple[AppendId, int]]
 
     def __init__(self, intervals_max: int = 1_000_000) -> None:
-        """Make one that keeps at most so many intervals of appends, of some 80 bytes each."""
+        """Make one that keeps a bounded number of intervals of appends, of some 80 bytes each."""
 
     def begin(self, purpose: str, start: int, end: int, width: int) -> None:
         """Begin with positions ``[start, end)`` of a stripe of this width.
@@ -603,7 +603,7 @@ class Gathering:
         """Give each append its position or its error; their tasks are woken by the event loop."""
 
     def wake(self) -> None:
-        """Wake tasks. For the event loop only, which is told to call it."""
+        """Wake tasks. For the event loop only, which is asked to call it."""
 
 class SharedSequencer:
     """A sequencer that the processes using one directory share through memory (`mmap`).
@@ -640,7 +640,7 @@ class UnderWay:
     """Operations that were submitted together."""
 
     def give_up(self) -> None:
-        """Say that nobody waits for them any more, so that nothing is kept for them.
+        """Give them up: their replies are dropped, and nothing is kept for them.
 
         Those that are not over end with -ECANCELED soon, where the store can take them back.
         Whether they take effect is unknown.
@@ -708,7 +708,7 @@ class EmbeddedStore(HostStore):
                 is taken where the process may not have so much. Beyond it writes get ENOSPC.
 
         Raises:
-            StoreUnavailable: it is not there, can't be opened, is damaged, or something else.
+            StoreUnavailable: it is missing, does not open, is damaged, or is no store.
         """
 
     @property

@@ -2,7 +2,7 @@
 """The package's door to its C++ side: codec, embedded and in-memory stores, completions.
 
 The C++ does the work; this file turns values into Python's and back, lets go of the interpreter
-lock around whatever may block, and looks for signals while it waits. ``core.pyi`` documents it.
+lock around calls that may block, and looks for signals while it waits. ``core.pyi`` documents it.
 """
 
 include "codec.pxi"

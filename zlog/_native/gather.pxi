@@ -292,7 +292,7 @@ cdef class Gathering:
                 i += 1
                 context, callback = append.context, append.callback
                 if callback is None:
-                    continue  # whoever drives it is no task
+                    continue  # its driver is no task
                 PyContext_Enter(context)
                 try:
                     PyObject_CallOneArg(callback, append)

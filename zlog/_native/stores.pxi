@@ -158,7 +158,7 @@ cdef class UnderWay:
 
 
 cdef class HostStore:
-    # Once per object: whoever has the store may rely on what it is over.
+    # Once per object: its holder may rely on what it is over.
     cdef int attach(
         self, shared_ptr[AsyncHost] host, str url, str pool="", str namespace=""
     ) except -1:

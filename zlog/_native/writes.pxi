@@ -89,7 +89,7 @@ cdef class Request:
         PyBuffer_FillInfo(buffer, self, request.data(), <Py_ssize_t> request.size(), 1, flags)
 
 
-# With a result that tells of errors: without, whoever calls it takes the interpreter's lock to ask.
+# With a result that tells of errors: without, its caller takes the interpreter's lock to ask.
 cdef int encode(Request request) except -1 nogil:
     cdef shared_ptr[RequestBytes] payload
     if not request.payload:

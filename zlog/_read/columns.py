@@ -25,8 +25,8 @@ class Columns:
     """Entries in ascending position order, and the gaps between them.
 
     The four columns have the layout of Apache Arrow's buffers; :class:`memoryview` gives them to
-    whoever understands buffers (``pyarrow.py_buffer``, ``numpy.frombuffer``) without a copy. They
-    may share the memory of a whole window: keep copies, not slices, of what is kept for long.
+    libraries that understand buffers (``pyarrow.py_buffer``, ``numpy.frombuffer``) without a copy.
+    They may share the memory of a whole window: keep copies, not slices, of what is kept for long.
 
     Attributes:
         positions: where each entry stands; n × int64.

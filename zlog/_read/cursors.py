@@ -145,7 +145,7 @@ class Cursors:
         if reply.code == Code.INVALIDATED:
             trim_point = core.decode_position(reply.payload)
             raise Invalidated(
-                f"cursor {name!r} can't be put at {position}: log {self._address.name!r} is"
+                f"cursor {name!r} cannot be put at {position}: log {self._address.name!r} is"
                 f" trimmed below {trim_point}",
                 hint="Begin at `earliest`, the first position that is left.",
             )
@@ -156,7 +156,7 @@ class Cursors:
         if reply.code == -errno.EMFILE:
             raise ZlogError(
                 f"log {self._address.name!r} has {CURSORS_MAX} cursors already",
-                hint="Remove those that nobody reads with: `zlog cursor ls`, `zlog cursor rm`.",
+                hint="Remove those without a reader: `zlog cursor ls`, `zlog cursor rm`.",
             )
         if reply.code == -errno.ENOENT:
             raise LogNotFound(f"there is no log {self._address.name!r} in {self._io.store.url}")
@@ -248,7 +248,7 @@ class CursorClient:
         await self._client.cursors.remove(self.name, self._client.deadline(timeout))
 
     async def _check(self, verb: str, position: int, deadline: Deadline) -> None:
-        """Refuse a position that nobody can have read up to. Asks for the tail when it must."""
+        """Refuse a position that no reader can have reached. Asks for the tail when it must."""
         check_position(position)
         if position > self._tail:
             self._tail = await self._client.positions.tail(deadline)

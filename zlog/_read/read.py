@@ -189,7 +189,7 @@ class Reader:
     async def fill(
         self, positions: Sequence[int], reason: FillCode, deadline: Deadline
     ) -> int | None:
-        """Fill positions that nobody wrote. Returns the first written one of an object, if any.
+        """Fill unwritten positions. Returns the first written one of an object, if any.
 
         An object fills all or none of its positions: where one was written, none of its others
         are filled, and the caller looks again.
@@ -206,7 +206,7 @@ class Reader:
         return written
 
     async def trim(self, positions: Sequence[int], deadline: Deadline) -> None:
-        """Trim single positions, whatever they hold."""
+        """Trim single positions, written or not."""
 
         def request(view: View, ref: ObjectRef, group: list[int]) -> bytes:
             return core.encode_trim(view.epoch, ref.stride, group)

@@ -1,6 +1,6 @@
 """How much of a log is kept: by age, by bytes, by entries. Enforced by trimming.
 
-The settings are options of the log's view, so that everybody who can trim can enforce them: the
+The settings are options of the log's view, so that every client that can trim can enforce them: the
 command ``zlog retention --apply``, :meth:`zlog.Log.apply_retention`, and the sequencer that leads.
 """
 

@@ -9,7 +9,7 @@ Spark finds it by itself where this package is installed. Needs PySpark 4.3 (``p
 import sys as _sys
 
 try:
-    import pyarrow as _pyarrow  # noqa: F401  # whoever lacks it should hear of it here
+    import pyarrow as _pyarrow  # noqa: F401  # its absence shows here
     from pyspark.sql.streaming.datasource import ReadMaxRows as _  # noqa: F401  # since 4.2
 except ImportError as error:
     raise ImportError(

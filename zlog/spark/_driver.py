@@ -34,7 +34,7 @@ class Planner:
 
     @property
     def log(self) -> LogRef:
-        """The log, which from the first call on is this one, whatever has its name later."""
+        """The log: from the first call on this one, also if another gets its name later."""
         if self._log.log_id is None:
             self._log.forget()  # this process may have a handle on a log that was removed
             log_id = self._log.call(lambda handle: handle.view.log_id)
@@ -74,7 +74,7 @@ class Planner:
 class StreamPlanner:
     """Plans the batches of a streaming query.
 
-    Whatever it answers follows from the offsets that Spark hands in and from the log: another
+    All its answers follow from the offsets that Spark hands in and from the log: another
     process may go on with the query at any point.
     """
 

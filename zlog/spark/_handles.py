@@ -34,7 +34,7 @@ class LogRef:
     Attributes:
         store: the store's URL.
         name: the log's name.
-        log_id: tells it from others that had its name; None: whichever has it now.
+        log_id: tells it from others that had its name; None: the one that has it now.
     """
 
     store: str

@@ -73,7 +73,7 @@ class SourceOptions:
         """Check the options of a batch or of a streaming read.
 
         Raises:
-            ValueError: one is unknown, missing, or its value can't be.
+            ValueError: one is unknown, missing, or its value is invalid.
         """
         given = _Given(options)
         given.only(
@@ -112,7 +112,7 @@ class SinkOptions:
         """Check the options of a write. Others may be Spark's own, such as its checkpoint's place.
 
         Raises:
-            ValueError: one is missing, or its value can't be.
+            ValueError: one is missing, or its value is invalid.
         """
         given = _Given(options)
         return cls(
@@ -155,7 +155,7 @@ class _Given:
         return value
 
     def place(self, which: str) -> Place | None:
-        """Return where to start or end, which is told in one of two ways."""
+        """Return where to start or end, given in one of two ways."""
         by_position = self.get(f"{which}Position", _position)
         by_time = self.get(f"{which}Timestamp", _time)
         if by_position is not None and by_time is not None:

@@ -30,12 +30,12 @@ class Parser(Protocol):
         """Check what only Spark can check.
 
         Raises:
-            ValueError: it can't be.
+            ValueError: it is invalid.
         """
         ...
 
     def apply(self, entries: DataFrame) -> DataFrame:
-        """Return the table with the columns. It has all rows, whatever is in them."""
+        """Return the table with the columns. It has all rows, also those that do not match."""
         ...
 
 
@@ -47,8 +47,8 @@ def parser_of(how: str | None, schema: str | None) -> Parser:
         schema: names and types of columns, as SQL declares them; None: none given.
 
     Raises:
-        ValueError: it can't be, as far as that is seen without Spark.
-        OSError: the file can't be read.
+        ValueError: it is invalid, as far as that is seen without Spark.
+        OSError: reading the file fails.
     """
     if how == "json":
         if schema is None:
@@ -193,7 +193,7 @@ class FileParser:
         """Run a file for the function in it.
 
         Raises:
-            OSError: it can't be read.
+            OSError: reading it fails.
             ValueError: it fails, or has no such function.
         """
         source = path.read_bytes()

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 DATE = "date"
-"""The column by which a table is partitioned if nobody says otherwise: the day of the append."""
+"""The column by which a table is partitioned by default: the day of the append."""
 
 _LOOK_SECONDS = 1
 _FINISH_SECONDS = 30.0
@@ -72,7 +72,7 @@ class Tail:
         """Start the query.
 
         Raises:
-            ValueError: the columns can't be.
+            ValueError: the columns are invalid.
             ZlogError: Spark can't start it.
         """
         try:
@@ -190,7 +190,7 @@ class Run:
         self._query = query
         self._log = log
         self._cursor = cursor
-        # A queue of this kind may be filled by a signal's handler, whatever it interrupts.
+        # A queue of this kind may be filled by a signal's handler at any point.
         self._events: queue.SimpleQueue[Progress | str | BaseException] = queue.SimpleQueue()
         self._seen = (-1, "")
         self._committed = -1
@@ -223,7 +223,7 @@ class Run:
                 yield event
 
     def _until_the_end(self) -> Iterator[Progress]:
-        """Yield what is told until the query has ended, or is to be stopped now."""
+        """Yield what is reported until the query has ended, or is to be stopped now."""
         deadline: float | None = None
         while True:
             try:
@@ -237,7 +237,7 @@ class Run:
                 yield event
             elif event == _ENDED or not self._query.status["isTriggerActive"]:
                 return
-            if deadline is not None:  # the batch is done, or somebody asked again
+            if deadline is not None:  # the batch is done, or a second signal came
                 return
             if event == _STOP:
                 deadline = time.monotonic() + _FINISH_SECONDS

@@ -124,7 +124,7 @@ class Appender:
 def _parts(column: pa.Array) -> Iterator[list[bytes]]:
     """Cut a column into lists that are appended in one go."""
     if column.null_count:
-        raise ValueError("a null can't be an entry: leave such rows out, or write empty ones")
+        raise ValueError("a null is no entry: leave such rows out, or write empty ones")
     sizes = pc.binary_length(column)
     first = 0
     while first < len(column):

@@ -19,8 +19,8 @@ def check(history: History) -> list[Violation]:
     """Return every violation in a history of P1 to P13, and P15; none means that all is well.
 
     Raises:
-        ValueError: two appends or deliveries of the history have the same entry, so that nobody can
-            tell which of them a reader found.
+        ValueError: two appends or deliveries of the history have the same entry, so that it is not
+            known which of them a reader found.
     """
     facts = Facts(history)
     return [violation for rule in _RULES for violation in rule(facts)]
@@ -83,7 +83,7 @@ def _genuine(facts: Facts) -> Iterator[Violation]:
         for read in place.entries:
             append = facts.appends.get(read.entry or b"")
             if append is None:
-                message = f"position {position} holds an entry that nobody appended"
+                message = f"position {position} holds an entry that was not appended"
                 yield Violation("P12", message, position, (read,))
             elif append.invoked > read.returned:
                 message = f"position {position} was read before its entry was appended"
@@ -102,7 +102,7 @@ def _agreed(facts: Facts) -> Iterator[Violation]:
 
 
 def _settled(facts: Facts) -> Iterator[Violation]:
-    """P7: what was read once never vanishes, and nobody passes over anything."""
+    """P7: what was read once never vanishes, and no reader passes over anything."""
     for position, place in facts.places.items():
         settled = [*place.entries, *place.filled]
         first = min(settled, key=attrgetter("returned"), default=None)
@@ -210,12 +210,12 @@ def _filled(facts: Facts) -> Iterator[Violation]:
 
 
 def _trimmed(facts: Facts) -> Iterator[Violation]:
-    """P10: nothing is trimmed that nobody asked for, and what is trimmed stays so."""
+    """P10: only what was asked for is trimmed, and what is trimmed stays so."""
     for position, place in facts.places.items():
         asked, done = facts.trims.asked(position), facts.trims.done(position)
         for read in place.trimmed:
             if read.returned < asked:
-                message = f"position {position} is trimmed, and nobody had asked for that"
+                message = f"position {position} is trimmed, and no client had asked for that"
                 yield Violation("P10", message, position, (read,))
         known = _TrimKnown(place.trimmed)
         for read in (*place.entries, *place.filled, *place.unwritten, *place.lost):

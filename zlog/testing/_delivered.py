@@ -29,7 +29,7 @@ def delivered_once(facts: Facts) -> Iterator[Violation]:
 def delivered_truly(facts: Facts) -> Iterator[Violation]:
     """What an attempt that succeeded was given is there from then on.
 
-    An entry that nobody has seen is missing for certain if everything is known of all positions
+    An entry that no reader has seen is missing for certain if everything is known of all positions
     below a tail that was asked for after the attempt.
     """
     known = next(p for p in itertools.count() if not facts.is_known(p))

@@ -141,7 +141,7 @@ class Delivery:
         for attempt in self.attempts:
             entries = [each.entry or b"" for each in attempt]
             if len(set(entries)) < len(entries):
-                raise ValueError(f"{self.name} has an entry twice: they can't be told apart")
+                raise ValueError(f"{self.name} has an entry twice: the two cannot be told apart")
             for operation in attempt:
                 by_entry[operation.entry or b""].append(operation)
         self.entries = {entry: _whole(tries) for entry, tries in by_entry.items()}
@@ -198,7 +198,7 @@ class Trims:
         )
 
     def wanted(self, position: int) -> bool:
-        """Whether anybody asked to trim the position, whatever came of it."""
+        """Whether a client asked to trim the position, with any outcome."""
         return self.asked(position) < math.inf
 
     def asked(self, position: int) -> float:

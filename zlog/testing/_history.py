@@ -63,7 +63,7 @@ class Operation:
         returned: when it ended, by the same count; infinite while it has not.
         result: how.
         position: where an append was acknowledged, what was read, filled or trimmed, what a tail
-            was; of ``trim_to`` the first position that is kept. None while nobody knows.
+            was; of ``trim_to`` the first position that is kept. None while it is not known.
         entry: what was appended, or read.
         found: why a read found no entry; None: it found one.
         epochs: of an append, the epochs of its handle's view before and after.
@@ -261,7 +261,7 @@ class RecordedLog:
         except DeliverySuperseded as error:
             self._history.returns(operations, Result.SUPERSEDED, str(error))
             raise
-        except Exception as error:  # some may be in the log, whatever it is
+        except Exception as error:  # any error: some may be in the log
             self._history.returns(operations, Result.FAILED, f"{type(error).__name__}: {error}")
             raise
         self._history.returns(operations, Result.OK)

@@ -1,6 +1,6 @@
 """An event loop in virtual time, and processes on it that can be stopped and killed at any await.
 
-Nothing takes longer than the test says, and an hour passes as soon as nobody has anything to do
+Nothing takes longer than the test says, and an hour passes as soon as no task has anything to do
 before its end. What is ready at the same time runs in an order that the seed decides.
 """
 
@@ -26,14 +26,14 @@ WALL_CLOCK_START_US = 1_700_000_000_000_000
 
 
 _TURN_SECONDS = 1e-6
-"""What one turn of the loop takes: whoever asks the time again and again sees it pass."""
+"""What one turn of the loop takes: a task that asks the time again and again sees it pass."""
 
 _TURNS_MAX = 200_000
-"""Turns without a pause, before it is said that somebody runs in circles."""
+"""Turns without a pause, before a task is said to run in circles."""
 
 
 class Stuck(RuntimeError):
-    """Every task of a virtual loop waits for what never comes, or somebody runs in circles."""
+    """Every task of a virtual loop waits for what never comes, or one runs in circles."""
 
 
 class VirtualWorld(World):
@@ -62,7 +62,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     Connections between its tasks go through ``network``, which is simulated too: nothing leaves
     the process. Threads and other file descriptors than those of zlog's stores have no place on
-    it, since nobody would wait for them.
+    it, since no task would wait for them.
 
     Args:
         seed: decides the order of what is ready at the same time, and all that zlog draws by lot.
@@ -112,7 +112,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         super().add_reader(fd, callback, *args)
 
     def abandon(self, tasks: Iterable[asyncio.Task[Any]]) -> None:
-        """End tasks as a process ends: none of them runs again, and nobody hears of it."""
+        """End tasks as a process ends: none of them runs again, and no other task is notified."""
         for task in tasks:
             task._log_destroy_pending = False  # type: ignore[attr-defined]
             coroutine: Any = task.get_coro()
@@ -192,7 +192,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def _is_heard(key: selectors.SelectorKey) -> bool:
-    """Whether somebody reads a descriptor now; where a process is paused, it stays readable."""
+    """Whether a task reads a descriptor now; where a process is paused, it stays readable."""
     reader = key.data[0]
     process = None if reader is None else reader._context.get(PROCESS)
     return process is None or process.running

@@ -2,8 +2,8 @@
 
 It carries streams as TCP does. What is sent on one connection arrives in order, once, and whole up
 to some point; chunks of different connections overtake each other; a connection can break at any
-moment, and then nobody knows how much of what was sent has arrived; where the network is cut
-nothing arrives and nobody is told, until it is mended or somebody loses patience.
+moment, and then it is not known how much of what was sent has arrived; where the network is cut
+nothing arrives and no error comes, until it is mended or a time-out passes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class NetworkFaults:
 
 
 class Listening:
-    """In the place of a bound socket: where somebody listens."""
+    """In the place of a bound socket: the address of a listener."""
 
     def __init__(self, host: str, port: int) -> None:
         self.host, self.port = host, port
@@ -79,7 +79,7 @@ class Network:
     def listen(self, factory: Callable[[], asyncio.BaseProtocol], where: Listening) -> _Listener:
         """Accept connections there, in the name of the process that runs."""
         if where.getsockname() in self._listeners:
-            raise OSError(f"somebody listens at {where.host}:{where.port} already")
+            raise OSError(f"{where.host}:{where.port} has a listener already")
         listener = _Listener(self, factory, where)
         self._listeners[where.getsockname()] = listener
         return listener
@@ -93,10 +93,10 @@ class Network:
         where = str(host), int(port or 0)
         listener = self._listeners.get(where)
         while listener is not None and self._is_cut(here, listener.process):
-            await asyncio.sleep(0.05)  # until whoever connects gives up
+            await asyncio.sleep(0.05)  # until the connecting side gives up
             listener = self._listeners.get(where)
         if listener is None:
-            raise ConnectionRefusedError(f"nobody listens at {host}:{port}")
+            raise ConnectionRefusedError(f"no listener at {host}:{port}")
         near = _End(self, factory(), contextvars.copy_context(), here)
         far = _End(self, listener.factory(), listener.context, listener.process)
         near.peer, far.peer = far, near
@@ -106,7 +106,7 @@ class Network:
         return near, near.protocol
 
     def cut(self, one: str, other: str) -> None:
-        """Let nothing pass between two processes, by name, and tell nobody."""
+        """Let nothing pass between two processes, by name, in silence."""
         self._cut.add(frozenset((one, other)))
 
     def mend(self) -> None:
@@ -189,7 +189,7 @@ class _Listener:
 
 
 class _Socket:
-    """In the place of a socket, for whoever sets options on it."""
+    """In the place of a socket, to set options on."""
 
     def setsockopt(self, *_: object) -> None:
         """Nothing to set."""

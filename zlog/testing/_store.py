@@ -54,9 +54,9 @@ class FaultyStore:
     """Passes operations on to ``store``, each as ``plan`` says.
 
     On a virtual loop the waiting costs no time, and the inner store is called where the plan says
-    so, in the name of no process: an operation goes on after whoever began it was killed. Without
-    an event loop the caller's thread sleeps instead, and what is never answered is answered with
-    ETIMEDOUT at once.
+    so, in the name of no process: an operation goes on after the process that began it was killed.
+    Without an event loop the caller's thread sleeps instead, and what is never answered is answered
+    with ETIMEDOUT at once.
 
     Attributes:
         inner: the store.
@@ -152,14 +152,14 @@ class _Operation:
             _later(fate.again, lambda: self._take_effect(wait if answers else None))
 
     def _take_effect(self, wait: float | None) -> None:
-        """Do it, and answer in so many seconds; None: never."""
+        """Do it, and answer after ``seconds``; None: never."""
         code, reply = self._store.carry_out(*self._call)
         if wait is not None:
             _later(wait, lambda: self._queue.put(self._token, code, reply))
 
 
 def _later(seconds: float, callback: Callable[[], object]) -> None:
-    """Call it in so many seconds, in the name of no process."""
+    """Call it after ``seconds``, in the name of no process."""
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:
