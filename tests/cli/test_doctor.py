@@ -111,12 +111,22 @@ def test_a_store_that_another_user_made(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("free", "level"), [(0, Level.FAILURE), (1 << 30, Level.WARNING), (1 << 39, Level.OK)]
+    ("total", "free", "level", "text"),
+    [
+        (1 << 40, 0, Level.FAILURE, "full: 0 B of 1.0 TiB are free"),
+        (1 << 40, (1 << 20) - 1, Level.FAILURE, "full: 1024.0 KiB of 1.0 TiB are free"),
+        (1 << 40, 1 << 30, Level.WARNING, "only 1.0 GiB of 1.0 TiB are free"),
+        (1 << 40, 1 << 39, Level.OK, "512.0 GiB of 1.0 TiB are free"),
+        (16 << 20, 15 << 20, Level.WARNING, "only 15.0 MiB of 16.0 MiB are free"),
+    ],
 )
-def test_the_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, free: int, level: Level) -> None:
-    usage = type(shutil.disk_usage(tmp_path))(1 << 40, 0, free)
+def test_the_disk(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, total: int, free: int, level: Level, text: str
+) -> None:
+    usage = type(shutil.disk_usage(tmp_path))(total, 0, free)
     monkeypatch.setattr("shutil.disk_usage", lambda _: usage)
-    assert by_part(directory.examine(tmp_path))["disk"].level is level
+    found = by_part(directory.examine(tmp_path))["disk"]
+    assert (found.level, found.text) == (level, text)
 
 
 def test_a_file_system_that_several_machines_share(

@@ -17,8 +17,11 @@ _DATA_FILE = "data.mdb"
 
 _ANOTHER = "name another directory with --store"
 
-_FREE_BYTES_MIN = 16 << 20
-_FREE_SHARE_LOW = 0.05
+_FULL_BYTES = 1 << 20
+"""With less left, the store itself takes a disk for full (cls_zlog/host/lmdb_env.cc)."""
+
+_LOW_BYTES = 16 << 20
+_LOW_SHARE = 0.05
 
 _REMOTE = frozenset(("9p", "ceph", "cifs", "fuse.sshfs", "glusterfs", "nfs", "nfs4", "smb3"))
 """File systems on which locks and mapped memory are not shared as LMDB needs it."""
@@ -85,10 +88,10 @@ def _disk(path: Path) -> Diagnosis:
     usage = shutil.disk_usage(path)
     text = f"{human_bytes(usage.free)} of {human_bytes(usage.total)} are free"
     mend = "free some space, or trim logs: zlog trim LOG --to POSITION"
-    if usage.free < _FREE_BYTES_MIN:
+    if usage.free < _FULL_BYTES:
         return Diagnosis("disk", Level.FAILURE, f"full: {text}", mend)
-    if usage.free < usage.total * _FREE_SHARE_LOW:
-        return Diagnosis("disk", Level.WARNING, f"nearly full: {text}", mend)
+    if usage.free < max(_LOW_BYTES, usage.total * _LOW_SHARE):
+        return Diagnosis("disk", Level.WARNING, f"only {text}", mend)
     return ok("disk", text)
 
 
