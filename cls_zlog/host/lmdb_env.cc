@@ -120,7 +120,7 @@ int LmdbEnv::create(const std::string& directory, size_t map_bytes, LmdbEnv** en
     ::mdb_env_set_mapsize(handle, bytes);
     ::mdb_env_set_maxreaders(handle, kReaders);
     // NOTLS: a snapshot belongs to its transaction, so that threads may come and go.
-    const int result = ::mdb_env_open(handle, directory.c_str(), MDB_NOTLS, 0660);
+    const int result = ::mdb_env_open(handle, directory.c_str(), MDB_NOTLS, 0666);
     if (result == 0) {
       *env = new LmdbEnv(directory, handle);
       break;

@@ -49,6 +49,13 @@ std::string boot_id() {
   return std::string(id, sizeof id);
 }
 
+// Lets those use a file who may use the database: another user than the store's may be making it.
+int share_as_database(int fd, const std::string& directory) {
+  struct stat status {};
+  if (::stat((directory + "/data.mdb").c_str(), &status) != 0) return errno == ENOENT ? 0 : -errno;
+  return ::fchmod(fd, status.st_mode & 0666) == 0 ? 0 : -errno;
+}
+
 int initialise_mutex(pthread_mutex_t* mutex) {
   pthread_mutexattr_t attributes;
   if (const int error = ::pthread_mutexattr_init(&attributes)) return -error;
@@ -144,7 +151,7 @@ int SharedSequencer::open(const std::string& directory,
   Region* region = nullptr;
   int error = map_file(path, &region);
   if (error == -ENOENT) {
-    error = create_file(path);
+    error = create_file(directory, path);
     if (error == 0) error = map_file(path, &region);
   }
   if (error == 0) sequencer->reset(new SharedSequencer(region));
@@ -180,10 +187,11 @@ int SharedSequencer::initialise(Region* region) {
 
 // Makes a fresh file beside the old one and renames it: whoever still uses the old one keeps a
 // whole file, and finds out by its stale epoch.
-int SharedSequencer::create_file(const std::string& path) {
+int SharedSequencer::create_file(const std::string& directory, const std::string& path) {
   const std::string fresh = path + ".new";
-  const File file(::open(fresh.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0660));
+  const File file(::open(fresh.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (file.fd < 0) return -errno;
+  if (const int error = share_as_database(file.fd, directory)) return error;
   // Every block is allocated now: on a full disk this is an error here instead of a SIGBUS later.
   if (const int error = ::posix_fallocate(file.fd, 0, sizeof(Region))) return -error;
   void* memory =

@@ -55,7 +55,7 @@ class SharedSequencer {
 
   explicit SharedSequencer(Region* region) : region_(region) {}
   static int initialise(Region* region);
-  static int create_file(const std::string& path);
+  static int create_file(const std::string& directory, const std::string& path);
   static int map_file(const std::string& path, Region** region);
 
   Slot* find(uint64_t log_id) const;

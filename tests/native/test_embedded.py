@@ -47,6 +47,11 @@ def last_transaction(directory: Path) -> int:
     return max(struct.unpack_from("<Q", data, page + 144)[0] for page in (0, 4096))
 
 
+def mode_of(path: Path) -> int:
+    """Return a file's permissions."""
+    return path.stat().st_mode & 0o777
+
+
 def collect(queue: CompletionQueue, count: int) -> dict[int, int]:
     """Wait for so many results, and return their codes by token."""
     codes: dict[int, int] = {}
@@ -76,6 +81,35 @@ def test_its_url_opens_it_again(tmp_path: Path) -> None:
         assert store.url == folder.as_uri()
         assert store.path == str(folder)
         assert (store.pool, store.namespace) == ("", "")
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o002, 0o077], ids="{:03o}".format)
+def test_new_files_honour_the_umask(tmp_path: Path, umask: int) -> None:
+    code = """
+        import os, sys
+        from zlog._native import core
+        os.umask(int(sys.argv[2]))
+        core.EmbeddedStore(sys.argv[1]).sequencer()
+    """
+    folder = tmp_path / "store"
+    run(code, folder, umask)
+    assert mode_of(folder) == 0o777 & ~umask
+    assert {path.name: mode_of(path) for path in folder.iterdir()} == dict.fromkeys(
+        ("data.mdb", "lock.mdb", "sequencer"), 0o666 & ~umask
+    )
+
+
+def test_a_sequencer_that_is_made_anew_is_open_to_the_users_of_the_database(tmp_path: Path) -> None:
+    code = """
+        import os, sys
+        from zlog._native import core
+        os.umask(0o077)
+        core.EmbeddedStore(sys.argv[1]).sequencer()
+    """
+    EmbeddedStore(tmp_path).close()
+    (tmp_path / "data.mdb").chmod(0o660)
+    run(code, tmp_path)
+    assert mode_of(tmp_path / "sequencer") == 0o660
 
 
 def test_large_writes_come_back_whole(tmp_path: Path) -> None:

@@ -360,7 +360,7 @@ cdef class EmbeddedStore(HostStore):
         if not create:
             check_holds_store(path)
         try:
-            os.makedirs(path, mode=0o770, exist_ok=True)
+            os.makedirs(path, exist_ok=True)
         except (FileExistsError, NotADirectoryError):
             raise not_a_directory(path) from None
         except OSError as failed:
