@@ -73,7 +73,7 @@ class Settings:
 
 
 class LogStat(NamedTuple):
-    """A log at a glance. Trimmed entries are not counted.
+    """A log at a glance, or a range of its positions. Trimmed entries are not counted.
 
     Attributes:
         name: the log's name.
@@ -82,10 +82,10 @@ class LogStat(NamedTuple):
         tail: the next position to be handed out.
         trim_point: positions below it are trimmed.
         width: stripe objects of the live stripe.
-        stripes: stripes that are not trimmed as a whole.
+        stripes: stripes that hold positions of the range and are not trimmed as a whole.
         objects: stripe objects of these.
         sequencer: its address; empty when writers find the tail themselves.
-        entries: entries that can be read.
+        entries: entries of these stripes that can be read.
         bytes: their data together.
     """
 
@@ -240,14 +240,23 @@ class LogClient:
         await self._check_below_tail("trim to", position, 0, deadline)
         await trim_to(self.layout, position, deadline, past_cursors=past_cursors)
 
-    async def stat(self, timeout: float | None) -> LogStat:
+    async def stripes(self, start: int, end: int | None, timeout: float | None) -> list[Stripe]:
+        """Return all stripes of a range of positions; see :meth:`zlog.Log.stripes`."""
+        check_range(start, end)
+        deadline = self.deadline(timeout)
+        await self.layout.refresh(deadline)
+        last = OPEN_END if end is None else end
+        return [stripe async for stripe in self.layout.stripes(start, last, deadline)]
+
+    async def stat(self, start: int, end: int | None, timeout: float | None) -> LogStat:
         """Return the log at a glance; see :meth:`zlog.Log.stat`."""
+        check_range(start, end)
         deadline = self.deadline(timeout)
         tail = await self.positions.tail(deadline)
         layout = self.layout
         await layout.refresh(deadline)
         stripes = objects = entries = size = 0
-        async for stripe in layout.stripes(0, OPEN_END, deadline):
+        async for stripe in layout.stripes(start, OPEN_END if end is None else end, deadline):
             stripes += 1
             objects += stripe.width
             for object_stat in await self.object_stats(stripe, deadline):

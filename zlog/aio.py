@@ -50,7 +50,7 @@ from zlog._read.read import HOLE_TIMEOUT_SECONDS
 from zlog._read.retention import Retention, enforce, set_retention
 from zlog.entry import Entry, Gap
 from zlog.store import Store
-from zlog.view import View
+from zlog.view import Stripe, View
 
 if TYPE_CHECKING:
     import rados
@@ -333,9 +333,17 @@ class Log:
         """Return all cursors of the log, in the order of their names."""
         return await self._client.cursors.list(self._client.deadline(timeout))
 
-    async def stat(self, *, timeout: float | None = None) -> LogStat:
-        """Return the log at a glance; asks every stripe object once."""
-        return await self._client.stat(timeout)
+    async def stripes(
+        self, start: int = 0, end: int | None = None, *, timeout: float | None = None
+    ) -> builtins.list[Stripe]:
+        """Return all stripes of a range of positions; see :meth:`zlog.Log.stripes`."""
+        return await self._client.stripes(start, end, timeout)
+
+    async def stat(
+        self, start: int = 0, end: int | None = None, *, timeout: float | None = None
+    ) -> LogStat:
+        """Return the log at a glance; see :meth:`zlog.Log.stat`."""
+        return await self._client.stat(start, end, timeout)
 
     async def views(self, *, timeout: float | None = None) -> builtins.list[View]:
         """Return every layout that the log had, oldest first."""

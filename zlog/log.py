@@ -34,7 +34,7 @@ from zlog._read.retention import Retention, enforce, set_retention
 from zlog.cursor import Cursor
 from zlog.entry import Entry, Gap
 from zlog.store import Store
-from zlog.view import View
+from zlog.view import Stripe, View
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -488,9 +488,37 @@ class Log:
         """Return all cursors of the log, in the order of their names."""
         return drive(self._client.cursors.list(self._client.deadline(timeout)))
 
-    def stat(self, *, timeout: float | None = None) -> LogStat:
-        """Return the log at a glance; asks every stripe object once."""
-        return drive(self._client.stat(timeout))
+    def stripes(
+        self, start: int = 0, end: int | None = None, *, timeout: float | None = None
+    ) -> builtins.list[Stripe]:
+        """Return all stripes that hold positions of ``[start, end)``, in ascending order.
+
+        The archived ones too, which a :attr:`view` does not name. Every position of the range that
+        was handed out before the call, and that is not trimmed, lies in one of them. Stripes that
+        are trimmed as a whole are left out. Asks the head object: once, and once more for every
+        1,024 archived stripes that this handle has not looked up yet.
+
+        Args:
+            start: the first position.
+            end: one past the last; None: the range has no end, and the open stripe is the last.
+            timeout: budget of the call.
+
+        Raises:
+            CorruptEntry: the head has lost a stripe.
+        """
+        return drive(self._client.stripes(start, end, timeout))
+
+    def stat(
+        self, start: int = 0, end: int | None = None, *, timeout: float | None = None
+    ) -> LogStat:
+        """Return the log at a glance; asks every stripe object once.
+
+        Args:
+            start, end: count only the stripes that hold positions of ``[start, end)``, each as a
+                whole; None: the range has no end.
+            timeout: budget of the call.
+        """
+        return drive(self._client.stat(start, end, timeout))
 
     def views(self, *, timeout: float | None = None) -> builtins.list[View]:
         """Return the layouts of the last 128 epochs, oldest first."""

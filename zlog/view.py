@@ -79,8 +79,9 @@ class View:
         log_id: random 64-bit number that tells this log from others that had its name.
         sequencer: who hands out positions: ``tcp://HOST:PORT``, ``store:`` (shared through the
             embedded store) or empty (none: writers find the tail themselves).
-        stripes: the newest ones, contiguous and ascending; the last one is open. Positions below
-            the first one's start are in archived stripes (docs/formats/stripe-index.md).
+        stripes: the log's newest ones, 32 at most, contiguous and ascending; the last one is open.
+            Positions below the first one's start are in archived stripes
+            (docs/formats/stripe-index.md): :meth:`zlog.Log.stripes` has all.
         removed: the log is being removed.
         options: settings that travel with the log.
         trim_point: positions below it are trimmed, as known when the view was read.
@@ -126,7 +127,7 @@ class View:
         )
 
     def objects(self, stripe: Stripe | None = None) -> Iterator[ObjectRef]:
-        """Iterate over the objects of one stripe, or of all that the view has."""
+        """Iterate over the objects of one stripe, or of all that the view names."""
         for each in self.stripes if stripe is None else (stripe,):
             yield from objects_of(self.log, self.log_id, each)
 

@@ -1,0 +1,84 @@
+"""All stripes of a range of positions: those that the newest view names, and the archived ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+
+import zlog
+from zlog import aio
+from zlog.view import STRIPES_MAX, Stripe
+
+STRIPES = STRIPES_MAX + 10
+LENGTH = 4
+
+
+@pytest.fixture
+def rolled(memory: zlog.Store) -> Iterator[zlog.Log]:
+    """A log of more stripes than a view names, each of them but the last with LENGTH entries."""
+    with zlog.Log.create(memory, "orders", width=1) as log:
+        for number in range(STRIPES):
+            log.reconfigure(width=1 + number % 2)
+            log.append_many([b"%d" % number] * LENGTH)
+        assert len(log.view.stripes) == STRIPES_MAX
+        yield log
+
+
+def spans(stripes: list[Stripe]) -> list[tuple[int, int]]:
+    return [(stripe.start, stripe.end) for stripe in stripes]
+
+
+def test_all_stripes_of_a_log(rolled: zlog.Log) -> None:
+    stripes = rolled.stripes()
+    assert len(stripes) == rolled.stat().stripes == STRIPES
+    assert stripes[0].start == 0
+    assert all(before.end == after.start for before, after in pairwise(stripes))
+    assert stripes[-1].open
+    assert tuple(stripes[-STRIPES_MAX:]) == rolled.view.stripes
+    assert [stripe.width for stripe in stripes] == [1, 2] * (STRIPES // 2)
+
+
+def test_those_of_a_range(rolled: zlog.Log) -> None:
+    assert spans(rolled.stripes(0, 1)) == [(0, 4)]
+    assert spans(rolled.stripes(3, 9)) == [(0, 4), (4, 8), (8, 12)]
+    assert spans(rolled.stripes(4, 8)) == [(4, 8)]
+    first = rolled.view.stripes[0].start
+    assert spans(rolled.stripes(first - 1, first + 1)) == [(first - 4, first), (first, first + 4)]
+    assert rolled.stripes(7, 7) == []
+    assert rolled.stripes(rolled.tail() + 99) == [rolled.view.live_stripe]
+
+
+def test_those_that_others_have_started(memory: zlog.Store, rolled: zlog.Log) -> None:
+    with zlog.Log.open(memory, rolled.name) as other:
+        other.reconfigure(width=7)
+        position = other.append(b"x")
+    assert [stripe.width for stripe in rolled.stripes(position, position + 1)] == [7]
+
+
+def test_trimmed_ones_are_left_out(memory: zlog.Store, rolled: zlog.Log) -> None:
+    with zlog.Log.open(memory, rolled.name) as other:
+        other.trim_to(2 * LENGTH + 1)
+    assert spans(rolled.stripes(0, 13)) == [(8, 12), (12, 16)]
+    assert rolled.stripes(0, 8) == []
+
+
+def test_a_range_at_a_glance(rolled: zlog.Log) -> None:
+    stat = rolled.stat(LENGTH, 2 * LENGTH + 1)
+    assert (stat.stripes, stat.objects, stat.entries, stat.bytes) == (2, 3, 8, 8)
+    assert stat.tail == STRIPES * LENGTH
+
+
+async def test_in_asyncio(memory: zlog.Store, rolled: zlog.Log) -> None:
+    async with aio.Log.open(memory, rolled.name) as log:
+        assert await log.stripes() == rolled.stripes()
+        assert spans(await log.stripes(3, 9)) == [(0, 4), (4, 8), (8, 12)]
+        assert (await log.stat(0, 1)).entries == LENGTH
+
+
+@pytest.mark.parametrize(("start", "end"), [(-1, None), (0.5, None), (0, "9")])
+def test_what_is_no_range(rolled: zlog.Log, start: int, end: int | None) -> None:
+    for call in (rolled.stripes, rolled.stat):
+        with pytest.raises((TypeError, ValueError)):
+            call(start, end)
