@@ -4,7 +4,7 @@
 
 The table is of Parquet and has the columns ``time`` and ``component``, as `zlog spark tail --parse`
 makes them of a log; docs/spark.md has the whole pipeline. The picture is an SVG, a PNG or whatever
-its name ends in. Needs pyzlog[spark,bench] and a Java runtime.
+its name ends in. Needs PySpark, matplotlib and a Java runtime.
 """
 
 from __future__ import annotations

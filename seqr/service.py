@@ -8,9 +8,9 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Sequence
-from importlib import metadata
 
 from zlog import store as stores
+from zlog._base.distribution import version
 from zlog._sequencer.credentials import Credentials
 from zlog._sequencer.types import format_address, parse_host_port
 from zlog.seqr.election.activation import Activation
@@ -122,7 +122,7 @@ async def _serve(
             advertise, host, listening.getsockname()[1], bool(security.certificate)
         )
         with stores.connect(url, create=False) as store:
-            registration = Registration(store, address, _version())
+            registration = Registration(store, address, version())
             await serve(
                 listening,
                 address,
@@ -177,7 +177,7 @@ async def serve(
         address,
         activation.activate,
         activation.release,
-        _version(),
+        version(),
         limits,
         election.describe,
         admission,
@@ -217,10 +217,3 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
         return asyncio.new_event_loop()
     loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
     return loop
-
-
-def _version() -> str:
-    try:
-        return metadata.version("pyzlog")
-    except metadata.PackageNotFoundError:
-        return "unknown"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from zlog._base.distribution import how_to_install
 from zlog.cli.bench.measure import Measured, Ratio
 
 
@@ -20,7 +21,7 @@ def check_plot() -> None:
         import matplotlib  # noqa: F401  # whether it is there
     except ImportError as error:
         raise click.UsageError(
-            f"--plot needs matplotlib ({error}): pip install 'pyzlog[bench]'"
+            f"--plot needs matplotlib ({error}): {how_to_install('bench')}"
         ) from error
 
 

@@ -141,7 +141,7 @@ def test_a_plot_without_matplotlib(cli: Cli, tmp_path: Path) -> None:
     cli.environment["PYTHONPATH"] = str(tmp_path)
     result = cli("bench", "append", *QUICK, "--plot", str(tmp_path / "picture.png"))
     assert result.code == 2
-    assert "pip install" in result.err
+    assert "in a clone of zlog: pip install '.[bench]'" in result.err
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from .support import run
 
 
 def installed_files() -> list[PurePosixPath]:
-    files = importlib.metadata.files("pyzlog")
+    files = importlib.metadata.files("zlog-ceph")
     assert files
     return [PurePosixPath(str(file)) for file in files]
 

@@ -263,7 +263,7 @@ def test_without_pyspark(store: zlog.Store, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "pyspark.sql.streaming.datasource", None)
     result = Inside(store.url)("spark", "tail", "orders", "--to", "x")
     assert result.code == 1
-    assert "pip install 'pyzlog[spark]'" in result.err
+    assert "in a clone of zlog: pip install '.[spark]'" in result.err
 
 
 def test_the_command_imports_no_pyspark_for_its_help() -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import importlib
 import platform
 from collections.abc import Iterator
-from importlib import metadata
 
+from zlog._base.distribution import how_to_install, version
 from zlog.cli.exit_codes import ExitCode
 from zlog.cli.verbs.doctor.diagnosis import Diagnosis, Level, ok
 
-_BUILD_RADOS = (
-    "apt install librados-dev libradospp-dev && pip install --force-reinstall --no-binary pyzlog"
-    " pyzlog"
+_BUILD_RADOS = "apt install librados-dev libradospp-dev, and " + how_to_install(
+    "", "--config-settings=cmake.define.ZLOG_WITH_RADOS=ON"
 )
 
 
@@ -22,8 +21,7 @@ def examine(*, ceph: bool) -> Iterator[Diagnosis]:
     Args:
         ceph: whether the store is on Ceph, so that what is needed for it must be there.
     """
-    version = metadata.version("pyzlog")
-    yield ok("zlog", f"version {version}, on Python {platform.python_version()}")
+    yield ok("zlog", f"version {version()}, on Python {platform.python_version()}")
     native = importlib.import_module("zlog._native.core")
     yield ok("embedded store", f"built in ({native.__file__})")
     yield _librados(needed=ceph)

@@ -20,7 +20,7 @@ from zlog.cli.verbs.spark import submit, tail
 def spark() -> None:
     """Copy a log into tables, with Spark.
 
-    Needs PySpark (pip install 'pyzlog[spark]') and a Java runtime.
+    Needs PySpark and PyArrow (the extra `spark`), and a Java runtime of 17 or later.
     """
 
 

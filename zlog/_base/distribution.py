@@ -1,0 +1,26 @@
+"""The distribution that this package is installed from: its name, its version, its extras."""
+
+from __future__ import annotations
+
+from importlib import metadata
+
+_NAME = "zlog-ceph"
+
+
+def version() -> str:
+    """Return the version that is installed, `unknown` where the package was only copied."""
+    try:
+        return metadata.version(_NAME)
+    except metadata.PackageNotFoundError:
+        return "unknown"
+
+
+def how_to_install(extra: str = "", *options: str) -> str:
+    """Say how to install zlog again. It is on no package index, so that begins with a clone.
+
+    Args:
+        extra: one of the optional dependencies in pyproject.toml, to be installed too.
+        options: for pip.
+    """
+    what = f"'.[{extra}]'" if extra else "."
+    return " ".join(["in a clone of zlog: pip install", *options, what])
