@@ -23,6 +23,7 @@ except ImportError as error:
 
 from zlog._append.deliveries import DeliverySource
 from zlog._audit.findings import CheckSummary, Finding, FindingKind
+from zlog._base.deadline import Timeout
 from zlog._client import LogStat
 from zlog._read.columns import Columns
 from zlog._read.cursors import CursorState
@@ -100,6 +101,7 @@ __all__ = [
     "StoreTimeout",
     "StoreUnavailable",
     "Stripe",
+    "Timeout",
     "View",
     "ZlogError",
     "connect",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from zlog._base.deadline import Timeout
 from zlog._read.cursors import CursorClient, CursorState, Place
 
 
@@ -22,23 +23,23 @@ class Cursor:
         """The next position to read, as this handle found or left it; no request is made."""
         return self._client.position
 
-    async def state(self, *, timeout: float | None = None) -> CursorState:
+    async def state(self, *, timeout: Timeout = ...) -> CursorState:
         """Return the cursor as the log keeps it now."""
         return await self._client.state(timeout)
 
-    async def commit(self, position: int, *, timeout: float | None = None) -> None:
+    async def commit(self, position: int, *, timeout: Timeout = ...) -> None:
         """Record that everything below ``position`` is done; see :meth:`zlog.Cursor.commit`."""
         await self._client.commit(position, timeout)
 
-    async def reset(self, place: Place, *, timeout: float | None = None) -> None:
+    async def reset(self, place: Place, *, timeout: Timeout = ...) -> None:
         """Put the cursor anywhere; see :meth:`zlog.Cursor.reset`."""
         await self._client.reset(place, timeout)
 
-    async def lag(self, *, timeout: float | None = None) -> int:
+    async def lag(self, *, timeout: Timeout = ...) -> int:
         """Return how many positions are between the cursor and the tail."""
         return await self._client.lag(timeout)
 
-    async def remove(self, *, timeout: float | None = None) -> None:
+    async def remove(self, *, timeout: Timeout = ...) -> None:
         """Remove the cursor from its log. It holds no trim back any more."""
         await self._client.remove(timeout)
 

@@ -6,14 +6,13 @@ import errno
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from types import EllipsisType
 from typing import NamedTuple
 
 from zlog._append.append import ENTRY_BYTES_LIMIT, ENTRY_BYTES_MAX_DEFAULT, Appender
 from zlog._append.deliveries import Deliveries
 from zlog._append.positions import SEQUENCER_TIMEOUT_SECONDS, Positions
 from zlog._base.codes import Code, FillCode
-from zlog._base.deadline import Deadline, check_seconds
+from zlog._base.deadline import Deadline, Timeout, check_seconds, own_or
 from zlog._base.io import Call, Io, deadline_of
 from zlog._base.names import check_int, check_log_name, check_position
 from zlog._layout.head import Head
@@ -134,15 +133,15 @@ class LogClient:
     def __str__(self) -> str:
         return f"{self.layout.view.log!r} in {self.io.store.url}"
 
-    def deadline(self, timeout: float | None) -> Deadline:
+    def deadline(self, timeout: Timeout = ...) -> Deadline:
         """Start the budget of one call."""
-        return deadline_of(self.io, self.settings.timeout if timeout is None else timeout)
+        return deadline_of(self.io, own_or(timeout, self.settings.timeout))
 
-    async def append(self, entries: Sequence[bytes], timeout: float | None) -> list[int]:
+    async def append(self, entries: Sequence[bytes], timeout: Timeout) -> list[int]:
         """Append entries; see :meth:`zlog.Log.append_many`."""
         return await self.appender.append(entries, self.deadline(timeout))
 
-    async def read(self, position: int, timeout: float | None) -> Entry:
+    async def read(self, position: int, timeout: Timeout) -> Entry:
         """Read one entry as it is now; see :meth:`zlog.Log.read`."""
         check_position(position)
         deadline = self.deadline(timeout)
@@ -159,12 +158,11 @@ class LogClient:
             raise CorruptEntry(f"{what} is lost{why}", gap=slot)
         raise Invalidated(f"{what} was {slot.kind.value}{why}", gap=slot)
 
-    def hole_timeout(self, given: float | EllipsisType | None) -> float | None:
-        """Return the caller's own hole time-out, or the handle's where it gave none (``...``)."""
-        if isinstance(given, EllipsisType):
-            return self.settings.hole_timeout
-        check_seconds("hole_timeout", given)
-        return given
+    def hole_timeout(self, given: Timeout) -> float | None:
+        """Return the hole time-out that a call was given, or the handle's own."""
+        wanted = own_or(given, self.settings.hole_timeout)
+        check_seconds("hole_timeout", wanted)
+        return wanted
 
     async def finish_window(self, read: WindowRead, hole_timeout: float | None) -> WindowItems:
         """Bring in a window of positions that is being read.
@@ -187,15 +185,15 @@ class LogClient:
         deadline = deadline_of(self.io, None if budget is None else budget + _WAIT_SECONDS)
         return await self.positions.wait(position, _WAIT_SECONDS, deadline)
 
-    async def tail(self, timeout: float | None, *, checked: bool = True) -> int:
+    async def tail(self, timeout: Timeout = ..., *, checked: bool = True) -> int:
         """Return the tail; see :meth:`zlog.Log.tail`."""
         return await self.positions.tail(self.deadline(timeout), checked=checked)
 
-    async def earliest(self, timeout: float | None) -> int:
+    async def earliest(self, timeout: Timeout) -> int:
         """Return the first position that is not trimmed; see :meth:`zlog.Log.earliest`."""
         return await self.place("earliest", self.deadline(timeout))
 
-    async def find_time(self, when: datetime | float, timeout: float | None) -> int:
+    async def find_time(self, when: datetime | float, timeout: Timeout) -> int:
         """Return the first position that is not older; see :meth:`zlog.Log.find_time`."""
         deadline = self.deadline(timeout)
         moment = as_time(when)
@@ -216,7 +214,7 @@ class LogClient:
         await self._check_below_tail("begin at", place, 0, deadline)
         return place
 
-    async def fill(self, position: int, timeout: float | None) -> None:
+    async def fill(self, position: int, timeout: Timeout) -> None:
         """Fill a hole; see :meth:`zlog.Log.fill`."""
         deadline = self.deadline(timeout)
         await self._check_below_tail("fill", position, 1, deadline)
@@ -226,21 +224,19 @@ class LogClient:
                 f"position {position} of log {self.layout.view.log!r} holds an entry"
             )
 
-    async def trim(self, position: int, timeout: float | None) -> None:
+    async def trim(self, position: int, timeout: Timeout) -> None:
         """Trim one position; see :meth:`zlog.Log.trim`."""
         deadline = self.deadline(timeout)
         await self._check_below_tail("trim", position, 1, deadline)
         await self.reader.trim([position], deadline)
 
-    async def trim_to(
-        self, position: int, timeout: float | None, *, past_cursors: bool = False
-    ) -> None:
+    async def trim_to(self, position: int, timeout: Timeout, *, past_cursors: bool = False) -> None:
         """Trim everything below a position; see :meth:`zlog.Log.trim_to`."""
         deadline = self.deadline(timeout)
         await self._check_below_tail("trim to", position, 0, deadline)
         await trim_to(self.layout, position, deadline, past_cursors=past_cursors)
 
-    async def stripes(self, start: int, end: int | None, timeout: float | None) -> list[Stripe]:
+    async def stripes(self, start: int, end: int | None, timeout: Timeout) -> list[Stripe]:
         """Return all stripes of a range of positions; see :meth:`zlog.Log.stripes`."""
         check_range(start, end)
         deadline = self.deadline(timeout)
@@ -248,7 +244,7 @@ class LogClient:
         last = OPEN_END if end is None else end
         return [stripe async for stripe in self.layout.stripes(start, last, deadline)]
 
-    async def stat(self, start: int, end: int | None, timeout: float | None) -> LogStat:
+    async def stat(self, start: int, end: int | None, timeout: Timeout) -> LogStat:
         """Return the log at a glance; see :meth:`zlog.Log.stat`."""
         check_range(start, end)
         deadline = self.deadline(timeout)
@@ -291,12 +287,12 @@ class LogClient:
         return [core.decode_stat(each.payload) for each in replies if each.code == Code.OK]
 
     async def reconfigure(
-        self, width: int | None, options: Mapping[str, str | None], timeout: float | None
+        self, width: int | None, options: Mapping[str, str | None], timeout: Timeout
     ) -> View:
         """Change width or options; see :meth:`zlog.Log.reconfigure`."""
         return await reconfigure(self.layout, width, options, self.deadline(timeout))
 
-    async def views(self, timeout: float | None) -> list[View]:
+    async def views(self, timeout: Timeout) -> list[View]:
         """Return the views of the last 128 epochs, oldest first."""
         return await self.layout.head.views(self.deadline(timeout))
 

@@ -19,7 +19,7 @@ from collections.abc import (
     Mapping,
 )
 from datetime import datetime
-from types import EllipsisType, TracebackType
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from zlog import store as _store
@@ -29,6 +29,7 @@ from zlog._append.coalesce import Coalescer
 from zlog._append.deliveries import DeliveryKey, DeliverySource
 from zlog._append.positions import SEQUENCER_TIMEOUT_SECONDS
 from zlog._audit.check import AsyncCheck, Checker, Progress
+from zlog._base.deadline import Timeout
 from zlog._base.io import AsyncioIo, deadline_of
 from zlog._base.names import check_position
 from zlog._base.opening import Opening
@@ -179,20 +180,20 @@ class Log:
         """The newest layout that this handle has seen. Asks nobody."""
         return self._client.layout.view
 
-    def append(self, data: bytes, *, timeout: float | None = None) -> Coroutine[Any, Any, int]:
+    def append(self, data: bytes, *, timeout: Timeout = ...) -> Coroutine[Any, Any, int]:
         """Append one entry and return its position; see :meth:`zlog.Log.append`.
 
         Appends that wait at the same time travel together, in the order of the calls, unless they
         come with a ``timeout`` of their own. A quiet log's append leaves at once. When more than
         64 MiB wait to be sent, further appends wait before they are handed in.
         """
-        return self._append(data) if timeout is None else self._append_alone(data, timeout)
+        return self._append(data) if timeout is ... else self._append_alone(data, timeout)
 
-    async def _append_alone(self, data: bytes, timeout: float) -> int:
+    async def _append_alone(self, data: bytes, timeout: float | None) -> int:
         return (await self._client.append([data], timeout))[0]
 
     async def append_many(
-        self, entries: Iterable[bytes], *, timeout: float | None = None
+        self, entries: Iterable[bytes], *, timeout: Timeout = ...
     ) -> builtins.list[int]:
         """Append entries in one go; see :meth:`zlog.Log.append_many`."""
         data = entry_list(entries)
@@ -205,27 +206,25 @@ class Log:
         source: str,
         batch: int,
         part: int = 0,
-        timeout: float | None = None,
+        timeout: Timeout = ...,
     ) -> int:
         """Append entries exactly once; see :meth:`zlog.Log.deliver`."""
         key = DeliveryKey(source, batch, part)
         return await self._client.deliveries.deliver(entry_iterable(entries), key, timeout)
 
-    async def deliveries_done(
-        self, source: str, *, before: int, timeout: float | None = None
-    ) -> None:
+    async def deliveries_done(self, source: str, *, before: int, timeout: Timeout = ...) -> None:
         """Say which batches of a source are delivered; see :meth:`zlog.Log.deliveries_done`."""
         await self._client.deliveries.done(source, before, timeout)
 
-    async def forget_source(self, source: str, *, timeout: float | None = None) -> None:
+    async def forget_source(self, source: str, *, timeout: Timeout = ...) -> None:
         """Forget a source of deliveries that is gone; see :meth:`zlog.Log.forget_source`."""
         await self._client.deliveries.forget(source, timeout)
 
-    async def sources(self, *, timeout: float | None = None) -> builtins.list[DeliverySource]:
+    async def sources(self, *, timeout: Timeout = ...) -> builtins.list[DeliverySource]:
         """Return all sources of deliveries; see :meth:`zlog.Log.sources`."""
         return await self._client.deliveries.sources(timeout)
 
-    async def read(self, position: int, *, timeout: float | None = None) -> Entry:
+    async def read(self, position: int, *, timeout: Timeout = ...) -> Entry:
         """Read one entry as it is now; see :meth:`zlog.Log.read`."""
         return await self._client.read(position, timeout)
 
@@ -234,7 +233,7 @@ class Log:
         start: int = 0,
         end: int | None = None,
         *,
-        hole_timeout: float | EllipsisType | None = ...,
+        hole_timeout: Timeout = ...,
     ) -> AsyncIterator[Entry | Gap]:
         """Iterate over ``[start, end)`` in order; see :meth:`zlog.Log.read_range`."""
         check_range(start, end)
@@ -250,7 +249,7 @@ class Log:
         *,
         indexes: Collection[int] | None = None,
         window_bytes: int | None = None,
-        hole_timeout: float | EllipsisType | None = ...,
+        hole_timeout: Timeout = ...,
     ) -> AsyncIterator[Columns]:
         """Iterate over ``[start, end)`` as columns; see :meth:`zlog.Log.read_columns`."""
         check_range(start, end)
@@ -261,7 +260,7 @@ class Log:
                 yield columns
 
     async def follow(
-        self, start: int = 0, *, hole_timeout: float | EllipsisType | None = ...
+        self, start: int = 0, *, hole_timeout: Timeout = ...
     ) -> AsyncIterator[Entry | Gap]:
         """Iterate from ``start`` on, for ever; see :meth:`zlog.Log.follow`."""
         check_position(start)
@@ -270,16 +269,16 @@ class Log:
             for item in await follower.next():
                 yield item
 
-    async def fill(self, position: int, *, timeout: float | None = None) -> None:
+    async def fill(self, position: int, *, timeout: Timeout = ...) -> None:
         """Fill a position that nobody wrote; see :meth:`zlog.Log.fill`."""
         await self._client.fill(position, timeout)
 
-    async def trim(self, position: int, *, timeout: float | None = None) -> None:
+    async def trim(self, position: int, *, timeout: Timeout = ...) -> None:
         """Trim one position; see :meth:`zlog.Log.trim`."""
         await self._client.trim(position, timeout)
 
     async def trim_to(
-        self, position: int, *, past_cursors: bool = False, timeout: float | None = None
+        self, position: int, *, past_cursors: bool = False, timeout: Timeout = ...
     ) -> None:
         """Trim every position below ``position``; see :meth:`zlog.Log.trim_to`."""
         await self._client.trim_to(position, timeout, past_cursors=past_cursors)
@@ -289,11 +288,11 @@ class Log:
         """What is kept of the log, as this handle's newest :attr:`view` has it. Asks nobody."""
         return Retention.of(self.view.options)
 
-    async def set_retention(self, retention: Retention, *, timeout: float | None = None) -> None:
+    async def set_retention(self, retention: Retention, *, timeout: Timeout = ...) -> None:
         """Set what is kept of the log from now on; see :meth:`zlog.Log.set_retention`."""
         await set_retention(self._client, retention, self._client.deadline(timeout))
 
-    async def apply_retention(self, *, timeout: float | None = None) -> int:
+    async def apply_retention(self, *, timeout: Timeout = ...) -> int:
         """Trim now what need not be kept; see :meth:`zlog.Log.apply_retention`."""
         return await enforce(self._client, self._client.deadline(timeout))
 
@@ -304,48 +303,48 @@ class Log:
         stripe_bytes: int | None = None,
         stripe_records: int | None = None,
         options: Mapping[str, str | None] | None = None,
-        timeout: float | None = None,
+        timeout: Timeout = ...,
     ) -> View:
         """Change the log's width or options while it is used; see the synchronous one."""
         return await self._client.reconfigure(
             width, {**(options or {}), **stripe_options(stripe_bytes, stripe_records)}, timeout
         )
 
-    async def tail(self, *, checked: bool = True, timeout: float | None = None) -> int:
+    async def tail(self, *, checked: bool = True, timeout: Timeout = ...) -> int:
         """Return the next position that will be handed out; see :meth:`zlog.Log.tail`."""
         return await self._client.tail(timeout, checked=checked)
 
-    async def earliest(self, *, timeout: float | None = None) -> int:
+    async def earliest(self, *, timeout: Timeout = ...) -> int:
         """Return the first position that is not trimmed; see :meth:`zlog.Log.earliest`."""
         return await self._client.earliest(timeout)
 
-    async def find_time(self, when: datetime | float, *, timeout: float | None = None) -> int:
+    async def find_time(self, when: datetime | float, *, timeout: Timeout = ...) -> int:
         """Return the first position that is not older; see :meth:`zlog.Log.find_time`."""
         return await self._client.find_time(when, timeout)
 
     async def cursor(
-        self, name: str, *, create: Place | None = None, timeout: float | None = None
+        self, name: str, *, create: Place | None = None, timeout: Timeout = ...
     ) -> Cursor:
         """Open a cursor; see :meth:`zlog.Log.cursor`."""
         return Cursor(await CursorClient.open(self._client, name, create, timeout))
 
-    async def cursors(self, *, timeout: float | None = None) -> builtins.list[CursorState]:
+    async def cursors(self, *, timeout: Timeout = ...) -> builtins.list[CursorState]:
         """Return all cursors of the log, in the order of their names."""
         return await self._client.cursors.list(self._client.deadline(timeout))
 
     async def stripes(
-        self, start: int = 0, end: int | None = None, *, timeout: float | None = None
+        self, start: int = 0, end: int | None = None, *, timeout: Timeout = ...
     ) -> builtins.list[Stripe]:
         """Return all stripes of a range of positions; see :meth:`zlog.Log.stripes`."""
         return await self._client.stripes(start, end, timeout)
 
     async def stat(
-        self, start: int = 0, end: int | None = None, *, timeout: float | None = None
+        self, start: int = 0, end: int | None = None, *, timeout: Timeout = ...
     ) -> LogStat:
         """Return the log at a glance; see :meth:`zlog.Log.stat`."""
         return await self._client.stat(start, end, timeout)
 
-    async def views(self, *, timeout: float | None = None) -> builtins.list[View]:
+    async def views(self, *, timeout: Timeout = ...) -> builtins.list[View]:
         """Return every layout that the log had, oldest first."""
         return await self._client.views(timeout)
 

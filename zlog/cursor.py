@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from zlog._base.deadline import Timeout
 from zlog._base.io import drive
 from zlog._read.cursors import CursorClient, CursorState, Place
 
@@ -37,11 +38,11 @@ class Cursor:
         """The next position to read, as this handle found or left it; no request is made."""
         return self._client.position
 
-    def state(self, *, timeout: float | None = None) -> CursorState:
+    def state(self, *, timeout: Timeout = ...) -> CursorState:
         """Return the cursor as the log keeps it now."""
         return drive(self._client.state(timeout))
 
-    def commit(self, position: int, *, timeout: float | None = None) -> None:
+    def commit(self, position: int, *, timeout: Timeout = ...) -> None:
         """Record that everything below ``position`` is done: after an item, its ``end``.
 
         Durable when it returns. Of several readers that use one cursor, the one that is ahead
@@ -53,7 +54,7 @@ class Cursor:
         """
         drive(self._client.commit(position, timeout))
 
-    def reset(self, place: Place, *, timeout: float | None = None) -> None:
+    def reset(self, place: Place, *, timeout: Timeout = ...) -> None:
         """Put the cursor anywhere, back too; make it again if it was removed.
 
         Args:
@@ -66,11 +67,11 @@ class Cursor:
         """
         drive(self._client.reset(place, timeout))
 
-    def lag(self, *, timeout: float | None = None) -> int:
+    def lag(self, *, timeout: Timeout = ...) -> int:
         """Return how many positions are between the cursor and the tail: what is left to read."""
         return drive(self._client.lag(timeout))
 
-    def remove(self, *, timeout: float | None = None) -> None:
+    def remove(self, *, timeout: Timeout = ...) -> None:
         """Remove the cursor from its log. It holds no trim back any more."""
         drive(self._client.remove(timeout))
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import builtins
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
-from types import EllipsisType, TracebackType
+from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn
 
 from zlog._append.append import ENTRY_BYTES_MAX_DEFAULT
 from zlog._append.deliveries import DeliveryKey, DeliverySource
 from zlog._append.positions import SEQUENCER_TIMEOUT_SECONDS
 from zlog._audit.check import Check, Checker, Progress
+from zlog._base.deadline import Timeout
 from zlog._base.io import BlockingIo, deadline_of, drive
 from zlog._base.names import check_position
 from zlog._client import (
@@ -45,8 +46,8 @@ class Log:
 
     Handles are cheap, thread-safe, and independent of each other; opening one disturbs no writer.
     Every call takes ``timeout=``: one budget in seconds for all that the call does, retries
-    included (None: the handle's own, 30 seconds unless set when opening). A time-out of a write
-    leaves open whether it took effect.
+    included. None is no limit; where it is not given (``...``) the handle's own counts, 30 seconds
+    unless set when opening. A time-out of a write leaves open whether it took effect.
 
     Raises, from every method: LogNotFound when the log was removed, StoreTimeout when the budget
     ran out, and StoreUnavailable or ClassNotLoaded when the store refuses.
@@ -162,7 +163,7 @@ class Log:
         """The newest layout that this handle has seen. Asks nobody."""
         return self._client.layout.view
 
-    def append(self, data: bytes, *, timeout: float | None = None) -> int:
+    def append(self, data: bytes, *, timeout: Timeout = ...) -> int:
         """Append one entry and return its position, once it is durable.
 
         Raises:
@@ -172,7 +173,7 @@ class Log:
         return drive(self._client.append([data], timeout))[0]
 
     def append_many(
-        self, entries: Iterable[bytes], *, timeout: float | None = None
+        self, entries: Iterable[bytes], *, timeout: Timeout = ...
     ) -> builtins.list[int]:
         """Append entries in one go and return their positions, in the entries' order.
 
@@ -196,7 +197,7 @@ class Log:
         source: str,
         batch: int,
         part: int = 0,
-        timeout: float | None = None,
+        timeout: Timeout = ...,
     ) -> int:
         """Append entries exactly once, however often it is tried and whatever fails meanwhile.
 
@@ -229,7 +230,7 @@ class Log:
         key = DeliveryKey(source, batch, part)
         return drive(self._client.deliveries.deliver(entry_iterable(entries), key, timeout))
 
-    def deliveries_done(self, source: str, *, before: int, timeout: float | None = None) -> None:
+    def deliveries_done(self, source: str, *, before: int, timeout: Timeout = ...) -> None:
         """Say which batches of a source are delivered, so that the log need not remember them.
 
         They are never delivered again: an attempt that was cut off for a while, and comes back,
@@ -238,11 +239,11 @@ class Log:
         Args:
             source: as in :meth:`deliver`.
             before: batches below this one are done.
-            timeout: seconds for the whole call; None: as set for the handle.
+            timeout: budget of the call.
         """
         drive(self._client.deliveries.done(source, before, timeout))
 
-    def forget_source(self, source: str, *, timeout: float | None = None) -> None:
+    def forget_source(self, source: str, *, timeout: Timeout = ...) -> None:
         """Forget a source of deliveries that is gone for good, and all that it has delivered.
 
         Its entries stay in the log. A source that comes again by this name starts afresh: what it
@@ -251,18 +252,18 @@ class Log:
 
         Args:
             source: as in :meth:`deliver`.
-            timeout: seconds for the whole call; None: as set for the handle.
+            timeout: budget of the call.
         """
         drive(self._client.deliveries.forget(source, timeout))
 
-    def sources(self, *, timeout: float | None = None) -> builtins.list[DeliverySource]:
+    def sources(self, *, timeout: Timeout = ...) -> builtins.list[DeliverySource]:
         """Return all sources of deliveries that the log knows, in the order of their names.
 
         A log takes 1,024 of them. Remove those that are gone with :meth:`forget_source`.
         """
         return drive(self._client.deliveries.sources(timeout))
 
-    def read(self, position: int, *, timeout: float | None = None) -> Entry:
+    def read(self, position: int, *, timeout: Timeout = ...) -> Entry:
         """Read one entry as it is now, without waiting for it.
 
         Raises:
@@ -277,7 +278,7 @@ class Log:
         start: int = 0,
         end: int | None = None,
         *,
-        hole_timeout: float | EllipsisType | None = ...,
+        hole_timeout: Timeout = ...,
     ) -> Iterator[Entry | Gap]:
         """Iterate over ``[start, end)`` in order, as far as the tail when the first is read.
 
@@ -286,7 +287,7 @@ class Log:
         Args:
             start: the first position.
             end: one past the last; None or beyond the tail: up to the tail.
-            hole_timeout: as in :meth:`open`; not given: the handle's own.
+            hole_timeout: as in :meth:`open`; if not given, the handle's own.
         """
         check_range(start, end)
         reader = RangeReader(self._client, start, end, self._client.hole_timeout(hole_timeout))
@@ -299,7 +300,7 @@ class Log:
         *,
         indexes: Collection[int] | None = None,
         window_bytes: int | None = None,
-        hole_timeout: float | EllipsisType | None = ...,
+        hole_timeout: Timeout = ...,
     ) -> Iterator[Columns]:
         """Iterate over ``[start, end)`` as :meth:`read_range` does, a window of entries at a time.
 
@@ -312,7 +313,7 @@ class Log:
                 ``indexes``, where ``width`` is the stripe's; None: all.
             window_bytes: data that a window aims at, 8 MiB unless given; three windows are in
                 memory at a time. A window of a few large entries may take more.
-            hole_timeout: as in :meth:`open`; not given: the handle's own.
+            hole_timeout: as in :meth:`open`; if not given, the handle's own.
 
         Raises:
             ValueError: a negative position or index, or no room for a window.
@@ -322,9 +323,7 @@ class Log:
         reader = ColumnsReader(self._client, start, end, indexes, window_bytes, waits)
         return Items(lambda: drive(reader.next()))
 
-    def follow(
-        self, start: int = 0, *, hole_timeout: float | EllipsisType | None = ...
-    ) -> Iterator[Entry | Gap]:
+    def follow(self, start: int = 0, *, hole_timeout: Timeout = ...) -> Iterator[Entry | Gap]:
         """Iterate from ``start`` on, for ever: wait at the tail for new entries.
 
         With a sequencer, new entries are announced; without one the tail is looked up, at least
@@ -332,14 +331,14 @@ class Log:
 
         Args:
             start: the first position; it may lie ahead of the tail.
-            hole_timeout: as in :meth:`open`; not given: the handle's own. None makes the reader
+            hole_timeout: as in :meth:`open`; if not given, the handle's own. None makes the reader
                 wait at a hole until somebody settles it.
         """
         check_position(start)
         follower = Follower(self._client, start, self._client.hole_timeout(hole_timeout))
         return Items(lambda: drive(follower.next()))
 
-    def fill(self, position: int, *, timeout: float | None = None) -> None:
+    def fill(self, position: int, *, timeout: Timeout = ...) -> None:
         """Fill a position that nobody wrote, so that readers can pass. Safe to repeat.
 
         Raises:
@@ -348,7 +347,7 @@ class Log:
         """
         drive(self._client.fill(position, timeout))
 
-    def trim(self, position: int, *, timeout: float | None = None) -> None:
+    def trim(self, position: int, *, timeout: Timeout = ...) -> None:
         """Mark one position as no longer needed and free its space. Safe to repeat.
 
         Raises:
@@ -356,9 +355,7 @@ class Log:
         """
         drive(self._client.trim(position, timeout))
 
-    def trim_to(
-        self, position: int, *, past_cursors: bool = False, timeout: float | None = None
-    ) -> None:
+    def trim_to(self, position: int, *, past_cursors: bool = False, timeout: Timeout = ...) -> None:
         """Trim every position below ``position``. Safe to repeat.
 
         Args:
@@ -377,7 +374,7 @@ class Log:
         """What is kept of the log, as this handle's newest :attr:`view` has it. Asks nobody."""
         return Retention.of(self.view.options)
 
-    def set_retention(self, retention: Retention, *, timeout: float | None = None) -> None:
+    def set_retention(self, retention: Retention, *, timeout: Timeout = ...) -> None:
         """Set what is kept of the log from now on: a new view, in which only options differ.
 
         It trims nothing by itself: the sequencer that leads enforces it from time to time, and
@@ -385,7 +382,7 @@ class Log:
         """
         drive(set_retention(self._client, retention, self._client.deadline(timeout)))
 
-    def apply_retention(self, *, timeout: float | None = None) -> int:
+    def apply_retention(self, *, timeout: Timeout = ...) -> int:
         """Trim now what need not be kept, and return the first position that is left.
 
         No cursor of a reader is passed. With nothing set, nothing is trimmed. Ages go by the
@@ -401,7 +398,7 @@ class Log:
         stripe_bytes: int | None = None,
         stripe_records: int | None = None,
         options: Mapping[str, str | None] | None = None,
-        timeout: float | None = None,
+        timeout: Timeout = ...,
     ) -> View:
         """Change the log's width or options while it is used, and return the view that does.
 
@@ -424,7 +421,7 @@ class Log:
             )
         )
 
-    def tail(self, *, checked: bool = True, timeout: float | None = None) -> int:
+    def tail(self, *, checked: bool = True, timeout: Timeout = ...) -> int:
         """Return the next position that will be handed out.
 
         A reader that begins there gets only what comes from now on.
@@ -438,7 +435,7 @@ class Log:
         """
         return drive(self._client.tail(timeout, checked=checked))
 
-    def earliest(self, *, timeout: float | None = None) -> int:
+    def earliest(self, *, timeout: Timeout = ...) -> int:
         """Return the first position that is not trimmed; the tail when all are.
 
         A reader that begins there misses nothing that is left. The position may hold no entry
@@ -446,7 +443,7 @@ class Log:
         """
         return drive(self._client.earliest(timeout))
 
-    def find_time(self, when: datetime | float, *, timeout: float | None = None) -> int:
+    def find_time(self, when: datetime | float, *, timeout: Timeout = ...) -> int:
         """Return the first position whose entry is not older than ``when``; else the tail.
 
         A binary search over the entries' times: about twenty small reads in a log of a million.
@@ -466,9 +463,7 @@ class Log:
         """
         return drive(self._client.find_time(when, timeout))
 
-    def cursor(
-        self, name: str, *, create: Place | None = None, timeout: float | None = None
-    ) -> Cursor:
+    def cursor(self, name: str, *, create: Place | None = None, timeout: Timeout = ...) -> Cursor:
         """Open a cursor: where a reader goes on that stops and is started again, anywhere.
 
         Args:
@@ -484,12 +479,12 @@ class Log:
         """
         return Cursor(drive(CursorClient.open(self._client, name, create, timeout)))
 
-    def cursors(self, *, timeout: float | None = None) -> builtins.list[CursorState]:
+    def cursors(self, *, timeout: Timeout = ...) -> builtins.list[CursorState]:
         """Return all cursors of the log, in the order of their names."""
         return drive(self._client.cursors.list(self._client.deadline(timeout)))
 
     def stripes(
-        self, start: int = 0, end: int | None = None, *, timeout: float | None = None
+        self, start: int = 0, end: int | None = None, *, timeout: Timeout = ...
     ) -> builtins.list[Stripe]:
         """Return all stripes that hold positions of ``[start, end)``, in ascending order.
 
@@ -508,9 +503,7 @@ class Log:
         """
         return drive(self._client.stripes(start, end, timeout))
 
-    def stat(
-        self, start: int = 0, end: int | None = None, *, timeout: float | None = None
-    ) -> LogStat:
+    def stat(self, start: int = 0, end: int | None = None, *, timeout: Timeout = ...) -> LogStat:
         """Return the log at a glance; asks every stripe object once.
 
         Args:
@@ -520,7 +513,7 @@ class Log:
         """
         return drive(self._client.stat(start, end, timeout))
 
-    def views(self, *, timeout: float | None = None) -> builtins.list[View]:
+    def views(self, *, timeout: Timeout = ...) -> builtins.list[View]:
         """Return the layouts of the last 128 epochs, oldest first."""
         return drive(self._client.views(timeout))
 

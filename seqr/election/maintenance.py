@@ -62,10 +62,10 @@ class Duties:
         log = (name, layout.view.log_id)
         layout.reclaimed = reclaimed.get(log, layout.reclaimed)
         before = layout.view.trim_point
-        point = await enforce(client, client.deadline(None))
+        point = await enforce(client, client.deadline())
         if point > before:
             _logger.info("trimmed log=%s to=%d, as its retention says", name, point)
-        count = await reclaim(layout, client.deadline(None))
+        count = await reclaim(layout, client.deadline())
         if count:
             _logger.info("gave space back log=%s stripes=%d", name, count)
         if layout.reclaimed:

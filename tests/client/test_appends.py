@@ -82,7 +82,7 @@ def test_positions_of_an_old_epoch_are_given_up(memory: zlog.Store) -> None:
             changed = True
             other = zlog.Log.open(memory, "orders")
             layout = other._client.layout
-            drive(layout.change(lambda each: each, other._client.deadline(None)))
+            drive(layout.change(lambda each: each, other._client.deadline()))
             assert other.append_many([b"other"] * 6) == list(range(6))
         return view, position
 
@@ -116,7 +116,7 @@ def test_a_grant_counts_in_its_own_epoch_only(
         return Grant(opened.epoch, 100)
 
     monkeypatch.setattr(link, "next", next_epoch)
-    view, position = drive(client.positions.grant(1, client.deadline(None)))
+    view, position = drive(client.positions.grant(1, client.deadline()))
     assert position == 1
     assert len(asked) > 1
     assert view == client.layout.view

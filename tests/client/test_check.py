@@ -117,7 +117,7 @@ def test_an_object_that_holds_other_positions(filled: zlog.Log) -> None:
 
 def test_an_object_that_was_never_sealed_for_its_view(log: zlog.Log) -> None:
     client = log._client
-    newer = drive(client.layout.change(lambda view: view, client.deadline(None))).epoch
+    newer = drive(client.layout.change(lambda view: view, client.deadline())).epoch
     planted.remake(log, refs(log)[3], epoch=newer - 1, stride=WIDTH, residue=3)
     finding = only(log, FindingKind.EPOCH_BEHIND)
     assert finding.serious
@@ -127,7 +127,7 @@ def test_an_object_that_was_never_sealed_for_its_view(log: zlog.Log) -> None:
 def test_a_layout_change_left_half_done(filled: zlog.Log, store: zlog.Store) -> None:
     """It is told, and finished by whoever needs the tail: here the audit itself."""
     ref = refs(filled)[2]
-    epoch, _ = drive(filled._client.layout.head.epoch_next(filled._client.deadline(None)))
+    epoch, _ = drive(filled._client.layout.head.epoch_next(filled._client.deadline()))
     planted.call(store, ref.name, "seal", core.encode_seal(epoch, WIDTH, 2, False))
     finding = only(filled, FindingKind.EPOCH_AHEAD)
     assert not finding.serious
@@ -154,7 +154,7 @@ def test_an_object_trimmed_further_than_the_log(filled: zlog.Log, store: zlog.St
 def test_a_trim_that_died_is_no_failure(filled: zlog.Log) -> None:
     client = filled._client
     head, log_id = client.layout.head, filled.view.log_id
-    assert drive(head.trim_point_raise(log_id, 6, client.deadline(None))) is None
+    assert drive(head.trim_point_raise(log_id, 6, client.deadline())) is None
     found = findings(filled)
     assert {finding.kind for finding in found} == {FindingKind.TRIM_BEHIND}
     assert [finding.object for finding in found] == [ref.name for ref in refs(filled)]
@@ -194,7 +194,7 @@ def test_what_is_yet_to_be_removed(filled: zlog.Log, store: zlog.Store) -> None:
     """A client announced a stripe, made some of it and died; others have gone on since."""
     client = filled._client
     head = client.layout.head
-    epoch, _ = drive(head.epoch_next(client.deadline(None), width=2))
+    epoch, _ = drive(head.epoch_next(client.deadline(), width=2))
     name = planted.make_orphan(filled, epoch)
     assert findings(filled) == []  # its view may still come
     filled.reconfigure(width=2)

@@ -53,7 +53,7 @@ class Users:
 def change_layout(log: zlog.Log, _number: int) -> None:
     """Bring in a new epoch, or a new stripe."""
     client = log._client
-    drive(client.layout.change(lambda view: view, client.deadline(None)))
+    drive(client.layout.change(lambda view: view, client.deadline()))
     log.reconfigure(width=2 + log.view.live_stripe.width % 4)
 
 

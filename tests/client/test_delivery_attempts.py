@@ -143,7 +143,7 @@ def test_what_was_granted_in_an_old_epoch_is_not_given_back(
     def end_epoch() -> None:
         change_width(served)
         client = other._client
-        _, first = drive(client.positions.grant(7, client.deadline(None)))
+        _, first = drive(client.positions.grant(7, client.deadline()))
         granted.append(range(first, first + 7))
 
     faults = [at_method("delivery_grant", supersede), at_method(method, end_epoch)]

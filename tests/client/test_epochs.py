@@ -123,7 +123,7 @@ def test_a_refused_view_is_not_taken_for_the_newest(memory: zlog.Store) -> None:
 
     def be_faster() -> None:
         client = other._client
-        drive(client.layout.change(lambda view: view, client.deadline(None)))
+        drive(client.layout.change(lambda view: view, client.deadline()))
         assert other.append(b"other") == 0
 
     hooked = FaultyStore(memory, at_method("view_propose", be_faster))
@@ -151,7 +151,7 @@ def test_a_change_of_a_log_that_is_removed_meanwhile(
     other = zlog.Log.open(FaultyStore(memory, at_method(method, remove)), "orders")
     layout = other._client.layout
     with pytest.raises(zlog.LogNotFound):
-        drive(layout.change(unless_newer(log.view), other._client.deadline(None)))
+        drive(layout.change(unless_newer(log.view), other._client.deadline()))
     assert layout.view.log_id == log.view.log_id
     if again:
         new = zlog.Log.open(memory, "orders")
@@ -167,7 +167,7 @@ def test_a_handle_on_an_old_log_leaves_the_new_one_of_its_name_alone(memory: zlo
     view = new.views()[-1]
     layout = old._client.layout
     with pytest.raises(zlog.LogNotFound):
-        drive(layout.change(lambda each: each, old._client.deadline(None)))
+        drive(layout.change(lambda each: each, old._client.deadline()))
     with pytest.raises(zlog.LogNotFound):
         old.read(0)
     assert new.views()[-1] == view
@@ -204,7 +204,7 @@ def test_what_a_handle_knows_never_goes_back(memory: zlog.Store) -> None:
     assert (after.trim_point, after.tail_floor) == (2, 3)
     layout = log._client.layout
     assert layout.adopt(before) == after
-    newer = drive(layout.change(lambda view: view, log._client.deadline(None)))
+    newer = drive(layout.change(lambda view: view, log._client.deadline()))
     assert layout.adopt(after) == newer
 
 

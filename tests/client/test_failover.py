@@ -86,12 +86,12 @@ def test_a_writer_asks_the_announced_leader_for_its_log(
     former.vanish()
     client = log._client
     before = log.view
-    assert not drive(client.layout.find_leader(before, client.deadline(None)))  # it is the same
+    assert not drive(client.layout.find_leader(before, client.deadline()))  # it is the same
     leader = start()
-    assert drive(client.layout.find_leader(before, client.deadline(None)))
+    assert drive(client.layout.find_leader(before, client.deadline()))
     assert log.view.sequencer == leader.address
     epoch = log.view.epoch
-    assert drive(client.layout.find_leader(before, client.deadline(None)))
+    assert drive(client.layout.find_leader(before, client.deadline()))
     assert log.view.epoch == epoch  # which is asked for once
 
 
@@ -102,7 +102,7 @@ def test_whoever_gives_the_sequencer_up_looks_for_a_leader_once_more(
     former.vanish()
     leader = start()
     client = log._client
-    drive(client.layout.drop_sequencer(before, client.deadline(None)))
+    drive(client.layout.drop_sequencer(before, client.deadline()))
     assert sequencers(log) == ["", former.address, leader.address]
 
 
@@ -113,7 +113,7 @@ def test_one_that_is_announced_and_does_not_lead_is_no_help(
     other.announce()
     former.vanish()
     client = log._client
-    assert not drive(client.layout.find_leader(log.view, client.deadline(None)))
+    assert not drive(client.layout.find_leader(log.view, client.deadline()))
     other.stop()
 
 
@@ -124,7 +124,7 @@ def loses_every_look(_: int, method: str) -> str | None:
 def test_a_directory_that_does_not_answer_is_no_help(log: zlog.Log) -> None:
     other = zlog.Log.open(FaultyStore(log.store, loses_every_look), "orders")
     client = other._client
-    assert not drive(client.layout.find_leader(other.view, client.deadline(None)))
+    assert not drive(client.layout.find_leader(other.view, client.deadline()))
 
 
 def test_the_tail_is_told_by_the_objects_while_the_sequencer_is_frozen(

@@ -33,7 +33,7 @@ def newest(log: zlog.Log) -> zlog.View:
 def drop_sequencer(log: zlog.Log) -> None:
     """Go on without the sequencer, as a writer that can't reach it."""
     client = log._client
-    drive(client.layout.drop_sequencer(client.layout.view, client.deadline(None)))
+    drive(client.layout.drop_sequencer(client.layout.view, client.deadline()))
 
 
 def leave_sealed(log: zlog.Log) -> None:
@@ -106,7 +106,7 @@ def test_nobody_goes_the_slow_way_while_the_view_names_a_sequencer(
     sequencer.announce()
     quick = zlog.Log.open(plain, "orders")
     client = quick._client
-    assert drive(client.positions.grant(5, client.deadline(None)))[1] == 1
+    assert drive(client.positions.grant(5, client.deadline()))[1] == 1
     assert quick.view.sequencer == sequencer.address
     assert slow.append(b"asks") == 6
     assert slow.view.sequencer == sequencer.address
@@ -191,7 +191,7 @@ def test_a_follower_fills_nothing_that_the_next_sequencer_hands_out_again(
     reader = zlog.Log.open(log.store, "orders", hole_timeout=0.05)
     follower = reader.follow(1)
     client = log._client
-    drive(client.positions.grant(10, client.deadline(None)))  # never written
+    drive(client.positions.grant(10, client.deadline()))  # never written
     seen: list[object] = []
     thread = threading.Thread(target=lambda: seen.append(next(follower)), daemon=True)
     sequencer.withdraw()

@@ -148,7 +148,7 @@ def test_what_is_about_to_be_written_is_kept(log: zlog.Log, limit: Retention) ->
     """Its positions were handed out, so they lie below the tail, behind entries that may go."""
     append_at(log, *range(10))
     log.set_retention(limit)
-    _, first = drive(log._client.positions.grant(200, log._client.deadline(None)))
+    _, first = drive(log._client.positions.grant(200, log._client.deadline()))
     assert first == 10
     set_clock(log, 100)
     log.apply_retention()

@@ -30,7 +30,7 @@ def log(memory: zlog.Store) -> zlog.Log:
 def take(log: zlog.Log, count: int) -> int:
     """Take positions and write nothing there; returns the first."""
     client = log._client
-    return drive(client.positions.grant(count, client.deadline(None)))[1]
+    return drive(client.positions.grant(count, client.deadline()))[1]
 
 
 def change(store: zlog.Store, sequencer: str | None = None) -> Change:

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from zlog._append.append import ROUND_BYTES_MAX, ROUND_ENTRIES_MAX, Appender
 from zlog._base.codes import Code, FillCode
-from zlog._base.deadline import Deadline
+from zlog._base.deadline import Deadline, Timeout
 from zlog._base.io import Call, Reply
 from zlog._base.names import check_source_name, head_object
 from zlog._native import core
@@ -140,9 +140,7 @@ class Deliveries:
     def __init__(self, client: LogClient) -> None:
         self._client = client
 
-    async def deliver(
-        self, entries: Iterable[bytes], key: DeliveryKey, timeout: float | None
-    ) -> int:
+    async def deliver(self, entries: Iterable[bytes], key: DeliveryKey, timeout: Timeout) -> int:
         """Append what is not there yet; see :meth:`zlog.Log.deliver`."""
         key.check()
         attempt = await self._begin(key, timeout)
@@ -154,7 +152,7 @@ class Deliveries:
         attempt.finish()
         return appended
 
-    async def _begin(self, key: DeliveryKey, timeout: float | None) -> _Attempt:
+    async def _begin(self, key: DeliveryKey, timeout: Timeout) -> _Attempt:
         """Shut out the attempts before, and find what they have written."""
         client = self._client
         log_id, now = client.layout.address.log_id, client.io.wall_clock_us()
@@ -170,16 +168,16 @@ class Deliveries:
             await attempt.recover(timeout)
         return attempt
 
-    async def done(self, source: str, before: int, timeout: float | None) -> None:
+    async def done(self, source: str, before: int, timeout: Timeout) -> None:
         """Forget batches that are done; see :meth:`zlog.Log.deliveries_done`."""
         _check_number("batch", before, BATCH_MAX)
         await self._done(source, before, timeout)
 
-    async def forget(self, source: str, timeout: float | None) -> None:
+    async def forget(self, source: str, timeout: Timeout) -> None:
         """Forget a source; see :meth:`zlog.Log.forget_source`."""
         await self._done(source, _BATCH_ALL, timeout)
 
-    async def _done(self, source: str, batch: int, timeout: float | None) -> None:
+    async def _done(self, source: str, batch: int, timeout: Timeout) -> None:
         """Refuse the batches below one from now on, and forget them a part at a time.
 
         The first call that is not refused raises the batch, and so refuses the others from then on;
@@ -202,7 +200,7 @@ class Deliveries:
             incarnation = core.decode_position(reply.payload)
             seen = reply.code == Code.READ_ONLY
 
-    async def sources(self, timeout: float | None) -> list[DeliverySource]:
+    async def sources(self, timeout: Timeout) -> list[DeliverySource]:
         """Return all sources, in the order of their names."""
         address, deadline = self._client.layout.address, self._client.deadline(timeout)
         found: list[DeliverySource] = []
@@ -241,7 +239,7 @@ class _Attempt:
             number=number << _NUMBERS_BITS,
         )
 
-    async def recover(self, timeout: float | None) -> None:
+    async def recover(self, timeout: Timeout) -> None:
         """Settle what the attempts before were granted, and find what they have written."""
         client = self._client
         request = core.encode_delivery(self._log_id, *self._key)

@@ -68,7 +68,7 @@ class Checker:
 
     def _deadline(self) -> Deadline:
         """Start the budget of one step: how long a whole audit takes is not known."""
-        return self._client.deadline(None)
+        return self._client.deadline()
 
     @property
     def summary(self) -> CheckSummary:

@@ -5,6 +5,15 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from types import EllipsisType
+
+Timeout = float | EllipsisType | None
+"""Seconds that a call may take; None: without limit; ``...``: as its handle was opened."""
+
+
+def own_or(given: Timeout, own: float | None) -> float | None:
+    """Return the time-out that a call was given, or the handle's own where it was given none."""
+    return own if isinstance(given, EllipsisType) else given
 
 
 def check_seconds(what: str, seconds: float | None) -> None:

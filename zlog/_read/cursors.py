@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from zlog._base.codes import Code
-from zlog._base.deadline import Deadline
+from zlog._base.deadline import Deadline, Timeout
 from zlog._base.io import Call, Io, Reply
 from zlog._base.names import check_cursor_name, check_position, head_object
 from zlog._native import core
@@ -186,7 +186,7 @@ class CursorClient:
 
     @classmethod
     async def open(
-        cls, client: LogClient, name: str, create: Place | None, timeout: float | None
+        cls, client: LogClient, name: str, create: Place | None, timeout: Timeout
     ) -> CursorClient:
         """Find a cursor, or make it; see :meth:`zlog.Log.cursor`."""
         deadline = client.deadline(timeout)
@@ -209,21 +209,21 @@ class CursorClient:
                 if create != "earliest":  # which a trim has just moved
                     raise
 
-    async def state(self, timeout: float | None) -> CursorState:
+    async def state(self, timeout: Timeout) -> CursorState:
         """Return the cursor as the log keeps it."""
         state = await self._client.cursors.read(self.name, self._client.deadline(timeout))
         if state is None:
             raise self._client.cursors.missing(self.name)
         return state
 
-    async def commit(self, position: int, timeout: float | None) -> None:
+    async def commit(self, position: int, timeout: Timeout) -> None:
         """Move it forward; see :meth:`zlog.Cursor.commit`."""
         deadline = self._client.deadline(timeout)
         await self._check("commit", position, deadline)
         await self._client.cursors.advance(self.name, position, deadline)
         self.position = position
 
-    async def reset(self, place: Place, timeout: float | None) -> None:
+    async def reset(self, place: Place, timeout: Timeout) -> None:
         """Put it anywhere; see :meth:`zlog.Cursor.reset`."""
         deadline = self._client.deadline(timeout)
         check_place(place)
@@ -237,13 +237,13 @@ class CursorClient:
                     raise
         self.position = position
 
-    async def lag(self, timeout: float | None) -> int:
+    async def lag(self, timeout: Timeout) -> int:
         """Return how many positions lie between it and the tail; see :meth:`zlog.Cursor.lag`."""
         state = await self.state(timeout)
         self.position = state.position
         return max(0, await self._client.tail(timeout) - state.position)
 
-    async def remove(self, timeout: float | None) -> None:
+    async def remove(self, timeout: Timeout) -> None:
         """Remove it; see :meth:`zlog.Cursor.remove`."""
         await self._client.cursors.remove(self.name, self._client.deadline(timeout))
 

@@ -128,7 +128,7 @@ class Ahead(Generic[T]):
             try:
                 read = self._windows.start(self._asked, end, _BYTES_SLACK * self._bytes)
             except StripeUnknown as unknown:
-                deadline = self._client.deadline(None)
+                deadline = self._client.deadline()
                 if await self._client.layout.stripe_at(unknown.position, deadline) is None:
                     return  # trimmed meanwhile, with its stripe
                 continue
@@ -199,7 +199,7 @@ class Bounded(Generic[T]):
     async def next(self) -> T | None:
         """Return what is next, which may be nothing; None at the end."""
         if self._tail is None:
-            tail = await self._client.tail(None)
+            tail = await self._client.tail()
             self._tail = tail if self._end is None else min(self._end, tail)
         if self._ahead.position >= self._tail:
             return None

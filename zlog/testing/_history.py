@@ -7,8 +7,8 @@ import math
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from types import EllipsisType
 
+from zlog._base.deadline import Timeout
 from zlog.aio import Log
 from zlog.entry import Entry, Gap, GapKind
 from zlog.errors import (
@@ -194,7 +194,7 @@ class RecordedLog:
         self.process = process
         self._history = history
 
-    async def append(self, data: bytes, *, timeout: float | None = None) -> int:
+    async def append(self, data: bytes, *, timeout: Timeout = ...) -> int:
         """See :meth:`zlog.Log.append`."""
         operation = self._history.invoke(self.process, Action.APPEND, entry=data)
         before = self.log.view.epoch
@@ -207,9 +207,7 @@ class RecordedLog:
         self._history.returns([operation], Result.OK)
         return operation.position
 
-    async def append_many(
-        self, entries: Sequence[bytes], *, timeout: float | None = None
-    ) -> list[int]:
+    async def append_many(self, entries: Sequence[bytes], *, timeout: Timeout = ...) -> list[int]:
         """See :meth:`zlog.Log.append_many`. Each entry is an operation of its own."""
         began = self._history.event()
         operations = [
@@ -236,7 +234,7 @@ class RecordedLog:
         source: str,
         batch: int,
         part: int = 0,
-        timeout: float | None = None,
+        timeout: Timeout = ...,
     ) -> int:
         """See :meth:`zlog.Log.deliver`. Each entry is an operation of its own.
 
@@ -267,7 +265,7 @@ class RecordedLog:
         self._history.returns(operations, Result.OK)
         return appended
 
-    async def read(self, position: int, *, timeout: float | None = None) -> Entry:
+    async def read(self, position: int, *, timeout: Timeout = ...) -> Entry:
         """See :meth:`zlog.Log.read`."""
         operation = self._history.invoke(self.process, Action.READ, position=position)
         try:
@@ -290,7 +288,7 @@ class RecordedLog:
         start: int = 0,
         end: int | None = None,
         *,
-        hole_timeout: float | EllipsisType | None = ...,
+        hole_timeout: Timeout = ...,
     ) -> AsyncIterator[Entry | Gap]:
         """See :meth:`zlog.Log.read_range`. Each position is an operation of its own."""
         async for item in self._scan(
@@ -299,13 +297,13 @@ class RecordedLog:
             yield item
 
     async def follow(
-        self, start: int = 0, *, hole_timeout: float | EllipsisType | None = ...
+        self, start: int = 0, *, hole_timeout: Timeout = ...
     ) -> AsyncIterator[Entry | Gap]:
         """See :meth:`zlog.Log.follow`. Each position is an operation of its own."""
         async for item in self._scan(self.log.follow(start, hole_timeout=hole_timeout), start):
             yield item
 
-    async def tail(self, *, timeout: float | None = None) -> int:
+    async def tail(self, *, timeout: Timeout = ...) -> int:
         """See :meth:`zlog.Log.tail`: the checked one."""
         operation = self._history.invoke(self.process, Action.TAIL)
         try:
@@ -316,7 +314,7 @@ class RecordedLog:
         self._history.returns([operation], Result.OK)
         return operation.position
 
-    async def fill(self, position: int, *, timeout: float | None = None) -> None:
+    async def fill(self, position: int, *, timeout: Timeout = ...) -> None:
         """See :meth:`zlog.Log.fill`."""
         operation = self._history.invoke(self.process, Action.FILL, position=position)
         try:
@@ -329,7 +327,7 @@ class RecordedLog:
             raise
         self._history.returns([operation], Result.OK)
 
-    async def trim(self, position: int, *, timeout: float | None = None) -> None:
+    async def trim(self, position: int, *, timeout: Timeout = ...) -> None:
         """See :meth:`zlog.Log.trim`."""
         operation = self._history.invoke(self.process, Action.TRIM, position=position)
         try:
@@ -339,7 +337,7 @@ class RecordedLog:
             raise
         self._history.returns([operation], Result.OK)
 
-    async def trim_to(self, position: int, *, timeout: float | None = None) -> None:
+    async def trim_to(self, position: int, *, timeout: Timeout = ...) -> None:
         """See :meth:`zlog.Log.trim_to`."""
         operation = self._history.invoke(self.process, Action.TRIM_TO, position=position)
         try:
