@@ -28,8 +28,7 @@ JAVA_17 := openjdk-17-jre-headless
 BUILD_TOOLS := 'cmake>=3.24' 'cython>=3.1' ninja 'scikit-build-core>=1.0'
 
 # Folders, and programs without a suffix, which ruff would not find in them.
-PYTHON_CODE := ceph-dev cli examples pyspark_zlog seqr tests tools zlog ceph-dev/cluster tools/bench \
-	tools/chaos tools/check-links tools/faults tools/fuzz tools/layouts tools/spark-torture tools/steady
+PYTHON_CODE := ceph-dev cli examples pyspark_zlog seqr tests zlog ceph-dev/cluster tools/check-links
 SOURCES := pyproject.toml CMakeLists.txt \
 	$(shell find cls_zlog zlog seqr cli pyspark_zlog -type f -not -path '*/__pycache__/*')
 
@@ -56,7 +55,7 @@ fuzz: $(DONE)/package-rados ## run each fuzzer for FUZZ_RUNS inputs; those in C+
 	$(PYTHON) -m tests.fuzz.corpus build/fuzz/corpus/methods
 	build/fuzz/fuzz_methods -runs=$(FUZZ_RUNS) -max_len=240 -rss_limit_mb=512 build/fuzz/corpus/methods
 	build/fuzz/fuzz_grants -runs=$(FUZZ_RUNS) -max_len=480 build/fuzz/corpus/grants
-	$(BIN)/python tools/fuzz --inputs $(FUZZ_RUNS)
+	$(BIN)/python -m tests.fuzz --inputs $(FUZZ_RUNS)
 
 .PHONY: build
 build: $(DONE)/package-rados ## build the package with librados, and the object class
@@ -65,8 +64,8 @@ build: $(DONE)/package-rados ## build the package with librados, and the object 
 .PHONY: bench
 bench: $(DONE)/package-rados ## measure the tables of docs/performance.md, in under 10 minutes
 	ZLOG_CLASS=$$(ceph-dev/cluster build-class build/class) && export ZLOG_CLASS && \
-	$(BIN)/python tools/bench --zlog $(BIN)/zlog --folder build/bench \
-		--json docs/performance.json --page docs/performance.md
+	$(BIN)/python -m tests.bench --folder build/bench --json build/bench/figures.json \
+		--page docs/performance.md
 
 .PHONY: model
 model: $(DONE)/spin ## search the model of the protocol at length; VARIANT=… shows a broken one fail
@@ -86,21 +85,21 @@ chaos: $(if $(SEED),chaos-simulation,$(CHAOS)) ## the model, simulated and real 
 
 .PHONY: chaos-simulation
 chaos-simulation: $(DONE)/package-rados
-	$(BIN)/python tools/chaos $(if $(SEED),--seed $(SEED),--seeds $(CHAOS_SEEDS))
+	$(BIN)/python -m tests.sim $(if $(SEED),--seed $(SEED),--seeds $(CHAOS_SEEDS))
 
 .PHONY: chaos-kills
 chaos-kills: $(DONE)/package-rados ## KILLS=200 of processes that use an embedded store; SEED=…
-	$(BIN)/python tools/faults --kills $(KILLS) $(if $(SEED),--seed $(SEED))
+	$(BIN)/python -m tests.faults --kills $(KILLS) $(if $(SEED),--seed $(SEED))
 
 .PHONY: chaos-hostile
 chaos-hostile: $(DONE)/package-rados ## HOSTILE_MINUTES=1 of random class calls at each kind of OSD; SEED=…
 	ZLOG_CLASS=$$(ceph-dev/cluster build-class build/class) && export ZLOG_CLASS && \
-	$(BIN)/python tools/faults --hostile --minutes $(HOSTILE_MINUTES) $(if $(SEED),--seed $(SEED))
+	$(BIN)/python -m tests.faults --hostile --minutes $(HOSTILE_MINUTES) $(if $(SEED),--seed $(SEED))
 
 .PHONY: chaos-faults
 chaos-faults: $(DONE)/package-rados ## MINUTES=10 of faults on a Ceph cluster of 3 OSDs; SEED=…
 	ZLOG_CLASS=$$(ceph-dev/cluster build-class build/class) && export ZLOG_CLASS && \
-	$(BIN)/python tools/faults --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+	$(BIN)/python -m tests.faults --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 .PHONY: lint
 lint: $(DONE)/dev-tools $(DONE)/spark $(DONE)/package-rados ## ruff and mypy
@@ -109,9 +108,7 @@ lint: $(DONE)/dev-tools $(DONE)/spark $(DONE)/package-rados ## ruff and mypy
 	@# Not from here, where the folder zlog lacks what is installed below it: zlog.cli, zlog.seqr.
 	cd $(DONE) && $(BIN)/mypy --config-file $(CURDIR)/pyproject.toml \
 		--cache-dir $(CURDIR)/.mypy_cache/installed --package zlog
-	$(BIN)/mypy ceph-dev/ceph_dev tests/support
-	cd tools && $(BIN)/mypy --config-file $(CURDIR)/pyproject.toml batch_layout console.py programs.py \
-		standard steadiness stores.py torture
+	$(BIN)/mypy ceph-dev/ceph_dev tests/bench tests/support tests/spark/torture.py
 
 .PHONY: docs-check
 docs-check: ## look for dead links in the documentation

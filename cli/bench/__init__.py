@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import click
 
-from zlog.cli.bench import append, failover, opening, read, sequencer, spark, tail
+from zlog.cli.bench import append, failover, read, sequencer, tail
 from zlog.cli.verb import VerbGroup
 
 
@@ -28,13 +28,5 @@ def bench() -> None:
     """
 
 
-for _verb in (
-    append.append,
-    read.read,
-    tail.tail,
-    sequencer.sequencer,
-    opening.open_,
-    failover.failover,
-    spark.spark,
-):
+for _verb in (append.append, read.read, tail.tail, sequencer.sequencer, failover.failover):
     bench.add_command(_verb)

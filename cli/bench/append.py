@@ -11,7 +11,6 @@ import click
 
 import zlog
 from zlog.cli.bench import frames
-from zlog.cli.bench.behind import Behind, beside_readers
 from zlog.cli.bench.measure import ROUNDS, Contender, Slice, contest, one_after_the_other
 from zlog.cli.bench.options import Bench, bench_options, count_option, size_option
 from zlog.cli.bench.place import Place
@@ -49,31 +48,21 @@ _ONE_BY_ONE_DEPTH = 64
     is_flag=True,
     help="Calls in flight don't travel together: each has operations of its own.",
 )
-@click.option(
-    "--reader",
-    is_flag=True,
-    help="Also beside somebody who reads what is long written; and, on Ceph, beside plain reads.",
-)
 @bench_options(5.0)
-def append(
-    bench: Bench, size: int, batch: int, depth: int, writers: int, alone: bool, reader: bool
-) -> None:
+def append(bench: Bench, size: int, batch: int, depth: int, writers: int, alone: bool) -> None:
     """Measure how fast entries are appended, durably.
 
     Beside it stand the raw limits of the same store, measured in turns with it and with as much in
     flight: the same operations of the object class sent by a C++ program; calls of the class that
     write nothing; plain librados writes of the same bytes, or LMDB alone, or a plain file that is
     appended to and synced. RATIO is the part of each limit that was reached. Where entries travel
-    together, what they would reach each on its own stands there too. With --reader, RATIO says how
-    many times as fast the load is when nobody reads.
+    together, what they would reach each on its own stands there too.
     """
     load = Workload(size, batch, writers, depth, bench.width, alone)
     with ExitStack() as stack:
         place = stack.enter_context(bench.place())
         if writers > 1 and place.kind == "mem":
             raise click.UsageError("mem:// is one process's memory: it has only one writer")
-        if reader and place.kind == "mem":
-            raise click.UsageError("mem:// is one process's memory: nobody else can read it")
         running = stack.enter_context(Writers(place, load))
         note(f"warming up in {place.url}")
         running.run(bench.seconds / ROUNDS / 2)
@@ -86,18 +75,13 @@ def append(
             others.run(bench.seconds / ROUNDS / 2)
             how = f"the same log with {_how(one_by_one, others.traffic)}"
             limits.append(Contender("one by one", how, others.run))
-        if reader:
-            behind = stack.enter_context(Behind(place))
-            limits += beside_readers(place, load, running, behind)
         measured = contest(contender, limits, bench.seconds, size)
-        if reader:
-            note(behind.summary())
         title = (
             f"append of {human_bytes(size)}, batch {batch}, depth {depth}"
             f"{', alone' if alone else ''}, writers {writers}, width {bench.width}, on {bench.url}"
         )
         workload = bench.workload(**asdict(load))
-    bench.printer.show([Report("append", title, workload, measured)])
+    bench.show(Report("append", title, workload, measured))
 
 
 def _how(load: Workload, traffic: Traffic) -> str:

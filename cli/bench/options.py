@@ -6,13 +6,12 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import update_wrapper
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from zlog.cli.bench.place import SEQUENCER_HELP, Place, own_place
-from zlog.cli.bench.results import Printer
+from zlog.cli.bench.results import Report, show
 from zlog.cli.parameters import json_option
 from zlog.cli.session import Session, pass_session
 from zlog.cli.units import size
@@ -64,15 +63,7 @@ sequencer_option = click.option(
 )
 
 
-def output_options(verb: F) -> F:
-    """Give a benchmark ``--json`` and ``--plot``."""
-    plot = click.option(
-        "--plot",
-        type=click.Path(dir_okay=False, writable=True, path_type=Path),
-        metavar="FILE",
-        help="Draw it too, as a PNG or whatever the name ends in; needs matplotlib.",
-    )
-    return json_option("Print one JSON object.")(plot(verb))
+report_option = json_option("Print one JSON object.")
 
 
 @dataclass(frozen=True)
@@ -83,13 +74,13 @@ class Bench:
         url: of the store.
         width: stripe objects of the log.
         seconds: how long the log is to be measured, and each limit.
-        printer: where the results go.
+        as_json: whether the results are printed as JSON.
     """
 
     url: str
     width: int
     seconds: float
-    printer: Printer
+    as_json: bool
     _session: Session
     _sequencer: str
 
@@ -100,6 +91,10 @@ class Bench:
     def workload(self, **load: object) -> dict[str, object]:
         """Return what is measured, for a report: its own numbers, and those of every benchmark."""
         return {**load, "width": self.width, "store": self.url, "seconds": self.seconds}
+
+    def show(self, report: Report) -> None:
+        """Print what was measured."""
+        show([report], as_json=self.as_json)
 
 
 def bench_options(seconds: float) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -118,13 +113,11 @@ def bench_options(seconds: float) -> Callable[[Callable[..., None]], Callable[..
             seconds: float,
             sequencer: str,
             as_json: bool,
-            plot: Path | None,
             **own: Any,
         ) -> None:
-            printer = Printer(as_json, plot)
-            verb(Bench(session.url, width, seconds, printer, session, sequencer), **own)
+            verb(Bench(session.url, width, seconds, as_json, session, sequencer), **own)
 
-        told = output_options(pass_session(update_wrapper(with_bench, verb)))
+        told = report_option(pass_session(update_wrapper(with_bench, verb)))
         return width_option(seconds_option(seconds)(sequencer_option(told)))
 
     return decorate

@@ -71,7 +71,7 @@ def read(bench: Bench, order: str, size: int, entries: int, batch: int, depth: i
             f" depth {depth}, width {bench.width}, on {bench.url}"
         )
         workload = bench.workload(order=order, size=size, entries=entries, batch=batch, depth=depth)
-    bench.printer.show([Report("read", title, workload, measured)])
+    bench.show(Report("read", title, workload, measured))
 
 
 def _contender(

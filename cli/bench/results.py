@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from zlog.cli.bench.measure import Measured, Ratio
-from zlog.cli.bench.plot import check_plot, draw
 from zlog.cli.output import Output
 from zlog.cli.render import to_json
 from zlog.cli.tables import table
@@ -30,29 +28,14 @@ class Report:
     measured: Sequence[Measured]
 
 
-class Printer:
-    """Where results go. Complains at once about a plot that can't be drawn in the end.
-
-    Raises:
-        click.UsageError: a plot is asked for, and matplotlib is not there.
-    """
-
-    def __init__(self, as_json: bool, plot: Path | None) -> None:
-        self._as_json = as_json
-        self._plot = plot
-        if plot is not None:
-            check_plot()
-
-    def show(self, reports: Sequence[Report]) -> None:
-        """Print reports, and draw them if asked."""
-        with Output() as out:
-            for report in reports:
-                if self._as_json:
-                    out.line(to_json(_fields(report)))
-                else:
-                    _table(out, report)
-        if self._plot is not None:
-            draw(self._plot, [(report.title, report.measured) for report in reports])
+def show(reports: Sequence[Report], *, as_json: bool) -> None:
+    """Print reports: tables, or JSON objects, one on a line."""
+    with Output() as out:
+        for report in reports:
+            if as_json:
+                out.line(to_json(_fields(report)))
+            else:
+                _table(out, report)
 
 
 def _fields(report: Report) -> dict[str, object]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import click
@@ -11,10 +10,10 @@ import click
 from zlog.cli.bench import frames
 from zlog.cli.bench.echo import running_echo
 from zlog.cli.bench.measure import ROUNDS, Contender, Slice, contest
-from zlog.cli.bench.options import count_option, output_options, seconds_option
+from zlog.cli.bench.options import count_option, report_option, seconds_option
 from zlog.cli.bench.place import NO_SEQUENCER, Place, own_place
 from zlog.cli.bench.processes import running_sequencer
-from zlog.cli.bench.results import Printer, Report
+from zlog.cli.bench.results import Report, show
 from zlog.cli.bench.usage import Processes
 from zlog.cli.output import note
 from zlog.cli.session import Session, pass_session
@@ -37,7 +36,7 @@ _KINDS = {"echo": "echo", "parsed echo": "frames"}
 @count_option("--connections", 8, 64, "Connections that ask at the same time.")
 @count_option("--depth", 16, 4096, "Requests that each of them has in flight.")
 @seconds_option(5.0)
-@output_options
+@report_option
 @pass_session
 def sequencer(
     session: Session,
@@ -45,7 +44,6 @@ def sequencer(
     depth: int,
     seconds: float,
     as_json: bool,
-    plot: Path | None,
 ) -> None:
     """Measure how fast a sequencer hands out positions, one per request, over TCP.
 
@@ -53,7 +51,6 @@ def sequencer(
     servers that do less, asked by the same client in turns with it. RATIO is the part of their rate
     that was reached. An entry is a position here.
     """
-    printer = Printer(as_json, plot)
     load = {"connections": connections, "depth": depth}
     with ExitStack() as stack:
         place = stack.enter_context(own_place(session, _unused(session)))
@@ -76,7 +73,7 @@ def sequencer(
         measured = contest(contender, limits, seconds, 0)
         title = f"sequencer, connections {connections}, depth {depth}, on {session.url}"
         workload = {**load, "store": session.url, "seconds": seconds}
-    printer.show([Report("sequencer", title, workload, measured)])
+    show([Report("sequencer", title, workload, measured)], as_json=as_json)
 
 
 def _unused(session: Session) -> str:

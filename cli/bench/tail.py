@@ -60,7 +60,7 @@ def tail(bench: Bench, size: int, rate: float) -> None:
             f" {bench.url}"
         )
         workload = bench.workload(size=size, rate=rate)
-    bench.printer.show([Report("tail", title, workload, measured)])
+    bench.show(Report("tail", title, workload, measured))
 
 
 def _limits(place: Place, size: int, width: int) -> Iterator[Contender]:

@@ -9,7 +9,6 @@ import threading
 import time
 from array import array
 from collections.abc import Callable, Coroutine
-from contextlib import AbstractContextManager, nullcontext
 from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
 from typing import Any, TypeVar
@@ -23,9 +22,6 @@ from zlog.cli.bench.usage import own_cpu_seconds, own_memory_peak
 from zlog.cli.bench.workload import Traffic, Workload
 
 T = TypeVar("T")
-
-Beside = Callable[[str], AbstractContextManager[None]]
-"""Makes something go on for the length of a ``with`` block, given the name of a log."""
 
 _START_SECONDS = 60.0
 """How long writers may take to start and connect, and after their time to come to an end."""
@@ -51,16 +47,10 @@ class Writers:
         else:
             self._crew = _Crew(place, load)
 
-    def run(self, seconds: float, beside: Beside | None = None) -> Slice:
-        """Append to a new log for a while; also learns how the entries travel.
-
-        Args:
-            seconds: for how long.
-            beside: what goes on meanwhile.
-        """
+    def run(self, seconds: float) -> Slice:
+        """Append to a new log for a while; also learns how the entries travel."""
         with self._place.new_log(self._load.width) as log:
-            with nullcontext() if beside is None else beside(log):
-                done = self._append(log, seconds)
+            done = self._append(log, seconds)
             self._learn(log)
         return done
 

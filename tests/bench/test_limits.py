@@ -71,7 +71,7 @@ def test_what_can_not_be_done_is_an_error_and_no_end(
     limits: Limits, kind: str, options: dict[str, object], complaint: str
 ) -> None:
     with pytest.raises(zlog.ZlogError, match=complaint):
-        limits.measure(kind, seconds=0.01, **options)
+        limits.measure(kind, 1, seconds=0.01, **options)
     assert limits.measure("class_calls", seconds=0.01, objects=1, in_flight=1).calls > 0
 
 
@@ -109,10 +109,11 @@ def test_frames_are_echoed(limits: Limits, kind: str, connections: int, depth: i
     with running_echo(kind) as echo:
         done = limits.measure(
             "frames",
+            1,
             seconds=0.1,
             connections=connections,
             depth=depth,
-            **to_echo(echo.address),  # type: ignore[arg-type]
+            **to_echo(echo.address),
         )
         assert done.calls >= connections * depth
         assert Processes([echo.pid]).cpu_seconds() > 0

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from ..support.ceph import REPOSITORY, ClusterSpec, run_all
+from ..support.ceph import ClusterSpec, run_all
 from ..support.container import docker_problem, start_container
+from ..support.programs import REPOSITORY
 from .conftest import open_pool
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +14,8 @@ from click.testing import CliRunner
 import zlog
 from zlog.cli.main import command
 
-ZLOG = str(Path(sys.executable).with_name("zlog"))
+from ..support.programs import ZLOG
+
 SECONDS_MAX = 60
 
 

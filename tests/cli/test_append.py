@@ -17,7 +17,8 @@ from zlog.cli.batches import Batches, Limits, Splitter, as_is
 from zlog.cli.input import BadInput, Input
 from zlog.cli.verbs.append import moved_back
 
-from .conftest import ZLOG, Cli, Inside
+from ..support.programs import ZLOG
+from .conftest import Cli, Inside
 
 LINES = b"first\r\nwith \0 NUL\n\n\xff\xfe no UTF-8\n\tlast\n"
 

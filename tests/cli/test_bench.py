@@ -83,12 +83,6 @@ def test_append_on_the_embedded_store(
     assert untouched(cli, tmp_path / "store")
 
 
-def test_appends_beside_a_reader(cli: Cli, tmp_path: Path) -> None:
-    (report,) = run(cli, "append", "--batch", "16", "--reader")
-    assert limits_of(report)[-2:] == ["one by one", "beside a reader"]
-    assert untouched(cli, tmp_path / "store")
-
-
 @pytest.mark.parametrize(
     "words", [[], ["--order", "random"], ["--order", "random", "--depth", "4"]]
 )
@@ -111,15 +105,6 @@ def test_sequencer_beside_echoes(cli: Cli, tmp_path: Path) -> None:
     assert untouched(cli, tmp_path / "store")
 
 
-def test_open_compares_two_sizes(cli: Cli, tmp_path: Path) -> None:
-    reports = run(cli, "open", "--small", "10", "--large", "3000")
-    names = [report["result"]["name"] for report in reports]
-    assert names == ["open, 3000", "append, 3000", "read, 3000", "take over, 3000"]
-    assert limits_of(reports[0]) == ["open, 10", "class call"]
-    assert limits_of(reports[1]) == ["append, 10"]
-    assert untouched(cli, tmp_path / "store")
-
-
 def test_the_table(cli: Cli) -> None:
     lines = cli.ok("bench", "append", "--seconds", "0.2").decode().splitlines()
     assert lines[0].startswith("append of 100 B, batch 1, depth")
@@ -129,30 +114,13 @@ def test_the_table(cli: Cli) -> None:
     assert lines[-1].startswith("plain file: ")
 
 
-def test_a_plot(cli: Cli, tmp_path: Path) -> None:
-    picture = tmp_path / "picture.png"
-    # Where matplotlib is new, it may say that it looks for fonts.
-    assert cli("bench", "append", "--seconds", "0.2", "--plot", str(picture)).code == 0
-    assert picture.read_bytes().startswith(b"\x89PNG")
-
-
-def test_a_plot_without_matplotlib(cli: Cli, tmp_path: Path) -> None:
-    (tmp_path / "matplotlib.py").write_text("raise ImportError('it is not there')")
-    cli.environment["PYTHONPATH"] = str(tmp_path)
-    result = cli("bench", "append", *QUICK, "--plot", str(tmp_path / "picture.png"))
-    assert result.code == 2
-    assert "in a clone of zlog: pip install '.[bench]'" in result.err
-
-
 @pytest.mark.parametrize(
     ("store", "words", "complaint"),
     [
         ("mem://", ["append", "--writers", "2"], "one writer"),
-        ("mem://", ["append", "--reader"], "nobody else can read"),
         ("mem://", ["tail"], "nobody else can follow"),
         ("mem://", ["sequencer"], "no server"),
         (None, ["read", "--depth", "2"], "--order random"),
-        (None, ["open", "--small", "10", "--large", "10"], "--large"),
         (None, ["append", "--sequencer", "none"], "on Ceph"),
         ("ceph://nowhere", ["append", "--sequencer", "?"], "--sequencer"),
     ],
@@ -207,24 +175,12 @@ def test_a_store_that_was_not_there_is_not_there_afterwards(tmp_path: Path) -> N
             ["append", "--batch", "16"],
             ["class writes", "class calls", "plain librados", "one by one"],
         ),
-        (
-            ["append", "--reader"],
-            [
-                "class writes",
-                "position + write",
-                "class calls",
-                "plain librados",
-                "beside a reader",
-                "beside plain reads",
-            ],
-        ),
         (["append", "--size", "64K"], None),
         (["append", "--sequencer", "none"], ["class writes", "class calls", "plain librados"]),
         (["read", "--entries", "2048"], ["plain librados", "class reads"]),
         (["read", "--entries", "64", "--order", "random"], ["plain librados", "class reads"]),
         (["tail"], ["plain librados", "class reads"]),
         (["sequencer", "--connections", "2", "--depth", "4"], ["echo", "parsed echo"]),
-        (["open", "--small", "10", "--large", "2000"], None),
     ],
 )
 def test_on_a_cluster(store_url: str, words: list[str], expected: list[str] | None) -> None:

@@ -14,7 +14,8 @@ import pytest
 import zlog
 from zlog.cli.template import iso
 
-from .conftest import ZLOG, Cli, Inside, leave_hole
+from ..support.programs import ZLOG
+from .conftest import Cli, Inside, leave_hole
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ import pytest
 import zlog
 from zlog.cli.progress import Progress
 
-from .conftest import ZLOG, Cli
+from ..support.programs import ZLOG
+from .conftest import Cli
 
 DIM, BOLD = b"\x1b[2m", b"\x1b[1m"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -195,6 +196,20 @@ def test_whoever_enforces_may_die_anywhere(memory: zlog.Store) -> None:
                 work(FaultyStore(store, dies_at(number)))
             with zlog.Log.open(store, "orders") as log:
                 assert (log.apply_retention(), log.stat().entries) == (43, 7)
+
+
+def test_a_store_that_is_appended_to_and_trimmed_stays_small(tmp_path: Path) -> None:
+    with (
+        zlog.connect(tmp_path.as_uri()) as store,
+        zlog.Log.create(store, "orders", width=4, stripe_bytes=500_000) as log,
+    ):
+        log.set_retention(Retention(bytes=2 << 20))
+        for _ in range(40):
+            log.append_many([bytes(10_000)] * 64)
+            log.append(b"small")
+            log.retain()
+        assert log.stat().bytes <= 2 << 20
+    assert (tmp_path / "data.mdb").stat().st_blocks * 512 < 12 << 20  # of 25 MiB appended
 
 
 @pytest.mark.parametrize("limit", [Retention(age=1.0), Retention(bytes=9), Retention(entries=9)])

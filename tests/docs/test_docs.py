@@ -19,7 +19,8 @@ from tests.support.ceph import CephCluster
 from zlog.cli import template
 from zlog.cli.exit_codes import ExitCode
 
-from .pages import DOCS, REPOSITORY, Block, blocks, table
+from ..support.programs import REPOSITORY
+from .pages import DOCS, Block, blocks, table
 
 README = REPOSITORY / "README.md"
 API = DOCS / "api.md"

@@ -12,8 +12,9 @@ import pytest
 
 from tests.support.ceph import choose, unavailable
 
+from ..support.programs import REPOSITORY
 from . import session
-from .pages import DOCS, REPOSITORY, Block, blocks
+from .pages import DOCS, Block, blocks
 from .terminal import Terminal
 
 _SECONDS = 120.0

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from ..support.ceph import Clusters, ClusterSpec
+from ..support.ceph import ClusterSpec, running_cluster
 from . import partitions
 from .faults import CLUSTER_OPTIONS, EVERYWHERE, KINDS, OSD_CUT_OFF
 from .hostile import SHORT_LOGS, Bombardment, bombard_cluster
@@ -19,7 +19,7 @@ from .run import Outcome, run_on_ceph
 
 def main() -> None:
     """Parse the command line, and exit with 1 where something is not as it should be."""
-    parser = argparse.ArgumentParser(prog="tools/faults", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("--seed", type=int, default=1, help="plans the faults (%(default)s)")
     parser.add_argument("--minutes", type=float, default=10.0, help="of faults (%(default)g)")
     parser.add_argument("--osds", type=int, default=3, help="with BlueStore (%(default)s)")
@@ -45,30 +45,26 @@ def main() -> None:
     if options.partitions:
         partitions.move_into_own_network()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # and clean up
+    if options.hostile:
+        sys.exit(_be_hostile(options))
     with tempfile.TemporaryDirectory(prefix="zlog-") as temporary:
-        if options.hostile:
-            sys.exit(_be_hostile(options, Path(temporary)))
         folder = options.folder or Path(temporary)
         if options.folder:
             folder.mkdir(parents=True)  # journals of another run would be taken for this one's
         if options.kills:
             outcome = run_kills(folder, options.seed, options.kills)
         else:
-            outcome = _on_ceph(options, folder, Path(temporary))
+            outcome = _on_ceph(options, folder)
     print(json.dumps(outcome.to_json()) if options.json else _render(outcome))
     sys.exit(1 if outcome.wrong else 0)
 
 
-def _be_hostile(options: argparse.Namespace, temporary: Path) -> int:
+def _be_hostile(options: argparse.Namespace) -> int:
     """Run it on memstore and BlueStore; returns the exit code."""
     found = {}
     for kind in ("memstore", "bluestore"):
-        clusters = Clusters(lambda: Path(tempfile.mkdtemp(dir=temporary)))
-        try:
-            cluster = clusters.shared(ClusterSpec(kind, options=SHORT_LOGS))
+        with running_cluster(ClusterSpec(kind, options=SHORT_LOGS)) as cluster:
             found[kind] = bombard_cluster(cluster, options.seed, options.minutes * 60)
-        finally:
-            clusters.close()
         if not options.json:
             print(_render_hostile(kind, found[kind]), flush=True)
     if options.json:
@@ -90,16 +86,12 @@ def _render_hostile(kind: str, found: Bombardment) -> str:
     return "\n".join(lines)
 
 
-def _on_ceph(options: argparse.Namespace, folder: Path, temporary: Path) -> Outcome:
-    clusters = Clusters(lambda: Path(tempfile.mkdtemp(dir=temporary)))
-    try:
-        own = partitions.options(options.osds) if options.partitions else ()
-        settings = (*CLUSTER_OPTIONS, *own)
-        cluster = clusters.shared(ClusterSpec("bluestore", osds=options.osds, options=settings))
-        kinds = tuple(options.kind or (KINDS if options.partitions else EVERYWHERE))
+def _on_ceph(options: argparse.Namespace, folder: Path) -> Outcome:
+    own = partitions.options(options.osds) if options.partitions else ()
+    kinds = tuple(options.kind or (KINDS if options.partitions else EVERYWHERE))
+    spec = ClusterSpec("bluestore", osds=options.osds, options=(*CLUSTER_OPTIONS, *own))
+    with running_cluster(spec) as cluster:
         return run_on_ceph(cluster, folder, options.seed, options.minutes * 60, kinds=kinds)
-    finally:
-        clusters.close()
 
 
 def _render(outcome: Outcome) -> str:

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """A client process: it uses a log as its role says, keeps a journal, and gives up nothing.
 
 SIGUSR1 tells it that all faults are over: from its next operation on, which it notes in a file, it
@@ -21,13 +20,11 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
-# Last, so that zlog is the installed one: the repository's lacks what was built.
-sys.path.append(str(Path(__file__).resolve().parents[2]))
-
 import zlog
 import zlog.aio
-from tests.faults.journal import Journal, write_whole
 from zlog.testing import RecordedLog
+
+from .journal import Journal, write_whole
 
 PATIENCE = 60.0
 TIMEOUTS = (0.5, 2.0, 10.0, None)

@@ -12,10 +12,11 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from ..support.programs import REPOSITORY
+
 PATIENCE_SECONDS = 240.0
 """Far above what anything takes: it tells what is stuck from what is slow."""
 
-_PROGRAM = Path(__file__).with_name("client.py")
 _LOOK_SECONDS = 0.02
 
 
@@ -58,10 +59,9 @@ class ClientProcess:
             "blocking": blocking,
         }
         self._said = folder / f"{name}.stderr"
-        command = [sys.executable, str(_PROGRAM), json.dumps(options)]
+        command = [sys.executable, "-m", "tests.faults.client", json.dumps(options)]
         with self._said.open("w") as stderr:
-            # In another directory, or Python would import the sources instead of the package.
-            self._process = subprocess.Popen(command, cwd=folder, stderr=stderr)
+            self._process = subprocess.Popen(command, cwd=REPOSITORY, stderr=stderr)
 
     def wait_until_it_listens(self) -> None:
         """Wait until it has opened the log, and heeds signals."""

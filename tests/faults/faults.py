@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import random
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
 from typing import NamedTuple
 
 from zlog.seqr.election.lease import LEASE_SECONDS_DEFAULT
 
 from ..support.ceph import CephCluster
+from ..support.programs import ZLOG
 from .clients import Clients
 from .partitions import cut_off
 from .sequencers import Sequencers
@@ -33,7 +32,6 @@ CLUSTER_OPTIONS = ("osd:osd max markdown count=1000",)
 """What a cluster's ceph.conf needs for a run of many faults. An OSD ends itself when it was marked
 down five times in ten minutes, though it lives; frozen or cut off, it is."""
 
-_ZLOG = str(Path(sys.executable).with_name("zlog"))
 _CUT_SECONDS = 0.3
 _WIDTH_MAX = 12
 
@@ -166,7 +164,7 @@ def client_killed(site: Site, chance: random.Random) -> Iterator[None]:
 def width_changed(site: Site, chance: random.Random) -> Iterator[None]:
     """`zlog reconfigure`, which is killed where it has not ended when the fault is over."""
     width = chance.randint(1, _WIDTH_MAX)
-    command = [_ZLOG, "--store", site.cluster.url(), "reconfigure", site.log, "--width", str(width)]
+    command = [ZLOG, "--store", site.cluster.url(), "reconfigure", site.log, "--width", str(width)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         yield
         process.kill()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import zlog
 
+from ..support.programs import ZLOG
 from .clients import Clients, Load
 from .run import LOG, Outcome, settle
 
@@ -21,7 +21,6 @@ SECONDS_MAX = 0.25
 ALL_AT_ONCE = 0.1
 """Probability that all are killed, and the store is opened and audited before they come back."""
 
-_ZLOG = str(Path(sys.executable).with_name("zlog"))
 _ROLES = {"w0": "writer", "w1b": "writer", "w2": "writer", "r0": "follower", "t0": "trimmer"}
 _THINK = 0.004
 _HOLE_TIMEOUT = 0.1
@@ -79,6 +78,6 @@ def url_of(folder: Path) -> str:
 def _audit(url: str) -> list[str]:
     """Open the store in a new process, and look at everything; returns what is wrong."""
     done = subprocess.run(
-        [_ZLOG, "--store", url, "check", LOG], capture_output=True, text=True, check=False
+        [ZLOG, "--store", url, "check", LOG], capture_output=True, text=True, check=False
     )
     return [] if done.returncode == 0 else [f"P14: zlog check: {done.stdout}{done.stderr}"]

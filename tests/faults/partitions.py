@@ -40,7 +40,7 @@ def move_into_own_network() -> None:
     """
     if os.environ.get(_INSIDE) != "1":
         os.environ[_INSIDE] = "1"
-        os.execvp("unshare", ["unshare", "--net", sys.executable, *sys.argv])
+        os.execvp("unshare", ["unshare", "--net", sys.executable, *sys.orig_argv[1:]])
     _ip("link", "set", "lo", "up")
     _ip("rule", "add", "pref", _LOCAL, "lookup", "local")
     _ip("rule", "del", "pref", "0")

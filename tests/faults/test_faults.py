@@ -1,4 +1,7 @@
-"""Short runs of what `make chaos` does for minutes. Replay one: tools/faults --seed N."""
+"""Short runs of what `make chaos` does for minutes.
+
+Replay one: ``python -m tests.faults --seed N``.
+"""
 
 from __future__ import annotations
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from itertools import cycle
 from typing import cast
@@ -16,8 +14,8 @@ import pytest
 import zlog
 
 from ..conformance import replies
-from ..docs.pages import REPOSITORY
 from ..support.ceph import CephCluster, ClusterSpec
+from ..support.programs import run_module
 from .hostile import Bombardment, bombard, bombard_cluster
 
 SECONDS = 5.0
@@ -132,10 +130,8 @@ def _door(store: zlog.Store) -> Iterator[object]:
 
 
 def test_the_program_says_what_came_back(ceph_cluster: CephCluster) -> None:  # noqa: ARG001
-    program = [sys.executable, str(REPOSITORY / "tools" / "faults"), "--hostile"]
-    done = subprocess.run(
-        [*program, "--minutes", "0.02"], capture_output=True, text=True, check=True, timeout=120
-    )
+    done = run_module("tests.faults", "--hostile", "--minutes", "0.02")
+    assert done.returncode == 0, done.stderr
     assert "memstore, seed 1: " in done.stdout
     assert "bluestore, seed 1: " in done.stdout
     assert "EINVAL" in done.stdout

@@ -30,7 +30,7 @@ def _worlds(seed: int, inputs: int) -> Iterator[tuple[int, int]]:
 
 def main() -> None:
     """Parse the command line, and exit with 1 where something is not as it should be."""
-    parser = argparse.ArgumentParser(prog="tools/fuzz", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--seed", type=int, default=1, help="the first one (%(default)s)")
     parser.add_argument(
         "--inputs",
@@ -49,7 +49,7 @@ def main() -> None:
             if isinstance(outcome, str):
                 failed += 1
                 print(f"seed {seed} FAILED: {outcome}")
-                print(f"again: tools/fuzz --seed {seed} --inputs {inputs}", flush=True)
+                print(f"again: python -m tests.fuzz --seed {seed} --inputs {inputs}", flush=True)
                 continue
             frames += outcome.frames
             answers += outcome.answers

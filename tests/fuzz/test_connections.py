@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -16,7 +14,7 @@ from zlog._sequencer.frames import FRAME, Kind
 from zlog.seqr.machine.state import LogState
 from zlog.seqr.peer import Peer
 
-from ..docs.pages import REPOSITORY
+from ..support.programs import run_module
 from .connections import LIMITS, World, run
 from .streams import hello
 from .transport import Broken, Transport
@@ -129,9 +127,6 @@ def test_a_peer_that_reads_a_little_can_not_hold_a_connection_that_is_closed() -
 
 
 def test_a_seed_that_fails_can_be_run_again() -> None:
-    program = [sys.executable, str(REPOSITORY / "tools" / "fuzz"), "--seed", "3"]
-    done = subprocess.run(
-        [*program, "--inputs", "500"], capture_output=True, text=True, check=True, timeout=120
-    )
+    done = run_module("tests.fuzz", "--seed", "3", "--inputs", "500")
     assert "500 inputs" in done.stdout
     assert "0 of 1 seeds failed" in done.stdout

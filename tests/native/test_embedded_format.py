@@ -9,9 +9,10 @@ from pathlib import Path
 
 from zlog._native.core import EmbeddedStore, encode_head_create
 
+from ..support.programs import REPOSITORY
 from .support import SECONDS, run
 
-PAGES = Path(__file__).parents[2] / "docs" / "formats"
+PAGES = REPOSITORY / "docs" / "formats"
 
 # Prints every key and value of a database, through LMDB itself.
 DUMP = """

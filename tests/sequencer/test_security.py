@@ -8,7 +8,6 @@ import socket
 import ssl
 import struct
 import threading
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -23,6 +22,7 @@ from zlog.seqr.machine.admission import Admission
 from zlog.seqr.security import Security
 
 from ..support.certificates import Authority
+from ..support.programs import REPOSITORY
 from .fakes import (
     HELLO,
     ORDERS,
@@ -194,7 +194,7 @@ def test_proofs_differ_by_side_number_challenge_and_token():
 
 
 def test_the_documented_proof_is_the_real_one():
-    page = Path(__file__).parents[2] / "docs" / "formats" / "sequencer.md"
+    page = REPOSITORY / "docs" / "formats" / "sequencer.md"
     proof = Token(b"an example of a token").client_proof(1, Pair(2, 3))
     assert f"```\n{struct.pack('<QQ', *proof).hex()}\n```" in page.read_text()
 

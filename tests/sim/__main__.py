@@ -1,4 +1,4 @@
-"""Run many seeds, or one with its trace: ``tools/chaos``, ``make chaos``."""
+"""Run many seeds, or one with its trace: ``python -m tests.sim``, ``make chaos``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _run(seed: int) -> Outcome:
 
 def main() -> None:
     """Parse the command line, and exit with 1 where something is not as it should be."""
-    parser = argparse.ArgumentParser(prog="tools/chaos", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.sim", description=__doc__)
     parser.add_argument("--seed", type=int, help="replay this one, and show what happens")
     parser.add_argument("--quiet", action="store_true", help="show no trace, only what is wrong")
     parser.add_argument("--first", type=int, default=0, help="the first of many")

@@ -30,7 +30,7 @@ from zlog.errors import ZlogError
 from zlog.testing import VirtualLoop
 from zlog.testing._process import PROCESS
 
-from ..docs.pages import REPOSITORY
+from ..support.programs import REPOSITORY
 from .trace import Trace
 
 TOKEN = str(REPOSITORY / "tests" / "sim" / "testdata" / "token.txt")

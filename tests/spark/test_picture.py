@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ..support.programs import REPOSITORY
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SCRIPT = Path(__file__).parents[2] / "examples" / "spark_counts.py"
+SCRIPT = REPOSITORY / "examples" / "spark_counts.py"
 
 
 @pytest.fixture

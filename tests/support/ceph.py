@@ -11,7 +11,9 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
@@ -19,7 +21,8 @@ from urllib.parse import quote
 
 import pytest
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+from .programs import REPOSITORY
+
 CLUSTER_PROGRAM = REPOSITORY / "ceph-dev" / "cluster"
 REQUIRED = "ZLOG_REQUIRE_CEPH"
 CHOICE = "ZLOG_TEST_CEPH"  # native or container: use this one, whatever else is there
@@ -160,6 +163,22 @@ class Clusters:
     def close(self) -> None:
         """Take all shared clusters down."""
         run_all(self._undo)
+
+
+@contextmanager
+def running_cluster(spec: ClusterSpec, folder: Path | None = None) -> Iterator[CephCluster]:
+    """Run a cluster for the length of a ``with`` block, without pytest.
+
+    Args:
+        spec: which one.
+        folder: in which it gets a folder of its own; None: the system's for temporary files.
+    """
+    with tempfile.TemporaryDirectory(prefix="zlog-", dir=folder) as own:
+        clusters = Clusters(lambda: Path(tempfile.mkdtemp(dir=own)))
+        try:
+            yield clusters.shared(spec)
+        finally:
+            clusters.close()
 
 
 def run_all(undo: list[Callable[[], object]]) -> None:

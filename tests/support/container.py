@@ -18,7 +18,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .ceph import REPOSITORY, CephCluster, ClusterFailed, ClusterSpec
+from .ceph import CephCluster, ClusterFailed, ClusterSpec
+from .programs import REPOSITORY
 
 if TYPE_CHECKING:
     from testcontainers.core.container import DockerContainer

@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import subprocess
-import sys
 import threading
-from pathlib import Path
 
 from zlog._base.deadline import Deadline
 from zlog._base.io import BlockingIo, drive
@@ -15,7 +13,8 @@ from zlog._layout.head import Directory
 from zlog.cli.sequencers import status_of
 from zlog.store import Store
 
-ZLOG = str(Path(sys.executable).with_name("zlog"))
+from .programs import ZLOG
+
 _START_SECONDS = 30
 _STATUS_SECONDS = 10
 

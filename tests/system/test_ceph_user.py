@@ -25,7 +25,8 @@ from ..client.faulty import FaultyStore
 from ..docs.pages import DOCS, table
 from ..support.ceph import CephCluster, ClusterSpec
 from ..support.certificates import Authority
-from ..support.sequencer import ZLOG, SequencerProcess
+from ..support.programs import ZLOG
+from ..support.sequencer import SequencerProcess
 from .conftest import ceph
 
 CLASS = "allow pool zlog class zlog"

@@ -5,19 +5,17 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import zlog
 from tests.support.ceph import CephCluster, ClusterSpec
+from tests.support.programs import ZLOG
 
-ZLOG = str(Path(sys.executable).with_name("zlog"))
 SECONDS = 90.0
 ROOM = 150 << 20  # bytes that are left when the OSD's full ratio is set
 BATCH = [bytes([n]) * 100_000 for n in range(10)]

@@ -17,7 +17,8 @@ from zlog._sequencer import BlockingSequencer
 
 from ..support.ceph import CephCluster
 from ..support.certificates import Authority
-from ..support.sequencer import ZLOG, SequencerProcess
+from ..support.programs import ZLOG
+from ..support.sequencer import SequencerProcess
 
 SECRET = "5d0c-nobody-may-see-this-4417"
 _SECONDS = 60.0

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from standard.goals import Goal
-from standard.runs import Outcome
+from .goals import Goal, Outcome
 
 BEGIN = "<!-- measured: begin (written by `make bench`) -->"
 END = "<!-- measured: end -->"
@@ -45,6 +44,7 @@ def _goals(outcomes: Sequence[Outcome]) -> Iterator[str]:
         for goal in outcome.run.goals:
             report, limit = _find(outcome, goal)
             latency = limit["compare"] == "latency"
+            ratio = _ratio(limit["ratio"])
             rows.append(
                 (
                     outcome.store,
@@ -52,10 +52,8 @@ def _goals(outcomes: Sequence[Outcome]) -> Iterator[str]:
                     limit["name"],
                     _amount(report["result"], latency),
                     _amount(limit, latency),
-                    _expected(goal),
-                    f"**{_ratio(limit['ratio'])}**"
-                    if _met(goal, limit)
-                    else _ratio(limit["ratio"]),
+                    goal.ratio,
+                    f"**{ratio}**" if goal.met_by(limit["ratio"]) else ratio,
                 )
             )
     head = ("store", "what", "against", "zlog", "limit", "goal", "ratio")
@@ -68,27 +66,14 @@ def _find(outcome: Outcome, goal: Goal) -> tuple[dict[str, Any], dict[str, Any]]
             for limit in report["limits"]:
                 if limit["name"] == goal.limit:
                     return report, limit
-    raise ValueError(f"{' '.join(outcome.run.words)} did not measure {goal.what!r}")
-
-
-def _met(goal: Goal, limit: Mapping[str, Any]) -> bool:
-    if goal.ratio is None:
-        return False
-    found: float = limit["ratio"]
-    return found <= goal.ratio if goal.at_most else found >= goal.ratio
-
-
-def _expected(goal: Goal) -> str:
-    if goal.ratio is None:
-        return ""
-    return f"{'≤' if goal.at_most else '≥'} {goal.ratio:g}"
+    raise ValueError(f"{outcome.run.command} did not measure {goal.what!r}")
 
 
 def _details(kind: str, outcomes: Sequence[Outcome]) -> Iterator[str]:
     yield f"### All figures: {kind}"
     yield ""
     for outcome in outcomes:
-        yield f"`zlog bench {' '.join(outcome.run.words)}`"
+        yield f"`{outcome.run.command}`"
         yield ""
         for report in outcome.reports:
             yield from _report(report)

@@ -9,7 +9,7 @@ import subprocess
 from datetime import datetime, timezone
 from pathlib import Path
 
-_REPOSITORY = Path(__file__).resolve().parents[2]
+from ..support.programs import REPOSITORY
 
 
 def describe(folder: Path) -> dict[str, str]:
@@ -27,7 +27,7 @@ def describe(folder: Path) -> dict[str, str]:
         "Python": platform.python_version(),
         "Ceph": _ceph(),
         "load before": f"{os.getloadavg()[0]:.1f}",
-        "zlog": _said("git", "-C", str(_REPOSITORY), "describe", "--always", "--dirty"),
+        "zlog": _said("git", "-C", str(REPOSITORY), "describe", "--always", "--dirty"),
     }
 
 
@@ -59,7 +59,7 @@ def _ceph() -> str:
 def _said(*words: str) -> str:
     """Return what a program says; nothing if it can't be run."""
     try:
-        done = subprocess.run(words, capture_output=True, text=True, check=True)  # noqa: S603
+        done = subprocess.run(words, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return ""
     return done.stdout.strip()

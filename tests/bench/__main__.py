@@ -1,0 +1,85 @@
+"""Measure the tables of docs/performance.md and write them into it. `make bench` runs this."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+from ..support.ceph import ClusterSpec, running_cluster
+from ..support.programs import REPOSITORY, ZLOG
+from . import page
+from .goals import RUNS, STORES, Outcome, Run
+from .machine import describe
+
+_PROGRAMS = {"zlog": ZLOG, "python": sys.executable}
+_ROOM = "osd:memstore device bytes=1099511627776"
+"""For memstore, which counts what was removed as still there, and stops when it is full."""
+
+
+def main() -> None:
+    """Run the table; exit with 1 when a benchmark fails."""
+    options = _parser().parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    where = describe(options.folder)
+    began = time.monotonic()
+    try:
+        outcomes = [outcome for kind in options.stores for outcome in _measure(kind, options)]
+    except subprocess.CalledProcessError as error:
+        sys.exit(f"bench: {' '.join(error.cmd)}: exit code {error.returncode}")
+    where["took"] = f"{time.monotonic() - began:.0f} s"
+    if options.json:
+        found = {"machine": where, "outcomes": [asdict(outcome) for outcome in outcomes]}
+        options.json.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+    if options.page:
+        page.write(options.page, where, outcomes)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=2.0, help="for each load and each limit")
+    parser.add_argument("--stores", nargs="+", choices=STORES, default=STORES)
+    parser.add_argument("--only", default="", help="only runs whose command line contains this")
+    parser.add_argument("--folder", type=Path, required=True, help="to make the stores in")
+    parser.add_argument("--json", type=Path, help="the file for all figures")
+    parser.add_argument("--page", type=Path, help="the page whose tables are to be replaced")
+    return parser
+
+
+def _measure(kind: str, options: argparse.Namespace) -> Iterator[Outcome]:
+    runs = [run for run in RUNS if kind in run.stores and options.only in run.command]
+    if not runs:
+        return
+    with _store(kind, options.folder.resolve()) as url:
+        for run in runs:
+            sys.stderr.write(f"{kind}: {run.command}\n")
+            yield Outcome(kind, run, _reports(run, url, options.seconds))
+
+
+@contextmanager
+def _store(kind: str, folder: Path) -> Iterator[str]:
+    """Make a store for the length of a ``with`` block; gives its URL."""
+    if kind == "embedded":
+        yield (folder / kind).as_uri()
+        return
+    spec = ClusterSpec(kind, options=(_ROOM,) if kind == "memstore" else ())
+    with running_cluster(spec, folder) as cluster:
+        yield cluster.url()
+
+
+def _reports(run: Run, url: str, seconds: float) -> list[dict[str, object]]:
+    """Run one benchmark on a store; returns the JSON objects that it prints."""
+    program, *words = run.command.split()
+    command = [_PROGRAMS[program], *words, "--store", url, "--seconds", str(seconds), "--json"]
+    done = subprocess.run(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True, check=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""What `make bench` runs: its programs run, and the page says what was measured."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ..support.programs import REPOSITORY, run_module
+from . import page
+from .goals import RUNS, STORES, Goal
+
+PAGE = f"# Page\n\nbefore\n{page.BEGIN}\nold\n{page.END}\nafter\n"
+
+
+def reports(program: str, *words: str, seconds: float = 120) -> list[dict[str, Any]]:
+    """Run a program that prints JSON; returns its reports."""
+    done = run_module(program, *words, "--json", seconds=seconds)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def limits_of(report: dict[str, Any]) -> list[str]:
+    assert all(limit["ratio"] > 0 for limit in report["limits"])
+    return [limit["name"] for limit in report["limits"]]
+
+
+def test_one_run_of_the_table(tmp_path: Path) -> None:
+    written, figures = tmp_path / "page.md", tmp_path / "figures.json"
+    written.write_text(PAGE)
+    words = ["--folder", str(tmp_path / "stores"), "--page", str(written), "--json", str(figures)]
+    only = ["--stores", "embedded", "--only", "append --size 1K --batch", "--seconds", "0.2"]
+    done = run_module("tests.bench", *words, *only)
+    assert done.returncode == 0, done.stderr
+    assert "zlog bench append --size 1K --batch 1024" in done.stderr
+
+    text = written.read_text()
+    assert text.startswith("# Page\n\nbefore\n")
+    assert text.endswith(f"{page.END}\nafter\n")
+    assert "old" not in text
+    (row,) = [line for line in text.splitlines() if "LMDB, entries" in line and "embedded" in line]
+    assert "| append, 1 KiB, batches of 1024 |" in row
+    assert "| ≥ 0.6 |" in row
+
+    found = json.loads(figures.read_text())
+    assert found["machine"]["processor"]
+    (outcome,) = found["outcomes"]
+    assert outcome["reports"][0]["result"]["entries_per_second"] > 0
+
+
+def test_a_failure_is_told_and_leaves_the_page_alone(tmp_path: Path) -> None:
+    written = tmp_path / "page.md"
+    written.write_text(PAGE)
+    words = ["--folder", str(tmp_path / "stores"), "--page", str(written), "--stores", "embedded"]
+    done = run_module("tests.bench", *words, "--only", "tail", "--seconds", "-1")
+    assert done.returncode == 1
+    assert "exit code 2" in done.stderr
+    assert written.read_text() == PAGE
+
+
+def test_every_goal_names_something_that_is_measured() -> None:
+    known = (
+        "class reads,class writes,echo,LMDB,LMDB; entries,LMDB; records,one by one,parsed echo,"
+        "plain librados,position + write,append; 10000,read; 10000,open; 10000,take over; 10000"
+    )
+    names = {name.replace(";", ",") for name in known.split(",")}
+    assert {goal.limit for run in RUNS for goal in run.goals} <= names
+    assert {store for run in RUNS for store in run.stores} == {*STORES}
+
+
+@pytest.mark.parametrize(
+    ("ratio", "found", "met"),
+    [("≥ 0.6", 0.6, True), ("≥ 0.6", 0.59, False), ("≤ 3", 3.1, False), ("≤ 3", 1, True)],
+)
+def test_a_goal_is_met_or_not(ratio: str, found: float, met: bool) -> None:
+    assert Goal("", "", ratio).met_by(found) is met
+    assert not Goal("", "", "").met_by(found)
+
+
+def test_the_page_in_the_documentation_has_a_place_for_the_tables() -> None:
+    text = (REPOSITORY / "docs" / "performance.md").read_text()
+    assert text.index(page.BEGIN) < text.index(page.END)
+
+
+def test_growth_compares_two_sizes(tmp_path: Path) -> None:
+    words = f"--store {(tmp_path / 'store').as_uri()} --small 10 --large 3000 --seconds 0.2"
+    found = reports("tests.bench.growth", *words.split())
+    assert [each["result"]["name"] for each in found] == [
+        "open, 3000",
+        "append, 3000",
+        "read, 3000",
+        "take over, 3000",
+    ]
+    latency, rate = ["open, 10", "class call"], ["append, 10"]
+    assert [limits_of(each) for each in found[:2]] == [latency, rate]
+    assert not (tmp_path / "store").exists()

@@ -1,0 +1,35 @@
+"""The programs that try Spark at length: they run, and what they judge they judge right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..bench.test_bench import limits_of, reports
+from ..support.programs import run_module
+from .torture import Found, faults
+
+
+def test_a_table_is_exact_or_not() -> None:
+    assert faults(Found(10, 10, 10, 9), tail=10, acknowledged=10) == []
+    (twice,) = faults(Found(11, 10, 10, 9), tail=10, acknowledged=10)
+    assert twice.startswith("1 positions too many")
+    assert len(faults(Found(9, 9, 9, 9), tail=10, acknowledged=10)) == 2
+    assert len(faults(Found(10, 10, 9, 9), tail=10, acknowledged=10)) == 1
+
+
+def test_two_kills(tmp_path: Path) -> None:
+    words = f"--store {(tmp_path / 'store').as_uri()} --kills 2 --spread 1 --rate 1000 --seed 7"
+    done = run_module("tests.spark.torture", *words.split(), seconds=400)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1].startswith("2 kills, ")
+
+
+def test_spark_beside_what_spark_has(tmp_path: Path) -> None:
+    words = f"--store {(tmp_path / 'store').as_uri()} --entries 2000 --per-batch 100 --width 2"
+    quick = "--seconds 0.1 --master local[2]"
+    found = reports("tests.bench.spark", *words.split(), *quick.split(), seconds=400)
+    batch, stream, write = found
+    assert limits_of(batch) == ["Spark, Parquet", "read_columns", "read_range"]
+    assert [limit["compare"] for limit in stream["limits"]] == ["latency"]
+    assert limits_of(write) == ["Spark, Parquet"]
+    assert not (tmp_path / "store").exists()
