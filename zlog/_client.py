@@ -62,7 +62,7 @@ class Settings:
     def __post_init__(self) -> None:
         check_seconds("timeout", self.timeout)
         check_seconds("hole_timeout", self.hole_timeout)
-        check_seconds("sequencer_timeout", self.sequencer_timeout)
+        check_seconds("sequencer_timeout", self.sequencer_timeout, optional=False)
         if not hasattr(self.entry_bytes_max, "__index__"):
             raise TypeError(f"entry_bytes_max is an int, not {self.entry_bytes_max!r}")
         if not 0 < self.entry_bytes_max <= ENTRY_BYTES_LIMIT:

@@ -93,6 +93,15 @@ def test_a_handle_takes_no_negative_time_out(
         zlog.Log.open(memory, "orders", **settings)
 
 
+def test_a_sequencer_has_a_time_to_be_out_of_reach(memory: zlog.Store) -> None:
+    """Endless patience with it is `math.inf`; None would mean the same elsewhere, and not here."""
+    words = "^sequencer_timeout is a number of seconds, not None$"
+    for call in (zlog.Log.create, zlog.Log.open):
+        with pytest.raises(TypeError, match=words):
+            call(memory, "orders", sequencer_timeout=cast(Any, None))
+    assert zlog.Log.list(memory) == []
+
+
 @pytest.mark.parametrize("seconds", [-1, math.nan])
 def test_a_call_takes_no_negative_time_out(memory: zlog.Store, seconds: float) -> None:
     log = zlog.Log.create(memory, "orders")
@@ -142,7 +151,9 @@ def test_options_that_can_not_be(memory: zlog.Store, options: dict[str, str]) ->
 def test_settings_are_numbers(memory: zlog.Store) -> None:
     zlog.Log.create(memory, "orders").append(b"first")
     for setting in ("timeout", "hole_timeout", "sequencer_timeout"):
-        with pytest.raises(TypeError, match=f"^{setting} is a number of seconds or None, not '5'"):
+        with pytest.raises(
+            TypeError, match=f"^{setting} is a number of seconds( or None)?, not '5'"
+        ):
             zlog.Log.open(memory, "orders", **cast(Any, {setting: "5"}))
     with pytest.raises(TypeError, match="entry_bytes_max is an int, not '1M'"):
         zlog.Log.open(memory, "orders", entry_bytes_max=cast(Any, "1M"))

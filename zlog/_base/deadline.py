@@ -16,12 +16,19 @@ def own_or(given: Timeout, own: float | None) -> float | None:
     return own if isinstance(given, EllipsisType) else given
 
 
-def check_seconds(what: str, seconds: float | None) -> None:
-    """Raise TypeError or ValueError unless ``seconds`` is a valid time-out; None is no limit."""
-    if seconds is None:
+def check_seconds(what: str, seconds: float | None, *, optional: bool = True) -> None:
+    """Raise TypeError or ValueError unless ``seconds`` is a valid time-out.
+
+    Args:
+        what: the time-out's name.
+        seconds: it.
+        optional: whether None is valid, for no limit.
+    """
+    if seconds is None and optional:
         return
-    if not hasattr(seconds, "__float__"):  # which NumPy's numbers have too
-        raise TypeError(f"{what} is a number of seconds or None, not {seconds!r}")
+    if seconds is None or not hasattr(seconds, "__float__"):  # which NumPy's numbers have too
+        kind = "a number of seconds or None" if optional else "a number of seconds"
+        raise TypeError(f"{what} is {kind}, not {seconds!r}")
     if not seconds >= 0:
         raise ValueError(f"{what} is a number of seconds, 0 or more, not {seconds}")
 
