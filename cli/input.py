@@ -36,6 +36,8 @@ def check_readable(path: str) -> None:
 
     Files are checked ahead of all reading rather than kept open: there may be thousands.
     """
+    if not path:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     if path == "-" or Path(path).is_file():
         Input(path).close()
     elif Path(path).is_dir():

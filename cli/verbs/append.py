@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 
 import click
@@ -28,7 +30,8 @@ _JSON_OVERHEAD = 8
 @click.command(
     cls=Verb,
     examples=r"""
-    echo first | zlog append orders
+    zlog append orders -m 'first' -m 'second'
+    echo third | zlog append orders
     zlog append orders orders.txt more.txt       # one entry per line
     zlog append photos --whole *.jpg             # one entry per file
     tail -F app.log | zlog append app --positions
@@ -38,6 +41,14 @@ _JSON_OVERHEAD = 8
 @log_argument
 @click.argument("files", metavar="[FILE]...", nargs=-1, type=click.Path(allow_dash=True))
 @click.option("-z", "--null", is_flag=True, help="Entries end with NUL, not newline.")
+@click.option(
+    "-m",
+    "--message",
+    "messages",
+    multiple=True,
+    metavar="TEXT",
+    help="Append this text as an entry, and read no input; may be given again.",
+)
 @click.option("-k", "--keep-newline", is_flag=True, help="Leave the newline (or NUL) in the entry.")
 @click.option("--whole", is_flag=True, help="Each file is one entry.")
 @click.option("--json", "as_json", is_flag=True, help='Lines are {"data": …} or {"data_b64": …}.')
@@ -63,6 +74,7 @@ def append(
     log: str,
     files: tuple[str, ...],
     null: bool,
+    messages: tuple[str, ...],
     keep_newline: bool,
     whole: bool,
     as_json: bool,
@@ -70,7 +82,7 @@ def append(
     batch: int,
     max_bytes: int,
 ) -> None:
-    """Append entries from files or stdin.
+    """Append entries: lines of files or of stdin, or texts.
 
     Each line is an entry, without its newline unless --keep-newline is given. What is acknowledged
     is durable. Lines of a slow pipe are appended as they come, those of a fast one in batches. With
@@ -84,6 +96,9 @@ def append(
     if as_json and (null or keep_newline):
         raise click.UsageError("--json goes with neither --null nor --keep-newline")
     limits = Limits(
+    if messages and (files or whole or null or keep_newline or as_json):
+        raise click.UsageError("--message goes with no FILE, and with no option on how to cut one")
+    texts = _texts(messages, max_bytes)
         entries=batch,
         bytes=_BATCH_BYTES,
         entry_bytes=max_bytes,
@@ -103,10 +118,12 @@ def append(
     ):
         if positions:
             out.check()
-        for path in files or ("-",):
-            check_readable(path)
+        paths = () if texts else files or ("-",)
+        _check_readable(paths, log)
         appending = _Appending(opened, tally, out if positions else None)
-        for path in files or ("-",):
+        for start in range(0, len(texts), batch):
+            appending.append(texts[start : start + batch])
+        for path in paths:
             with closing(Input(path)) as stream:
                 if stream.is_terminal:
                     note("type entries, one per line, and Ctrl-D at the end")
@@ -118,6 +135,32 @@ def append(
 
 
 class _Appending:
+def _texts(messages: Sequence[str], bytes_max: int) -> list[bytes]:
+    """Return the entries that were given on the command line.
+
+    Raises:
+        BadInput: one is too long.
+    """
+    texts = [os.fsencode(message) for message in messages]
+    for number, text in enumerate(texts, start=1):
+        if len(text) > bytes_max:
+            raise BadInput(f"message {number} has {len(text)} bytes: --max-bytes is {bytes_max}")
+    return texts
+
+
+def _check_readable(paths: Iterable[str], log: str) -> None:
+    """Raise an error if a file can't be read, before anything is appended."""
+    for path in paths:
+        try:
+            check_readable(path)
+        except FileNotFoundError as error:
+            raise ZlogError(
+                f"{path or repr(path)}: {error.strerror}",
+                hint="FILE names a file of lines. To append a text:"
+                f" zlog append {log} -m {shlex.quote(path)}",
+            ) from error
+
+
     """Appends batches, and keeps the tally of them.
 
     Args:

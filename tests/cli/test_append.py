@@ -57,6 +57,44 @@ def test_files_are_appended_one_after_the_other(cli: Cli, tmp_path: Path) -> Non
     assert cli.ok("read", "orders") == b"1\n2\n3\n4\n"
 
 
+def test_texts_are_entries_in_their_order(cli: Cli) -> None:
+    words = ["-m", "first", "--message", "two\nlines", "-m", "", "-m", "-m", "-m", "ü"]
+    assert cli.ok("append", "orders", *words, "--positions", stdin=b"ignored\n") == (
+        b"0\n1\n2\n3\n4\n"
+    )
+    assert cli.ok("read", "orders", "-z") == "first\0two\nlines\0\0-m\0ü\0".encode()
+
+
+def test_a_text_is_taken_byte_for_byte(cli: Cli) -> None:
+    line = f"{ZLOG} append orders -m $'\\xff'"
+    subprocess.run(["bash", "-c", line], env=cli.environment, check=True)
+    assert cli.ok("read", "orders", "-r") == b"\xff"
+
+
+def test_a_text_that_is_too_long_is_refused(cli: Cli) -> None:
+    result = cli("append", "orders", "--max-bytes", "3", "-m", "abc", "-m", "abcd")
+    assert result.code == 1
+    assert "message 2 has 4 bytes: --max-bytes is 3" in result.err
+    assert cli.ok("read", "orders") == b""
+
+
+@pytest.mark.parametrize("words", [["orders.txt"], ["--json"], ["--whole"], ["-z"], ["-k"]])
+def test_a_text_goes_with_no_file_and_with_no_option_of_files(
+    inside: Inside, words: list[str]
+) -> None:
+    result = inside("append", "orders", "-m", "text", *words)
+    assert result.code == 2
+    assert "--message" in result.err
+
+
+def test_a_text_in_the_place_of_a_file_is_answered_with_how_to_append_it(inside: Inside) -> None:
+    result = inside("append", "orders", "paid in full")
+    assert result.code == 1
+    _, reason, hint = result.err.splitlines()
+    assert reason == "zlog: paid in full: No such file or directory"
+    assert hint.endswith(" To append a text: zlog append orders -m 'paid in full'")
+
+
 def test_a_whole_file_is_one_entry(cli: Cli, tmp_path: Path) -> None:
     data = os.urandom(200_000)
     (tmp_path / "photo").write_bytes(data)
@@ -281,7 +319,7 @@ def test_files_that_can_not_be_read_are_found_before_anything_is_sent(
     (tmp_path / "a").write_bytes(b"1\n")
     result = cli("append", "orders", str(tmp_path / "a"), str(tmp_path / missing))
     assert result.code == 1
-    account, reason = result.err.splitlines()
+    account, reason = result.err.splitlines()[:2]
     assert account == "zlog: no entry from the beginning of the input is in the log"
     assert reason.startswith(f"zlog: {tmp_path / missing}: ")
     assert orders.tail() == 0
