@@ -41,6 +41,7 @@ _VERBS = (
     "doctor",
     "bench",
     "completion",
+    "help",
 )
 """In the order of ``zlog --help``. Each has a module of its name in ``zlog.cli.verbs``."""
 

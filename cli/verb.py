@@ -96,8 +96,19 @@ class Verbs(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the verb that was called; what looks like an option is left to click."""
         word = args[0]
-        if word.startswith("-") or ctx.resilient_parsing or self.get_command(ctx, word):
-            return super().resolve_command(ctx, args)
+        if not word.startswith("-") and not ctx.resilient_parsing:
+            self.find(ctx, word)
+        return super().resolve_command(ctx, args)
+
+    def find(self, ctx: click.Context, word: str) -> click.Command:
+        """Return the verb of this name.
+
+        Raises:
+            click.UsageError: there is none.
+        """
+        verb = self.get_command(ctx, word)
+        if verb is not None:
+            return verb
         close = get_close_matches(word, self.list_commands(ctx))
         guess = f" Did you mean {' or '.join(close)}?" if close else ""
         raise click.UsageError(f"No such verb {word!r}.{guess}", ctx)

@@ -15,7 +15,7 @@ VERBS = [
     *("create", "ls", "info", "views", "reconfigure", "rm"),
     *("append", "read", "tail", "fill", "trim", "retention", "cursor"),
     *("delivery", "check"),
-    *("spark", "seqr", "doctor", "bench", "completion"),
+    *("spark", "seqr", "doctor", "bench", "completion", "help"),
 ]
 
 
@@ -75,6 +75,27 @@ def test_a_verb_that_is_none(words: list[str], answer: str) -> None:
 def test_no_help_of_a_verb_is_cut(words: list[str]) -> None:
     shown = CliRunner().invoke(command, [*words, "--help"]).stdout
     assert "..." not in shown.partition("\nVerbs:\n")[2]
+
+
+@pytest.mark.parametrize("words", [[], ["read"], ["cursor"], ["cursor", "set"], ["help"]])
+def test_help_is_a_verb_too(words: list[str]) -> None:
+    shown = CliRunner().invoke(command, ["help", *words])
+    assert shown.exit_code == 0
+    assert shown.stdout == CliRunner().invoke(command, [*words, "--help"]).stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (["trial"], "No such verb 'trial'. Did you mean trim or tail?"),
+        (["cursor", "st"], "No such verb 'st'. Did you mean set?"),
+        (["read", "orders"], "'zlog read' has no verbs of its own."),
+    ],
+)
+def test_help_of_no_verb(words: list[str], answer: str) -> None:
+    result = CliRunner().invoke(command, ["help", *words])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"Error: {answer}" in result.stderr
 
 
 def test_global_options_stand_before_or_behind_the_verb(cli: Cli, url: str) -> None:
