@@ -9,24 +9,20 @@ from contextlib import contextmanager
 
 from zlog import Cursor, Entry, Gap, Log, ZlogError
 from zlog.cli.output import Output, OutputClosed, OutputFailed
-from zlog.cli.ranges import End, Place, resolve
+from zlog.cli.ranges import PositionSpec, beginning
 from zlog.cli.signals import terminable
 
 COMMIT_SECONDS = 1.0
 """How often a cursor is committed while entries are printed."""
 
 
-def open_cursor(log: Log, name: str, begin: Place | None) -> Cursor:
+def open_cursor(log: Log, name: str, begin: PositionSpec | None) -> Cursor:
     """Open a cursor, or make it where ``begin`` says; None: at the first position that is left.
 
     Raises:
         Invalidated, BeyondTail: it can't begin there.
     """
-    if begin is None or begin is End.EARLIEST:
-        return log.cursor(name, create="earliest")
-    if begin is End.LATEST:
-        return log.cursor(name, create="latest")
-    return log.cursor(name, create=resolve(log, begin, log.tail()))
+    return log.cursor(name, create="earliest" if begin is None else beginning(log, begin))
 
 
 class CursorCommit:

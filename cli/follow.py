@@ -8,8 +8,9 @@ import signal
 import stat
 import sys
 from collections.abc import Awaitable
+from typing import Any
 
-from zlog import aio
+from zlog import Entry, aio
 from zlog.cli.cursor_commit import COMMIT_SECONDS
 from zlog.cli.output import Output, OutputClosed
 from zlog.cli.render import Renderer, show
@@ -19,20 +20,24 @@ from zlog.cli.signals import Terminated
 async def follow(
     opening: Awaitable[aio.Log],
     start: int,
+    count: int | None,
     cursor_name: str | None,
     renderer: Renderer,
     out: Output,
-) -> None:
-    """Print entries from ``start`` on, until the user or whoever reads stdout has enough.
+) -> bool:
+    """Print entries from ``start`` on, until so many were printed, or its user or reader ends it.
 
     With a cursor, what was printed and flushed is committed to it, every second and at the end.
+
+    Returns False when something of it is lost.
     """
     opened = await opening
     async with opened:
         cursor = None if cursor_name is None else await opened.cursor(cursor_name)
         live = _LiveOutput(out, start)
         loop = asyncio.get_running_loop()
-        tasks = [asyncio.ensure_future(_print(opened, start, renderer, live))]
+        printing = asyncio.ensure_future(_print(opened, start, count, renderer, live))
+        tasks: list[asyncio.Future[Any]] = [printing]
         if cursor is not None:
             loop.add_signal_handler(signal.SIGTERM, live.terminate)
             tasks.append(asyncio.ensure_future(_commit_regularly(cursor, live)))
@@ -49,13 +54,22 @@ async def follow(
         for result in results:
             if isinstance(result, (Exception, Terminated)):
                 raise result
+        return printing.result()
 
 
-async def _print(log: aio.Log, start: int, renderer: Renderer, live: _LiveOutput) -> None:
+async def _print(
+    log: aio.Log, start: int, count: int | None, renderer: Renderer, live: _LiveOutput
+) -> bool:
+    intact = True
+    entries = 0
     async for item in log.follow(start):
-        show(renderer, item)
+        intact = show(renderer, item) and intact
         live.printed = item.end
         live.flush_soon()
+        entries += isinstance(item, Entry)
+        if entries == count:
+            break
+    return intact
 
 
 async def _commit_regularly(cursor: aio.Cursor, live: _LiveOutput) -> None:

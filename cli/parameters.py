@@ -4,48 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, TypeVar
 
 import click
-from click.shell_completion import CompletionItem
 
-import zlog
 from zlog._append.append import ENTRY_BYTES_LIMIT
-from zlog._base.names import check_cursor_name, check_log_name, check_source_name
 from zlog._layout.options import check_options
 from zlog._read.read import HOLE_TIMEOUT_SECONDS
-from zlog.cli.session import Session
 from zlog.cli.units import size
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 NEVER = math.inf
 """A time-out that does not come."""
-
-_COMPLETION_SECONDS = 2.0
-
-
-def log_name(word: str) -> str:
-    """Return the name of a log if it can be one."""
-    return _checked(check_log_name, word)
-
-
-def cursor_name(word: str) -> str:
-    """Return the name of a cursor if it can be one."""
-    return _checked(check_cursor_name, word)
-
-
-def source_name(word: str) -> str:
-    """Return the name of a source of deliveries if it can be one."""
-    return _checked(check_source_name, word)
-
-
-def _checked(check: Callable[[str], str], word: str) -> str:
-    try:
-        return check(word)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from error
 
 
 def seconds(word: str | float) -> float:
@@ -83,29 +54,11 @@ def entry_size(word: str | int) -> int:
     return count
 
 
-def complete_log(
-    ctx: click.Context, _param: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """Return the logs whose names begin so; none if the store does not answer soon."""
-    session = replace(ctx.ensure_object(Session), timeout=_COMPLETION_SECONDS)
-    try:
-        with session.connect() as store:
-            names = zlog.Log.list(store, timeout=_COMPLETION_SECONDS)
-    except (zlog.ZlogError, click.ClickException, OSError):
-        return []
-    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
-
-
 class _Position(click.IntRange):
     name = "position"
 
 
 POSITION = _Position(min=0, max=2**63 - 1)
-
-
-def log_argument(verb: F) -> F:
-    """Give a verb its LOG."""
-    return click.argument("log", metavar="LOG", type=log_name, shell_complete=complete_log)(verb)
 
 
 def json_option(text: str) -> Callable[[F], F]:

@@ -1,6 +1,6 @@
-r"""Which positions: ``5``, ``5:10``, ``-10:``, ``earliest``, ``@5m``, ``@2026-11-20T10:00:@5m``.
+r"""Which positions: ``5``, ``5:10``, ``-10:``, ``earliest``, ``@5m``, ``@yesterday:@today 07:00``.
 
-As in a slice the first position is part of the range and the end is not, and a negative number
+As in a slice, the first position is part of the range and the end is not, and a negative number
 counts back from the tail. A time stands for the first position that is not older.
 """
 
@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import enum
 import re
-from datetime import datetime, timedelta, timezone
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from datetime import date, datetime, time, timedelta, timezone
+from typing import Literal
 
 import click
 
 from zlog import Log
+from zlog.cli.output import say
 from zlog.cli.units import SPAN, time_span
 
 
@@ -26,80 +28,94 @@ class End(enum.Enum):
     """The tail."""
 
 
-Place = int | End | datetime
-"""A position (negative: back from the tail), an end of the log, or a time."""
+PositionSpec = int | End | datetime
+"""What stands for a position: the number itself (negative: back from the tail), an end, a time."""
 
-_MOMENT = (
-    r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:?\d\d)?)?"
-    r"|\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:?\d\d)?"
-)
-_PLACE = rf"-?\d+|earliest|latest|@(?:{_MOMENT}|{SPAN})"
-_RANGE = re.compile(rf"({_PLACE})?(?:(:)({_PLACE})?)?", re.ASCII)
+_DAY = r"\d{4}-\d\d-\d\d|today|yesterday"
+_CLOCK = r"\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:?\d\d)?"
+_MOMENT = re.compile(rf"(?:({_DAY})(?:[T ](?={_CLOCK})|$))?({_CLOCK})?", re.ASCII)
+_SPEC = rf"-?\d+|earliest|latest|@(?:(?:{_DAY})(?:[T ]{_CLOCK})?|{_CLOCK}|{SPAN})"
+_RANGE = re.compile(rf"({_SPEC})?(?:(:)({_SPEC})?)?", re.ASCII)
 
-PLACES = "a position, a negative one (counts back from the tail), earliest, latest, @5m or @TIME"
+FORMS = "a position, a negative one (counts back from the tail), earliest, latest, @5m or @TIME"
+"""Of a PositionSpec, for help texts."""
 
 
-class Range(NamedTuple):
+@dataclass(frozen=True)
+class Range:
     """Some positions of a log.
 
     Attributes:
         start: the first one.
         end: one past the last; None for the tail.
         single: one position was named, and there has to be an entry.
+        word: as the user wrote it.
     """
 
-    start: Place
-    end: Place | None
+    start: PositionSpec
+    end: PositionSpec | None
     single: bool = False
+    word: str = field(default="", compare=False)
 
     def resolve(self, log: Log, tail: int) -> tuple[int, int]:
-        """Return the range in positions, as seen when the tail was there; no end lies beyond it."""
-        end = tail if self.end is None else min(resolve(log, self.end, tail), tail)
-        return resolve(log, self.start, tail), end
+        """Return the range in positions, as of the tail, beyond which it does not go."""
+        start = resolve(log, self.start, tail)
+        end = tail if self.end is None else resolve(log, self.end, tail)
+        if self.end is not None and end < start:
+            say(f"{self.word} holds no position: it ends before it begins")
+        elif start > tail:
+            say(f"{self.word} holds no position yet: the tail is {tail}")
+        return start, min(end, tail)
 
 
 EVERYTHING = Range(0, None)
 
 
-def resolve(log: Log, place: Place, tail: int) -> int:
-    """Return a place as a position, as seen when the tail was there.
+def resolve(log: Log, spec: PositionSpec, tail: int) -> int:
+    """Return the position that is meant, as of the tail.
 
     What would be before the first position is the first one, as in a slice.
     """
-    if isinstance(place, datetime):
-        return log.find_time(place)
-    if place is End.EARLIEST:
+    if isinstance(spec, datetime):
+        return log.find_time(spec)
+    if spec is End.EARLIEST:
         return log.earliest()
-    if place is End.LATEST:
+    if spec is End.LATEST:
         return tail
-    return place if place >= 0 else max(0, tail + place)
+    return spec if spec >= 0 else max(0, tail + spec)
+
+
+def beginning(log: Log, spec: PositionSpec) -> int | Literal["earliest", "latest"]:
+    """Return where a cursor begins; of its ends, the log itself knows best."""
+    if isinstance(spec, End):
+        return "earliest" if spec is End.EARLIEST else "latest"
+    return resolve(log, spec, log.tail())
 
 
 def parse(word: str) -> Range:
     """Read a range from the command line. A time or an end alone begins one."""
+    word = word.strip()
     found = _RANGE.fullmatch(word)
     if found is None or not word:
-        if word.startswith("-"):
-            # The verb lets unknown options through, for the sake of ranges such as -10:.
-            raise click.NoSuchOption(word)
         raise click.BadParameter(
             f"{word!r} is no range: write 5, 5:10, 5:, :10, -10:, earliest, @5m or @10m:@5m"
         )
     start, colon, end = found.groups()
-    first = 0 if start is None else _place(start)
+    first = 0 if start is None else _spec(start)
     if colon is None:
-        return Range(first, None, single=isinstance(first, int))
-    return Range(first, None if end is None else _place(end))
+        return Range(first, None, single=isinstance(first, int), word=word)
+    return Range(first, None if end is None else _spec(end), word=word)
 
 
-def place(word: str) -> Place:
-    """Read one place from the command line."""
-    if not re.fullmatch(_PLACE, word, re.ASCII):
-        raise click.BadParameter(f"{word!r} is no place in a log: write {PLACES}")
-    return _place(word)
+def position_spec(word: str) -> PositionSpec:
+    """Read what stands for a position from the command line."""
+    word = word.strip()
+    if not re.fullmatch(_SPEC, word, re.ASCII):
+        raise click.BadParameter(f"{word!r} names no position: write {FORMS}")
+    return _spec(word)
 
 
-def _place(word: str) -> Place:
+def _spec(word: str) -> PositionSpec:
     if word in ("earliest", "latest"):
         return End(word)
     if not word.startswith("@"):
@@ -108,7 +124,7 @@ def _place(word: str) -> Place:
             raise click.BadParameter(f"{word} is no position: they lie below 2^63")
         return position
     if re.fullmatch(SPAN, word[1:], re.ASCII):
-        return datetime.now(timezone.utc) - timedelta(seconds=time_span(word[1:]))
+        return utc_now() - timedelta(seconds=time_span(word[1:]))
     try:
         return _moment(word[1:])
     except ValueError as error:
@@ -116,14 +132,28 @@ def _place(word: str) -> Place:
 
 
 def _moment(word: str) -> datetime:
-    """Read a time; without an offset it is UTC, and without a date today's.
+    """Read a time. It is UTC without an offset, today without a date, midnight without a clock."""
+    found = _MOMENT.fullmatch(word)
+    assert found is not None
+    day, clock = found.groups()
+    return datetime.combine(_date(day), _time(clock or "00:00"))
 
-    Python 3.10 reads neither ``Z`` nor an offset without a colon, nor one or two decimals.
-    """
-    if not re.match(r"\d{4}-", word):
-        word = f"{datetime.now(timezone.utc).date().isoformat()}T{word}"
+
+def _date(word: str | None) -> date:
+    today = utc_now().date()
+    named = {None: today, "today": today, "yesterday": today - timedelta(days=1)}
+    return named.get(word) or date.fromisoformat(str(word))
+
+
+def _time(word: str) -> time:
+    """Read a clock. Python 3.10 takes no ``Z``, no offset without a colon, no single decimal."""
     word = re.sub(r"Z$", "+00:00", word)
-    word = re.sub(r"(T.*[+-]\d\d)(\d\d)$", r"\1:\2", word)
+    word = re.sub(r"([+-]\d\d)(\d\d)$", r"\1:\2", word)
     word = re.sub(r"\.(\d+)", lambda found: "." + found[1].ljust(6, "0"), word)
-    moment = datetime.fromisoformat(word)
-    return moment.replace(tzinfo=timezone.utc) if moment.tzinfo is None else moment
+    clock = time.fromisoformat(word)
+    return clock.replace(tzinfo=timezone.utc) if clock.tzinfo is None else clock
+
+
+def utc_now() -> datetime:
+    """Return the present time."""
+    return datetime.now(timezone.utc)

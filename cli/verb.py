@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from difflib import get_close_matches
 from typing import Any
 
@@ -73,6 +74,20 @@ class Verb(click.Command):
         """Write the examples."""
         write_examples(self.examples, formatter)
         super().format_epilog(ctx, formatter)
+
+
+class SignedVerb(Verb):
+    """A verb with arguments that may begin with a minus sign, such as the range ``-10:@1h``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Set a space before such arguments, lest click takes their letters for options."""
+        options = [param for param in self.params if isinstance(param, click.Option)]
+        valued = {word for option in options if not option.is_flag for word in option.opts}
+        shielded = [
+            f" {word}" if re.match(r"-\d", word) and before not in valued else word
+            for before, word in zip(["", *args], args, strict=False)
+        ]
+        return super().parse_args(ctx, shielded)
 
 
 class Verbs(click.Group):

@@ -14,9 +14,10 @@ from zlog import Log, ZlogError
 from zlog._append.append import ENTRY_BYTES_MAX_DEFAULT
 from zlog.cli import signals
 from zlog.cli.batches import Batches, Limits, Splitter, as_is, from_json
-from zlog.cli.input import Input, check_readable
+from zlog.cli.input import BadInput, Input, check_readable
+from zlog.cli.names import log_argument
 from zlog.cli.output import Output, note, say
-from zlog.cli.parameters import entry_size, log_argument
+from zlog.cli.parameters import entry_size
 from zlog.cli.progress import Progress
 from zlog.cli.session import Session, pass_session
 from zlog.cli.tally import Tally
@@ -40,7 +41,6 @@ _JSON_OVERHEAD = 8
 )
 @log_argument
 @click.argument("files", metavar="[FILE]...", nargs=-1, type=click.Path(allow_dash=True))
-@click.option("-z", "--null", is_flag=True, help="Entries end with NUL, not newline.")
 @click.option(
     "-m",
     "--message",
@@ -49,6 +49,7 @@ _JSON_OVERHEAD = 8
     metavar="TEXT",
     help="Append this text as an entry, and read no input; may be given again.",
 )
+@click.option("-z", "--null", is_flag=True, help="Entries end with NUL, not newline.")
 @click.option("-k", "--keep-newline", is_flag=True, help="Leave the newline (or NUL) in the entry.")
 @click.option("--whole", is_flag=True, help="Each file is one entry.")
 @click.option("--json", "as_json", is_flag=True, help='Lines are {"data": …} or {"data_b64": …}.')
@@ -73,8 +74,8 @@ def append(
     session: Session,
     log: str,
     files: tuple[str, ...],
-    null: bool,
     messages: tuple[str, ...],
+    null: bool,
     keep_newline: bool,
     whole: bool,
     as_json: bool,
@@ -95,10 +96,10 @@ def append(
         raise click.UsageError("--whole goes with none of --null, --keep-newline and --json")
     if as_json and (null or keep_newline):
         raise click.UsageError("--json goes with neither --null nor --keep-newline")
-    limits = Limits(
     if messages and (files or whole or null or keep_newline or as_json):
         raise click.UsageError("--message goes with no FILE, and with no option on how to cut one")
     texts = _texts(messages, max_bytes)
+    limits = Limits(
         entries=batch,
         bytes=_BATCH_BYTES,
         entry_bytes=max_bytes,
@@ -134,7 +135,6 @@ def append(
         note(tally.summary())
 
 
-class _Appending:
 def _texts(messages: Sequence[str], bytes_max: int) -> list[bytes]:
     """Return the entries that were given on the command line.
 
@@ -161,6 +161,7 @@ def _check_readable(paths: Iterable[str], log: str) -> None:
             ) from error
 
 
+class _Appending:
     """Appends batches, and keeps the tally of them.
 
     Args:

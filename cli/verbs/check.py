@@ -6,8 +6,9 @@ import click
 
 from zlog import CheckSummary, Finding
 from zlog.cli.exit_codes import ExitCode
+from zlog.cli.names import log_argument
 from zlog.cli.output import Output, note, say
-from zlog.cli.parameters import json_option, log_argument
+from zlog.cli.parameters import json_option
 from zlog.cli.progress import Progress
 from zlog.cli.render import entries_of, to_json
 from zlog.cli.session import Session, pass_session

@@ -1,4 +1,4 @@
-"""The verb completion: scripts that make shells complete verbs, options and names of logs."""
+"""The verb completion: scripts that make shells complete verbs, options and names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from zlog.cli.verb import Verb
 def completion(ctx: click.Context, shell: str) -> None:
     """Print a completion script for your shell.
 
-    It completes verbs, options, and the names of the store's logs.
+    It completes verbs, options, and the names of logs, cursors and sources that the store has.
     """
     made = get_completion_class(shell)
     assert made is not None  # click knows the three

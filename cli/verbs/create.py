@@ -6,8 +6,9 @@ import click
 
 import zlog
 from zlog._layout.admin import WIDTH_DEFAULT
+from zlog.cli.names import log_argument
 from zlog.cli.output import note
-from zlog.cli.parameters import log_argument, settings_option, stripe_options
+from zlog.cli.parameters import settings_option, stripe_options
 from zlog.cli.session import Session, pass_session
 from zlog.cli.verb import Verb
 from zlog.view import WIDTH_MAX

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import click
 
-from zlog import CursorState, Log
+from zlog import CursorState
 from zlog.cli import ranges
+from zlog.cli.names import CURSOR_NAME, log_argument
 from zlog.cli.output import Output, note
-from zlog.cli.parameters import cursor_name, json_option, log_argument
-from zlog.cli.ranges import End, Place
+from zlog.cli.parameters import json_option
+from zlog.cli.ranges import PositionSpec
 from zlog.cli.render import to_json
 from zlog.cli.session import Session, pass_session
 from zlog.cli.tables import table
 from zlog.cli.template import iso
-from zlog.cli.verb import VerbGroup
+from zlog.cli.verb import SignedVerb, VerbGroup
 
 
 @click.group(
@@ -79,7 +78,7 @@ def _fields(cursor: CursorState, tail: int) -> dict[str, object]:
 
 @cursor.command(
     "set",
-    context_settings={"ignore_unknown_options": True},  # for places such as -10
+    cls=SignedVerb,
     examples="""
     zlog cursor set orders billing earliest
     zlog cursor set orders billing 1000
@@ -87,28 +86,21 @@ def _fields(cursor: CursorState, tail: int) -> dict[str, object]:
     """,
 )
 @log_argument
-@click.argument("name", metavar="NAME", type=cursor_name)
-@click.argument("place", metavar="PLACE", type=ranges.place)
+@click.argument("name", metavar="NAME", type=CURSOR_NAME)
+@click.argument("position", metavar="POSITION", type=ranges.position_spec)
 @pass_session
-def set_(session: Session, log: str, name: str, place: Place) -> None:
+def set_(session: Session, log: str, name: str, position: PositionSpec) -> None:
     """Put a cursor anywhere, back too, or make it.
 
-    PLACE is a position, a negative one (counts back from the tail, to 0 at most), earliest, latest,
-    or a time as for `zlog read`. A reader that is at work finds out at its next commit, if that
-    would move the cursor back; stop it first.
+    POSITION may be negative (counts back from the tail, to 0 at most), earliest, latest, or a time
+    as for `zlog read`. A reader that is at work finds out at its next commit, if that would move
+    the cursor back; stop it first.
     """
     with session.open_log(log) as opened:
-        begin = _beginning(opened, place)
+        begin = ranges.beginning(opened, position)
         made = opened.cursor(name, create=begin)
         made.reset(begin)
         note(f"cursor {name!r} is at {made.position}")
-
-
-def _beginning(log: Log, place: Place) -> int | Literal["earliest", "latest"]:
-    """Return a place as cursors take it; where a log begins and ends, the log itself knows best."""
-    if isinstance(place, End):
-        return "earliest" if place is End.EARLIEST else "latest"
-    return ranges.resolve(log, place, log.tail())
 
 
 @cursor.command(
@@ -117,7 +109,7 @@ def _beginning(log: Log, place: Place) -> int | Literal["earliest", "latest"]:
     """,
 )
 @log_argument
-@click.argument("names", metavar="NAME...", nargs=-1, type=cursor_name, required=True)
+@click.argument("names", metavar="NAME...", nargs=-1, type=CURSOR_NAME, required=True)
 @pass_session
 def rm(session: Session, log: str, names: tuple[str, ...]) -> None:
     """Remove cursors; they hold no trim back any more."""

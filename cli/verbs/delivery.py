@@ -5,8 +5,9 @@ from __future__ import annotations
 import click
 
 from zlog import CorruptEntry, DeliverySource, Log, ZlogError
+from zlog.cli.names import SOURCE_NAME, log_argument
 from zlog.cli.output import Output, note
-from zlog.cli.parameters import json_option, log_argument, source_name
+from zlog.cli.parameters import json_option
 from zlog.cli.render import to_json
 from zlog.cli.session import Session, pass_session
 from zlog.cli.tables import table
@@ -73,7 +74,7 @@ def _fields(source: DeliverySource) -> dict[str, object]:
     """,
 )
 @log_argument
-@click.argument("sources", metavar="SOURCE...", nargs=-1, type=source_name, required=True)
+@click.argument("sources", metavar="SOURCE...", nargs=-1, type=SOURCE_NAME, required=True)
 @pass_session
 def rm(session: Session, log: str, sources: tuple[str, ...]) -> None:
     """Remove sources of deliveries, so that the log forgets what they have delivered.

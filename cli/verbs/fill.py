@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
+from zlog.cli.names import log_argument
 from zlog.cli.output import note
-from zlog.cli.parameters import POSITION, log_argument
+from zlog.cli.parameters import POSITION
 from zlog.cli.session import Session, pass_session
 from zlog.cli.verb import Verb
 

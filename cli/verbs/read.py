@@ -11,22 +11,23 @@ from zlog import Entry, Gap, Log, NotWritten
 from zlog.cli import ranges
 from zlog.cli.cursor_commit import CursorCommit, open_cursor
 from zlog.cli.exit_codes import ExitCode
+from zlog.cli.names import CURSOR_NAME, log_argument
 from zlog.cli.output import Output, say
-from zlog.cli.parameters import cursor_name, hole_timeout_option, log_argument, or_none
+from zlog.cli.parameters import hole_timeout_option, or_none
 from zlog.cli.progress import Progress
 from zlog.cli.render import Style, show, style_options
 from zlog.cli.session import Session, pass_session
-from zlog.cli.verb import Verb
+from zlog.cli.verb import SignedVerb
 
 
 @click.command(
-    cls=Verb,
-    context_settings={"ignore_unknown_options": True},  # for ranges such as -10:
+    cls=SignedVerb,
     examples=r"""
     zlog read orders                     # everything
     zlog read orders 5                   # one entry; exit code 4 if there is none
     zlog read orders 5:10 -10:           # positions 5 to 9, and the last ten
     zlog read orders @10m:@5m            # what came from ten to five minutes ago
+    zlog read orders @yesterday:@today   # yesterday's entries
     zlog read orders --cursor nightly --commit   # what came since the last time
     zlog read orders --json | jq -r .data
     zlog read orders -f '%p\t%t\t%s\n'
@@ -36,7 +37,7 @@ from zlog.cli.verb import Verb
 @click.argument("wanted", metavar="[RANGE]...", nargs=-1, type=ranges.parse)
 @style_options()
 @click.option(
-    "--cursor", "name", type=cursor_name, metavar="NAME", help="Begin at this cursor of the log."
+    "--cursor", "name", type=CURSOR_NAME, metavar="NAME", help="Begin at this cursor of the log."
 )
 @click.option(
     "--commit", is_flag=True, help="Move the cursor along what was printed; make it if need be."
@@ -56,9 +57,10 @@ def read(
 
     RANGE is a position (5) or positions as in a slice (5:10, 5:, :10); negative numbers count back
     from the tail (-10: is the last ten). An end can also be earliest (the first position that is
-    not trimmed), latest (the tail), or a time: @5m (five minutes ago; s, m, h, d, w), @10:00
-    (today) or @2026-11-20T10:00, in UTC unless it says otherwise (+01:00). A time alone means from
-    then on, by the times that writers gave their entries. Without a RANGE the whole log is printed.
+    not trimmed), latest (the tail), or a time: @5m (five minutes ago; s, m, h, d, w), @10:00 or
+    @today, @yesterday, '@2026-11-20 10:00', in UTC unless it says otherwise (+01:00). A time alone
+    means from then on, by the times that writers gave their entries. Without a RANGE the whole log
+    is printed.
 
     With --cursor the log is printed from there to the tail. --commit moves the cursor after the
     output was flushed, every second and at the end: if the command dies in between, the next one

@@ -9,8 +9,9 @@ from typing import Any
 import click
 
 from zlog import Retention
+from zlog.cli.names import log_argument
 from zlog.cli.output import Output, note
-from zlog.cli.parameters import json_option, log_argument
+from zlog.cli.parameters import json_option
 from zlog.cli.render import to_json
 from zlog.cli.session import Session, pass_session
 from zlog.cli.units import count, human_bytes, size, span_words, time_span

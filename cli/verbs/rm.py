@@ -7,8 +7,8 @@ import sys
 import click
 
 import zlog
+from zlog.cli.names import LOG_NAME
 from zlog.cli.output import note
-from zlog.cli.parameters import complete_log, log_name
 from zlog.cli.session import Session, pass_session
 from zlog.cli.verb import Verb
 
@@ -25,8 +25,7 @@ from zlog.cli.verb import Verb
     metavar="LOG...",
     nargs=-1,
     required=True,
-    type=log_name,
-    shell_complete=complete_log,
+    type=LOG_NAME,
 )
 @click.option("-y", "--yes", is_flag=True, help="Don't ask.")
 @pass_session

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 
 import click
 
 import zlog
-from zlog import aio
+from zlog import Entry, Gap, aio
 from zlog.cli import ranges
 from zlog.cli.cursor_commit import CursorCommit, open_cursor
 from zlog.cli.exit_codes import ExitCode
 from zlog.cli.follow import follow
+from zlog.cli.names import CURSOR_NAME, log_argument
 from zlog.cli.output import Output, say
-from zlog.cli.parameters import cursor_name, hole_timeout_option, log_argument, or_none
-from zlog.cli.ranges import Place
+from zlog.cli.parameters import hole_timeout_option, or_none
+from zlog.cli.ranges import PositionSpec
 from zlog.cli.render import Renderer, Style, show, style_options
 from zlog.cli.session import Session, pass_session
 from zlog.cli.verb import Verb
 
-_COUNT_DEFAULT = 10
+_LAST_DEFAULT = 10
 
 
 @click.command(
@@ -32,31 +34,40 @@ _COUNT_DEFAULT = 10
     zlog tail orders --since-start -f --format '%p %s\n'
     zlog tail orders --from @5m -f        # the last five minutes, and on
     zlog tail orders --cursor billing -f  # go on where it stopped the last time
+    zlog tail orders -n 0 -f --count 1    # wait for the next entry
+    zlog tail orders --cursor worker -e   # what is there, also what comes meanwhile
     """,
 )
 @log_argument
 @click.option(
     "-n",
-    "count",
+    "last",
     type=click.IntRange(min=0),
     metavar="N",
-    help=f"How many positions before the tail to print.  [default: {_COUNT_DEFAULT}]",
+    help=f"How many positions before the tail to print.  [default: {_LAST_DEFAULT}]",
 )
 @click.option(
     "-f", "-F", "--follow", "on", is_flag=True, help="Go on with new entries, until stopped."
+)
+@click.option("-c", "--count", type=click.IntRange(min=1), metavar="N", help="End after N entries.")
+@click.option(
+    "-e",
+    "--exit-at-tail",
+    is_flag=True,
+    help="End when no entry is left to print, also of those appended meanwhile.",
 )
 @click.option("--since-start", is_flag=True, help="Begin with the oldest entry.")
 @click.option(
     "--from",
     "begin",
-    type=ranges.place,
-    metavar="PLACE",
-    help="Begin at a position, earliest, latest, @5m or @TIME, as for `zlog read`.",
+    type=ranges.position_spec,
+    metavar="POSITION",
+    help="Begin at a position, earliest, latest, or a time such as @5m, as for `zlog read`.",
 )
 @click.option(
     "--cursor",
     "name",
-    type=cursor_name,
+    type=CURSOR_NAME,
     metavar="NAME",
     help="Begin at this cursor, and move it along what was printed. A new one begins at --from,"
     " or at the oldest entry.",
@@ -67,10 +78,12 @@ _COUNT_DEFAULT = 10
 def tail(
     session: Session,
     log: str,
-    count: int | None,
+    last: int | None,
     on: bool,
+    count: int | None,
+    exit_at_tail: bool,
     since_start: bool,
-    begin: Place | None,
+    begin: PositionSpec | None,
     name: str | None,
     style: Style,
     hole_timeout: float,
@@ -86,9 +99,9 @@ def tail(
     it is killed in between, the next one prints some entries again: each is printed at least once.
     """
     hole_seconds = or_none(hole_timeout)
-    if sum((since_start, count is not None, begin is not None)) > 1:
+    if sum((since_start, last is not None, begin is not None)) > 1:
         raise click.UsageError("-n, --since-start and --from exclude each other")
-    if name is not None and count is not None:
+    if name is not None and last is not None:
         raise click.UsageError("a cursor says where to begin: -n does not go with it")
     if since_start:
         begin = ranges.End.EARLIEST
@@ -102,29 +115,43 @@ def tail(
         elif begin is not None:
             start = ranges.resolve(opened, begin, end)
         else:
-            start = max(0, end - (_COUNT_DEFAULT if count is None else count))
-        if on:
+            start = max(0, end - (min(_LAST_DEFAULT, count or end) if last is None else last))
+        if on and not exit_at_tail:
             opening = aio.Log.open(store, log, timeout=session.timeout, hole_timeout=hole_seconds)
-            asyncio.run(follow(opening, start, name, renderer, out))
-        intact = _print_once(opened, start, end, cursor, renderer, out)
+            intact = asyncio.run(follow(opening, start, count, name, renderer, out))
+        else:
+            items = _first(_items(opened, start, end, to_tail=exit_at_tail), count)
+            intact = _print(items, cursor, renderer, out)
     if not intact:
         say(f"some entries are lost; `zlog check {log}` shows which")
     return ExitCode.OK if intact else ExitCode.FAILURE
 
 
-def _print_once(
-    log: zlog.Log,
-    start: int,
-    end: int,
-    cursor: zlog.Cursor | None,
-    renderer: Renderer,
-    out: Output,
+def _items(log: zlog.Log, start: int, end: int, *, to_tail: bool) -> Iterator[Entry | Gap]:
+    """Go through a range, and on to the tail as it is then."""
+    while start < end:
+        yield from log.read_range(start, end)
+        start, end = end, log.tail() if to_tail else end
+
+
+def _first(items: Iterator[Entry | Gap], count: int | None) -> Iterator[Entry | Gap]:
+    """Go as far as the entry with this number; None: through all."""
+    entries = 0
+    for item in items:
+        yield item
+        entries += isinstance(item, Entry)
+        if entries == count:
+            return
+
+
+def _print(
+    items: Iterable[Entry | Gap], cursor: zlog.Cursor | None, renderer: Renderer, out: Output
 ) -> bool:
     """Print what is there. Returns False when something of it is lost."""
     cursor_commit = None if cursor is None else CursorCommit(cursor, out)
     intact = True
     with cursor_commit.at_end() if cursor_commit else nullcontext():
-        for item in log.read_range(start, end):
+        for item in items:
             intact = show(renderer, item) and intact
             if cursor_commit:
                 cursor_commit.printed(item)

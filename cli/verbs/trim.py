@@ -9,9 +9,10 @@ import click
 
 from zlog import StoreUnavailable
 from zlog.cli import ranges
+from zlog.cli.names import log_argument
 from zlog.cli.output import note
-from zlog.cli.parameters import POSITION, log_argument
-from zlog.cli.ranges import Place
+from zlog.cli.parameters import POSITION
+from zlog.cli.ranges import PositionSpec
 from zlog.cli.session import Session, pass_session
 from zlog.cli.verb import Verb
 
@@ -43,7 +44,7 @@ def _full_store() -> Iterator[None]:
 @click.option(
     "--to",
     "end",
-    type=ranges.place,
+    type=ranges.position_spec,
     metavar="P",
     help="Trim every position below P: a position, a negative one (counts back from the tail),"
     " latest, @7d or @TIME.",
@@ -56,7 +57,7 @@ def trim(
     session: Session,
     log: str,
     positions: tuple[int, ...],
-    end: Place | None,
+    end: PositionSpec | None,
     past_cursors: bool,
 ) -> None:
     """Give the space of positions back.

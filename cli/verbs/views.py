@@ -5,8 +5,9 @@ from __future__ import annotations
 import click
 
 from zlog import View
+from zlog.cli.names import log_argument
 from zlog.cli.output import Output
-from zlog.cli.parameters import json_option, log_argument
+from zlog.cli.parameters import json_option
 from zlog.cli.render import to_json
 from zlog.cli.session import Session, pass_session
 from zlog.cli.tables import table

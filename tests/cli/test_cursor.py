@@ -68,7 +68,7 @@ def test_what_counts_back_beyond_the_first_position_is_0_as_in_a_slice(
     ten.trim_to(4)
     refused = inside("cursor", "set", "orders", "billing", "-100")
     assert refused.code == 4
-    assert "can't be put at 0: log 'orders' is trimmed below 4" in refused.err
+    assert "cannot be put at 0: log 'orders' is trimmed below 4" in refused.err
     assert "earliest" in refused.err
 
 

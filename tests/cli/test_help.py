@@ -180,6 +180,38 @@ def test_verbs_options_and_logs_are_completed(cli: Cli) -> None:
     assert "--since-start" in complete(cli, "zlog tail --s")
     assert complete(cli, "zlog read o") == ["orders", "others"]
     assert complete(cli, "zlog rm orders ot") == ["others"]
+    assert complete(cli, "zlog help c") == ["create", "cursor", "check", "completion"]
+    assert complete(cli, "zlog help cursor s") == ["set"]
+    assert complete(cli, "zlog help read s") == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "zlog read orders --cursor b",
+        "zlog tail orders -f --cursor b",
+        "zlog spark tail orders --cursor b",
+        "zlog cursor set orders b",
+        "zlog cursor rm orders nightly b",
+    ],
+)
+def test_cursors_are_completed(cli: Cli, orders: zlog.Log, line: str) -> None:
+    for name in ("billing", "nightly", "backup"):
+        orders.cursor(name, create="latest")
+    assert complete(cli, line) == ["backup", "billing"]
+
+
+def test_sources_of_deliveries_are_completed(cli: Cli, orders: zlog.Log) -> None:
+    for name in ("crm", "shop"):
+        orders.deliver([b"x"], source=name, batch=0)
+    assert complete(cli, "zlog delivery rm orders s") == ["shop"]
+
+
+@pytest.mark.parametrize(
+    "line", ["zlog tail --cursor b", "zlog tail nolog --cursor b", "zlog delivery rm nolog s"]
+)
+def test_without_a_log_its_names_are_not_completed(cli: Cli, line: str) -> None:
+    assert complete(cli, line) == []
 
 
 def test_completion_without_a_store_offers_nothing_and_says_nothing(cli: Cli) -> None:

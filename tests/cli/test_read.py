@@ -35,8 +35,9 @@ def ten(orders: zlog.Log) -> zlog.Log:
         ([":2"], "01"),
         (["-3:"], "789"),
         (["-3:-1"], "78"),
+        (["-3:@0s"], "789"),
+        (["-1:latest", "-f", "%s\\n"], "9"),
         (["8:100"], "89"),
-        (["100:"], ""),
         (["5:5"], ""),
         (["1", "-1", "0:2"], "1901"),
     ],
@@ -46,6 +47,33 @@ def test_ranges(inside: Inside, ten: zlog.Log, words: list[str], lines: str) -> 
     result = inside("read", "orders", *words)
     assert (result.code, result.err) == (0, "")
     assert result.out.split() == [line.encode() for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("5:3", "5:3 holds no position: it ends before it begins"),
+        ("-3:-5", "-3:-5 holds no position: it ends before it begins"),
+        ("-1:earliest", "-1:earliest holds no position: it ends before it begins"),
+        ("-3:@1h", "-3:@1h holds no position: it ends before it begins"),
+        ("12:11", "12:11 holds no position: it ends before it begins"),
+        ("100:", "100: holds no position yet: the tail is 10"),
+        ("11:12", "11:12 holds no position yet: the tail is 10"),
+    ],
+)
+def test_a_range_that_can_hold_nothing_is_told(
+    inside: Inside, ten: zlog.Log, word: str, said: str
+) -> None:
+    result = inside("read", ten.name, word)
+    assert (result.code, result.out, result.err) == (0, b"", f"zlog: {said}\n")
+
+
+@pytest.mark.parametrize("word", ["10:", "latest", "@0s", "10:20", "3:3", ":earliest"])
+def test_a_range_that_is_empty_for_now_is_no_word_worth(
+    inside: Inside, ten: zlog.Log, word: str
+) -> None:
+    del ten
+    assert inside.ok("read", "orders", word) == b""
 
 
 def test_an_empty_log_has_nothing_and_no_last_entry(inside: Inside) -> None:

@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -129,6 +130,75 @@ def test_following_into_a_file(cli: Cli, orders: zlog.Log, tmp_path: Path) -> No
             assert time.monotonic() < deadline
             time.sleep(0.01)
         assert end(process) == (130, b"")
+
+
+@pytest.mark.parametrize(
+    ("words", "lines"),
+    [
+        (["-c", "3"], [b"9", b"10", b"11"]),
+        (["--since-start", "--count", "2"], [b"0", b"1"]),
+        (["-n", "5", "--count", "2"], [b"7", b"8"]),
+        (["-n", "1", "--count", "5"], [b"11"]),
+        (["--since-start", "-f", "--count", "12"], [b"%d" % i for i in range(12)]),
+        (["-n", "2", "--exit-at-tail"], [b"10", b"11"]),
+        (["-n", "2", "-f", "-e"], [b"10", b"11"]),
+        (["-n", "0", "-e"], []),
+    ],
+)
+def test_it_ends_after_so_many_entries_or_at_the_tail(
+    inside: Inside, twelve: zlog.Log, words: list[str], lines: list[bytes]
+) -> None:
+    result = inside("tail", twelve.name, *words)
+    assert (result.code, result.err) == (0, "")
+    assert result.out.split() == lines
+
+
+def test_a_follower_waits_for_so_many_entries(cli: Cli, twelve: zlog.Log) -> None:
+    with cli.start("tail", "orders", "-n", "1", "-f", "--count", "3") as process:
+        assert read_line(process) == b"11\n"
+        twelve.append_many([b"12", b"13", b"14"])
+        assert [read_line(process), read_line(process), read_line(process)] == [
+            b"12\n",
+            b"13\n",
+            b"",
+        ]
+        assert process.wait(10) == 0
+
+
+@pytest.mark.parametrize("words", [["--count", "2"], ["--count", "2", "-f"]])
+def test_gaps_are_shown_and_are_no_entries(
+    inside: Inside, twelve: zlog.Log, words: list[str]
+) -> None:
+    twelve.trim(1)
+    result = inside("tail", "orders", "--since-start", *words)
+    assert result.out.split() == [b"0", b"2"]
+    assert result.err == "zlog: gap: position 1: trimmed\n"
+
+
+@pytest.mark.parametrize("words", [[], ["-f"]])
+def test_a_cursor_goes_on_behind_the_last_of_so_many(
+    inside: Inside, twelve: zlog.Log, words: list[str]
+) -> None:
+    for first in (0, 5):
+        result = inside("tail", "orders", "--cursor", "worker", "--count", "5", *words)
+        assert result.out.split() == [b"%d" % i for i in range(first, first + 5)]
+    assert twelve.cursor("worker").position == 10
+
+
+def test_what_is_appended_meanwhile_is_before_the_tail_too(
+    inside: Inside, twelve: zlog.Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without --exit-at-tail the tail of the beginning counts."""
+    read_range = zlog.Log.read_range
+
+    def append_meanwhile(log: zlog.Log, *args: int) -> Iterator[zlog.Entry | zlog.Gap]:
+        yield from read_range(log, *args)
+        if log.tail() < 14:
+            twelve.append(b"new")
+
+    monkeypatch.setattr(zlog.Log, "read_range", append_meanwhile)
+    assert inside.ok("tail", "orders", "-n", "1").split() == [b"11"]
+    assert inside.ok("tail", "orders", "-n", "2", "-e").split() == [b"11", b"new", b"new"]
 
 
 def test_tail_of_no_log(cli: Cli) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 
 import click
 import pytest
@@ -13,7 +13,7 @@ import zlog
 from zlog import Entry
 from zlog.cli.batches import Splitter, from_json
 from zlog.cli.parameters import NEVER, or_none, seconds
-from zlog.cli.ranges import Range, parse, place
+from zlog.cli.ranges import Range, parse, position_spec
 from zlog.cli.render import printable
 from zlog.cli.template import Template
 from zlog.cli.units import count, human_bytes, size, span_words, time_span
@@ -85,6 +85,17 @@ def test_ranges_begin_and_end_at_times_and_ends(word: str, start: int, end: int)
     assert not parse(word).single
 
 
+MIDNIGHT = datetime(2026, 11, 22, tzinfo=timezone.utc)
+
+
+@pytest.fixture
+def today(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is shortly before four in the afternoon."""
+    now = MIDNIGHT + timedelta(hours=15, minutes=59)
+    monkeypatch.setattr("zlog.cli.ranges.utc_now", lambda: now)
+
+
+@pytest.mark.usefixtures("today")
 @pytest.mark.parametrize(
     ("word", "moment"),
     [
@@ -94,29 +105,52 @@ def test_ranges_begin_and_end_at_times_and_ends(word: str, start: int, end: int)
         ("@2026-11-20T10:00:01.000002Z", datetime(2026, 11, 20, 10, 0, 1, 2, timezone.utc)),
         ("@2026-11-20T10:00+01:00", datetime(2026, 11, 20, 9, tzinfo=timezone.utc)),
         ("@2026-11-20T10:00-0230", datetime(2026, 11, 20, 12, 30, tzinfo=timezone.utc)),
+        ("@2026-11-20 07:00", datetime(2026, 11, 20, 7, tzinfo=timezone.utc)),
+        ("@2026-11-20 07:00:01.5+01:00", datetime(2026, 11, 20, 6, 0, 1, 500000, timezone.utc)),
+        ("@today", MIDNIGHT),
+        ("@yesterday", MIDNIGHT - timedelta(days=1)),
+        ("@today 07:00", MIDNIGHT + timedelta(hours=7)),
+        ("@yesterdayT07:00Z", MIDNIGHT - timedelta(hours=17)),
+        ("@07:00", MIDNIGHT + timedelta(hours=7)),
     ],
 )
 def test_times_are_utc_unless_they_say_otherwise(word: str, moment: datetime) -> None:
-    assert place(word) == moment
-    assert parse(word).start == moment
+    assert position_spec(word) == moment
+    assert parse(word) == Range(moment, None)
+    assert parse(f":{word}") == Range(0, moment)
 
 
 @pytest.mark.parametrize(
     ("word", "seconds"), [("@90s", 90), ("@5m", 300), ("@1h30m", 5400), ("@1.5d", 129600)]
 )
 def test_a_span_is_that_long_ago(word: str, seconds: int) -> None:
-    found = place(word)
+    found = position_spec(word)
     assert isinstance(found, datetime)
     ago = (datetime.now(timezone.utc) - found).total_seconds()
     assert 0 <= ago - seconds < 60
 
 
 @pytest.mark.parametrize(
-    "word", ["@", "@5", "@m", "@2026-13-01", "@25:00", "@-5m", "early", "5:", str(2**63)]
+    "word",
+    [
+        "@",
+        "@5",
+        "@m",
+        "@2026-13-01",
+        "@25:00",
+        "@-5m",
+        "@tomorrow",
+        "@today7",
+        "@2026-11-20  07:00",
+        "@yesterday+01:00",
+        "early",
+        "5:",
+        str(2**63),
+    ],
 )
-def test_other_words_are_no_places(word: str) -> None:
+def test_other_words_stand_for_no_position(word: str) -> None:
     with pytest.raises(click.UsageError):
-        place(word)
+        position_spec(word)
 
 
 def test_spans_and_counts() -> None:

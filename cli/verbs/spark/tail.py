@@ -14,15 +14,10 @@ import click
 
 import zlog
 from zlog.cli import ranges
+from zlog.cli.names import CURSOR_NAME, log_argument
 from zlog.cli.output import Output, note, stderr_is_terminal
-from zlog.cli.parameters import (
-    cursor_name,
-    hole_timeout_option,
-    json_option,
-    log_argument,
-    or_none,
-)
-from zlog.cli.ranges import End, Place
+from zlog.cli.parameters import hole_timeout_option, json_option, or_none
+from zlog.cli.ranges import End, PositionSpec
 from zlog.cli.render import to_json
 from zlog.cli.session import Session, pass_session
 from zlog.cli.units import count, time_span
@@ -46,7 +41,7 @@ def _trigger(word: str) -> str:
 
 
 def _cursor(word: str) -> str:
-    return word if word == _NONE else cursor_name(word)
+    return word if word == _NONE else CURSOR_NAME.convert(word, None, None)
 
 
 @click.command(
@@ -96,6 +91,7 @@ def _cursor(word: str) -> str:
 @click.option(
     "--cursor",
     type=_cursor,
+    shell_complete=CURSOR_NAME.shell_complete,
     metavar="NAME",
     help="The log's cursor that follows, so that no trim takes what was not read; or none."
     f"  [default: {_CURSOR_OF_ITS_OWN}, of the checkpoint's path]",
@@ -103,8 +99,8 @@ def _cursor(word: str) -> str:
 @click.option(
     "--from",
     "begin",
-    type=ranges.place,
-    metavar="PLACE",
+    type=ranges.position_spec,
+    metavar="POSITION",
     help="Where a new query begins, as for `zlog read`; one with a checkpoint goes on there."
     "  [default: earliest]",
 )
@@ -139,7 +135,7 @@ def tail(
     session: Session,
     /,
     log: str,
-    begin: Place | None,
+    begin: PositionSpec | None,
     hole_timeout: float,
     master: str | None,
     settings: dict[str, str],
@@ -188,7 +184,7 @@ def tail(
             _show(run, job, out if as_json else None)
 
 
-def _start(log: zlog.Log, begin: Place | None) -> dict[str, str]:
+def _start(log: zlog.Log, begin: PositionSpec | None) -> dict[str, str]:
     """Return the options of a read that say where a new query begins."""
     if begin is None or begin is End.EARLIEST:
         return {}

@@ -1,0 +1,97 @@
+"""Names on the command line, of logs, cursors and sources: checked, and completed by the shell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+import zlog
+from zlog._base.names import check_cursor_name, check_log_name, check_source_name
+from zlog.cli.session import Session
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_COMPLETION_SECONDS = 2.0
+
+
+class _Name(click.ParamType):  # type: ignore[type-arg]  # generic in type stubs only
+    """A name: refused where it is invalid, and completed from those that the store has.
+
+    Args:
+        kind: what it names.
+        check: returns the name; raises ValueError if it is invalid.
+        known: asks the store for names.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        check: Callable[[str], str],
+        known: Callable[[Session, click.Context], Iterable[str]],
+    ) -> None:
+        self.name = kind
+        self._check = check
+        self._known = known
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name, checked."""
+        try:
+            return self._check(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+    def shell_complete(
+        self,
+        ctx: click.Context,
+        param: click.Parameter,  # noqa: ARG002  # click's signature
+        incomplete: str,
+    ) -> list[CompletionItem]:
+        """Return the names that begin so; none if the store does not answer soon."""
+        session = replace(ctx.ensure_object(Session), timeout=_COMPLETION_SECONDS)
+        try:
+            names = [*self._known(session, ctx)]
+        except (zlog.ZlogError, click.ClickException, OSError):
+            return []
+        return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+def _logs(session: Session, _ctx: click.Context) -> list[str]:
+    with session.connect() as store:
+        return zlog.Log.list(store, timeout=session.timeout)
+
+
+def _cursors(session: Session, ctx: click.Context) -> list[str]:
+    with session.open_log(_log(ctx)) as log:
+        return [cursor.name for cursor in log.cursors()]
+
+
+def _sources(session: Session, ctx: click.Context) -> list[str]:
+    with session.open_log(_log(ctx)) as log:
+        return [source.name for source in log.sources()]
+
+
+def _log(ctx: click.Context) -> str:
+    """Return the log that was named before the word that is being completed.
+
+    Raises:
+        click.UsageError: none was.
+    """
+    # Behind an option that still lacks its value, click leaves all arguments as they are.
+    name = ctx.params.get("log") or next(iter(ctx.args), None)
+    if name is None:
+        raise click.UsageError("name the log first")
+    return str(LOG_NAME.convert(name, None, ctx))
+
+
+LOG_NAME = _Name("log", check_log_name, _logs)
+CURSOR_NAME = _Name("cursor", check_cursor_name, _cursors)
+SOURCE_NAME = _Name("source", check_source_name, _sources)
+
+
+def log_argument(verb: F) -> F:
+    """Give a verb its LOG."""
+    return click.argument("log", metavar="LOG", type=LOG_NAME)(verb)
