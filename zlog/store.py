@@ -68,11 +68,7 @@ class Store(Protocol):
 
         Args:
             object: name of the object.
-            method: a method of the class ``zlog`` (docs/formats/wire.md), and on Ceph also one of
-                its class ``lock``, written ``lock.METHOD``. Or ``objects.list``, which is about
-                no object: the names that begin with ``object``, a page at a time. The payload is
-                where to go on, empty at first; the reply is where the next page begins, empty at
-                the end, and then the names, separated by NUL.
+            method: a method of the class ``zlog`` (docs/formats/wire.md).
             payload: the encoded request.
             timeout: seconds to wait; None waits for ever.
 
@@ -91,6 +87,52 @@ class Store(Protocol):
         ``queue`` gets ``(token, code, reply)`` when one is done, with ``token`` for the first and
         ascending from there. An embedded store syncs once for all of them. A caller who does not
         wait for them to end says so (``give_up``), else they are kept for as long as it takes.
+        """
+        ...
+
+    def list_objects(
+        self, queue: CompletionQueue, token: int, prefix: str, after: bytes = b""
+    ) -> UnderWay | None:
+        """Start a listing of the objects whose names begin with ``prefix``, one page of it.
+
+        ``queue`` gets ``(token, code, page)``. The page says where the next one begins, empty at
+        the end, and then has each name behind a NUL. A page on Ceph goes through 1,024 objects of
+        all names, so it may be short or empty before the end.
+
+        Args:
+            queue: see :meth:`submit`.
+            token: see :meth:`submit`.
+            prefix: how the names begin.
+            after: where the page begins, as the one before it says; empty for the first.
+        """
+        ...
+
+    def lock(
+        self, queue: CompletionQueue, token: int, object: str, method: str, request: bytes
+    ) -> UnderWay | None:
+        """Start a method of Ceph's own class ``lock``; EOPNOTSUPP where the store is not on Ceph.
+
+        :class:`zlog._base.lock.RadosLock` makes the requests and reads the replies.
+
+        Args:
+            queue: see :meth:`submit`.
+            token: see :meth:`submit`.
+            object: that carries the lock.
+            method: ``lock``, ``unlock``, ``break_lock`` or ``get_info``.
+            request: encoded as the class has it.
+        """
+        ...
+
+    def ask_monitor(self, queue: CompletionQueue, token: int, command: str) -> UnderWay | None:
+        """Have Ceph's monitors run a command; EOPNOTSUPP where the store is not on Ceph.
+
+        ``queue`` gets ``(token, code, reply)``. The reply is JSON if the command asks for that; a
+        failure's is the monitors' own words. One command at a time: another one gets EBUSY.
+
+        Args:
+            queue: see :meth:`submit`.
+            token: see :meth:`submit`.
+            command: in JSON, as ``ceph -f json`` sends it.
         """
         ...
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -63,6 +64,20 @@ class AsyncHost {
     return submit(object, method, std::move(payload), std::move(done));
   }
 
+  // Lists objects as Host::list does; the reply is the page, encoded.
+  virtual void list(std::string_view prefix, std::string_view after, Done done) = 0;
+
+  // Starts a method of Ceph's own class `lock`, where the host is Ceph.
+  virtual Ticket lock(std::string_view /*object*/, std::string_view /*method*/,
+                      SharedRequest /*payload*/, Done done) {
+    done(-EOPNOTSUPP, {});
+    return kNoTicket;
+  }
+
+  // Has Ceph's monitors run a command, where the host is Ceph. The command and the reply are JSON;
+  // a failure's reply is the monitors' own words.
+  virtual void ask_monitor(std::string_view /*command*/, Done done) { done(-EOPNOTSUPP, {}); }
+
   // Says that nobody waits for an operation any more, so that nothing is kept for it: its `done` gets
   // ECANCELED, unless it is over. Whether it takes effect is unknown.
   virtual void give_up(Ticket) {}
@@ -72,6 +87,14 @@ class AsyncHost {
   // another thread that comes too late is canceled too.
   virtual void close() = 0;
 };
+
+// Lists objects in the caller's thread.
+inline void answer_with_page(Host& host, std::string_view prefix, std::string_view after,
+                             const Done& done) {
+  Listing page;
+  const int error = host.list(prefix, after, &page);
+  done(error, error == 0 ? Buffer::of(page.encode()) : Buffer());
+}
 
 // An AsyncHost over a host that never waits: everything happens in the caller's thread.
 class InlineHost final : public AsyncHost {
@@ -84,6 +107,9 @@ class InlineHost final : public AsyncHost {
     const int code = host_->execute(object, method, payload->bytes(), &reply);
     done(code, Buffer::of(std::move(reply)));
     return kNoTicket;
+  }
+  void list(std::string_view prefix, std::string_view after, Done done) override {
+    answer_with_page(*host_, prefix, after, done);
   }
   void close() override {}
 

@@ -2,10 +2,10 @@
 
 #include <cerrno>
 #include <chrono>
-#include <new>
 #include <utility>
 
 #include "cls_zlog/methods.h"
+#include "cls_zlog/host/guarded.h"
 #include "cls_zlog/host/lmdb_object.h"
 
 namespace zlog {
@@ -21,18 +21,6 @@ struct Result {
 };
 
 bool writes(const Method& method) { return (method.flags & kWrite) != 0; }
-
-// What `run` answers; an exception becomes the errno that says so.
-template <typename Run>
-int guarded(Run&& run) {
-  try {
-    return run();
-  } catch (const std::bad_alloc&) {
-    return -ENOMEM;
-  } catch (...) {
-    return -EIO;
-  }
-}
 
 // Runs one operation in a transaction of its own.
 int run_alone(LmdbEnv& env, std::string_view object, const Method& method,
@@ -69,17 +57,6 @@ int run_together(LmdbEnv& env, const std::vector<Operation>& batch, std::vector<
     return 0;
   };
   return guarded([&] { return env.write(work); });
-}
-
-int list(LmdbEnv& env, std::string_view prefix, std::string_view after, std::string* reply) {
-  return guarded([&] {
-    Listing page;
-    const int error = env.read([&](MDB_txn* txn, MDB_dbi dbi) {
-      return list_objects(txn, dbi, prefix, after, &page);
-    });
-    if (error == 0) *reply = page.encode();
-    return error;
-  });
 }
 
 void run_each(LmdbEnv& env, const std::vector<Operation>& batch, std::vector<Result>* results) {
@@ -134,10 +111,17 @@ EmbeddedHost::EmbeddedHost(const std::shared_ptr<LmdbEnv>& env)
 
 int EmbeddedHost::execute(std::string_view object, std::string_view method,
                           std::string_view payload, std::string* reply) {
-  if (method == kListObjects) return list(*env_, object, payload, reply);
   const Method* found = find_method(method);
   if (found == nullptr) return -EOPNOTSUPP;
   return run_alone(*env_, object, *found, payload, reply);
+}
+
+int EmbeddedHost::list(std::string_view prefix, std::string_view after, Listing* page) {
+  return guarded([&] {
+    return env_->read([&](MDB_txn* txn, MDB_dbi dbi) {
+      return list_objects(txn, dbi, prefix, after, page);
+    });
+  });
 }
 
 Ticket EmbeddedHost::submit(std::string_view object, std::string_view method,
@@ -152,10 +136,8 @@ void EmbeddedHost::submit_all(std::vector<Submission> submissions) {
   std::vector<Operation> to_write, to_read;
   for (Submission& each : submissions) {
     const Method* found = find_method(each.method);
-    if (found == nullptr) {  // a listing, which is quick, or nothing that is known
-      std::string reply;
-      const int code = execute(each.object, each.method, each.payload->bytes(), &reply);
-      each.done(code, Buffer::of(std::move(reply)));
+    if (found == nullptr) {
+      each.done(-EOPNOTSUPP, {});
       continue;
     }
     (writes(*found) ? to_write : to_read)
@@ -175,6 +157,11 @@ Ticket EmbeddedHost::run(std::string_view object, std::string_view method, Share
   const int code = execute(object, method, payload->bytes(), &reply);
   done(code, Buffer::of(std::move(reply)));
   return kNoTicket;
+}
+
+// In the caller's thread: a page is quick.
+void EmbeddedHost::list(std::string_view prefix, std::string_view after, Done done) {
+  answer_with_page(*this, prefix, after, done);
 }
 
 void EmbeddedHost::close() {

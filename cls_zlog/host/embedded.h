@@ -28,6 +28,7 @@ class EmbeddedHost final : public Host, public AsyncHost {
   // Runs a method in the caller's thread and in a transaction of its own.
   int execute(std::string_view object, std::string_view method, std::string_view payload,
               std::string* reply) override;
+  int list(std::string_view prefix, std::string_view after, Listing* page) override;
 
   Ticket submit(std::string_view object, std::string_view method, SharedRequest payload,
                 Done done) override;
@@ -35,6 +36,7 @@ class EmbeddedHost final : public Host, public AsyncHost {
   void submit_all(std::vector<Submission> submissions) override;
   Ticket run(std::string_view object, std::string_view method, SharedRequest payload,
              Done done) override;
+  void list(std::string_view prefix, std::string_view after, Done done) override;
   void close() override;
 
  private:

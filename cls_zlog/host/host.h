@@ -3,6 +3,8 @@
 #include <string>
 #include <string_view>
 
+#include "cls_zlog/host/listing.h"
+
 namespace zlog {
 
 // A place where objects live and methods run on them.
@@ -15,6 +17,10 @@ class Host {
   // reply in `reply`. Thread-safe; never throws.
   virtual int execute(std::string_view object, std::string_view method, std::string_view payload,
                       std::string* reply) = 0;
+
+  // Lists the objects whose names begin with `prefix`, from where `after` says on: the `next` of the
+  // page before, empty at first. Answers 0 or a negative errno. Thread-safe; never throws.
+  virtual int list(std::string_view prefix, std::string_view after, Listing* page) = 0;
 };
 
 }  // namespace zlog

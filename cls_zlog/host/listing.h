@@ -7,12 +7,7 @@
 
 namespace zlog {
 
-// The names of the store's objects that begin in some way, a page at a time. It is no method of an
-// object, and hosts run it all the same, under this name: `object` is how the names begin, the
-// payload where to go on (empty: at the first one), and the reply a Listing.
-constexpr std::string_view kListObjects = "objects.list";
-
-// A page of it.
+// A page of the names of a store's objects that begin in some way.
 struct Listing {
   // How many objects one page is about at most. On Ceph these are objects of all names.
   static constexpr size_t kObjectsMax = 1024;
@@ -20,7 +15,7 @@ struct Listing {
   std::string next;  // where to go on; empty: nowhere
   std::vector<std::string> names;
 
-  // `next`, then the names, separated by NUL.
+  // `next`, then each name behind a NUL.
   std::string encode() const {
     std::string out = next;
     for (const std::string& name : names) {

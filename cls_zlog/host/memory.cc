@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <new>
 #include <utility>
 
-#include "cls_zlog/host/listing.h"
+#include "cls_zlog/host/guarded.h"
 #include "cls_zlog/host/transaction.h"
 
 namespace zlog {
@@ -119,33 +118,27 @@ int MemoryHost::execute(std::string_view object, std::string_view method, std::s
                         std::string* reply) {
   reply->clear();
   const Method* found = find_method(method);
-  if (found == nullptr && method != kListObjects) return -EOPNOTSUPP;
-  try {
+  if (found == nullptr) return -EOPNOTSUPP;
+  return guarded([&] {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (found == nullptr) {
-      *reply = list(object, payload);
-      return 0;
-    }
     MemoryBacking backing(objects_, object);
     return run_method(*found, backing, payload, reply).code;
-  } catch (const std::bad_alloc&) {
-    return -ENOMEM;
-  } catch (...) {
-    return -EIO;
-  }
+  });
 }
 
-std::string MemoryHost::list(std::string_view prefix, std::string_view after) {
-  Listing page;
-  auto at = after.empty() ? objects_.lower_bound(prefix) : objects_.upper_bound(after);
-  for (; at != objects_.end() && starts_with(at->first, prefix); ++at) {
-    if (page.names.size() == Listing::kObjectsMax) {
-      page.next = page.names.back();
-      break;
+int MemoryHost::list(std::string_view prefix, std::string_view after, Listing* page) {
+  return guarded([&] {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    auto at = after.empty() ? objects_.lower_bound(prefix) : objects_.upper_bound(after);
+    for (; at != objects_.end() && starts_with(at->first, prefix); ++at) {
+      if (page->names.size() == Listing::kObjectsMax) {
+        page->next = page->names.back();
+        break;
+      }
+      page->names.push_back(at->first);
     }
-    page.names.push_back(at->first);
-  }
-  return page.encode();
+    return 0;
+  });
 }
 
 bool MemoryHost::peek(const std::string& object, MemoryObject* out) {

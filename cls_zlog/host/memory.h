@@ -23,6 +23,7 @@ class MemoryHost final : public Host {
  public:
   int execute(std::string_view object, std::string_view method, std::string_view payload,
               std::string* reply) override;
+  int list(std::string_view prefix, std::string_view after, Listing* page) override;
 
   // For tests: copies an object out (false: there is none) or puts one in, damaged as the test
   // likes.
@@ -30,8 +31,6 @@ class MemoryHost final : public Host {
   void poke(const std::string& object, MemoryObject content);
 
  private:
-  std::string list(std::string_view prefix, std::string_view after);
-
   std::mutex mutex_;
   std::map<std::string, MemoryObject, std::less<>> objects_;
 };

@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <mutex>
 #include <new>
-#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -19,37 +18,19 @@
 namespace zlog {
 namespace {
 
-// What is no method of an object: the cluster's health, as the monitor tells it in JSON.
-constexpr std::string_view kHealth = "mon.health";
-constexpr const char* kAskHealth = R"({"prefix": "health", "detail": "detail", "format": "json"})";
-
 constexpr std::chrono::seconds kCloseTimeout{5};
 constexpr std::chrono::milliseconds kCancelInterval{20};
 
 // The first release whose OSDs return what a writing method answers (OPERATION_RETURNVEC).
 constexpr int kOctopus = 15;
 
-// What sequencers need of Ceph's own class `lock`; a caller writes "lock.unlock" and so on.
-constexpr std::string_view kLockPrefix = "lock.";
+// What sequencers need of Ceph's own class `lock`.
 constexpr ClassCall kLockCalls[] = {
     {"lock", "lock", true},
     {"lock", "unlock", true},
     {"lock", "break_lock", true},
     {"lock", "get_info", false},
 };
-
-std::optional<ClassCall> find_call(std::string_view name) {
-  if (name.substr(0, kLockPrefix.size()) != kLockPrefix) {
-    const Method* method = find_method(name);
-    if (method == nullptr) return std::nullopt;
-    return ClassCall{kClassName, method->name, (method->flags & kWrite) != 0};
-  }
-  name.remove_prefix(kLockPrefix.size());
-  for (const ClassCall& call : kLockCalls) {
-    if (name == call.method) return call;
-  }
-  return std::nullopt;
-}
 
 // On a full cluster an operation that adds data waits for room, as RADOS has it, and every other one
 // goes through: else nobody could trim, which gives the space back. Cursors and fills are among
@@ -219,27 +200,36 @@ int RadosHost::update_service(std::map<std::string, std::string> status) {
   return librados::Rados(io_).service_daemon_update_status(std::move(status));
 }
 
-void RadosHost::ask_health(Done done) {
-  if (asking_->exchange(true)) {
-    done(-EBUSY, {});
+void RadosHost::ask_monitor(std::string_view command, Done done) {
+  const std::shared_lock<std::shared_mutex> lock(handles_mutex_);
+  if (closing_ || asking_->exchange(true)) {
+    done(closing_ ? -ECANCELED : -EBUSY, {});
     return;
   }
   const auto cluster = std::make_shared<librados::Rados>(io_);
-  start_quiet_thread([cluster, asking = asking_, done = std::move(done)] {
-    librados::bufferlist health;
-    std::string message;
-    const int error = cluster->mon_command(kAskHealth, {}, &health, &message);
-    *asking = false;
-    done(error, error == 0 ? taken(std::move(health)) : Buffer());
-  }).detach();
+  start_quiet_thread(
+      [cluster, asking = asking_, command = std::string(command), done = std::move(done)]() mutable {
+        librados::bufferlist answer;
+        std::string words;
+        const int error = cluster->mon_command(std::move(command), {}, &answer, &words);
+        *asking = false;
+        done(error, error == 0 ? taken(std::move(answer)) : Buffer::of(std::move(words)));
+      })
+      .detach();
 }
 
-// librados lists in the caller's thread only. A page looks at objects of all names in the namespace.
-void RadosHost::list(std::string prefix, const std::string& after, Done done) {
+// A page looks at objects of all names in the namespace.
+void RadosHost::list(std::string_view prefix, std::string_view after, Done done) {
+  const std::shared_lock<std::shared_mutex> lock(handles_mutex_);
+  if (closing_) {
+    done(-ECANCELED, {});
+    return;
+  }
   const auto cluster = std::make_shared<librados::Rados>(io_);  // outlives the host if need be
   const auto io = std::make_shared<librados::IoCtx>();
   io->dup(io_);
-  start_quiet_thread([cluster, io, prefix = std::move(prefix), after, done = std::move(done)] {
+  start_quiet_thread([cluster, io, prefix = std::string(prefix), after = std::string(after),
+                      done = std::move(done)] {
     Buffer reply;
     int error;
     try {
@@ -255,28 +245,36 @@ void RadosHost::list(std::string prefix, const std::string& after, Done done) {
 
 Ticket RadosHost::submit(std::string_view object, std::string_view method, SharedRequest payload,
                          Done done) {
-  const std::optional<ClassCall> found = find_call(method);
+  const Method* found = find_method(method);
+  if (found == nullptr) {
+    done(-EOPNOTSUPP, {});
+    return kNoTicket;
+  }
+  const ClassCall call{kClassName, found->name, (found->flags & kWrite) != 0};
+  return begin(call, object, payload, std::move(done));
+}
+
+Ticket RadosHost::lock(std::string_view object, std::string_view method, SharedRequest payload,
+                       Done done) {
+  for (const ClassCall& call : kLockCalls) {
+    if (method == call.method) return begin(call, object, payload, std::move(done));
+  }
+  done(-EOPNOTSUPP, {});
+  return kNoTicket;
+}
+
+Ticket RadosHost::begin(const ClassCall& what, std::string_view object,
+                        const SharedRequest& payload, Done done) {
   const std::shared_lock<std::shared_mutex> lock(handles_mutex_);
-  const bool health = method == kHealth;
-  const bool listing = method == kListObjects;
-  const bool known = found || health || listing;
-  if (!known || closing_) {
-    done(known ? -ECANCELED : -EOPNOTSUPP, {});
-    return kNoTicket;
-  }
-  if (listing) {
-    list(std::string(object), std::string(payload->bytes()), std::move(done));
-    return kNoTicket;
-  }
-  if (health) {
-    ask_health(std::move(done));
+  if (closing_) {
+    done(-ECANCELED, {});
     return kNoTicket;
   }
   const auto call = std::make_shared<Call>(std::move(done));
   call->outstanding = outstanding_;
   call->completion = librados::Rados::aio_create_completion(call.get(), &on_complete);
   outstanding_->add(call);
-  if (const int error = start(*found, std::string(object), *payload, call.get())) {
+  if (const int error = start(what, std::string(object), *payload, call.get())) {
     call->done(error, {});
     outstanding_->remove(call->ticket);
   }

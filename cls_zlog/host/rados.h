@@ -32,8 +32,6 @@ struct ClassCall {
 };
 
 // The OSDs of a cluster as hosts: every operation is one call of the class's method in librados.
-// Beside zlog's own methods it runs those of Ceph's class `lock`, under names like "lock.unlock",
-// "mon.health", which is a question to the monitor and needs no object, and kListObjects.
 //
 // Completions come on librados' threads; results belong to the operation until then. An operation
 // that is given up is taken from librados, which else would keep it, and send it again and again, for
@@ -52,6 +50,12 @@ class RadosHost final : public AsyncHost {
 
   Ticket submit(std::string_view object, std::string_view method, SharedRequest payload,
                 Done done) override;
+  Ticket lock(std::string_view object, std::string_view method, SharedRequest payload,
+              Done done) override;
+  // Lists in a thread of its own: librados lists in the caller's only.
+  void list(std::string_view prefix, std::string_view after, Done done) override;
+  // One question at a time (EBUSY): monitors may take long to answer.
+  void ask_monitor(std::string_view command, Done done) override;
   void give_up(Ticket ticket) override;
   void close() override;
 
@@ -71,13 +75,13 @@ class RadosHost final : public AsyncHost {
   class Outstanding;
 
   RadosHost(std::unique_ptr<librados::Rados> cluster, librados::IoCtx io);
-  void ask_health(Done done);
-  void list(std::string prefix, const std::string& after, Done done);
   static void on_complete(rados_completion_t completion, void* call);
+  Ticket begin(const ClassCall& what, std::string_view object, const SharedRequest& payload,
+               Done done);
   int start(const ClassCall& what, const std::string& object, RequestBytes& payload, Call* call);
 
   const std::shared_ptr<Outstanding> outstanding_;
-  // Whether the monitor is being asked: it may take long to answer, and need be asked only once.
+  // Whether the monitors are being asked.
   const std::shared_ptr<std::atomic<bool>> asking_ = std::make_shared<std::atomic<bool>>(false);
   std::atomic<bool> closing_{false};          // set first: nothing new is started
   std::shared_mutex handles_mutex_;           // shared: using what follows; alone: ending it

@@ -10,15 +10,14 @@ import pytest
 import zlog
 import zlog.aio
 from zlog._base.pool_full import full_pool
+from zlog._native.core import CompletionQueue
 
 from .faulty import FaultyStore
 
 
-def health(*messages: str) -> bytes:
+def health(*messages: str) -> dict[str, object]:
     detail = [{"message": message} for message in messages]
-    return json.dumps(
-        {"status": "HEALTH_ERR", "checks": {"POOL_FULL": {"detail": detail}}}
-    ).encode()
+    return {"status": "HEALTH_ERR", "checks": {"POOL_FULL": {"detail": detail}}}
 
 
 class FullStore(FaultyStore):
@@ -34,17 +33,20 @@ class FullStore(FaultyStore):
     ) -> tuple[int, bytes]:
         if method == "write":
             return -errno.ETIMEDOUT, b""
-        if method == "mon.health":
-            return self._answer
         return super().execute(object, method, payload, timeout)
 
+    def ask_monitor(self, queue: CompletionQueue, token: int, command: str) -> None:
+        assert json.loads(command) == {"prefix": "health", "detail": "detail", "format": "json"}
+        queue.put(token, *self._answer)
 
-FULL = (0, health("pool 'other' is full (no space)", "pool 'logs' is full (running out of quota)"))
+
+OTHER_FULL = health("pool 'other' is full (no space)")
+FULL = health("pool 'other' is full (no space)", "pool 'logs' is full (running out of quota)")
 
 
 def test_a_writer_is_told_that_the_store_is_full(memory: zlog.Store) -> None:
     zlog.Log.create(memory, "orders")
-    log = zlog.Log.open(FullStore(memory, FULL), "orders")
+    log = zlog.Log.open(FullStore(memory, (0, json.dumps(FULL).encode())), "orders")
     with pytest.raises(zlog.StoreTimeout, match=r"pool 'logs' is full \(running out") as raised:
         log.append(b"x")
     assert "zlog trim" in raised.value.hint
@@ -54,7 +56,7 @@ def test_a_writer_is_told_that_the_store_is_full(memory: zlog.Store) -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        (0, health("pool 'other' is full (no space)")),
+        (0, json.dumps(OTHER_FULL).encode()),
         (0, b'{"status": "HEALTH_OK", "checks": {}}'),
         (0, b"\xff"),
         (0, b"[]"),
@@ -73,4 +75,4 @@ def test_without_a_reason_it_is_a_time_out(memory: zlog.Store, answer: tuple[int
 
 def test_only_the_own_pool_counts() -> None:
     assert full_pool(health("pool 'logs2' is full (no space)"), "logs") == ""
-    assert full_pool(FULL[1], "other") == "pool 'other' is full (no space)"
+    assert full_pool(FULL, "other") == "pool 'other' is full (no space)"

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import zlog
 from zlog._base.deadline import Deadline
-from zlog._base.io import Call, Reply
+from zlog._base.io import Call, Reply, Start
+from zlog._native.core import CompletionQueue
 from zlog._sequencer import SequencerClient
 from zlog.errors import SequencerUnavailable
 
@@ -30,6 +31,9 @@ class VirtualIo:
 
     def start(self, calls: Sequence[Call]) -> _VirtualCalls:
         return _VirtualCalls([asyncio.ensure_future(self._execute_one(call)) for call in calls])
+
+    async def run(self, start: Start, deadline: Deadline) -> Reply:  # noqa: ARG002
+        return await self._take_time(lambda: _answer(start))
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -53,10 +57,20 @@ class VirtualIo:
         pass
 
     async def _execute_one(self, call: Call) -> Reply:
+        return await self._take_time(lambda: Reply(*self.store.execute(*call)))
+
+    async def _take_time(self, take_effect: Callable[[], Reply]) -> Reply:
         await asyncio.sleep(self._random.uniform(self._low, self._high) / 2)
-        reply = Reply(*self.store.execute(*call))
+        reply = take_effect()
         await asyncio.sleep(self._random.uniform(self._low, self._high) / 2)
         return reply
+
+
+def _answer(start: Start) -> Reply:
+    queue = CompletionQueue()
+    start(queue, 0)
+    ((_, code, reply),) = queue.drain()
+    return Reply(code, reply)
 
 
 class _VirtualCalls:

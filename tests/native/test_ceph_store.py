@@ -19,6 +19,9 @@ import pytest
 
 import zlog
 from zlog import StoreTimeout, StoreUnavailable
+from zlog._base import monitor
+from zlog._base.deadline import Deadline
+from zlog._base.io import BlockingIo, drive
 from zlog._native.core import (
     CompletionQueue,
     encode_epoch,
@@ -378,7 +381,7 @@ def test_on_a_full_cluster_writes_wait_and_trims_go_on(
         queue = CompletionQueue()
         store.submit(queue, 0, [(OBJECT, "write", write_request([1]))])
         assert not queue.wait(0.5)
-        health = json.loads(store.execute("", "mon.health", b"", SECONDS)[1])
+        health = drive(monitor.ask(BlockingIo(store), Deadline(SECONDS), "health"))
         assert "POOL_FULL" in health["checks"]
         fill = encode_fill(1, 1, bytes(16), 1, 1, [5])  # readers have to get past holes
         assert store.execute(OBJECT, "fill", fill, SECONDS) == (0, b"")

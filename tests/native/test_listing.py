@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 import zlog
@@ -14,12 +16,15 @@ OBJECTS = 2500  # more than two pages
 
 def listed(store: zlog.Store, prefix: str) -> tuple[list[str], int]:
     """All names that begin so, and how many pages they took."""
+    queue = core.CompletionQueue()
     names: list[str] = []
     after, pages = b"", 0
     while True:
-        code, reply = store.execute(prefix, "objects.list", after)
-        assert code == 0
-        after, *page = reply.split(b"\0")
+        store.list_objects(queue, 3, prefix, after)
+        assert queue.wait(30)
+        ((token, code, reply),) = queue.drain()
+        assert (token, code) == (3, 0)
+        after, *page = bytes(reply).split(b"\0")
         names += (name.decode() for name in page)
         pages += 1
         if not after:
@@ -66,7 +71,8 @@ def test_listing_beside_other_operations(store: zlog.Store) -> None:
     make(store, "one")
     queue = core.CompletionQueue()
     stat = core.encode_epoch(1)
-    store.submit(queue, 7, [("one", "stat", stat), ("on", "objects.list", b"")])
+    store.submit(queue, 7, [("one", "stat", stat)])
+    store.list_objects(queue, 8, "on")
     answers = {}
     while len(answers) < 2:
         assert queue.wait(30)
@@ -78,19 +84,31 @@ def test_listing_beside_other_operations(store: zlog.Store) -> None:
 @pytest.mark.parametrize("after", [b"nonsense"])
 def test_a_place_that_is_none_is_refused(ceph_cluster: CephCluster, after: bytes) -> None:
     with zlog.connect(ceph_cluster.url("nowhere")) as store:
-        code, _ = store.execute("", "objects.list", after)
+        queue = core.CompletionQueue()
+        store.list_objects(queue, 0, "", after)
+        assert queue.wait(30)
+        ((_, code, _),) = queue.drain()
         assert code < 0
 
 
-@pytest.mark.parametrize("method", ["objects.list", "mon.health"])
+def ask(store: zlog.Store, queue: core.CompletionQueue, token: int) -> None:
+    store.ask_monitor(queue, token, '{"prefix": "health"}')
+
+
+def list_all(store: zlog.Store, queue: core.CompletionQueue, token: int) -> None:
+    store.list_objects(queue, token, "")
+
+
+@pytest.mark.parametrize("begin", [ask, list_all])
 def test_a_store_is_closed_while_a_thread_of_it_is_at_work(
-    ceph_cluster: CephCluster, method: str
+    ceph_cluster: CephCluster,
+    begin: Callable[[zlog.Store, core.CompletionQueue, int], None],
 ) -> None:
     """The last one to let go of the cluster is whoever comes last."""
     queue = core.CompletionQueue()
     for token in range(20):
         with zlog.connect(ceph_cluster.url("closed")) as store:
-            store.submit(queue, token, [("", method, b"")])
+            begin(store, queue, token)
     left = 20
     while left:
         assert queue.wait(30)

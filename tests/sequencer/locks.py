@@ -7,6 +7,8 @@ import errno
 import struct
 from typing import NamedTuple
 
+from zlog._native.core import CompletionQueue
+
 
 class _Held(NamedTuple):
     shared: bool
@@ -43,11 +45,11 @@ class LockStore:
         now = asyncio.get_running_loop().time()
         held = [each for each in self._locks.get(name, []) if each.expires > now]
         self._locks[name] = held
-        if method == "lock.get_info":
+        if method == "get_info":
             return 0, _info(held)
-        if method == "lock.lock":
+        if method == "lock":
             return self._lock(held, reader, now), b""
-        if method == "lock.break_lock":
+        if method == "break_lock":
             reader.take(9)
         cookie = reader.string()
         kept = [each for each in held if each.cookie != cookie]
@@ -78,9 +80,13 @@ class StoreView:
         self.error = 0
         """What every operation fails with, unless it is 0."""
 
-    def execute(self, object: str, method: str, payload: bytes) -> tuple[int, bytes]:
+    def lock(
+        self, queue: CompletionQueue, token: int, object: str, method: str, request: bytes
+    ) -> None:
         assert object == "zlog.directory"
-        return (-self.error, b"") if self.error else self._store.execute(method, payload)
+        queue.put(
+            token, *((-self.error, b"") if self.error else self._store.execute(method, request))
+        )
 
 
 def _info(held: list[_Held]) -> bytes:

@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Callable
 
 from zlog._native import core
+from zlog._native.core import CompletionQueue
 from zlog.seqr.limits import Limits
 from zlog.seqr.security import Security
 from zlog.seqr.service import serve
@@ -42,10 +43,12 @@ class Objects:
     def execute(self, object: str, method: str, payload: RequestPayload) -> tuple[int, bytes]:
         """Run a method now."""
         self.applied += 1
-        if method.startswith("lock."):
-            assert isinstance(payload, bytes)
-            return self.locks.execute(method, payload)
         return self.memory.execute(object, method, payload)
+
+    def lock(self, method: str, request: bytes) -> tuple[int, bytes]:
+        """Run a method of the class ``lock`` now."""
+        self.applied += 1
+        return self.locks.execute(method, request)
 
     def answer_again(self, object: str, request: bytes) -> tuple[int, bytes] | None:
         """What a write answered before that is repeated, if its object has forgotten it since.
@@ -104,6 +107,14 @@ class ProcessStore(FaultyStore):
             self._objects.remember(object, request, answer)
         return answer
 
+    def lock(
+        self, queue: CompletionQueue, token: int, object: str, method: str, request: bytes
+    ) -> None:
+        def start(queue: CompletionQueue, token: int) -> None:
+            queue.put(token, *self._objects.lock(method, request))
+
+        self.pass_on(queue, token, self.judge(object, "lock"), start)
+
     def close(self) -> None:
         """The objects stay."""
 
@@ -114,7 +125,7 @@ class ProcessStore(FaultyStore):
         if self._process in self._objects.cut_off:
             # Nothing answers; some of it was on its way, and gets there later.
             return Fate(None if fate.effect is None or wait else fate.effect + 2.0, None)
-        if call.method.startswith("lock.") and fate.error == 0:
+        if call.method == "lock" and fate.error == 0:
             fate = fate._replace(again=None)  # RADOS sends it once, as everything
         if not wait:
             return fate
@@ -211,7 +222,8 @@ class Cluster:
 
 def stripe_objects(objects: Objects, log: str) -> list[str]:
     """Return the names of a log's stripe objects."""
-    prefix = f"zlog.{log}."
-    _, reply = objects.memory.execute(prefix, "objects.list", b"")
-    names = reply.decode().split("\0")[1:]
+    queue = core.CompletionQueue()
+    objects.memory.list_objects(queue, 0, f"zlog.{log}.")
+    ((_, _, page),) = queue.drain()
+    names = bytes(page).decode().split("\0")[1:]
     return [name for name in names if name and not name.endswith(".head")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import functools
 import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
@@ -55,19 +56,18 @@ class Strays:
         return await self._judge(self._found) if self._found else []
 
     async def _list(self) -> list[_Stray]:
-        view = self._layout.view
+        io, view = self._layout.io, self._layout.view
         kept = {s.id: s.width for s in view.stripes if s.end > view.trim_point}
         prefix = objects_prefix(view.log)
         found: list[_Stray] = []
         after = b""
         while True:
-            (reply,) = await self._layout.io.execute(
-                [Call(prefix, "objects.list", after)], self._deadline()
-            )
+            start = functools.partial(io.store.list_objects, prefix=prefix, after=after)
+            reply = await io.run(start, self._deadline())
             if reply.code in _NOT_ALLOWED:
                 return []
             if reply.code < 0:
-                raise from_errno(reply.code, f"listing the objects of {self._layout.io.store.url}")
+                raise from_errno(reply.code, f"listing the objects of {io.store.url}")
             after, *names = bytes(reply.payload).split(b"\0")
             found += (
                 each

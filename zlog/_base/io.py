@@ -15,7 +15,7 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from zlog._base.deadline import Deadline
 from zlog._base.environment import REAL, World, world_of
@@ -62,6 +62,10 @@ TIMED_OUT = Reply(-errno.ETIMEDOUT, b"")
 """No answer came in time; whether the call took effect is unknown."""
 
 
+Start: TypeAlias = "Callable[[CompletionQueue, int], UnderWay | None]"
+"""Starts operations of a store, whose replies go to a queue under this token and those after it."""
+
+
 class Started(Protocol):
     """Calls under way."""
 
@@ -81,6 +85,10 @@ class Io(Protocol):
 
     def start(self, calls: Sequence[Call]) -> Started:
         """Start independent calls, to wait for them later or never."""
+        ...
+
+    async def run(self, start: Start, deadline: Deadline) -> Reply:
+        """Run one operation of the store that is no call of the class's methods."""
         ...
 
     async def sleep(self, seconds: float) -> None:
@@ -126,6 +134,10 @@ def drive(coroutine: Coroutine[Any, Any, T]) -> T:
         return result
     coroutine.close()
     raise AssertionError("a coroutine driven without an event loop suspended")
+
+
+def _submission(store: Store, calls: Sequence[Call]) -> Start:
+    return lambda queue, token: store.submit(queue, token, calls)
 
 
 class _Base:
@@ -215,8 +227,15 @@ class BlockingIo(_Base):
         return await self.start(calls).finish(deadline)
 
     def start(self, calls: Sequence[Call]) -> Started:
+        return self._begin(_submission(self.store, calls), len(calls))
+
+    async def run(self, start: Start, deadline: Deadline) -> Reply:
+        (reply,) = await self._begin(start, 1).finish(deadline)
+        return reply
+
+    def _begin(self, start: Start, count: int) -> Started:
         self._check_open()
-        return _BlockingCalls(self.store, calls)
+        return _BlockingCalls(start, count)
 
     async def sleep(self, seconds: float) -> None:
         time.sleep(seconds)  # noqa: ASYNC251 - this Io blocks on purpose, see drive()
@@ -225,10 +244,10 @@ class BlockingIo(_Base):
 class _BlockingCalls:
     """Calls under way, with a queue of their own: whoever gives them up leaves nothing behind."""
 
-    def __init__(self, store: Store, calls: Sequence[Call]) -> None:
+    def __init__(self, start: Start, count: int) -> None:
         self._queue = CompletionQueue()
-        self._replies = [TIMED_OUT] * len(calls)
-        self._under_way = store.submit(self._queue, 0, calls)
+        self._replies = [TIMED_OUT] * count
+        self._under_way = start(self._queue, 0)
 
     async def finish(self, deadline: Deadline) -> list[Reply]:
         waiting = len(self._replies)
@@ -267,12 +286,19 @@ class AsyncioIo(_Base):
         return await self.start(calls).finish(deadline)
 
     def start(self, calls: Sequence[Call]) -> Started:
+        return self._begin(_submission(self.store, calls), len(calls))
+
+    async def run(self, start: Start, deadline: Deadline) -> Reply:
+        (reply,) = await self._begin(start, 1).finish(deadline)
+        return reply
+
+    def _begin(self, start: Start, count: int) -> Started:
         self._check_open()
         number = next(self._groups)
-        group = _AsyncioCalls(self._loop, len(calls))
+        group = _AsyncioCalls(self._loop, count)
         self._waiting[number] = group
         try:
-            group.under_way = self.store.submit(self._queue, number << _CALL_BITS, calls)
+            group.under_way = start(self._queue, number << _CALL_BITS)
         except BaseException:
             del self._waiting[number]
             raise

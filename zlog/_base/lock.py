@@ -10,11 +10,12 @@ block nor run without a time limit. Sources: Ceph, ``src/cls/lock/cls_lock_ops.h
 from __future__ import annotations
 
 import errno
+import functools
 import struct
 from typing import NamedTuple
 
 from zlog._base.deadline import Deadline
-from zlog._base.io import Call, Io
+from zlog._base.io import Io
 from zlog.errors import CorruptEntry, StoreUnavailable, ZlogError, from_errno
 
 _EXCLUSIVE, _SHARED = 1, 2
@@ -110,8 +111,10 @@ class RadosLock:
         self, method: str, request: bytes, deadline: Deadline, expected: int
     ) -> bytes | None:
         """Run one method; None when it answers with the expected errno."""
-        call = Call(self._object, f"lock.{method}", request)
-        (reply,) = await self._io.execute([call], deadline)
+        start = functools.partial(
+            self._io.store.lock, object=self._object, method=method, request=request
+        )
+        reply = await self._io.run(start, deadline)
         if reply.code == -expected:
             return None
         if reply.code < 0:

@@ -6,11 +6,10 @@ writer it looks like a slow cluster; the monitor knows better.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from zlog._base.deadline import Deadline
-from zlog._base.io import Call, Io
+from zlog._base import monitor
+from zlog._base.io import Io, deadline_of
 from zlog.errors import StoreTimeout, StoreUnavailable
 
 _SECONDS = 1.0
@@ -32,24 +31,21 @@ async def explain(io: Io, error: StoreTimeout) -> None:
 
 async def _full(io: Io) -> str:
     """Return why the store takes no data, in Ceph's words; empty when it does, or can't tell."""
-    deadline = Deadline(_SECONDS, io.monotonic)
     try:
-        (reply,) = await io.execute([Call("", "mon.health", b"")], deadline)
+        health = await monitor.ask(io, deadline_of(io, _SECONDS), "health", detail="detail")
     except StoreUnavailable:
-        return ""  # it was closed meanwhile, which is why no answer came
-    return "" if reply.code else full_pool(bytes(reply.payload), io.store.pool)
+        return ""  # the store has no monitors, they do not answer, or it was closed meanwhile
+    return full_pool(health, io.store.pool)
 
 
-def full_pool(health: bytes, pool: str) -> str:
-    """Return what the monitor's health, in JSON, says of a pool that is full; else empty.
+def full_pool(health: Any, pool: str) -> str:
+    """Return what the monitors' health says of a pool that is full; else empty.
 
     Source: https://docs.ceph.com/en/pacific/rados/operations/health-checks (POOL_FULL, which an
     OSD that is full brings about for every pool on it).
     """
     try:
-        found: Any = json.loads(health)
-        details = found["checks"]["POOL_FULL"]["detail"]
-        messages = [str(each["message"]) for each in details]
-    except (ValueError, KeyError, TypeError):
+        messages = [str(each["message"]) for each in health["checks"]["POOL_FULL"]["detail"]]
+    except (KeyError, TypeError):
         return ""
     return next((message for message in messages if f"'{pool}'" in message), "")

@@ -13,10 +13,6 @@ class CephStore(HostStore):
     An operation that is given up (`execute` whose time is over, `UnderWay.give_up`) is taken from
     librados, and takes effect if an OSD has it already. Starting one never waits for others; only
     over a `rados.Ioctx` it does, by librados' own limit (``objecter_inflight_ops``, 1024).
-
-    Beside zlog's own methods it runs ``lock.lock``, ``lock.unlock``, ``lock.break_lock`` and
-    ``lock.get_info`` of Ceph's class `lock` (see `zlog._base.lock`); and ``mon.health``, which
-    asks the monitor, one question at a time (EBUSY), and replies in JSON.
     """
 
     def __init__(

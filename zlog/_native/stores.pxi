@@ -236,6 +236,47 @@ cdef class HostStore:
                 deref(host).submit_all(move(submissions))
         return under_way
 
+    def list_objects(
+        self, CompletionQueue queue not None, uint64_t token, str prefix not None, bytes after=b""
+    ):
+        cdef shared_ptr[AsyncHost] host = self.opened()
+        cdef string_view prefix_view = utf8_of(prefix), after_view = view_of(after)
+        cdef Done done = queue_completer(queue.queue, token)
+        queue.check_process()
+        with nogil:
+            deref(host).list(prefix_view, after_view, move(done))
+
+    def lock(
+        self,
+        CompletionQueue queue not None,
+        uint64_t token,
+        str object not None,
+        str method not None,
+        bytes request not None,
+    ):
+        cdef shared_ptr[AsyncHost] host = self.opened()
+        cdef string_view object_view = utf8_of(object), method_view = utf8_of(method)
+        cdef shared_ptr[RequestBytes] payload = payload_of(request)
+        cdef Done done = queue_completer(queue.queue, token)
+        cdef UnderWay under_way = UnderWay.__new__(UnderWay)
+        cdef Ticket ticket
+        under_way.store = self
+        queue.check_process()
+        with nogil:
+            ticket = deref(host).lock(object_view, method_view, move(payload), move(done))
+        under_way.tickets.push_back(ticket)
+        return under_way
+
+    def ask_monitor(
+        self, CompletionQueue queue not None, uint64_t token, str command not None
+    ):
+        cdef shared_ptr[AsyncHost] host = self.opened()
+        cdef string_view command_view = utf8_of(command)
+        cdef Done done = queue_completer(queue.queue, token)
+        queue.check_process()
+        with nogil:
+            deref(host).ask_monitor(command_view, move(done))
+
     def sequencer(self):
         return None
 

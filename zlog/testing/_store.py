@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import errno
+import functools
 import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from zlog._base.io import Start
 from zlog._native.core import CompletionQueue, SharedSequencer
 from zlog.store import RequestPayload, Store
 
@@ -97,7 +99,33 @@ class FaultyStore:
             if fate == AT_ONCE:
                 self.inner.submit(queue, number, [call])
             else:
-                _Operation(self, queue, number, call).begin(fate)
+                _Operation(queue, number, functools.partial(self.carry_out, *call)).begin(fate)
+
+    def list_objects(
+        self, queue: CompletionQueue, token: int, prefix: str, after: bytes = b""
+    ) -> None:
+        """Start a listing; to a plan, a method ``list_objects`` of the prefix."""
+        start = functools.partial(self.inner.list_objects, prefix=prefix, after=after)
+        self.pass_on(queue, token, self.judge(prefix, "list_objects"), start)
+
+    def lock(
+        self, queue: CompletionQueue, token: int, object: str, method: str, request: bytes
+    ) -> None:
+        """Start a method of Ceph's class ``lock``; to a plan, a method ``lock`` of the object."""
+        start = functools.partial(self.inner.lock, object=object, method=method, request=request)
+        self.pass_on(queue, token, self.judge(object, "lock"), start)
+
+    def ask_monitor(self, queue: CompletionQueue, token: int, command: str) -> None:
+        """Ask the monitors; to a plan, a method ``ask_monitor`` of no object."""
+        start = functools.partial(self.inner.ask_monitor, command=command)
+        self.pass_on(queue, token, self.judge("", "ask_monitor"), start)
+
+    def pass_on(self, queue: CompletionQueue, token: int, fate: Fate, start: Start) -> None:
+        """Start an operation that ``start`` passes on; it meets this fate."""
+        if fate == AT_ONCE:
+            start(queue, token)
+        else:
+            _Operation(queue, token, lambda: _outcome(start)).begin(fate)
 
     def judge(self, object: str, method: str) -> Fate:
         """Return what becomes of the next operation."""
@@ -127,16 +155,11 @@ class _Operation:
     """One submitted operation: it takes effect never, once or twice, and is answered or not."""
 
     def __init__(
-        self,
-        store: FaultyStore,
-        queue: CompletionQueue,
-        token: int,
-        call: tuple[str, str, RequestPayload],
+        self, queue: CompletionQueue, token: int, carry_out: Callable[[], tuple[int, bytes]]
     ) -> None:
-        self._store = store
         self._queue = queue
         self._token = token
-        self._call = call
+        self._carry_out = carry_out
 
     def begin(self, fate: Fate) -> None:
         """Set its timers."""
@@ -152,10 +175,19 @@ class _Operation:
             _later(fate.again, lambda: self._take_effect(wait if answers else None))
 
     def _take_effect(self, wait: float | None) -> None:
-        """Do it, and answer after ``seconds``; None: never."""
-        code, reply = self._store.carry_out(*self._call)
+        """Do it, and answer after ``wait`` seconds; None: never."""
+        code, reply = self._carry_out()
         if wait is not None:
             _later(wait, lambda: self._queue.put(self._token, code, reply))
+
+
+def _outcome(start: Start) -> tuple[int, bytes]:
+    """Start an operation and wait for it."""
+    queue = CompletionQueue()
+    start(queue, 0)
+    queue.wait()
+    ((_, code, reply),) = queue.drain()
+    return code, bytes(reply)
 
 
 def _later(seconds: float, callback: Callable[[], object]) -> None:

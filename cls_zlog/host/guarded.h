@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cerrno>
+#include <new>
+
+namespace zlog {
+
+// What `run` answers; an exception becomes the errno that says so.
+template <typename Run>
+int guarded(Run&& run) {
+  try {
+    return run();
+  } catch (const std::bad_alloc&) {
+    return -ENOMEM;
+  } catch (...) {
+    return -EIO;
+  }
+}
+
+}  // namespace zlog
