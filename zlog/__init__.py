@@ -13,6 +13,8 @@ Many writers append to one log; all readers see the same entries in the same ord
 :mod:`zlog.aio` has the same for asyncio.
 """
 
+from typing import TYPE_CHECKING
+
 try:
     from zlog._native import core as _core  # noqa: F401
 except ImportError as error:
@@ -21,6 +23,7 @@ except ImportError as error:
         " those instead of the installed package: run from another directory."
     ) from error
 
+from zlog import aio
 from zlog._append.deliveries import DeliverySource
 from zlog._audit.findings import CheckSummary, Finding, FindingKind
 from zlog._base.deadline import Timeout
@@ -104,6 +107,19 @@ __all__ = [
     "Timeout",
     "View",
     "ZlogError",
+    "aio",
     "connect",
     "default_url",
 ]
+
+__version__: str
+"""The version of the distribution."""
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> str:
+        if name == "__version__":  # few ask, and the metadata takes as long as the rest to import
+            from zlog._base.distribution import version
+
+            return version()
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

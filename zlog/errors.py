@@ -28,10 +28,14 @@ class ZlogError(Exception):
     retryable: bool = False
     positions: tuple[int | None, ...] = ()
 
-    def __init__(self, message: str, *, hint: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, hint: str | None = None, retryable: bool | None = None
+    ) -> None:
         super().__init__(message)
         if hint is not None:
             self.hint = hint
+        if retryable is not None:
+            self.retryable = retryable
 
 
 class StaleEpoch(ZlogError):
@@ -211,6 +215,8 @@ class SequencerUnavailable(ZlogError):
 class SequencerTimeout(SequencerUnavailable, TimeoutError):
     """The time budget ended before the sequencer answered."""
 
+    hint = "Give the call more time; `zlog seqr status` shows whether the sequencer answers."
+
 
 class SequencerRefused(SequencerUnavailable):
     """Sequencer and client don't trust each other: a token, a certificate, or a file with one.
@@ -270,6 +276,7 @@ def from_errno(code: int, what: str) -> ZlogError:
             text,
             hint="Give this client caps such as: osd 'allow pool POOL class zlog'"
             " (docs/operating.md).",
+            retryable=False,
         )
     if number in (errno.ENOSPC, errno.EDQUOT):
         return StoreUnavailable(

@@ -273,5 +273,6 @@ def _ceph_store() -> type[CephStore]:
             f"this installation of zlog can't talk to Ceph: {error}",
             hint="Install librados and its headers (Debian: librados-dev libradospp-dev), then"
             " reinstall zlog; `zlog doctor` tells what is there.",
+            retryable=False,
         ) from error
     return CephStore

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import pickle
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -70,6 +71,26 @@ async def test_a_closed_log_of_asyncio(
     await log.close()
     with pytest.raises(zlog.StoreUnavailable, match="the log 'orders' is closed; open it again"):
         await asyncio.wait_for(use(log), 5)
+
+
+@pytest.mark.parametrize("use", USES)
+def test_a_closed_store_stays_closed(store: zlog.Store, use: str) -> None:
+    with zlog.Log.create(store, "orders", width=2) as log:
+        store.close()
+        with pytest.raises(
+            zlog.StoreUnavailable, match=f"{re.escape(store.url)} is closed"
+        ) as told:
+            USES[use](log)
+        assert not told.value.retryable
+
+
+def test_no_time_at_all_is_no_reason_to_start_a_sequencer(store: zlog.Store) -> None:
+    with (
+        zlog.Log.create(store, "orders", width=2) as log,
+        pytest.raises(zlog.SequencerTimeout, match="before a position was granted") as told,
+    ):
+        log.append(b"late", timeout=0)
+    assert told.value.hint == "Nothing was written; give the call more time."
 
 
 async def test_what_handles_look_like(memory: zlog.Store) -> None:

@@ -6,6 +6,10 @@ import importlib.metadata
 import importlib.util
 from pathlib import PurePosixPath
 
+import pytest
+
+import zlog
+
 from .support import run
 
 
@@ -35,6 +39,24 @@ def test_no_sources_of_the_extensions_are_installed() -> None:
 def test_types_are_installed() -> None:
     files = set(installed_files())
     assert {PurePosixPath(f"zlog/{name}") for name in ("py.typed", "_native/core.pyi")} <= files
+
+
+def test_zlog_brings_asyncio_and_its_version() -> None:
+    code = "import sys, zlog; print(zlog.aio.Log, 'importlib.metadata' in sys.modules)"
+    assert run(code).split() == ["<class", "'zlog.aio.Log'>", "False"]
+    installed = importlib.metadata.version("zlog-ceph")
+    assert run("import zlog; print(zlog.__version__)").strip() == installed
+    with pytest.raises(AttributeError, match="module 'zlog' has no attribute 'version'"):
+        zlog.version  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_python_m_zlog_is_the_command() -> None:
+    code = """
+        import runpy, sys
+        sys.argv[1:] = ["--version"]
+        runpy.run_module("zlog", run_name="__main__")
+    """
+    assert run(code).split() == ["zlog", zlog.__version__]
 
 
 def test_importing_zlog_loads_no_librados() -> None:

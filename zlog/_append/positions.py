@@ -61,7 +61,10 @@ class Positions:
         attempt = 0
         while True:
             if deadline.expired:
-                raise SequencerTimeout(f"log {self._layout.view.log!r}: got no position in time")
+                raise SequencerTimeout(
+                    f"log {self._layout.view.log!r}: the time was up before a position was granted",
+                    hint="Nothing was written; give the call more time.",
+                )
             view = self._layout.view
             if not view.sequencer:
                 await self._find_sequencer(view, deadline)

@@ -199,12 +199,11 @@ class _Base:
 
     def _check_open(self) -> None:
         if self._closed:
-            error = StoreUnavailable(
+            raise StoreUnavailable(
                 f"{self._what} is closed; open it again",
                 hint="Close a log when it and its iterators are of no more use.",
+                retryable=False,
             )
-            error.retryable = False
-            raise error
 
 
 class BlockingIo(_Base):

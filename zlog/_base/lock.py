@@ -124,13 +124,12 @@ class RadosLock:
     def _error(self, code: int, method: str) -> ZlogError:
         what = f"{method} of the lock {self._name!r} on {self._object}"
         if code in (-errno.EPERM, -errno.EACCES):
-            refused = StoreUnavailable(
+            return StoreUnavailable(
                 f"{what}: the OSD refuses Ceph's class `lock` to this client",
                 hint="Give it caps such as: osd 'allow pool POOL class zlog, allow pool POOL"
                 f" object_prefix {self._object} class lock' (docs/operating.md).",
+                retryable=False,
             )
-            refused.retryable = False
-            return refused
         return from_errno(code, what)
 
 

@@ -67,11 +67,13 @@ def _refusal(int error, str step, str pool):
             "the cluster allows OSDs older than Ceph Octopus, which don't return what a class"
             " method answers",
             hint="Upgrade the OSDs, then `ceph osd require-osd-release octopus` or later.",
+            retryable=False,
         )
     if error == -ENOENT and step == "open the pool":
         return StoreUnavailable(
             f"the cluster has no pool {pool!r}",
             hint=f"`ceph osd pool create {pool}` makes it; `ceph osd pool ls` lists them.",
+            retryable=False,
         )
     if error == -ETIMEDOUT:
         return StoreTimeout(
@@ -112,15 +114,19 @@ cdef rados_ioctx_t _pointer_in(ioctx) except NULL:
             f"can't use a rados.Ioctx of {kind.__basicsize__} bytes: this release of python-rados"
             " keeps librados' I/O context at a place that zlog does not know",
             hint="Pass a URL instead: ceph://POOL[/NAMESPACE][?conf=PATH&id=NAME].",
+            retryable=False,
         )
     if ioctx.state != "open":
-        raise StoreUnavailable("the rados.Ioctx is closed", hint="Open a new one, or pass a URL.")
+        raise StoreUnavailable(
+            "the rados.Ioctx is closed", hint="Open a new one, or pass a URL.", retryable=False
+        )
     cdef int64_t pool_id = ioctx.get_pool_id()
     cdef rados_ioctx_t io = (<rados_ioctx_t*> (<char*> <PyObject*> ioctx + <Py_ssize_t> offset))[0]
     if io == NULL or rados_ioctx_get_id(io) != pool_id:
         raise StoreUnavailable(
             "can't find librados' I/O context inside this rados.Ioctx",
             hint="Pass a URL instead: ceph://POOL[/NAMESPACE][?conf=PATH&id=NAME].",
+            retryable=False,
         )
     return io
 

@@ -88,7 +88,9 @@ cdef class CompletionQueue:
     cdef int check_process(self) except -1:
         if self.pid != getpid():
             raise StoreUnavailable(
-                "a completion queue is of no use in a forked child", hint="Make a new one there."
+                "a completion queue is of no use in a forked child",
+                hint="Make a new one there.",
+                retryable=False,
             )
         return 0
 
@@ -173,9 +175,10 @@ cdef class HostStore:
             raise StoreUnavailable(
                 f"{self.url} was opened by another process, before a fork",
                 hint="Open the store anew in the child process.",
+                retryable=False,
             )
         if not self.host:
-            raise StoreUnavailable(f"{self.url} is closed", hint="Connect again.")
+            raise StoreUnavailable(f"{self.url} is closed", hint="Connect again.", retryable=False)
         return self.host
 
     def execute(
