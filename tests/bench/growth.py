@@ -140,11 +140,11 @@ _MEASURES = (
     ("read", SizedLog.read, Ratio.RATE),
     ("take over", SizedLog.take_over, Ratio.LATENCY),
 )
-"""In this order: a log that was taken over for nobody can't be appended to."""
+"""In this order: a log taken over for an absent sequencer takes no appends."""
 
 
 def measure(url: str, small: int, large: int, size: int, seconds: float) -> Iterator[Report]:
-    """Measure both logs in a store, each kind of call for so many seconds."""
+    """Measure both logs in a store, each kind of call for that many seconds."""
     workload = {"small": small, "large": large, "size": size, "width": WIDTH, "store": url}
     title = f"a log of {large} entries of {size} B against one of {small}, on {url}"
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""The fixtures themselves: nobody may overlook that Ceph was not tested; containers do as well."""
+"""The fixtures themselves: a run without Ceph says so, and containers serve as well."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def ten(orders: zlog.Log) -> zlog.Log:
 
 
 def wait_for(log: zlog.Log, name: str, position: int) -> None:
-    """Wait for a commit that somebody else makes."""
+    """Wait for a commit that another client makes."""
     deadline = time.monotonic() + 20
     while log.cursor(name, create="earliest").position != position:
         assert time.monotonic() < deadline

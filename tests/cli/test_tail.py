@@ -121,7 +121,7 @@ def test_a_follower_ends_with_its_log(cli: Cli, orders: zlog.Log) -> None:
 
 
 def test_following_into_a_file(cli: Cli, orders: zlog.Log, tmp_path: Path) -> None:
-    """Nobody flushes a file but the follower, and it is written to at once all the same."""
+    """Only the follower flushes the file, and it is written to at once all the same."""
     path = tmp_path / "out"
     with path.open("wb") as file, cli.start("tail", "orders", "-F", stdout=file) as process:
         orders.append(b"new")

@@ -139,7 +139,7 @@ async def test_what_can_t_be_entered_leaves_nothing_open(tmp_path: Path) -> None
         with pytest.raises(zlog.LogNotFound):
             async with aio.Log.open(store, "orders"):
                 pass
-        aio.Log.open(store, "orders").close()  # as of a coroutine that nobody waits for any more
+        aio.Log.open(store, "orders").close()  # as of a coroutine that is not awaited any more
 
 
 def test_a_loop_runs_it() -> None:

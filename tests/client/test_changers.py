@@ -103,7 +103,7 @@ def test_nothing_is_lost_doubled_or_left_behind(
         assert all(a.end == b.start for a, b in itertools.pairwise(stripes))
         needed = {ref.name for each in stripes for ref in objects_of("orders", state.log_id, each)}
         assert isinstance(memory, MemoryStore)
-        if dying:  # somebody else may have reclaimed a stripe before the last object was made
+        if dying:  # another client may have reclaimed a stripe before the last object was made
             assert all(memory.peek(name) is not None for name in needed)
             return
         assert {name for name in store.names if memory.peek(name) is not None} == needed

@@ -125,7 +125,7 @@ def test_an_object_that_was_never_sealed_for_its_view(log: zlog.Log) -> None:
 
 
 def test_a_layout_change_left_half_done(filled: zlog.Log, store: zlog.Store) -> None:
-    """It is told, and finished by whoever needs the tail: here the audit itself."""
+    """It is reported, and finished by the client that needs the tail: here the audit itself."""
     ref = refs(filled)[2]
     epoch, _ = drive(filled._client.layout.head.epoch_next(filled._client.deadline()))
     planted.call(store, ref.name, "seal", core.encode_seal(epoch, WIDTH, 2, False))

@@ -94,7 +94,7 @@ def mixed(store: zlog.Store, width: int, seed: int = 1) -> zlog.Log:
 
 
 def skip(log: zlog.Log, count: int) -> None:
-    """Have positions handed out to nobody."""
+    """Have positions handed out and never written."""
     shared = log.store.sequencer()
     assert shared is not None
     assert shared.next(log.view.log_id, log.view.epoch, count) is not None

@@ -70,7 +70,7 @@ def test_other_entries_than_before_are_told_of(memory: zlog.Store) -> None:
 
 
 def test_more_entries_than_before_are_appended(memory: zlog.Store) -> None:
-    """An attempt may have died before it had them all: nobody can tell."""
+    """An attempt may have died before it had them all: that is not known."""
     zlog.Log.create(memory, "orders", width=3)
     deliver(memory, ROWS[:9])
     assert deliver(memory) == len(ROWS) - 9

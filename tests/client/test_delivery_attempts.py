@@ -1,4 +1,4 @@
-"""Attempts at a delivery: each entry is in the log once, whoever died or came late in between."""
+"""Attempts at a delivery: each entry is in the log once, also when attempts die or come late."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("small_rounds")
 
 @pytest.fixture(params=["store", "tcp", "none"])
 def kind(request: pytest.FixtureRequest) -> str:
-    """Who hands positions out: the store's own sequencer, one over TCP, or nobody."""
+    """Who hands positions out: the store's own sequencer, one over TCP, or none."""
     return str(request.param)
 
 
@@ -218,7 +218,7 @@ def test_what_was_granted_before_a_change_of_width_is_found_after_it(served: zlo
 
 
 def test_nothing_is_written_that_was_granted_in_an_old_epoch(served: zlog.Store) -> None:
-    """Somebody has taken an epoch and sealed nothing yet: the objects would take the entries."""
+    """A client has taken an epoch and sealed nothing yet: the objects would take the entries."""
 
     def take_epoch() -> None:
         call(served, "zlog.orders.head", "epoch_next", encode_epoch_next(0))
@@ -275,7 +275,7 @@ def test_parts_are_delivered_at_the_same_time(served: zlog.Store) -> None:
 
 
 def test_another_writer_s_entry_is_not_taken_for_ones_own(memory: zlog.Store) -> None:
-    """Without a sequencer somebody who was faster may stand where positions were granted."""
+    """Without a sequencer a client that was faster may stand where positions were granted."""
     plain = WithoutSequencer(memory)
     log = zlog.Log.create(plain, "orders", width=3)
     faulty = wrapped(plain, dies_at(6))

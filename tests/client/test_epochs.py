@@ -37,7 +37,7 @@ class Clients:
         return [await LogClient.open(self.io, "orders", settings) for _ in range(count)]
 
     async def assert_settled(self) -> zlog.View:
-        """Nobody holds an epoch above that of the newest view, so that all can go on in it."""
+        """No client holds an epoch above that of the newest view, so that all can go on in it."""
         state = await Head(self.io, "orders").read(self.patient)
         assert state.view is not None
         assert state.counter == state.view.epoch
@@ -93,7 +93,7 @@ def test_waiting_longer_and_longer_has_an_end(memory: zlog.Store) -> None:
 
 
 def test_an_object_that_refuses_a_seal_stops_the_change(memory: zlog.Store) -> None:
-    """Somebody with a higher epoch was there first: what that object holds is not known yet."""
+    """A client with a higher epoch was there first: what that object holds is not known yet."""
     log = zlog.Log.create(memory, "orders", width=2)
     log.append_many([b"%d" % i for i in range(6)])
     last = log.view.object_of(5)

@@ -94,7 +94,7 @@ def test_a_writer_whose_position_was_filled_goes_behind_its_successors(sequenced
 
 
 def test_readers_and_writers_agree_on_every_position(sequenced: zlog.Log) -> None:
-    """Fillers race with writers at the tail: whatever wins, everybody sees the same."""
+    """Fillers race with writers at the tail: either wins, and all readers see the same."""
     store = sequenced.store
     acknowledged: dict[int, bytes] = {}
     stop = threading.Event()

@@ -80,7 +80,7 @@ def test_failures_far_apart_do_not_add_up(log: zlog.Log, sequencer: LocalSequenc
         with pytest.raises(zlog.SequencerTimeout):
             log.append(b"impatient", timeout=0.2)
         sequencer.resume()
-        time.sleep(0.6)  # nobody asks
+        time.sleep(0.6)  # no client asks
     log.append(b"later")
     assert newest(log) == before
 
@@ -115,7 +115,7 @@ def test_nobody_goes_the_slow_way_while_the_view_names_a_sequencer(
 def test_a_sealed_log_with_a_paused_sequencer_goes_on(
     log: zlog.Log, sequencer: LocalSequencer
 ) -> None:
-    """Whoever finishes an abandoned change does not wait for the sequencer for all its time."""
+    """A client that finishes an abandoned change spends little of its time on the sequencer."""
     leave_sealed(log)
     sequencer.pause()
     began = time.monotonic()

@@ -37,7 +37,7 @@ def _small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def several_stripes(store: zlog.Store, stripes: int = 3) -> None:
-    """Make a log whose entries lie in so many stripes, one after the other."""
+    """Make a log whose entries lie in that many stripes, one after the other."""
     with zlog.Log.create(store, "orders", width=4) as log:
         share = ENTRIES // stripes
         for stripe in range(stripes):
@@ -131,7 +131,7 @@ def test_a_trim_before_any_operation_of_a_reader(how: str, sequenced: bool, poin
 
 
 def trimmed_before(moment: int, how: str, point: int, kind: Callable[..., FaultyStore]) -> bool:
-    """Read while a trim comes before an operation. Returns whether there were so many."""
+    """Read while a trim comes before an operation. Returns whether there were that many."""
     reached = False
 
     def trim(number: int, _: str) -> None:

@@ -186,7 +186,7 @@ def test_a_head_that_is_something_else(memory: zlog.Store) -> None:
 
 
 def test_a_store_whose_sequencer_has_no_room_takes_no_further_log(memory: zlog.Store) -> None:
-    """A log to which nobody could append is not left behind."""
+    """A log to which no client could append is not left behind."""
     shared = memory.sequencer()
     assert shared is not None
     for log_id in range(1, 1025):
@@ -227,7 +227,7 @@ async def test_a_closed_handle_says_so_at_once(memory: zlog.Store) -> None:
 
 
 async def test_closing_a_handle_ends_its_calls(memory: zlog.Store) -> None:
-    """Nobody would bring their replies any more. Whether they took effect is open."""
+    """Their replies would not come any more. Whether they took effect is open."""
     log = await aio.Log.create(memory, "orders", width=2)
     calls = [asyncio.create_task(log.append_many([b"%d" % i])) for i in range(5)]
     await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""A client whom the sequencer refuses: it may read, it may not append, and it harms nobody."""
+"""A client that the sequencer refuses: it may read, it may not append, and it harms no other."""
 
 from __future__ import annotations
 

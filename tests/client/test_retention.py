@@ -21,7 +21,7 @@ NOW = 1_800_000_000.0
 
 
 def set_clock(log: zlog.Log, second: float) -> None:
-    """Let this handle believe that it is so many seconds after NOW."""
+    """Let this handle believe that it is that many seconds after NOW."""
     moment = round((NOW + second) * 1e6)
     log._client.io.wall_clock_us = lambda: moment  # type: ignore[method-assign]
 

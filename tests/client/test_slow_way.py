@@ -53,7 +53,7 @@ def test_competing_appenders_get_positions_of_their_own(slow: zlog.Log) -> None:
 
 
 def test_real_time_order_holds(slow: zlog.Log) -> None:
-    """What was acknowledged before an append began lies below it, whoever appended."""
+    """What was acknowledged before an append began lies below it, of any writer."""
     other = zlog.Log.open(slow.store, "orders")
     last = -1
     for i in range(20):

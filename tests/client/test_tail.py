@@ -1,4 +1,4 @@
-"""The tail: above everything acknowledged, never going back, whoever hands out positions."""
+"""The tail: above everything acknowledged, never going back, under any sequencer or none."""
 
 from __future__ import annotations
 

@@ -232,7 +232,7 @@ class HeadModel:
     def delivery_done(
         self, source: str, batch: int, incarnation: int = 1, timestamp: int = TIME, log_id: int = 7
     ) -> Answer:
-        """delivery_done: parts go in the order of their batches, so many at a time.
+        """delivery_done: parts go in the order of their batches, that many at a time.
 
         Of the source of that incarnation only, and of one that is not there if it is the next one.
         """

@@ -52,7 +52,7 @@ class MiniLog:
         assert self.propose(View(epoch, LOG_ID, stripes=(stripe,))).code == Code.OK
 
     def next_epoch(self, width: int = 0) -> int:
-        """An epoch that nobody else has, and in which a stripe of that width may be made."""
+        """An epoch that no other client has, and in which a stripe of that width may be made."""
         epoch: int = self.head.epoch_next(width).value[0]
         return epoch
 

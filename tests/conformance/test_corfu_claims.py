@@ -258,7 +258,7 @@ def test_the_epoch_counter_gives_no_epoch_twice(log: MiniLog) -> None:
 
 
 def test_a_hole_is_filled_so_that_readers_can_pass(log: MiniLog) -> None:
-    """Fill: a position that a client took and never wrote is completed with junk by anybody."""
+    """Fill: a position that a client took and never wrote is completed with junk by any client."""
     sequencer = Sequencer()
     log.append(sequencer, b"before")
     hole = sequencer.next()
@@ -336,7 +336,7 @@ def test_a_trimmed_position_still_counts_for_the_tail(log: MiniLog) -> None:
 def test_a_retry_after_a_lost_reply_finds_its_own_entry(log: MiniLog) -> None:
     """Append: at most once needs more than write-once: the unit knows whose write it holds.
 
-    Without that, a client whose reply was lost would see its own entry as somebody else's.
+    Without that, a client whose reply was lost would see its own entry as another's.
     """
     assert log.write(0, b"mine", ALICE).code == Code.OK
     assert log.write(0, b"mine", ALICE).code == Code.OK

@@ -233,7 +233,7 @@ NONSENSE_ROUNDS = {"mem": 400, "ceph": 40}
 def test_nonsense_with_a_right_checksum_harms_nobody(
     store: Store, prefix: str, host: str, door: Door
 ) -> None:
-    """Whoever may write plain objects may forge records too; the class must not fall over them."""
+    """A client that may write plain objects can forge records; the class must survive them."""
     random = Random(f"{host}")
     bystander = make(store, f"{prefix}.bystander")
     stripe = make(store, prefix)

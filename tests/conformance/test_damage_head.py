@@ -138,7 +138,7 @@ def test_a_damaged_stripe_of_the_index_is_never_shown(
 def test_a_damaged_delivery_is_an_error_until_its_batch_is_done(
     store: Store, prefix: str, host: str, door: Door
 ) -> None:
-    """A source that is damaged can only be forgotten: which batches are done nobody knows."""
+    """A source that is damaged can only be forgotten: which batches are done is not known."""
     head = make_head(store, prefix)
     part, source = b"p.a/0000000000000003.00000001", b"s.a"
     assert head.delivery_begin(Part("a", 3, 1)) == Answer(Code.OK, (1, 0, 1))

@@ -61,7 +61,7 @@ def test_the_largest_entry_comes_back(stripe: Stripe) -> None:
 
 
 def test_an_entry_above_the_limit_is_refused(stripe: Stripe) -> None:
-    """Whoever builds the request: the native codec will not, and the class looks for itself."""
+    """The native codec builds no such request, and the class checks for itself."""
     data = bytes(ENTRY_BYTES_MAX + 1)
     with pytest.raises(ValueError, match=r"."):
         write_large(stripe, {0: data})

@@ -92,7 +92,7 @@ def test_batches_that_overlap_are_never_mixed(store: Store, prefix: str) -> None
 
 
 def test_nothing_of_an_older_epoch_lands_after_a_seal(store: Store, prefix: str) -> None:
-    """Fencing: what the seal answered is all there is of older epochs, whoever still writes."""
+    """Fencing: what the seal answered is all there is of older epochs, while clients write on."""
     Stripe(store, prefix).seal(1)
 
     def race(caller: int) -> tuple[list[int], int | None]:
@@ -164,7 +164,7 @@ def test_submitted_operations_take_effect_one_by_one(store: Store, prefix: str) 
 
 
 def test_of_two_readers_of_one_cursor_neither_undoes_the_other(store: Store, prefix: str) -> None:
-    """Everybody commits every position in an order of their own: what is kept only grows."""
+    """Each client commits every position in an order of its own: what is kept only grows."""
     Head(store, prefix).create("orders", 7)
     Head(store, prefix).cursor_commit("reader", CREATE, 0)
 

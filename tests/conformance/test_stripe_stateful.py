@@ -128,7 +128,7 @@ class StripeMachine(RuleBasedStateMachine):
     @precondition(lambda self: self._written)
     @rule(data=st.data(), offset=EPOCH_OFFSET, extra=PLACES_SET, behind=st.booleans())
     def retry_otherwise(self, data: st.DataObject, offset: int, extra: Any, behind: bool) -> None:
-        """A part of a write once more, or with others added, or by somebody else."""
+        """A part of a write once more, or with others added, or by another client."""
         writer, entries = data.draw(st.sampled_from(self._written))
         change = data.draw(st.sampled_from(["part", "more", "writer", "number"]))
         if change == "part":

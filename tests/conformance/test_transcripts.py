@@ -59,7 +59,7 @@ class Submitted:
         assert self._queue.wait(60)
         ((token, code, reply),) = self._queue.drain()
         assert token == 7
-        return code, bytes(reply)  # large ones are not copied until somebody asks for it
+        return code, bytes(reply)  # large ones are not copied before that
 
 
 @pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)

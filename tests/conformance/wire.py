@@ -129,7 +129,7 @@ class Reader:
         return int.from_bytes(self.take(8), "little")
 
     def blob(self) -> bytes:
-        """A u32 length and so many bytes."""
+        """A u32 length and that many bytes."""
         return self.take(self.u32())
 
     def text(self) -> str:

@@ -88,7 +88,7 @@ def run(terminal: Terminal, step: Step, seconds: float) -> str:
     the output that the page promises.
 
     Raises:
-        TimeoutError: the command takes longer than so many seconds.
+        TimeoutError: the command takes longer than that.
     """
     terminal.clear()
     terminal.enter(step.command)

@@ -62,7 +62,7 @@ class Terminal:
         if select.select((self._screen,), (), (), seconds)[0]:
             try:
                 self._shown += os.read(self._screen, 1 << 16).decode(errors="replace")
-            except OSError:  # EIO: nobody holds the other end any more
+            except OSError:  # EIO: the other end is closed
                 raise EOFError from None
 
     @property

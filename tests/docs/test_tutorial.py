@@ -22,7 +22,7 @@ _SECONDS = 120.0
 
 _SEQUENCER = "zlog seqr 2>"
 _FREE_PORT = "zlog seqr --listen 127.0.0.1:0 2>"
-"""The tutorial's sequencer takes the default port, which here somebody may have."""
+"""The tutorial's sequencer takes the default port, which may be taken here."""
 
 
 @pytest.fixture

@@ -26,7 +26,9 @@ def main() -> None:
     parser.add_argument(
         "--kind", action="append", choices=KINDS, metavar="KIND", help="of fault; all if not given"
     )
-    parser.add_argument("--kills", type=int, default=0, help="so many on an embedded store instead")
+    parser.add_argument(
+        "--kills", type=int, default=0, help="kill processes on an embedded store, this often"
+    )
     parser.add_argument(
         "--hostile",
         action="store_true",

@@ -96,7 +96,7 @@ class ClientProcess:
         return "" if code == 0 else f"{self.name} ended with {code}:\n{self._said.read_text()}"
 
     def complaint(self) -> str:
-        """Say what is wrong if it has ended although nobody told it to."""
+        """Say what is wrong if it has ended unasked."""
         return self.finish(time.monotonic()) if self.ended() else ""
 
     def ended(self) -> bool:
@@ -163,7 +163,7 @@ class Clients:
     def become_patient(self) -> int:
         """Tell all that the faults are over; returns when the last one heeds it, in nanoseconds.
 
-        Whoever does not is complained about; whoever has ended before, by ``finish``.
+        One that does not is complained about; one that has ended before, by ``finish``.
         """
         clients = list(self._running.values())
         for client in clients:

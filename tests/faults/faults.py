@@ -19,7 +19,7 @@ from .partitions import cut_off
 from .sequencers import Sequencers
 
 CUT = {"ms_inject_socket_failures": "200"}
-"""One of so many messages finds its connection broken."""
+"""One of this many messages finds its connection broken."""
 
 SLOW = {
     "osd_debug_inject_dispatch_delay_probability": "0.2",
@@ -85,7 +85,7 @@ def osd_cut_off(site: Site, chance: random.Random) -> Iterator[None]:
 
 @contextmanager
 def monitor_killed(site: Site, _: random.Random) -> Iterator[None]:
-    """The only one. Who is connected to the OSDs goes on; nobody else can connect."""
+    """The only one. Connected clients go on; no new one can connect."""
     site.cluster.monitor("kill")
     yield
     site.cluster.monitor("start")
@@ -242,7 +242,7 @@ class Planned(NamedTuple):
 def plan(
     chance: random.Random, seconds: float, kinds: Sequence[str], hurry: float = 1.0
 ) -> list[Planned]:
-    """Choose what goes wrong in so many seconds: every kind as often as any other.
+    """Choose what goes wrong in that many seconds: every kind as often as any other.
 
     Args:
         chance: decides.

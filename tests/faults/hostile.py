@@ -2,7 +2,7 @@
 
 Several threads send sound, damaged, invented and lying requests of every method, at once, to stripe
 objects, heads and directories that they share, to objects that are missing, and to ones in which
-somebody else has stored something. A log that stands beside them must not notice.
+another client has stored something. A log that stands beside them must not notice.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ..support.ceph import CephCluster
 
 THREADS = 4
 CALLS_PER_VICTIMS = 2000
-"""After so many the objects are useless, since some request has raised their epoch."""
+"""After this many calls the objects are useless, since some request has raised their epoch."""
 
 GROWTH_MIB_MAX = 512
 """How much larger an OSD may get; one that believed the lies would need gigabytes."""
@@ -196,7 +196,7 @@ class _Sender:
 
 
 def _beside(log: zlog.Log, entries: list[bytes]) -> list[str]:
-    """Look at the log that nobody meant."""
+    """Look at the log that the calls did not address."""
     wrong = []
     if [entry.data for entry in log.read_range(0)] != entries:
         wrong.append("the log beside does not read as it was written")

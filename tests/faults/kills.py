@@ -28,7 +28,7 @@ _STRIPE_RECORDS = 200
 
 
 def run_kills(folder: Path, seed: int, kills: int) -> Outcome:
-    """Have processes use a store in ``folder``; kill so many of them; return what came of it."""
+    """Have processes use a store in ``folder``; kill that many of them; return what came of it."""
     chance = random.Random(seed)
     outcome = Outcome(seed)
     began = time.monotonic()

@@ -1,7 +1,7 @@
 """Partitions: a network namespace in which each OSD has an address that can be cut off.
 
 All is on the loopback device of the namespace. A rule before the kernel's own sends what goes from
-one address to another nowhere: nobody is told, as when a cable is cut, and what was under way comes
+one address to another nowhere, in silence, as when a cable is cut, and what was under way comes
 later.
 """
 

@@ -88,7 +88,7 @@ def run_on_ceph(
     kinds: tuple[str, ...] = EVERYWHERE,
     hurry: float = 1.0,
 ) -> Outcome:
-    """Have clients use a log on a cluster while faults come, for so many seconds.
+    """Have clients use a log on a cluster while faults come, for that many seconds.
 
     Args:
         cluster: of several OSDs with all copies; it belongs to the run alone.
@@ -151,7 +151,7 @@ def settle(clients: Clients, url: str, folder: Path) -> History:
     """End a run whose faults are over; returns what all clients and an auditor did.
 
     First the clients go on, and nothing may fail any more. Then writers end, then readers, which
-    read all that is left. Last, somebody who comes new reads everything twice and audits it.
+    read all that is left. Last, a new reader reads everything twice and audits it.
     """
     healed = clients.become_patient()
     clients.finish("writer", "trimmer")

@@ -21,7 +21,7 @@ class Member:
 
 
 class Sequencers:
-    """So many sequencers of a store. Each is reached through its proxy only."""
+    """The sequencers of a store. Each is reached through its proxy only."""
 
     def __init__(self, url: str, count: int) -> None:
         self._url = url

@@ -26,7 +26,7 @@ class Stall(NamedTuple):
     """The longest time, in seconds, between two acknowledged appends.
 
     Attributes:
-        any: of anybody: so long nobody's append was acknowledged.
+        any: of all writers: the longest time without an acknowledged append.
         one: of a single writer that lived through it.
     """
 

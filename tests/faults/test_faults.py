@@ -56,7 +56,7 @@ def test_everything_holds_on_an_embedded_store_whose_users_are_killed(tmp_path: 
 
 
 def test_a_store_that_forgets_is_noticed(tmp_path: Path) -> None:
-    """While nobody runs it is put back to what it was before."""
+    """While no process runs it is put back to what it was before."""
     store, earlier = tmp_path / "store", tmp_path / "earlier"
     with users(tmp_path, random.Random(1)) as clients:
         _kill_all_and_then(clients, lambda: shutil.copytree(store, earlier))

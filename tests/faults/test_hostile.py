@@ -108,7 +108,7 @@ def test_an_osd_that_was_started_again_is_noticed(ceph_cluster: CephCluster) -> 
 
 
 class _Restarted:
-    """A cluster whose OSD is another process whenever somebody looks."""
+    """A cluster whose OSD is another process at each look."""
 
     def __init__(self, cluster: CephCluster) -> None:
         self._cluster = cluster

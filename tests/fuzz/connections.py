@@ -6,7 +6,7 @@ stream on one connection, new or open, in chunks; time is virtual. Whatever come
 - no exception escapes, and nothing is logged as an error;
 - every answer is a frame that the protocol knows, to a request that was sent, and at most one;
 - no position is granted twice;
-- where a token is wanted, nobody is served who has not shown it;
+- where a token is wanted, no client is served that has not shown it;
 - connections, logs, waits, buffers, tasks and timers stay within the limits;
 - the sound connection gets each answer at once, and the right one.
 """
@@ -59,7 +59,7 @@ _GOOD = LogAddress("pool", "space", "good", 0xFFFF)
 
 
 class World:
-    """One server, and everybody around it.
+    """One server, and all its clients.
 
     Args:
         seed: decides everything, whether a token is wanted too.
@@ -94,7 +94,7 @@ class World:
         await self._good.begin()
 
     async def run(self, inputs: int) -> None:
-        """Have so many inputs come, and then the end."""
+        """Have that many inputs come, and then the end."""
         random = self._random
         for number in range(inputs):
             try:
@@ -221,7 +221,7 @@ class World:
 
 
 class Good:
-    """A client as it should be: it asks, and has its answer before anybody else is heard."""
+    """A client as it should be: it asks, and has its answer before any other is heard."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -230,7 +230,7 @@ class Good:
         self._next = 0
 
     async def begin(self) -> None:
-        """Connect, and open a log that nobody else knows."""
+        """Connect, and open a log that no other client knows."""
         world = self._world
         self._link = link = Transport(world, "10.9.9.9")
         link.send(hello(7 if world.wants_token else 0))

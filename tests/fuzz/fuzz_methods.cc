@@ -243,7 +243,7 @@ void damage(Input* input, std::string* value) {
   }
 }
 
-// Damages what is inside a stored value and gives it a good CRC again: what only a bug or somebody with
+// Damages what is inside a stored value and gives it a good CRC again: what only a bug or a client with
 // write access to the pool could store. It need not make sense to a method, but must not hurt it.
 void forge(Input* input, std::string_view key, std::string* value) {
   zlog::Unwrapped stored;

@@ -44,7 +44,7 @@ class Surroundings(Protocol):
 
     Attributes:
         server: that is tried.
-        strict: whether nobody is served without the token.
+        strict: whether no client is served without the token.
         granted: the first position of the last grant, by epoch.
     """
 
@@ -150,7 +150,7 @@ class Transport:
 
     def write(self, data: bytes) -> None:
         if self._lost:
-            return  # nobody has told the server yet
+            return  # the server does not know yet
         expect(len(data) % FRAME_BYTES == 0, f"{len(data)} bytes are no frames")
         for frame in FRAME.iter_unpack(data):
             if self._payload_left:

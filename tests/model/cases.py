@@ -11,7 +11,7 @@ class Configuration(NamedTuple):
     Attributes:
         name: of the configuration.
         definitions: of the model's macros.
-        states_min: a floor under what an exhaustive search visits, so that nobody removes half of
+        states_min: a floor under what an exhaustive search visits, so that no change drops half of
             the model and sees it hold.
     """
 

@@ -3,7 +3,7 @@
  *
  * A process is a client or a changer of the layout; a store operation is one step, since an object
  * class runs its methods one at a time. Beside each step stands the function that it follows.
- * Whoever dies just takes no further step, which is among the executions of every process.
+ * A client that dies just takes no further step, which is among the executions of every process.
  *
  * Definitions choose who takes part, and break one rule or another: docs/model.md lists these
  * variants, each of which must violate an assertion.
@@ -75,7 +75,7 @@ byte sent_epoch[APPENDERS];
 /* What only the assertions know. */
 byte settled[POSITIONS];                /* what a position came to be, wherever it is stored */
 byte acknowledged;                      /* one past the highest acknowledged position */
-byte shown;                             /* the highest tail that anybody was told */
+byte shown;                             /* the highest tail that any client was told */
 byte fence[EPOCHS + 1];                 /* by stripe: the last view that kept or ended it */
 
 /* zlog/_append/positions.py Positions._scan(): where a look at the objects begins. */
@@ -321,7 +321,7 @@ send:
         fi
     };
 
-    /* zlog/_layout/layout.py Layout.advance(): wait for the view of whoever sealed, or bring one in, which
+    /* zlog/_layout/layout.py Layout.advance(): wait for the view of the client that sealed, or bring one in, which
      * is what a changer does. */
 end_advance:
     atomic {

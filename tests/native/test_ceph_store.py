@@ -224,7 +224,7 @@ def test_results_come_without_the_interpreter_lock(store: zlog.Store) -> None:
     queue, count = CompletionQueue(), 50
     for position in range(count):
         store.submit(queue, position, [(OBJECT, "write", write_request([position]))])
-    # PyDLL, unlike CDLL, keeps the interpreter lock: nobody else can run Python meanwhile.
+    # PyDLL, unlike CDLL, keeps the interpreter lock: no other thread runs Python meanwhile.
     sleep = ctypes.PyDLL(None).usleep
     deadline, results = time.monotonic() + SECONDS, queue.drain()
     while len(results) < count and time.monotonic() < deadline:

@@ -53,7 +53,7 @@ def mode_of(path: Path) -> int:
 
 
 def collect(queue: CompletionQueue, count: int) -> dict[int, int]:
-    """Wait for so many results, and return their codes by token."""
+    """Wait for that many results, and return their codes by token."""
     codes: dict[int, int] = {}
     while len(codes) < count:
         assert queue.wait(SECONDS)
@@ -376,7 +376,7 @@ def test_closing_ends_those_who_wait(tmp_path: Path) -> None:
         store.execute(OBJECT, "stat", encode_epoch(1))
 
 
-# A process that holds the store's write lock and is stopped: nobody else can write meanwhile.
+# A process that holds the store's write lock and is stopped: no other process can write meanwhile.
 HOLD_LOCK = """
     import ctypes, os, signal, sys
     lmdb = ctypes.CDLL("liblmdb.so.0")

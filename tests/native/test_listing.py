@@ -104,7 +104,7 @@ def test_a_store_is_closed_while_a_thread_of_it_is_at_work(
     ceph_cluster: CephCluster,
     begin: Callable[[zlog.Store, core.CompletionQueue, int], None],
 ) -> None:
-    """The last one to let go of the cluster is whoever comes last."""
+    """The last one lets go of the cluster, in any order."""
     queue = core.CompletionQueue()
     for token in range(20):
         with zlog.connect(ceph_cluster.url("closed")) as store:

@@ -132,7 +132,7 @@ class FakeStore:
         self._gates: dict[object, Future[None]] = {}
 
     def wait_for_takeovers(self, count: int) -> None:
-        """Block until so many take-overs have begun."""
+        """Block until that many take-overs have begun."""
         with self._begun:
             assert self._begun.wait_for(lambda: self.takeovers >= count, 10)
 
@@ -259,7 +259,7 @@ class ScriptedServer:
     """Accepts one connection after the other and lets a script deal with each.
 
     A script is called with the socket, in the server's thread; when it returns, the connection is
-    closed. After the last script nobody listens.
+    closed. After the last script there is no listener.
     """
 
     def __init__(self, *scripts) -> None:

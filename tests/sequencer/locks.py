@@ -36,7 +36,7 @@ class LockStore:
         self._locks.clear()
 
     def names(self) -> set[str]:
-        """The locks that anybody ever asked for."""
+        """The locks that were ever asked for."""
         return set(self._locks)
 
     def execute(self, method: str, payload: bytes) -> tuple[int, bytes]:

@@ -15,7 +15,7 @@ from zlog.seqr.election.lease import LEASE_SECONDS_DEFAULT
 from zlog.seqr.limits import Limits
 from zlog.seqr.namespaces import Namespace, Stores
 
-HERE = "tcp://127.0.0.1:1"  # where nobody listens
+HERE = "tcp://127.0.0.1:1"  # without a listener
 THERE = "tcp://127.0.0.1:2"
 
 
@@ -48,7 +48,7 @@ async def stores(store):
 
 
 class NoLogs:
-    """What an election tells the server; here nobody listens."""
+    """What an election tells the server; there is no listener here."""
 
     async def adopt(self, log: LogAddress) -> None:
         pass

@@ -91,7 +91,7 @@ def test_the_thread_that_reads_hands_over_when_it_leaves(client, server):
 
 
 def test_threads_with_short_deadlines_leave_the_others_served(client):
-    """The reading thread gives up again and again; somebody else must read on."""
+    """The reading thread gives up again and again; another thread must read on."""
     run(client.open(ORDERS, 0, deadline()))
     stop = threading.Event()
 

@@ -36,7 +36,7 @@ class Host:
         self.store = store.view()
         self.io = VirtualIo(self.store, seed=len(name), low=latency / 2, high=latency)
         self.heard: list[str] = []
-        self.gone: set[str] = set()  # the addresses at which nobody listens, as it sees them
+        self.gone: set[str] = set()  # the addresses without a listener, as it sees them
         self.start()
 
     def start(self) -> None:
@@ -110,7 +110,7 @@ async def leader_of(*hosts: Host, within: float = 60.0) -> Host:
         if leaders:
             (leader,) = leaders
             return leader
-        assert loop.time() < end, "nobody leads"
+        assert loop.time() < end, "no candidate leads"
         await asyncio.sleep(0.001)
 
 
@@ -360,4 +360,4 @@ async def test_no_two_are_ever_sure_to_lead(seed):
             host.freeze()
         elif dice.random() < 0.2:
             host.store.error = dice.choice((0, errno.ETIMEDOUT))
-    assert len(led) > 1, f"seed {seed}: nobody was ever followed"
+    assert len(led) > 1, f"seed {seed}: no leader ever had a successor"

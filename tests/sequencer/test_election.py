@@ -101,7 +101,7 @@ class Sequencer:
         await self.stores.close()
 
     async def adopts(self, count: int) -> None:
-        """Wait until so many logs were adopted."""
+        """Wait until that many logs were adopted."""
         await until(lambda: len(set(self.logs.adopted)) >= count)
 
 
@@ -295,7 +295,7 @@ async def test_what_status_says_of_a_namespace(memory):
 
 
 async def test_a_place_that_can_not_be_led_is_tried_again(memory):
-    """A client may ask for a log in a namespace that nobody named; that has no lasting effect."""
+    """A client may ask for a log in a namespace not named at the start, without lasting effect."""
     async with Sequencer(memory) as sequencer:
         for _ in range(2):
             with pytest.raises(zlog.LogNotFound, match="no pool"):

@@ -111,7 +111,7 @@ class Clients(RuleBasedStateMachine):
         connection = data.draw(st.sampled_from(self.connections))
         handle = self.handles.get((connection, log), 99)
         epoch = max(0, self.epochs[log] + ahead)
-        if ahead > 0:  # somebody else changed the layout
+        if ahead > 0:  # another client changed the layout
             self.epochs[log] = epoch
         self.send(
             connection,

@@ -200,7 +200,7 @@ def test_the_documented_proof_is_the_real_one():
 
 
 def test_a_proof_is_of_no_use_on_another_connection(token):
-    """Every connection is challenged anew, and sending a proof again helps nobody."""
+    """Every connection is challenged anew, and sending a proof again is of no use."""
     desk = Desk(admission=Security(token_file=token(SECRET)).admission())
     hello = request(Kind.HELLO, a=1, b=99)
     first, second = desk.connect(greet=False), desk.connect(greet=False)

@@ -26,7 +26,7 @@ async def test_an_adoption_that_nobody_waits_for_any_more_ends_all_the_same(
     serving,  # noqa: F811
     store,
 ):
-    """Whoever adopts may be told that it leads no more; the log must not hang for ever."""
+    """A take-over may find that its sequencer leads no more; the log must not hang for ever."""
     store.shut(ORDERS)
     async with serving(store) as (server, connect):
 

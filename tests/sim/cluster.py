@@ -204,7 +204,7 @@ class Cluster:
             await asyncio.sleep(0.5)
 
     def stall(self, object: str, seconds: float) -> None:
-        """Have an object answer nobody for a while; operations wait there."""
+        """Have an object answer no call for a while; operations wait there."""
         self.objects.stalled[object] = self.loop.time() + seconds
 
     def heal(self) -> None:

@@ -19,7 +19,7 @@ SOURCE = "job"
 PARTS_MAX = 3
 ENTRIES_MAX = 16
 OLD_KEPT = 6
-"""Parts that are done, and still tried again by whoever has not heard of it."""
+"""Parts that are done, and still tried again by a client that has not heard of it."""
 
 
 @contextmanager
@@ -119,7 +119,7 @@ class Deliverer(Client):
         except DeliverySuperseded as error:
             return f"superseded: {error}"
         except DeliveryDiffers as error:
-            self._complain(f"P15: {self.process.name}: nobody delivers anything else: {error}")
+            self._complain(f"P15: {self.process.name}: no other delivery has this key: {error}")
             raise
         part.done = True
         return f"delivered {what}: appended {appended} of {len(part.entries)}"

@@ -51,7 +51,7 @@ class Mutant:
 
     Attributes:
         broken: which rule, in words.
-        seeds_max: within so many seeds it must be noticed.
+        seeds_max: within that many seeds it must be noticed.
         wrap: what the objects do then.
         patch: what the clients do then.
         shows: how the complaint begins: with a property of docs/correctness.md, or S for strangers.
@@ -238,7 +238,7 @@ MUTANTS = {
         shows="P15",
     ),
     "any-token": Mutant(
-        "a sequencer lets in whoever answers its challenge, with whatever",
+        "a sequencer lets in a client that answers its challenge with any proof",
         40,
         patch=lambda: _any_proof(admission),
         shows="S1",

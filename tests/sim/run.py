@@ -174,7 +174,7 @@ class _Simulation:
         self._strangers = [stranger, impostor]
 
     async def _settle(self) -> None:
-        """Let everybody come to an end with what they do."""
+        """Let all clients finish what they do."""
         self._over = True
         for stranger in self._strangers:
             stranger.kill()
@@ -251,7 +251,7 @@ class _Simulation:
         self._complaints.append(what)
 
     def note_log(self, record: logging.LogRecord) -> None:
-        """Note what is logged; a traceback is a mistake of whoever logs it."""
+        """Note what is logged; a traceback is a mistake of the logging code."""
         process = PROCESS.get()
         self._trace(process.name if process else "", record.getMessage())
         if record.exc_info:
@@ -259,7 +259,7 @@ class _Simulation:
             self.complain(f"{record.getMessage()}\n{text}")
 
     def note_error(self, _: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
-        """Note what nobody has caught."""
+        """Note exceptions that were not caught."""
         error = context.get("exception")
         if isinstance(error, BaseException):
             text = "".join(traceback.format_exception(error))

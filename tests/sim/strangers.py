@@ -131,7 +131,7 @@ class Stranger(_Outsider):
                 self._trace(self._name, f"{move.__name__[1:]}: {type(error).__name__}: {error}")
 
     async def _use_a_client(self, port: int) -> None:
-        """As anybody who has zlog, with no token or another one."""
+        """As any user of zlog, with no token or another one."""
         credentials = Credentials(token_file=self._chance.choice(("", OTHER_TOKEN)))
         client = AsyncioSequencer(f"tcp://{HOST}:{port}", credentials)
         deadline = Deadline(_PATIENCE, clock=self._loop.time)
@@ -167,7 +167,7 @@ class Stranger(_Outsider):
         await self._talk(port, self._hello(number), prove)
 
     async def _repeat(self, port: int) -> None:
-        """Say what somebody has said who was let in, and go on as if it had been oneself."""
+        """Replay what an admitted client has said, and go on in its name."""
         heard = [each for each in self._loop.greetings if len(each) == _GREETING_CHUNKS]
         if heard:
             hello, proof = self._chance.choice(heard)

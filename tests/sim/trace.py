@@ -1,4 +1,4 @@
-"""What happened in a run, line by line, for whoever looks for the reason of a failure."""
+"""What happened in a run, line by line, to find the reason of a failure."""
 
 from __future__ import annotations
 

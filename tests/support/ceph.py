@@ -135,7 +135,7 @@ class Clusters:
         return next(one for one in self._shared.values() if url.endswith(one.url().split("?")[1]))
 
     def start(self, spec: ClusterSpec, undo: list[Callable[[], object]]) -> CephCluster:
-        """Start a cluster; whoever called runs what is put into `undo` when done with it."""
+        """Start a cluster; the caller runs what is put into `undo` when done with it."""
         if self._failure is not None:  # the same again would only take the time again
             raise self._failure
         try:

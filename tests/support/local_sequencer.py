@@ -65,7 +65,7 @@ class LocalSequencer:
         drive(Directory(BlockingIo(self._store)).withdraw(self.address, Deadline(_SECONDS)))
 
     def pause(self) -> None:
-        """Answer nobody, and keep all connections, as a process does after SIGSTOP."""
+        """Answer nothing, and keep all connections, as a process does after SIGSTOP."""
         paused = threading.Event()
         self._go_on.clear()
 

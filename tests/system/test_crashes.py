@@ -18,7 +18,7 @@ THREE_OSDS = ClusterSpec("bluestore", osds=3)
 
 
 def wait_for(appenders: list[Appender], entries: int) -> None:
-    """Wait until so many entries are acknowledged."""
+    """Wait until that many entries are acknowledged."""
     end = time.monotonic() + 120
     while len(merge(appenders)) < entries:
         assert time.monotonic() < end

@@ -220,7 +220,7 @@ def test_three_sequencers_follow_each_other(url, start, load):
 def test_a_store_that_does_not_answer_costs_no_leader(
     new_ceph_cluster: Callable[[ClusterSpec], CephCluster], start, load
 ):
-    """The lease runs out for everybody: the leader is in doubt, and then one leads again."""
+    """The lease runs out for all clients: the leader is in doubt, and then one leads again."""
     cluster = new_ceph_cluster(THREE_OSDS)
     leader, standby = crew(cluster.url(), start, 2)
     writers = load(cluster.url())

@@ -103,7 +103,7 @@ def test_onlookers_never_disturb_writers(store_url: str, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("store_url", ["ceph-bluestore"], indirect=True)
 def test_onlookers_never_disturb_a_sequencer(store_url: str, tmp_path: Path) -> None:
-    """The same with a sequencer: nobody steals it by opening the log."""
+    """The same with a sequencer: no client steals it by opening the log."""
     sequencer = SequencerProcess(store_url)
     disturb(store_url, tmp_path)
     assert sequencer.stop() == 0

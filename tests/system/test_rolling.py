@@ -53,7 +53,7 @@ def roll_under_load(url: str, folder: Path) -> None:
 
 
 def wait_for_rolls(log: zlog.Log, appenders: list[Appender], stripes: int) -> None:
-    """Wait until the log has so many stripes."""
+    """Wait until the log has that many stripes."""
     end = time.monotonic() + 240
     while log.stat().stripes < stripes:
         assert time.monotonic() < end, log.stat()

@@ -104,7 +104,7 @@ def test_a_stranger_gets_nowhere_and_changes_nothing(place: Place, log: zlog.Log
             assert mine.read(0).data == b"first"  # for that the store's own caps count
             assert mine.tail() == 1
         assert log.append(b"second") == 1
-        assert log.view.epoch == epoch  # nobody was sent away for the stranger's sake
+        assert log.view.epoch == epoch  # no client was sent away for the stranger's sake
         doctor = [ZLOG, "--store", place.stranger, "doctor"]
         done = subprocess.run(doctor, capture_output=True, text=True, check=False, timeout=_SECONDS)
         assert done.returncode == 6
