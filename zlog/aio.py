@@ -172,12 +172,12 @@ class Log:
 
     @property
     def writer_id(self) -> str:
-        """The id, 32 hex digits, that this handle's appends and fills carry; nobody else's do."""
+        """The id, 32 hex digits, that this handle's appends and fills carry, and no other's."""
         return self._client.writer.hex()
 
     @property
     def view(self) -> View:
-        """The newest layout that this handle has seen. Asks nobody."""
+        """The newest layout that this handle has seen; no request is made."""
         return self._client.layout.view
 
     def append(self, data: bytes, *, timeout: Timeout = ...) -> Coroutine[Any, Any, int]:
@@ -270,7 +270,7 @@ class Log:
                 yield item
 
     async def fill(self, position: int, *, timeout: Timeout = ...) -> None:
-        """Fill a position that nobody wrote; see :meth:`zlog.Log.fill`."""
+        """Fill an unwritten position; see :meth:`zlog.Log.fill`."""
         await self._client.fill(position, timeout)
 
     async def trim(self, position: int, *, timeout: Timeout = ...) -> None:
@@ -285,7 +285,7 @@ class Log:
 
     @property
     def retention(self) -> Retention:
-        """What is kept of the log, as this handle's newest :attr:`view` has it. Asks nobody."""
+        """What is kept of the log, as this handle's newest :attr:`view` has it."""
         return Retention.of(self.view.options)
 
     async def set_retention(self, retention: Retention, *, timeout: Timeout = ...) -> None:

@@ -46,7 +46,7 @@ class Cursor:
         """Record that everything below ``position`` is done: after an item, its ``end``.
 
         Durable when it returns. Of several readers that use one cursor, the one that is ahead
-        wins, and the others are told.
+        wins, and the others learn of it.
 
         Raises:
             CursorAhead: it is at a later position already, and stays there.

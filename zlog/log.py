@@ -79,7 +79,7 @@ class Log:
             name: 1 to 128 letters, digits, ``_``, ``.`` or ``-``.
             width: stripe objects over which positions are spread, 1 to 1024. More objects take
                 more writes at the same time, and cost more operations per range read.
-            stripe_bytes: when one of its objects holds so many bytes, a stripe is ended and the
+            stripe_bytes: when one of its objects holds this many bytes, a stripe is ended and the
                 next one started; 96 MiB if None.
             stripe_records: the same for the records (omap keys) of an object; 100,000 if None.
             options: settings that travel with the log, for its users: names of up to 128 bytes,
@@ -88,7 +88,7 @@ class Log:
 
         Raises:
             LogExists: there is one of this name.
-            ValueError: the name, the width, an option or a setting can't be.
+            ValueError: the name, the width, an option or a setting is invalid.
         """
         settings = Settings(timeout, hole_timeout, sequencer_timeout, entry_bytes_max)
         settled = {**(options or {}), **stripe_options(stripe_bytes, stripe_records)}
@@ -121,7 +121,7 @@ class Log:
 
         Raises:
             LogNotFound: no such log.
-            ValueError: a setting can't be, such as a negative time-out.
+            ValueError: a setting is invalid, such as a negative time-out.
         """
         settings = Settings(timeout, hole_timeout, sequencer_timeout, entry_bytes_max)
         io = BlockingIo(store, f"the log {name!r}")
@@ -155,12 +155,12 @@ class Log:
 
     @property
     def writer_id(self) -> str:
-        """The id, 32 hex digits, that this handle's appends and fills carry; nobody else's do."""
+        """The id, 32 hex digits, that this handle's appends and fills carry, and no other's."""
         return self._client.writer.hex()
 
     @property
     def view(self) -> View:
-        """The newest layout that this handle has seen. Asks nobody."""
+        """The newest layout that this handle has seen; no request is made."""
         return self._client.layout.view
 
     def append(self, data: bytes, *, timeout: Timeout = ...) -> int:
@@ -199,7 +199,7 @@ class Log:
         part: int = 0,
         timeout: Timeout = ...,
     ) -> int:
-        """Append entries exactly once, however often it is tried and whatever fails meanwhile.
+        """Append entries exactly once, however often it is tried and fails meanwhile.
 
         Source, batch and part name the delivery. After a failure, of the call, the process or the
         machine, deliver the same entries under the same name again, in any order: those that are
@@ -207,7 +207,7 @@ class Log:
         the later one goes on and the other one fails.
 
         Equal entries count as often as they are given. Where a delivery that failed was trimmed
-        before it was repeated, what is gone can't be told from what never came, and is appended
+        before it was repeated, what is gone looks like what never came, and is appended
         again.
 
         Args:
@@ -225,7 +225,7 @@ class Log:
             DeliverySuperseded: another attempt has begun since, or the batch is done.
             DeliveryDiffers: an earlier attempt has appended something else.
             EntryTooLarge: those before it may be appended.
-            ZlogError: as in :meth:`append`; whatever it was, the delivery can be repeated.
+            ZlogError: as in :meth:`append`; after any error the delivery can be repeated.
         """
         key = DeliveryKey(source, batch, part)
         return drive(self._client.deliveries.deliver(entry_iterable(entries), key, timeout))
@@ -332,14 +332,14 @@ class Log:
         Args:
             start: the first position; it may lie ahead of the tail.
             hole_timeout: as in :meth:`open`; if not given, the handle's own. None makes the reader
-                wait at a hole until somebody settles it.
+                wait at a hole until another client settles it.
         """
         check_position(start)
         follower = Follower(self._client, start, self._client.hole_timeout(hole_timeout))
         return Items(lambda: drive(follower.next()))
 
     def fill(self, position: int, *, timeout: Timeout = ...) -> None:
-        """Fill a position that nobody wrote, so that readers can pass. Safe to repeat.
+        """Fill an unwritten position, so that readers can pass. Safe to repeat.
 
         Raises:
             AlreadyWritten: it holds an entry.
@@ -371,7 +371,7 @@ class Log:
 
     @property
     def retention(self) -> Retention:
-        """What is kept of the log, as this handle's newest :attr:`view` has it. Asks nobody."""
+        """What is kept of the log, as this handle's newest :attr:`view` has it."""
         return Retention.of(self.view.options)
 
     def set_retention(self, retention: Retention, *, timeout: Timeout = ...) -> None:
@@ -413,7 +413,7 @@ class Log:
             timeout: budget of the call.
 
         Raises:
-            ValueError: a width or an option can't be.
+            ValueError: a width or an option is invalid.
         """
         return drive(
             self._client.reconfigure(
@@ -536,7 +536,7 @@ class Log:
     def close(self) -> None:
         """Close this handle; the store stays open. Safe to call twice.
 
-        Whatever is asked of the handle afterwards raises StoreUnavailable.
+        Every call on the handle afterwards raises StoreUnavailable.
         """
         drive(self._client.io.close())
 

@@ -241,7 +241,7 @@ class BlockingIo(_Base):
 
 
 class _BlockingCalls:
-    """Calls under way, with a queue of their own: whoever gives them up leaves nothing behind."""
+    """Calls under way, with a queue of their own: giving them up leaves nothing behind."""
 
     def __init__(self, start: Start, count: int) -> None:
         self._queue = CompletionQueue()
@@ -309,7 +309,7 @@ class AsyncioIo(_Base):
     async def close(self) -> None:
         if not self._closed:
             self._loop.remove_reader(self._queue.fileno())
-            # Nobody takes replies out any more: what is under way has no known outcome.
+            # Replies are not taken out any more: what is under way has no known outcome.
             for group in self._waiting.values():
                 group.give_up()
             self._waiting.clear()

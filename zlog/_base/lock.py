@@ -69,10 +69,10 @@ class RadosLock:
         self._type = _SHARED if shared else _EXCLUSIVE
 
     async def take(self, seconds: float, deadline: Deadline, *, only_renew: bool = False) -> bool:
-        """Take the lock for so many seconds from now, or renew it. False: somebody else has it.
+        """Take the lock for ``seconds`` from now, or renew it. False: another holder has it.
 
         Args:
-            seconds: how long.
+            seconds: from now.
             deadline: for the call.
             only_renew: take no lock that this holder does not have, and make no object.
 

@@ -1,7 +1,7 @@
 """Regular expressions as Python writes them, for Spark, which has Java's.
 
-Spark runs an expression inside the JVM, many times as fast as Python would; but whoever writes a
-pattern in Python has Python's meaning in mind. The two differ in few places, and those are here.
+Spark runs an expression inside the JVM, many times as fast as Python would; but the author of a
+pattern in Python means Python's. The two differ in few places, and those are here.
 """
 
 from __future__ import annotations
