@@ -31,7 +31,7 @@ def global_options(*, hidden: bool) -> list[click.Option]:
         _global(
             "--store",
             metavar="URL",
-            help="ceph://POOL[/NAMESPACE][?conf=PATH&id=NAME], file:///PATH or mem://."
+            help="ceph://POOL[/NAMESPACE][?conf=PATH&id=NAME], file:///PATH[?mode=ro] or mem://."
             "  [default: $ZLOG_STORE, else a store in your data directory]",
             hidden=hidden,
         ),

@@ -193,6 +193,12 @@ class StoreUnavailable(ZlogError):
     retryable = True
 
 
+class StoreReadOnly(ZlogError):
+    """A call would write to a store that was opened to be read only. Nothing was changed."""
+
+    hint = "Open the store without ?mode=ro, as a user who may write to it."
+
+
 class StoreTimeout(StoreUnavailable, TimeoutError):
     """The time budget ended before the store answered.
 
@@ -277,6 +283,15 @@ def from_errno(code: int, what: str) -> ZlogError:
             hint="Give this client caps such as: osd 'allow pool POOL class zlog'"
             " (docs/operating.md).",
             retryable=False,
+        )
+    if number == errno.EROFS:
+        return StoreReadOnly(f"{what}: the store is read-only")
+    if number == errno.ETXTBSY:
+        return StoreUnavailable(
+            f"{what}: another process has opened the store for writing, and this one may not write"
+            " lock.mdb, in which readers are listed",
+            hint="Let this user write lock.mdb (data.mdb need only be readable), or read a copy:"
+            " docs/operating.md, Embedded stores.",
         )
     if number in (errno.ENOSPC, errno.EDQUOT):
         return StoreUnavailable(

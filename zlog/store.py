@@ -61,6 +61,11 @@ class Store(Protocol):
         """The namespace in the pool on Ceph; empty elsewhere, and for the default one."""
         ...
 
+    @property
+    def read_only(self) -> bool:
+        """Whether it refuses every method that writes (EROFS)."""
+        ...
+
     def execute(
         self, object: str, method: str, payload: RequestPayload, timeout: float | None = None
     ) -> tuple[int, bytes]:
@@ -173,7 +178,9 @@ def connect(
             - ``ceph://POOL[/NAMESPACE][?conf=PATH&id=NAME&timeout=SECONDS]``; it may also name
               what sequencers are shown and trusted by: ``sequencer_ca``, ``sequencer_cert``,
               ``sequencer_key`` and ``sequencer_token_file``, each the path of a file
-            - ``file:///PATH``, or a path that is a ``PathLike`` or has a ``/``: an embedded store
+            - ``file:///PATH``, or a path that is a ``PathLike`` or has a ``/``: an embedded store.
+              ``file:///PATH?mode=ro`` reads one that can't or shall not be written: on a read-only
+              file system, a backup, another user's. No file is made or changed.
             - ``mem://``: a store of its own that only this process has, gone when it is closed
             - an open ``rados.Ioctx``: its pool and namespace. The caller's ``Rados`` has to stay
               connected until the store is closed: librados ends the process otherwise.
@@ -219,12 +226,12 @@ def connect(
 def _open_embedded(url: str, parts: SplitResult, create: bool) -> Store:
     if parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
         raise ValueError(f"{url!r} names no local directory: write file:///ABSOLUTE/PATH")
-    if parts.query or parts.fragment:
+    if parts.query not in ("", "mode=ro") or parts.fragment:
         raise ValueError(
-            f"an embedded store has no settings, as in {url!r}: in a path write %3F for '?' and"
-            " %23 for '#'"
+            f"an embedded store's one setting is ?mode=ro, and not as in {url!r}: in a path write"
+            " %3F for '?' and %23 for '#'"
         )
-    return core.EmbeddedStore(unquote(parts.path), create=create)
+    return core.EmbeddedStore(unquote(parts.path), create=create, read_only=bool(parts.query))
 
 
 def _open_ceph(url: str, pool: str, path: str, query: str) -> Store:

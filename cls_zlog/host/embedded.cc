@@ -91,16 +91,19 @@ void read_batch(LmdbEnv& env, std::vector<Operation>* batch) {
 
 }  // namespace
 
-int EmbeddedHost::open(const std::string& directory, size_t map_bytes,
+int EmbeddedHost::open(const std::string& directory, size_t map_bytes, bool read_only,
                        std::unique_ptr<EmbeddedHost>* host, std::string* reason) {
   std::shared_ptr<LmdbEnv> env;
-  if (const int error = LmdbEnv::open(directory, map_bytes, &env, reason)) return error;
-  host->reset(new EmbeddedHost(env));
+  if (const int error = LmdbEnv::open(directory, map_bytes, read_only, &env, reason)) {
+    return error;
+  }
+  host->reset(new EmbeddedHost(env, read_only));
   return 0;
 }
 
-EmbeddedHost::EmbeddedHost(const std::shared_ptr<LmdbEnv>& env)
+EmbeddedHost::EmbeddedHost(const std::shared_ptr<LmdbEnv>& env, bool read_only)
     : env_(env),
+      read_only_(read_only),
       writer_([env, checked = Clock::now()](std::vector<Operation>& batch) mutable {
         write_batch(*env, &batch);
         if (Clock::now() - checked < kDeadReadersInterval) return;
@@ -109,10 +112,17 @@ EmbeddedHost::EmbeddedHost(const std::shared_ptr<LmdbEnv>& env)
       }),
       reader_([env](std::vector<Operation>& batch) { read_batch(*env, &batch); }) {}
 
+// A method that may run here: 0, or a negative errno.
+int EmbeddedHost::find(std::string_view name, const Method** method) const {
+  *method = find_method(name);
+  if (*method == nullptr) return -EOPNOTSUPP;
+  return read_only_ && writes(**method) ? -EROFS : 0;
+}
+
 int EmbeddedHost::execute(std::string_view object, std::string_view method,
                           std::string_view payload, std::string* reply) {
-  const Method* found = find_method(method);
-  if (found == nullptr) return -EOPNOTSUPP;
+  const Method* found = nullptr;
+  if (const int error = find(method, &found)) return error;
   return run_alone(*env_, object, *found, payload, reply);
 }
 
@@ -135,9 +145,9 @@ Ticket EmbeddedHost::submit(std::string_view object, std::string_view method,
 void EmbeddedHost::submit_all(std::vector<Submission> submissions) {
   std::vector<Operation> to_write, to_read;
   for (Submission& each : submissions) {
-    const Method* found = find_method(each.method);
-    if (found == nullptr) {
-      each.done(-EOPNOTSUPP, {});
+    const Method* found = nullptr;
+    if (const int error = find(each.method, &found)) {
+      each.done(error, {});
       continue;
     }
     (writes(*found) ? to_write : to_read)

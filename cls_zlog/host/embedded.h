@@ -21,8 +21,8 @@ namespace zlog {
 // nobody.
 class EmbeddedHost final : public Host, public AsyncHost {
  public:
-  // As LmdbEnv::open.
-  static int open(const std::string& directory, size_t map_bytes,
+  // As LmdbEnv::open. Read-only, every method that writes is answered with EROFS.
+  static int open(const std::string& directory, size_t map_bytes, bool read_only,
                   std::unique_ptr<EmbeddedHost>* host, std::string* reason);
 
   // Runs a method in the caller's thread and in a transaction of its own.
@@ -40,9 +40,11 @@ class EmbeddedHost final : public Host, public AsyncHost {
   void close() override;
 
  private:
-  explicit EmbeddedHost(const std::shared_ptr<LmdbEnv>& env);
+  EmbeddedHost(const std::shared_ptr<LmdbEnv>& env, bool read_only);
+  int find(std::string_view name, const Method** method) const;
 
   const std::shared_ptr<LmdbEnv> env_;
+  const bool read_only_;
   Worker writer_;
   Worker reader_;
 };

@@ -22,6 +22,9 @@ constexpr unsigned kReaders = 1024;               // snapshots at a time, over a
 constexpr size_t kMapBytesMin = size_t{64} << 20;
 constexpr uint64_t kFullBytes = uint64_t{1} << 20;  // a file system with less left counts as full
 
+constexpr const char* kDataFile = "/data.mdb";
+constexpr const char* kLockFile = "/lock.mdb";
+
 constexpr std::string_view kFormatKey = "F";
 constexpr std::string_view kFormat = "zlog-embedded 1";
 
@@ -59,6 +62,12 @@ int sync_directory(const std::string& directory) {
   return error;
 }
 
+// Whether a reader can list itself in lock.mdb, as LMDB wants it to beside writers. Asked without
+// opening the file: closing it again would end the locks that this process may have on it.
+bool can_list_itself(const std::string& directory) {
+  return ::faccessat(AT_FDCWD, (directory + kLockFile).c_str(), R_OK | W_OK, AT_EACCESS) == 0;
+}
+
 bool file_system_full(const std::string& directory) {
   struct statvfs status {};
   return ::statvfs(directory.c_str(), &status) == 0 &&
@@ -81,7 +90,7 @@ int lmdb_errno(int result) {
   }
 }
 
-int LmdbEnv::open(const std::string& directory, size_t map_bytes,
+int LmdbEnv::open(const std::string& directory, size_t map_bytes, bool read_only,
                   std::shared_ptr<LmdbEnv>* env, std::string* reason) {
   char* resolved = ::realpath(directory.c_str(), nullptr);
   if (resolved == nullptr) return -errno;
@@ -92,13 +101,27 @@ int LmdbEnv::open(const std::string& directory, size_t map_bytes,
   auto found = registry().entries.find(path);
   // What a parent process had open is of no use here, and must not even be closed.
   if (found == registry().entries.end() || found->second.pid != ::getpid()) {
-    LmdbEnv* made = nullptr;
-    if (const int error = create(path, map_bytes, &made, reason)) return error;
+    auto* const made = new LmdbEnv(path, read_only);
+    if (const int error = made->start(map_bytes, reason)) {
+      delete made;
+      return error;
+    }
     found = registry().entries.insert_or_assign(path, Registry::Entry{made, 0, ::getpid()}).first;
+  }
+  if (found->second.env->read_only_ && !read_only) {
+    *reason = "this process reads it with ?mode=ro: close that store first";
+    return -EBUSY;
   }
   found->second.users++;
   env->reset(found->second.env, &LmdbEnv::release);
   return 0;
+}
+
+LmdbEnv::LmdbEnv(const std::string& directory, bool read_only)
+    : directory_(directory), read_only_(read_only), unlisted_(read_only && !can_list_itself(directory)) {}
+
+LmdbEnv::~LmdbEnv() {
+  if (env_ != nullptr) ::mdb_env_close(env_);
 }
 
 void LmdbEnv::release(LmdbEnv* env) {
@@ -111,19 +134,34 @@ void LmdbEnv::release(LmdbEnv* env) {
   delete env;  // still under the mutex: it must be closed before anyone can open it again
 }
 
-int LmdbEnv::create(const std::string& directory, size_t map_bytes, LmdbEnv** env,
-                    std::string* reason) {
-  if (const int error = check_not_emptied(directory, reason)) return error;
+int LmdbEnv::start(size_t map_bytes, std::string* reason) {
+  if (const int error = check_not_emptied(directory_, reason)) return error;
+  if (const int error = lock_.take(directory_ + kDataFile, !read_only_, reason)) return error;
+  if (!unlisted_) return start_unguarded(map_bytes, reason);
+  const Glance glance(&lock_);
+  return glance.error() != 0 ? glance.error() : start_unguarded(map_bytes, reason);
+}
+
+int LmdbEnv::start_unguarded(size_t map_bytes, std::string* reason) {
+  if (const int error = open_map(map_bytes, reason)) return error;
+  forget_dead_readers();
+  if (const int error = check_length(env_, reason)) return error;
+  return check_format();
+}
+
+int LmdbEnv::open_map(size_t map_bytes, std::string* reason) {
+  // NOTLS: a snapshot belongs to its transaction, so that threads may come and go.
+  const unsigned flags =
+      MDB_NOTLS | (read_only_ ? MDB_RDONLY : 0u) | (unlisted_ ? MDB_NOLOCK : 0u);
   for (size_t bytes = map_bytes;; bytes /= 2) {
     MDB_env* handle = nullptr;
     if (const int result = ::mdb_env_create(&handle)) return lmdb_errno(result);
     ::mdb_env_set_mapsize(handle, bytes);
     ::mdb_env_set_maxreaders(handle, kReaders);
-    // NOTLS: a snapshot belongs to its transaction, so that threads may come and go.
-    const int result = ::mdb_env_open(handle, directory.c_str(), MDB_NOTLS, 0666);
+    const int result = ::mdb_env_open(handle, directory_.c_str(), flags, 0666);
     if (result == 0) {
-      *env = new LmdbEnv(directory, handle);
-      break;
+      env_ = handle;
+      return 0;
     }
     ::mdb_env_close(handle);
     if (result != ENOMEM || bytes / 2 < kMapBytesMin) {
@@ -131,11 +169,6 @@ int LmdbEnv::create(const std::string& directory, size_t map_bytes, LmdbEnv** en
       return lmdb_errno(result);
     }
   }
-  (*env)->forget_dead_readers();
-  int error = check_length((*env)->env_, reason);
-  if (error == 0) error = (*env)->check_format();
-  if (error != 0) delete *env;
-  return error;
 }
 
 // Makes sure that the database says which format it holds, and that it is this one.
@@ -152,6 +185,7 @@ int LmdbEnv::check_format() {
     if (const int result = ::mdb_dbi_open(txn, nullptr, 0, &dbi)) return lmdb_errno(result);
     return known(txn, dbi);
   });
+  if (error == -ENOENT && read_only_) return -EPROTO;  // whose maker died, or somebody else's
   if (error != -ENOENT) return error;
   for (const std::string& folder : {directory_, directory_ + "/.."}) {
     if (const int failed = sync_directory(folder)) return failed;
@@ -169,7 +203,11 @@ int LmdbEnv::check_format() {
 
 int LmdbEnv::write(const Work& work) { return transact(0, work); }
 
-int LmdbEnv::read(const Work& work) { return transact(MDB_RDONLY, work); }
+int LmdbEnv::read(const Work& work) {
+  if (!unlisted_) return transact(MDB_RDONLY, work);
+  const Glance glance(&lock_);
+  return glance.error() != 0 ? glance.error() : transact(MDB_RDONLY, work);
+}
 
 int LmdbEnv::release_freed_pages() {
   return write([](MDB_txn* txn, MDB_dbi dbi) {

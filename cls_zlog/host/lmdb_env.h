@@ -8,6 +8,8 @@
 #include <shared_mutex>
 #include <string>
 
+#include "cls_zlog/host/database_lock.h"
+
 namespace zlog {
 
 // The negative errno for what an LMDB call returned.
@@ -21,11 +23,13 @@ class LmdbEnv {
   using Work = std::function<int(MDB_txn* txn, MDB_dbi dbi)>;
 
   // Opens the environment in `directory` (which must exist), mapping up to `map_bytes` of it, or
-  // less where the process may not have so much address space. Answers 0 or a negative errno:
-  // EPROTO when the directory holds something that this version does not know, EIO when its files
-  // are damaged. `reason` then says more, where there is more to say than the errno does.
-  static int open(const std::string& directory, size_t map_bytes, std::shared_ptr<LmdbEnv>* env,
-                  std::string* reason);
+  // less where the process may not have so much address space. Read-only, it makes no file and
+  // writes to none but lock.mdb. Answers 0 or a negative errno: EPROTO when the directory holds
+  // something that this version does not know, EIO when its files are damaged, EBUSY and ETXTBSY when
+  // other users of the database are in the way (DatabaseLock). `reason` then says more, where there is
+  // more to say than the errno does.
+  static int open(const std::string& directory, size_t map_bytes, bool read_only,
+                  std::shared_ptr<LmdbEnv>* env, std::string* reason);
 
   LmdbEnv(const LmdbEnv&) = delete;
   LmdbEnv& operator=(const LmdbEnv&) = delete;
@@ -34,7 +38,8 @@ class LmdbEnv {
   // nothing is changed otherwise. Waits for other writers, those of other processes too.
   int write(const Work& work);
 
-  // Does the work in a snapshot, which may not be changed; waits for nobody.
+  // Does the work in a snapshot, which may not be changed; waits for nobody. ETXTBSY: the environment
+  // is read-only, this process can't write lock.mdb, and another one has come to write.
   int read(const Work& work);
 
   // Lets the next transaction have the pages that the last one freed: LMDB keeps them back for one
@@ -45,12 +50,13 @@ class LmdbEnv {
   void forget_dead_readers();
 
  private:
-  LmdbEnv(const std::string& directory, MDB_env* env) : directory_(directory), env_(env) {}
-  ~LmdbEnv() { ::mdb_env_close(env_); }
+  LmdbEnv(const std::string& directory, bool read_only);
+  ~LmdbEnv();
 
-  static int create(const std::string& directory, size_t map_bytes, LmdbEnv** env,
-                    std::string* reason);
   static void release(LmdbEnv* env);
+  int start(size_t map_bytes, std::string* reason);
+  int start_unguarded(size_t map_bytes, std::string* reason);
+  int open_map(size_t map_bytes, std::string* reason);
   int check_format();
   int transact(unsigned flags, const Work& work);
   int begin(unsigned flags, MDB_txn** txn);
@@ -58,7 +64,10 @@ class LmdbEnv {
   int commit(MDB_txn* txn);
 
   const std::string directory_;
-  MDB_env* const env_;
+  const bool read_only_;
+  const bool unlisted_;  // reads in glances, since it can't list itself in lock.mdb
+  DatabaseLock lock_;
+  MDB_env* env_ = nullptr;
   std::shared_mutex map_mutex_;  // shared: inside a transaction; alone: changing the map
   bool map_lost_ = false;
 };

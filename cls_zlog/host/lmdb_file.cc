@@ -27,6 +27,7 @@ constexpr size_t kDepthAt = 6;           // in a tree's description
 constexpr size_t kRootAt = 40;
 constexpr size_t kTransactionAt = 144;
 constexpr size_t kMetaBytes = 152;
+constexpr uint64_t kMetaPages = 2;
 constexpr uint64_t kNoPage = ~uint64_t{0};
 
 template <typename Number>
@@ -39,16 +40,20 @@ Number number_at(const std::vector<char>& bytes, size_t at) {
 // The pages that one file's trees use, read without the map.
 class Pages {
  public:
-  Pages(int fd, size_t page_bytes, uint64_t pages)
-      : fd_(fd), page_bytes_(page_bytes), pages_(pages) {}
+  Pages(int fd, size_t page_bytes) : fd_(fd), page_bytes_(page_bytes) {}
 
-  // Whether the file has all pages of the newest trees. Nobody may commit meanwhile.
-  bool complete() const {
+  // Whether the file has all pages of the newest trees. A transaction has to be open, so that these
+  // are not used again meanwhile.
+  bool complete() {
     std::vector<char> newest, other;
     if (!load(0, &newest) || !load(1, &other)) return false;
     if (number_at<uint64_t>(newest, kTransactionAt) < number_at<uint64_t>(other, kTransactionAt)) {
       newest.swap(other);
     }
+    // Now, since a commit writes its pages first, and its meta page then.
+    struct stat status {};
+    if (::fstat(fd_, &status) != 0) return false;
+    pages_ = static_cast<uint64_t>(status.st_size) / page_bytes_;
     for (const size_t tree : kTreesAt) {
       const auto depth = number_at<uint16_t>(newest, tree + kDepthAt);
       const auto root = number_at<uint64_t>(newest, tree + kRootAt);
@@ -100,7 +105,7 @@ class Pages {
 
   const int fd_;
   const size_t page_bytes_;
-  const uint64_t pages_;
+  uint64_t pages_ = kMetaPages;  // of the file, once these were read
 };
 
 }  // namespace
@@ -132,10 +137,10 @@ int check_length(MDB_env* env, std::string* reason) {
   if (size >= needed) return 0;
 
   // Not necessarily damage: LMDB never writes pages that one transaction took and gave back.
-  MDB_txn* alone = nullptr;
-  if (const int result = ::mdb_txn_begin(env, nullptr, 0, &alone)) return lmdb_errno(result);
-  const bool complete = Pages(fd, stat.ms_psize, size / stat.ms_psize).complete();
-  ::mdb_txn_abort(alone);
+  MDB_txn* txn = nullptr;
+  if (const int result = ::mdb_txn_begin(env, nullptr, MDB_RDONLY, &txn)) return lmdb_errno(result);
+  const bool complete = Pages(fd, stat.ms_psize).complete();
+  ::mdb_txn_abort(txn);
   if (complete) return 0;
   *reason = "data.mdb is shorter than its header says (" + std::to_string(size) + " bytes, " +
             std::to_string(needed) + " needed): it was truncated";

@@ -129,6 +129,29 @@ def test_the_disk(
     assert (found.level, found.text) == (level, text)
 
 
+def test_a_store_that_is_only_to_be_read(inside: Inside, tmp_path: Path) -> None:
+    url = f"{(tmp_path / 'store').as_uri()}?mode=ro"
+    found = findings(inside.ok("--store", url, "doctor", "--json"))
+    assert {each["level"] for part, each in found.items() if "rados" not in part} == {"ok"}
+    assert found["directory"]["text"].endswith("can be read, also beside processes that write")
+    assert found["object class"]["text"] == "answers, for reading"
+    (tmp_path / "store" / "lock.mdb").unlink()
+    (alone,) = directory.examine(tmp_path / "store", read_only=True)
+    assert "can be read while no process writes" in alone.text
+    (missing,) = directory.examine(tmp_path, read_only=True)
+    assert (missing.level, missing.code) == (Level.FAILURE, ExitCode.UNREACHABLE)
+
+
+def test_a_store_that_can_be_read_and_not_written(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "data.mdb").touch()
+    monkeypatch.setattr("os.access", lambda _, mode: mode == os.R_OK)
+    found = by_part(directory.examine(tmp_path))["directory"]
+    assert found.level is Level.FAILURE
+    assert f"to read it: --store '{tmp_path.as_uri()}?mode=ro'" in found.mend
+
+
 def test_a_file_system_that_several_machines_share(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -222,6 +245,8 @@ def test_the_doctor_warns_of_a_token_that_others_can_read(
 
 class Refusing:
     """A store that answers every call with the same code."""
+
+    read_only = False
 
     def __init__(self, code: int) -> None:
         self.code = code

@@ -51,6 +51,28 @@ def test_following_another_process(store_url: str) -> None:
         assert follower.wait(20) == 141
 
 
+def test_a_store_that_is_only_read(tmp_path: Path) -> None:
+    url = (tmp_path / "store").as_uri()
+    cli = Cli(url)
+    cli.ok("create", "app")
+    cli.ok("append", "app", stdin=LINES)
+    cli.ok("cursor", "set", "app", "billing", "7")
+    for file in ("sequencer", "lock.mdb"):
+        (tmp_path / "store" / file).unlink()
+    read = Cli(f"{url}?mode=ro")
+    assert read.ok("ls") == b"app\n"
+    assert read.ok("read", "app") == LINES
+    assert read.ok("tail", "app", "-n", "5").splitlines() == LINES.splitlines()[-5:]
+    assert read.ok("check", "app") == b""
+    assert b"billing" in read.ok("cursor", "ls", "app")
+    for words in (["append", "app"], ["create", "new"], ["trim", "app", "--to", "1"]):
+        result = read(*words, stdin=b"line\n")
+        assert result.code == 1
+        assert "the store is read-only" in result.err
+        assert "hint: Open the store without ?mode=ro" in result.err
+    assert [path.name for path in (tmp_path / "store").iterdir()] == ["data.mdb"]
+
+
 @pytest.mark.parametrize(
     "words", [["ls"], ["info", "app"], ["append", "app"], ["read", "app"], ["check", "app"]]
 )

@@ -49,6 +49,7 @@ class Stopping:
     def __init__(self, inner):
         self.inner, self.left = inner, int(number)
         self.url, self.pool, self.namespace = inner.url, inner.pool, inner.namespace
+        self.read_only = False
 
     def count(self, method):
         if self.left == 0:

@@ -55,9 +55,12 @@ class Positions:
         With a sequencer the positions are this caller's; without, they are free as far as known.
 
         Raises:
+            StoreReadOnly: nothing can be written in this store.
             SequencerRefused: the sequencer and this client don't trust each other. Going the slow
                 way all the same would need a view without it, for all clients.
         """
+        if self._io.store.read_only:
+            raise from_errno(-errno.EROFS, f"append to log {self._layout.view.log!r}")
         attempt = 0
         while True:
             if deadline.expired:

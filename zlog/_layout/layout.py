@@ -260,7 +260,14 @@ class Layout:
             attempt += 1
 
     async def _finish(self, stale: View, deadline: Deadline) -> View:
-        """Bring in a view above ``stale``: by its sequencer if it has one, else by this client."""
+        """Bring in a view above ``stale``: by its sequencer if it has one, else by this client.
+
+        Where nothing can be written, reading goes on in the last epoch that was taken: no object
+        has a higher one, and the stripes stay the same until a writer finishes the change.
+        """
+        if self.io.store.read_only:
+            counter, view = await self._look(deadline)
+            return self.adopt(replace(view, epoch=max(view.epoch, counter)))
         if not is_remote(stale.sequencer):
             return await self.change(unless_newer(stale), deadline)
         if not self.outage.lost(stale.epoch):

@@ -655,6 +655,8 @@ class HostStore:
     def pool(self) -> str: ...
     @property
     def namespace(self) -> str: ...
+    @property
+    def read_only(self) -> bool: ...
     def execute(
         self, object: str, method: str, payload: bytes | Request, timeout: float | None = None
     ) -> tuple[int, bytes]: ...
@@ -704,7 +706,12 @@ class EmbeddedStore(HostStore):
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], *, map_bytes: int = ..., create: bool = True
+        self,
+        path: str | os.PathLike[str],
+        *,
+        map_bytes: int = ...,
+        create: bool = True,
+        read_only: bool = False,
     ) -> None:
         """Open the store in a directory.
 
@@ -713,6 +720,10 @@ class EmbeddedStore(HostStore):
             create: make directory and store if they are missing.
             map_bytes: how far the store may grow. Takes address space, not memory or disk; less
                 is taken where the process may not have so much. Beyond it writes get ENOSPC.
+            read_only: make and change nothing; permission to read is enough. Methods that write
+                are answered with EROFS. Beside processes that write, it must be possible to write
+                lock.mdb all the same, in which LMDB lists readers; else it does not open, or
+                methods are answered with ETXTBSY once such a process has come.
 
         Raises:
             StoreUnavailable: it is missing, does not open, is damaged, or is no store.

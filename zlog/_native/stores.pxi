@@ -3,7 +3,7 @@
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from cython.operator cimport dereference as deref
-from libc.errno cimport EIO, EPROTO, ETIMEDOUT
+from libc.errno cimport EACCES, EBUSY, EIO, EPERM, EPROTO, EROFS, ETIMEDOUT, ETXTBSY
 from libc.stddef cimport size_t
 from libcpp.map cimport map as cpp_map
 from libcpp.memory cimport make_shared, shared_ptr, unique_ptr
@@ -15,7 +15,7 @@ import os
 import time
 from pathlib import Path
 
-from zlog.errors import StoreUnavailable
+from zlog.errors import StoreUnavailable, from_errno
 
 
 cdef extern from "cls_zlog/host/host.h" namespace "zlog" nogil:
@@ -45,6 +45,7 @@ cdef extern from "cls_zlog/host/embedded.h" namespace "zlog" nogil:
         int open(
             const string& directory,
             size_t map_bytes,
+            cbool read_only,
             unique_ptr[EmbeddedHost]* host,
             string* reason,
         ) except +
@@ -375,20 +376,46 @@ def not_a_directory(path):
     return failure
 
 
-def not_opened(str folder, int error, str reason):
-    if error == -EPROTO:
-        more = f" ({reason})" if reason else ""
-        failure = StoreUnavailable(
-            f"{folder} holds something else, or a store of another version of zlog{more}",
-            hint="Choose another directory, or use the version that made it.",
-        )
-        failure.retryable = False
-        return failure
-    failure = StoreUnavailable(
-        f"can't open the store in {folder}: {reason or os.strerror(-error)}",
-        hint="Restore it from a backup." if error == -EIO else None,
-    )
-    failure.retryable = error != -EIO
+def make_directory(path):
+    try:
+        os.makedirs(path, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise not_a_directory(path) from None
+    except OSError as failed:
+        raise StoreUnavailable(
+            f"can't make the store's directory {os.fspath(path)}: {failed.strerror}"
+        ) from failed
+
+
+READ_ONLY_URL = "?mode=ro"
+NOT_OPENED = {
+    # What happened, what to do, and whether it may be otherwise later.
+    -EPROTO: (
+        "{folder} holds something else, or a store of another version of zlog{more}",
+        "Choose another directory, or use the version that made it.",
+        False,
+    ),
+    -EIO: ("can't open the store in {folder}: {reason}", "Restore it from a backup.", False),
+    -EBUSY: ("can't open the store in {folder}: {reason}", "Try again when that is over.", True),
+    -EACCES: (
+        "can't open the store in {folder}: {reason}",
+        f"To read it, open it with {READ_ONLY_URL} at the end of its URL.",
+        False,
+    ),
+}
+NOT_OPENED[-EPERM] = NOT_OPENED[-EROFS] = NOT_OPENED[-EACCES]
+
+
+def not_opened(str folder, int error, str reason, bint read_only):
+    if error == -ETXTBSY:
+        return from_errno(error, f"can't open the store in {folder}")
+    text, hint, retryable = NOT_OPENED.get(error, NOT_OPENED[-EBUSY][:1] + (None, True))
+    if read_only and error == -EACCES:
+        hint = "Ask its owner for permission to read data.mdb."
+    more = f" ({reason})" if reason else ""
+    reason = reason or os.strerror(-error)
+    failure = StoreUnavailable(text.format(folder=folder, more=more, reason=reason), hint=hint)
+    failure.retryable = retryable
     return failure
 
 
@@ -396,32 +423,29 @@ cdef class EmbeddedStore(HostStore):
     cdef readonly str path
     cdef SharedSequencer shared
 
-    def __init__(self, path, *, size_t map_bytes=MAP_BYTES, create=True):
+    def __init__(
+        self, path, *, size_t map_bytes=MAP_BYTES, create=True, bint read_only=False
+    ):
         cdef unique_ptr[EmbeddedHost] host
         cdef string directory, reason
         cdef size_t bytes_wanted = map_bytes
         cdef int error
-        if not create:
+        if read_only or not create:
             check_holds_store(path)
-        try:
-            os.makedirs(path, exist_ok=True)
-        except (FileExistsError, NotADirectoryError):
-            raise not_a_directory(path) from None
-        except OSError as failed:
-            raise StoreUnavailable(
-                f"can't make the store's directory {os.fspath(path)}: {failed.strerror}"
-            ) from failed
+        if not read_only:
+            make_directory(path)
         folder = os.path.realpath(path)
         directory = os.fsencode(folder)
         with nogil:
-            error = EmbeddedHost.open(directory, bytes_wanted, &host, &reason)
+            error = EmbeddedHost.open(directory, bytes_wanted, read_only, &host, &reason)
         if error != 0:
-            raise not_opened(folder, error, reason.decode())
-        self.attach(shared_ptr[AsyncHost](host.release()), Path(folder).as_uri())
-        self.path = folder
+            raise not_opened(folder, error, reason.decode(), read_only)
+        url = Path(folder).as_uri() + (READ_ONLY_URL if read_only else "")
+        self.attach(shared_ptr[AsyncHost](host.release()), url)
+        self.path, self.read_only = folder, read_only
 
     def sequencer(self):
         self.opened()
-        if self.shared is None:
+        if self.shared is None and not self.read_only:
             self.shared = SharedSequencer(self.path)
         return self.shared

@@ -135,7 +135,8 @@ class Reader:
         Args:
             read: what is under way.
             hole_timeout: seconds to wait for an unwritten position before filling it; None leaves
-                holes alone and reports them as UNWRITTEN.
+                holes alone and reports them as UNWRITTEN, as happens after the wait in a store
+                that is read-only.
             tail_of: tells the checked tail. Nothing is filled at or beyond it: a sequencer that
                 was replaced may have handed out what its successor will hand out again.
             deadline: budget of the whole call.
@@ -179,7 +180,8 @@ class Reader:
                 await io.sleep(min(poll, left))
                 poll = min(poll * 2, _POLL_SECONDS_MAX)
             elif not _is_trimmed(await self._layout.refresh(deadline), holes[0]):
-                tail = 0 if give_up is None else await tail_of(deadline)
+                never = give_up is None or io.store.read_only
+                tail = 0 if never else await tail_of(deadline)
                 abandoned = [p for p in holes if p < tail]
                 if not abandoned:
                     break

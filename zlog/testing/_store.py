@@ -74,6 +74,7 @@ class FaultyStore:
         self.plan = plan
         self.operations = 0
         self.url, self.pool, self.namespace = store.url, store.pool, store.namespace
+        self.read_only = store.read_only
         self._share_sequencer = share_sequencer
 
     def execute(

@@ -58,7 +58,7 @@ std::vector<std::unique_ptr<Work>> works_of(const std::vector<std::string>& word
   if (kind == "directory" && words.size() == 2) {
     std::unique_ptr<EmbeddedHost> host;
     std::string reason;
-    const int opened = EmbeddedHost::open(words[1], kMapBytes, &host, &reason);
+    const int opened = EmbeddedHost::open(words[1], kMapBytes, false, &host, &reason);
     check(opened, reason.empty() ? words[1] : reason);
     works.push_back(std::make_unique<HostWork>(std::move(host)));
     works.push_back(directory_work(words[1]));

@@ -69,7 +69,7 @@ def _examine(session: Session) -> Iterator[Diagnosis]:
     if parts.scheme not in ("ceph", "mem"):
         path = Path(unquote(parts.path)).absolute()
         usable = True
-        for diagnosis in directory.examine(path):
+        for diagnosis in directory.examine(path, read_only=parts.query == "mode=ro"):
             usable = usable and diagnosis.code is not ExitCode.UNREACHABLE
             yield diagnosis
         if not usable or not path.exists():

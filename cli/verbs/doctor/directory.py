@@ -14,6 +14,7 @@ from zlog.cli.verbs.doctor.diagnosis import Diagnosis, Level, ok
 
 _PART = "directory"
 _DATA_FILE = "data.mdb"
+_LOCK_FILE = "lock.mdb"
 
 _ANOTHER = "name another directory with --store"
 
@@ -27,8 +28,13 @@ _REMOTE = frozenset(("9p", "ceph", "cifs", "fuse.sshfs", "glusterfs", "nfs", "nf
 """File systems on which locks and mapped memory are not shared as LMDB needs it."""
 
 
-def examine(path: Path) -> Iterator[Diagnosis]:
-    """Look at the directory and the disk that it is on, without making it."""
+def examine(path: Path, *, read_only: bool = False) -> Iterator[Diagnosis]:
+    """Look at the directory and the disk that it is on, without making it.
+
+    Args:
+        path: of the directory.
+        read_only: whether it is only to be read (``?mode=ro``).
+    """
     ground = _existing(path)
     if ground is None:
         yield _failure(f"{path} is in a directory that this user may not enter", _ANOTHER)
@@ -37,6 +43,9 @@ def examine(path: Path) -> Iterator[Diagnosis]:
         yield _failure(
             f"{ground} is no directory", f"{_ANOTHER}, or mv {_word(ground)} {_word(ground)}.old"
         )
+    elif read_only:
+        yield _readable(path)
+        return
     elif not os.access(ground, os.R_OK | os.W_OK | os.X_OK):
         yield _not_writable(ground, path)
     elif ground != path:
@@ -45,6 +54,22 @@ def examine(path: Path) -> Iterator[Diagnosis]:
         yield from _store_in(path)
     yield from _remote(ground)
     yield _disk(ground)
+
+
+def _readable(path: Path) -> Diagnosis:
+    """Say whether this user can read the store in a directory, and beside whom."""
+    data, listing = path / _DATA_FILE, path / _LOCK_FILE
+    if not os.access(data, os.F_OK):
+        return _failure(f"there is no store in {path} that this user may see", _ANOTHER)
+    if not os.access(data, os.R_OK):
+        return _failure(f"{data} is not readable for this user", f"sudo chmod a+r {_word(data)}")
+    if os.access(listing, os.R_OK | os.W_OK):
+        return ok(_PART, f"{path} can be read, also beside processes that write")
+    return ok(
+        _PART,
+        f"{path} can be read while no process writes: this user can't write {_LOCK_FILE}, in"
+        " which readers are listed",
+    )
 
 
 def _existing(path: Path) -> Path | None:
@@ -59,17 +84,20 @@ def _existing(path: Path) -> Path | None:
 
 def _not_writable(what: Path, path: Path) -> Diagnosis:
     """Say why this user can't write to what a store in ``path`` needs."""
+    read = ""
+    if os.access(path / _DATA_FILE, os.R_OK):
+        read = f"; to read it: --store {_word(f'{path.absolute().as_uri()}?mode=ro')}"
     if os.statvfs(what).f_flag & os.ST_RDONLY:
-        return _failure(f"{what} is on a read-only file system", _ANOTHER)
+        return _failure(f"{what} is on a read-only file system", f"{_ANOTHER}{read}")
     user = os.environ.get("USER", "USER")
     # Never the parent of a store that is to be made: it is somebody else's, and may be large.
     mend = f"chown -R {user}" if path.exists() else f"install -d -o {user}"
     return _failure(
-        f"{what} is not writable for this user", f"sudo {mend} {_word(path)}, or {_ANOTHER}"
+        f"{what} is not writable for this user", f"sudo {mend} {_word(path)}, or {_ANOTHER}{read}"
     )
 
 
-def _word(path: Path) -> str:
+def _word(path: Path | str) -> str:
     return shlex.quote(str(path))
 
 

@@ -40,23 +40,23 @@ _FIND_OSD = "ceph health detail && ceph osd tree   # shows which OSDs are down"
 
 
 def examine_class(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]:
-    """Run one method that reads and one that writes, neither of which changes anything.
+    """Run one method that reads and, if the store may be written, one that does so, in vain.
 
     Args:
         store: that runs them.
         url: of the store, as its user names it.
         seconds: how long each answer may take.
     """
-    calls = (
-        ("read", "sequencer_find", core.encode_empty()),
-        ("write", *idle_call()),
-    )
+    calls = [("read", "sequencer_find", core.encode_empty())]
+    if not store.read_only:
+        calls.append(("write", *idle_call()))
     for what, method, request in calls:
         code, _ = store.execute(DIRECTORY_OBJECT, method, request, timeout=seconds)
         if code < 0 and code != -errno.ENOENT:
             yield _refused(what, code, from_errno(code, f"{method} on {DIRECTORY_OBJECT}"), url)
             return
-    yield ok("object class", "answers, for reading and for writing")
+    purposes = "reading" if store.read_only else "reading and for writing"
+    yield ok("object class", f"answers, for {purposes}")
 
 
 def _refused(what: str, code: int, error: ZlogError, url: str) -> Diagnosis:
@@ -100,7 +100,7 @@ def examine_logs(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]:
         yield _sequencer(address, logs, url, offered=address == offered)
     if not served and store.sequencer() is not None:
         yield ok("sequencer", "shared through the store; none needs to run")
-    elif not served:
+    elif not served and not store.read_only:
         yield Diagnosis(
             "sequencer",
             Level.NOTE,

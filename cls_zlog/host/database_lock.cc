@@ -1,0 +1,105 @@
+#include "cls_zlog/host/database_lock.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <thread>
+
+namespace zlog {
+namespace {
+
+// The bytes that are locked, whatever they hold.
+constexpr off_t kUse = 0;      // shared: has the database open; alone: puts another file in its place
+constexpr off_t kWriting = 1;  // shared: has it open for writing; only ever tested for, else
+constexpr off_t kGlance = 2;   // shared: a glance; alone: a writer waits for the end of all
+
+constexpr std::chrono::seconds kWait{5};
+constexpr std::chrono::milliseconds kWaitStep{2};
+
+int lock_byte(int fd, int command, short type, off_t byte, short* found = nullptr) {
+  struct flock lock {};
+  lock.l_type = type;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = byte;
+  lock.l_len = 1;
+  if (::fcntl(fd, command, &lock) != 0) return -errno;
+  if (found != nullptr) *found = lock.l_type;
+  return 0;
+}
+
+// EBUSY when others keep the byte locked for too long.
+int lock_in_time(int fd, short type, off_t byte) {
+  using Clock = std::chrono::steady_clock;
+  const auto deadline = Clock::now() + kWait;
+  for (;;) {
+    const int error = lock_byte(fd, F_OFD_SETLK, type, byte);
+    if (error != -EAGAIN && error != -EACCES) return error;
+    if (Clock::now() >= deadline) return -EBUSY;
+    std::this_thread::sleep_for(kWaitStep);
+  }
+}
+
+bool is_at(int fd, const std::string& path) {
+  struct stat held {}, there {};
+  return ::fstat(fd, &held) == 0 && ::stat(path.c_str(), &there) == 0 &&
+         held.st_dev == there.st_dev && held.st_ino == there.st_ino;
+}
+
+}  // namespace
+
+DatabaseLock::~DatabaseLock() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+int DatabaseLock::take(const std::string& path, bool writer, std::string* reason) {
+  const int flags = writer ? O_RDWR | O_CREAT : O_RDONLY;
+  for (;;) {
+    fd_ = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
+    if (fd_ < 0) return -errno;
+    const int error = take_shared(writer, reason);
+    if (error != 0 || is_at(fd_, path)) return error;
+    ::close(fd_);  // another file was put in its place meanwhile
+  }
+}
+
+int DatabaseLock::take_shared(bool writer, std::string* reason) {
+  if (const int error = lock_in_time(fd_, F_RDLCK, kUse)) {
+    if (error == -EBUSY) *reason = "it is being compacted";
+    return error;
+  }
+  if (!writer) return 0;
+  if (const int error = lock_byte(fd_, F_OFD_SETLK, F_RDLCK, kWriting)) return error;
+  if (const int error = lock_in_time(fd_, F_WRLCK, kGlance)) {
+    if (error == -EBUSY) *reason = "a process that reads it (?mode=ro) has been stopped in the middle";
+    return error;
+  }
+  return lock_byte(fd_, F_OFD_SETLK, F_UNLCK, kGlance);
+}
+
+int DatabaseLock::begin_glance() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (glances_ == 0) {
+    const int error = lock_in_time(fd_, F_RDLCK, kGlance);
+    if (error != 0) return error == -EBUSY ? -ETXTBSY : error;
+  }
+  // After its own lock, as a writer looks for glances after its own: one of the two sees the other.
+  short writers = F_UNLCK;
+  int error = lock_byte(fd_, F_OFD_GETLK, F_WRLCK, kWriting, &writers);
+  if (error == 0 && writers != F_UNLCK) error = -ETXTBSY;
+  if (error == 0) {
+    glances_++;
+  } else if (glances_ == 0) {
+    lock_byte(fd_, F_OFD_SETLK, F_UNLCK, kGlance);
+  }
+  return error;
+}
+
+void DatabaseLock::end_glance() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (--glances_ == 0) lock_byte(fd_, F_OFD_SETLK, F_UNLCK, kGlance);
+}
+
+}  // namespace zlog

@@ -1,0 +1,157 @@
+"""A log in a store that can't be written: everything is read, nothing is waited for in vain."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import zlog
+from zlog import Entry, Gap, GapKind, aio
+
+from .faulty import Died, FaultyStore, dies_at
+from .test_holes import leave_hole
+
+ENTRIES = [b"%d" % number for number in range(20)]
+
+
+@pytest.fixture
+def original(tmp_path: Path) -> Iterator[zlog.Log]:
+    """A log with entries, one of them trimmed, a hole and a cursor."""
+    with (
+        zlog.connect(tmp_path / "store") as store,
+        zlog.Log.create(store, "orders", width=4, options={"team": "a"}) as log,
+    ):
+        log.append_many(ENTRIES[:10])
+        leave_hole(log)
+        log.append_many(ENTRIES[10:])
+        log.trim(3)
+        log.cursor("billing", create=5)
+        yield log
+
+
+@pytest.fixture
+def copy(original: zlog.Log, tmp_path: Path) -> Iterator[zlog.Log]:
+    """The log in a backup: a copy of the database and of nothing else."""
+    assert original.tail() == 21
+    (tmp_path / "backup").mkdir()
+    shutil.copy(tmp_path / "store" / "data.mdb", tmp_path / "backup")
+    with (
+        zlog.connect(f"{(tmp_path / 'backup').as_uri()}?mode=ro") as store,
+        zlog.Log.open(store, "orders", hole_timeout=0.05) as log,
+    ):
+        yield log
+    assert [path.name for path in (tmp_path / "backup").iterdir()] == ["data.mdb"]
+
+
+def test_it_is_read_whole(copy: zlog.Log) -> None:
+    items = [*copy.read_range()]
+    assert [item.data for item in items if isinstance(item, Entry)] == ENTRIES[:3] + ENTRIES[4:]
+    assert [item[:3] for item in items if isinstance(item, Gap)] == [
+        (3, 4, GapKind.TRIMMED),
+        (10, 11, GapKind.UNWRITTEN),
+    ]
+    assert copy.read(11).data == b"10"
+    assert copy.tail() == 21
+    assert (copy.stat().entries, copy.view.options["team"]) == (19, "a")
+    assert [(each.name, each.position) for each in copy.cursors()] == [("billing", 5)]
+    assert copy.find_time(0) == 0
+    assert sum(len(window.positions) for window in copy.read_columns()) == 19
+    assert zlog.Log.list(copy.store) == ["orders"]
+
+
+def test_it_is_audited(copy: zlog.Log) -> None:
+    audit = copy.check()
+    assert [finding.kind for finding in audit] == [zlog.FindingKind.HOLE]
+    assert audit.summary.entries == 19
+
+
+def test_a_hole_is_waited_for_and_never_filled(copy: zlog.Log) -> None:
+    began = time.monotonic()
+    assert len([*copy.read_range(10, 11, hole_timeout=0.3)]) == 1
+    assert time.monotonic() - began >= 0.3
+    with pytest.raises(zlog.NotWritten):
+        copy.read(10)
+
+
+def test_a_follower_stops_at_a_hole(copy: zlog.Log) -> None:
+    with zlog.Log.open(copy.store, "orders", hole_timeout=0.05) as log:
+        items = log.follow(5)
+        assert [item.position for item in itertools.islice(items, 5)] == [5, 6, 7, 8, 9]
+        passed: list[int] = []
+
+        def go_on() -> None:
+            with contextlib.suppress(zlog.StoreUnavailable):  # the log is closed
+                passed.append(next(items).position)
+
+        follower = threading.Thread(target=go_on)
+        follower.start()
+        follower.join(0.5)
+    follower.join()
+    assert passed == []
+
+
+def test_a_follower_sees_what_another_process_appends(original: zlog.Log, tmp_path: Path) -> None:
+    with (
+        zlog.connect(f"{(tmp_path / 'store').as_uri()}?mode=ro") as store,
+        zlog.Log.open(store, "orders") as log,
+    ):
+        items = log.follow(log.tail())
+        position = original.append(b"new")
+        item = next(items)
+        assert isinstance(item, Entry)
+        assert (item.position, item.data) == (position, b"new")
+
+
+WRITES: dict[str, Callable[[zlog.Log], object]] = {
+    "append": lambda log: log.append(b"x"),
+    "append_many": lambda log: log.append_many([b"x", b"y"]),
+    "deliver": lambda log: log.deliver([b"x"], source="s", batch=0),
+    "fill": lambda log: log.fill(10),
+    "trim": lambda log: log.trim(1),
+    "trim_to": lambda log: log.trim_to(5),
+    "reconfigure": lambda log: log.reconfigure(width=2),
+    "cursor": lambda log: log.cursor("new", create="earliest"),
+    "commit": lambda log: log.cursor("billing").commit(6),
+    "remove": lambda log: zlog.Log.remove(log.store, "orders"),
+    "create": lambda log: zlog.Log.create(log.store, "others"),
+    "aio": lambda log: asyncio.run(append_in_a_loop(log)),
+}
+
+
+async def append_in_a_loop(log: zlog.Log) -> None:
+    async with aio.Log.open(log.store, "orders") as opened:
+        await opened.append(b"x")
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_every_call_that_writes_is_refused_at_once(copy: zlog.Log, name: str) -> None:
+    began = time.monotonic()
+    with pytest.raises(zlog.StoreReadOnly, match="the store is read-only") as caught:
+        WRITES[name](copy)
+    assert time.monotonic() - began < 1
+    assert not caught.value.retryable
+    assert "without ?mode=ro" in caught.value.hint
+
+
+@pytest.mark.parametrize("died_at", range(16))
+def test_a_copy_of_a_log_whose_layout_was_changing_is_read(
+    original: zlog.Log, tmp_path: Path, died_at: int
+) -> None:
+    """The change died after so many operations: objects are sealed, and no view tells so."""
+    dying = FaultyStore(original.store, dies_at(died_at))
+    with contextlib.suppress(Died):
+        zlog.Log.open(dying, "orders").reconfigure(width=2)
+    shutil.copytree(tmp_path / "store", tmp_path / "backup")
+    with zlog.connect(f"{(tmp_path / 'backup').as_uri()}?mode=ro") as store:
+        log = zlog.Log.open(store, "orders", hole_timeout=0.05)
+        assert log.tail() == 21
+        items = [*log.read_range()]
+        assert [item.data for item in items if isinstance(item, Entry)] == ENTRIES[:3] + ENTRIES[4:]

@@ -1,0 +1,267 @@
+"""Reading an embedded store that can't be written, and what other processes do to it meanwhile."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import textwrap
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import zlog
+from zlog import StoreUnavailable
+from zlog._native.core import CompletionQueue, EmbeddedStore
+
+from .support import OBJECT, SECONDS, finish, read, seal, start, write, write_request
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount and as another user")
+NOBODY = 65534
+
+READ = """
+    import sys, zlog
+    from zlog._native import core
+    try:
+        store = core.EmbeddedStore(sys.argv[1], read_only=True)
+    except zlog.StoreUnavailable as error:
+        sys.exit(f"{error} {error.hint}")
+    code, reply = store.execute("object", "read", core.encode_read(1, 1, [0], 100), 30.0)
+    print(code, core.decode_read(reply, [0]).data(0).decode() if code == 0 else "")
+"""
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A store that holds ``data`` at position 0, where every user may go."""
+    with tempfile.TemporaryDirectory() as made:
+        path = Path(made) / "store"
+        Path(made).chmod(0o755)
+        with EmbeddedStore(path) as store:
+            seal(store)
+            assert write(store, [0]) == 0
+        yield path
+
+
+@pytest.fixture
+def mounted(folder: Path) -> Iterator[Path]:
+    """The same on a read-only file system, as a container has it."""
+    where = folder.with_name("mounted")
+    where.mkdir()
+    if os.system(f"mount --bind '{folder}' '{where}'") != 0:
+        pytest.skip("may not mount a file system here")
+    try:
+        assert os.system(f"mount -o remount,bind,ro '{where}'") == 0
+        yield where
+    finally:
+        os.system(f"umount -l '{where}'")
+
+
+def read_as(user: int, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Read position 0 in a process of another user."""
+    return subprocess.run(
+        [sys.executable, "-I", "-c", textwrap.dedent(READ), str(folder)],
+        user=user,
+        group=user,
+        extra_groups=[],
+        cwd="/",
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+
+
+def lock_byte(file: int, byte: int) -> None:
+    """Lock a byte as a reader does for a glance, which then seems to last."""
+    lock = struct.pack("hhqqi", fcntl.F_RDLCK, os.SEEK_SET, byte, 1, 0)
+    fcntl.fcntl(file, fcntl.F_OFD_SETLK, lock)
+
+
+def content(folder: Path) -> dict[str, tuple[int, bytes]]:
+    """Return what tells whether a folder was changed: each file's time and bytes."""
+    return {
+        path.name: (path.stat().st_mtime_ns, path.read_bytes())
+        for path in (*folder.iterdir(), folder)
+        if path.is_file()
+    }
+
+
+def test_nothing_is_made_or_changed(folder: Path) -> None:
+    (folder / "lock.mdb").unlink()
+    before = content(folder)
+    with EmbeddedStore(folder, read_only=True) as store:
+        assert read(store, [0]) == [b"data"]
+        assert store.read_only
+        assert store.url == f"{folder.as_uri()}?mode=ro"
+        assert store.sequencer() is None
+    assert content(folder) == before
+
+
+def test_what_writes_is_refused(folder: Path) -> None:
+    queue = CompletionQueue()
+    with EmbeddedStore(folder, read_only=True) as store:
+        assert write(store, [1]) == -errno.EROFS
+        store.submit(queue, 7, [(OBJECT, "write", write_request([1]))])
+        assert queue.wait(SECONDS)
+        assert queue.drain() == [(7, -errno.EROFS, b"")]
+        assert read(store, [1]) == [None]
+
+
+def test_a_missing_store_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(StoreUnavailable, match="there is no store in"):
+        EmbeddedStore(tmp_path / "typo", read_only=True)
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("damage", [bytes(8192), b"something else" * 1000])
+def test_a_file_that_holds_no_store_is_refused(tmp_path: Path, damage: bytes) -> None:
+    (tmp_path / "data.mdb").write_bytes(damage)
+    with pytest.raises(StoreUnavailable, match="holds something else"):
+        EmbeddedStore(tmp_path, read_only=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["data.mdb"]
+
+
+def test_a_truncated_file_is_refused(folder: Path) -> None:
+    with EmbeddedStore(folder) as store:
+        assert write(store, [1], bytes(100_000)) == 0
+    os.truncate(folder / "data.mdb", 60_000)
+    with pytest.raises(StoreUnavailable, match="it was truncated"):
+        EmbeddedStore(folder, read_only=True)
+
+
+@as_root
+def test_a_read_only_file_system(mounted: Path) -> None:
+    with EmbeddedStore(mounted, read_only=True) as store:
+        assert read(store, [0]) == [b"data"]
+    with pytest.raises(StoreUnavailable, match="Read-only file system") as caught:
+        EmbeddedStore(mounted)
+    assert "?mode=ro" in caught.value.hint
+
+
+@as_root
+@pytest.mark.parametrize("listed", [True, False])
+def test_another_user_with_permission_to_read(folder: Path, listed: bool) -> None:
+    folder.chmod(0o555)
+    (folder / "data.mdb").chmod(0o444)
+    (folder / "lock.mdb").chmod(0o666 if listed else 0o444)
+    result = read_as(NOBODY, folder)
+    assert (result.stdout, result.stderr) == ("0 data\n", "")
+
+
+@as_root
+def test_another_user_without_permission_to_read(folder: Path) -> None:
+    (folder / "data.mdb").chmod(0o600)
+    result = read_as(NOBODY, folder)
+    assert "Permission denied Ask its owner for permission to read data.mdb." in result.stderr
+
+
+@as_root
+def test_beside_a_writer_a_reader_must_be_able_to_list_itself(folder: Path) -> None:
+    (folder / "lock.mdb").chmod(0o644)
+    with EmbeddedStore(folder):
+        result = read_as(NOBODY, folder)
+        assert "another process has opened the store for writing" in result.stderr
+        assert "Let this user write lock.mdb" in result.stderr
+        (folder / "lock.mdb").chmod(0o666)
+        assert read_as(NOBODY, folder).stdout == "0 data\n"
+
+
+@as_root
+def test_a_read_only_file_system_that_is_written_to_elsewhere(folder: Path, mounted: Path) -> None:
+    with EmbeddedStore(folder):
+        with pytest.raises(StoreUnavailable, match="has opened the store for writing") as caught:
+            EmbeddedStore(mounted, read_only=True)
+        assert caught.value.retryable
+    with EmbeddedStore(mounted, read_only=True) as store:
+        assert read(store, [0]) == [b"data"]
+        with EmbeddedStore(folder) as writer:
+            assert store.execute(OBJECT, "stat", b"", SECONDS)[0] == -errno.ETXTBSY
+            assert write(writer, [1], b"new") == 0
+        assert read(store, [0, 1]) == [b"data", b"new"]
+
+
+@as_root
+def test_a_reader_that_is_stopped_in_a_glance_holds_no_writer_up_for_ever(folder: Path) -> None:
+    with (folder / "data.mdb").open("rb") as reader:
+        lock_byte(reader.fileno(), 2)
+        with pytest.raises(StoreUnavailable, match=r"reads it .* stopped in the middle"):
+            EmbeddedStore(folder)
+    EmbeddedStore(folder).close()
+
+
+def test_a_writer_waits_for_the_end_of_a_glance(folder: Path) -> None:
+    reader = (folder / "data.mdb").open("rb")
+    lock_byte(reader.fileno(), 2)
+    threading.Timer(0.2, reader.close).start()
+    with EmbeddedStore(folder) as store:
+        assert reader.closed
+        assert write(store, [1]) == 0
+
+
+def test_a_listed_reader_sees_whole_transactions_beside_a_writer(folder: Path) -> None:
+    """Each transaction writes a pair: no reader sees half of one, however long it takes."""
+    code = """
+        import sys
+        from zlog._native import core
+        store = core.EmbeddedStore(sys.argv[1])
+        for number in range(1, 400, 2):
+            pair = [number, number + 1]
+            request = core.encode_write(
+                1, 1, b"0123456789abcdef", 1, pair, pair, [b"%d" % number * 1000] * 2)
+            assert store.execute("object", "write", request, 30.0)[0] == 0
+            if number > 20:
+                trim = core.encode_trim(1, 1, [number - 20, number - 19])
+                assert store.execute("object", "trim", trim, 30.0)[0] == 0
+    """
+    with EmbeddedStore(folder, read_only=True) as store:
+        writer = start(code, folder)
+        while writer.poll() is None:
+            entries = read(store, range(1, 401))
+            assert entries[::2] == entries[1::2]
+        assert finish(writer) == ""
+        assert read(store, [399]) == [b"399" * 1000]
+
+
+def test_one_process_writes_and_reads_only(folder: Path) -> None:
+    with EmbeddedStore(folder) as writer, EmbeddedStore(folder, read_only=True) as reader:
+        assert write(writer, [1], b"new") == 0
+        assert read(reader, [1]) == [b"new"]
+        assert write(reader, [2]) == -errno.EROFS
+
+
+def test_one_process_that_reads_only_closes_that_before_it_writes(folder: Path) -> None:
+    with (
+        EmbeddedStore(folder, read_only=True),
+        pytest.raises(StoreUnavailable, match="this process reads it with"),
+    ):
+        EmbeddedStore(folder)
+    EmbeddedStore(folder).close()
+
+
+@pytest.mark.parametrize("url", ["{}?mode=rw", "{}?mode=", "{}?mode=ro&x=1", "{}#mode=ro"])
+def test_other_settings_are_not_understood(folder: Path, url: str) -> None:
+    with pytest.raises(ValueError, match=r"one setting is \?mode=ro"):
+        zlog.connect(url.format(folder.as_uri()))
+
+
+def test_its_url_opens_it_again(folder: Path) -> None:
+    with zlog.connect(f"{folder.as_uri()}?mode=ro") as store:
+        assert store.read_only
+        with zlog.connect(store.url) as again:
+            assert again.read_only
+            assert again.url == store.url
+
+
+@pytest.mark.parametrize(
+    "make", [lambda path: zlog.connect(path), lambda _: zlog.connect("mem://")]
+)
+def test_other_stores_can_be_written(tmp_path: Path, make: Callable[[Path], zlog.Store]) -> None:
+    with make(tmp_path / "store") as store:
+        assert not store.read_only
