@@ -68,8 +68,7 @@ class Zlog(Verbs):
         """Return a verb."""
         if cmd_name not in _VERBS:
             return None
-        folder = "zlog.cli" if cmd_name == "bench" else "zlog.cli.verbs"
-        module = importlib.import_module(f"{folder}.{cmd_name}")
+        module = importlib.import_module(f"zlog.cli.verbs.{cmd_name}")
         verb: click.Command = getattr(module, cmd_name)
         return verb
 

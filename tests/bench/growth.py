@@ -23,10 +23,10 @@ import zlog
 from zlog._base.deadline import Deadline
 from zlog._base.io import BlockingIo, drive
 from zlog._layout.views import change_view
-from zlog.cli.bench.measure import Contender, Ratio, Slice, contest
-from zlog.cli.bench.place import Place, cpu_between, own_place
-from zlog.cli.bench.results import Report, show
 from zlog.cli.session import Session
+from zlog.cli.verbs.bench.measure import Contender, Ratio, Slice, contest
+from zlog.cli.verbs.bench.place import Place, cpu_between, own_place
+from zlog.cli.verbs.bench.results import Report, show
 
 BATCH = 1024
 WIDTH = 8

@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import zlog
-from zlog.cli.bench.measure import ROUNDS, Contender, Ratio, Slice, contest
-from zlog.cli.bench.place import Place, own_place
-from zlog.cli.bench.results import Report, show
 from zlog.cli.session import Session
+from zlog.cli.verbs.bench.measure import ROUNDS, Contender, Ratio, Slice, contest
+from zlog.cli.verbs.bench.place import Place, own_place
+from zlog.cli.verbs.bench.results import Report, show
 from zlog.cli.verbs.spark.session import spark_session
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 import zlog
-from zlog.cli.bench.echo import running_echo
-from zlog.cli.bench.frames import to_echo
-from zlog.cli.bench.limits import PROGRAM, Limits
-from zlog.cli.bench.usage import Processes, connected_osds, own_cpu_seconds
+from zlog.cli.verbs.bench.echo import running_echo
+from zlog.cli.verbs.bench.frames import to_echo
+from zlog.cli.verbs.bench.limits import PROGRAM, Limits
+from zlog.cli.verbs.bench.usage import Processes, connected_osds, own_cpu_seconds
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from array import array
 
 import pytest
 
-from zlog.cli.bench.measure import (
+from zlog.cli.verbs.bench.measure import (
     ROUNDS,
     Contender,
     Ratio,
@@ -15,7 +15,7 @@ from zlog.cli.bench.measure import (
     one_after_the_other,
     quantiles,
 )
-from zlog.cli.bench.workload import Traffic, Workload
+from zlog.cli.verbs.bench.workload import Traffic, Workload
 
 
 def constant(calls: int, latency: float, entries_per_call: float = 1) -> Slice:

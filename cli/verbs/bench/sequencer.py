@@ -7,17 +7,17 @@ from typing import Any
 
 import click
 
-from zlog.cli.bench import frames
-from zlog.cli.bench.echo import running_echo
-from zlog.cli.bench.measure import ROUNDS, Contender, Slice, contest
-from zlog.cli.bench.options import count_option, report_option, seconds_option
-from zlog.cli.bench.place import NO_SEQUENCER, Place, own_place
-from zlog.cli.bench.processes import running_sequencer
-from zlog.cli.bench.results import Report, show
-from zlog.cli.bench.usage import Processes
 from zlog.cli.output import note
 from zlog.cli.session import Session, pass_session
 from zlog.cli.verb import Verb
+from zlog.cli.verbs.bench import frames
+from zlog.cli.verbs.bench.echo import running_echo
+from zlog.cli.verbs.bench.measure import ROUNDS, Contender, Slice, contest
+from zlog.cli.verbs.bench.options import count_option, report_option, seconds_option
+from zlog.cli.verbs.bench.place import NO_SEQUENCER, Place, own_place
+from zlog.cli.verbs.bench.processes import running_sequencer
+from zlog.cli.verbs.bench.results import Report, show
+from zlog.cli.verbs.bench.usage import Processes
 
 _ECHOES = {
     "echo": "a bare asyncio Protocol that sends the same bytes back",

@@ -1,7 +1,7 @@
 """The raw limits of a place: measured by a program in C++, without Python and without a log.
 
 ``zlog-limits`` is part of the package. It speaks librados, LMDB and TCP itself, and sends the
-object class's operations from C++; ``cli/bench/native`` is its source.
+object class's operations from C++; ``cli/verbs/bench/native`` is its source.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import zlog
-from zlog.cli.bench.measure import Slice
-from zlog.cli.bench.usage import Processes
+from zlog.cli.verbs.bench.measure import Slice
+from zlog.cli.verbs.bench.usage import Processes
 
 PROGRAM = Path(__file__).with_name("zlog-limits")
 

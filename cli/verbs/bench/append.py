@@ -10,16 +10,16 @@ from functools import partial
 import click
 
 import zlog
-from zlog.cli.bench import frames
-from zlog.cli.bench.measure import ROUNDS, Contender, Slice, contest, one_after_the_other
-from zlog.cli.bench.options import Bench, bench_options, count_option, size_option
-from zlog.cli.bench.place import Place
-from zlog.cli.bench.results import Report
-from zlog.cli.bench.workload import Traffic, Workload
-from zlog.cli.bench.writers import Writers
 from zlog.cli.output import note
 from zlog.cli.units import human_bytes
 from zlog.cli.verb import Verb
+from zlog.cli.verbs.bench import frames
+from zlog.cli.verbs.bench.measure import ROUNDS, Contender, Slice, contest, one_after_the_other
+from zlog.cli.verbs.bench.options import Bench, bench_options, count_option, size_option
+from zlog.cli.verbs.bench.place import Place
+from zlog.cli.verbs.bench.results import Report
+from zlog.cli.verbs.bench.workload import Traffic, Workload
+from zlog.cli.verbs.bench.writers import Writers
 
 _KEY_BYTES_MAX = 32 << 10
 """Below this an operation's bytes are written as a key, from it on as data: what RADOS does best,

@@ -21,12 +21,12 @@ from zlog._base.deadline import Deadline
 from zlog._base.io import BlockingIo, drive
 from zlog._layout.head import Directory
 from zlog._sequencer import parse_given_address
-from zlog.cli.bench.limits import Limits
-from zlog.cli.bench.processes import running_sequencer
-from zlog.cli.bench.usage import Processes, connected_osds, own_cpu_seconds
 from zlog.cli.ceph import Target
 from zlog.cli.session import Session
 from zlog.cli.signals import terminable
+from zlog.cli.verbs.bench.limits import Limits
+from zlog.cli.verbs.bench.processes import running_sequencer
+from zlog.cli.verbs.bench.usage import Processes, connected_osds, own_cpu_seconds
 
 _OWN = "own"
 NO_SEQUENCER = "none"

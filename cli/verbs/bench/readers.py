@@ -16,9 +16,9 @@ from typing import Any
 
 import zlog
 from zlog import aio
-from zlog.cli.bench.measure import Slice
-from zlog.cli.bench.place import Place, cpu_between
-from zlog.cli.bench.usage import own_memory_peak
+from zlog.cli.verbs.bench.measure import Slice
+from zlog.cli.verbs.bench.place import Place, cpu_between
+from zlog.cli.verbs.bench.usage import own_memory_peak
 
 _STEP = 1024
 """Entries that a range reader takes between two looks at the clock: one call, as it is counted."""

@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 
 import click
 
-from zlog.cli.bench.place import SEQUENCER_HELP, Place, own_place
-from zlog.cli.bench.results import Report, show
 from zlog.cli.parameters import json_option
 from zlog.cli.session import Session, pass_session
 from zlog.cli.units import size
+from zlog.cli.verbs.bench.place import SEQUENCER_HELP, Place, own_place
+from zlog.cli.verbs.bench.results import Report, show
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -7,14 +7,14 @@ from contextlib import ExitStack
 
 import click
 
-from zlog.cli.bench.followers import Followed
-from zlog.cli.bench.measure import ROUNDS, Contender, Ratio, contest
-from zlog.cli.bench.options import Bench, bench_options, size_option
-from zlog.cli.bench.place import Place
-from zlog.cli.bench.results import Report
 from zlog.cli.output import note
 from zlog.cli.units import human_bytes
 from zlog.cli.verb import Verb
+from zlog.cli.verbs.bench.followers import Followed
+from zlog.cli.verbs.bench.measure import ROUNDS, Contender, Ratio, contest
+from zlog.cli.verbs.bench.options import Bench, bench_options, size_option
+from zlog.cli.verbs.bench.place import Place
+from zlog.cli.verbs.bench.results import Report
 
 _ENTRIES = 10_000
 """Entries in what the raw reads read from."""

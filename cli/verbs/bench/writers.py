@@ -16,10 +16,10 @@ from typing import Any, TypeVar
 import zlog
 from zlog import aio
 from zlog._native import core
-from zlog.cli.bench.measure import Slice
-from zlog.cli.bench.place import Place, cpu_between
-from zlog.cli.bench.usage import own_cpu_seconds, own_memory_peak
-from zlog.cli.bench.workload import Traffic, Workload
+from zlog.cli.verbs.bench.measure import Slice
+from zlog.cli.verbs.bench.place import Place, cpu_between
+from zlog.cli.verbs.bench.usage import own_cpu_seconds, own_memory_peak
+from zlog.cli.verbs.bench.workload import Traffic, Workload
 
 T = TypeVar("T")
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import click
 
-from zlog.cli.bench import append, failover, read, sequencer, tail
 from zlog.cli.verb import VerbGroup
+from zlog.cli.verbs.bench import append, failover, read, sequencer, tail
 
 
 @click.group(

@@ -12,10 +12,6 @@ from urllib.parse import urlsplit
 import click
 
 import zlog
-from zlog.cli.bench.options import count_option, width_option
-from zlog.cli.bench.place import NO_SEQUENCER, own_place
-from zlog.cli.bench.processes import SequencerProcess
-from zlog.cli.bench.steady import SteadyWriters
 from zlog.cli.output import Output, note
 from zlog.cli.parameters import json_option
 from zlog.cli.render import to_json
@@ -23,6 +19,10 @@ from zlog.cli.sequencers import status_of
 from zlog.cli.session import Session, pass_session
 from zlog.cli.tables import table
 from zlog.cli.verb import Verb
+from zlog.cli.verbs.bench.options import count_option, width_option
+from zlog.cli.verbs.bench.place import NO_SEQUENCER, own_place
+from zlog.cli.verbs.bench.processes import SequencerProcess
+from zlog.cli.verbs.bench.steady import SteadyWriters
 from zlog.seqr.election.lease import LEASE_SECONDS_DEFAULT, LEASE_SECONDS_MAX, LEASE_SECONDS_MIN
 
 _FAULTS = {

@@ -8,14 +8,14 @@ from typing import Any
 
 import click
 
-from zlog.cli.bench.measure import ROUNDS, Contender, contest
-from zlog.cli.bench.options import Bench, bench_options, count_option, size_option
-from zlog.cli.bench.place import Place
-from zlog.cli.bench.readers import RandomReader, RangeReader, Reader, ReadLoad, prepare
-from zlog.cli.bench.results import Report
 from zlog.cli.output import note
 from zlog.cli.units import human_bytes
 from zlog.cli.verb import Verb
+from zlog.cli.verbs.bench.measure import ROUNDS, Contender, contest
+from zlog.cli.verbs.bench.options import Bench, bench_options, count_option, size_option
+from zlog.cli.verbs.bench.place import Place
+from zlog.cli.verbs.bench.readers import RandomReader, RangeReader, Reader, ReadLoad, prepare
+from zlog.cli.verbs.bench.results import Report
 
 _RAW_READS_PER_OBJECT = 2
 """Plain reads in flight per object, beside a range read: one that arrives, and one on its way."""

@@ -10,9 +10,9 @@ from itertools import islice
 from multiprocessing.connection import Connection
 
 import zlog
-from zlog.cli.bench.measure import Slice
-from zlog.cli.bench.place import Place, cpu_between
-from zlog.cli.bench.usage import own_cpu_seconds, own_memory_peak
+from zlog.cli.verbs.bench.measure import Slice
+from zlog.cli.verbs.bench.place import Place, cpu_between
+from zlog.cli.verbs.bench.usage import own_cpu_seconds, own_memory_peak
 
 _SETTLE_SECONDS = 0.05
 """Time for the follower to reach the tail and wait there, before anything is appended."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from zlog.cli.bench.measure import Measured, Ratio
 from zlog.cli.output import Output
 from zlog.cli.render import to_json
 from zlog.cli.tables import table
+from zlog.cli.verbs.bench.measure import Measured, Ratio
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import cast
 
 import zlog
 from zlog._sequencer.frames import FRAME, FRAME_BYTES
-from zlog.cli.bench.processes import python
+from zlog.cli.verbs.bench.processes import python
 from zlog.seqr.service import new_event_loop
 
 
@@ -68,7 +68,7 @@ class EchoProcess:
 @contextmanager
 def running_echo(kind: str) -> Iterator[EchoProcess]:
     """Run a server for the length of a ``with`` block: ``echo`` or ``frames``."""
-    code = f"from zlog.cli.bench.echo import serve; serve({kind!r})"
+    code = f"from zlog.cli.verbs.bench.echo import serve; serve({kind!r})"
     with subprocess.Popen(  # noqa: S603  # our own program, no shell
         python(code), stdout=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
