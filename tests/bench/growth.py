@@ -25,8 +25,8 @@ from zlog._base.io import BlockingIo, drive
 from zlog._layout.views import change_view
 from zlog.cli.session import Session
 from zlog.cli.verbs.bench.measure import Contender, Ratio, Slice, contest
-from zlog.cli.verbs.bench.place import Place, cpu_between, own_place
 from zlog.cli.verbs.bench.results import Report, show
+from zlog.cli.verbs.bench.testbed import Testbed, cpu_between, new_testbed
 
 BATCH = 1024
 WIDTH = 8
@@ -42,9 +42,9 @@ _APPEND_BATCHES_MIN = 4
 class SizedLog:
     """A log of ``count`` entries. Use it as a context manager."""
 
-    def __init__(self, place: Place, count: int, size: int) -> None:
+    def __init__(self, testbed: Testbed, count: int, size: int) -> None:
         self.count = count
-        self._place = place
+        self._testbed = testbed
         self._batch = [os.urandom(size) for _ in range(BATCH)]
         self._stack = ExitStack()
         self._name = ""
@@ -68,13 +68,13 @@ class SizedLog:
 
     def take_over(self, seconds: float) -> Slice:
         """What a sequencer does at its start: new epoch, every object sealed, new view."""
-        io = BlockingIo(self._place.store)
+        io = BlockingIo(self._testbed.store)
 
         def edit(view: zlog.View) -> zlog.View:
             return replace(view, sequencer=_NOBODY)
 
         def call() -> int:
-            drive(change_view(io, self._name, edit, Deadline(self._place.timeout)))
+            drive(change_view(io, self._name, edit, Deadline(self._testbed.timeout)))
             return 1
 
         return self._repeat(seconds, call)
@@ -107,7 +107,7 @@ class SizedLog:
             return self._repeat(seconds, call)
 
     def _open(self) -> zlog.Log:
-        return zlog.Log.open(self._place.store, self._name, timeout=self._place.timeout)
+        return zlog.Log.open(self._testbed.store, self._name, timeout=self._testbed.timeout)
 
     def _make(self) -> None:
         """Make the log anew.
@@ -115,7 +115,7 @@ class SizedLog:
         The one before stays until the end: in the room of a removed log, an embedded store writes
         faster than where it has to grow.
         """
-        self._name = self._stack.enter_context(self._place.new_log(WIDTH))
+        self._name = self._stack.enter_context(self._testbed.new_log(WIDTH))
         with self._open() as log:
             for left in range(self.count, 0, -BATCH):
                 log.append_many(self._batch[:left])
@@ -124,13 +124,13 @@ class SizedLog:
     def _repeat(self, seconds: float, call: Callable[[], int]) -> Slice:
         latencies = array("d")
         entries = 0
-        before = self._place.cpu()
+        before = self._testbed.cpu()
         now = began = time.perf_counter()
         while now < began + seconds:
             entries += call()
             then, now = now, time.perf_counter()
             latencies.append(now - then)
-        used = cpu_between(before, self._place.cpu())
+        used = cpu_between(before, self._testbed.cpu())
         return Slice(len(latencies), entries, now - began, latencies, used)
 
 
@@ -148,12 +148,12 @@ def measure(url: str, small: int, large: int, size: int, seconds: float) -> Iter
     workload = {"small": small, "large": large, "size": size, "width": WIDTH, "store": url}
     title = f"a log of {large} entries of {size} B against one of {small}, on {url}"
     with ExitStack() as stack:
-        place = stack.enter_context(own_place(Session(url)))
-        logs = [stack.enter_context(SizedLog(place, count, size)) for count in (large, small)]
+        testbed = stack.enter_context(new_testbed(Session(url)))
+        logs = [stack.enter_context(SizedLog(testbed, count, size)) for count in (large, small)]
         class_call = Contender(
             "class call",
             "a call of a class method that writes nothing, one after the other, from C++",
-            lambda turn: place.limits.measure(
+            lambda turn: testbed.limits.measure(
                 "class_calls", seconds=turn, objects=WIDTH, in_flight=1
             ),
             Ratio.LATENCY,

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import zlog
 from zlog.cli.session import Session
 from zlog.cli.verbs.bench.measure import ROUNDS, Contender, Ratio, Slice, contest
-from zlog.cli.verbs.bench.place import Place, own_place
 from zlog.cli.verbs.bench.results import Report, show
+from zlog.cli.verbs.bench.testbed import Testbed, new_testbed
 from zlog.cli.verbs.spark.session import spark_session
 
 if TYPE_CHECKING:
@@ -57,22 +57,27 @@ class SparkLoads:
 
     Args:
         spark: the session.
-        place: where the logs are.
+        testbed: where the logs are.
         log: the name of the log that is read.
         folder: for Parquet and for checkpoints.
         given: the options of the command line.
     """
 
     def __init__(
-        self, spark: SparkSession, place: Place, log: str, folder: Path, given: argparse.Namespace
+        self,
+        spark: SparkSession,
+        testbed: Testbed,
+        log: str,
+        folder: Path,
+        given: argparse.Namespace,
     ) -> None:
         self._spark = spark
-        self._place = place
+        self._testbed = testbed
         self._log = log
         self._folder = folder
         self._given = given
         self._parquet = str(folder / "parquet")
-        self._options = {"store": place.url, "log": log}
+        self._options = {"store": testbed.url, "log": log}
         self._queries = 0
 
     def prepare(self) -> None:
@@ -83,7 +88,7 @@ class SparkLoads:
         self._table().write.parquet(self._parquet)
 
     def _open(self) -> zlog.Log:
-        return zlog.Log.open(self._place.store, self._log, timeout=self._place.timeout)
+        return zlog.Log.open(self._testbed.store, self._log, timeout=self._testbed.timeout)
 
     def _table(self) -> DataFrame:
         return self._spark.read.format("zlog").options(**self._options).load()
@@ -160,9 +165,9 @@ class SparkLoads:
         return self._repeat(self._write, seconds)
 
     def _write(self) -> None:
-        with self._place.new_log(self._given.width) as log:
+        with self._testbed.new_log(self._given.width) as log:
             writer = self._data().write.format("zlog").mode("append")
-            writer.options(store=self._place.url, log=log).save()
+            writer.options(store=self._testbed.url, log=log).save()
 
     def write_parquet(self, seconds: float) -> Slice:
         """Have Spark write the rows' data into files."""
@@ -236,11 +241,11 @@ def measure(given: argparse.Namespace) -> Iterator[Report]:
         **dict(word.partition("=")[::2] for word in given.spark_conf),
     }
     with ExitStack() as stack:
-        place = stack.enter_context(own_place(Session(given.store)))
-        log = stack.enter_context(place.new_log(given.width))
+        testbed = stack.enter_context(new_testbed(Session(given.store)))
+        log = stack.enter_context(testbed.new_log(given.width))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zlog-bench-spark-")))
         spark = stack.enter_context(spark_session("bench", given.master, settings, delta=False))
-        loads = SparkLoads(spark, place, log, folder, given)
+        loads = SparkLoads(spark, testbed, log, folder, given)
         loads.prepare()
         where = f"{given.entries} entries of {given.size} B, width {given.width}, on {given.store}"
         for what, load, limits in _contests(loads):

@@ -78,7 +78,7 @@ def test_what_can_not_be_done_is_an_error_and_no_end(
 def test_a_place_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(zlog.StoreUnavailable):
         Limits(("directory", str(tmp_path / "missing")))
-    with pytest.raises(zlog.StoreUnavailable, match="no such place"):
+    with pytest.raises(zlog.StoreUnavailable, match="no such store"):
         Limits(("nowhere",))
 
 

@@ -1,6 +1,6 @@
 """The verb bench: how fast this store is, beside what it could do at most.
 
-``place`` makes room for a benchmark, ``measure`` runs contenders in turns and compares them,
+``testbed`` makes room for a benchmark, ``measure`` runs contenders in turns and compares them,
 ``limits`` runs the C++ program that measures what is possible, ``results`` prints. Each benchmark
 is a module with a verb of its name; what it runs stands beside it.
 """
@@ -23,7 +23,7 @@ from zlog.cli.verbs.bench import append, failover, read, sequencer, tail
 def bench() -> None:
     """Measure how fast a store is, beside what it can do at most.
 
-    Each benchmark works in a place of its own in the store, which it removes in the end: a
+    Each benchmark works in a part of the store of its own, which it removes in the end: a
     namespace of the pool, or a folder inside the store's.
     """
 

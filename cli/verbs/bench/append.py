@@ -16,8 +16,8 @@ from zlog.cli.verb import Verb
 from zlog.cli.verbs.bench import frames
 from zlog.cli.verbs.bench.measure import ROUNDS, Contender, Slice, contest, one_after_the_other
 from zlog.cli.verbs.bench.options import Bench, bench_options, count_option, size_option
-from zlog.cli.verbs.bench.place import Place
 from zlog.cli.verbs.bench.results import Report
+from zlog.cli.verbs.bench.testbed import Testbed
 from zlog.cli.verbs.bench.workload import Traffic, Workload
 from zlog.cli.verbs.bench.writers import Writers
 
@@ -60,18 +60,18 @@ def append(bench: Bench, size: int, batch: int, depth: int, writers: int, alone:
     """
     load = Workload(size, batch, writers, depth, bench.width, alone)
     with ExitStack() as stack:
-        place = stack.enter_context(bench.place())
-        if writers > 1 and place.kind == "mem":
+        testbed = stack.enter_context(bench.testbed())
+        if writers > 1 and testbed.kind == "mem":
             raise click.UsageError("mem:// is one process's memory: it has only one writer")
-        running = stack.enter_context(Writers(place, load))
-        note(f"warming up in {place.url}")
+        running = stack.enter_context(Writers(testbed, load))
+        note(f"warming up in {testbed.url}")
         running.run(bench.seconds / ROUNDS / 2)
         note(f"appending and measuring the limits, {bench.seconds:g} s each")
         contender = Contender("append", _how(load, running.traffic), running.run)
-        limits = [*stack.enter_context(_Limits(place, load, running.traffic)).contenders()]
+        limits = [*stack.enter_context(_Limits(testbed, load, running.traffic)).contenders()]
         if running.traffic.batch > 1:
             one_by_one = Workload(size, 1, 1, _ONE_BY_ONE_DEPTH, bench.width, alone=True)
-            others = stack.enter_context(Writers(place, one_by_one))
+            others = stack.enter_context(Writers(testbed, one_by_one))
             others.run(bench.seconds / ROUNDS / 2)
             how = f"the same log with {_how(one_by_one, others.traffic)}"
             limits.append(Contender("one by one", how, others.run))
@@ -95,10 +95,10 @@ def _how(load: Workload, traffic: Traffic) -> str:
 
 
 class _Limits:
-    """The limits of appending at a place, as traffic of the load's kind meets them."""
+    """The limits of appending, as traffic of the load's kind meets them."""
 
-    def __init__(self, place: Place, load: Workload, traffic: Traffic) -> None:
-        self._place = place
+    def __init__(self, testbed: Testbed, load: Workload, traffic: Traffic) -> None:
+        self._testbed = testbed
         self._load = load
         self._traffic = traffic
         self._stack = ExitStack()
@@ -112,19 +112,19 @@ class _Limits:
     def contenders(self) -> Iterator[Contender]:
         """Give the limits that this kind of store has."""
         yield self._class_writes()
-        if self._load.in_flight == 1 and self._place.kind == "ceph":
+        if self._load.in_flight == 1 and self._testbed.kind == "ceph":
             yield from self._with_round_trip()
         yield self._class_calls()
-        if self._place.kind == "ceph":
+        if self._testbed.kind == "ceph":
             yield self._librados()
-        if self._place.kind == "file":
+        if self._testbed.kind == "file":
             yield from self._lmdb()
             yield self._file()
 
     def _contender(
         self, name: str, how: str, kind: str, entries: float, **options: object
     ) -> Contender:
-        measure = self._place.limits.measure
+        measure = self._testbed.limits.measure
         return Contender(
             name, how, lambda seconds: measure(kind, entries, seconds=seconds, **options)
         )
@@ -157,18 +157,18 @@ class _Limits:
 
     def _with_round_trip(self) -> Iterator[Contender]:
         """One write after the other, each with a round trip to the sequencer, from C++."""
-        place = self._place
-        log = self._stack.enter_context(place.new_log(self._load.width))
-        with zlog.Log.open(place.store, log) as opened:
+        testbed = self._testbed
+        log = self._stack.enter_context(testbed.new_log(self._load.width))
+        with zlog.Log.open(testbed.store, log) as opened:
             opened.append(b"")  # now the view names the sequencer
             address = opened.view.sequencer
         if not address:
             return
         write = self._class_writes()
-        greeting = frames.to_sequencer(place.store, log, address)
+        greeting = frames.to_sequencer(testbed.store, log, address)
 
         def run(seconds: float) -> Slice:
-            ask = partial(place.limits.measure, "frames", 1, connections=1, depth=1, **greeting)
+            ask = partial(testbed.limits.measure, "frames", 1, connections=1, depth=1, **greeting)
             return one_after_the_other(write.run(seconds * 0.75), ask(seconds=seconds * 0.25))
 
         how = "a class write and a round trip to the sequencer, from C++, one after the other"

@@ -20,9 +20,9 @@ from zlog.cli.session import Session, pass_session
 from zlog.cli.tables import table
 from zlog.cli.verb import Verb
 from zlog.cli.verbs.bench.options import count_option, width_option
-from zlog.cli.verbs.bench.place import NO_SEQUENCER, own_place
 from zlog.cli.verbs.bench.processes import SequencerProcess
 from zlog.cli.verbs.bench.steady import SteadyWriters
+from zlog.cli.verbs.bench.testbed import NO_SEQUENCER, new_testbed
 from zlog.seqr.election.lease import LEASE_SECONDS_DEFAULT, LEASE_SECONDS_MAX, LEASE_SECONDS_MIN
 
 _FAULTS = {
@@ -87,12 +87,12 @@ def failover(
         raise click.UsageError(f"{session.url} needs no sequencer, so there is no fail-over")
     results = []
     with ExitStack() as stack:
-        place = stack.enter_context(own_place(session, NO_SEQUENCER))
-        crew = Crew(place.url, sequencers, lease)
+        testbed = stack.enter_context(new_testbed(session, NO_SEQUENCER))
+        crew = Crew(testbed.url, sequencers, lease)
         stack.callback(crew.end)
-        name = stack.enter_context(place.new_log(width))
+        name = stack.enter_context(testbed.new_log(width))
         crew.wait_until_ready()
-        load = stack.enter_context(SteadyWriters(place.store, name, writers, session.timeout))
+        load = stack.enter_context(SteadyWriters(testbed.store, name, writers, session.timeout))
         for each in fault or _FAULTS:
             note(f"measuring: {each}")
             stalls = [_round(crew, load, _FAULTS[each]) for _ in range(rounds)]

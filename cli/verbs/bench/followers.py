@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 
 import zlog
 from zlog.cli.verbs.bench.measure import Slice
-from zlog.cli.verbs.bench.place import Place, cpu_between
+from zlog.cli.verbs.bench.testbed import Testbed, cpu_between
 from zlog.cli.verbs.bench.usage import own_cpu_seconds, own_memory_peak
 
 _SETTLE_SECONDS = 0.05
@@ -27,16 +27,16 @@ class Followed:
         how: what it does, one sentence.
     """
 
-    def __init__(self, place: Place, log: str, size: int, rate: float) -> None:
+    def __init__(self, testbed: Testbed, log: str, size: int, rate: float) -> None:
         self.how = "from an append's acknowledgement to the entry in a follower's hands"
-        self._place = place
+        self._testbed = testbed
         self._rate = rate
         self._data = os.urandom(size)
-        self._log = zlog.Log.open(place.store, log, timeout=place.timeout)
+        self._log = zlog.Log.open(testbed.store, log, timeout=testbed.timeout)
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._follower = context.Process(
-            target=_be_follower, args=(place.url, log, theirs), daemon=True
+            target=_be_follower, args=(testbed.url, log, theirs), daemon=True
         )
         self._follower.start()
         theirs.close()
@@ -44,7 +44,7 @@ class Followed:
     def run(self, seconds: float) -> Slice:
         """Append a few entries, evenly in time."""
         count = max(1, round(seconds * self._rate))
-        before = self._place.cpu()
+        before = self._testbed.cpu()
         self._pipe.send((self._log.tail(), count))
         self._answer()  # it is about to follow
         time.sleep(_SETTLE_SECONDS)
@@ -57,7 +57,7 @@ class Followed:
             due += 1 / self._rate
         took = time.perf_counter() - began
         seen, cpu, memory = self._answer()
-        used = cpu_between(before, self._place.cpu())
+        used = cpu_between(before, self._testbed.cpu())
         used["client"] += cpu
         latencies = array("d", (max(0.0, s - a) for s, a in zip(seen, acknowledged, strict=True)))
         return Slice(count, count, took, latencies, used, memory + own_memory_peak())

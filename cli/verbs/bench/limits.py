@@ -1,4 +1,4 @@
-"""The raw limits of a place: measured by a program in C++, without Python and without a log.
+"""The raw limits of a store: measured by a program in C++, without Python and without a log.
 
 ``zlog-limits`` is part of the package. It speaks librados, LMDB and TCP itself, and sends the
 object class's operations from C++; ``cli/verbs/bench/native`` is its source.
@@ -26,17 +26,17 @@ class Limits:
     """The program, running: it measures one thing after the other. Use it as a context manager.
 
     Args:
-        place: what it is to measure, in its own words: see ``native/main.cc``.
+        store: what it is to measure, in its own words: see ``native/main.cc``.
 
     Raises:
-        StoreUnavailable: the program is not there, or can't reach the place.
+        StoreUnavailable: the program is not there, or can't reach the store.
     """
 
-    def __init__(self, place: Sequence[str]) -> None:
+    def __init__(self, store: Sequence[str]) -> None:
         try:
             # In a session of its own: at Ctrl-C it must live on until it has tidied up.
             self._process = subprocess.Popen(  # noqa: S603  # our own program, no shell
-                [str(PROGRAM), *place],
+                [str(PROGRAM), *store],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 start_new_session=True,

@@ -13,8 +13,8 @@ import click
 from zlog.cli.parameters import json_option
 from zlog.cli.session import Session, pass_session
 from zlog.cli.units import size
-from zlog.cli.verbs.bench.place import SEQUENCER_HELP, Place, own_place
 from zlog.cli.verbs.bench.results import Report, show
+from zlog.cli.verbs.bench.testbed import SEQUENCER_HELP, Testbed, new_testbed
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -84,9 +84,9 @@ class Bench:
     _session: Session
     _sequencer: str
 
-    def place(self) -> AbstractContextManager[Place]:
-        """Make a place in the store, see :func:`own_place`."""
-        return own_place(self._session, self._sequencer)
+    def testbed(self) -> AbstractContextManager[Testbed]:
+        """Make a testbed in the store, see :func:`new_testbed`."""
+        return new_testbed(self._session, self._sequencer)
 
     def workload(self, **load: object) -> dict[str, object]:
         """Return what is measured, for a report: its own numbers, and those of every benchmark."""

@@ -13,9 +13,9 @@ from zlog.cli.units import human_bytes
 from zlog.cli.verb import Verb
 from zlog.cli.verbs.bench.measure import ROUNDS, Contender, contest
 from zlog.cli.verbs.bench.options import Bench, bench_options, count_option, size_option
-from zlog.cli.verbs.bench.place import Place
 from zlog.cli.verbs.bench.readers import RandomReader, RangeReader, Reader, ReadLoad, prepare
 from zlog.cli.verbs.bench.results import Report
+from zlog.cli.verbs.bench.testbed import Testbed
 
 _RAW_READS_PER_OBJECT = 2
 """Plain reads in flight per object, beside a range read: one that arrives, and one on its way."""
@@ -52,19 +52,19 @@ def read(bench: Bench, order: str, size: int, entries: int, batch: int, depth: i
         raise click.UsageError("--depth is for --order random: a range has its own read-ahead")
     load = ReadLoad(size, entries, batch, depth, bench.width)
     with ExitStack() as stack:
-        place = stack.enter_context(bench.place())
-        log = stack.enter_context(place.new_log(bench.width))
-        note(f"writing {entries} entries in {place.url}")
-        prepare(place, log, load)
+        testbed = stack.enter_context(bench.testbed())
+        log = stack.enter_context(testbed.new_log(bench.width))
+        note(f"writing {entries} entries in {testbed.url}")
+        prepare(testbed, log, load)
         kind = RangeReader if order == "range" else RandomReader
-        reader: Reader = stack.enter_context(closing(kind(place, log, load)))
+        reader: Reader = stack.enter_context(closing(kind(testbed, log, load)))
         reader.run(bench.seconds / ROUNDS / 2)
         note(f"reading and measuring the limits, {bench.seconds:g} s each")
         contender = Contender(f"{order} read", reader.how, reader.run)
         if order == "range":
-            limits = [*_range_limits(place, load, reader.per_operation)]
+            limits = [*_range_limits(testbed, load, reader.per_operation)]
         else:
-            limits = [*_random_limits(place, load)]
+            limits = [*_random_limits(testbed, load)]
         measured = contest(contender, limits, bench.seconds, size)
         title = (
             f"{order} read of {human_bytes(size)}, entries {entries}, batch {batch},"
@@ -75,19 +75,19 @@ def read(bench: Bench, order: str, size: int, entries: int, batch: int, depth: i
 
 
 def _contender(
-    place: Place, name: str, how: str, kind: str, per_call: float, **options: Any
+    testbed: Testbed, name: str, how: str, kind: str, per_call: float, **options: Any
 ) -> Contender:
-    measure = place.limits.measure
+    measure = testbed.limits.measure
     return Contender(name, how, lambda seconds: measure(kind, per_call, seconds=seconds, **options))
 
 
-def _range_limits(place: Place, load: ReadLoad, per_operation: float) -> Iterator[Contender]:
+def _range_limits(testbed: Testbed, load: ReadLoad, per_operation: float) -> Iterator[Contender]:
     window = max(load.width, round(per_operation * load.width))
-    if place.kind == "ceph":
+    if testbed.kind == "ceph":
         size = max(1, round(per_operation * load.size))
         in_flight = _RAW_READS_PER_OBJECT * load.width
         yield _contender(
-            place,
+            testbed,
             "plain librados",
             f"reads of {size} bytes from {load.width} objects, {in_flight} in flight, counted as"
             f" {per_operation:.0f} entries each",
@@ -99,9 +99,9 @@ def _range_limits(place: Place, load: ReadLoad, per_operation: float) -> Iterato
             bytes=load.size * load.entries,
             in_flight=in_flight,
         )
-    if place.kind == "file":
+    if testbed.kind == "file":
         yield _contender(
-            place,
+            testbed,
             "LMDB",
             f"LMDB alone in C++: {window} values after each other, copied out",
             "lmdb_scans",
@@ -110,13 +110,13 @@ def _range_limits(place: Place, load: ReadLoad, per_operation: float) -> Iterato
             entries=load.entries,
             window=window,
         )
-    yield _class_reads(place, load, window, _RAW_READS_PER_OBJECT)
+    yield _class_reads(testbed, load, window, _RAW_READS_PER_OBJECT)
 
 
-def _random_limits(place: Place, load: ReadLoad) -> Iterator[Contender]:
-    if place.kind == "ceph":
+def _random_limits(testbed: Testbed, load: ReadLoad) -> Iterator[Contender]:
+    if testbed.kind == "ceph":
         yield _contender(
-            place,
+            testbed,
             "plain librados",
             f"reads of {load.size} bytes from {load.width} objects, {load.depth} in flight",
             "rados_reads",
@@ -127,9 +127,9 @@ def _random_limits(place: Place, load: ReadLoad) -> Iterator[Contender]:
             bytes=load.size * load.entries,
             in_flight=load.depth,
         )
-    if place.kind == "file":
+    if testbed.kind == "file":
         yield _contender(
-            place,
+            testbed,
             "LMDB",
             "LMDB alone in C++: one value anywhere, copied out, in a transaction of its own",
             "lmdb_gets",
@@ -137,13 +137,13 @@ def _random_limits(place: Place, load: ReadLoad) -> Iterator[Contender]:
             size=load.size,
             entries=load.entries,
         )
-    yield _class_reads(place, load, 1, load.depth)
+    yield _class_reads(testbed, load, 1, load.depth)
 
 
-def _class_reads(place: Place, load: ReadLoad, window: int, in_flight: int) -> Contender:
+def _class_reads(testbed: Testbed, load: ReadLoad, window: int, in_flight: int) -> Contender:
     window = min(window, load.entries)
     return _contender(
-        place,
+        testbed,
         "class reads",
         f"a C++ program that sends the same operations, for batches of {window},"
         f" {in_flight} in flight, and checks every entry",

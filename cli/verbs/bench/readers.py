@@ -17,7 +17,7 @@ from typing import Any
 import zlog
 from zlog import aio
 from zlog.cli.verbs.bench.measure import Slice
-from zlog.cli.verbs.bench.place import Place, cpu_between
+from zlog.cli.verbs.bench.testbed import Testbed, cpu_between
 from zlog.cli.verbs.bench.usage import own_memory_peak
 
 _STEP = 1024
@@ -43,10 +43,10 @@ class ReadLoad:
     width: int
 
 
-def prepare(place: Place, log: str, load: ReadLoad) -> None:
+def prepare(testbed: Testbed, log: str, load: ReadLoad) -> None:
     """Write what is to be read."""
     batch = [os.urandom(load.size) for _ in range(load.batch)]
-    with zlog.Log.open(place.store, log, timeout=place.timeout) as opened:
+    with zlog.Log.open(testbed.store, log, timeout=testbed.timeout) as opened:
         for left in range(load.entries, 0, -load.batch):
             opened.append_many(batch[:left])
 
@@ -71,7 +71,7 @@ class _Counting:
 
 
 class Reader(ABC):
-    """What both kinds of readers share: the place, and what a turn used there.
+    """What both kinds of readers share: the testbed, and what a turn used there.
 
     Attributes:
         how: what it does, one sentence.
@@ -81,16 +81,16 @@ class Reader(ABC):
     how: str
     per_operation: float
 
-    def __init__(self, place: Place, log: str, load: ReadLoad) -> None:
-        self._place = place
+    def __init__(self, testbed: Testbed, log: str, load: ReadLoad) -> None:
+        self._testbed = testbed
         self._log = log
         self._load = load
 
     def run(self, seconds: float) -> Slice:
         """Read for a while."""
-        before = self._place.cpu()
+        before = self._testbed.cpu()
         done = self._read(seconds)
-        done.cpu = cpu_between(before, self._place.cpu())
+        done.cpu = cpu_between(before, self._testbed.cpu())
         done.memory = own_memory_peak()
         return done
 
@@ -106,17 +106,17 @@ class Reader(ABC):
 class RangeReader(Reader):
     """Goes through the whole log with ``read_range``, again and again."""
 
-    def __init__(self, place: Place, log: str, load: ReadLoad) -> None:
-        super().__init__(place, log, load)
-        counting: Any = _Counting(place.store)
-        with zlog.Log.open(counting, log, timeout=place.timeout) as opened:
+    def __init__(self, testbed: Testbed, log: str, load: ReadLoad) -> None:
+        super().__init__(testbed, log, load)
+        counting: Any = _Counting(testbed.store)
+        with zlog.Log.open(counting, log, timeout=testbed.timeout) as opened:
             found = sum(1 for _ in opened.read_range(0, load.entries))
         self.per_operation = found / max(1, counting.reads)
         self.how = (
             f"read_range; {self.per_operation:.0f} entries per read of a stripe object; a call is"
             f" {_STEP} entries"
         )
-        self._opened = zlog.Log.open(place.store, log, timeout=place.timeout)
+        self._opened = zlog.Log.open(testbed.store, log, timeout=testbed.timeout)
 
     def _read(self, seconds: float) -> Slice:
         latencies = array("d")
@@ -149,8 +149,8 @@ def _take(items: Iterator[zlog.Entry | zlog.Gap], most: int) -> tuple[int, objec
 class RandomReader(Reader):
     """Reads one position here and one there, some of them at the same time."""
 
-    def __init__(self, place: Place, log: str, load: ReadLoad) -> None:
-        super().__init__(place, log, load)
+    def __init__(self, testbed: Testbed, log: str, load: ReadLoad) -> None:
+        super().__init__(testbed, log, load)
         self.per_operation = 1.0
         self.how = "read, one position after the other, anywhere"
         self._random = random.Random(1)
@@ -163,7 +163,7 @@ class RandomReader(Reader):
         if self._loop is not None:
             return self._loop.run_until_complete(self._read_concurrently(seconds))
         latencies = array("d")
-        with zlog.Log.open(self._place.store, self._log, timeout=self._place.timeout) as log:
+        with zlog.Log.open(self._testbed.store, self._log, timeout=self._testbed.timeout) as log:
             now = began = time.perf_counter()
             while now < began + seconds:
                 log.read(self._random.randrange(self._load.entries))
@@ -181,8 +181,8 @@ class RandomReader(Reader):
                 before, now = now, time.perf_counter()
                 latencies.append(now - before)
 
-        place = self._place
-        async with await aio.Log.open(place.store, self._log, timeout=place.timeout) as log:
+        testbed = self._testbed
+        async with await aio.Log.open(testbed.store, self._log, timeout=testbed.timeout) as log:
             began = time.perf_counter()
             await asyncio.gather(*(repeat(log, began + seconds) for _ in range(self._load.depth)))
             took = time.perf_counter() - began

@@ -14,9 +14,9 @@ from zlog.cli.verbs.bench import frames
 from zlog.cli.verbs.bench.echo import running_echo
 from zlog.cli.verbs.bench.measure import ROUNDS, Contender, Slice, contest
 from zlog.cli.verbs.bench.options import count_option, report_option, seconds_option
-from zlog.cli.verbs.bench.place import NO_SEQUENCER, Place, own_place
 from zlog.cli.verbs.bench.processes import running_sequencer
 from zlog.cli.verbs.bench.results import Report, show
+from zlog.cli.verbs.bench.testbed import NO_SEQUENCER, Testbed, new_testbed
 from zlog.cli.verbs.bench.usage import Processes
 
 _ECHOES = {
@@ -53,20 +53,20 @@ def sequencer(
     """
     load = {"connections": connections, "depth": depth}
     with ExitStack() as stack:
-        place = stack.enter_context(own_place(session, _unused(session)))
-        if place.kind == "mem":
+        testbed = stack.enter_context(new_testbed(session, _unused(session)))
+        if testbed.kind == "mem":
             raise click.UsageError("mem:// is one process's memory: no server can serve it")
-        log = stack.enter_context(place.new_log(1))
-        server = stack.enter_context(running_sequencer(place.url))
-        greeting = frames.to_sequencer(place.store, log, server.address)
+        log = stack.enter_context(testbed.new_log(1))
+        server = stack.enter_context(running_sequencer(testbed.url))
+        greeting = frames.to_sequencer(testbed.store, log, server.address)
         contender = _contender(
-            place, "sequencer", "zlog seqr, one position per request", server.pid, greeting, load
+            testbed, "sequencer", "zlog seqr, one position per request", server.pid, greeting, load
         )
         limits = []
         for name, how in _ECHOES.items():
             echo = stack.enter_context(running_echo(_KINDS[name]))
             limits.append(
-                _contender(place, name, how, echo.pid, frames.to_echo(echo.address), load)
+                _contender(testbed, name, how, echo.pid, frames.to_echo(echo.address), load)
             )
         contender.run(seconds / ROUNDS / 2)
         note(f"asking and measuring the limits, {seconds:g} s each")
@@ -77,12 +77,12 @@ def sequencer(
 
 
 def _unused(session: Session) -> str:
-    """Return the choice of sequencer for a place that gets another one."""
+    """Return the choice of sequencer for a testbed that gets another one."""
     return NO_SEQUENCER if session.url.startswith("ceph:") else "own"
 
 
 def _contender(
-    place: Place,
+    testbed: Testbed,
     name: str,
     how: str,
     pid: int,
@@ -94,7 +94,7 @@ def _contender(
     def run(seconds: float) -> Slice:
         options: dict[str, Any] = {**greeting, **load}
         before = server.cpu_seconds()
-        done = place.limits.measure("frames", seconds=seconds, **options)
+        done = testbed.limits.measure("frames", seconds=seconds, **options)
         done.cpu["sequencer"] = server.cpu_seconds() - before
         return done
 

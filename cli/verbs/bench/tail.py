@@ -13,8 +13,8 @@ from zlog.cli.verb import Verb
 from zlog.cli.verbs.bench.followers import Followed
 from zlog.cli.verbs.bench.measure import ROUNDS, Contender, Ratio, contest
 from zlog.cli.verbs.bench.options import Bench, bench_options, size_option
-from zlog.cli.verbs.bench.place import Place
 from zlog.cli.verbs.bench.results import Report
+from zlog.cli.verbs.bench.testbed import Testbed
 
 _ENTRIES = 10_000
 """Entries in what the raw reads read from."""
@@ -46,15 +46,15 @@ def tail(bench: Bench, size: int, rate: float) -> None:
     it takes, at p50.
     """
     with ExitStack() as stack:
-        place = stack.enter_context(bench.place())
-        if place.kind == "mem":
+        testbed = stack.enter_context(bench.testbed())
+        if testbed.kind == "mem":
             raise click.UsageError("mem:// is one process's memory: nobody else can follow")
-        log = stack.enter_context(place.new_log(bench.width))
-        followed = stack.enter_context(Followed(place, log, size, rate))
+        log = stack.enter_context(testbed.new_log(bench.width))
+        followed = stack.enter_context(Followed(testbed, log, size, rate))
         followed.run(bench.seconds / ROUNDS / 2)
         note(f"following and measuring the limits, {bench.seconds:g} s each")
         contender = Contender("follow", followed.how, followed.run)
-        measured = contest(contender, [*_limits(place, size, bench.width)], bench.seconds, size)
+        measured = contest(contender, [*_limits(testbed, size, bench.width)], bench.seconds, size)
         title = (
             f"{human_bytes(size)} entries, {rate:g} appended per second, width {bench.width}, on"
             f" {bench.url}"
@@ -63,9 +63,9 @@ def tail(bench: Bench, size: int, rate: float) -> None:
     bench.show(Report("tail", title, workload, measured))
 
 
-def _limits(place: Place, size: int, width: int) -> Iterator[Contender]:
-    measure = place.limits.measure
-    if place.kind == "ceph":
+def _limits(testbed: Testbed, size: int, width: int) -> Iterator[Contender]:
+    measure = testbed.limits.measure
+    if testbed.kind == "ceph":
         yield Contender(
             "plain librados",
             f"reads of {size} bytes, one after the other, from C++",

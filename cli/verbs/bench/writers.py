@@ -17,7 +17,7 @@ import zlog
 from zlog import aio
 from zlog._native import core
 from zlog.cli.verbs.bench.measure import Slice
-from zlog.cli.verbs.bench.place import Place, cpu_between
+from zlog.cli.verbs.bench.testbed import Testbed, cpu_between
 from zlog.cli.verbs.bench.usage import own_cpu_seconds, own_memory_peak
 from zlog.cli.verbs.bench.workload import Traffic, Workload
 
@@ -36,20 +36,20 @@ class Writers:
     With one writer this process appends, so that a profiler sees it; several are processes.
     """
 
-    def __init__(self, place: Place, load: Workload) -> None:
+    def __init__(self, testbed: Testbed, load: Workload) -> None:
         self.traffic = Traffic(1, 1, load.width)
-        self._place = place
+        self._testbed = testbed
         self._load = load
         self._crew: _Crew | None = None
         self._writer: _Writer | None = None
         if load.writers == 1:
-            self._writer = _Writer(place.store, load, place.timeout)
+            self._writer = _Writer(testbed.store, load, testbed.timeout)
         else:
-            self._crew = _Crew(place, load)
+            self._crew = _Crew(testbed, load)
 
     def run(self, seconds: float) -> Slice:
         """Append to a new log for a while; also learns how the entries travel."""
-        with self._place.new_log(self._load.width) as log:
+        with self._testbed.new_log(self._load.width) as log:
             done = self._append(log, seconds)
             self._learn(log)
         return done
@@ -58,9 +58,9 @@ class Writers:
         if self._crew is not None:
             return self._crew.append(log, seconds)
         assert self._writer is not None
-        before = self._place.cpu()
+        before = self._testbed.cpu()
         done = self._writer.append(log, seconds)
-        done.cpu = cpu_between(before, self._place.cpu())
+        done.cpu = cpu_between(before, self._testbed.cpu())
         return done
 
     def __enter__(self) -> Writers:
@@ -74,8 +74,8 @@ class Writers:
 
     def _learn(self, name: str) -> None:
         """Ask the stripe objects how many entries they got in how many writes."""
-        store = self._place.store
-        with zlog.Log.open(store, name, timeout=self._place.timeout) as log:
+        store = self._testbed.store
+        with zlog.Log.open(store, name, timeout=self._testbed.timeout) as log:
             request = core.encode_epoch(log.view.epoch)
             replies = [store.execute(ref.name, "stat", request) for ref in log.view.objects()]
         stats = [core.decode_stat(payload) for code, payload in replies if code == 0]
@@ -88,9 +88,9 @@ class Writers:
 class _Crew:
     """Several writers, each a process."""
 
-    def __init__(self, place: Place, load: Workload) -> None:
+    def __init__(self, testbed: Testbed, load: Workload) -> None:
         context = multiprocessing.get_context("spawn")
-        self._place = place
+        self._testbed = testbed
         self._load = load
         self._pipes: list[Connection] = []
         self._processes = []
@@ -100,7 +100,7 @@ class _Crew:
             ours, theirs = context.Pipe()
             process = context.Process(
                 target=_be_writer,
-                args=(place.url, load, place.timeout, barrier, theirs),
+                args=(testbed.url, load, testbed.timeout, barrier, theirs),
                 daemon=True,
             )
             process.start()
@@ -110,11 +110,11 @@ class _Crew:
 
     def append(self, log: str, seconds: float) -> Slice:
         """Have all of them append to one log at the same time."""
-        before = self._place.cpu()
+        before = self._testbed.cpu()
         for pipe in self._pipes:
             pipe.send((log, seconds))
         results = [self._result(pipe, seconds) for pipe in self._pipes]
-        used = cpu_between(before, self._place.cpu())
+        used = cpu_between(before, self._testbed.cpu())
         used["client"] = sum(each.cpu["client"] for each in results)
         whole = max(each.seconds for each in results)
         latencies = array("d")

@@ -71,7 +71,7 @@ std::vector<std::unique_ptr<Work>> works_of(const std::vector<std::string>& word
     works.push_back(rados_work({given(words[1]), given(words[2]), words[3], words[4]}));
 #endif
   } else {
-    throw std::invalid_argument("no such place: " + kind);
+    throw std::invalid_argument("no such store: " + kind);
   }
   return works;
 }

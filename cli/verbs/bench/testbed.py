@@ -1,4 +1,4 @@
-"""Where a benchmark works: a place of its own in the store, which disappears with all in it.
+"""Where a benchmark works: a part of the store of its own, removed with all in it at the end.
 
 On Ceph that is a namespace in the pool, with a sequencer of its own; in an embedded store it is a
 folder inside the store's, on the same disk.
@@ -37,12 +37,12 @@ SEQUENCER_HELP = (
 
 
 @dataclass
-class Place:
-    """A place that is there for one benchmark.
+class Testbed:
+    """What one benchmark works with.
 
     Attributes:
-        url: of the store in it.
-        store: opened.
+        url: of the benchmark's own part of the store.
+        store: that part, opened.
         limits: the program that measures what it can do at most.
         timeout: seconds for one call; None for no limit.
         osds: the OSDs on this machine that serve it.
@@ -88,8 +88,8 @@ def cpu_between(before: dict[str, float], after: dict[str, float]) -> dict[str, 
 
 
 @contextmanager
-def own_place(session: Session, sequencer: str = _OWN) -> Iterator[Place]:
-    """Make a place for a benchmark, for the length of a ``with`` block.
+def new_testbed(session: Session, sequencer: str = _OWN) -> Iterator[Testbed]:
+    """Make a testbed for the length of a ``with`` block.
 
     Args:
         session: says in which store.
@@ -124,7 +124,7 @@ def own_place(session: Session, sequencer: str = _OWN) -> Iterator[Place]:
         elif kind == "ceph" and sequencer != NO_SEQUENCER:
             announcing = Directory(BlockingIo(store)).announce(address, Deadline(session.timeout))
             drive(announcing)
-        place = Place(
+        testbed = Testbed(
             store.url,
             store,
             limits,
@@ -132,9 +132,9 @@ def own_place(session: Session, sequencer: str = _OWN) -> Iterator[Place]:
             Processes(()),
             Processes(() if process is None else (process.pid,)),
         )
-        with place.new_log(1):  # after which there are connections to look at
-            limits.osds = place.osds = connected_osds()
-        yield place
+        with testbed.new_log(1):  # after which there are connections to look at
+            limits.osds = testbed.osds = connected_osds()
+        yield testbed
 
 
 def _address_of(sequencer: str) -> str:
