@@ -55,6 +55,31 @@ def test_gaps_are_rows_when_wanted(spark: SparkSession, log: zlog.Log) -> None:
     assert (found[3].timestamp, found[3].data) == (None, None)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"startingPosition": "latest"},
+        {"startingPosition": 9, "endingPosition": 3},
+        {"endingPosition": 0},
+        {"startingTimestamp": "2100-01-01T00:00:00Z"},
+    ],
+)
+def test_nothing_to_read_is_no_row(
+    spark: SparkSession, log: zlog.Log, options: dict[str, object]
+) -> None:
+    log.append_many([b"x"] * 20)
+    assert read(spark, log, **options).count() == 0
+
+
+def test_an_empty_log_is_no_row_also_beside_others(spark: SparkSession, log: zlog.Log) -> None:
+    with zlog.Log.create(log.store, "empty") as empty:
+        table = read(spark, empty)
+        assert table.collect() == []
+        log.append_many([b"x"] * 20)
+        assert table.count() == 0
+        assert read(spark, log, endingPosition=0).union(read(spark, log)).count() == 20
+
+
 def test_a_million_entries(spark: SparkSession, store: zlog.Store) -> None:
     log = zlog.Log.create(store, "many", width=4)
     for _ in range(10):

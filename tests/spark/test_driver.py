@@ -40,6 +40,27 @@ def test_a_batch_reads_all_there_is_or_what_it_is_told(log: zlog.Log) -> None:
     assert span(planner(log, startingPosition=99).plan_batch()) is None
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"endingPosition": 0},
+        {"startingPosition": 9, "endingPosition": 3},
+        {"startingPosition": "latest"},
+        {"startingTimestamp": "2100-01-01T00:00:00Z"},
+    ],
+)
+def test_a_batch_may_have_nothing_to_read(log: zlog.Log, options: dict[str, object]) -> None:
+    log.append_many([b"x"] * 20)
+    assert planner(log, **options).plan_batch() == []
+
+
+def test_position_zero_is_a_position(log: zlog.Log) -> None:
+    log.append_many([b"x"] * 20)
+    log.trim_to(8)
+    with pytest.raises(zlog.Invalidated, match="trimmed below 8, and the query reads from 0"):
+        planner(log, startingPosition=0).plan_batch()
+
+
 def test_a_batch_reads_from_and_to_a_time(log: zlog.Log) -> None:
     log.append_many([b"before"] * 3)
     first = log.append(b"in")

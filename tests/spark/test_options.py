@@ -76,6 +76,11 @@ def test_what_can_not_be_is_refused(options: dict[str, str], message: str) -> No
         SourceOptions.parse(options)
 
 
+def test_zero_is_a_value() -> None:
+    options = SourceOptions.parse({**LOG, "startingPosition": "0", "endingPosition": "0"})
+    assert (options.starting, options.ending) == (0, 0)
+
+
 def test_a_stream_has_no_end() -> None:
     with pytest.raises(ValueError, match="a streaming read of zlog has no option"):
         SourceOptions.parse({**LOG, "endingPosition": "9"}, streaming=True)

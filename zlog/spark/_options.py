@@ -80,16 +80,16 @@ class SourceOptions:
             STREAM_OPTIONS if streaming else BATCH_OPTIONS, "streaming" if streaming else "batch"
         )
         return cls(
-            store=given.get("store", _store) or _store(default_url()),
+            store=given.get("store", _store, default_url()),
             log=given.require("log", check_log_name),
-            starting=given.place("starting") or "earliest",
-            ending=given.place("ending") or "latest",
-            entries_max=given.get("maxEntriesPerTrigger", _count),
-            tasks_max=given.get("maxPartitions", _count),
-            fail_on_data_loss=given.get("failOnDataLoss", _flag) is not False,
-            hole_timeout=given.get("holeTimeout", _seconds) or HOLE_TIMEOUT_SECONDS,
-            include_gaps=given.get("includeGaps", _flag) is True,
-            cursor=given.get("cursor", check_cursor_name),
+            starting=given.place("starting", "earliest"),
+            ending=given.place("ending", "latest"),
+            entries_max=given.maybe("maxEntriesPerTrigger", _count),
+            tasks_max=given.maybe("maxPartitions", _count),
+            fail_on_data_loss=given.get("failOnDataLoss", _flag, "true"),
+            hole_timeout=given.get("holeTimeout", _seconds, str(HOLE_TIMEOUT_SECONDS)),
+            include_gaps=given.get("includeGaps", _flag, "false"),
+            cursor=given.maybe("cursor", check_cursor_name),
         )
 
 
@@ -116,9 +116,9 @@ class SinkOptions:
         """
         given = _Given(options)
         return cls(
-            store=given.get("store", _store) or _store(default_url()),
+            store=given.get("store", _store, default_url()),
             log=given.require("log", check_log_name),
-            exactly_once=given.get("exactlyOnce", _flag) is not False,
+            exactly_once=given.get("exactlyOnce", _flag, "true"),
         )
 
 
@@ -137,7 +137,7 @@ class _Given:
                 hint = f"did you mean {known[near[0]]}?" if near else f"it has {', '.join(names)}"
                 raise ValueError(f"a {kind} read of zlog has no option {name!r}: {hint}")
 
-    def get(self, name: str, parse: Callable[[str], T]) -> T | None:
+    def maybe(self, name: str, parse: Callable[[str], T]) -> T | None:
         """Return an option's value, None when it is not given."""
         value = self._values.get(name.lower())
         if value is None:
@@ -147,20 +147,27 @@ class _Given:
         except ValueError as error:
             raise ValueError(f"option {name}={value!r}: {error}") from None
 
+    def get(self, name: str, parse: Callable[[str], T], default: str) -> T:
+        """Return an option's value, or what the default stands for when it is not given."""
+        value = self.maybe(name, parse)
+        return parse(default) if value is None else value
+
     def require(self, name: str, parse: Callable[[str], T]) -> T:
         """Return the value of an option that has to be there."""
-        value = self.get(name, parse)
+        value = self.maybe(name, parse)
         if value is None:
             raise ValueError(f'zlog needs the option {name}: .option("{name}", …)')
         return value
 
-    def place(self, which: str) -> Place | None:
+    def place(self, which: str, default: Place) -> Place:
         """Return where to start or end, given in one of two ways."""
-        by_position = self.get(f"{which}Position", _position)
-        by_time = self.get(f"{which}Timestamp", _time)
+        by_position = self.maybe(f"{which}Position", _position)
+        by_time = self.maybe(f"{which}Timestamp", _time)
         if by_position is not None and by_time is not None:
             raise ValueError(f"give either {which}Position or {which}Timestamp, not both")
-        return by_time if by_position is None else by_position
+        if by_position is not None:
+            return by_position
+        return default if by_time is None else by_time
 
 
 def _store(text: str) -> str:

@@ -67,7 +67,7 @@ class BatchReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Return what each task reads."""
         planner = Planner(self._options)
-        plan = planner.plan_batch()
+        plan = planner.plan_batch() or [()]  # of no partition Spark makes one that is not ours
         return _partitions(planner.log, self._options, plan)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
