@@ -155,7 +155,9 @@ def test_a_cursor_holds_the_log_from_the_start_and_follows(log: zlog.Log) -> Non
     with pytest.raises(zlog.HeldByCursor):
         log.trim_to(3)
     end = reader.latest(start, 5)
-    reader.committed(end)
+    reader.plan(end)
+    assert log.cursor("table").position == 2
+    assert reader.latest(end, None).position == 10
     assert log.cursor("table").position == 7
-    reader.committed(start)
+    stream(log, cursor="table").latest(start, None)
     assert log.cursor("table").position == 7

@@ -82,6 +82,7 @@ class StreamPlanner:
         self.options = options
         self._planner = Planner(options)
         self._last: int | None = None  # where the query ends, when it ends by itself
+        self._committed = -1  # where this process has last put the cursor
 
     @property
     def log(self) -> LogRef:
@@ -91,8 +92,7 @@ class StreamPlanner:
     def initial(self) -> Offset:
         """Return where a new query begins, and have the cursor hold the log from there on."""
         position = self._planner.position(self.options.starting)
-        if self.options.cursor is not None:
-            self._commit(position)
+        self._commit(position)
         return Offset(position, position, self._log_id)
 
     def end_now(self) -> None:
@@ -100,8 +100,13 @@ class StreamPlanner:
         self._last = self._planner.tail()
 
     def latest(self, start: Offset, entries_max: int | None) -> Offset:
-        """Return where a batch ends that begins at ``start``: there too, when nothing is new."""
+        """Return where a batch ends that begins at ``start``: there too, when nothing is new.
+
+        Spark asks when all batches below ``start`` are done, and so the cursor moves there. Its
+        ``commit`` comes later, with the batch after the next, and for a query's last one never.
+        """
         self._check(start)
+        self._commit(start.position)
         end = self._end(start.position)
         if entries_max is not None:
             # What is trimmed is no part of the batch.
@@ -133,14 +138,11 @@ class StreamPlanner:
         self._planner.tail()  # a checkpoint may know of more than the handle does
         return self._planner.plan(end.since, end.position)
 
-    def committed(self, end: Offset) -> None:
-        """Have the cursor follow a batch that is done with."""
-        if self.options.cursor is not None:
-            self._commit(end.position)
-
     def _commit(self, position: int) -> None:
-        name = self.options.cursor or ""
-        self.log.call(lambda handle: commit_cursor(handle, name, position))
+        name = self.options.cursor
+        if name is not None and position > self._committed:
+            self.log.call(lambda handle: commit_cursor(handle, name, position))
+            self._committed = position
 
     @property
     def _log_id(self) -> int:

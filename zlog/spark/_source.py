@@ -118,7 +118,3 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one task's rows, in a worker."""
         return _read(partition)
-
-    def commit(self, end: Mapping[str, object]) -> None:
-        """Have the cursor follow; Spark calls this when it plans the batch after the next."""
-        self._planner.committed(Offset.from_json(end))
