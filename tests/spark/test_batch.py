@@ -55,6 +55,16 @@ def test_gaps_are_rows_when_wanted(spark: SparkSession, log: zlog.Log) -> None:
     assert (found[3].timestamp, found[3].data) == (None, None)
 
 
+def test_all_stripes_of_a_log_are_read(spark: SparkSession, store: zlog.Store) -> None:
+    with zlog.Log.create(store, "rolls", width=1, stripe_records=10) as log:
+        for number in range(1200):
+            log.append(b"%d" % number)
+        assert log.stat().stripes > len(log.view.stripes)
+        table = read(spark, log)
+        assert [row.position for row in table.orderBy("position").collect()] == [*range(1200)]
+        assert table.rdd.getNumPartitions() == 1
+
+
 @pytest.mark.parametrize(
     "options",
     [

@@ -61,6 +61,59 @@ def test_position_zero_is_a_position(log: zlog.Log) -> None:
         planner(log, startingPosition=0).plan_batch()
 
 
+def rolled(store: zlog.Store, width: int, entry: bytes = b"x") -> zlog.Log:
+    """Make a log of 50 stripes, more than a view names, of 24 entries each."""
+    log = zlog.Log.create(store, "rolls", width=width)
+    for number in range(50):
+        log.append_many([entry] * 24)
+        log.reconfigure(width=width + number % 2)
+    assert log.stat().stripes > len(log.view.stripes)
+    return log
+
+
+def test_old_stripes_are_read_too(store: zlog.Store) -> None:
+    log = rolled(store, width=1)
+    assert span(planner(log).plan_batch()) == (0, 1200)
+    assert span(planner(log, startingPosition=7, endingPosition=50).plan_batch()) == (7, 50)
+    reader = stream(log)
+    assert span(reader.plan(reader.latest(reader.initial(), None))) == (0, 1200)
+
+
+def test_a_stripe_that_the_client_does_not_tell_of_is_an_error(
+    log: zlog.Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log.append_many([b"x"] * 10)
+    log.reconfigure(width=2)
+    log.append_many([b"x"] * 10)
+    monkeypatch.setattr(zlog.Log, "stripes", lambda self, *_: [self.view.live_stripe])
+    with pytest.raises(zlog.ZlogError, match="hold 10 of the 20 positions of \\[0, 20\\)"):
+        planner(log).plan_batch()
+
+
+def test_small_stripes_make_as_many_tasks_as_the_widest_has_objects(store: zlog.Store) -> None:
+    assert len(planner(rolled(store, width=2)).plan_batch()) == 3
+
+
+def test_stripes_of_large_entries_are_not_joined(
+    store: zlog.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zlog.spark._driver.JOINED_BYTES_MAX", 100_000)
+    log = rolled(store, width=1, entry=bytes(1000))
+    tasks = planner(log).plan_batch()
+    assert max(sum(len(share) for share in task) for task in tasks) <= 100
+    assert 12 <= len(tasks) <= 20
+
+
+def test_the_number_of_tasks_is_set(log: zlog.Log) -> None:
+    log.append_many([b"x"] * 1000)
+    for options in ({"minPartitions": 9}, {"minPartitions": 9, "maxPartitions": 9}):
+        tasks = planner(log, **options).plan_batch()
+        assert len(tasks) == 9
+        assert span(tasks) == (0, 1000)
+    assert len(planner(log, minPartitions=3).plan_batch()) == 4
+    assert len(planner(log, maxPartitions=3).plan_batch()) == 3
+
+
 def test_a_batch_reads_from_and_to_a_time(log: zlog.Log) -> None:
     log.append_many([b"before"] * 3)
     first = log.append(b"in")
@@ -117,6 +170,16 @@ def test_limits_cut_batches_and_count_from_what_is_left(log: zlog.Log) -> None:
     log.trim_to(10)
     second = reader.latest(reader.latest(first, 4), 6)
     assert span(reader.plan(second)) == (10, 16)
+
+
+def test_limits_count_trimmed_positions_where_they_are_rows(log: zlog.Log) -> None:
+    log.append_many([b"x"] * 20)
+    reader = stream(log, failOnDataLoss="false", includeGaps="true")
+    start = reader.initial()
+    log.trim_to(10)
+    end = reader.latest(start, 6)
+    assert span(reader.plan(end)) == (0, 6)
+    assert span(reader.plan(reader.latest(end, 6))) == (6, 12)
 
 
 def test_a_query_that_ends_by_itself_ends_at_the_tail_of_its_beginning(log: zlog.Log) -> None:

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zlog.spark._plan import Share, split
+from zlog.spark._plan import IncompletePlan, Share, Shares, Sizes, split
 from zlog.view import OPEN_END, Stripe
 
 NARROW_THEN_WIDE = (Stripe(1, 0, 10, 2), Stripe(5, 10, OPEN_END, 4))
+APART = Sizes(joined=0)
+
+
+def tasks_of(
+    stripes: Iterable[Stripe], start: int, end: int, sizes: Sizes = APART, trimmed: int = 0
+) -> list[Shares]:
+    return split("orders", stripes, start, end, sizes, trimmed=trimmed)
+
+
+def sizes_of(tasks: list[Shares]) -> list[int]:
+    return [sum(len(share) for share in task) for task in tasks]
 
 
 def test_each_stripe_object_is_a_task() -> None:
-    assert split(NARROW_THEN_WIDE, 4, 16) == [
+    assert tasks_of(NARROW_THEN_WIDE, 4, 16) == [
         (Share(4, 10, 2, (0,)),),
         (Share(4, 10, 2, (1,)),),
         (Share(10, 16, 4, (0,)),),
@@ -24,22 +37,67 @@ def test_each_stripe_object_is_a_task() -> None:
 
 
 def test_objects_without_a_position_in_the_range_get_no_task() -> None:
-    assert split(NARROW_THEN_WIDE, 9, 12) == [
+    assert tasks_of(NARROW_THEN_WIDE, 9, 12) == [
         (Share(9, 10, 2, (1,)),),
         (Share(10, 12, 4, (2,)),),
         (Share(10, 12, 4, (3,)),),
     ]
-    assert split(NARROW_THEN_WIDE, 12, 12) == []
+    assert tasks_of(NARROW_THEN_WIDE, 12, 12) == []
+
+
+def test_small_neighbours_are_joined_object_by_object() -> None:
+    assert tasks_of(NARROW_THEN_WIDE, 4, 16, Sizes()) == [
+        (Share(4, 10, 2, (0,)), Share(10, 16, 4, (0,))),
+        (Share(4, 10, 2, (1,)), Share(10, 16, 4, (1,))),
+        (Share(10, 16, 4, (2,)),),
+        (Share(10, 16, 4, (3,)),),
+    ]
+
+
+def test_joined_tasks_have_a_limit_and_full_stripes_stay_apart() -> None:
+    ends = [10, 20, 30, 40, 140, 150, OPEN_END]
+    starts = [0, *ends]
+    stripes = [Stripe(n + 1, s, e, 1) for n, (s, e) in enumerate(zip(starts, ends, strict=False))]
+    assert sizes_of(tasks_of(stripes, 0, 160, Sizes(joined=25))) == [20, 20, 100, 20]
+    assert sizes_of(tasks_of(stripes, 0, 160, Sizes(joined=1000))) == [160]
 
 
 def test_a_task_takes_several_objects_when_there_are_too_many() -> None:
-    assert split(NARROW_THEN_WIDE, 0, 20, 2) == [
-        (Share(0, 10, 2, (0, 1)),),
-        (Share(10, 20, 4, (0, 1, 2, 3)),),
+    for joined in (0, 100):
+        assert tasks_of(NARROW_THEN_WIDE, 0, 20, Sizes(joined, at_most=2)) == [
+            (Share(0, 10, 2, (0, 1)),),
+            (Share(10, 20, 4, (0, 1, 2, 3)),),
+        ]
+        assert tasks_of(NARROW_THEN_WIDE, 0, 20, Sizes(joined, at_most=1)) == [
+            (Share(0, 10, 2, (0, 1)), Share(10, 20, 4, (0, 1, 2, 3))),
+        ]
+
+
+def test_objects_are_cut_when_there_are_too_few() -> None:
+    assert tasks_of([Stripe(1, 0, OPEN_END, 2)], 3, 15, Sizes(at_least=4)) == [
+        (Share(4, 9, 2, (0,)),),
+        (Share(10, 15, 2, (0,)),),
+        (Share(3, 8, 2, (1,)),),
+        (Share(9, 14, 2, (1,)),),
     ]
-    assert split(NARROW_THEN_WIDE, 0, 20, 1) == [
-        (Share(0, 10, 2, (0, 1)), Share(10, 20, 4, (0, 1, 2, 3))),
+    assert len(tasks_of(NARROW_THEN_WIDE, 0, 5, Sizes(at_least=9))) == 5
+
+
+def test_positions_trimmed_already_are_told_of_by_a_task_of_their_own() -> None:
+    assert tasks_of(NARROW_THEN_WIDE[1:], 4, 12, trimmed=10) == [
+        (Share(4, 10, 1, (0,), trimmed=True),),
+        (Share(10, 12, 4, (2,)),),
+        (Share(10, 12, 4, (3,)),),
     ]
+    assert tasks_of([], 4, 8, trimmed=10) == [(Share(4, 8, 1, (0,), trimmed=True),)]
+
+
+@pytest.mark.parametrize("missing", [0, 1, 2])
+def test_a_stripe_that_is_missing_is_an_error(missing: int) -> None:
+    stripes = [Stripe(1, 0, 10, 2), Stripe(2, 10, 20, 2), Stripe(3, 20, OPEN_END, 2)]
+    del stripes[missing]
+    with pytest.raises(IncompletePlan, match="'orders': its stripes hold 20 of the 30 positions"):
+        tasks_of(stripes, 0, 30)
 
 
 @st.composite
@@ -53,26 +111,49 @@ def histories(draw: st.DrawFn) -> list[Stripe]:
     ]
 
 
-@given(histories(), st.integers(0, 400), st.integers(0, 400), st.none() | st.integers(1, 9))
+limits = st.none() | st.integers(1, 9)
+
+
+@given(
+    histories(), st.integers(0, 400), st.integers(0, 400), st.integers(0, 200), limits, limits,
+    st.integers(0, 400),
+)  # fmt: skip
 def test_all_tasks_together_read_every_position_once(
-    stripes: list[Stripe], start: int, end: int, tasks_max: int | None
+    stripes: list[Stripe],
+    start: int,
+    end: int,
+    joined: int,
+    at_least: int | None,
+    at_most: int | None,
+    trimmed: int,
 ) -> None:
-    tasks = split(stripes, start, end, tasks_max)
-    assert tasks_max is None or len(tasks) <= tasks_max
-    read = [p for task in tasks for share in task for r in share.positions(0, 500) for p in r]
+    if at_least is not None and at_most is not None:
+        at_least, at_most = sorted((at_least, at_most))
+    tasks = tasks_of(stripes, start, end, Sizes(joined, at_least, at_most), trimmed)
+    assert at_most is None or len(tasks) <= at_most
+    assert at_least is None or len(tasks) >= min(at_least, end - start)
+    shares = [share for task in tasks for share in task]
+    read = [p for share in shares for r in share.positions(0, 500) for p in r]
     assert sorted(read) == list(range(start, end))
-    for task in tasks:
-        assert sum(len(share) for share in task) > 0
-        for share in task:
-            for stripe in stripes:
-                if stripe.start <= share.start < stripe.end:
-                    assert share.end <= stripe.end
-                    assert share.width == stripe.width
+    assert all(size > 0 for size in sizes_of(tasks))
+    for share in shares:
+        assert share.trimmed == (share.start < trimmed)
+        assert not share.trimmed or share.end <= trimmed
+        for stripe in stripes:
+            if not share.trimmed and stripe.start <= share.start < stripe.end:
+                assert share.end <= stripe.end
+                assert share.width == stripe.width
 
 
-@pytest.mark.parametrize("tasks_max", [1, 3, 7, 64])
-def test_tasks_are_about_the_same_size(tasks_max: int) -> None:
-    tasks = split([Stripe(1, 0, OPEN_END, 64)], 0, 64_000, tasks_max)
-    sizes = [sum(len(share) for share in task) for task in tasks]
-    assert len(tasks) == tasks_max
-    assert max(sizes) - min(sizes) <= 1000
+@pytest.mark.parametrize("tasks", [1, 3, 7, 64])
+def test_tasks_are_about_the_same_size(tasks: int) -> None:
+    planned = tasks_of([Stripe(1, 0, OPEN_END, 64)], 0, 64_000, Sizes(at_most=tasks))
+    assert len(planned) == tasks
+    assert max(sizes_of(planned)) - min(sizes_of(planned)) <= 1000
+
+
+@pytest.mark.parametrize("tasks", [65, 100, 1000])
+def test_tasks_of_cut_objects_are_the_same_size(tasks: int) -> None:
+    planned = tasks_of([Stripe(1, 0, OPEN_END, 64)], 0, 64_000, Sizes(at_least=tasks))
+    assert len(planned) == tasks
+    assert max(sizes_of(planned)) - min(sizes_of(planned)) <= 1

@@ -81,6 +81,25 @@ def test_gaps_are_rows_when_wanted(log: zlog.Log, tasks_max: int) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("options", [{}, {"minPartitions": 7}, {"maxPartitions": 1}])
+def test_what_was_trimmed_before_it_was_planned_is_a_gap_too(
+    log: zlog.Log, options: dict[str, object]
+) -> None:
+    log.append_many([b"x"] * 20)
+    log.reconfigure(width=2)
+    log.append_many([b"y"] * 20)
+    log.trim_to(23)
+    gaps = {"includeGaps": "true", "failOnDataLoss": "false", **options}
+    found = rows(tasks(log, startingPosition=3, **gaps))
+    assert [(row["position"], row["state"]) for row in found] == [
+        (p, "trimmed" if p < 23 else "written") for p in range(3, 40)
+    ]
+    assert found[0] == {
+        "position": 3, "stripe": None, "timestamp": None, "data": None, "state": "trimmed",
+    }  # fmt: skip
+    assert [row["stripe"] for row in found[20:]] == [p % 2 for p in range(23, 40)]
+
+
 def test_what_is_trimmed_after_it_was_planned_is_a_loss(log: zlog.Log) -> None:
     log.append_many([b"x"] * 20)
     strict, lenient = tasks(log), tasks(log, failOnDataLoss="false")

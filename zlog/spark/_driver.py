@@ -5,15 +5,28 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import zlog
 from zlog.errors import CursorAhead, CursorNotFound, LogNotFound
 from zlog.spark._handles import LogRef, trimmed_error
 from zlog.spark._offset import Offset
 from zlog.spark._options import Place, SourceOptions
-from zlog.spark._plan import Share, split
+from zlog.spark._plan import (
+    JOINED_BYTES_MAX,
+    JOINED_POSITIONS_MAX,
+    Shares,
+    Sizes,
+    split,
+)
+
+if TYPE_CHECKING:
+    from zlog.view import Stripe
 
 _logger = logging.getLogger(__name__)
+
+_SAMPLED_STRIPES = 8
+"""Stripes whose objects are asked how large their entries are, before others are joined."""
 
 
 def _resolve(log: zlog.Log, place: Place) -> int:
@@ -42,33 +55,54 @@ class Planner:
         return self._log
 
     def tail(self) -> int:
-        """Return the tail, and have the handle know all views up to it."""
+        """Return the tail."""
         return self.log.call(lambda handle: handle.tail())
 
     def position(self, place: Place) -> int:
         """Return the position of a place."""
         return self.log.call(lambda handle: _resolve(handle, place))
 
-    def plan_batch(self) -> list[tuple[Share, ...]]:
+    def plan_batch(self) -> list[Shares]:
         """Return the tasks of a batch read, as far as the tail."""
         start, end = self.position(self.options.starting), self.position(self.options.ending)
         return self.plan(start, min(end, self.tail()))
 
-    def plan(self, start: int, end: int) -> list[tuple[Share, ...]]:
-        """Return the tasks that read ``[start, end)``.
+    def plan(self, start: int, end: int) -> list[Shares]:
+        """Return the tasks that read ``[start, end)``, which lies below the tail.
 
         Raises:
             Invalidated: some of it is trimmed, and that counts as a loss.
+            IncompletePlan: the log's stripes do not hold all of it.
         """
         if start >= end:
             return []
-        earliest = self.position("earliest")
-        if start < earliest:
+        # In this order: what the stripes leave out since it is trimmed lies below the point then.
+        stripes, trim_point = self.log.call(
+            lambda handle: (handle.stripes(start, end), handle.view.trim_point)
+        )
+        if start < trim_point:
             if self.options.fail_on_data_loss:
-                raise trimmed_error(self.log, start, earliest)
-            _logger.warning("log %r: [%d, %d) is trimmed, not read", self.log.name, start, earliest)
-        stripes = self.log.open().view.stripes
-        return split(stripes, max(start, earliest), end, self.options.tasks_max)
+                raise trimmed_error(self.log, start, trim_point)
+            _logger.warning(
+                "log %r: [%d, %d) is trimmed, not read",
+                self.log.name,
+                start,
+                min(trim_point, end),
+            )
+            if not self.options.include_gaps:
+                start = trim_point
+        sizes = Sizes(self._joined_max(stripes), self.options.tasks_min, self.options.tasks_max)
+        return split(self.log.name, stripes, start, end, sizes, trimmed=trim_point)
+
+    def _joined_max(self, stripes: list[Stripe]) -> int:
+        """Return up to how many positions of a task stripes are joined, by their entries' size."""
+        if len(stripes) < 2:
+            return JOINED_POSITIONS_MAX
+        newest = stripes[-_SAMPLED_STRIPES:]
+        stat = self.log.call(lambda handle: handle.stat(newest[0].start, newest[-1].end))
+        if not stat.bytes:
+            return JOINED_POSITIONS_MAX
+        return min(JOINED_POSITIONS_MAX, JOINED_BYTES_MAX * stat.entries // stat.bytes)
 
 
 class StreamPlanner:
@@ -109,9 +143,10 @@ class StreamPlanner:
         self._commit(start.position)
         end = self._end(start.position)
         if entries_max is not None:
-            # What is trimmed is no part of the batch.
-            trim_point = self.log.open().view.trim_point
-            end = min(end, max(start.position, trim_point) + entries_max)
+            first = start.position
+            if not self.options.include_gaps:  # what is trimmed is no row, and does not count
+                first = max(first, self.log.open().view.trim_point)
+            end = min(end, first + entries_max)
         if end <= start.position:
             return start
         return Offset(end, start.position, self._log_id)
@@ -128,14 +163,9 @@ class StreamPlanner:
         tail = self.log.call(lambda handle: handle.tail(checked=False))
         return Offset(tail, tail, self._log_id)
 
-    def plan(self, end: Offset) -> list[tuple[Share, ...]]:
-        """Return the tasks of the batch that ends there.
-
-        Raises:
-            Invalidated: some of it is trimmed, and that counts as a loss.
-        """
+    def plan(self, end: Offset) -> list[Shares]:
+        """Return the tasks of the batch that ends there; see :meth:`Planner.plan`."""
         self._check(end)
-        self._planner.tail()  # a checkpoint may know of more than the handle does
         return self._planner.plan(end.since, end.position)
 
     def _commit(self, position: int) -> None:

@@ -13,7 +13,7 @@ from zlog.errors import ZlogError
 FAILURES = (PySparkException, Py4JError)
 """What PySpark raises where Spark itself has failed."""
 
-_RAISED = re.compile(r"^zlog\.errors\.(\w+): (.+)$", re.MULTILINE)
+_RAISED = re.compile(r"^zlog\.(?:\w+\.)+(\w+): (.+)$", re.MULTILINE)
 
 _LOSS = "Go on without it: --allow-data-loss."
 _HINTS = {

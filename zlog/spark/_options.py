@@ -28,6 +28,7 @@ _BOTH = (
     "log",
     "startingPosition",
     "startingTimestamp",
+    "minPartitions",
     "maxPartitions",
     "failOnDataLoss",
     "holeTimeout",
@@ -50,7 +51,8 @@ class SourceOptions:
         starting: where to begin.
         ending: where to end, exclusive; batch reads only.
         entries_max: of a streaming batch; None: all there are.
-        tasks_max: of a batch; None: one for each stripe object.
+        tasks_min: of a batch, as far as it has positions; None: one for each stripe object.
+        tasks_max: of a batch; None: no limit.
         fail_on_data_loss: whether entries that are gone before they were read end the query.
         hole_timeout: seconds that a position may stay unwritten before it is filled.
         include_gaps: whether positions without an entry are rows too.
@@ -62,6 +64,7 @@ class SourceOptions:
     starting: Place = "earliest"
     ending: Place = "latest"
     entries_max: int | None = None
+    tasks_min: int | None = None
     tasks_max: int | None = None
     fail_on_data_loss: bool = True
     hole_timeout: float = HOLE_TIMEOUT_SECONDS
@@ -79,13 +82,18 @@ class SourceOptions:
         given.only(
             STREAM_OPTIONS if streaming else BATCH_OPTIONS, "streaming" if streaming else "batch"
         )
+        tasks_min = given.maybe("minPartitions", _count)
+        tasks_max = given.maybe("maxPartitions", _count)
+        if tasks_min is not None and tasks_max is not None and tasks_min > tasks_max:
+            raise ValueError(f"minPartitions={tasks_min} is more than maxPartitions={tasks_max}")
         return cls(
             store=given.get("store", _store, default_url()),
             log=given.require("log", check_log_name),
             starting=given.place("starting", "earliest"),
             ending=given.place("ending", "latest"),
             entries_max=given.maybe("maxEntriesPerTrigger", _count),
-            tasks_max=given.maybe("maxPartitions", _count),
+            tasks_min=tasks_min,
+            tasks_max=tasks_max,
             fail_on_data_loss=given.get("failOnDataLoss", _flag, "true"),
             hole_timeout=given.get("holeTimeout", _seconds, str(HOLE_TIMEOUT_SECONDS)),
             include_gaps=given.get("includeGaps", _flag, "false"),

@@ -1,13 +1,25 @@
-"""How a range of positions becomes tasks: one for each stripe object, or for several of them."""
+"""How a range of positions becomes tasks: one for each stripe object, joined or cut as asked."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING
+
+from zlog._layout.options import STRIPE_BYTES_DEFAULT, STRIPE_RECORDS_DEFAULT
+from zlog.errors import ZlogError
 
 if TYPE_CHECKING:
     from zlog.view import Stripe
+
+JOINED_BYTES_MAX = STRIPE_BYTES_DEFAULT
+JOINED_POSITIONS_MAX = STRIPE_RECORDS_DEFAULT
+"""Up to which small stripes are joined: a task then has what an object of a full stripe has."""
+
+
+class IncompletePlan(ZlogError):
+    """The stripes do not hold the range that is to be read: some of it would be left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +31,14 @@ class Share:
         end: one past its last.
         width: the stripe's.
         indexes: of which objects: positions p with ``p % width`` in here; ascending.
+        trimmed: nothing is left to read, nor known of the stripe: rows of gaps, and no more.
     """
 
     start: int
     end: int
     width: int
     indexes: tuple[int, ...]
+    trimmed: bool = False
 
     def positions(self, start: int, end: int) -> list[range]:
         """Return the share's positions in ``[start, end)``, one range for each object."""
@@ -42,29 +56,69 @@ class Share:
         return self.count(self.start, self.end)
 
 
+Shares = tuple[Share, ...]
+"""What one task reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How a batch is cut into tasks.
+
+    Attributes:
+        joined: positions of a task up to which neighbouring stripes are joined.
+        at_least: tasks, as far as there are positions; None: as many as there are stripe objects.
+        at_most: tasks; None: no limit.
+    """
+
+    joined: int = JOINED_POSITIONS_MAX
+    at_least: int | None = None
+    at_most: int | None = None
+
+
 def split(
-    stripes: Iterable[Stripe], start: int, end: int, tasks_max: int | None = None
-) -> list[tuple[Share, ...]]:
+    log: str,
+    stripes: Iterable[Stripe],
+    start: int,
+    end: int,
+    sizes: Sizes = Sizes(),
+    *,
+    trimmed: int = 0,
+) -> list[Shares]:
     """Return what each task reads, so that all together read ``[start, end)`` once.
 
-    A stripe object without a position in the range gets no task. With more objects than
-    ``tasks_max``, a task gets several objects that follow one another, and all tasks about the
-    same number of positions.
+    A task reads one stripe object. Of neighbouring stripes that are small it reads one object of
+    each, so that there are as many tasks as the widest of them has objects. With fewer tasks than
+    wanted, objects are cut; with more, a task gets several objects that follow one another. Tasks
+    whose number was set have about the same number of positions each.
 
     Args:
-        stripes: of a view that has all of the range, in the order of their positions.
+        log: its name.
+        stripes: all that hold positions of the range, in the order of their positions.
         start: the first position.
         end: one past the last.
-        tasks_max: how many tasks at most; None: one for each object.
+        sizes: how many tasks.
+        trimmed: positions of the range below it are trimmed: one task tells of them.
+
+    Raises:
+        IncompletePlan: the stripes do not hold all of the range.
     """
-    shares = [
-        share
-        for stripe in stripes
-        for share in _objects(max(start, stripe.start), min(end, stripe.end), stripe.width)
-    ]
-    if tasks_max is None or len(shares) <= tasks_max:
-        return [(share,) for share in shares]
-    return [_joined(group) for group in _groups(shares, tasks_max)]
+    first = min(max(start, trimmed), end)
+    gone = [Share(start, first, 1, (0,), trimmed=True)] if start < first else []
+    objects = [_objects(max(first, each.start), min(end, each.end), each.width) for each in stripes]
+    shares = [*gone, *chain(*objects)]
+    tasks = [*zip(gone), *_join([some for some in objects if some], sizes.joined)]
+    if sizes.at_most is not None and len(tasks) > sizes.at_most:
+        tasks = _group(shares, sizes.at_most)
+    if sizes.at_least is not None and len(tasks) < sizes.at_least:
+        tasks = _cut(shares, sizes.at_least)
+    planned = sum(len(share) for share in chain(*tasks))
+    if planned != max(0, end - start):
+        raise IncompletePlan(
+            f"log {log!r}: its stripes hold {planned} of the {end - start} positions of"
+            f" [{start}, {end})",
+            hint="Nothing was read. Run zlog check: the head may have lost a stripe.",
+        )
+    return tasks
 
 
 def _objects(start: int, end: int, width: int) -> list[Share]:
@@ -72,23 +126,62 @@ def _objects(start: int, end: int, width: int) -> list[Share]:
     return [share for share in shares if len(share)] if start < end else []
 
 
-def _groups(shares: Sequence[Share], count: int) -> list[list[Share]]:
-    """Cut shares into ``count`` groups or fewer: each goes where its middle lies in the whole."""
+def _join(stripes: Iterable[list[Share]], positions_max: int) -> list[Shares]:
+    """Make a task of each object, or of one object of each of several neighbouring stripes."""
+    runs: list[list[list[Share]]] = []
+    room = 0
+    for shares in stripes:
+        size = max(len(share) for share in shares)
+        if size > room:
+            runs.append([])
+            room = positions_max
+        runs[-1].append(shares)
+        room -= size
+    return [
+        tuple(share for share in column if share is not None)
+        for run in runs
+        for column in zip_longest(*run)
+    ]
+
+
+def _cut(shares: Sequence[Share], count: int) -> list[Shares]:
+    """Cut shares, one after the other, into ``count`` tasks of the same size."""
+    total = sum(len(share) for share in shares)
+    count = min(count, total)
+    tasks: list[list[Share]] = [[] for _ in range(count)]
+    before = 0
+    for share in shares:
+        first = 0
+        while first < len(share):
+            task = (before + first) * count // total
+            end_of_task = -(-(task + 1) * total // count)
+            last = min(len(share), end_of_task - before)
+            tasks[task].append(_part(share, first, last))
+            first = last
+        before += len(share)
+    return [tuple(task) for task in tasks]
+
+
+def _part(share: Share, first: int, last: int) -> Share:
+    """Return those of the positions of a share of one object that have these numbers in it."""
+    (positions,) = share.positions(share.start, share.end)
+    part = positions[first:last]
+    return replace(share, start=part[0], end=part[-1] + 1)
+
+
+def _group(shares: Sequence[Share], count: int) -> list[Shares]:
+    """Make ``count`` tasks or fewer of whole shares: each goes where its middle lies in the whole.
+
+    Objects of one stripe are read together.
+    """
     groups: list[list[Share]] = [[] for _ in range(count)]
     total = sum(len(share) for share in shares)
     before = 0
     for share in shares:
-        groups[(2 * before + len(share)) * count // (2 * total)].append(share)
+        group = groups[(2 * before + len(share)) * count // (2 * total)]
         before += len(share)
-    return [group for group in groups if group]
-
-
-def _joined(shares: Iterable[Share]) -> tuple[Share, ...]:
-    """Objects of one stripe are read together."""
-    joined: list[Share] = []
-    for share in shares:
-        if joined and joined[-1].start == share.start:
-            joined[-1] = replace(joined[-1], indexes=joined[-1].indexes + share.indexes)
+        if group and (group[-1].start, group[-1].end) == (share.start, share.end):
+            group[-1] = replace(group[-1], indexes=group[-1].indexes + share.indexes)
         else:
-            joined.append(share)
-    return tuple(joined)
+            group.append(share)
+    return [tuple(group) for group in groups if group]

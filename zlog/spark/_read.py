@@ -62,7 +62,10 @@ def read_task(task: Task) -> Iterator[pa.RecordBatch]:
     """
     _spare_collector()
     for share in task.shares:
-        yield from _read_share(task, share)
+        if share.trimmed:
+            yield from _gap_rows(share, Gap(share.start, share.end, GapKind.TRIMMED))
+        else:
+            yield from _read_share(task, share)
 
 
 @cache
@@ -108,10 +111,7 @@ def _batches(task: Task, share: Share, columns: Columns) -> Iterator[pa.RecordBa
         yield _entries(columns, share.width, with_state=task.include_gaps)
     if task.include_gaps:
         for gap in columns.gaps:
-            for positions in share.positions(gap.position, gap.end):
-                for first in range(0, len(positions), _GAP_ROWS_MAX):
-                    part = positions[first : first + _GAP_ROWS_MAX]
-                    yield _gap_rows(part, share.width, gap.kind)
+            yield from _gap_rows(share, gap)
 
 
 def _check_gap(task: Task, gap: Gap) -> None:
@@ -149,12 +149,16 @@ def _entries(columns: Columns, width: int, *, with_state: bool) -> pa.RecordBatc
     return pa.record_batch(arrays, schema=_SCHEMA_WITH_GAPS)
 
 
-def _gap_rows(positions: range, width: int, kind: GapKind) -> pa.RecordBatch:
-    array = pa.array(positions, pa.int64())
-    count = len(array)
-    nothing = (pa.nulls(count, field.type) for field in _COLUMNS[2:])
-    arrays = [array, _indexes(array, width), *nothing, pa.repeat(kind.value, count)]
-    return pa.record_batch(arrays, schema=_SCHEMA_WITH_GAPS)
+def _gap_rows(share: Share, gap: Gap) -> Iterator[pa.RecordBatch]:
+    for positions in share.positions(gap.position, gap.end):
+        for first in range(0, len(positions), _GAP_ROWS_MAX):
+            array = pa.array(positions[first : first + _GAP_ROWS_MAX], pa.int64())
+            count = len(array)
+            stripe, *nothing = (pa.nulls(count, field.type) for field in _COLUMNS[1:])
+            if not share.trimmed:
+                stripe = _indexes(array, share.width)
+            arrays = [array, stripe, *nothing, pa.repeat(gap.kind.value, count)]
+            yield pa.record_batch(arrays, schema=_SCHEMA_WITH_GAPS)
 
 
 def _indexes(positions: pa.Array, width: int) -> pa.Array:

@@ -17,7 +17,7 @@ from zlog.spark._driver import Planner, StreamPlanner
 from zlog.spark._handles import LogRef
 from zlog.spark._offset import Offset
 from zlog.spark._options import SourceOptions
-from zlog.spark._plan import Share
+from zlog.spark._plan import Shares
 from zlog.spark._read import Task, read_task
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class TaskPartition(InputPartition):
 
 
 def _partitions(
-    log: LogRef, options: SourceOptions, plan: Sequence[tuple[Share, ...]]
+    log: LogRef, options: SourceOptions, plan: Sequence[Shares]
 ) -> list[InputPartition]:
     return [
         TaskPartition(
