@@ -25,12 +25,14 @@ except ImportError as error:
 
 from zlog import aio
 from zlog._append.deliveries import DeliverySource
+from zlog._audit.check import Progress
 from zlog._audit.findings import CheckSummary, Finding, FindingKind
 from zlog._base.deadline import Timeout
 from zlog._client import LogStat
 from zlog._read.columns import Columns
-from zlog._read.cursors import CursorState
+from zlog._read.cursors import CursorState, Place
 from zlog._read.retention import Retention
+from zlog.check import Check
 from zlog.cursor import Cursor
 from zlog.entry import Entry, Fill, FillReason, Gap, GapKind, Loss, LossReason
 from zlog.errors import (
@@ -61,11 +63,12 @@ from zlog.errors import (
 )
 from zlog.log import Log
 from zlog.store import Store, connect, default_url
-from zlog.view import Stripe, View
+from zlog.view import ObjectRef, Stripe, View
 
 __all__ = [
     "AlreadyWritten",
     "BeyondTail",
+    "Check",
     "CheckSummary",
     "ClassNotLoaded",
     "Columns",
@@ -96,6 +99,9 @@ __all__ = [
     "LossReason",
     "NotLeader",
     "NotWritten",
+    "ObjectRef",
+    "Place",
+    "Progress",
     "Retention",
     "SequencerRefused",
     "SequencerTimeout",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 from zlog._append.append import ENTRY_BYTES_MAX_DEFAULT
 from zlog._append.deliveries import DeliveryKey, DeliverySource
 from zlog._append.positions import SEQUENCER_TIMEOUT_SECONDS
-from zlog._audit.check import Check, Checker, Progress
+from zlog._audit.check import Checker, Progress
 from zlog._base.deadline import Timeout
 from zlog._base.io import BlockingIo, deadline_of, drive
 from zlog._base.names import check_position
@@ -32,6 +32,7 @@ from zlog._read.cursors import CursorClient, CursorState, Place
 from zlog._read.iterate import Follower, RangeReader
 from zlog._read.read import HOLE_TIMEOUT_SECONDS
 from zlog._read.retention import Retention, enforce, set_retention
+from zlog.check import Check
 from zlog.cursor import Cursor
 from zlog.entry import Entry, Gap
 from zlog.store import Store

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
@@ -17,7 +17,7 @@ from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 import platformdirs
 
 from zlog._native import core
-from zlog._native.core import CompletionQueue, Request, SharedSequencer
+from zlog._native.core import CompletionQueue, Request, SharedSequencer, UnderWay
 from zlog._sequencer import CREDENTIAL_OPTIONS
 from zlog.errors import StoreUnavailable
 
@@ -25,8 +25,19 @@ if TYPE_CHECKING:
     import rados
     from typing_extensions import Self
 
-    from zlog._native.core import UnderWay
     from zlog._native.rados import CephStore
+
+__all__ = [
+    "CompletionQueue",
+    "Request",
+    "RequestPayload",
+    "SharedSequencer",
+    "Start",
+    "Store",
+    "UnderWay",
+    "connect",
+    "default_url",
+]
 
 STORE_VARIABLE = "ZLOG_STORE"
 """Environment variable that names the default store."""
@@ -37,9 +48,12 @@ CONNECT_SECONDS = 10.0
 _CONNECT_SECONDS_MAX = 86400.0
 
 
-RequestPayload: TypeAlias = "bytes | Request"
+RequestPayload: TypeAlias = bytes | Request
 """An encoded request: small ones are ``bytes``, which a store copies; writes come in memory that it
 shares."""
+
+Start: TypeAlias = Callable[[CompletionQueue, int], UnderWay | None]
+"""Starts operations of a store, whose replies go to a queue under this token and those after it."""
 
 
 @runtime_checkable

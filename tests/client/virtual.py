@@ -12,10 +12,11 @@ from collections.abc import Callable, Sequence
 
 import zlog
 from zlog._base.deadline import Deadline
-from zlog._base.io import Call, Reply, Start
+from zlog._base.io import Call, Reply
 from zlog._native.core import CompletionQueue
 from zlog._sequencer import SequencerClient
 from zlog.errors import SequencerUnavailable
+from zlog.store import Start
 
 
 class VirtualIo:

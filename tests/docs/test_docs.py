@@ -14,6 +14,7 @@ import pytest
 
 import zlog
 import zlog.aio
+import zlog.store
 import zlog.testing
 from tests.support.ceph import CephCluster
 from zlog.cli import template
@@ -142,22 +143,17 @@ def test_every_finding_is_documented() -> None:
     assert serious == {finding.kind.value: finding.serious for finding in findings}
 
 
+CLASSES = {
+    value
+    for module in (zlog, zlog.store)
+    for value in map(vars(module).get, module.__all__)
+    if inspect.isclass(value) and not issubclass(value, Exception)
+}
+
+
 @pytest.mark.parametrize(
     "documented",
-    [
-        zlog,
-        zlog.aio,
-        zlog.Log,
-        zlog.Store,
-        zlog.Entry,
-        zlog.Gap,
-        zlog.GapKind,
-        zlog.LogStat,
-        zlog.View,
-        zlog.Stripe,
-        zlog.Finding,
-        zlog.FindingKind,
-    ],
+    [zlog, zlog.aio, zlog.store, *sorted(CLASSES, key=lambda each: each.__name__)],
     ids=lambda documented: documented.__name__,
 )
 def test_every_public_name_is_documented(documented: Any) -> None:

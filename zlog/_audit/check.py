@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING
 
 from zlog._audit.findings import CheckSummary, Finding, FindingKind, about
@@ -13,7 +12,7 @@ from zlog._audit.orphans import Strays
 from zlog._audit.ranges import Doubles, Holes, LostRows, Window
 from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
-from zlog._base.io import Call, Reply, drive
+from zlog._base.io import Call, Reply
 from zlog._base.names import head_object
 from zlog._native import core
 from zlog._read.read import HOLE_TIMEOUT_SECONDS
@@ -227,44 +226,3 @@ def _identity(finding: Finding) -> tuple[FindingKind, str, int | None, str]:
     """What must be the same in two looks; of a layout change also the epoch: that it stands."""
     ahead = finding.kind is FindingKind.EPOCH_AHEAD
     return finding.kind, finding.object, finding.position, finding.detail if ahead else ""
-
-
-class _Audit:
-    """An audit under way.
-
-    Args:
-        checker: does the work.
-    """
-
-    def __init__(self, checker: Checker) -> None:
-        self._checker = checker
-        self._ready: deque[Finding] = deque()
-
-    @property
-    def summary(self) -> CheckSummary:
-        """What was looked at so far; the whole log once the iteration has ended."""
-        return self._checker.summary
-
-
-class Check(_Audit, Iterator[Finding]):
-    """An audit under way: iterate over it for its findings."""
-
-    def __next__(self) -> Finding:
-        while not self._ready:
-            findings = drive(self._checker.next())
-            if findings is None:
-                raise StopIteration
-            self._ready.extend(findings)
-        return self._ready.popleft()
-
-
-class AsyncCheck(_Audit, AsyncIterator[Finding]):
-    """The same for ``async for``."""
-
-    async def __anext__(self) -> Finding:
-        while not self._ready:
-            findings = await self._checker.next()
-            if findings is None:
-                raise StopAsyncIteration
-            self._ready.extend(findings)
-        return self._ready.popleft()

@@ -15,7 +15,7 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from zlog._base.deadline import Deadline
 from zlog._base.environment import REAL, World, world_of
@@ -31,7 +31,7 @@ from zlog._sequencer import (
     is_remote,
 )
 from zlog.errors import SequencerUnavailable, StoreUnavailable
-from zlog.store import RequestPayload, Store
+from zlog.store import RequestPayload, Start, Store
 
 if TYPE_CHECKING:
     from zlog._native.core import ReplyBytes, UnderWay
@@ -60,10 +60,6 @@ _CALL_MASK = (1 << _CALL_BITS) - 1
 
 TIMED_OUT = Reply(-errno.ETIMEDOUT, b"")
 """No answer came in time; whether the call took effect is unknown."""
-
-
-Start: TypeAlias = "Callable[[CompletionQueue, int], UnderWay | None]"
-"""Starts operations of a store, whose replies go to a queue under this token and those after it."""
 
 
 class Started(Protocol):

@@ -10,7 +10,7 @@ from zlog.testing._checks import check
 from zlog.testing._facts import Violation
 from zlog.testing._history import Action, History, Operation, RecordedLog, Result
 from zlog.testing._loop import Stuck, VirtualLoop, run_virtually
-from zlog.testing._network import Listening, Network, NetworkFaults
+from zlog.testing._network import Listener, Listening, Network, NetworkFaults
 from zlog.testing._process import Process
 from zlog.testing._store import AT_ONCE, Fate, FaultyStore, Plan, SeededPlan, StoreCall, StoreFaults
 
@@ -20,6 +20,7 @@ __all__ = [
     "Fate",
     "FaultyStore",
     "History",
+    "Listener",
     "Listening",
     "Network",
     "NetworkFaults",

@@ -127,8 +127,13 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             self.abandon(asyncio.all_tasks(self))
         super().close()
 
-    def forget_readers(self, process: Process) -> None:
-        """Watch a dead process's file descriptors no longer."""
+    def carry_on(self, handles: Iterable[asyncio.Handle]) -> None:
+        """Run what a process would have done while it was paused."""
+        self._ready.extend(handles)  # type: ignore[attr-defined]
+
+    def end(self, process: Process) -> None:
+        """Break a dead process's connections, and watch its file descriptors no longer."""
+        self.network.kill(process)
         for key in list(self._selector.get_map().values()):  # type: ignore[attr-defined]
             reader = key.data[0]
             if reader is not None and reader._context.get(PROCESS) is process:

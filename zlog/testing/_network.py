@@ -14,12 +14,9 @@ import random
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from zlog.testing._process import PROCESS, Process
-
-if TYPE_CHECKING:
-    from zlog.testing._loop import VirtualLoop
 
 _END = b""
 """In the place of a chunk: the peer has closed the connection."""
@@ -57,18 +54,18 @@ class Network:
     """All connections of one virtual loop.
 
     Args:
-        loop: see there.
+        loop: a virtual one.
         seed: decides what each chunk meets.
 
     Attributes:
         faults: see :class:`NetworkFaults`.
     """
 
-    def __init__(self, loop: VirtualLoop, seed: int) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, seed: int) -> None:
         self.faults = NetworkFaults()
         self._loop = loop
         self._random = random.Random(f"{seed}.network")
-        self._listeners: dict[tuple[str, int], _Listener] = {}
+        self._listeners: dict[tuple[str, int], Listener] = {}
         self._ends: dict[_End, None] = {}  # in the order in which they were made
         self._cut: set[frozenset[str]] = set()
 
@@ -76,11 +73,11 @@ class Network:
         """Return what :meth:`asyncio.loop.create_server` takes as ``sock``."""
         return Listening(host, port)
 
-    def listen(self, factory: Callable[[], asyncio.BaseProtocol], where: Listening) -> _Listener:
+    def listen(self, factory: Callable[[], asyncio.BaseProtocol], where: Listening) -> Listener:
         """Accept connections there, in the name of the process that runs."""
         if where.getsockname() in self._listeners:
             raise OSError(f"{where.host}:{where.port} has a listener already")
-        listener = _Listener(self, factory, where)
+        listener = Listener(self, factory, where)
         self._listeners[where.getsockname()] = listener
         return listener
 
@@ -88,7 +85,7 @@ class Network:
         self, factory: Callable[[], asyncio.BaseProtocol], host: str | None, port: int | None
     ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
         """Connect to a listener. Raises ConnectionRefusedError where there is none."""
-        await asyncio.sleep(self.delay())
+        await asyncio.sleep(self._delay())
         here = PROCESS.get()
         where = str(host), int(port or 0)
         listener = self._listeners.get(where)
@@ -102,7 +99,7 @@ class Network:
         near.peer, far.peer = far, near
         self._ends[near] = self._ends[far] = None
         near.made()
-        self._loop.call_later(self.delay(), far.made, context=far.context)
+        self._loop.call_later(self._delay(), far.made, context=far.context)
         return near, near.protocol
 
     def cut(self, one: str, other: str) -> None:
@@ -132,36 +129,36 @@ class Network:
 
     # For listeners and ends.
 
-    def close_listener(self, where: tuple[str, int]) -> None:
+    def _close_listener(self, where: tuple[str, int]) -> None:
         """Refuse connections there from now on."""
         self._listeners.pop(where, None)
 
-    def forget(self, end: _End) -> None:
+    def _forget(self, end: _End) -> None:
         """Know an end no longer."""
         self._ends.pop(end, None)
 
-    def delay(self) -> float:
+    def _delay(self) -> float:
         """Return how long the next chunk takes."""
         faults = self.faults
         if faults.slow and self._random.random() < faults.slow:
             return self._random.uniform(0, faults.slow_seconds)
         return self._random.uniform(*faults.latency)
 
-    def breaks(self) -> bool:
+    def _breaks(self) -> bool:
         """Whether the next chunk finds its connection broken."""
         return bool(self.faults.broken) and self._random.random() < self.faults.broken
 
-    def part(self, chunks: deque[bytes]) -> Iterator[bytes]:
+    def _part(self, chunks: deque[bytes]) -> Iterator[bytes]:
         """Return what arrives of that which is on its way when a connection breaks."""
         for _ in range(self._random.randint(0, len(chunks))):
             yield chunks.popleft()
 
-    def passes(self, end: _End) -> bool:
+    def _passes(self, end: _End) -> bool:
         """Whether anything reaches this end from its peer."""
         assert end.peer is not None  # both have been connected
         return not self._is_cut(end.process, end.peer.process)
 
-    def call_later(self, end: _End, seconds: float, callback: Callable[[], object]) -> None:
+    def _call_later(self, end: _End, seconds: float, callback: Callable[[], object]) -> None:
         """Call in the name of an end's process."""
         self._loop.call_later(seconds, callback, context=end.context)
 
@@ -171,7 +168,7 @@ class Network:
         return frozenset((one.name, other.name)) in self._cut
 
 
-class _Listener:
+class Listener:
     """Where connections are accepted, and for whom."""
 
     def __init__(
@@ -185,7 +182,7 @@ class _Listener:
 
     def close(self) -> None:
         """Accept no more."""
-        self._network.close_listener(self._where.getsockname())
+        self._network._close_listener(self._where.getsockname())
 
 
 class _Socket:
@@ -224,7 +221,7 @@ class _End(asyncio.Transport):
         """Send a chunk."""
         if self._closing or self._over or not data:
             return
-        if self._network.breaks():
+        if self._network._breaks():
             self.break_()
         else:
             self._send(bytes(data))
@@ -234,7 +231,7 @@ class _End(asyncio.Transport):
         if not self._closing and not self._over:
             self._closing = True
             self._send(_END)
-            self._network.call_later(self, 0, lambda: self._lose(None))
+            self._network._call_later(self, 0, lambda: self._lose(None))
 
     def abort(self) -> None:
         """End the connection, and perhaps with it what was on its way."""
@@ -291,7 +288,7 @@ class _End(asyncio.Transport):
         """Break the connection: both ends find that out, each in its time."""
         for end in (self, self.peer):
             assert end is not None  # both have been connected
-            end._coming = deque(self._network.part(end._coming))
+            end._coming = deque(self._network._part(end._coming))
             end._broken = end._closing = True
             end.expect()
 
@@ -303,7 +300,7 @@ class _End(asyncio.Transport):
     def expect(self) -> None:
         """Have one chunk of what has come given to the protocol soon."""
         if not self._over:
-            self._network.call_later(self, self._network.delay(), self._take)
+            self._network._call_later(self, self._network._delay(), self._take)
 
     def _send(self, chunk: bytes) -> None:
         peer = self.peer
@@ -314,7 +311,7 @@ class _End(asyncio.Transport):
 
     def _take(self) -> None:
         """Give the protocol what was sent first; any chunk's timer will do."""
-        if self._over or not (self._made and self._reading and self._network.passes(self)):
+        if self._over or not (self._made and self._reading and self._network._passes(self)):
             return
         if self._coming:
             self._give(self._coming.popleft())
@@ -334,5 +331,5 @@ class _End(asyncio.Transport):
         if not self._over:
             self._over = self._closing = True
             self._coming.clear()
-            self._network.forget(self)
+            self._network._forget(self)
             self.protocol.connection_lost(error)

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, TypeVar, cast
-
-if TYPE_CHECKING:
-    from zlog.testing._loop import VirtualLoop
+from collections.abc import Coroutine, Iterable
+from typing import Any, Protocol, TypeVar, cast
 
 T = TypeVar("T")
 
 _TASKS_MAX = 256
 """Tasks that a process keeps before it forgets those that are done."""
+
+
+class _Loop(Protocol):
+    """What a process needs of the virtual loop that it runs on."""
+
+    def carry_on(self, handles: Iterable[asyncio.Handle]) -> None: ...
+    def end(self, process: Process) -> None: ...
 
 
 class Process:
@@ -34,12 +38,13 @@ class Process:
         self.dead = False
         self._held: dict[int, asyncio.Handle] = {}
         self._tasks: list[asyncio.Task[Any]] = []
-        self._loop: VirtualLoop | None = None
+        self._loop: _Loop | None = None
 
     def start(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Start a task in this process; all that comes of it belongs to it too."""
         assert not self.dead
-        self._loop = loop = cast("VirtualLoop", asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
+        self._loop = cast(_Loop, loop)
         context = contextvars.Context()
         context.run(PROCESS.set, self)
         return context.run(loop.create_task, coroutine)
@@ -54,7 +59,7 @@ class Process:
             return
         self.running = True
         if self._loop is not None:
-            self._loop._ready.extend(self._held.values())  # type: ignore[attr-defined]
+            self._loop.carry_on(self._held.values())
         self._held.clear()
 
     def kill(self) -> None:
@@ -64,8 +69,7 @@ class Process:
         self.running, self.dead = False, True
         self._held.clear()
         if self._loop is not None:
-            self._loop.forget_readers(self)
-            self._loop.network.kill(self)
+            self._loop.end(self)
 
     def own(self, task: asyncio.Task[Any]) -> None:
         """Keep a task: a dead process's must not be cleaned up, which would run parts of it."""

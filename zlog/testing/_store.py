@@ -12,9 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from zlog._base.io import Start
 from zlog._native.core import CompletionQueue, SharedSequencer
-from zlog.store import RequestPayload, Store
+from zlog.store import RequestPayload, Start, Store
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -1,14 +1,8 @@
-"""zlog for asyncio: the same names as in :mod:`zlog`, as coroutines and async iterators.
-
-A store is opened with :func:`zlog.connect` as ever, or with :func:`connect` here, which does not
-block the event loop while a cluster answers. A log belongs to the event loop that opened it.
-"""
+"""A log for asyncio: what :mod:`zlog.log` is for threads."""
 
 from __future__ import annotations
 
-import asyncio
 import builtins
-import os
 from collections.abc import (
     AsyncIterator,
     Awaitable,
@@ -22,13 +16,11 @@ from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from zlog import store as _store
-from zlog._aio_cursor import Cursor
 from zlog._append.append import ENTRY_BYTES_MAX_DEFAULT
 from zlog._append.coalesce import Coalescer
 from zlog._append.deliveries import DeliveryKey, DeliverySource
 from zlog._append.positions import SEQUENCER_TIMEOUT_SECONDS
-from zlog._audit.check import AsyncCheck, Checker, Progress
+from zlog._audit.check import Checker, Progress
 from zlog._base.deadline import Timeout
 from zlog._base.io import AsyncioIo, deadline_of
 from zlog._base.names import check_position
@@ -49,29 +41,14 @@ from zlog._read.cursors import CursorClient, CursorState, Place
 from zlog._read.iterate import Follower, RangeReader
 from zlog._read.read import HOLE_TIMEOUT_SECONDS
 from zlog._read.retention import Retention, enforce, set_retention
+from zlog.aio.check import Check
+from zlog.aio.cursor import Cursor
 from zlog.entry import Entry, Gap
 from zlog.store import Store
 from zlog.view import Stripe, View
 
 if TYPE_CHECKING:
-    import rados
     from typing_extensions import Self
-
-__all__ = ["Cursor", "Log", "connect"]
-
-
-def connect(
-    target: str | os.PathLike[str] | rados.Ioctx | None = None, *, create: bool = True
-) -> Opening[Store]:
-    """Open a store without blocking the event loop; see :func:`zlog.connect`.
-
-    Await it, and close the store in the end; or enter it with ``async with``, which does that.
-    """
-    return Opening(asyncio.to_thread(_store.connect, target, create=create), _close_store)
-
-
-async def _close_store(store: Store) -> None:
-    await asyncio.to_thread(store.close)
 
 
 class Log:
@@ -348,9 +325,9 @@ class Log:
         """Return every layout that the log had, oldest first."""
         return await self._client.views(timeout)
 
-    def check(self, *, orphans: bool = True, progress: Progress | None = None) -> AsyncCheck:
+    def check(self, *, orphans: bool = True, progress: Progress | None = None) -> Check:
         """Audit the log while it is used; see :meth:`zlog.Log.check`."""
-        return AsyncCheck(Checker(self._client, orphans=orphans, progress=progress))
+        return Check(Checker(self._client, orphans=orphans, progress=progress))
 
     async def close(self) -> None:
         """Wait for appends under way and close what this handle opened. Safe to call twice."""

@@ -1,0 +1,37 @@
+"""zlog for asyncio: the same names as in :mod:`zlog`, as coroutines and async iterators.
+
+A store is opened with :func:`zlog.connect` as ever, or with :func:`connect` here, which does not
+block the event loop while a cluster answers. A log belongs to the event loop that opened it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING
+
+from zlog import store as _store
+from zlog._base.opening import Opening
+from zlog.aio.check import Check
+from zlog.aio.cursor import Cursor
+from zlog.aio.log import Log
+from zlog.store import Store
+
+if TYPE_CHECKING:
+    import rados
+
+__all__ = ["Check", "Cursor", "Log", "Opening", "connect"]
+
+
+def connect(
+    target: str | os.PathLike[str] | rados.Ioctx | None = None, *, create: bool = True
+) -> Opening[Store]:
+    """Open a store without blocking the event loop; see :func:`zlog.connect`.
+
+    Await it, and close the store in the end; or enter it with ``async with``, which does that.
+    """
+    return Opening(asyncio.to_thread(_store.connect, target, create=create), _close_store)
+
+
+async def _close_store(store: Store) -> None:
+    await asyncio.to_thread(store.close)

@@ -1,0 +1,31 @@
+"""An audit under way, for asyncio: what :meth:`zlog.aio.Log.check` returns."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator
+
+from zlog._audit.check import Checker
+from zlog._audit.findings import CheckSummary, Finding
+
+
+class Check(AsyncIterator[Finding]):
+    """An audit under way: iterate over it with ``async for`` for its findings."""
+
+    def __init__(self, checker: Checker) -> None:
+        """Wrap an audit; programs call :meth:`zlog.aio.Log.check`."""
+        self._checker = checker
+        self._ready: deque[Finding] = deque()
+
+    @property
+    def summary(self) -> CheckSummary:
+        """What was looked at so far; the whole log once the iteration has ended."""
+        return self._checker.summary
+
+    async def __anext__(self) -> Finding:
+        while not self._ready:
+            findings = await self._checker.next()
+            if findings is None:
+                raise StopAsyncIteration
+            self._ready.extend(findings)
+        return self._ready.popleft()

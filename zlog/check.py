@@ -1,0 +1,32 @@
+"""An audit under way: what :meth:`zlog.Log.check` returns."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+from zlog._audit.check import Checker
+from zlog._audit.findings import CheckSummary, Finding
+from zlog._base.io import drive
+
+
+class Check(Iterator[Finding]):
+    """An audit under way: iterate over it for its findings."""
+
+    def __init__(self, checker: Checker) -> None:
+        """Wrap an audit; programs call :meth:`zlog.Log.check`."""
+        self._checker = checker
+        self._ready: deque[Finding] = deque()
+
+    @property
+    def summary(self) -> CheckSummary:
+        """What was looked at so far; the whole log once the iteration has ended."""
+        return self._checker.summary
+
+    def __next__(self) -> Finding:
+        while not self._ready:
+            findings = drive(self._checker.next())
+            if findings is None:
+                raise StopIteration
+            self._ready.extend(findings)
+        return self._ready.popleft()
