@@ -6,7 +6,8 @@ from typing import Any
 
 from zlog import Store
 from zlog._base.deadline import Deadline
-from zlog._base.io import BlockingIo, deadline_of, drive
+from zlog._base.io import deadline_of
+from zlog._io import BlockingIo, drive
 from zlog._layout.head import Directory
 from zlog._native import core
 from zlog._sequencer import BlockingSequencer, Credentials

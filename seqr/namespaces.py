@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from zlog._base.io import AsyncioIo
+from zlog._io import AsyncioIo
 from zlog.errors import LogNotFound, StoreUnavailable
 from zlog.seqr.limits import Limits
 from zlog.store import Store

@@ -8,8 +8,8 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable, Container, Coroutine
 
+from zlog._base.sequencer import Grant, LogAddress
 from zlog._sequencer.frames import Code
-from zlog._sequencer.types import Grant, LogAddress
 from zlog.errors import LogNotFound, NotLeader, ZlogError
 from zlog.seqr.limits import Limits
 from zlog.seqr.machine.admission import Admission, Reason

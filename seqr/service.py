@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 
 from zlog import store as stores
 from zlog._base.distribution import version
+from zlog._base.sequencer import format_address, parse_host_port
 from zlog._sequencer.credentials import Credentials
-from zlog._sequencer.types import format_address, parse_host_port
 from zlog.seqr.election.activation import Activation
 from zlog.seqr.election.candidate import Role
 from zlog.seqr.election.election import Election

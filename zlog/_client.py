@@ -15,6 +15,7 @@ from zlog._base.codes import Code, FillCode
 from zlog._base.deadline import Deadline, Timeout, check_seconds, own_or
 from zlog._base.io import Call, Io, deadline_of
 from zlog._base.names import check_int, check_log_name, check_position
+from zlog._base.sequencer import LogAddress
 from zlog._layout.head import Head
 from zlog._layout.layout import Layout
 from zlog._layout.reconfigure import reconfigure
@@ -23,7 +24,6 @@ from zlog._native import core
 from zlog._read.cursors import Cursors, Place
 from zlog._read.read import HOLE_TIMEOUT_SECONDS, Reader, WindowItems, WindowRead
 from zlog._read.times import as_time, find_time
-from zlog._sequencer import LogAddress
 from zlog.entry import Entry, GapKind
 from zlog.errors import (
     AlreadyWritten,

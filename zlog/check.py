@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from zlog._audit.check import Checker
 from zlog._audit.findings import CheckSummary, Finding
-from zlog._base.io import drive
+from zlog._io import drive
 
 
 class Check(Iterator[Finding]):

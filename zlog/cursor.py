@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zlog._base.deadline import Timeout
-from zlog._base.io import drive
+from zlog._io import drive
 from zlog._read.cursors import CursorClient, CursorState, Place
 
 

@@ -13,7 +13,7 @@ from zlog._append.deliveries import DeliveryKey, DeliverySource
 from zlog._append.positions import SEQUENCER_TIMEOUT_SECONDS
 from zlog._audit.check import Checker, Progress
 from zlog._base.deadline import Timeout
-from zlog._base.io import BlockingIo, deadline_of, drive
+from zlog._base.io import deadline_of
 from zlog._base.names import check_position
 from zlog._client import (
     TIMEOUT_SECONDS,
@@ -24,6 +24,7 @@ from zlog._client import (
     entry_iterable,
     entry_list,
 )
+from zlog._io import BlockingIo, drive
 from zlog._layout.admin import WIDTH_DEFAULT, create_log, list_logs, remove_log
 from zlog._layout.options import stripe_options
 from zlog._native.core import Items

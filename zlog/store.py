@@ -131,7 +131,7 @@ class Store(Protocol):
     ) -> UnderWay | None:
         """Start a method of Ceph's own class ``lock``; EOPNOTSUPP where the store is not on Ceph.
 
-        :class:`zlog._base.lock.RadosLock` makes the requests and reads the replies.
+        ``RadosLock`` of the sequencer makes the requests and reads the replies.
 
         Args:
             queue: see :meth:`submit`.

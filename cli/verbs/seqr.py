@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 import click
 
 from zlog import SequencerRefused, SequencerUnavailable, ZlogError
-from zlog._sequencer import Credentials, parse_given_address
+from zlog._base.sequencer import parse_given_address
+from zlog._sequencer import Credentials
 from zlog._sequencer.reasons import reason_of
 from zlog._sequencer.session import LinkLost
 from zlog.cli.output import Output

@@ -8,10 +8,11 @@ Which pools it can serve is decided by the capabilities of its Ceph user.
 from __future__ import annotations
 
 from zlog._base.deadline import Deadline
-from zlog._base.io import AsyncioIo, deadline_of
+from zlog._base.io import deadline_of
+from zlog._base.sequencer import Grant, LogAddress
+from zlog._io import AsyncioIo
 from zlog._layout.head import Head
 from zlog._layout.views import release, take_over
-from zlog._sequencer.types import Grant, LogAddress
 from zlog.errors import LogNotFound, NotLeader
 from zlog.seqr.election.candidate import Candidate, Role
 from zlog.seqr.election.election import Election

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Protocol
 
 from zlog._base.io import Io
-from zlog._base.lock import Holder
 from zlog.errors import ZlogError
 from zlog.seqr.election.lease import Lease
+from zlog.seqr.election.lock import Holder
 from zlog.seqr.election.watch import LeaderWatch
 from zlog.seqr.namespaces import Namespace
 

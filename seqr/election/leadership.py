@@ -9,8 +9,8 @@ from typing import Protocol
 
 from zlog._base.deadline import Deadline
 from zlog._base.io import Io, deadline_of
+from zlog._base.sequencer import LogAddress, is_remote
 from zlog._layout.head import Directory, Head
-from zlog._sequencer.types import LogAddress, is_remote
 from zlog.errors import LogNotFound, ZlogError
 from zlog.seqr.election.lease import Lease
 from zlog.seqr.election.maintenance import DUTY_SECONDS, Duties

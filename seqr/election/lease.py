@@ -15,8 +15,8 @@ from typing import Protocol
 
 from zlog._base.deadline import Deadline
 from zlog._base.io import Io, deadline_of
-from zlog._base.lock import Holder, RadosLock
 from zlog._base.names import DIRECTORY_OBJECT
+from zlog.seqr.election.lock import Holder, RadosLock
 
 LEASE_SECONDS_DEFAULT = 3.0
 """Below the time after which writers go on without a sequencer that does not answer, so that its

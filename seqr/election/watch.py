@@ -12,13 +12,13 @@ import logging
 import ssl
 from collections.abc import Callable
 
-from zlog._base.lock import Holder
+from zlog._base.sequencer import Endpoint, parse_address
 from zlog._sequencer.credentials import NO_CREDENTIALS, Credentials
 from zlog._sequencer.frames import FRAME, FRAME_BYTES, PROTOCOL_VERSION, Code, Kind
 from zlog._sequencer.keepalive import keep_alive
 from zlog._sequencer.token import Pair, new_number
-from zlog._sequencer.types import Endpoint, parse_address
 from zlog.errors import SequencerRefused
+from zlog.seqr.election.lock import Holder
 
 _logger = logging.getLogger(__name__)
 

@@ -12,6 +12,7 @@ import json
 import math
 from collections.abc import Callable
 
+from zlog._base.sequencer import Grant, LogAddress
 from zlog._sequencer.frames import (
     FRAME,
     POSITION_MAX,
@@ -21,7 +22,6 @@ from zlog._sequencer.frames import (
     RawFrame,
     pack_payload,
 )
-from zlog._sequencer.types import Grant, LogAddress
 from zlog.seqr.limits import Limits
 from zlog.seqr.machine.admission import Admission, Reason
 from zlog.seqr.machine.quotas import Occupancy

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from zlog._base.sequencer import Grant, LogAddress
 from zlog._sequencer.frames import FRAME, POSITION_MAX, Code, Kind, Payload, RawFrame
-from zlog._sequencer.types import Grant, LogAddress
 from zlog.seqr.machine._grants import Counters, LogTail, Stream
 from zlog.seqr.machine.admission import Greeting, Reason
 from zlog.seqr.machine.waits import Wait, WaitHeap

@@ -21,7 +21,7 @@ from itertools import islice
 
 import zlog
 from zlog._base.deadline import Deadline
-from zlog._base.io import BlockingIo, drive
+from zlog._io import BlockingIo, drive
 from zlog._layout.views import change_view
 from zlog.cli.session import Session
 from zlog.cli.verbs.bench.measure import Contender, Ratio, Slice, contest

@@ -17,7 +17,7 @@ import pytest
 
 import zlog
 from zlog._base.deadline import Deadline
-from zlog._base.io import BlockingIo, drive
+from zlog._io import BlockingIo, drive
 from zlog._layout.head import Directory
 from zlog._layout.views import take_over
 from zlog._sequencer.credentials import Credentials

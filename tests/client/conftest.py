@@ -34,7 +34,7 @@ def sequenced(store: zlog.Store, host: str) -> Iterator[zlog.Log]:
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """The client that hears of a full stripe has it ended before the very next append."""
-    monkeypatch.setattr("zlog._base.io._Base.random", lambda _: 0.0)
+    monkeypatch.setattr("zlog._io.base.Driver.random", lambda _: 0.0)
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ import pytest
 import zlog
 from zlog import Entry
 from zlog._base.deadline import Deadline
-from zlog._base.io import drive
+from zlog._base.sequencer import Grant, LogAddress
+from zlog._io import drive
 from zlog._native import core
-from zlog._sequencer import Grant, LogAddress
 
 from ..support.local_sequencer import LocalSequencer
 from .faulty import FaultyStore, loses_first

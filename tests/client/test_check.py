@@ -8,8 +8,8 @@ import pytest
 
 import zlog
 from zlog import Finding, FindingKind
-from zlog._base.io import drive
 from zlog._base.names import DIRECTORY_OBJECT, head_object
+from zlog._io import drive
 from zlog._native import core
 from zlog.view import STRIPES_MAX, ObjectRef
 

@@ -10,7 +10,7 @@ import pytest
 
 import zlog
 from zlog import FindingKind
-from zlog._base.io import drive
+from zlog._io import drive
 
 from .test_holes import leave_hole
 

@@ -62,7 +62,8 @@ def test_removal_is_finished_by_the_next_creator() -> None:
 
 def change_epoch(store: zlog.Store) -> None:
     """Bring in a new view, as a sequencer or an abandoned change does."""
-    from zlog._base.io import BlockingIo, deadline_of, drive
+    from zlog._base.io import deadline_of
+    from zlog._io import BlockingIo, drive
     from zlog._layout.views import change_view
 
     io = BlockingIo(store)

@@ -11,7 +11,7 @@ import pytest
 
 import zlog
 from zlog import DeliverySuperseded
-from zlog._base.io import drive
+from zlog._io import drive
 from zlog._native.core import encode_delivery_begin, encode_delivery_grant, encode_epoch_next
 
 from ..support.local_sequencer import LocalSequencer

@@ -8,8 +8,9 @@ import pytest
 
 import zlog
 from zlog._base.deadline import Deadline
-from zlog._base.io import BlockingIo, deadline_of, drive
+from zlog._base.io import deadline_of
 from zlog._client import LogClient, Settings
+from zlog._io import BlockingIo, drive
 from zlog._layout.admin import create_log
 from zlog._layout.head import Head
 from zlog._layout.stripe_objects import seal

@@ -10,7 +10,7 @@ import pytest
 
 import zlog
 from zlog import Entry
-from zlog._base.io import drive
+from zlog._io import drive
 
 from ..support.local_sequencer import LocalSequencer
 from .faulty import FaultyStore

@@ -9,7 +9,8 @@ import pytest
 import zlog
 from zlog import Entry, Fill, FillReason, Gap, GapKind, Loss, LossReason
 from zlog._base.codes import FillCode
-from zlog._base.io import deadline_of, drive
+from zlog._base.io import deadline_of
+from zlog._io import drive
 from zlog._native.core import encode_epoch
 
 from .faulty import FaultyStore

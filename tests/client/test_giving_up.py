@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import pytest
 
 from zlog._base.deadline import Deadline
-from zlog._base.io import TIMED_OUT, AsyncioIo, BlockingIo, Call, Reply, drive
+from zlog._base.io import TIMED_OUT, Call, Reply
+from zlog._io import AsyncioIo, BlockingIo, drive
 from zlog._native.core import CompletionQueue, MemoryStore
 
 CALLS = [Call(name, "stat", b"") for name in ("answered", "silent")]

@@ -11,7 +11,8 @@ import pytest
 import zlog
 from zlog import Entry, FindingKind, Gap, GapKind
 from zlog._base.deadline import Deadline
-from zlog._base.io import deadline_of, drive
+from zlog._base.io import deadline_of
+from zlog._io import drive
 
 
 def leave_hole(log: zlog.Log, count: int = 1) -> int:

@@ -9,7 +9,8 @@ from itertools import pairwise
 import pytest
 
 import zlog
-from zlog._base.io import BlockingIo, deadline_of, drive
+from zlog._base.io import deadline_of
+from zlog._io import BlockingIo, drive
 from zlog._layout.head import Head
 from zlog._native import core
 from zlog.view import STRIPES_MAX, Stripe, objects_of

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import zlog
 import zlog.aio
 from zlog import Retention
-from zlog._base.io import drive
+from zlog._io import drive
 
 from . import planted
 from .faulty import Died, FaultyStore, dies_at

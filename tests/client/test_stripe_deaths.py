@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 import zlog
-from zlog._base.io import BlockingIo, deadline_of, drive
+from zlog._base.io import deadline_of
+from zlog._io import BlockingIo, drive
 from zlog._layout.head import Head
 from zlog._layout.views import change_view
 from zlog._native.core import MemoryStore

@@ -8,7 +8,8 @@ import pytest
 
 import zlog
 from zlog._base.codes import Code
-from zlog._base.io import BlockingIo, deadline_of, drive
+from zlog._base.io import deadline_of
+from zlog._io import BlockingIo, drive
 from zlog._layout.head import Head
 from zlog._layout.views import Change, change_view
 from zlog._native import core

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 import zlog
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply
+from zlog._base.sequencer import SequencerClient
 from zlog._native.core import CompletionQueue
-from zlog._sequencer import SequencerClient
 from zlog.errors import SequencerUnavailable
 from zlog.store import Start
 

@@ -21,7 +21,7 @@ import resource
 from random import Random
 
 from zlog import testing
-from zlog._sequencer import Grant, LogAddress
+from zlog._base.sequencer import Grant, LogAddress
 from zlog._sequencer.frames import FRAME, FRAME_BYTES, POSITION_MAX, Code, Kind, pack_payload
 from zlog._sequencer.token import Pair
 from zlog.errors import LogNotFound, NotLeader, StoreUnavailable

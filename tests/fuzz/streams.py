@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable
 from random import Random
 
-from zlog._sequencer import LogAddress
+from zlog._base.sequencer import LogAddress
 from zlog._sequencer.frames import FRAME, FRAME_BYTES, POSITION_MAX, Kind, pack_payload
 
 FRAMES_MAX = 6

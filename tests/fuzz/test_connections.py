@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from zlog import testing
-from zlog._sequencer import Grant, LogAddress
+from zlog._base.sequencer import Grant, LogAddress
 from zlog._sequencer.frames import FRAME, Kind
 from zlog.seqr.machine.state import LogState
 from zlog.seqr.peer import Peer

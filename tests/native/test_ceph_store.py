@@ -21,7 +21,7 @@ import zlog
 from zlog import StoreTimeout, StoreUnavailable
 from zlog._base import monitor
 from zlog._base.deadline import Deadline
-from zlog._base.io import BlockingIo, drive
+from zlog._io import BlockingIo, drive
 from zlog._native.core import (
     CompletionQueue,
     encode_epoch,

@@ -11,7 +11,7 @@ import pytest
 import zlog
 from zlog._base import monitor
 from zlog._base.deadline import Deadline
-from zlog._base.io import AsyncioIo, BlockingIo, drive
+from zlog._io import AsyncioIo, BlockingIo, drive
 
 from ..support.ceph import CephCluster
 

@@ -13,8 +13,10 @@ import pytest
 import zlog
 from zlog import CorruptEntry, StoreTimeout
 from zlog._base.deadline import Deadline
-from zlog._base.io import BlockingIo, drive
-from zlog._base.lock import (
+from zlog._io import BlockingIo, drive
+from zlog._native import core
+from zlog._native.core import encode_directory_list
+from zlog.seqr.election.lock import (
     Holder,
     RadosLock,
     decode_info,
@@ -23,8 +25,6 @@ from zlog._base.lock import (
     encode_lock,
     encode_unlock,
 )
-from zlog._native import core
-from zlog._native.core import encode_directory_list
 
 from ..support.ceph import CephCluster
 

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from zlog._sequencer import Grant, LogAddress, format_address
+from zlog._base.sequencer import Grant, LogAddress, format_address
 from zlog._sequencer.frames import (
     FRAME,
     STATUS_BYTES_MAX,

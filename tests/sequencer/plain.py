@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from zlog._sequencer import LogAddress
+from zlog._base.sequencer import LogAddress
 from zlog._sequencer.frames import FRAME, FRAME_BYTES, POSITION_MAX, Code, Kind, payload_frames
 
 

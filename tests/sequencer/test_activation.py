@@ -6,8 +6,8 @@ import pytest
 
 import zlog
 from zlog._base.deadline import Deadline
+from zlog._base.sequencer import SHARED_ADDRESS, LogAddress
 from zlog._layout.head import Directory
-from zlog._sequencer import SHARED_ADDRESS, LogAddress
 from zlog.errors import LogNotFound, NotLeader, StoreUnavailable
 from zlog.seqr.election.activation import Activation
 from zlog.seqr.election.election import Election

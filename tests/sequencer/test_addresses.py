@@ -7,7 +7,7 @@ import math
 import pytest
 
 from zlog._base.deadline import Deadline
-from zlog._sequencer import (
+from zlog._base.sequencer import (
     LogAddress,
     format_address,
     parse_address,

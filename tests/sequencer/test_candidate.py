@@ -11,9 +11,9 @@ from collections.abc import Callable, Coroutine
 
 import pytest
 
-from zlog._base.lock import Holder
 from zlog.seqr.election.candidate import Candidate, Role
 from zlog.seqr.election.lease import Lease
+from zlog.seqr.election.lock import Holder
 from zlog.seqr.namespaces import Namespace
 from zlog.testing import run_virtually
 

@@ -14,8 +14,9 @@ import time
 import pytest
 
 from zlog._base.deadline import Deadline
-from zlog._base.io import drive
-from zlog._sequencer import AsyncioSequencer, BlockingSequencer, Credentials, Grant
+from zlog._base.sequencer import Grant
+from zlog._io import drive
+from zlog._sequencer import AsyncioSequencer, BlockingSequencer, Credentials
 from zlog._sequencer.frames import FRAME, Code, Kind
 from zlog.cli.sequencers import status_of
 from zlog.errors import (

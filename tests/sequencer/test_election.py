@@ -9,10 +9,10 @@ import pytest
 
 import zlog
 from zlog._base.deadline import Deadline
-from zlog._base.io import BlockingIo, drive
+from zlog._base.sequencer import LogAddress
+from zlog._io import BlockingIo, drive
 from zlog._layout.head import Directory, Head
 from zlog._layout.views import change_view
-from zlog._sequencer import LogAddress
 from zlog.errors import StoreUnavailable
 from zlog.seqr.election.candidate import Candidate, Role
 from zlog.seqr.election.election import Election

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zlog._sequencer import LogAddress
+from zlog._base.sequencer import LogAddress
 from zlog._sequencer.frames import (
     FRAME,
     FRAME_BYTES,

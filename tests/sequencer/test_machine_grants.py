@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from zlog._sequencer import Grant
+from zlog._base.sequencer import Grant
 from zlog._sequencer.frames import GRANT_COUNT_MAX, POSITION_MAX, Code, Kind
 from zlog.seqr.limits import Limits
 

@@ -7,7 +7,7 @@ from itertools import count
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zlog._sequencer import Grant
+from zlog._base.sequencer import Grant
 from zlog._sequencer.frames import GRANT_COUNT_MAX, POSITION_MAX, Kind
 
 from .fakes import AUDIT, ORDERS, Desk, open_request, request

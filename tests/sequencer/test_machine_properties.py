@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from zlog._sequencer import Grant
+from zlog._base.sequencer import Grant
 from zlog._sequencer.frames import GRANT_COUNT_MAX, Code, Kind
 from zlog.seqr.limits import Limits
 

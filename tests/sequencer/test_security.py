@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zlog._sequencer import Credentials, Grant
+from zlog._base.sequencer import Grant
+from zlog._sequencer import Credentials
 from zlog._sequencer.frames import FRAME, Code, Kind
 from zlog._sequencer.token import Pair, Token, read_tokens
 from zlog.errors import SequencerRefused, SequencerUnavailable

@@ -10,7 +10,7 @@ from unittest import mock
 
 import pytest
 
-from zlog._sequencer import Grant
+from zlog._base.sequencer import Grant
 from zlog._sequencer.frames import FRAME_BYTES, STATUS_BYTES_MAX, Code, Kind, ReplyReader
 from zlog.errors import LogNotFound, NotLeader, StoreUnavailable
 from zlog.seqr.limits import Limits

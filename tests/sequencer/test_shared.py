@@ -9,8 +9,9 @@ import time
 import pytest
 
 from zlog._base.deadline import Deadline
+from zlog._base.sequencer import Grant
 from zlog._native.core import SharedSequencer
-from zlog._sequencer import AsyncioSharedSequencer, Grant, SharedSequencerClient
+from zlog._sequencer import AsyncioSharedSequencer, SharedSequencerClient
 from zlog.errors import SequencerUnavailable, StaleEpoch
 
 from .fakes import ORDERS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zlog._sequencer import LogAddress
+from zlog._base.sequencer import LogAddress
 from zlog.seqr.machine._grants import Counters
 from zlog.seqr.machine.state import Connection, LogState
 from zlog.seqr.machine.waits import Wait, WaitHeap

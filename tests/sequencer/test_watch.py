@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from zlog._base.lock import Holder
+from zlog.seqr.election.lock import Holder
 from zlog.seqr.election.watch import LeaderWatch
 from zlog.seqr.server import bind
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from zlog._base.deadline import Deadline
+from zlog._base.sequencer import LogAddress
 from zlog._sequencer.aio import AsyncioSequencer
 from zlog._sequencer.credentials import Credentials
 from zlog._sequencer.frames import (
@@ -25,7 +26,6 @@ from zlog._sequencer.frames import (
     pack_payload,
 )
 from zlog._sequencer.token import Pair, read_tokens
-from zlog._sequencer.types import LogAddress
 from zlog.errors import ZlogError
 from zlog.testing import VirtualLoop
 from zlog.testing._process import PROCESS

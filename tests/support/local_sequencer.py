@@ -7,9 +7,9 @@ import threading
 
 import zlog
 from zlog._base.deadline import Deadline
-from zlog._base.io import BlockingIo, drive
+from zlog._base.sequencer import format_address
+from zlog._io import BlockingIo, drive
 from zlog._layout.head import Directory
-from zlog._sequencer import format_address
 from zlog.seqr.election.activation import Activation
 from zlog.seqr.election.election import Election
 from zlog.seqr.election.lease import LEASE_SECONDS_DEFAULT

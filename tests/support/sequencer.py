@@ -8,7 +8,7 @@ import subprocess
 import threading
 
 from zlog._base.deadline import Deadline
-from zlog._base.io import BlockingIo, drive
+from zlog._io import BlockingIo, drive
 from zlog._layout.head import Directory
 from zlog.cli.sequencers import status_of
 from zlog.store import Store

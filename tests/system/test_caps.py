@@ -9,8 +9,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 import zlog
+from zlog._base.sequencer import LogAddress
 from zlog._native import core
-from zlog._sequencer import LogAddress
 
 from ..conformance import hostile, replies
 from ..support.sequencer import SequencerProcess

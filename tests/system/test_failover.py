@@ -15,8 +15,9 @@ import pytest
 
 import zlog
 from zlog._base.deadline import Deadline
-from zlog._base.io import drive
-from zlog._sequencer import BlockingSequencer, LogAddress
+from zlog._base.sequencer import LogAddress
+from zlog._io import drive
+from zlog._sequencer import BlockingSequencer
 from zlog.cli.sequencers import announced
 from zlog.errors import NotLeader
 from zlog.seqr.election.lease import LEASE_SECONDS_DEFAULT

@@ -11,11 +11,11 @@ import pytest
 
 import zlog
 from zlog._base.deadline import Deadline
-from zlog._base.io import BlockingIo, drive
-from zlog._base.lock import RadosLock
 from zlog._base.names import DIRECTORY_OBJECT
+from zlog._io import BlockingIo, drive
 from zlog.cli.sequencers import status_of
 from zlog.seqr.election.lease import LEADER_LOCK
+from zlog.seqr.election.lock import RadosLock
 
 from ..support.ceph import CephCluster, ClusterSpec
 from ..support.sequencer import SequencerProcess

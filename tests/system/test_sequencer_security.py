@@ -12,7 +12,7 @@ import pytest
 
 import zlog
 from zlog._base.deadline import Deadline
-from zlog._base.io import drive
+from zlog._io import drive
 from zlog._sequencer import BlockingSequencer
 
 from ..support.ceph import CephCluster

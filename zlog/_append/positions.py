@@ -12,10 +12,10 @@ import logging
 
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call
+from zlog._base.sequencer import SHARED_ADDRESS
 from zlog._layout.layout import Layout
 from zlog._layout.views import backoff, unless_newer
 from zlog._native import core
-from zlog._sequencer import SHARED_ADDRESS
 from zlog.errors import (
     CorruptEntry,
     SequencerRefused,

@@ -1,4 +1,4 @@
-"""What all rooms stand on: the world behind ``Io``, deadlines, names, codes, locks, the version.
+"""What all rooms stand on: ``Io``, deadlines, names, codes, addresses, the version.
 
 Nothing here knows the protocol of a log.
 """

@@ -10,12 +10,12 @@ from zlog._base.deadline import Deadline
 from zlog._base.io import Io
 from zlog._base.names import check_log_name, head_object
 from zlog._base.pool_full import explain
+from zlog._base.sequencer import SHARED_ADDRESS
 from zlog._layout.head import Directory, Head
 from zlog._layout.options import check_options
 from zlog._layout.reclaim import discard, remove_all
 from zlog._layout.stripe_objects import seal
 from zlog._layout.views import Change, activate_shared, backoff, change_view
-from zlog._sequencer import SHARED_ADDRESS
 from zlog.errors import (
     CorruptEntry,
     LogExists,

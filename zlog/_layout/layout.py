@@ -10,6 +10,7 @@ from dataclasses import replace
 from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Io, Reply
+from zlog._base.sequencer import LogAddress, is_remote
 from zlog._layout.head import Directory, Head
 from zlog._layout.outage import LOOK_SECONDS, Outage
 from zlog._layout.stripe_index import StripeIndex
@@ -21,7 +22,6 @@ from zlog._layout.views import (
     unless_newer,
     with_new_stripe,
 )
-from zlog._sequencer import LogAddress, is_remote
 from zlog.errors import (
     CorruptEntry,
     LogNotFound,

@@ -32,11 +32,11 @@ from typing import NamedTuple
 
 from zlog._base.deadline import Deadline
 from zlog._base.io import Io
+from zlog._base.sequencer import SHARED_ADDRESS
 from zlog._layout.head import Head
 from zlog._layout.options import StripeLimits
 from zlog._layout.reclaim import discard
 from zlog._layout.stripe_objects import Sealed, remove, seal
-from zlog._sequencer import SHARED_ADDRESS
 from zlog.errors import CorruptEntry, InvalidEpoch, LogNotFound, NotLeader, ZlogError
 from zlog.view import OPEN_END, STRIPES_MAX, Stripe, View, objects_of
 

@@ -15,8 +15,8 @@ from zlog._base.codes import Code
 from zlog._base.deadline import Deadline, Timeout
 from zlog._base.io import Call, Io, Reply
 from zlog._base.names import check_cursor_name, check_position, head_object
+from zlog._base.sequencer import LogAddress
 from zlog._native import core
-from zlog._sequencer import LogAddress
 from zlog.errors import (
     CursorAhead,
     CursorNotFound,

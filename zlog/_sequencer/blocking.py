@@ -18,6 +18,7 @@ from queue import Empty, SimpleQueue
 from typing import Final
 
 from zlog._base.deadline import Deadline
+from zlog._base.sequencer import LogAddress, parse_address
 from zlog._sequencer.credentials import NO_CREDENTIALS, Credentials
 from zlog._sequencer.dialing import OneLink
 from zlog._sequencer.frames import (
@@ -32,7 +33,6 @@ from zlog._sequencer.greeting import CONNECT_SECONDS_MAX, connect_error, greet
 from zlog._sequencer.keepalive import keep_alive
 from zlog._sequencer.session import Handle, LinkLost, Session
 from zlog._sequencer.tls import TlsStream
-from zlog._sequencer.types import LogAddress, parse_address
 from zlog.errors import SequencerTimeout
 
 _READ_BYTES = 1 << 16

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
 from zlog._base.deadline import Deadline
+from zlog._base.sequencer import LogAddress
 from zlog._sequencer.credentials import Credentials
 from zlog._sequencer.greeting import Refusal
 from zlog._sequencer.session import Guard, Link
-from zlog._sequencer.types import LogAddress
 from zlog.errors import SequencerRefused, SequencerTimeout, SequencerUnavailable
 
 

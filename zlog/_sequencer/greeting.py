@@ -6,11 +6,11 @@ import ssl
 from collections.abc import Callable
 
 from zlog._base.deadline import Deadline
+from zlog._base.sequencer import parse_address
 from zlog._sequencer.frames import PROTOCOL_VERSION, Code, Kind, Reply
 from zlog._sequencer.reasons import reason_of
 from zlog._sequencer.session import Link, LinkLost
 from zlog._sequencer.token import Pair, Token, new_number, same
-from zlog._sequencer.types import parse_address
 from zlog.errors import SequencerRefused, SequencerTimeout, SequencerUnavailable
 
 CONNECT_SECONDS_MAX = 1.0

@@ -12,8 +12,8 @@ import math
 from typing import Protocol
 
 from zlog._base.deadline import Deadline
+from zlog._base.sequencer import Grant, LogAddress
 from zlog._sequencer.frames import GRANT_COUNT_MAX, Code, Kind, Reply
-from zlog._sequencer.types import Grant, LogAddress
 from zlog.errors import (
     LogNotFound,
     NotLeader,

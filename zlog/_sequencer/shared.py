@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from zlog._base.deadline import Deadline
+from zlog._base.sequencer import SHARED_ADDRESS, Grant, LogAddress
 from zlog._sequencer.frames import GRANT_COUNT_MAX
-from zlog._sequencer.types import SHARED_ADDRESS, Grant, LogAddress
 from zlog.errors import SequencerUnavailable, StaleEpoch
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ import os
 from typing import TYPE_CHECKING
 
 from zlog import store as _store
-from zlog._base.opening import Opening
 from zlog.aio.check import Check
 from zlog.aio.cursor import Cursor
 from zlog.aio.log import Log
+from zlog.aio.opening import Opening
 from zlog.store import Store
 
 if TYPE_CHECKING:

@@ -22,9 +22,8 @@ from zlog._append.deliveries import DeliveryKey, DeliverySource
 from zlog._append.positions import SEQUENCER_TIMEOUT_SECONDS
 from zlog._audit.check import Checker, Progress
 from zlog._base.deadline import Timeout
-from zlog._base.io import AsyncioIo, deadline_of
+from zlog._base.io import deadline_of
 from zlog._base.names import check_position
-from zlog._base.opening import Opening
 from zlog._client import (
     TIMEOUT_SECONDS,
     LogClient,
@@ -34,6 +33,7 @@ from zlog._client import (
     entry_iterable,
     entry_list,
 )
+from zlog._io import AsyncioIo
 from zlog._layout.admin import WIDTH_DEFAULT, create_log, list_logs, remove_log
 from zlog._layout.options import stripe_options
 from zlog._read.columns import Columns, ColumnsReader
@@ -43,6 +43,7 @@ from zlog._read.read import HOLE_TIMEOUT_SECONDS
 from zlog._read.retention import Retention, enforce, set_retention
 from zlog.aio.check import Check
 from zlog.aio.cursor import Cursor
+from zlog.aio.opening import Opening
 from zlog.entry import Entry, Gap
 from zlog.store import Store
 from zlog.view import Stripe, View

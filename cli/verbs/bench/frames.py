@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlog
-from zlog._sequencer import LogAddress, parse_address
+from zlog._base.sequencer import LogAddress, parse_address
 from zlog._sequencer.frames import FRAME, PROTOCOL_VERSION, Kind, pack_payload
 
 

@@ -18,9 +18,9 @@ import click
 
 import zlog
 from zlog._base.deadline import Deadline
-from zlog._base.io import BlockingIo, drive
+from zlog._base.sequencer import parse_given_address
+from zlog._io import BlockingIo, drive
 from zlog._layout.head import Directory
-from zlog._sequencer import parse_given_address
 from zlog.cli.ceph import Target
 from zlog.cli.session import Session
 from zlog.cli.signals import terminable

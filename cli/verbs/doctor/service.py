@@ -17,8 +17,8 @@ from zlog import (
     ZlogError,
 )
 from zlog._base.names import DIRECTORY_OBJECT
+from zlog._base.sequencer import is_remote
 from zlog._native import core
-from zlog._sequencer import is_remote
 from zlog.cli.ceph import ADMIN, Target, new_client
 from zlog.cli.exit_codes import ExitCode
 from zlog.cli.sequencers import announced, idle_call, status_of

@@ -1,0 +1,105 @@
+"""What both drivers share: clocks, randomness, one sequencer client per address."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+
+from zlog._base.deadline import Deadline
+from zlog._base.environment import REAL, World
+from zlog._base.io import Call, Reply, Started
+from zlog._base.sequencer import SHARED_ADDRESS, SequencerClient, is_remote
+from zlog._native.core import SharedSequencer
+from zlog._sequencer import Credentials
+from zlog.errors import SequencerUnavailable, StoreUnavailable
+from zlog.store import Start, Store
+
+
+class Driver(ABC):
+    """What both drivers share.
+
+    Args:
+        store: where calls run.
+        connect: makes a client of the sequencer at an address.
+        share: makes one of the sequencer that processes share through the store.
+        what: whose it is, for the message that it is closed.
+        world: chance and clocks.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        connect: Callable[[str, Credentials], SequencerClient],
+        share: Callable[[SharedSequencer], SequencerClient],
+        what: str,
+        world: World = REAL,
+    ) -> None:
+        if not hasattr(store, "url"):
+            raise TypeError(f"expected a store, as zlog.connect() returns it, not {store!r}")
+        self.store = store
+        self._what = what
+        self._world = world
+        self._closed = False
+        self._connect = connect
+        self._share = share
+        self._credentials = Credentials.of(store.url)
+        self._sequencers: dict[str, SequencerClient] = {}
+        self._lock = threading.Lock()
+
+    def start(self, calls: Sequence[Call]) -> Started:
+        store = self.store
+        return self._begin(lambda queue, token: store.submit(queue, token, calls), len(calls))
+
+    async def execute(self, calls: Sequence[Call], deadline: Deadline) -> list[Reply]:
+        return await self.start(calls).finish(deadline)
+
+    async def run(self, start: Start, deadline: Deadline) -> Reply:
+        (reply,) = await self._begin(start, 1).finish(deadline)
+        return reply
+
+    @abstractmethod
+    def _begin(self, start: Start, count: int) -> Started:
+        """Start what has so many replies."""
+
+    def wall_clock_us(self) -> int:
+        return self._world.wall_clock_us()
+
+    def random(self) -> float:
+        return self._world.random()
+
+    def token(self, count: int) -> bytes:
+        return self._world.token(count)
+
+    def sequencer(self, address: str) -> SequencerClient:
+        with self._lock:
+            self._check_open()
+            client = self._sequencers.get(address)
+            if client is None:
+                client = self._sequencers[address] = self._new_sequencer(address)
+            return client
+
+    def _new_sequencer(self, address: str) -> SequencerClient:
+        if address == SHARED_ADDRESS:
+            shared = self.store.sequencer()
+            if shared is None:
+                raise SequencerUnavailable(f"{self.store.url} has no sequencer of its own")
+            return self._share(shared)
+        if is_remote(address):
+            return self._connect(address, self._credentials)
+        raise SequencerUnavailable(f"can't understand the sequencer address {address!r}")
+
+    async def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            clients, self._sequencers = list(self._sequencers.values()), {}
+        for client in clients:
+            await client.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreUnavailable(
+                f"{self._what} is closed; open it again",
+                hint="Close a log when it and its iterators are of no more use.",
+                retryable=False,
+            )

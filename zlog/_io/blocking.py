@@ -1,0 +1,75 @@
+"""Io whose coroutines block the calling thread, and how a call is run to its end with it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Coroutine, Sequence
+from typing import Any, TypeVar
+
+from zlog._base.deadline import Deadline
+from zlog._base.io import TIMED_OUT, Call, Reply, Started
+from zlog._io.base import Driver
+from zlog._native.core import CompletionQueue
+from zlog._sequencer import BlockingSequencer, SharedSequencerClient
+from zlog.store import Start, Store
+
+T = TypeVar("T")
+
+
+def drive(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine whose awaits all block inside, and return its result."""
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+    coroutine.close()
+    raise AssertionError("a coroutine driven without an event loop suspended")
+
+
+class BlockingIo(Driver):
+    """Io whose coroutines block the calling thread. Usable from several threads at once.
+
+    Args:
+        store: where calls run.
+        what: whose it is, for the message that it is closed.
+    """
+
+    monotonic = staticmethod(time.monotonic)  # without a detour: an append asks it ten times
+
+    def __init__(self, store: Store, what: str = "the handle") -> None:
+        super().__init__(store, BlockingSequencer, SharedSequencerClient, what)
+
+    async def execute(self, calls: Sequence[Call], deadline: Deadline) -> list[Reply]:
+        self._check_open()
+        if len(calls) == 1:
+            return [Reply(*self.store.execute(*calls[0], timeout=deadline.remaining()))]
+        return await super().execute(calls, deadline)
+
+    def _begin(self, start: Start, count: int) -> Started:
+        self._check_open()
+        return _BlockingCalls(start, count)
+
+    async def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)  # noqa: ASYNC251 - this Io blocks on purpose, see drive()
+
+
+class _BlockingCalls:
+    """Calls under way, with a queue of their own: giving them up leaves nothing behind."""
+
+    def __init__(self, start: Start, count: int) -> None:
+        self._queue = CompletionQueue()
+        self._replies = [TIMED_OUT] * count
+        self._under_way = start(self._queue, 0)
+
+    async def finish(self, deadline: Deadline) -> list[Reply]:
+        waiting = len(self._replies)
+        try:
+            while waiting and self._queue.wait(deadline.remaining()):
+                for index, code, payload in self._queue.drain():
+                    self._replies[index] = Reply(code, payload)
+                    waiting -= 1
+        finally:
+            if waiting and self._under_way is not None:
+                self._under_way.give_up()
+        return self._replies
