@@ -36,6 +36,7 @@ _VERBS = (
     "cursor",
     "delivery",
     "check",
+    "compact",
     "spark",
     "seqr",
     "doctor",

@@ -159,6 +159,22 @@ class Store(Protocol):
         """The sequencer that processes share through this store, where it has one."""
         ...
 
+    def compact(self) -> int:
+        """Give the space of an embedded store's free pages back to its disk.
+
+        A copy without them takes the place of the database. It may die at any moment. Other users
+        of the store in this process wait meanwhile; the disk needs room for the copy.
+
+        Returns:
+            By how many bytes the file has become smaller.
+
+        Raises:
+            StoreUnavailable: other processes have the store open, or the disk has no room.
+            StoreReadOnly: it was opened to be read only.
+            ZlogError: it is no embedded store.
+        """
+        ...
+
     def close(self) -> None:
         """Close the store; safe to call twice."""
         ...

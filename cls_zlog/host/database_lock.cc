@@ -8,6 +8,8 @@
 #include <chrono>
 #include <thread>
 
+#include "cls_zlog/host/file_lock.h"
+
 namespace zlog {
 namespace {
 
@@ -19,25 +21,13 @@ constexpr off_t kGlance = 2;   // shared: a glance; alone: a writer waits for th
 constexpr std::chrono::seconds kWait{5};
 constexpr std::chrono::milliseconds kWaitStep{2};
 
-int lock_byte(int fd, int command, short type, off_t byte, short* found = nullptr) {
-  struct flock lock {};
-  lock.l_type = type;
-  lock.l_whence = SEEK_SET;
-  lock.l_start = byte;
-  lock.l_len = 1;
-  if (::fcntl(fd, command, &lock) != 0) return -errno;
-  if (found != nullptr) *found = lock.l_type;
-  return 0;
-}
-
 // EBUSY when others keep the byte locked for too long.
 int lock_in_time(int fd, short type, off_t byte) {
   using Clock = std::chrono::steady_clock;
   const auto deadline = Clock::now() + kWait;
   for (;;) {
-    const int error = lock_byte(fd, F_OFD_SETLK, type, byte);
-    if (error != -EAGAIN && error != -EACCES) return error;
-    if (Clock::now() >= deadline) return -EBUSY;
+    const int error = try_lock(fd, type, byte);
+    if (error != -EBUSY || Clock::now() >= deadline) return error;
     std::this_thread::sleep_for(kWaitStep);
   }
 }
@@ -71,12 +61,27 @@ int DatabaseLock::take_shared(bool writer, std::string* reason) {
     return error;
   }
   if (!writer) return 0;
-  if (const int error = lock_byte(fd_, F_OFD_SETLK, F_RDLCK, kWriting)) return error;
+  if (const int error = try_lock(fd_, F_RDLCK, kWriting)) return error;
   if (const int error = lock_in_time(fd_, F_WRLCK, kGlance)) {
     if (error == -EBUSY) *reason = "a process that reads it (?mode=ro) has been stopped in the middle";
     return error;
   }
-  return lock_byte(fd_, F_OFD_SETLK, F_UNLCK, kGlance);
+  return try_lock(fd_, F_UNLCK, kGlance);
+}
+
+int DatabaseLock::take_alone() { return try_lock(fd_, F_WRLCK, kUse); }
+
+void DatabaseLock::share() { try_lock(fd_, F_RDLCK, kUse); }
+
+int DatabaseLock::hold(int copy) {
+  int error = try_lock(copy, F_RDLCK, kUse);
+  if (error == 0) error = try_lock(copy, F_RDLCK, kWriting);
+  return error;
+}
+
+void DatabaseLock::move_to(int copy) {
+  ::close(fd_);
+  fd_ = copy;
 }
 
 int DatabaseLock::begin_glance() {
@@ -86,20 +91,20 @@ int DatabaseLock::begin_glance() {
     if (error != 0) return error == -EBUSY ? -ETXTBSY : error;
   }
   // After its own lock, as a writer looks for glances after its own: one of the two sees the other.
-  short writers = F_UNLCK;
-  int error = lock_byte(fd_, F_OFD_GETLK, F_WRLCK, kWriting, &writers);
-  if (error == 0 && writers != F_UNLCK) error = -ETXTBSY;
+  bool writers = false;
+  int error = is_locked(fd_, kWriting, &writers);
+  if (error == 0 && writers) error = -ETXTBSY;
   if (error == 0) {
     glances_++;
   } else if (glances_ == 0) {
-    lock_byte(fd_, F_OFD_SETLK, F_UNLCK, kGlance);
+    try_lock(fd_, F_UNLCK, kGlance);
   }
   return error;
 }
 
 void DatabaseLock::end_glance() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (--glances_ == 0) lock_byte(fd_, F_OFD_SETLK, F_UNLCK, kGlance);
+  if (--glances_ == 0) try_lock(fd_, F_UNLCK, kGlance);
 }
 
 }  // namespace zlog

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <mutex>
 #include <string>
 
@@ -23,6 +24,14 @@ class DatabaseLock {
   // under way. Answers 0 or a negative errno: EBUSY, and what for in `reason`, when it had to wait for
   // more than some seconds.
   int take(const std::string& path, bool writer, std::string* reason);
+
+  // For a writer that puts another file in the place of this one: to be alone with the database (EBUSY
+  // while another process has it open), and not any more; and to hold the other file as this one
+  // before it is in place, and nothing but it then.
+  int take_alone();
+  void share();
+  int hold(int copy);
+  void move_to(int copy);
 
   // Begins a glance; several may overlap. Answers 0 or a negative errno: ETXTBSY while a process has
   // the database open for writing.

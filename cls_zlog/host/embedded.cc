@@ -174,6 +174,10 @@ void EmbeddedHost::list(std::string_view prefix, std::string_view after, Done do
   answer_with_page(*this, prefix, after, done);
 }
 
+int EmbeddedHost::compact(std::string* reason) {
+  return read_only_ ? -EROFS : guarded([&] { return env_->compact(reason); });
+}
+
 void EmbeddedHost::close() {
   writer_.stop();
   reader_.stop();

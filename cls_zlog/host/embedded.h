@@ -39,6 +39,9 @@ class EmbeddedHost final : public Host, public AsyncHost {
   void list(std::string_view prefix, std::string_view after, Done done) override;
   void close() override;
 
+  // As LmdbEnv::compact.
+  int compact(std::string* reason);
+
  private:
   EmbeddedHost(const std::shared_ptr<LmdbEnv>& env, bool read_only);
   int find(std::string_view name, const Method** method) const;

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <string_view>
 
+#include "cls_zlog/host/compact_copy.h"
 #include "cls_zlog/host/lmdb_file.h"
 
 namespace zlog {
@@ -53,19 +54,20 @@ Registry& registry() {
   return *instance;
 }
 
-// Puts a directory's own entries on disk: a synced file is of no use where its name is lost.
-int sync_directory(const std::string& directory) {
-  const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return -errno;
-  const int error = ::fsync(fd) == 0 ? 0 : -errno;
-  ::close(fd);
-  return error;
-}
-
 // Whether a reader can list itself in lock.mdb, as LMDB wants it to beside writers. Asked without
 // opening the file: closing it again would end the locks that this process may have on it.
 bool can_list_itself(const std::string& directory) {
   return ::faccessat(AT_FDCWD, (directory + kLockFile).c_str(), R_OK | W_OK, AT_EACCESS) == 0;
+}
+
+// Opens the one database, once for all transactions.
+int open_main_database(MDB_env* env) {
+  MDB_txn* txn = nullptr;
+  if (const int result = ::mdb_txn_begin(env, nullptr, MDB_RDONLY, &txn)) return result;
+  MDB_dbi dbi = 0;
+  const int result = ::mdb_dbi_open(txn, nullptr, 0, &dbi);
+  ::mdb_txn_abort(txn);
+  return result;
 }
 
 bool file_system_full(const std::string& directory) {
@@ -101,8 +103,8 @@ int LmdbEnv::open(const std::string& directory, size_t map_bytes, bool read_only
   auto found = registry().entries.find(path);
   // What a parent process had open is of no use here, and must not even be closed.
   if (found == registry().entries.end() || found->second.pid != ::getpid()) {
-    auto* const made = new LmdbEnv(path, read_only);
-    if (const int error = made->start(map_bytes, reason)) {
+    auto* const made = new LmdbEnv(path, map_bytes, read_only);
+    if (const int error = made->start(reason)) {
       delete made;
       return error;
     }
@@ -117,8 +119,11 @@ int LmdbEnv::open(const std::string& directory, size_t map_bytes, bool read_only
   return 0;
 }
 
-LmdbEnv::LmdbEnv(const std::string& directory, bool read_only)
-    : directory_(directory), read_only_(read_only), unlisted_(read_only && !can_list_itself(directory)) {}
+LmdbEnv::LmdbEnv(const std::string& directory, size_t map_bytes, bool read_only)
+    : directory_(directory),
+      map_bytes_(map_bytes),
+      read_only_(read_only),
+      unlisted_(read_only && !can_list_itself(directory)) {}
 
 LmdbEnv::~LmdbEnv() {
   if (env_ != nullptr) ::mdb_env_close(env_);
@@ -134,31 +139,34 @@ void LmdbEnv::release(LmdbEnv* env) {
   delete env;  // still under the mutex: it must be closed before anyone can open it again
 }
 
-int LmdbEnv::start(size_t map_bytes, std::string* reason) {
+int LmdbEnv::start(std::string* reason) {
+  const std::string file = directory_ + kDataFile;
   if (const int error = check_not_emptied(directory_, reason)) return error;
-  if (const int error = lock_.take(directory_ + kDataFile, !read_only_, reason)) return error;
-  if (!unlisted_) return start_unguarded(map_bytes, reason);
+  if (const int error = lock_.take(file, !read_only_, reason)) return error;
+  if (!read_only_) CompactCopy::remove_left(file);  // none is at work: it would hold the lock alone
+  if (!unlisted_) return start_unguarded(reason);
   const Glance glance(&lock_);
-  return glance.error() != 0 ? glance.error() : start_unguarded(map_bytes, reason);
+  return glance.error() != 0 ? glance.error() : start_unguarded(reason);
 }
 
-int LmdbEnv::start_unguarded(size_t map_bytes, std::string* reason) {
-  if (const int error = open_map(map_bytes, reason)) return error;
+int LmdbEnv::start_unguarded(std::string* reason) {
+  if (const int error = open_map(reason)) return error;
   forget_dead_readers();
   if (const int error = check_length(env_, reason)) return error;
   return check_format();
 }
 
-int LmdbEnv::open_map(size_t map_bytes, std::string* reason) {
+int LmdbEnv::open_map(std::string* reason) {
   // NOTLS: a snapshot belongs to its transaction, so that threads may come and go.
   const unsigned flags =
       MDB_NOTLS | (read_only_ ? MDB_RDONLY : 0u) | (unlisted_ ? MDB_NOLOCK : 0u);
-  for (size_t bytes = map_bytes;; bytes /= 2) {
+  for (size_t bytes = map_bytes_;; bytes /= 2) {
     MDB_env* handle = nullptr;
     if (const int result = ::mdb_env_create(&handle)) return lmdb_errno(result);
     ::mdb_env_set_mapsize(handle, bytes);
     ::mdb_env_set_maxreaders(handle, kReaders);
-    const int result = ::mdb_env_open(handle, directory_.c_str(), flags, 0666);
+    int result = ::mdb_env_open(handle, directory_.c_str(), flags, 0666);
+    if (result == 0) result = open_main_database(handle);
     if (result == 0) {
       env_ = handle;
       return 0;
@@ -180,11 +188,7 @@ int LmdbEnv::check_format() {
     const std::string_view format(static_cast<const char*>(found.mv_data), found.mv_size);
     return format == kFormat ? 0 : -EPROTO;
   };
-  const int error = read([&](MDB_txn* txn, MDB_dbi) {
-    MDB_dbi dbi = 0;
-    if (const int result = ::mdb_dbi_open(txn, nullptr, 0, &dbi)) return lmdb_errno(result);
-    return known(txn, dbi);
-  });
+  const int error = read(known);
   if (error == -ENOENT && read_only_) return -EPROTO;  // whose maker died, or somebody else's
   if (error != -ENOENT) return error;
   for (const std::string& folder : {directory_, directory_ + "/.."}) {
@@ -217,8 +221,33 @@ int LmdbEnv::release_freed_pages() {
 }
 
 void LmdbEnv::forget_dead_readers() {
+  const std::shared_lock<std::shared_mutex> lock(map_mutex_);
   int dead = 0;
-  ::mdb_reader_check(env_, &dead);
+  if (lost_ == 0) ::mdb_reader_check(env_, &dead);
+}
+
+int LmdbEnv::compact(std::string* reason) {
+  if (read_only_) return -EROFS;
+  const std::unique_lock<std::shared_mutex> alone(map_mutex_);
+  if (lost_ != 0) return -lost_;
+  int error = lock_.take_alone();
+  if (error == -EBUSY) *reason = "other processes have it open";
+  if (error != 0) return error;
+  CompactCopy copy(directory_ + kDataFile);
+  error = copy.write(env_, reason);
+  if (error == 0) error = lock_.hold(copy.fd());
+  if (error == 0) error = replace_by(&copy, reason);
+  lock_.share();
+  return error;
+}
+
+int LmdbEnv::replace_by(CompactCopy* copy, std::string* reason) {
+  ::mdb_env_close(env_);
+  env_ = nullptr;
+  const int error = copy->put_in_place(directory_ + kLockFile, reason);
+  if (copy->in_place()) lock_.move_to(copy->release());
+  lost_ = -open_map(reason);
+  return error != 0 ? error : -lost_;
 }
 
 int LmdbEnv::transact(unsigned flags, const Work& work) {
@@ -245,10 +274,11 @@ int LmdbEnv::transact(unsigned flags, const Work& work) {
 }
 
 int LmdbEnv::begin(unsigned flags, MDB_txn** txn) {
-  if (map_lost_) return ENOMEM;
+  if (lost_ != 0) return lost_;
   int result = ::mdb_txn_begin(env_, nullptr, flags, txn);
   if (result == MDB_READERS_FULL) {
-    forget_dead_readers();
+    int dead = 0;
+    ::mdb_reader_check(env_, &dead);
     result = ::mdb_txn_begin(env_, nullptr, flags, txn);
   }
   return result;
@@ -257,9 +287,9 @@ int LmdbEnv::begin(unsigned flags, MDB_txn** txn) {
 // A process that may have more address space has written beyond what is mapped here.
 int LmdbEnv::adopt_map_of_others() {
   const std::unique_lock<std::shared_mutex> alone(map_mutex_);
-  if (map_lost_) return -ENOMEM;
+  if (lost_ != 0) return -lost_;
   const int result = ::mdb_env_set_mapsize(env_, 0);
-  map_lost_ = result != 0;  // the old map is gone too, and any use of it would be a crash
+  if (result != 0) lost_ = ENOMEM;  // the old map is gone too, and any use of it would be a crash
   return lmdb_errno(result);
 }
 

@@ -12,6 +12,8 @@
 
 namespace zlog {
 
+class CompactCopy;
+
 // The negative errno for what an LMDB call returned.
 int lmdb_errno(int result);
 
@@ -46,17 +48,22 @@ class LmdbEnv {
   // transaction, which this one is. 0 or a negative errno.
   int release_freed_pages();
 
+  // Puts a copy without free pages in the place of the database. Those who use it in this process
+  // wait. Answers 0 or a negative errno: EBUSY when others have it open; nothing is changed then.
+  int compact(std::string* reason);
+
   // Forgets the snapshots of processes that were killed: they keep old pages from being reused.
   void forget_dead_readers();
 
  private:
-  LmdbEnv(const std::string& directory, bool read_only);
+  LmdbEnv(const std::string& directory, size_t map_bytes, bool read_only);
   ~LmdbEnv();
 
   static void release(LmdbEnv* env);
-  int start(size_t map_bytes, std::string* reason);
-  int start_unguarded(size_t map_bytes, std::string* reason);
-  int open_map(size_t map_bytes, std::string* reason);
+  int start(std::string* reason);
+  int start_unguarded(std::string* reason);
+  int open_map(std::string* reason);
+  int replace_by(CompactCopy* copy, std::string* reason);
   int check_format();
   int transact(unsigned flags, const Work& work);
   int begin(unsigned flags, MDB_txn** txn);
@@ -64,12 +71,13 @@ class LmdbEnv {
   int commit(MDB_txn* txn);
 
   const std::string directory_;
+  const size_t map_bytes_;
   const bool read_only_;
   const bool unlisted_;  // reads in glances, since it can't list itself in lock.mdb
   DatabaseLock lock_;
   MDB_env* env_ = nullptr;
   std::shared_mutex map_mutex_;  // shared: inside a transaction; alone: changing the map
-  bool map_lost_ = false;
+  int lost_ = 0;  // why there is no map any more, an errno
 };
 
 }  // namespace zlog

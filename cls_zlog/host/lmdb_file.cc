@@ -1,5 +1,6 @@
 #include "cls_zlog/host/lmdb_file.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -145,6 +146,14 @@ int check_length(MDB_env* env, std::string* reason) {
   *reason = "data.mdb is shorter than its header says (" + std::to_string(size) + " bytes, " +
             std::to_string(needed) + " needed): it was truncated";
   return -EIO;
+}
+
+int sync_directory(const std::string& directory) {
+  const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return -errno;
+  const int error = ::fsync(fd) == 0 ? 0 : -errno;
+  ::close(fd);
+  return error;
 }
 
 }  // namespace zlog

@@ -14,7 +14,7 @@ from .conftest import Cli, Inside
 VERBS = [
     *("create", "ls", "info", "views", "reconfigure", "rm"),
     *("append", "read", "tail", "fill", "trim", "retention", "cursor"),
-    *("delivery", "check"),
+    *("delivery", "check", "compact"),
     *("spark", "seqr", "doctor", "bench", "completion", "help"),
 ]
 
@@ -180,7 +180,7 @@ def test_verbs_options_and_logs_are_completed(cli: Cli) -> None:
     assert "--since-start" in complete(cli, "zlog tail --s")
     assert complete(cli, "zlog read o") == ["orders", "others"]
     assert complete(cli, "zlog rm orders ot") == ["others"]
-    assert complete(cli, "zlog help c") == ["create", "cursor", "check", "completion"]
+    assert complete(cli, "zlog help c") == ["create", "cursor", "check", "compact", "completion"]
     assert complete(cli, "zlog help cursor s") == ["set"]
     assert complete(cli, "zlog help read s") == []
 

@@ -73,6 +73,26 @@ def test_a_store_that_is_only_read(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "store").iterdir()] == ["data.mdb"]
 
 
+def test_a_store_gives_space_back(tmp_path: Path) -> None:
+    cli = Cli((tmp_path / "store").as_uri())
+    cli.ok("create", "app")
+    for _ in range(20):
+        cli.ok("append", "app", stdin=LINES)
+    cli.ok("trim", "app", "--to", "39990")
+    before = (tmp_path / "store" / "data.mdb").stat().st_size
+    cli.ok("compact")
+    assert (tmp_path / "store" / "data.mdb").stat().st_size < before / 2
+    assert cli("read", "app").out.splitlines() == LINES.splitlines()[-10:]
+    with cli.start("tail", "app", "--follow") as follower:
+        assert follower.stdout is not None
+        assert follower.stdout.readline()
+        result = cli("compact")
+        assert result.code == 6
+        assert "can't compact" in result.err
+        assert "other processes have it open" in result.err
+        follower.kill()
+
+
 @pytest.mark.parametrize(
     "words", [["ls"], ["info", "app"], ["append", "app"], ["read", "app"], ["check", "app"]]
 )

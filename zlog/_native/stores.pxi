@@ -15,7 +15,7 @@ import os
 import time
 from pathlib import Path
 
-from zlog.errors import StoreUnavailable, from_errno
+from zlog.errors import StoreUnavailable, ZlogError, from_errno
 
 
 cdef extern from "cls_zlog/host/host.h" namespace "zlog" nogil:
@@ -49,6 +49,7 @@ cdef extern from "cls_zlog/host/embedded.h" namespace "zlog" nogil:
             unique_ptr[EmbeddedHost]* host,
             string* reason,
         ) except +
+        int compact(string* reason)
 
 
 # A wait that no event ends is cut into slices of this length: a signal may have come just before.
@@ -284,6 +285,13 @@ cdef class HostStore:
     def sequencer(self):
         return None
 
+    def compact(self):
+        self.opened()
+        raise ZlogError(
+            f"{self.url} has no file that could be compacted",
+            hint="Only an embedded store, file:///PATH, has one.",
+        )
+
     def close(self):
         cdef shared_ptr[AsyncHost] host
         if self.pid == getpid():
@@ -420,6 +428,7 @@ def not_opened(str folder, int error, str reason, bint read_only):
 
 
 cdef class EmbeddedStore(HostStore):
+    cdef EmbeddedHost* embedded  # owned by the host
     cdef readonly str path
     cdef SharedSequencer shared
 
@@ -441,6 +450,7 @@ cdef class EmbeddedStore(HostStore):
         if error != 0:
             raise not_opened(folder, error, reason.decode(), read_only)
         url = Path(folder).as_uri() + (READ_ONLY_URL if read_only else "")
+        self.embedded = host.get()
         self.attach(shared_ptr[AsyncHost](host.release()), url)
         self.path, self.read_only = folder, read_only
 
@@ -449,3 +459,21 @@ cdef class EmbeddedStore(HostStore):
         if self.shared is None and not self.read_only:
             self.shared = SharedSequencer(self.path)
         return self.shared
+
+    def compact(self):
+        cdef shared_ptr[AsyncHost] host = self.opened()
+        cdef string reason
+        cdef int error
+        file = os.path.join(self.path, "data.mdb")
+        before = os.stat(file).st_size
+        with nogil:
+            error = self.embedded.compact(&reason)
+        if error == -EBUSY:
+            raise StoreUnavailable(
+                f"can't compact {file}: {reason.decode()}",
+                hint=f"End them (`fuser -v {file}` lists them), then try again.",
+            )
+        if error != 0:
+            more = f" ({reason.decode()})" if reason.size() else ""
+            raise from_errno(error, f"compact {file}{more}")
+        return before - os.stat(file).st_size

@@ -140,6 +140,10 @@ class FaultyStore:
         """The inner store's, unless it is not to be shared."""
         return self.inner.sequencer() if self._share_sequencer else None
 
+    def compact(self) -> int:
+        """Compact the inner store."""
+        return self.inner.compact()
+
     def close(self) -> None:
         """Close the inner store."""
         self.inner.close()

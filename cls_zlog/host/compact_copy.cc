@@ -1,0 +1,105 @@
+#include "cls_zlog/host/compact_copy.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <vector>
+
+#include "cls_zlog/host/file_lock.h"
+#include "cls_zlog/host/lmdb_env.h"
+#include "cls_zlog/host/lmdb_file.h"
+
+namespace zlog {
+namespace {
+
+constexpr const char* kAcl = "system.posix_acl_access";  // acl(5); absent where there is none
+constexpr off_t kLmdbUse = 0;  // LMDB 0.9 locks this byte of its lock file, shared, while it's open
+
+int copy_acl(const char* from, int to) {
+  const ssize_t size = ::getxattr(from, kAcl, nullptr, 0);
+  if (size < 0) return errno == ENODATA || errno == ENOTSUP ? 0 : -errno;
+  std::vector<char> acl(static_cast<size_t>(size));
+  if (::getxattr(from, kAcl, acl.data(), acl.size()) != size) return -errno;
+  return ::fsetxattr(to, kAcl, acl.data(), acl.size(), 0) == 0 ? 0 : -errno;
+}
+
+// Gives a file the owner and the permissions of another.
+int copy_permissions(const char* from, int to) {
+  struct stat status {};
+  if (::stat(from, &status) != 0) return -errno;
+  if (::fchown(to, status.st_uid, status.st_gid) != 0) return -errno;
+  if (::fchmod(to, status.st_mode & 07777) != 0) return -errno;
+  return copy_acl(from, to);
+}
+
+int entries_of(MDB_env* env, size_t* entries) {
+  MDB_stat stat{};
+  const int result = ::mdb_env_stat(env, &stat);
+  *entries = stat.ms_entries;
+  return lmdb_errno(result);
+}
+
+// How many entries the database file `path` has, which nothing else uses.
+int entries_in(const std::string& path, size_t* entries) {
+  MDB_env* env = nullptr;
+  if (const int result = ::mdb_env_create(&env)) return lmdb_errno(result);
+  const unsigned flags = MDB_RDONLY | MDB_NOSUBDIR | MDB_NOLOCK;
+  int error = lmdb_errno(::mdb_env_open(env, path.c_str(), flags, 0));
+  if (error == 0) error = entries_of(env, entries);
+  ::mdb_env_close(env);
+  return error;
+}
+
+}  // namespace
+
+CompactCopy::~CompactCopy() {
+  if (fd_ < 0) return;
+  if (!in_place_) ::unlink(copy_path_.c_str());
+  ::close(fd_);
+}
+
+int CompactCopy::write(MDB_env* env, std::string* reason) {
+  fd_ = ::open(copy_path_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (fd_ < 0) return -errno;
+  if (const int error = copy_permissions(path_.c_str(), fd_)) {
+    *reason = "only the owner of data.mdb can compact it";
+    return error;
+  }
+  if (const int result = ::mdb_env_copyfd2(env, fd_, MDB_CP_COMPACT)) {
+    if (result < 0) *reason = ::mdb_strerror(result);
+    return lmdb_errno(result);
+  }
+  size_t wanted = 0, copied = 0;
+  if (const int error = entries_of(env, &wanted)) return error;
+  if (const int error = entries_in(copy_path_, &copied)) return error;
+  if (wanted != copied) {
+    *reason = "the copy lacks entries";
+    return -EIO;
+  }
+  return ::fsync(fd_) == 0 ? 0 : -errno;
+}
+
+int CompactCopy::put_in_place(const std::string& lock_file, std::string* reason) {
+  const int locks = ::open(lock_file.c_str(), O_RDWR | O_CLOEXEC);
+  if (locks < 0) return -errno;
+  int error = try_lock(locks, F_WRLCK, kLmdbUse);
+  if (error == -EBUSY) *reason = "a program that uses LMDB has it open";
+  if (error == 0 && ::rename(copy_path_.c_str(), path_.c_str()) != 0) error = -errno;
+  in_place_ = error == 0;
+  ::close(locks);
+  return error == 0 ? sync_directory(path_.substr(0, path_.rfind('/'))) : error;
+}
+
+int CompactCopy::release() {
+  const int fd = fd_;
+  fd_ = -1;
+  return fd;
+}
+
+void CompactCopy::remove_left(const std::string& path) { ::unlink(beside(path).c_str()); }
+
+}  // namespace zlog
