@@ -10,8 +10,8 @@ import click
 from click.shell_completion import CompletionItem
 
 import zlog
-from zlog._base.names import check_cursor_name, check_log_name, check_source_name
 from zlog.cli.session import Session
+from zlog.names import check_cursor_name, check_log_name, check_source_name
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -8,10 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
-from zlog._append.append import ENTRY_BYTES_LIMIT
-from zlog._layout.options import check_options
-from zlog._read.read import HOLE_TIMEOUT_SECONDS
 from zlog.cli.units import size
+from zlog.limits import ENTRY_BYTES_MAX, HOLE_TIMEOUT_SECONDS, POSITION_MAX
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -48,8 +46,8 @@ def or_none(span: float) -> float | None:
 def entry_size(word: str | int) -> int:
     """Return how many bytes an entry may have: a size that the object class takes."""
     count = size(word)
-    if not 0 < count <= ENTRY_BYTES_LIMIT:
-        limit = f"{ENTRY_BYTES_LIMIT >> 20}M"
+    if not 0 < count <= ENTRY_BYTES_MAX:
+        limit = f"{ENTRY_BYTES_MAX >> 20}M"
         raise click.BadParameter(f"{word} is out of range: an entry has 1 byte to {limit}")
     return count
 
@@ -58,7 +56,7 @@ class _Position(click.IntRange):
     name = "position"
 
 
-POSITION = _Position(min=0, max=2**63 - 1)
+POSITION = _Position(min=0, max=POSITION_MAX)
 
 
 def json_option(text: str) -> Callable[[F], F]:
@@ -88,10 +86,6 @@ def _option_pairs(
         if not key or not equals:
             raise click.BadParameter(f"{word!r} is not KEY=VALUE")
         options[key] = value
-    try:
-        check_options(options)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
     return options
 
 

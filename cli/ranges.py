@@ -17,6 +17,7 @@ import click
 from zlog import Log
 from zlog.cli.output import say
 from zlog.cli.units import SPAN, time_span
+from zlog.limits import POSITION_MAX
 
 
 class End(enum.Enum):
@@ -120,7 +121,7 @@ def _spec(word: str) -> PositionSpec:
         return End(word)
     if not word.startswith("@"):
         position = int(word)
-        if position >= 2**63:
+        if position > POSITION_MAX:
             raise click.BadParameter(f"{word} is no position: they lie below 2^63")
         return position
     if re.fullmatch(SPAN, word[1:], re.ASCII):

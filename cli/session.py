@@ -10,10 +10,8 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 import click
 
 import zlog
-from zlog._append.append import ENTRY_BYTES_MAX_DEFAULT
-from zlog._client import TIMEOUT_SECONDS
-from zlog._read.read import HOLE_TIMEOUT_SECONDS
 from zlog.cli.output import note
+from zlog.limits import ENTRY_BYTES_MAX_DEFAULT, HOLE_TIMEOUT_SECONDS, TIMEOUT_SECONDS
 
 
 @dataclass
@@ -67,10 +65,8 @@ class Session:
             click.UsageError: the URL can't be understood.
             StoreUnavailable: it can't be reached, or is not there.
         """
-        try:
+        with usage_errors():
             store = zlog.connect(_bounded(self.url, self.timeout), create=create)
-        except ValueError as error:
-            raise click.UsageError(str(error)) from error
         if urlsplit(self.url).scheme == "mem":
             note("mem:// is a store of this command alone, and gone when it ends")
         with store:
@@ -115,6 +111,15 @@ def _bounded(url: str, timeout: float | None) -> str:
         return url
     query.append(("timeout", str(timeout)))
     return urlunsplit(parts._replace(query=urlencode(query, safe="/", quote_via=quote)))
+
+
+@contextmanager
+def usage_errors() -> Iterator[None]:
+    """Turn the library's refusal of an argument into a usage error; nothing was sent before."""
+    try:
+        yield
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
 
 
 pass_session = click.make_pass_decorator(Session, ensure=True)

@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from zlog._client import TIMEOUT_SECONDS
 from zlog.cli.parameters import call_seconds, or_none
 from zlog.cli.session import Session
+from zlog.limits import TIMEOUT_SECONDS
 
 
 def _note_global(ctx: click.Context, param: click.Parameter, value: Any) -> None:

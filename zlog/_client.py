@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from zlog._append.append import ENTRY_BYTES_LIMIT, ENTRY_BYTES_MAX_DEFAULT, Appender
+from zlog._append.append import Appender
 from zlog._append.deliveries import Deliveries
-from zlog._append.positions import SEQUENCER_TIMEOUT_SECONDS, Positions
+from zlog._append.positions import Positions
 from zlog._base.codes import Code, FillCode
 from zlog._base.deadline import Deadline, Timeout, check_seconds, own_or
 from zlog._base.io import Call, Io, deadline_of
-from zlog._base.names import check_int, check_log_name, check_position
+from zlog._base.names import check_int, check_position
 from zlog._base.sequencer import LogAddress
 from zlog._layout.head import Head
 from zlog._layout.layout import Layout
@@ -22,7 +22,7 @@ from zlog._layout.reconfigure import reconfigure
 from zlog._layout.trim import trim_to
 from zlog._native import core
 from zlog._read.cursors import Cursors, Place
-from zlog._read.read import HOLE_TIMEOUT_SECONDS, Reader, WindowItems, WindowRead
+from zlog._read.read import Reader, WindowItems, WindowRead
 from zlog._read.times import as_time, find_time
 from zlog.entry import Entry, GapKind
 from zlog.errors import (
@@ -34,9 +34,15 @@ from zlog.errors import (
     NotWritten,
     from_errno,
 )
+from zlog.limits import (
+    ENTRY_BYTES_MAX,
+    ENTRY_BYTES_MAX_DEFAULT,
+    HOLE_TIMEOUT_SECONDS,
+    SEQUENCER_TIMEOUT_SECONDS,
+    TIMEOUT_SECONDS,
+)
+from zlog.names import check_log_name
 from zlog.view import OPEN_END, Stripe, View
-
-TIMEOUT_SECONDS = 30.0
 
 _WAIT_SECONDS = 5.0
 """How long one wait for a new entry lasts at the sequencer, before it is asked again."""
@@ -65,9 +71,9 @@ class Settings:
         check_seconds("sequencer_timeout", self.sequencer_timeout, optional=False)
         if not hasattr(self.entry_bytes_max, "__index__"):
             raise TypeError(f"entry_bytes_max is an int, not {self.entry_bytes_max!r}")
-        if not 0 < self.entry_bytes_max <= ENTRY_BYTES_LIMIT:
+        if not 0 < self.entry_bytes_max <= ENTRY_BYTES_MAX:
             raise ValueError(
-                f"entry_bytes_max is 1 to {ENTRY_BYTES_LIMIT} bytes, not {self.entry_bytes_max}"
+                f"entry_bytes_max is 1 to {ENTRY_BYTES_MAX} bytes, not {self.entry_bytes_max}"
             )
 
 

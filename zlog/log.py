@@ -8,34 +8,30 @@ from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn
 
-from zlog._append.append import ENTRY_BYTES_MAX_DEFAULT
 from zlog._append.deliveries import DeliveryKey, DeliverySource
-from zlog._append.positions import SEQUENCER_TIMEOUT_SECONDS
 from zlog._audit.check import Checker, Progress
 from zlog._base.deadline import Timeout
 from zlog._base.io import deadline_of
 from zlog._base.names import check_position
-from zlog._client import (
-    TIMEOUT_SECONDS,
-    LogClient,
-    LogStat,
-    Settings,
-    check_range,
-    entry_iterable,
-    entry_list,
-)
+from zlog._client import LogClient, LogStat, Settings, check_range, entry_iterable, entry_list
 from zlog._io import BlockingIo, drive
-from zlog._layout.admin import WIDTH_DEFAULT, create_log, list_logs, remove_log
+from zlog._layout.admin import create_log, list_logs, remove_log
 from zlog._layout.options import stripe_options
 from zlog._native.core import Items
 from zlog._read.columns import Columns, ColumnsReader
 from zlog._read.cursors import CursorClient, CursorState, Place
 from zlog._read.iterate import Follower, RangeReader
-from zlog._read.read import HOLE_TIMEOUT_SECONDS
 from zlog._read.retention import Retention, enforce, set_retention
 from zlog.check import Check
 from zlog.cursor import Cursor
 from zlog.entry import Entry, Gap
+from zlog.limits import (
+    ENTRY_BYTES_MAX_DEFAULT,
+    HOLE_TIMEOUT_SECONDS,
+    SEQUENCER_TIMEOUT_SECONDS,
+    TIMEOUT_SECONDS,
+    WIDTH_DEFAULT,
+)
 from zlog.store import Store
 from zlog.view import Stripe, View
 

@@ -20,6 +20,7 @@ from zlog._native import core
 from zlog._native.core import CompletionQueue, Request, SharedSequencer, UnderWay
 from zlog._sequencer import CREDENTIAL_OPTIONS
 from zlog.errors import StoreUnavailable
+from zlog.limits import CONNECT_TIMEOUT_SECONDS
 
 if TYPE_CHECKING:
     import rados
@@ -41,9 +42,6 @@ __all__ = [
 
 STORE_VARIABLE = "ZLOG_STORE"
 """Environment variable that names the default store."""
-
-CONNECT_SECONDS = 10.0
-"""How long connecting to a Ceph cluster may take, unless ``?timeout=`` says otherwise."""
 
 _CONNECT_SECONDS_MAX = 86400.0
 
@@ -278,7 +276,7 @@ def _open_ceph(url: str, pool: str, path: str, query: str) -> Store:
             " ceph://POOL[/NAMESPACE][?conf=PATH&id=NAME&timeout=SECONDS]"
         )
     try:
-        seconds = CONNECT_SECONDS if timeout is None else float(timeout)
+        seconds = CONNECT_TIMEOUT_SECONDS if timeout is None else float(timeout)
     except ValueError:
         seconds = math.nan
     if not seconds > 0:

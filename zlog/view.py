@@ -10,12 +10,10 @@ from typing import NamedTuple
 
 from zlog._base.names import stripe_object
 from zlog._native import core
+from zlog.limits import WIDTH_MAX
 
 OPEN_END = 2**64 - 1
 """``end`` of the last stripe: it has none yet."""
-
-WIDTH_MAX = 1024
-"""Stripe objects per stripe, at most; the class enforces the same."""
 
 
 def check_width(width: int) -> None:

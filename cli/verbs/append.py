@@ -11,7 +11,6 @@ from contextlib import closing
 import click
 
 from zlog import Log, ZlogError
-from zlog._append.append import ENTRY_BYTES_MAX_DEFAULT
 from zlog.cli import signals
 from zlog.cli.batches import Batches, Limits, Splitter, as_is, from_json
 from zlog.cli.input import BadInput, Input, check_readable
@@ -22,6 +21,7 @@ from zlog.cli.progress import Progress
 from zlog.cli.session import Session, pass_session
 from zlog.cli.tally import Tally
 from zlog.cli.verb import Verb
+from zlog.limits import ENTRY_BYTES_MAX_DEFAULT
 
 _BATCH_BYTES = 4 << 20
 _JSON_OVERHEAD = 8

@@ -5,13 +5,12 @@ from __future__ import annotations
 import click
 
 import zlog
-from zlog._layout.admin import WIDTH_DEFAULT
 from zlog.cli.names import log_argument
 from zlog.cli.output import note
 from zlog.cli.parameters import settings_option, stripe_options
-from zlog.cli.session import Session, pass_session
+from zlog.cli.session import Session, pass_session, usage_errors
 from zlog.cli.verb import Verb
-from zlog.view import WIDTH_MAX
+from zlog.limits import WIDTH_DEFAULT, WIDTH_MAX
 
 
 @click.command(
@@ -44,7 +43,7 @@ def create(
     exist_ok: bool,
 ) -> None:
     """Make a log."""
-    with session.connect(create=True) as store:
+    with session.connect(create=True) as store, usage_errors():
         try:
             zlog.Log.create(
                 store,

@@ -7,9 +7,9 @@ import click
 from zlog.cli.names import log_argument
 from zlog.cli.output import note
 from zlog.cli.parameters import settings_option, stripe_options
-from zlog.cli.session import Session, pass_session
+from zlog.cli.session import Session, pass_session, usage_errors
 from zlog.cli.verb import Verb
-from zlog.view import WIDTH_MAX
+from zlog.limits import WIDTH_MAX
 
 
 @click.command(
@@ -49,7 +49,7 @@ def reconfigure(
     changes = {**options, **dict.fromkeys(unset)}
     if width is None and stripe_bytes is None and stripe_records is None and not changes:
         raise click.UsageError("say what to change: --width, --stripe-bytes, --option, …")
-    with session.open_log(log) as opened:
+    with session.open_log(log) as opened, usage_errors():
         before = opened.view
         view = opened.reconfigure(
             width=width, stripe_bytes=stripe_bytes, stripe_records=stripe_records, options=changes

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from zlog._base.sequencer import Grant, LogAddress
 from zlog._sequencer.frames import (
     FRAME,
-    POSITION_MAX,
+    TAIL_MAX,
     Code,
     Kind,
     Payload,
@@ -380,7 +380,7 @@ class Machine:
             self._timeouts.note_answered()
             self._answer(turn, wait, Code.OK, log.tail, log.epoch)
         first = log.waits.first()
-        log.wake_at = POSITION_MAX if first is None else int(first)
+        log.wake_at = TAIL_MAX if first is None else int(first)
 
     def _end_waits(self, now: float, code: Code) -> list[Effect]:
         turn = Turn()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from zlog._base.sequencer import Grant, LogAddress
-from zlog._sequencer.frames import FRAME, POSITION_MAX, Code, Kind, Payload, RawFrame
+from zlog._sequencer.frames import FRAME, TAIL_MAX, Code, Kind, Payload, RawFrame
 from zlog.seqr.machine._grants import Counters, LogTail, Stream
 from zlog.seqr.machine.admission import Greeting, Reason
 from zlog.seqr.machine.waits import Wait, WaitHeap
@@ -99,8 +99,8 @@ class LogState(LogTail):
     def deactivate(self) -> list[Wait]:
         """Stop granting; return the waits that need an answer."""
         self.epoch = 0
-        self.wake_at = POSITION_MAX
-        return self.waits.pop_through(POSITION_MAX)
+        self.wake_at = TAIL_MAX
+        return self.waits.pop_through(TAIL_MAX)
 
 
 class Send(NamedTuple):

@@ -22,7 +22,7 @@ from random import Random
 
 from zlog import testing
 from zlog._base.sequencer import Grant, LogAddress
-from zlog._sequencer.frames import FRAME, FRAME_BYTES, POSITION_MAX, Code, Kind, pack_payload
+from zlog._sequencer.frames import FRAME, FRAME_BYTES, TAIL_MAX, Code, Kind, pack_payload
 from zlog._sequencer.token import Pair
 from zlog.errors import LogNotFound, NotLeader, StoreUnavailable
 from zlog.seqr.limits import Limits
@@ -213,7 +213,7 @@ class World:
             await asyncio.sleep(random.random() * 0.1)
         if fate % 0.1 < 0.01:
             raise random.choice((LogNotFound, NotLeader, StoreUnavailable, OSError))("by lot")
-        tail = 0 if random.random() < 0.7 else POSITION_MAX - random.choice((0, 1, 2, 70_000))
+        tail = 0 if random.random() < 0.7 else TAIL_MAX - random.choice((0, 1, 2, 70_000))
         return Grant(epoch, tail)
 
     async def _release(self, log: LogAddress) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from random import Random
 
 from zlog._base.sequencer import LogAddress
-from zlog._sequencer.frames import FRAME, FRAME_BYTES, POSITION_MAX, Kind, pack_payload
+from zlog._sequencer.frames import FRAME, FRAME_BYTES, TAIL_MAX, Kind, pack_payload
 
 FRAMES_MAX = 6
 """Requests in one stream, before it is mutated."""
@@ -23,9 +23,9 @@ _PAYLOADS = (
     b"a" * 1024,
     b"a" * 1025,
 )
-_COUNTS = (0, 1, 1, 1, 2, 65536, 65537, POSITION_MAX)
-_NUMBERS = (0, 1, 2000, 2**16, 2**31, 2**32 - 1, 2**63, POSITION_MAX - 1, POSITION_MAX)
-_WAITS_MS = (0, 1, 50, 1000, 2**63, POSITION_MAX)
+_COUNTS = (0, 1, 1, 1, 2, 65536, 65537, TAIL_MAX)
+_NUMBERS = (0, 1, 2000, 2**16, 2**31, 2**32 - 1, 2**63, TAIL_MAX - 1, TAIL_MAX)
+_WAITS_MS = (0, 1, 50, 1000, 2**63, TAIL_MAX)
 _SPLICED = 64
 
 
@@ -95,7 +95,7 @@ class Streams:
         kind = random.random()
         self._request = request = self._request + 1 & 0xFFFFFFFF
         handle = int(random.random() ** 2 * 3) if random.random() < 0.97 else random.getrandbits(16)
-        known = 1 if random.random() < 0.95 else random.choice((0, epoch, epoch + 1, POSITION_MAX))
+        known = 1 if random.random() < 0.95 else random.choice((0, epoch, epoch + 1, TAIL_MAX))
         if kind < 0.3:
             return FRAME.pack(Kind.NEXT, 0, handle, request, random.choice(_COUNTS), known)
         if kind < 0.4:

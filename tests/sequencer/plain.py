@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from zlog._base.sequencer import LogAddress
-from zlog._sequencer.frames import FRAME, FRAME_BYTES, POSITION_MAX, Code, Kind, payload_frames
+from zlog._sequencer.frames import FRAME, FRAME_BYTES, TAIL_MAX, Code, Kind, payload_frames
 
 
 class PlainLog:
@@ -56,7 +56,7 @@ class PlainSequencer:
         """Take a log over; returns its new epoch, and the tail."""
         log = self.logs[address]
         log.epoch = log.epoch_last = log.epoch_last + 2
-        log.tail = min(log.tail + skipped, POSITION_MAX)
+        log.tail = min(log.tail + skipped, TAIL_MAX)
         for connection, number, dead_epoch in log.openers:
             if dead_epoch < log.epoch:
                 self._opened(connection, number, log)
@@ -85,7 +85,7 @@ class PlainSequencer:
             answer = (Code.OK, log.tail, log.epoch)
         elif a == 0:
             answer = (Code.BAD_REQUEST, 0, 0)
-        elif a > 65536 or log.tail + a > POSITION_MAX:
+        elif a > 65536 or log.tail + a > TAIL_MAX:
             answer = (Code.LIMIT, 0, 0)
         else:
             answer = (Code.OK, log.tail, log.epoch)

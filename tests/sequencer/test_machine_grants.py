@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from zlog._base.sequencer import Grant
-from zlog._sequencer.frames import GRANT_COUNT_MAX, POSITION_MAX, Code, Kind
+from zlog._sequencer.frames import GRANT_COUNT_MAX, TAIL_MAX, Code, Kind
 from zlog.seqr.limits import Limits
 
 from .fakes import ORDERS, Desk, open_request, request
@@ -52,13 +52,13 @@ def test_how_many_positions_one_grant_may_have(count, code):
 
 def test_positions_never_wrap_around():
     desk = Desk()
-    client = desk.client(tail=POSITION_MAX - 3)
+    client = desk.client(tail=TAIL_MAX - 3)
     desk.send(client, *(request(Kind.NEXT, a=2, b=1) for _ in range(2)))
     desk.send(client, request(Kind.NEXT, a=1, b=1), request(Kind.NEXT, a=1, b=1))
     assert [(reply.code, reply.a) for reply in desk.take(client)] == [
-        (Code.OK, POSITION_MAX - 3),
+        (Code.OK, TAIL_MAX - 3),
         (Code.LIMIT, 0),
-        (Code.OK, POSITION_MAX - 1),
+        (Code.OK, TAIL_MAX - 1),
         (Code.LIMIT, 0),
     ]
 

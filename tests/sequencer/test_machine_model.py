@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zlog._base.sequencer import Grant
-from zlog._sequencer.frames import GRANT_COUNT_MAX, POSITION_MAX, Kind
+from zlog._sequencer.frames import GRANT_COUNT_MAX, TAIL_MAX, Kind
 
 from .fakes import AUDIT, ORDERS, Desk, open_request, request
 from .plain import PlainSequencer
@@ -19,11 +19,11 @@ OPENED = ((ORDERS, AUDIT), (AUDIT, ORDERS), (ORDERS,))
 
 _counts = st.one_of(
     st.integers(1, 9),
-    st.sampled_from([0, GRANT_COUNT_MAX, GRANT_COUNT_MAX + 1, POSITION_MAX]),
+    st.sampled_from([0, GRANT_COUNT_MAX, GRANT_COUNT_MAX + 1, TAIL_MAX]),
 )
 _epochs = st.sampled_from([2, 2, 2, 2, 0, 1, 3, 4, 6, 2**63])
 _handles = st.sampled_from([0, 0, 0, 1, 1, 2, 2**16 - 1])
-_positions = st.one_of(st.integers(0, 40), st.integers(POSITION_MAX - 40, POSITION_MAX))
+_positions = st.one_of(st.integers(0, 40), st.integers(TAIL_MAX - 40, TAIL_MAX))
 _next = st.tuples(st.just(Kind.NEXT), _handles, _counts, _epochs)
 _quick = st.one_of(_next, _next, _next, st.tuples(st.just(Kind.TAIL), _handles, _counts, _epochs))
 _slow = st.one_of(
@@ -95,7 +95,7 @@ def _waited_for(answers):
     return sorted((*answer[:4], answer[5]) for answer in answers if answer[0] == Kind.WAIT)
 
 
-@given(_steps, st.sampled_from([(0, 10), (5, POSITION_MAX - 20)]))
+@given(_steps, st.sampled_from([(0, 10), (5, TAIL_MAX - 20)]))
 @settings(max_examples=300, deadline=None)
 def test_every_mixture_in_every_chunking_is_answered_as_the_model_does(steps, tails):
     both = Both(tails)

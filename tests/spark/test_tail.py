@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import zlog
-from zlog._base.names import check_cursor_name
+from zlog.names import check_cursor_name
 from zlog.spark._parse import parser_of
 from zlog.spark._tail import Progress, Run, Tail, cursor_name_of
 

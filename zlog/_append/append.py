@@ -28,11 +28,6 @@ from zlog._native import core
 from zlog.errors import CorruptEntry, EntryTooLarge, StoreTimeout, ZlogError, from_errno
 from zlog.view import ObjectRef, View
 
-ENTRY_BYTES_MAX_DEFAULT = 1 << 20
-
-ENTRY_BYTES_LIMIT = 16 << 20
-"""What a log can be set to take at most: the class takes no more (cls_zlog/base/limits.h)."""
-
 ROUND_ENTRIES_MAX = 16384
 ROUND_BYTES_MAX = 16 << 20
 """What one grant covers at most; longer lists go in several rounds, one after the other."""

@@ -30,7 +30,7 @@ from zlog._append.append import ROUND_BYTES_MAX, ROUND_ENTRIES_MAX, Appender
 from zlog._base.codes import Code, FillCode
 from zlog._base.deadline import Deadline, Timeout
 from zlog._base.io import Call, Reply
-from zlog._base.names import check_source_name, head_object
+from zlog._base.names import head_object
 from zlog._native import core
 from zlog._read.read import READ_BYTES_MAX
 from zlog.entry import Entry, Gap, GapKind
@@ -43,6 +43,7 @@ from zlog.errors import (
     ZlogError,
     from_errno,
 )
+from zlog.names import check_source_name
 from zlog.view import View
 
 if TYPE_CHECKING:

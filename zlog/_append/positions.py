@@ -28,9 +28,6 @@ from zlog.view import View
 
 _logger = logging.getLogger(__name__)
 
-SEQUENCER_TIMEOUT_SECONDS = 3.0
-"""How long a sequencer may be out of reach before writers bring in a view without it."""
-
 _LOOK_SECONDS = 1.0
 """How often a writer without a sequencer looks whether one is on offer."""
 

@@ -15,8 +15,8 @@ from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply
 from zlog._base.names import head_object
 from zlog._native import core
-from zlog._read.read import HOLE_TIMEOUT_SECONDS
 from zlog.errors import CorruptEntry, from_errno
+from zlog.limits import HOLE_TIMEOUT_SECONDS
 from zlog.view import ObjectRef, Stripe
 
 if TYPE_CHECKING:

@@ -1,61 +1,16 @@
-"""Names and positions: what can be one.
-
-The only place that spells the names of objects.
-"""
+"""Names of objects, spelled here only, and the check of positions."""
 
 from __future__ import annotations
 
-import re
-
-NAME_BYTES_MAX = 128
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
+from zlog.limits import POSITION_MAX
 
 DIRECTORY_OBJECT = "zlog.directory"
-
-
-def check_log_name(name: str) -> str:
-    """Return ``name`` if it can name a log.
-
-    Raises:
-        TypeError: not a str.
-        ValueError: not 1 to 128 of the characters A-Z a-z 0-9 _ . - or begins with . or -.
-    """
-    return _check_name(name, "log")
-
-
-def check_cursor_name(name: str) -> str:
-    """Return ``name`` if it can name a cursor; the rule is that of logs' names.
-
-    Raises:
-        TypeError, ValueError: as :func:`check_log_name`.
-    """
-    return _check_name(name, "cursor")
-
-
-def check_source_name(name: str) -> str:
-    """Return ``name`` if it can name a source of deliveries; the rule is that of logs' names.
-
-    Raises:
-        TypeError, ValueError: as :func:`check_log_name`.
-    """
-    return _check_name(name, "source")
-
-
-def _check_name(name: str, what: str) -> str:
-    if not isinstance(name, str):
-        raise TypeError(f"the name of a {what} is a str, not {name!r}")
-    if len(name) > NAME_BYTES_MAX or not _NAME.match(name):
-        raise ValueError(
-            f"{name!r} can't name a {what}: use 1 to {NAME_BYTES_MAX} letters, digits, '_', '.'"
-            " or '-', beginning with a letter, a digit or '_'"
-        )
-    return name
 
 
 def check_position(position: int) -> None:
     """Raise TypeError or ValueError unless it is a number that can be a position."""
     check_int(position)
-    if not 0 <= position < 2**63:
+    if not 0 <= position <= POSITION_MAX:
         raise ValueError(f"a position is 0 to 2**63 - 1, not {position}")
 
 

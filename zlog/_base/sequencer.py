@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 from zlog._base.deadline import Deadline
-from zlog._base.names import check_log_name
+from zlog.names import check_log_name
 
 POOL_BYTES_MAX = 255
 NAMESPACE_BYTES_MAX = 255

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from zlog._base.deadline import Deadline
 from zlog._base.io import Io
-from zlog._base.names import check_log_name, head_object
+from zlog._base.names import head_object
 from zlog._base.pool_full import explain
 from zlog._base.sequencer import SHARED_ADDRESS
 from zlog._layout.head import Directory, Head
@@ -23,9 +23,8 @@ from zlog.errors import (
     SequencerUnavailable,
     StoreTimeout,
 )
+from zlog.names import check_log_name
 from zlog.view import OPEN_END, Stripe, View, check_width
-
-WIDTH_DEFAULT = 8
 
 _REMOVED_MEANWHILE_MAX = 8
 """How often a head can be there when it is made, and gone when it is read: others remove logs."""

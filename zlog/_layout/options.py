@@ -6,9 +6,13 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
-OPTION_KEY_BYTES_MAX = 128
-OPTION_VALUE_BYTES_MAX = 4096
-"""What the class lets a view carry (cls_zlog/base/limits.h)."""
+from zlog.limits import (
+    OPTION_KEY_BYTES_MAX,
+    OPTION_VALUE_BYTES_MAX,
+    POSITION_MAX,
+    STRIPE_BYTES_DEFAULT,
+    STRIPE_RECORDS_DEFAULT,
+)
 
 STRIPE_BYTES = "stripe_bytes"
 STRIPE_RECORDS = "stripe_records"
@@ -16,16 +20,6 @@ STRIPE_RECORDS = "stripe_records"
 RETENTION_AGE = "retention_age_s"
 RETENTION_BYTES = "retention_bytes"
 RETENTION_ENTRIES = "retention_entries"
-
-STRIPE_BYTES_DEFAULT = 96 << 20
-"""Far enough below what an object can hold (Ceph's osd_max_object_size is 128 MiB) that a stripe
-is ended before its objects are full."""
-
-STRIPE_RECORDS_DEFAULT = 100_000
-"""Half of the omap keys in one object above which Ceph warns
-(osd_deep_scrub_large_omap_object_key_threshold)."""
-
-_NUMBER_MAX = 2**63 - 1
 
 
 class StripeLimits(NamedTuple):
@@ -83,4 +77,4 @@ def _number(text: str | None) -> int | None:
     if text is None or not (text.isascii() and text.isdigit()) or len(text) > 19:
         return None
     number = int(text)
-    return number if 1 <= number <= _NUMBER_MAX else None
+    return number if 1 <= number <= POSITION_MAX else None

@@ -14,17 +14,11 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from zlog._base.codes import Code
 from zlog._base.deadline import Deadline, Timeout
 from zlog._base.io import Call, Io, Reply
-from zlog._base.names import check_cursor_name, check_position, head_object
+from zlog._base.names import check_position, head_object
 from zlog._base.sequencer import LogAddress
 from zlog._native import core
-from zlog.errors import (
-    CursorAhead,
-    CursorNotFound,
-    Invalidated,
-    LogNotFound,
-    ZlogError,
-    from_errno,
-)
+from zlog.errors import CursorAhead, CursorNotFound, Invalidated, LogNotFound, ZlogError, from_errno
+from zlog.names import check_cursor_name
 
 if TYPE_CHECKING:
     from zlog._client import LogClient

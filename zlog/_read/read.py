@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 READ_BYTES_MAX = 4 << 20
 """Data that one read of one object may bring back (an entry larger than this comes alone)."""
 
-HOLE_TIMEOUT_SECONDS = 1.0
-
 _POLL_SECONDS = 0.0003
 _POLL_SECONDS_MAX = 0.1
 """How often an unwritten position is looked at. A sequencer tells of positions when it hands them

@@ -44,8 +44,8 @@ PROTOCOL_VERSION = 1
 FRAME = struct.Struct("<BBHIQQ")
 FRAME_BYTES = FRAME.size
 
-POSITION_MAX = 2**64 - 1
-"""The end of the last stripe, so the one number that is no position."""
+TAIL_MAX = 2**64 - 1
+"""The highest tail that a frame can carry: where the last stripe ends, so no position."""
 
 GRANT_COUNT_MAX = 65536
 """Positions that one NEXT may ask for."""

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, TypeVar
 
-from zlog._base.names import check_cursor_name, check_log_name
-from zlog._read.read import HOLE_TIMEOUT_SECONDS
 from zlog._read.times import as_time
+from zlog.limits import HOLE_TIMEOUT_SECONDS
+from zlog.names import check_cursor_name, check_log_name
 from zlog.store import default_url
 
 T = TypeVar("T")

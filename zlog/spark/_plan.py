@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING
 
-from zlog._layout.options import STRIPE_BYTES_DEFAULT, STRIPE_RECORDS_DEFAULT
 from zlog.errors import ZlogError
+from zlog.limits import STRIPE_BYTES_DEFAULT, STRIPE_RECORDS_DEFAULT
 
 if TYPE_CHECKING:
     from zlog.view import Stripe

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as f
 
 import zlog
-from zlog._base.names import NAME_BYTES_MAX
 from zlog.errors import ZlogError
+from zlog.limits import NAME_BYTES_MAX
 from zlog.spark._driver import commit_cursor
 from zlog.spark._failures import FAILURES, cause
 from zlog.spark._offset import Offset

@@ -1,0 +1,42 @@
+"""Limits and defaults, each with its unit.
+
+The object class enforces the limits too (``cls_zlog/base/limits.h``). The defaults are those of
+:meth:`zlog.Log.open` and :meth:`zlog.Log.create`.
+"""
+
+POSITION_MAX = 2**63 - 1
+
+NAME_BYTES_MAX = 128
+"""Of the name of a log, a cursor or a source."""
+
+OPTION_KEY_BYTES_MAX = 128
+OPTION_VALUE_BYTES_MAX = 4096
+"""Of an option that travels with a log."""
+
+ENTRY_BYTES_MAX = 16 << 20
+ENTRY_BYTES_MAX_DEFAULT = 1 << 20
+"""A handle refuses larger entries unless its ``entry_bytes_max`` says otherwise."""
+
+WIDTH_MAX = 1024
+WIDTH_DEFAULT = 8
+"""Stripe objects of one stripe."""
+
+STRIPE_BYTES_DEFAULT = 96 << 20
+"""Far enough below what an object can hold (Ceph's osd_max_object_size is 128 MiB) that a stripe
+is ended before its objects are full."""
+
+STRIPE_RECORDS_DEFAULT = 100_000
+"""Half of the omap keys in one object above which Ceph warns
+(osd_deep_scrub_large_omap_object_key_threshold)."""
+
+CONNECT_TIMEOUT_SECONDS = 10.0
+"""How long connecting to a Ceph cluster may take, unless ``?timeout=`` says otherwise."""
+
+TIMEOUT_SECONDS = 30.0
+"""How long one call may take, with all its retries."""
+
+HOLE_TIMEOUT_SECONDS = 1.0
+"""How long a reader waits for a position that was handed out and not written, before filling it."""
+
+SEQUENCER_TIMEOUT_SECONDS = 3.0
+"""How long a sequencer may be out of reach before writers bring in a view without it."""

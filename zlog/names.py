@@ -1,0 +1,48 @@
+"""What a valid name of a log, of a cursor or of a source of deliveries is: one rule for all."""
+
+from __future__ import annotations
+
+import re
+
+from zlog.limits import NAME_BYTES_MAX
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
+
+
+def check_log_name(name: str) -> str:
+    """Return ``name`` if it can name a log.
+
+    Raises:
+        TypeError: not a str.
+        ValueError: not 1 to 128 of the characters A-Z a-z 0-9 _ . - or begins with . or -.
+    """
+    return _check_name(name, "log")
+
+
+def check_cursor_name(name: str) -> str:
+    """Return ``name`` if it can name a cursor; the rule is that of logs' names.
+
+    Raises:
+        TypeError, ValueError: as :func:`check_log_name`.
+    """
+    return _check_name(name, "cursor")
+
+
+def check_source_name(name: str) -> str:
+    """Return ``name`` if it can name a source of deliveries; the rule is that of logs' names.
+
+    Raises:
+        TypeError, ValueError: as :func:`check_log_name`.
+    """
+    return _check_name(name, "source")
+
+
+def _check_name(name: str, what: str) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a {what} is a str, not {name!r}")
+    if len(name) > NAME_BYTES_MAX or not _NAME.match(name):
+        raise ValueError(
+            f"{name!r} can't name a {what}: use 1 to {NAME_BYTES_MAX} letters, digits, '_', '.'"
+            " or '-', beginning with a letter, a digit or '_'"
+        )
+    return name
