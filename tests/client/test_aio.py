@@ -11,6 +11,8 @@ import pytest
 import zlog
 from zlog import Entry, Gap, GapKind, aio
 
+from ..native.support import run
+
 
 @pytest.fixture
 async def log(store: zlog.Store) -> AsyncIterator[aio.Log]:
@@ -145,3 +147,43 @@ async def test_what_can_t_be_entered_leaves_nothing_open(tmp_path: Path) -> None
 def test_a_loop_runs_it() -> None:
     with asyncio.run(aio.connect("mem://")) as store:
         assert zlog.Log.list(store) == []
+
+
+def test_handles_take_no_descriptor_each() -> None:
+    """Two thousand of them, where a process may have sixty-four; and none is left behind."""
+    code = """
+        import asyncio, os, resource, zlog
+
+        def descriptors():
+            return len(os.listdir("/proc/self/fd"))
+
+        async def work(store):
+            before = descriptors()
+            logs = [await zlog.aio.Log.open(store, "orders") for _ in range(2000)]
+            assert descriptors() == before + 1
+            positions = await asyncio.gather(*(log.append(b"x") for log in logs))
+            assert sorted(positions) == [*range(2000)]
+            for log in logs[1:]:
+                await log.close()
+            assert await logs[0].tail() == 2000
+            assert descriptors() == before + 1
+            await logs[0].close()
+            assert descriptors() == before
+
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+        with zlog.connect("mem://") as store:
+            zlog.Log.create(store, "orders")
+            asyncio.run(work(store))
+        print("done")
+    """
+    assert run(code).strip() == "done"
+
+
+async def test_closing_a_handle_leaves_the_others_calls_alone(memory: zlog.Store) -> None:
+    async with aio.Log.create(memory, "orders") as first, aio.Log.open(memory, "orders") as other:
+        under_way = [asyncio.ensure_future(log.append_many([b"x"] * 100)) for log in (other, first)]
+        await asyncio.sleep(0)
+        await first.close()
+        assert len(await under_way[0]) == 100
+        await asyncio.wait(under_way)
+        assert await other.tail() >= 100

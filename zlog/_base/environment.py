@@ -11,6 +11,7 @@ import os
 import random
 import time
 from collections.abc import Callable
+from typing import Any
 
 
 class World:
@@ -34,6 +35,13 @@ class World:
     def wall_clock_us(self) -> int:
         """Microseconds since 1970, UTC."""
         return time.time_ns() // 1000
+
+    def local(self, loop: asyncio.AbstractEventLoop) -> dict[str, Any]:
+        """Return what a process has once for an event loop; it goes when the loop does."""
+        found: dict[str, Any] | None = getattr(loop, "zlog_local", None)
+        if found is None:
+            found = loop.zlog_local = {}  # type: ignore[attr-defined]
+        return found
 
 
 REAL = World()

@@ -56,6 +56,11 @@ class VirtualWorld(World):
         assert self.clock is not None  # set above
         return WALL_CLOCK_START_US + round(self.clock() * 1e6)
 
+    def local(self, loop: asyncio.AbstractEventLoop) -> dict[str, Any]:
+        """Return what the simulated process that runs has for itself."""
+        process = PROCESS.get()
+        return super().local(loop) if process is None else process.local
+
 
 class VirtualLoop(asyncio.SelectorEventLoop):
     """An event loop whose clock jumps to the next timer as soon as nothing else is left to do.

@@ -30,10 +30,16 @@ class Process:
 
     Args:
         name: for messages.
+
+    Attributes:
+        running: neither paused nor dead.
+        dead: killed.
+        local: what zlog has once for each process.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.local: dict[str, Any] = {}
         self.running = True
         self.dead = False
         self._held: dict[int, asyncio.Handle] = {}
