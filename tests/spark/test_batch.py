@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -102,6 +103,58 @@ def test_a_million_entries(spark: SparkSession, store: zlog.Store) -> None:
     ).first()  # fmt: skip
     assert row is not None
     assert tuple(row) == (1_000_000, 1_000_000, 999_999, 99_000_000)
+
+
+@pytest.fixture
+def table(spark: SparkSession, log: zlog.Log) -> Iterator[str]:
+    """A table of the catalog that stands for the log."""
+    options = ", ".join(f"{name} '{value}'" for name, value in options_of(log).items())
+    spark.sql(f"CREATE TABLE of_a_log USING zlog OPTIONS ({options}, includeGaps 'true')")
+    yield "of_a_log"
+    spark.sql("DROP TABLE of_a_log")
+
+
+def test_a_log_is_a_table_of_the_catalog(spark: SparkSession, log: zlog.Log, table: str) -> None:
+    log.append_many([b"x"] * 20)
+    log.trim(3)
+    states = [row.state for row in spark.sql(f"SELECT * FROM {table} ORDER BY position").collect()]
+    assert states == ["written"] * 3 + ["trimmed"] + ["written"] * 16
+    some = spark.sql(f"SELECT max(position) FROM {table} WITH (endingPosition = 7)").first()
+    assert some is not None
+    assert some[0] == 6
+    stream = spark.readStream.option("startingPosition", 5).table(table)
+    query = stream.writeStream.format("memory").queryName("followed").start()
+    try:
+        query.processAllAvailable()
+        assert spark.table("followed").count() == 15
+    finally:
+        query.stop()
+    with pytest.raises(Exception, match="an entry is made of one column"):
+        spark.sql(f"INSERT INTO {table} SELECT * FROM {table}")
+
+
+def test_columns_of_a_read_carry_no_options(spark: SparkSession, log: zlog.Log) -> None:
+    """Whoever writes them into a file would write where the log is."""
+    log.append(b"x")
+    assert [column.metadata for column in read(spark, log).schema] == [{}] * 4
+
+
+@pytest.mark.parametrize(
+    ("columns", "complaint"),
+    [
+        ("position bigint, stripe int, timestamp timestamp, data binary", "lists no columns"),
+        ("position bigint", "no list of columns"),
+    ],
+)
+def test_a_table_with_a_list_of_columns_has_no_options(
+    spark: SparkSession, columns: str, complaint: str
+) -> None:
+    spark.sql(f"CREATE TABLE listed ({columns}) USING zlog OPTIONS (log 'orders')")
+    try:
+        with pytest.raises(Exception, match=complaint):
+            spark.sql("SELECT * FROM listed").collect()
+    finally:
+        spark.sql("DROP TABLE listed")
 
 
 def test_errors_say_what_is_wrong(spark: SparkSession, log: zlog.Log) -> None:

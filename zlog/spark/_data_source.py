@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -9,13 +11,33 @@ from pyspark.sql.datasource import (
     DataSourceStreamWriter,
     DataSourceWriter,
 )
-from pyspark.sql.types import StructType
+from pyspark.sql.types import (
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
 from zlog.spark._options import SinkOptions, SourceOptions
 from zlog.spark._source import BatchReader, StreamReader
 from zlog.spark._write import BatchWriter, StreamWriter
 
-_COLUMNS = "position bigint, stripe int, timestamp timestamp, data binary"
+_COLUMNS: dict[str, DataType] = {
+    "position": LongType(),
+    "stripe": IntegerType(),
+    "timestamp": TimestampType(),
+    "data": BinaryType(),
+}
+
+_OF_TABLE = "option."
+"""What Spark puts before the names of options that ``CREATE TABLE`` gives."""
+
+_KEPT = "zlog.options"
+"""Key of the first column's metadata under which a table's options are kept."""
 
 
 class ZlogDataSource(DataSource):
@@ -32,37 +54,61 @@ class ZlogDataSource(DataSource):
         """Return the name of the format."""
         return "zlog"
 
-    def schema(self) -> str:
-        """Return the columns."""
-        gaps = self.options.get("includegaps", "false").lower() == "true"
-        return f"{_COLUMNS}, state string" if gaps else _COLUMNS
+    def schema(self) -> StructType:
+        """Return the columns.
+
+        Of a table that is being created they carry its options: Spark keeps a table's columns as
+        they are, and hands its options to no read of it.
+        """
+        kept = {
+            name.removeprefix(_OF_TABLE): value
+            for name, value in self.options.items()
+            if name.startswith(_OF_TABLE)
+        }
+        columns = _columns(self.options)
+        if kept:
+            columns[0].metadata = {_KEPT: kept}
+        return StructType(columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a batch read."""
-        self._check(schema)
-        return BatchReader(SourceOptions.parse(self.options))
+        return BatchReader(SourceOptions.parse(self._read_options(schema)))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """Return a streaming read."""
-        self._check(schema)
-        return StreamReader(SourceOptions.parse(self.options, streaming=True))
+        return StreamReader(SourceOptions.parse(self._read_options(schema), streaming=True))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return a batch write."""
         _only_append(overwrite)
-        return BatchWriter(SinkOptions.parse(self.options), schema)
+        return BatchWriter(SinkOptions.parse(self._given(schema)), schema)
 
     def streamWriter(  # noqa: N802
         self, schema: StructType, overwrite: bool
     ) -> DataSourceStreamWriter:
         """Return a streaming write."""
         _only_append(overwrite)
-        return StreamWriter(SinkOptions.parse(self.options), schema)
+        return StreamWriter(SinkOptions.parse(self._given(schema)), schema)
 
-    def _check(self, schema: StructType) -> None:
-        names = [column.split()[0] for column in self.schema().split(", ")]
+    def _given(self, schema: StructType) -> dict[str, str]:
+        """Return the options of a table, if it is one, and those of this use of it."""
+        kept = schema.fields[0].metadata.get(_KEPT, {}) if schema.fields else {}
+        return {**kept, **self.options}
+
+    def _read_options(self, schema: StructType) -> dict[str, str]:
+        options = self._given(schema)
+        names = [column.name for column in _columns(options)]
         if schema.fieldNames() != names:
-            raise ValueError(f"a log has the columns {', '.join(names)}: don't give a schema")
+            raise ValueError(
+                f"a log has the columns {', '.join(names)}: give no schema, and no list of columns"
+            )
+        return options
+
+
+def _columns(options: Mapping[str, str]) -> list[StructField]:
+    gaps = options.get("includegaps", "false").lower() == "true"
+    columns = {**_COLUMNS, "state": StringType()} if gaps else _COLUMNS
+    return [StructField(name, kind) for name, kind in columns.items()]
 
 
 def _only_append(overwrite: bool) -> None:

@@ -164,7 +164,10 @@ class _Given:
         """Return the value of an option that has to be there."""
         value = self.maybe(name, parse)
         if value is None:
-            raise ValueError(f'zlog needs the option {name}: .option("{name}", …)')
+            raise ValueError(
+                f'zlog needs the option {name}: .option("{name}", …). A table keeps its options if'
+                " CREATE TABLE … USING zlog OPTIONS (…) lists no columns"
+            )
         return value
 
     def place(self, which: str, default: Place) -> Place:
