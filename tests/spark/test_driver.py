@@ -204,11 +204,20 @@ def test_a_checkpoint_of_a_log_that_was_removed_is_refused(
     with zlog.Log.create(store, log.name) as new:
         new.append_many([b"y"] * 20)
         again = stream(new)
-        with pytest.raises(zlog.LogNotFound, match="the checkpoint is of another log"):
+        with pytest.raises(zlog.ZlogError, match="of a log 'orders' that was removed"):
             again.plan(end)
         with pytest.raises(zlog.LogNotFound, match="another one has its name"):
             reader.latest(end, None)
         assert span(again.plan(again.latest(again.initial(), None))) == (0, 20)
+
+
+def test_a_checkpoint_of_another_log_is_refused(log: zlog.Log, store: zlog.Store) -> None:
+    log.append_many([b"x"] * 10)
+    end = stream(log).initial()
+    with zlog.Log.create(store, "invoices") as other:
+        for use in (stream(other).plan, lambda start: stream(other).latest(start, None)):
+            with pytest.raises(zlog.ZlogError, match="of log 'orders', and not of 'invoices'"):
+                use(end)
 
 
 def test_a_cursor_holds_the_log_from_the_start_and_follows(log: zlog.Log) -> None:

@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 
 import pytest
 
-from zlog.spark._offset import Offset
+from zlog.spark._offset import Offset, WrongCheckpoint
 from zlog.spark._options import SourceOptions
 
 LOG = {"store": "file:///logs", "log": "orders"}
@@ -91,8 +91,8 @@ def test_a_stream_has_no_end() -> None:
 
 def test_offsets_are_always_written_in_the_same_way() -> None:
     """Spark compares them as text."""
-    offset = Offset(position=20, since=10, log_id=0xAB)
-    assert list(offset.to_json()) == ["position", "from", "log"]
+    offset = Offset(position=20, since=10, log="orders", log_id=0xAB)
+    assert list(offset.to_json()) == ["position", "from", "log", "id"]
     assert Offset.from_json(offset.to_json()) == offset
 
 
@@ -101,11 +101,12 @@ def test_offsets_are_always_written_in_the_same_way() -> None:
     [
         {},
         {"position": 1},
-        {"position": 1, "from": 2, "log": "ab"},
-        {"position": "1", "from": 0, "log": "ab"},
-        {"position": 1, "from": 0, "log": "xyz"},
+        {"position": 1, "from": 2, "log": "orders", "id": "ab"},
+        {"position": "1", "from": 0, "log": "orders", "id": "ab"},
+        {"position": 1, "from": 0, "log": "orders", "id": "xyz"},
+        {"position": 1, "from": 0, "log": "orders"},
     ],
 )
 def test_other_offsets_are_refused(content: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match="the checkpoint holds no offset"):
+    with pytest.raises(WrongCheckpoint, match="the checkpoint is not of a log of zlog"):
         Offset.from_json(content)

@@ -154,6 +154,15 @@ def test_errors_are_those_of_the_log(copying: Copying) -> None:
         copying.run(cursor=None)
 
 
+def test_a_checkpoint_of_another_log_is_told_in_a_line(copying: Copying) -> None:
+    copying.log.append(b"x")
+    copying.run()
+    with zlog.Log.create(copying.log.store, "invoices") as other:
+        copying.log = other
+        with pytest.raises(zlog.ZlogError, match=r"^the checkpoint is of log 'orders', and not of"):
+            copying.run(cursor=None)
+
+
 def test_a_table_that_can_not_be_written_is_told_in_a_line(copying: Copying) -> None:
     """When the query starts, and in a task of it."""
     copying.log.append(b"x")

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 import zlog
-from zlog.errors import CursorAhead, CursorNotFound, LogNotFound
+from zlog.errors import CursorAhead, CursorNotFound
 from zlog.spark._handles import LogRef, trimmed_error
 from zlog.spark._offset import Offset
 from zlog.spark._options import Place, SourceOptions
@@ -127,7 +127,7 @@ class StreamPlanner:
         """Return where a new query begins, and have the cursor hold the log from there on."""
         position = self._planner.position(self.options.starting)
         self._commit(position)
-        return Offset(position, position, self._log_id)
+        return self._offset(position, position)
 
     def end_now(self) -> None:
         """Take the log as it is for the whole of it: the query ends at the present tail."""
@@ -149,7 +149,7 @@ class StreamPlanner:
             end = min(end, first + entries_max)
         if end <= start.position:
             return start
-        return Offset(end, start.position, self._log_id)
+        return self._offset(end, start.position)
 
     def _end(self, start: int) -> int:
         if self._last is not None:
@@ -161,7 +161,7 @@ class StreamPlanner:
     def tail(self) -> Offset:
         """Return where the log ends, for the query's progress."""
         tail = self.log.call(lambda handle: handle.tail(checked=False))
-        return Offset(tail, tail, self._log_id)
+        return self._offset(tail, tail)
 
     def plan(self, end: Offset) -> list[Shares]:
         """Return the tasks of the batch that ends there; see :meth:`Planner.plan`."""
@@ -174,18 +174,13 @@ class StreamPlanner:
             self.log.call(lambda handle: commit_cursor(handle, name, position))
             self._committed = position
 
-    @property
-    def _log_id(self) -> int:
+    def _offset(self, position: int, since: int) -> Offset:
         log_id = self.log.log_id
         assert log_id is not None
-        return log_id
+        return Offset(position, since, self.log.name, log_id)
 
     def _check(self, offset: Offset) -> None:
-        if offset.log_id != self._log_id:
-            raise LogNotFound(
-                f"the checkpoint is of another log that was called {self.log.name!r} too",
-                hint="Start the query with a new checkpoint to read the log that is there now.",
-            )
+        offset.check(self.log.name, self.log.log_id)
 
 
 def commit_cursor(log: zlog.Log, name: str, position: int) -> None:

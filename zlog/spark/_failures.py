@@ -20,6 +20,7 @@ _HINTS = {
     "Invalidated": _LOSS,
     "CorruptEntry": _LOSS,
     "LogNotFound": "To read the log that has the name now, take a new table and checkpoint.",
+    "WrongCheckpoint": "Take a table and a checkpoint of this log's own: --to, --checkpoint.",
 }
 
 _CAUSED = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
