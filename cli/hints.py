@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 from zlog import (
     EntryTooLarge,
     Invalidated,
     SequencerUnavailable,
     StoreTimeout,
-    StoreUnavailable,
     ZlogError,
 )
 
@@ -25,9 +22,6 @@ _WORDS: dict[type[ZlogError], str] = {
 }
 """Where the library's own hint names calls and arguments of the library."""
 
-_CONFS = ("/etc/ceph/ceph.conf", "~/.ceph/ceph.conf", "./ceph.conf")
-"""Where librados looks for its configuration, after ``$CEPH_CONF`` (Ceph's manual, "Config")."""
-
 
 def hint_of(error: ZlogError, url: str) -> str:
     """Return what the user can do.
@@ -39,19 +33,6 @@ def hint_of(error: ZlogError, url: str) -> str:
     for kind, words in _WORDS.items():
         if isinstance(error, kind) and error.hint == kind.hint:
             return words
-    if urlsplit(url).scheme != "ceph":
-        if isinstance(error, SequencerUnavailable) and error.hint == SequencerUnavailable.hint:
-            return "The store did not answer in time: give it more with --timeout."
-    elif isinstance(error, StoreUnavailable) and _no_conf(url):
-        return (
-            f"There is no ceph.conf: looked for $CEPH_CONF, {', '.join(_CONFS)}. Name one with"
-            " ?conf=PATH in the URL, or with -c PATH."
-        )
+    if urlsplit(url).scheme != "ceph" and error.hint == SequencerUnavailable.hint:
+        return "The store did not answer in time: give it more with --timeout."
     return error.hint
-
-
-def _no_conf(url: str) -> bool:
-    """Whether librados is left to find its configuration, and there is none."""
-    if "conf" in parse_qs(urlsplit(url).query) or os.environ.get("CEPH_CONF"):
-        return False
-    return not any(Path(path).expanduser().exists() for path in _CONFS)

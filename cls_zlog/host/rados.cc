@@ -246,12 +246,9 @@ void RadosHost::list(std::string_view prefix, std::string_view after, Done done)
 Ticket RadosHost::submit(std::string_view object, std::string_view method, SharedRequest payload,
                          Done done) {
   const Method* found = find_method(method);
-  if (found == nullptr) {
-    done(-EOPNOTSUPP, {});
-    return kNoTicket;
-  }
-  const ClassCall call{kClassName, found->name, (found->flags & kWrite) != 0};
-  return begin(call, object, payload, std::move(done));
+  const std::string name(method);  // an unknown one is the OSD's to refuse
+  const bool writes = found != nullptr && (found->flags & kWrite) != 0;
+  return begin({kClassName, name.c_str(), writes}, object, payload, std::move(done));
 }
 
 Ticket RadosHost::lock(std::string_view object, std::string_view method, SharedRequest payload,
@@ -359,6 +356,8 @@ int RadosConnecting::connect(const RadosTarget& target, std::string* step) {
   if (const int error = cluster->conf_read_file(conf)) return error;
   *step = "read CEPH_ARGS";
   if (const int error = cluster->conf_parse_env(nullptr)) return error;
+  cluster->conf_get("keyring", keyring_);
+  cluster->conf_get("mon_host", monitors_);
   *step = "set the timeouts";
   const std::string seconds = std::to_string(target.timeout_s);
   for (const char* option : {"client_mount_timeout", "rados_mon_op_timeout"}) {

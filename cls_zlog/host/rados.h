@@ -104,11 +104,17 @@ class RadosConnecting {
   std::string failed_step() const { return std::string(finished_->reply().bytes); }
   std::unique_ptr<RadosHost> take() { return std::move(host_); }
 
+  // What the configuration says, if it could be read: where the key may be, and who the monitors are.
+  const std::string& keyring() const { return keyring_; }
+  const std::string& monitors() const { return monitors_; }
+
  private:
   int connect(const RadosTarget& target, std::string* step);
 
   const std::shared_ptr<Pending> finished_ = std::make_shared<Pending>();
   std::unique_ptr<RadosHost> host_;
+  std::string keyring_;
+  std::string monitors_;
 };
 
 }  // namespace zlog

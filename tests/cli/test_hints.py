@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-from pathlib import Path
 
 import pytest
 
@@ -49,16 +48,6 @@ def test_no_time_at_all_is_refused(inside: Inside, words: list[str]) -> None:
     assert result.code == 2
     assert "'--timeout': 0 leaves no time" in result.err
     assert "'never'" in result.err
-
-
-def test_a_missing_ceph_conf(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv("CEPH_CONF", raising=False)
-    monkeypatch.setattr("zlog.cli.hints._CONFS", (str(tmp_path / "ceph.conf"),))
-    error = zlog.StoreUnavailable("x")
-    assert str(tmp_path / "ceph.conf") in hint_of(error, "ceph://logs")
-    assert hint_of(error, "ceph://logs?conf=/there") == error.hint
-    (tmp_path / "ceph.conf").touch()
-    assert hint_of(error, "ceph://logs") == error.hint
 
 
 def test_a_full_store_is_not_mended_by_trimming(

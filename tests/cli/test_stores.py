@@ -115,7 +115,9 @@ def test_no_ceph_conf_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     monkeypatch.setenv("CEPH_CONF", str(tmp_path / "ceph.conf"))
     result = Inside("ceph://logs")("ls")
     assert result.code == 6
-    assert result.err.startswith("zlog: can't find a ceph.conf: No such file or directory\n")
+    looked = f"looked for {tmp_path}/ceph.conf ($CEPH_CONF)\n"
+    assert result.err.startswith(f"zlog: there is no ceph.conf: {looked}")
+    assert "-c PATH" in result.err
 
 
 def test_a_bare_word_is_a_usage_error() -> None:

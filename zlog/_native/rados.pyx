@@ -3,7 +3,6 @@
 
 from cpython.ref cimport PyObject
 from cython.operator cimport dereference as deref
-from libc.errno cimport ENOENT, EPROTO, ETIMEDOUT
 from libc.stdint cimport int64_t
 from libcpp.map cimport map as cpp_map
 from libcpp.memory cimport shared_ptr, unique_ptr
@@ -16,7 +15,8 @@ import math
 import os
 from urllib.parse import quote, urlencode
 
-from zlog.errors import StoreTimeout, StoreUnavailable
+from zlog._base.connecting import Attempt, refusal
+from zlog.errors import StoreUnavailable
 
 
 cdef extern from "rados/librados.h" nogil:
@@ -46,6 +46,8 @@ cdef extern from "cls_zlog/host/rados.h" namespace "zlog" nogil:
         bint wait(int timeout_ms)
         int error()
         string failed_step()
+        string keyring()
+        string monitors()
         unique_ptr[RadosHost] take()
 
 
@@ -58,32 +60,6 @@ cdef enum:
 # comes right after the object's head and method table, or, in newer releases, a reference to the
 # Rados object stands before it.
 _IOCTX_OFFSETS = {88: 24, 96: 32}
-
-
-def _refusal(int error, str step, str pool):
-    reason = os.strerror(-error)
-    if error == -EPROTO:
-        return StoreUnavailable(
-            "the cluster allows OSDs older than Ceph Octopus, which don't return what a class"
-            " method answers",
-            hint="Upgrade the OSDs, then `ceph osd require-osd-release octopus` or later.",
-            retryable=False,
-        )
-    if error == -ENOENT and step == "open the pool":
-        return StoreUnavailable(
-            f"the cluster has no pool {pool!r}",
-            hint=f"`ceph osd pool create {pool}` makes it; `ceph osd pool ls` lists them.",
-            retryable=False,
-        )
-    if error == -ETIMEDOUT:
-        return StoreTimeout(
-            f"can't {step}: {reason}",
-            hint="Check that the monitors in ceph.conf (mon_host) are up and reachable: `ceph -s`.",
-        )
-    return StoreUnavailable(
-        f"can't {step}: {reason}",
-        hint="Check ceph.conf, the client's id and its keyring; `ceph -s` uses the same ones.",
-    )
 
 
 def _service_error(int error):
@@ -150,8 +126,15 @@ cdef class CephStore(HostStore):
             if not done:
                 budget.over()
         if deref(connecting).error() != 0:
-            raise _refusal(
-                deref(connecting).error(), deref(connecting).failed_step().decode(), pool
+            raise refusal(
+                Attempt(
+                    deref(connecting).error(),
+                    deref(connecting).failed_step().decode(),
+                    pool,
+                    client_id or "",
+                    deref(connecting).keyring().decode(),
+                    deref(connecting).monitors().decode(),
+                )
             )
         self.attach(
             shared_ptr[AsyncHost](deref(connecting).take().release()),
@@ -170,7 +153,7 @@ cdef class CephStore(HostStore):
             host = RadosHost.share(io)
             error = deref(host).check_release()
         if error != 0:
-            raise _refusal(error, "check the OSDs' release", ioctx.name)
+            raise refusal(Attempt(error, "check the OSDs' release", ioctx.name))
         pool, namespace = ioctx.name, ioctx.nspace or ""
         url = _url_of(pool, namespace, None, None)
         store.attach(shared_ptr[AsyncHost](host.release()), url, pool, namespace)

@@ -1,0 +1,103 @@
+"""Why a Ceph cluster could not be connected to: librados' errno, in words that name files."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from zlog.errors import StoreTimeout, StoreUnavailable
+
+_CONFS = ("/etc/ceph/ceph.conf", "~/.ceph/ceph.conf", "./ceph.conf")
+"""Where librados looks for its configuration, without ``$CEPH_CONF`` (Ceph's manual, "Config")."""
+
+_ANOTHER = "Another client is named by ?id=NAME or -n client.NAME."
+
+
+class Attempt(NamedTuple):
+    """An attempt to connect that failed.
+
+    Attributes:
+        error: a negative errno.
+        step: what failed, in words.
+        pool: to be opened.
+        client: the client's id, as in ``client.ID``; empty for librados' default.
+        keyring: the option ``keyring``: paths, separated by commas.
+        monitors: the option ``mon_host``.
+    """
+
+    error: int
+    step: str
+    pool: str
+    client: str = ""
+    keyring: str = ""
+    monitors: str = ""
+
+
+def refusal(attempt: Attempt) -> StoreUnavailable:
+    """Return the error to raise: what is missing, where it was looked for, and what to do."""
+    error, step = attempt.error, attempt.step
+    reason = os.strerror(-error)
+    if error == -errno.EPROTO:
+        return StoreUnavailable(
+            "the cluster allows OSDs older than Ceph Octopus, which don't return what a class"
+            " method answers",
+            hint="Upgrade the OSDs, then `ceph osd require-osd-release octopus` or later.",
+        )
+    if error == -errno.ETIMEDOUT:
+        return StoreTimeout(
+            f"can't {step}: {reason}",
+            hint="Check that the monitors in ceph.conf (mon_host) are up and reachable: `ceph -s`.",
+        )
+    if error == -errno.ENOENT and step == "open the pool":
+        return StoreUnavailable(
+            f"the cluster has no pool {attempt.pool!r}",
+            hint=f"`ceph osd pool create {attempt.pool}` makes it; `ceph osd pool ls` lists them.",
+        )
+    if error == -errno.ENOENT and step == "find a ceph.conf":
+        return _no_conf()
+    if step == "connect to the cluster" and (why := _not_let_in(attempt, reason)):
+        return why
+    return StoreUnavailable(
+        f"can't {step}: {reason}",
+        hint="Check ceph.conf, the client's id and its keyring; `ceph -s` uses the same ones.",
+    )
+
+
+def _no_conf() -> StoreUnavailable:
+    named = os.environ.get("CEPH_CONF")
+    looked = f"{named} ($CEPH_CONF)" if named else ", ".join(_CONFS)
+    return StoreUnavailable(
+        f"there is no ceph.conf: looked for {looked}",
+        hint="Name one with ?conf=PATH in the URL, with -c PATH, or in $CEPH_CONF.",
+    )
+
+
+def _not_let_in(attempt: Attempt, reason: str) -> StoreUnavailable | None:
+    client = f"client.{attempt.client or 'admin'}"
+    paths = [path.strip() for path in attempt.keyring.split(",") if path.strip()]
+    used = next((path for path in paths if os.access(path, os.R_OK)), None)
+    if attempt.error == -errno.ENOENT and used is None:
+        looked = ", ".join(f"{path}{_unreadable(path)}" for path in paths)
+        return StoreUnavailable(
+            f"there is no keyring for {client}: looked for {looked}",
+            hint=f"`ceph auth get {client} -o PATH` writes it, where an admin's keyring is."
+            f" {_ANOTHER}",
+        )
+    if attempt.error == -errno.ENOENT and not attempt.monitors:
+        return StoreUnavailable(
+            "the configuration names no monitors",
+            hint="Put mon_host into ceph.conf; `ceph config generate-minimal-conf` prints one.",
+        )
+    if attempt.error in (-errno.EACCES, -errno.EPERM, -errno.EIO):
+        return StoreUnavailable(
+            f"the cluster does not let {client} in with the key in {used}: {reason}",
+            hint=f"`ceph auth get {client}` prints what should be there, where an admin's keyring"
+            f" is. {_ANOTHER}",
+        )
+    return None
+
+
+def _unreadable(path: str) -> str:
+    return " (there, but not readable for this user)" if Path(path).exists() else ""
