@@ -1,10 +1,8 @@
-"""The control side of a cluster, through python-rados: only for those who have it."""
+"""What a ``ceph://`` URL says, and the client that it should name."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 ADMIN = "admin"
@@ -54,32 +52,3 @@ def new_client(target: Target) -> str:
         f" osd 'allow {where} class zlog' -o /etc/ceph/ceph.client.zlog.keyring, and use"
         f" --store 'ceph://{path}?id=zlog'"
     )
-
-
-@contextmanager
-def connected(url: str, timeout: float | None) -> Iterator[tuple[Any, Any]]:
-    """Connect to a store's cluster and pool; gives a ``rados.Rados`` and a ``rados.Ioctx``.
-
-    Args:
-        url: of the store.
-        timeout: seconds for connecting and for each of the monitors' answers; None for 30.
-
-    Raises:
-        rados.Error: the cluster refuses.
-    """
-    import rados
-
-    target = Target.parse(url)
-    seconds = max(1, int(30 if timeout is None else timeout))
-    cluster = rados.Rados(
-        conffile=rados.Rados.DEFAULT_CONF_FILES if target.conf is None else target.conf,
-        rados_id=target.client_id,
-        conf={"client_mount_timeout": str(seconds), "rados_mon_op_timeout": str(seconds)},
-    )
-    cluster.connect(timeout=seconds)
-    try:
-        with cluster.open_ioctx(target.pool) as ioctx:
-            ioctx.set_namespace(target.namespace)
-            yield cluster, ioctx
-    finally:
-        cluster.shutdown()

@@ -26,8 +26,10 @@ from .support.ceph import (
     CephCluster,
     Clusters,
     ClusterSpec,
+    ceph,
     run_all,
     unavailable,
+    with_keyring,
 )
 
 if TYPE_CHECKING:
@@ -106,6 +108,27 @@ def store(store_url: str) -> Iterator[zlog.Store]:
 
     with zlog.connect(store_url) as opened:
         yield opened
+
+
+@pytest.fixture
+def user(
+    ceph_cluster: CephCluster, tmp_path: Path, request: pytest.FixtureRequest
+) -> Callable[..., str]:
+    """Makes users with OSD caps of the test's choice; returns the URL of a store as such a user.
+
+    All users of a test share one namespace.
+    """
+
+    def make(*caps: str, name: str = "seqr") -> str:
+        client = f"{name}-{tmp_path.name}"
+        keyring = tmp_path / f"{name}.keyring"
+        words = ["mon", "allow r", "osd", ", ".join(caps), "-o", str(keyring)]
+        ceph(ceph_cluster, "auth", "get-or-create", f"client.{client}", *words)
+        request.addfinalizer(lambda: ceph(ceph_cluster, "auth", "rm", f"client.{client}"))
+        conf = with_keyring(ceph_cluster, keyring, tmp_path / f"{name}.conf")
+        return f"ceph://{ceph_cluster.pool}/{tmp_path.name}?conf={conf}&id={client}"
+
+    return make
 
 
 @pytest.fixture

@@ -274,8 +274,9 @@ def from_errno(code: int, what: str) -> ZlogError:
     if number == errno.EPERM:
         return ClassNotLoaded(
             f"{what}: the OSD refused to run the object class for this client",
-            hint="Put zlog into osd_class_load_list and osd_class_default_list, or give this"
-            " client caps such as: osd 'allow pool POOL class zlog' (docs/operating.md).",
+            hint="Give this client caps such as: osd 'allow pool POOL class zlog'; or, if no client"
+            " is served, put zlog into osd_class_load_list and osd_class_default_list"
+            " (docs/operating.md). `zlog doctor` tells which it is.",
         )
     if number == errno.EACCES:
         return StoreUnavailable(
@@ -300,8 +301,8 @@ def from_errno(code: int, what: str) -> ZlogError:
     if number == errno.EIO:
         return CorruptEntry(
             f"{what}: stored bytes are damaged, or the object class can't be loaded (EIO)",
-            hint="Run `zlog check LOG`; on Ceph the OSD's log tells which it is: a checksum, or a"
-            " libcls_zlog.so that was built for another release.",
+            hint="Run `zlog doctor`, which tells whether the OSDs can load libcls_zlog.so; and"
+            " `zlog check LOG`, which tells what is damaged.",
         )
     if number == errno.EINVAL:
         return ZlogError(

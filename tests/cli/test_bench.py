@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 
 import zlog
+from zlog.cli.ceph import Target
 
 from .conftest import Cli
 
@@ -242,11 +243,13 @@ def test_nothing_is_left_in_the_pool(store_url: str) -> None:
     cli = Cli(store_url)
     run(cli, "append", "--batch", "16")
     cli.ok("bench", "failover", "--fault", "kill", "--rounds", "2")
-    from zlog.cli.ceph import connected
-
     # Others have places in this pool too.
     own = urlsplit(store_url).path.strip("/") + ".bench-"
-    with connected(store_url, 30) as (_, ioctx):
+    target = Target.parse(store_url)
+    with (
+        rados.Rados(conffile=target.conf) as cluster,
+        cluster.open_ioctx(target.pool) as ioctx,
+    ):
         ioctx.set_namespace(rados.LIBRADOS_ALL_NSPACES)
         left = [
             (each.nspace, each.key) for each in ioctx.list_objects() if each.nspace.startswith(own)

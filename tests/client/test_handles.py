@@ -90,7 +90,7 @@ def test_no_time_at_all_is_no_reason_to_start_a_sequencer(store: zlog.Store) -> 
         pytest.raises(zlog.SequencerTimeout, match="before a position was granted") as told,
     ):
         log.append(b"late", timeout=0)
-    assert told.value.hint == "Nothing was written; give the call more time."
+    assert told.value.hint.startswith("Nothing was written; give the call more time")
 
 
 async def test_what_handles_look_like(memory: zlog.Store) -> None:

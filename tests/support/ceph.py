@@ -100,6 +100,20 @@ class CephCluster:
         return {daemon["name"]: daemon["pid"] for daemon in self.status()["daemons"]}
 
 
+def ceph(cluster: CephCluster, *words: str) -> str:
+    """Run `ceph` as the cluster's administrator; returns its stdout."""
+    command = ["ceph", "-c", str(cluster.conf), *words]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def with_keyring(cluster: CephCluster, keyring: Path | str, conf: Path) -> Path:
+    """Write the cluster's configuration to `conf`, with another keyring; returns that path."""
+    lines = cluster.conf.read_text().splitlines()
+    lines = [f"keyring = {keyring}" if line.startswith("keyring") else line for line in lines]
+    conf.write_text("\n".join(lines) + "\n")
+    return conf
+
+
 class ClusterFailed(Exception):
     """`ceph-dev/cluster` refused; the message is its stderr."""
 

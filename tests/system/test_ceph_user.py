@@ -23,11 +23,10 @@ from zlog.seqr.election.maintenance import Duties
 from ..client import planted
 from ..client.faulty import FaultyStore
 from ..docs.pages import DOCS, table
-from ..support.ceph import CephCluster, ClusterSpec
+from ..support.ceph import CephCluster, ClusterSpec, ceph
 from ..support.certificates import Authority
 from ..support.programs import ZLOG
 from ..support.sequencer import SequencerProcess
-from .conftest import ceph
 
 CLASS = "allow pool zlog class zlog"
 LOCK = "allow pool zlog object_prefix zlog.directory class lock"

@@ -63,7 +63,7 @@ class Positions:
             if deadline.expired:
                 raise SequencerTimeout(
                     f"log {self._layout.view.log!r}: the time was up before a position was granted",
-                    hint="Nothing was written; give the call more time.",
+                    hint="Nothing was written; give the call more time: `timeout=`, `--timeout`.",
                 )
             view = self._layout.view
             if not view.sequencer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -64,7 +64,9 @@ def _examine(session: Session) -> Iterator[Diagnosis]:
     session.timeout = seconds
     url = session.url
     parts = urlsplit(url)
-    yield from installation.examine(ceph=parts.scheme == "ceph")
+    ceph = parts.scheme == "ceph"
+    if not (yield from _sound(installation.examine(ceph=ceph))):
+        return
     yield from credentials.examine(Credentials.of(url))
     if parts.scheme not in ("ceph", "mem"):
         path = Path(unquote(parts.path)).absolute()
@@ -81,17 +83,22 @@ def _examine(session: Session) -> Iterator[Diagnosis]:
                 service.examine_class(store, url, seconds),
                 service.examine_logs(store, url, seconds),
             ]
-            if parts.scheme == "ceph":
-                layers.insert(0, pool.examine(url, seconds))
+            if ceph:
+                layers.insert(0, pool.examine(store, url, seconds))
             for layer in layers:
-                sound = True
-                for diagnosis in layer:
-                    sound = sound and diagnosis.level is not Level.FAILURE
-                    yield diagnosis
-                if not sound:
-                    return  # what stands on it has no chance
+                if not (yield from _sound(layer)):
+                    return
     except StoreUnavailable as error:
         yield failed("store", error)
+
+
+def _sound(layer: Iterator[Diagnosis]) -> Generator[Diagnosis, None, bool]:
+    """Pass diagnoses on. Returns whether none is a failure: what stands on one has no chance."""
+    sound = True
+    for diagnosis in layer:
+        sound = sound and diagnosis.level is not Level.FAILURE
+        yield diagnosis
+    return sound
 
 
 def _fields(diagnosis: Diagnosis) -> dict[str, object]:

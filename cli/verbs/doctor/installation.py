@@ -49,7 +49,7 @@ def _python_rados() -> Diagnosis:
     except ImportError as error:
         missing = isinstance(error, ModuleNotFoundError)
         why = "not installed" if missing else f"can't be loaded: {error}"
-        text = f"{why}; only needed to look at pools here, and to use a rados.Ioctx as a store"
+        text = f"{why}; only needed to use a rados.Ioctx as a store"
         mend = (
             "apt install python3-rados, and make the virtual environment with"
             " --system-site-packages"

@@ -1,12 +1,15 @@
-"""What the monitors say of the cluster and of the pool, through python-rados where it is there."""
+"""What the monitors say of the pool: whether it can hold logs, and whether there is room."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
-from zlog.cli.ceph import Target, connected, new_client
+from zlog import Store, StoreTimeout, StoreUnavailable
+from zlog._base import monitor
+from zlog._base.io import deadline_of
+from zlog._io import BlockingIo, drive
+from zlog.cli.ceph import Target, new_client
 from zlog.cli.verbs.doctor.diagnosis import Diagnosis, Level, ok
 
 _ERASURE = 3
@@ -15,82 +18,109 @@ _ERASURE = 3
 _COPIES = 3
 """Ceph's own default size of a pool. With fewer OSDs than copies nothing is fully stored."""
 
-_FULL = frozenset(("OSD_FULL", "POOL_FULL"))
+_GROUPS_MAX = 3
+"""Placement groups that are named."""
+
+_FIND_MONITOR = "ceph -s   # shows which monitors are down"
+_PART = "pool"
 
 
-def examine(url: str, seconds: float) -> Iterator[Diagnosis]:
-    """Look at the pool and at the cluster's health.
+def examine(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]:
+    """Look at the pool, and at what concerns it of the cluster's health.
 
     Args:
+        store: in that pool.
         url: of the store.
-        seconds: how long connecting and each answer may take.
+        seconds: how long each answer may take.
     """
+    io = BlockingIo(store)
+
+    def ask(prefix: str, **arguments: str) -> Any:
+        return drive(monitor.ask(io, deadline_of(io, seconds), prefix, **arguments))
+
     try:
-        import rados
-    except ImportError:
-        text = "not looked at, because python-rados is not there: it may be erasure coded or full"
-        yield Diagnosis("pool", Level.NOTE, text)
-        return
-    target = Target.parse(url)
-    try:
-        with connected(url, seconds) as (cluster, _):
-            pools = _ask(cluster, "osd pool ls", seconds, detail="detail")
-            yield from _pool(target, pools, len(_ask(cluster, "osd ls", seconds)))
-            yield from _health(_ask(cluster, "health", seconds, detail="detail"))
-    except rados.Error as error:
-        yield Diagnosis(
-            "pool",
-            Level.WARNING,
-            f"the monitors don't tell this client about it: {error}",
-            new_client(target),
-        )
+        pools = ask("osd pool ls", detail="detail")
+        found = next((each for each in pools if each["pool_name"] == store.pool), None)
+        if found is None:
+            return  # it was removed since the store was opened
+        yield _copies(found, len(ask("osd ls")))
+        yield from _room(found)
+        yield from _health(found, ask("health", detail="detail"))
+    except StoreUnavailable as error:
+        late = isinstance(error, StoreTimeout)
+        mend = _FIND_MONITOR if late else new_client(Target.parse(url))
+        yield Diagnosis(_PART, Level.WARNING, str(error), mend)
 
 
-def _ask(cluster: Any, prefix: str, seconds: float, **others: str) -> Any:
-    import rados
-
-    command = json.dumps({"prefix": prefix, "format": "json", **others})
-    code, answer, status = cluster.mon_command(command, b"", timeout=max(1, int(seconds)))
-    if code:
-        raise rados.Error(status or f"`{prefix}` answered {code}")
-    return json.loads(answer)
-
-
-def _pool(target: Target, pools: list[dict[str, Any]], osds: int) -> Iterator[Diagnosis]:
-    found = next((each for each in pools if each["pool_name"] == target.pool), None)
-    if found is None:
-        return  # connecting has said so
-    name = target.pool
-    if found["type"] == _ERASURE:
-        yield Diagnosis(
-            "pool",
+def _copies(pool: dict[str, Any], osds: int) -> Diagnosis:
+    name, size = pool["pool_name"], pool["size"]
+    if pool["type"] == _ERASURE:
+        return Diagnosis(
+            _PART,
             Level.FAILURE,
             f"{name!r} is erasure coded; logs need a replicated pool, which can hold keys",
             f"ceph osd pool create {name}-replicated 32 32 replicated, and use"
             f" --store ceph://{name}-replicated",
         )
-        return
-    size, least = found["size"], found["min_size"]
-    if size == 1:
-        yield Diagnosis(
-            "pool",
-            Level.WARNING,
-            f"{name!r} keeps one copy: entries die with the disk they are on",
-            f"ceph osd pool set {name} size {_COPIES}"
-            if osds >= _COPIES
-            else f"add OSDs: the cluster has {osds}, and {_COPIES} copies need {_COPIES}",
+    if size > 1:
+        return ok(
+            _PART, f"{name!r} is replicated: {size} copies, appends go on with {pool['min_size']}"
         )
-    else:
-        text = f"{name!r} is replicated: {size} copies, appends go on with {least}"
-        yield ok("pool", text)
+    return Diagnosis(
+        _PART,
+        Level.WARNING,
+        f"{name!r} keeps one copy: entries die with the disk they are on",
+        f"ceph osd pool set {name} size {_COPIES}"
+        if osds >= _COPIES
+        else f"add OSDs: the cluster has {osds}, and {_COPIES} copies need {_COPIES}",
+    )
 
 
-def _health(health: dict[str, Any]) -> Iterator[Diagnosis]:
-    """Pass on what concerns data; the rest is `ceph -s`'s own business."""
+def _room(pool: dict[str, Any]) -> Iterator[Diagnosis]:
+    """Look at the flags that the monitors put on a pool while it, or an OSD under it, is full.
+
+    Source: Ceph, ``src/osd/osd_types.h``, ``pg_pool_t::FLAG_FULL`` and those after it.
+    """
+    name, flags = pool["pool_name"], pool["flags_names"].split(",")
+    if "full_quota" in flags:
+        yield Diagnosis(
+            _PART,
+            Level.FAILURE,
+            f"{name!r} has used up its quota: appends wait until there is room",
+            f"trim logs, or raise it with ceph osd pool set-quota; ceph osd pool get-quota {name}"
+            " shows it",
+        )
+    elif "full" in flags:
+        yield Diagnosis(
+            _PART,
+            Level.FAILURE,
+            f"{name!r} is full: appends wait until there is room",
+            "trim logs, or add OSDs; ceph osd df shows which ones are full",
+        )
+    elif "nearfull" in flags or "backfillfull" in flags:
+        yield Diagnosis(
+            _PART,
+            Level.WARNING,
+            f"{name!r} is nearly full: appends wait once an OSD under it is",
+            "trim logs, or add OSDs; ceph osd df shows how full they are",
+        )
+
+
+def _health(pool: dict[str, Any], health: dict[str, Any]) -> Iterator[Diagnosis]:
+    """Pass on what concerns the pool; the rest is `ceph -s`'s own business."""
     checks: dict[str, Any] = health.get("checks", {})
-    for name, check in sorted(checks.items()):
-        text = f"{name}: {check['summary']['message']}"
-        if name in _FULL:
-            yield Diagnosis("cluster", Level.FAILURE, text, "trim logs, or add space")
-        elif name.endswith("FULL") or name in ("OSD_DOWN", "PG_AVAILABILITY", "OSD_HOST_DOWN"):
+    own = f"pg {pool.get('pool_id')}."
+    details = checks.get("PG_AVAILABILITY", {}).get("detail", [])
+    stuck = [each["message"] for each in details if each["message"].startswith(own)]
+    if stuck:
+        yield Diagnosis(
+            _PART,
+            Level.WARNING,
+            f"{pool['pool_name']!r} has placement groups that do not answer:"
+            f" {'; '.join(stuck[:_GROUPS_MAX])}",
+            "ceph health detail",
+        )
+    for name in ("OSD_DOWN", "OSD_HOST_DOWN"):
+        if name in checks:
+            text = f"{name}: {checks[name]['summary']['message']}"
             yield Diagnosis("cluster", Level.WARNING, text, "ceph health detail")

@@ -7,7 +7,6 @@ import shlex
 from collections.abc import Iterator
 
 from zlog import (
-    ClassNotLoaded,
     Log,
     LogNotFound,
     SequencerRefused,
@@ -19,7 +18,7 @@ from zlog import (
 from zlog._base.names import DIRECTORY_OBJECT
 from zlog._base.sequencer import is_remote
 from zlog._native import core
-from zlog.cli.ceph import ADMIN, Target, new_client
+from zlog.cli.ceph import Target, new_client
 from zlog.cli.exit_codes import ExitCode
 from zlog.cli.sequencers import announced, idle_call, status_of
 from zlog.cli.verbs.doctor.diagnosis import Diagnosis, Level, failed, ok
@@ -30,12 +29,23 @@ _LOGS_MAX = 200
 
 _SEQUENCER_SECONDS = 2.0
 
+_NO_METHOD = "doctor"
+"""A method that the class does not have. An OSD that can load the class says that to every client:
+it looks for the method before it looks at caps and at the object."""
+
 _ALLOW_CLASS = (
     'ceph config set osd osd_class_load_list "$(ceph config get osd osd_class_load_list) zlog"'
     " && ceph config set osd osd_class_default_list"
     ' "$(ceph config get osd osd_class_default_list) zlog"; then restart the OSDs'
 )
-_LOAD_CLASS = f"install libcls_zlog.so in rados-classes on every OSD host; then {_ALLOW_CLASS}"
+_INSTALL_CLASS = (
+    "install libcls_zlog.so in rados-classes on every OSD host; the OSDs look for it at each call"
+)
+_REBUILD_CLASS = (
+    "build libcls_zlog.so for the release that the OSDs are of (ceph versions), and install it on"
+    " every OSD host; an OSD's log says why: grep _load_class /var/log/ceph/ceph-osd.*.log"
+)
+_FIND_DAMAGE = "ceph health detail   # shows scrub errors; ceph pg repair PG mends them"
 _FIND_OSD = "ceph health detail && ceph osd tree   # shows which OSDs are down"
 
 
@@ -53,27 +63,32 @@ def examine_class(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]
     for what, method, request in calls:
         code, _ = store.execute(DIRECTORY_OBJECT, method, request, timeout=seconds)
         if code < 0 and code != -errno.ENOENT:
-            yield _refused(what, code, from_errno(code, f"{method} on {DIRECTORY_OBJECT}"), url)
+            error = from_errno(code, f"{method} on {DIRECTORY_OBJECT}")
+            probe, _ = store.execute(DIRECTORY_OBJECT, _NO_METHOD, b"", timeout=seconds)
+            yield _refused(what, code, error, url, loaded=probe == -errno.EOPNOTSUPP)
             return
     purposes = "reading" if store.read_only else "reading and for writing"
     yield ok("object class", f"answers, for {purposes}")
 
 
-def _refused(what: str, code: int, error: ZlogError, url: str) -> Diagnosis:
+def _refused(what: str, code: int, error: ZlogError, url: str, *, loaded: bool) -> Diagnosis:
     part = "object class"
     if isinstance(error, StoreTimeout):
         return failed(part, error, _FIND_OSD)
-    if not isinstance(error, ClassNotLoaded):
-        return failed(part, error)
-    if code == -errno.EOPNOTSUPP:
-        text, mend = "the OSDs don't have it", _LOAD_CLASS
+    if code == -errno.EIO and loaded:
+        text = f"{DIRECTORY_OBJECT} is damaged, or the disk that it is on (EIO)"
+        return Diagnosis(part, Level.FAILURE, text, _FIND_DAMAGE)
+    if code == -errno.EPERM and loaded:
+        text = f"this client's caps don't allow it to {what} with the class (EPERM)"
+        mend = new_client(Target.parse(url))
+    elif code == -errno.EPERM:
+        text, mend = "the OSDs are not allowed to load it (EPERM)", _ALLOW_CLASS
+    elif code == -errno.EOPNOTSUPP:
+        text, mend = "the OSDs don't have it (EOPNOTSUPP)", _INSTALL_CLASS
+    elif code == -errno.EIO:
+        text, mend = "the OSDs have it and can't load it (EIO)", _REBUILD_CLASS
     else:
-        target = Target.parse(url)
-        text = f"the OSDs don't let this client {what} with it"
-        mend = _ALLOW_CLASS
-        if target.client_id != ADMIN:
-            mend += f". If they list zlog already, the client's caps lack it: {new_client(target)}"
-    text = f"{text} ({errno.errorcode[-code]})"
+        return failed(part, error)
     return Diagnosis(part, Level.FAILURE, text, mend, ExitCode.CLASS_NOT_LOADED)
 
 

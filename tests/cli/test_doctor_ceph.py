@@ -1,0 +1,195 @@
+"""doctor on real clusters: what is wrong is told apart, and only what is wrong is told."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import zlog
+from zlog._base.deadline import Deadline
+from zlog._io import BlockingIo, drive
+from zlog._layout.head import Directory
+
+from ..support.ceph import CephCluster, ClusterSpec, ceph, with_keyring
+from .conftest import Cli
+
+pytest.importorskip("zlog._native.rados", reason="zlog was built without librados")
+
+SECONDS = 60.0
+
+
+def diagnoses(cli: Cli) -> tuple[int, list[dict[str, Any]]]:
+    result = cli("doctor", "--json")
+    return result.code, [json.loads(line) for line in result.out.splitlines()]
+
+
+def failure(cli: Cli) -> dict[str, Any]:
+    """The one thing that is wrong, whose code is that of the command."""
+    code, found = diagnoses(cli)
+    (wrong,) = (each for each in found if each["level"] == "failure")
+    assert wrong["code"] == code
+    return wrong
+
+
+def rados(cluster: CephCluster, *words: str) -> None:
+    """Run `rados` as the cluster's administrator, in the cluster's pool unless told another."""
+    subprocess.run(["rados", "-c", str(cluster.conf), "-p", cluster.pool, *words], check=True)
+
+
+@pytest.fixture
+def without_python_rados(tmp_path: Path) -> str:
+    """A PYTHONPATH with which python-rados can't be imported, as in most virtual environments."""
+    folder = tmp_path / "without"
+    folder.mkdir()
+    (folder / "rados.py").write_text("raise ModuleNotFoundError(\"No module named 'rados'\")\n")
+    return str(folder)
+
+
+def test_no_such_pool(ceph_cluster: CephCluster) -> None:
+    wrong = failure(Cli(f"ceph://nosuchpool?conf={ceph_cluster.conf}"))
+    assert (wrong["code"], "ceph osd pool create nosuchpool" in wrong["mend"]) == (6, True)
+
+
+@pytest.mark.parametrize("ceph_cluster", [ClusterSpec(manager=True)], indirect=True)
+def test_the_pool_is_looked_at_and_no_other_one(
+    ceph_cluster: CephCluster, without_python_rados: str
+) -> None:
+    """A manager counts what is stored; so a pool of its own can be full, of the same OSD."""
+
+    def doctor(pool: str) -> Cli:
+        cli = Cli(f"ceph://{pool}?conf={ceph_cluster.conf}")
+        cli.environment["PYTHONPATH"] = without_python_rados
+        return cli
+
+    ceph(ceph_cluster, "osd", "pool", "create", "coded", "1", "1", "erasure")
+    ceph(ceph_cluster, "osd", "pool", "create", "small", "1")
+    ceph(ceph_cluster, "osd", "pool", "set-quota", "small", "max_objects", "1")
+    for name in ("one", "two"):
+        rados(ceph_cluster, "-p", "small", "put", name, "/dev/null")
+    deadline = time.monotonic() + SECONDS
+    while "POOL_FULL" not in ceph(ceph_cluster, "health", "detail"):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+    coded, small = failure(doctor("coded")), failure(doctor("small"))
+    assert (coded["part"], "erasure coded" in coded["text"]) == ("pool", True)
+    assert (small["part"], "'small' has used up its quota" in small["text"]) == ("pool", True)
+    code, found = diagnoses(doctor(ceph_cluster.pool))
+    assert code == 0
+    assert [each["text"] for each in found if each["level"] == "warning"] == [
+        f"'{ceph_cluster.pool}' keeps one copy: entries die with the disk they are on"
+    ]
+    for pool in ("coded", "small"):
+        words = ("osd", "pool", "rm", pool, pool, "--yes-i-really-really-mean-it")
+        ceph(ceph_cluster, *words)
+
+
+@pytest.mark.parametrize(
+    ("caps", "what"),
+    [
+        (["allow rw pool=zlog"], "read"),
+        (["allow pool zlog class zlog sequencer_find"], "write"),
+        (["allow pool zlog class lock"], "read"),
+    ],
+)
+def test_caps_without_the_class(user: Callable[..., str], caps: list[str], what: str) -> None:
+    wrong = failure(Cli(user(*caps)))
+    assert (wrong["part"], wrong["code"]) == ("object class", 7)
+    assert f"caps don't allow it to {what} with the class" in wrong["text"]
+    assert wrong["mend"].startswith("make a client for it, ceph auth get-or-create client.zlog")
+    assert "OSD" not in wrong["mend"]
+
+
+def test_a_class_that_the_osds_lack(
+    new_ceph_cluster: Callable[[ClusterSpec], CephCluster], tmp_path: Path
+) -> None:
+    """Not allowed, not a library, not there: each is told, and the mend mends it."""
+    cluster = new_ceph_cluster(ClusterSpec())
+    cli = Cli(cluster.url())
+    assert diagnoses(cli)[0] == 0
+    library = cluster.conf.parent / "classes" / "libcls_zlog.so"
+    cluster.osd("stop", 0)
+    sound = library.rename(tmp_path / library.name)
+    library.write_text("no library")
+    cluster.osd("start", 0)
+    wrong = failure(cli)
+    assert (wrong["part"], wrong["code"]) == ("object class", 7)
+    assert wrong["text"] == "the OSDs have it and can't load it (EIO)"
+    assert "ceph versions" in wrong["mend"]
+    library.unlink()
+    wrong = failure(cli)
+    assert (wrong["part"], wrong["code"]) == ("object class", 7)
+    assert wrong["text"] == "the OSDs don't have it (EOPNOTSUPP)"
+    assert "restart" not in wrong["mend"]
+    library.write_bytes(sound.read_bytes())
+    assert diagnoses(cli)[0] == 0
+
+
+def test_a_class_that_the_osds_may_not_load(
+    new_ceph_cluster: Callable[[ClusterSpec], CephCluster],
+) -> None:
+    cluster = new_ceph_cluster(ClusterSpec(with_class=False))
+    cli = Cli(cluster.url())
+    wrong = failure(cli)
+    assert (wrong["code"], wrong["text"]) == (7, "the OSDs are not allowed to load it (EPERM)")
+    assert wrong["mend"].startswith("ceph config set osd osd_class_load_list")
+    assert cli("ls").code == 7
+
+    cluster.monitor("freeze")
+    began = time.monotonic()
+    result = cli("doctor", "--timeout", "1", "--json")
+    cluster.monitor("thaw")
+    assert time.monotonic() - began < 20
+    assert result.code == 6
+    assert "ceph -s" in json.loads(result.out.splitlines()[-1])["mend"]
+
+
+def test_a_damaged_directory_is_no_class_that_does_not_load(
+    ceph_cluster: CephCluster, tmp_path: Path
+) -> None:
+    url = ceph_cluster.url(tmp_path.name)
+    with zlog.connect(url) as store:
+        drive(Directory(BlockingIo(store)).announce("tcp://a.invalid:1", Deadline(SECONDS)))
+    rados(ceph_cluster, "-N", tmp_path.name, "setxattr", "zlog.directory", "zlog.sequencer", "x")
+    wrong = failure(Cli(url))
+    assert (wrong["part"], wrong["code"]) == ("object class", 1)
+    assert "zlog.directory is damaged" in wrong["text"]
+
+
+def test_a_missing_keyring(ceph_cluster: CephCluster, tmp_path: Path) -> None:
+    paths = [tmp_path / "client.me.keyring", tmp_path / "keyring"]
+    named = f"{tmp_path}/$name.keyring,{tmp_path}/keyring"
+    conf = with_keyring(ceph_cluster, named, tmp_path / "ceph.conf")
+    wrong = failure(Cli(f"ceph://zlog?conf={conf}&id=me"))
+    assert wrong["code"] == 6
+    assert wrong["text"] == (
+        f"there is no keyring for client.me: looked for {', '.join(map(str, paths))}"
+    )
+    assert "`ceph auth get client.me -o PATH`" in wrong["mend"]
+
+
+def test_a_keyring_without_the_client(ceph_cluster: CephCluster) -> None:
+    wrong = failure(Cli(f"{ceph_cluster.url()}&id=stranger"))
+    keyring = ceph_cluster.conf.parent / "keyring"
+    assert f"does not let client.stranger in with the key in {keyring}: " in wrong["text"]
+
+
+def test_no_librados(tmp_path: Path) -> None:
+    """The loader meets a librados that is none; as a rule there is no ceph.conf then either."""
+    (tmp_path / "librados.so.2").touch()
+    cli = Cli("ceph://logs")
+    cli.environment["LD_LIBRARY_PATH"] = str(tmp_path)
+    cli.environment.pop("CEPH_CONF", None)
+    wrong = failure(cli)
+    assert (wrong["part"], wrong["code"]) == ("librados extension", 6)
+    assert wrong["mend"] == "apt install librados2"
+    result = cli("ls")
+    assert result.code == 6
+    assert "hint: Install librados" in result.err
+    assert "ceph.conf" not in result.err
