@@ -6,30 +6,19 @@ counts back from the tail. A time stands for the first position that is not olde
 
 from __future__ import annotations
 
-import enum
 import re
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta, timezone
-from typing import Literal
 
 import click
 
+import zlog
 from zlog import Log
 from zlog.cli.output import say
 from zlog.cli.units import SPAN, time_span
 from zlog.limits import POSITION_MAX
 
-
-class End(enum.Enum):
-    """A log's ends, in words."""
-
-    EARLIEST = "earliest"
-    """The first position that is not trimmed."""
-    LATEST = "latest"
-    """The tail."""
-
-
-PositionSpec = int | End | datetime
+PositionSpec = zlog.PositionSpec | datetime
 """What stands for a position: the number itself (negative: back from the tail), an end, a time."""
 
 _DAY = r"\d{4}-\d\d-\d\d|today|yesterday"
@@ -79,18 +68,16 @@ def resolve(log: Log, spec: PositionSpec, tail: int) -> int:
     """
     if isinstance(spec, datetime):
         return log.find_time(spec)
-    if spec is End.EARLIEST:
+    if spec == "earliest":
         return log.earliest()
-    if spec is End.LATEST:
+    if spec == "latest":
         return tail
     return spec if spec >= 0 else max(0, tail + spec)
 
 
-def beginning(log: Log, spec: PositionSpec) -> int | Literal["earliest", "latest"]:
-    """Return where a cursor begins; of its ends, the log itself knows best."""
-    if isinstance(spec, End):
-        return "earliest" if spec is End.EARLIEST else "latest"
-    return resolve(log, spec, log.tail())
+def beginning(log: Log, spec: PositionSpec) -> zlog.PositionSpec:
+    """Return where a cursor begins. What the ends of a log are, its cursors find out themselves."""
+    return spec if isinstance(spec, str) else resolve(log, spec, log.tail())
 
 
 def parse(word: str) -> Range:
@@ -117,8 +104,10 @@ def position_spec(word: str) -> PositionSpec:
 
 
 def _spec(word: str) -> PositionSpec:
-    if word in ("earliest", "latest"):
-        return End(word)
+    if word == "earliest":
+        return "earliest"
+    if word == "latest":
+        return "latest"
     if not word.startswith("@"):
         position = int(word)
         if position > POSITION_MAX:

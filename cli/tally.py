@@ -31,10 +31,10 @@ class Tally:
         self._unknown = 0
 
     def sent(self, count: int) -> None:
-        """Note that so many entries are on their way; until they are settled, nobody knows."""
+        """Note that so many entries are on their way, with an outcome that is unknown so far."""
         self._unknown = count
 
-    def settled(self, positions: Sequence[int]) -> None:
+    def acknowledged(self, positions: Sequence[int]) -> None:
         """Note that all entries on their way are in the log, at these positions."""
         if positions:
             self.first = min(positions) if self.first is None else self.first
@@ -52,7 +52,7 @@ class Tally:
         prefix = known.index(None) if None in known else len(known)
         done = [position for position in known[:prefix] if position is not None]
         rest = known[prefix:]
-        self.settled(done)
+        self.acknowledged(done)
         self._scattered = sum(position is not None for position in rest)
         if isinstance(error, StoreTimeout):
             self._unknown = rest.count(None)

@@ -30,7 +30,7 @@ from zlog._audit.findings import CheckSummary, Finding, FindingKind
 from zlog._base.deadline import Timeout
 from zlog._client import LogStat
 from zlog._read.columns import Columns
-from zlog._read.cursors import CursorState, Place
+from zlog._read.cursors import CursorState, PositionSpec
 from zlog._read.retention import Retention
 from zlog.check import Check
 from zlog.cursor import Cursor
@@ -100,7 +100,7 @@ __all__ = [
     "NotLeader",
     "NotWritten",
     "ObjectRef",
-    "Place",
+    "PositionSpec",
     "Progress",
     "Retention",
     "SequencerRefused",

@@ -21,7 +21,7 @@ from zlog._layout.layout import Layout
 from zlog._layout.reconfigure import reconfigure
 from zlog._layout.trim import trim_to
 from zlog._native import core
-from zlog._read.cursors import Cursors, Place
+from zlog._read.cursors import Cursors, PositionSpec
 from zlog._read.read import Reader, WindowItems, WindowRead
 from zlog._read.times import as_time, find_time
 from zlog.entry import Entry, GapKind
@@ -197,28 +197,28 @@ class LogClient:
 
     async def earliest(self, timeout: Timeout) -> int:
         """Return the first position that is not trimmed; see :meth:`zlog.Log.earliest`."""
-        return await self.place("earliest", self.deadline(timeout))
+        return await self.resolve("earliest", self.deadline(timeout))
 
     async def find_time(self, when: datetime | float, timeout: Timeout) -> int:
         """Return the first position that is not older; see :meth:`zlog.Log.find_time`."""
         deadline = self.deadline(timeout)
         moment = as_time(when)
-        start = await self.place("earliest", deadline)
+        start = await self.resolve("earliest", deadline)
         tail = await self.positions.tail(deadline)
         return await find_time(self.reader, start, tail, moment, deadline)
 
-    async def place(self, place: Place, deadline: Deadline) -> int:
+    async def resolve(self, spec: PositionSpec, deadline: Deadline) -> int:
         """Return where a reader begins that says so.
 
         Raises:
             BeyondTail: a position that has not been handed out yet.
         """
-        if place == "earliest":
+        if spec == "earliest":
             return (await self.layout.refresh(deadline)).trim_point
-        if place == "latest":
+        if spec == "latest":
             return await self.positions.tail(deadline)
-        await self._check_below_tail("begin at", place, 0, deadline)
-        return place
+        await self._check_below_tail("begin at", spec, 0, deadline)
+        return spec
 
     async def fill(self, position: int, timeout: Timeout) -> None:
         """Fill a hole; see :meth:`zlog.Log.fill`."""

@@ -1,10 +1,10 @@
-"""A reader's place in a log, kept by the log: what :meth:`zlog.Log.cursor` returns."""
+"""Where a reader is in a log, kept by the log: what :meth:`zlog.Log.cursor` returns."""
 
 from __future__ import annotations
 
 from zlog._base.deadline import Timeout
 from zlog._io import drive
-from zlog._read.cursors import CursorClient, CursorState, Place
+from zlog._read.cursors import CursorClient, CursorState, PositionSpec
 
 
 class Cursor:
@@ -54,18 +54,18 @@ class Cursor:
         """
         drive(self._client.commit(position, timeout))
 
-    def reset(self, place: Place, *, timeout: Timeout = ...) -> None:
+    def reset(self, position: PositionSpec, *, timeout: Timeout = ...) -> None:
         """Put the cursor anywhere, back too; make it again if it was removed.
 
         Args:
-            place: a position, ``"earliest"`` or ``"latest"``.
+            position: a number, ``"earliest"`` or ``"latest"``.
             timeout: budget of the call.
 
         Raises:
             Invalidated: below the trim point nothing is left to read.
             BeyondTail: it has not been handed out yet.
         """
-        drive(self._client.reset(place, timeout))
+        drive(self._client.reset(position, timeout))
 
     def lag(self, *, timeout: Timeout = ...) -> int:
         """Return how many positions are between the cursor and the tail: what is left to read."""

@@ -19,7 +19,7 @@ from zlog._layout.admin import create_log, list_logs, remove_log
 from zlog._layout.options import stripe_options
 from zlog._native.core import Items
 from zlog._read.columns import Columns, ColumnsReader
-from zlog._read.cursors import CursorClient, CursorState, Place
+from zlog._read.cursors import CursorClient, CursorState, PositionSpec
 from zlog._read.iterate import Follower, RangeReader
 from zlog._read.retention import Retention, enforce, set_retention
 from zlog.check import Check
@@ -89,9 +89,9 @@ class Log:
             ValueError: the name, the width, an option or a setting is invalid.
         """
         settings = Settings(timeout, hole_timeout, sequencer_timeout, entry_bytes_max)
-        settled = {**(options or {}), **stripe_options(stripe_bytes, stripe_records)}
+        chosen = {**(options or {}), **stripe_options(stripe_bytes, stripe_records)}
         io = BlockingIo(store, f"the log {name!r}")
-        drive(create_log(io, name, width, settled, deadline_of(io, timeout)))
+        drive(create_log(io, name, width, chosen, deadline_of(io, timeout)))
         return cls(drive(LogClient.open(io, name, settings)))
 
     @classmethod
@@ -400,7 +400,7 @@ class Log:
     ) -> View:
         """Change the log's width or options while it is used, and return the view that does.
 
-        Appends wait for some milliseconds meanwhile; everything written stays where it is. What
+        Appends wait for some milliseconds meanwhile; chosen written stays where it is. What
         is as wanted already stays as it is, so a call may be repeated.
 
         Args:
@@ -425,7 +425,7 @@ class Log:
         A reader that begins there gets only what comes from now on.
 
         Args:
-            checked: the answer is linearizable: above everything acknowledged before the call, and
+            checked: the answer is linearizable: above chosen acknowledged before the call, and
                 never below an earlier checked answer to any client. The head records it, which
                 costs one operation. Unchecked, it is what the sequencer says, and one that was
                 replaced a moment ago may answer once more, too high or too low.
@@ -461,7 +461,9 @@ class Log:
         """
         return drive(self._client.find_time(when, timeout))
 
-    def cursor(self, name: str, *, create: Place | None = None, timeout: Timeout = ...) -> Cursor:
+    def cursor(
+        self, name: str, *, create: PositionSpec | None = None, timeout: Timeout = ...
+    ) -> Cursor:
         """Open a cursor: where a reader goes on that stops and is started again, anywhere.
 
         Args:

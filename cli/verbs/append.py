@@ -201,7 +201,7 @@ class _Appending:
             self._tally.sent(0)
             self._print(self._tally.failed(error))
             raise
-        self._tally.settled(positions)
+        self._tally.acknowledged(positions)
         for offset, ahead in moved_back(positions):
             later = "1 later one" if ahead == 1 else f"{ahead:,} later ones"
             say(

@@ -104,7 +104,7 @@ def tail(
     if name is not None and last is not None:
         raise click.UsageError("a cursor says where to begin: -n does not go with it")
     if since_start:
-        begin = ranges.End.EARLIEST
+        begin = "earliest"
     with Output() as out, session.connect() as store:
         opened = zlog.Log.open(store, log, timeout=session.timeout, hole_timeout=hole_seconds)
         renderer = style.renderer(out)

@@ -33,9 +33,9 @@ def test_a_reader_goes_on_where_it_stopped(store: zlog.Store, ten: zlog.Log) -> 
 
 def test_it_begins_where_its_first_reader_wants(ten: zlog.Log) -> None:
     ten.trim_to(3)
-    places = {"a": "earliest", "b": "latest", "c": 5, "d": 10}
-    for name, place in places.items():
-        ten.cursor(name, create=place)
+    specs = {"a": "earliest", "b": "latest", "c": 5, "d": 10}
+    for name, spec in specs.items():
+        ten.cursor(name, create=spec)
     found = {cursor.name: cursor.position for cursor in ten.cursors()}
     assert found == {"a": 3, "b": 10, "c": 5, "d": 10}
     assert ten.cursor("c", create="latest").position == 5  # it is there: nothing is made
@@ -44,9 +44,9 @@ def test_it_begins_where_its_first_reader_wants(ten: zlog.Log) -> None:
 def test_it_has_to_be_there_unless_it_may_be_made(ten: zlog.Log) -> None:
     with pytest.raises(zlog.CursorNotFound, match="log 'orders' has no cursor 'billing'"):
         ten.cursor("billing")
-    for place in (11, 10**9):
+    for beyond in (11, 10**9):
         with pytest.raises(zlog.BeyondTail):
-            ten.cursor("billing", create=place)
+            ten.cursor("billing", create=beyond)
     ten.trim_to(3)
     with pytest.raises(zlog.Invalidated, match="trimmed below 3"):
         ten.cursor("billing", create=2)

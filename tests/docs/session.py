@@ -92,7 +92,7 @@ def run(terminal: Terminal, step: Step, seconds: float) -> str:
     """
     terminal.clear()
     terminal.enter(step.command)
-    terminal.settle(seconds)
+    terminal.wait_until_idle(seconds)
     end = time.monotonic() + _BACKGROUND_SECONDS
     while not step.agrees(terminal.screen()) and time.monotonic() < end:
         terminal.read(0.1)

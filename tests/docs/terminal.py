@@ -79,7 +79,7 @@ class Terminal:
         self._to_come -= self._shown.count(_PROMPT)
         self._shown = ""
 
-    def settle(self, seconds: float) -> None:
+    def wait_until_idle(self, seconds: float) -> None:
         """Wait until the shell waits for a command.
 
         Raises:

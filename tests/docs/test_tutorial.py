@@ -47,10 +47,10 @@ def terminal(home: Path) -> Iterator[Terminal]:
     if library := os.environ.get("ZLOG_CLASS"):
         environment["ZLOG_CLASS"] = str(Path(library).absolute())
     with Terminal(home / "tutorial", environment) as terminal:
-        terminal.settle(_SECONDS)
+        terminal.wait_until_idle(_SECONDS)
         yield terminal
         terminal.enter("~/zlog/ceph-dev/cluster down")
-        terminal.settle(_SECONDS)
+        terminal.wait_until_idle(_SECONDS)
 
 
 def follow(page: list[Block], terminal: Terminal, folder: Path) -> None:

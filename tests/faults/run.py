@@ -113,7 +113,7 @@ def run_on_ceph(
         clients.wait_until_they_work()
         site = Site(cluster, sequencers, clients, LOG)
         windows = have(plan(chance, seconds, kinds, hurry), site)
-        history = settle(clients, url, folder)
+        history = come_to_rest(clients, url, folder)
         outcome.wrong += [*clients.complaints, *sequencers.complaints()]
     outcome.judge(history)
     outcome.faults = dict(Counter(window.kind for window in windows))
@@ -147,7 +147,7 @@ def have(planned: list[Planned], site: Site) -> list[Window]:
     return sorted(windows, key=lambda window: window.began)
 
 
-def settle(clients: Clients, url: str, folder: Path) -> History:
+def come_to_rest(clients: Clients, url: str, folder: Path) -> History:
     """End a run whose faults are over; returns what all clients and an auditor did.
 
     First the clients go on, and nothing may fail any more. Then writers end, then readers, which

@@ -306,7 +306,7 @@ end_grant:
 send:
     atomic { sent_position[me] = position; sent_epoch[me] = view };
 
-    /* _Round._settle() and _sort(). */
+    /* _Round._take_answers(). */
     atomic {
         d_step {
             write(view, position, FIRST_ID + me);

@@ -150,7 +150,7 @@ class _Simulation:
         trouble.cancel()
         self._trace("nemesis", "heals everything")
         cluster.heal()
-        await self._settle()
+        await self._finish()
         self._history.heal()
         await self._in("auditor", self._audit)
 
@@ -173,7 +173,7 @@ class _Simulation:
         impostor.start(Impostor(self._loop, impostor.name, *words).run())
         self._strangers = [stranger, impostor]
 
-    async def _settle(self) -> None:
+    async def _finish(self) -> None:
         """Let all clients finish what they do."""
         self._over = True
         for stranger in self._strangers:

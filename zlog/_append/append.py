@@ -186,7 +186,7 @@ class _Round:
         by_residue = dict(zip(residues, replies, strict=True))
         replies = [by_residue[ref.residue] for ref in groups]
         while True:
-            await self._settle(view, groups, replies, deadline)
+            await self._take_answers(view, groups, replies, deadline)
             if not self._bumped:
                 return [self._acknowledged[index] for index in range(count)]
             await self._catch_up(view, deadline)
@@ -231,7 +231,7 @@ class _Round:
             for ref, group in groups.items()
         ]
 
-    async def _settle(
+    async def _take_answers(
         self, view: View, groups: _Groups, replies: Sequence[Reply], deadline: Deadline
     ) -> None:
         """Bring every entry to a definite answer at its position in ``view``."""
@@ -239,7 +239,7 @@ class _Round:
         while True:
             again: _Groups = {}
             for (ref, group), reply in zip(groups.items(), replies, strict=True):
-                rest, failure = self._sort(ref, group, reply)
+                rest, failure = self._take_answer(ref, group, reply)
                 error = failure or error
                 if rest:
                     again[ref] = rest
@@ -250,7 +250,7 @@ class _Round:
             groups = again
             replies = await self._layout.io.execute(self._calls(view, groups), deadline)
 
-    def _sort(
+    def _take_answer(
         self, ref: ObjectRef, group: list[_Slot], reply: Reply
     ) -> tuple[list[_Slot], ZlogError | None]:
         """Take note of one object's answer, which concerns all entries of the group.

@@ -76,7 +76,7 @@ class Coalescer:
         gathering = self._gathering
         while len(gathering) and len(self._rounds) < _ROUNDS_MAX:
             entries, appends, late = gathering.take(self._share(), _ROUND_BYTES_MAX)
-            gathering.settle(late, [_not_sent() for _ in late])
+            gathering.complete(late, [_not_sent() for _ in late])
             if entries:
                 work = self._appender.append_round(entries, deadline_of(self._io, self._timeout))
                 task = self._loop.create_task(work)
@@ -95,9 +95,9 @@ class Coalescer:
         self._under_way -= len(appends)
         error = asyncio.CancelledError() if task.cancelled() else task.exception()
         if error is None:
-            self._gathering.settle(appends, task.result())
+            self._gathering.complete(appends, task.result())
         else:
-            self._gathering.settle(appends, _outcomes(error, len(appends)))
+            self._gathering.complete(appends, _outcomes(error, len(appends)))
         # After the tasks of this round: what they append next leaves together too.
         self._loop.call_soon(self._send)
 

@@ -599,7 +599,7 @@ class Gathering:
             The entries, their appends, and the appends that come too late to be sent.
         """
 
-    def settle(self, appends: Sequence[Append], outcomes: Iterable[int | BaseException]) -> None:
+    def complete(self, appends: Sequence[Append], outcomes: Iterable[int | BaseException]) -> None:
         """Give each append its position or its error; their tasks are woken by the event loop."""
 
     def wake(self) -> None:

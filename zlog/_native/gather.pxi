@@ -43,7 +43,7 @@ cdef double monotonic_seconds() noexcept:
 cdef enum AppendState:
     NEW  # not awaited yet, and nothing has happened
     HANDED_IN  # waits, first in a gathering and then in a round
-    SETTLED  # has a position or an error, of which its task has yet to hear
+    COMPLETED  # has a position or an error, of which its task has yet to hear
     OVER
 
 
@@ -103,7 +103,7 @@ cdef class Append:
     @property
     def _asyncio_future_blocking(self):
         # None while it is a coroutine and no more: asyncio.ensure_future() shall make it a task.
-        return self.blocking if self.state in (HANDED_IN, SETTLED) else None
+        return self.blocking if self.state in (HANDED_IN, COMPLETED) else None
 
     @_asyncio_future_blocking.setter
     def _asyncio_future_blocking(self, bint blocking):
@@ -121,21 +121,21 @@ cdef class Append:
     def cancel(self, msg=None):
         if self.state != HANDED_IN:
             return False
-        self.settle(None, CancelledError() if msg is None else CancelledError(msg))
+        self.complete(None, CancelledError() if msg is None else CancelledError(msg))
         if self.callback is not None:
             self.gathering.loop.call_soon(self.callback, self, context=self.context)
         return True
 
     def done(self):
-        return self.state in (SETTLED, OVER)
+        return self.state in (COMPLETED, OVER)
 
     def result(self):
         if self.error is not None:
             raise self.error
         return self.position
 
-    cdef int settle(self, position, error) except -1:
-        self.state, self.position, self.error = SETTLED, position, error
+    cdef int complete(self, position, error) except -1:
+        self.state, self.position, self.error = COMPLETED, position, error
         return 0
 
     cdef int end(self) except -1:
@@ -152,7 +152,7 @@ def awaited_twice():
     return RuntimeError("an append to a log is awaited once, and makes one entry")
 
 
-# Take an append one step on: hand it in, and when it is settled return its position.
+# Take an append one step on: hand it in, and when it is completed return its position.
 cdef PySendResult advance(PyObject* this, PyObject* _, PyObject** out) except PYGEN_ERROR:
     cdef Append append = <Append> this
     cdef PySendResult result = PYGEN_NEXT
@@ -161,7 +161,7 @@ cdef PySendResult advance(PyObject* this, PyObject* _, PyObject** out) except PY
         append.gathering.hand_in(append)
         append.state, append.blocking = HANDED_IN, True
         answer = append
-    elif append.state == SETTLED:
+    elif append.state == COMPLETED:
         error, answer, result = append.error, append.position, PYGEN_RETURN
         append.error = None
         append.end()
@@ -186,7 +186,7 @@ cdef class Gathering:
     cdef Py_ssize_t entry_bytes_max
     cdef list waiting
     cdef list blocked  # those for which there is no room yet
-    cdef list settled  # those whose tasks have yet to be woken
+    cdef list completed  # those whose tasks have yet to be woken
     cdef readonly Py_ssize_t waiting_bytes
     cdef Py_ssize_t waiting_bytes_max
     cdef public bint alert
@@ -199,7 +199,7 @@ cdef class Gathering:
         self.entry_bytes_max, self.waiting_bytes_max = entry_bytes_max, waiting_bytes_max
         self.timeout = NEVER if timeout is None else timeout
         self.clock = clock
-        self.waiting, self.blocked, self.settled = [], [], []
+        self.waiting, self.blocked, self.completed = [], [], []
         self.alert = True
 
     def append(self, data):
@@ -267,25 +267,25 @@ cdef class Gathering:
         del self.blocked[:count]
         return 0
 
-    def settle(self, list appends, outcomes):
+    def complete(self, list appends, outcomes):
         cdef Append append
-        cdef bint wake = not self.settled
+        cdef bint wake = not self.completed
         for append, outcome in zip(appends, outcomes, strict=True):
             if append.state != HANDED_IN:
                 continue
             if isinstance(outcome, BaseException):
-                append.settle(None, outcome)
+                append.complete(None, outcome)
             else:
-                append.settle(outcome, None)
-            self.settled.append(append)
+                append.complete(outcome, None)
+            self.completed.append(append)
         if wake:
             self.loop.call_soon(self.wake)
 
     def wake(self):
         cdef Append append
-        cdef list woken = self.settled
+        cdef list woken = self.completed
         cdef Py_ssize_t i = 0
-        self.settled = []
+        self.completed = []
         try:
             while i < len(woken):
                 append = <Append> woken[i]
@@ -301,5 +301,5 @@ cdef class Gathering:
         finally:
             if i < len(woken):
                 # A task ended the loop (KeyboardInterrupt): the others' turn is when it runs again.
-                self.settled = woken[i:] + self.settled
+                self.completed = woken[i:] + self.completed
                 self.loop.call_soon(self.wake)

@@ -23,7 +23,7 @@ from zlog.names import check_cursor_name
 if TYPE_CHECKING:
     from zlog._client import LogClient
 
-Place = int | Literal["earliest", "latest"]
+PositionSpec = int | Literal["earliest", "latest"]
 """Where a reader begins: a position, the first one that is not trimmed, or the tail."""
 
 CURSORS_MAX = 1024
@@ -180,11 +180,11 @@ class CursorClient:
 
     @classmethod
     async def open(
-        cls, client: LogClient, name: str, create: Place | None, timeout: Timeout
+        cls, client: LogClient, name: str, create: PositionSpec | None, timeout: Timeout
     ) -> CursorClient:
         """Find a cursor, or make it; see :meth:`zlog.Log.cursor`."""
         deadline = client.deadline(timeout)
-        check_place(create)
+        check_spec(create)
         state = await client.cursors.read(name, deadline)
         if state is not None:
             return cls(client, name, state.position)
@@ -194,9 +194,9 @@ class CursorClient:
         return cls(client, name, position)
 
     @staticmethod
-    async def _make(client: LogClient, name: str, create: Place, deadline: Deadline) -> int:
+    async def _make(client: LogClient, name: str, create: PositionSpec, deadline: Deadline) -> int:
         while True:
-            position = await client.place(create, deadline)
+            position = await client.resolve(create, deadline)
             try:
                 return await client.cursors.create(name, position, deadline)
             except Invalidated:
@@ -217,17 +217,17 @@ class CursorClient:
         await self._client.cursors.advance(self.name, position, deadline)
         self.position = position
 
-    async def reset(self, place: Place, timeout: Timeout) -> None:
+    async def reset(self, spec: PositionSpec, timeout: Timeout) -> None:
         """Put it anywhere; see :meth:`zlog.Cursor.reset`."""
         deadline = self._client.deadline(timeout)
-        check_place(place)
+        check_spec(spec)
         while True:
-            position = await self._client.place(place, deadline)
+            position = await self._client.resolve(spec, deadline)
             try:
                 await self._client.cursors.set(self.name, position, deadline)
                 break
             except Invalidated:
-                if place != "earliest":
+                if spec != "earliest":
                     raise
         self.position = position
 
@@ -250,12 +250,10 @@ class CursorClient:
             raise self._client.beyond_tail(f"{verb} {position}", self._tail)
 
 
-def check_place(place: Place | None) -> None:
+def check_spec(spec: PositionSpec | None) -> None:
     """Raise TypeError or ValueError unless a cursor can be put there."""
-    if isinstance(place, str):
-        if place not in ("earliest", "latest"):
-            raise ValueError(
-                f"a cursor begins at 'earliest', 'latest' or a position, not {place!r}"
-            )
-    elif place is not None:
-        check_position(place)
+    if isinstance(spec, str):
+        if spec not in ("earliest", "latest"):
+            raise ValueError(f"a cursor begins at 'earliest', 'latest' or a position, not {spec!r}")
+    elif spec is not None:
+        check_position(spec)

@@ -1,9 +1,9 @@
-"""A reader's place in a log, for asyncio: what :meth:`zlog.aio.Log.cursor` returns."""
+"""Where a reader is in a log, for asyncio: what :meth:`zlog.aio.Log.cursor` returns."""
 
 from __future__ import annotations
 
 from zlog._base.deadline import Timeout
-from zlog._read.cursors import CursorClient, CursorState, Place
+from zlog._read.cursors import CursorClient, CursorState, PositionSpec
 
 
 class Cursor:
@@ -31,9 +31,9 @@ class Cursor:
         """Record that everything below ``position`` is done; see :meth:`zlog.Cursor.commit`."""
         await self._client.commit(position, timeout)
 
-    async def reset(self, place: Place, *, timeout: Timeout = ...) -> None:
+    async def reset(self, position: PositionSpec, *, timeout: Timeout = ...) -> None:
         """Put the cursor anywhere; see :meth:`zlog.Cursor.reset`."""
-        await self._client.reset(place, timeout)
+        await self._client.reset(position, timeout)
 
     async def lag(self, *, timeout: Timeout = ...) -> int:
         """Return how many positions are between the cursor and the tail."""

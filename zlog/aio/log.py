@@ -27,7 +27,7 @@ from zlog._io import AsyncioIo
 from zlog._layout.admin import create_log, list_logs, remove_log
 from zlog._layout.options import stripe_options
 from zlog._read.columns import Columns, ColumnsReader
-from zlog._read.cursors import CursorClient, CursorState, Place
+from zlog._read.cursors import CursorClient, CursorState, PositionSpec
 from zlog._read.iterate import Follower, RangeReader
 from zlog._read.retention import Retention, enforce, set_retention
 from zlog.aio.check import Check
@@ -75,8 +75,8 @@ class Log:
         """Make a log and open it; see :meth:`zlog.Log.create`, and :meth:`open` how to wait."""
 
         async def make(io: AsyncioIo) -> None:
-            settled = {**(options or {}), **stripe_options(stripe_bytes, stripe_records)}
-            await create_log(io, name, width, settled, deadline_of(io, timeout))
+            chosen = {**(options or {}), **stripe_options(stripe_bytes, stripe_records)}
+            await create_log(io, name, width, chosen, deadline_of(io, timeout))
 
         settings = Settings(timeout, hole_timeout, sequencer_timeout, entry_bytes_max)
         return Opening(cls._open(store, name, settings, make), cls.close)
@@ -297,7 +297,7 @@ class Log:
         return await self._client.find_time(when, timeout)
 
     async def cursor(
-        self, name: str, *, create: Place | None = None, timeout: Timeout = ...
+        self, name: str, *, create: PositionSpec | None = None, timeout: Timeout = ...
     ) -> Cursor:
         """Open a cursor; see :meth:`zlog.Log.cursor`."""
         return Cursor(await CursorClient.open(self._client, name, create, timeout))

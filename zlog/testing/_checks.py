@@ -31,9 +31,9 @@ Rule = Callable[[Facts], Iterator[Violation]]
 
 def _durable(facts: Facts) -> Iterator[Violation]:
     """P1, P6: what was acknowledged is there from then on."""
-    for position, place in facts.places.items():
-        for append in place.acknowledged:
-            for read in (*place.unwritten, *place.lost):
+    for position, known in facts.positions.items():
+        for append in known.acknowledged:
+            for read in (*known.unwritten, *known.lost):
                 if read.invoked > append.returned:
                     own = read.process == append.process
                     assert read.found is not None  # it found a gap
@@ -43,35 +43,35 @@ def _durable(facts: Facts) -> Iterator[Violation]:
                         position,
                         (append, read),
                     )
-            if place.filled:
+            if known.filled:
                 yield Violation(
                     "P1",
                     f"position {position} was acknowledged, and is filled",
                     position,
-                    (append, place.filled[0]),
+                    (append, known.filled[0]),
                 )
 
 
 def _unique(facts: Facts) -> Iterator[Violation]:
     """P2, P11: an entry is at one position at most, and a position was acknowledged once."""
-    for position, place in facts.places.items():
-        if len(place.acknowledged) > 1:
+    for position, known in facts.positions.items():
+        if len(known.acknowledged) > 1:
             yield Violation(
                 "P2",
-                f"position {position} was acknowledged to {len(place.acknowledged)} appends",
+                f"position {position} was acknowledged to {len(known.acknowledged)} appends",
                 position,
-                tuple(place.acknowledged),
+                tuple(known.acknowledged),
             )
     for entry, shown in facts.seen.items():
-        places = {each.position: each for each in shown}
+        positions = {each.position: each for each in shown}
         append = facts.appends.get(entry)
-        if len(places) > 1 and not (append and append.delivery):
+        if len(positions) > 1 and not (append and append.delivery):
             certain = append is not None and append.result is Result.OK
             yield Violation(
                 "P2" if certain else "P11",
-                f"one append is at {len(places)} positions: {sorted(p or 0 for p in places)}",
+                f"one append is at {len(positions)} positions: {sorted(p or 0 for p in positions)}",
                 None,
-                (*([append] if append else []), *places.values()),
+                (*([append] if append else []), *positions.values()),
             )
         if append is not None and append.result is Result.REFUSED:
             yield Violation("P11", "a refused append is in the log", None, (append, *shown[:1]))
@@ -79,8 +79,8 @@ def _unique(facts: Facts) -> Iterator[Violation]:
 
 def _genuine(facts: Facts) -> Iterator[Violation]:
     """P12: what is read was appended, and before that."""
-    for position, place in facts.places.items():
-        for read in place.entries:
+    for position, known in facts.positions.items():
+        for read in known.entries:
             append = facts.appends.get(read.entry or b"")
             if append is None:
                 message = f"position {position} holds an entry that was not appended"
@@ -92,9 +92,9 @@ def _genuine(facts: Facts) -> Iterator[Violation]:
 
 def _agreed(facts: Facts) -> Iterator[Violation]:
     """P3: all readers find the same."""
-    for position, place in facts.places.items():
+    for position, known in facts.positions.items():
         by_content: dict[bytes | None, Operation] = {}
-        for read in (*place.acknowledged, *place.entries, *place.filled):
+        for read in (*known.acknowledged, *known.entries, *known.filled):
             by_content.setdefault(read.entry, read)
         if len(by_content) > 1:
             message = f"position {position} holds {len(by_content)} different things"
@@ -103,10 +103,10 @@ def _agreed(facts: Facts) -> Iterator[Violation]:
 
 def _settled(facts: Facts) -> Iterator[Violation]:
     """P7: what was read once never vanishes, and no reader passes over anything."""
-    for position, place in facts.places.items():
-        settled = [*place.entries, *place.filled]
+    for position, known in facts.positions.items():
+        settled = [*known.entries, *known.filled]
         first = min(settled, key=attrgetter("returned"), default=None)
-        for read in (*place.unwritten, *place.lost):
+        for read in (*known.unwritten, *known.lost):
             if first is not None and read.invoked > first.returned:
                 message = f"position {position} was settled, and is open again"
                 yield Violation("P7", message, position, (first, read))
@@ -192,18 +192,18 @@ def _epochs(facts: Facts) -> Iterator[Violation]:
 
 def _filled(facts: Facts) -> Iterator[Violation]:
     """P9: a fill never replaces an entry, and decides what it fills."""
-    for position, place in facts.places.items():
-        data = [*place.acknowledged, *place.entries]
+    for position, known in facts.positions.items():
+        data = [*known.acknowledged, *known.entries]
         asked = facts.trims.asked(position)
-        for fill in place.fills:
+        for fill in known.fills:
             if fill.result is Result.OK and data and asked > fill.returned:
                 message = f"position {position} was filled, and holds an entry"
                 yield Violation("P9", message, position, (fill, data[0]))
-            if fill.result is Result.WRITTEN and place.filled:
+            if fill.result is Result.WRITTEN and known.filled:
                 message = f"position {position} held an entry, and is filled"
-                yield Violation("P9", message, position, (fill, place.filled[0]))
+                yield Violation("P9", message, position, (fill, known.filled[0]))
             if fill.result is Result.OK:
-                open_again = [each for each in place.unwritten if each.invoked > fill.returned]
+                open_again = [each for each in known.unwritten if each.invoked > fill.returned]
                 if open_again:
                     message = f"position {position} was filled, and is open again"
                     yield Violation("P9", message, position, (fill, open_again[0]))
@@ -211,17 +211,17 @@ def _filled(facts: Facts) -> Iterator[Violation]:
 
 def _trimmed(facts: Facts) -> Iterator[Violation]:
     """P10: only what was asked for is trimmed, and what is trimmed stays so."""
-    for position, place in facts.places.items():
+    for position, known in facts.positions.items():
         asked, done = facts.trims.asked(position), facts.trims.done(position)
-        for read in place.trimmed:
+        for read in known.trimmed:
             if read.returned < asked:
                 message = f"position {position} is trimmed, and no client had asked for that"
                 yield Violation("P10", message, position, (read,))
-        known = _TrimKnown(place.trimmed)
-        for read in (*place.entries, *place.filled, *place.unwritten, *place.lost):
+        found = _TrimKnown(known.trimmed)
+        for read in (*known.entries, *known.filled, *known.unwritten, *known.lost):
             # While a trim_to is under way, some readers have heard of it and others have not.
             moving = facts.trims.point_asked(position) < read.returned
-            seen = known.before(read, by_all=not moving)
+            seen = found.before(read, by_all=not moving)
             if seen is not None or read.invoked > done:
                 message = f"position {position} was trimmed before, and is not any more"
                 yield Violation("P10", message, position, (*([seen] if seen else []), read))

@@ -15,14 +15,14 @@ def delivered_once(facts: Facts) -> Iterator[Violation]:
     """No entry is there twice, but where one was to be trimmed: then it may come again."""
     for delivery in facts.deliveries:
         for entry in delivery.entries:
-            places = {each.position or 0: each for each in facts.seen.get(entry, ())}
-            kept = [position for position in places if not facts.trims.wanted(position)]
+            positions = {each.position or 0: each for each in facts.seen.get(entry, ())}
+            kept = [position for position in positions if not facts.trims.wanted(position)]
             if len(kept) > 1:
                 yield Violation(
                     "P15",
                     f"an entry was delivered {len(kept)} times: at {sorted(kept)}",
                     None,
-                    (*_tries(delivery, entry), *(places[position] for position in kept)),
+                    (*_tries(delivery, entry), *(positions[position] for position in kept)),
                 )
 
 
@@ -52,8 +52,8 @@ def delivered_truly(facts: Facts) -> Iterator[Violation]:
                 )
             since = _certain_since(facts, delivery, entry, whole.returned)
             for position in {each.position or 0 for each in shown}:
-                place = facts.places[position]
-                for read in (*place.unwritten, *place.lost):
+                found = facts.positions[position]
+                for read in (*found.unwritten, *found.lost):
                     if read.invoked > since:
                         yield Violation(
                             "P15",

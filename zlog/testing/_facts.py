@@ -37,7 +37,7 @@ class Violation:
 
 
 @dataclass(slots=True)
-class Place:
+class PositionFacts:
     """All that is known of one position."""
 
     acknowledged: list[Operation] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Facts:
 
     def __init__(self, history: History) -> None:
         self.history = history
-        self.places: dict[int, Place] = defaultdict(Place)
+        self.positions: dict[int, PositionFacts] = defaultdict(PositionFacts)
         self.appends: dict[bytes, Operation] = {}
         """Those of entries that are delivered stand for all attempts at it: from the beginning of
         the first one to the end of the first that succeeded."""
@@ -68,8 +68,8 @@ class Facts:
                 self._note_append(entry, whole)
         self.seen: dict[bytes, list[Operation]] = defaultdict(list)
         """The operations that show where an entry stands, by entry."""
-        for place in self.places.values():
-            for operation in (*place.acknowledged, *place.entries):
+        for known in self.positions.values():
+            for operation in (*known.acknowledged, *known.entries):
                 assert operation.entry is not None  # these show one
                 self.seen[operation.entry].append(operation)
 
@@ -78,19 +78,19 @@ class Facts:
             assert operation.entry is not None  # appends have one
             self._note_append(operation.entry, operation)
             if operation.result is Result.OK:
-                self._place(operation).acknowledged.append(operation)
+                self._at(operation).acknowledged.append(operation)
         elif operation.action is Action.TAIL and operation.result is Result.OK:
             self.tails.append(operation)
         elif operation.action is Action.FILL:
-            self._place(operation).fills.append(operation)
+            self._at(operation).fills.append(operation)
         elif operation.action is Action.READ and operation.result is Result.OK:
-            place = self._place(operation)
+            known = self._at(operation)
             kinds = {
-                None: place.entries,
-                GapKind.FILLED: place.filled,
-                GapKind.TRIMMED: place.trimmed,
-                GapKind.UNWRITTEN: place.unwritten,
-                GapKind.LOST: place.lost,
+                None: known.entries,
+                GapKind.FILLED: known.filled,
+                GapKind.TRIMMED: known.trimmed,
+                GapKind.UNWRITTEN: known.unwritten,
+                GapKind.LOST: known.lost,
             }
             kinds[operation.found].append(operation)
 
@@ -99,9 +99,9 @@ class Facts:
             raise ValueError(f"{entry!r} was appended twice")
         self.appends[entry] = operation
 
-    def _place(self, operation: Operation) -> Place:
+    def _at(self, operation: Operation) -> PositionFacts:
         assert operation.position is not None  # it is about one
-        return self.places[operation.position]
+        return self.positions[operation.position]
 
     def written(self) -> Iterator[tuple[Operation, int, float]]:
         """Return the appends that are in the log as far as is known, where, and since when."""
@@ -118,8 +118,8 @@ class Facts:
 
     def is_known(self, position: int) -> bool:
         """Whether an entry or a fill was found at a position: nothing else ever stood there."""
-        place = self.places.get(position)
-        return place is not None and bool(place.acknowledged or place.entries or place.filled)
+        known = self.positions.get(position)
+        return known is not None and bool(known.acknowledged or known.entries or known.filled)
 
 
 @dataclass(slots=True)

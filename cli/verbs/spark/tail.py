@@ -17,7 +17,7 @@ from zlog.cli import ranges
 from zlog.cli.names import CURSOR_NAME, log_argument
 from zlog.cli.output import Output, note, stderr_is_terminal
 from zlog.cli.parameters import hole_timeout_option, json_option, or_none
-from zlog.cli.ranges import End, PositionSpec
+from zlog.cli.ranges import PositionSpec
 from zlog.cli.render import to_json
 from zlog.cli.session import Session, pass_session
 from zlog.cli.units import count, time_span
@@ -186,9 +186,9 @@ def tail(
 
 def _start(log: zlog.Log, begin: PositionSpec | None) -> dict[str, str]:
     """Return the options of a read that say where a new query begins."""
-    if begin is None or begin is End.EARLIEST:
+    if begin is None or begin == "earliest":
         return {}
-    if begin is End.LATEST:
+    if begin == "latest":
         return {"startingPosition": "latest"}
     if isinstance(begin, datetime):
         return {"startingTimestamp": begin.isoformat()}
