@@ -150,13 +150,13 @@ def measure(url: str, small: int, large: int, size: int, seconds: float) -> Iter
     with ExitStack() as stack:
         testbed = stack.enter_context(new_testbed(Session(url)))
         logs = [stack.enter_context(SizedLog(testbed, count, size)) for count in (large, small)]
-        class_call = Contender(
+        class_call = testbed.limits.contender(
             "class call",
             "a call of a class method that writes nothing, one after the other, from C++",
-            lambda turn: testbed.limits.measure(
-                "class_calls", seconds=turn, objects=WIDTH, in_flight=1
-            ),
-            Ratio.LATENCY,
+            "class_calls",
+            compare=Ratio.LATENCY,
+            objects=WIDTH,
+            in_flight=1,
         )
         for what, run, compare in _MEASURES:
             timed = compare is Ratio.LATENCY

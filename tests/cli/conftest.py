@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -93,6 +94,13 @@ def orders(url: str) -> Iterator[zlog.Log]:
 
 
 @pytest.fixture
+def ten(orders: zlog.Log) -> zlog.Log:
+    """The log ``orders``, with ten entries."""
+    orders.append_many([b"%d" % number for number in range(10)])
+    return orders
+
+
+@pytest.fixture
 def cli(url: str, orders: zlog.Log) -> Cli:
     """The command as a process, and the log ``orders``."""
     assert orders.tail() == 0
@@ -104,6 +112,14 @@ def inside(url: str, orders: zlog.Log) -> Inside:
     """The command in this process, and the log ``orders``."""
     assert orders.tail() == 0
     return Inside(url)
+
+
+def end(process: subprocess.Popen[bytes], number: int = signal.SIGINT) -> tuple[int, bytes]:
+    """Send a signal; returns the exit code and what stderr has."""
+    process.send_signal(number)
+    code = process.wait(20)
+    assert process.stderr is not None
+    return code, process.stderr.read().strip()
 
 
 def leave_hole(log: zlog.Log) -> int:

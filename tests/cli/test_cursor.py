@@ -5,8 +5,6 @@ from __future__ import annotations
 import io
 import json
 import signal
-import subprocess
-import time
 
 import pytest
 
@@ -14,28 +12,8 @@ import zlog
 from zlog.cli.cursor_commit import CursorCommit
 from zlog.cli.output import Output
 
-from .conftest import Cli, Inside, leave_hole
-
-
-@pytest.fixture
-def ten(orders: zlog.Log) -> zlog.Log:
-    orders.append_many([b"%d" % n for n in range(10)])
-    return orders
-
-
-def wait_for(log: zlog.Log, name: str, position: int) -> None:
-    """Wait for a commit that another client makes."""
-    deadline = time.monotonic() + 20
-    while log.cursor(name, create="earliest").position != position:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
-def end(process: subprocess.Popen[bytes], number: int) -> tuple[int, bytes]:
-    process.send_signal(number)
-    code = process.wait(20)
-    assert process.stderr is not None
-    return code, process.stderr.read().strip()
+from ..support.waiting import wait_until
+from .conftest import Cli, Inside, end, leave_hole
 
 
 def test_cursors_are_set_listed_and_removed(inside: Inside, ten: zlog.Log) -> None:
@@ -146,7 +124,7 @@ def test_a_follower_commits_while_it_prints_and_at_its_end(
     with cli.start("tail", "orders", "--cursor", "billing", "--follow") as process:
         assert process.stdout is not None
         assert [process.stdout.readline() for _ in range(10)][-1] == b"9\n"
-        wait_for(ten, "billing", 10)
+        wait_until(lambda: ten.cursor("billing", create="earliest").position == 10)
         ten.append(b"ten")
         assert process.stdout.readline() == b"ten\n"
         assert end(process, number) == (code, b"")

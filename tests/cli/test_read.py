@@ -18,12 +18,6 @@ from ..support.programs import ZLOG
 from .conftest import Cli, Inside, leave_hole
 
 
-@pytest.fixture
-def ten(orders: zlog.Log) -> zlog.Log:
-    orders.append_many([b"%d" % i for i in range(10)])
-    return orders
-
-
 @pytest.mark.parametrize(
     ("words", "lines"),
     [

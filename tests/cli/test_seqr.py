@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import time
 
 import pytest
 
@@ -12,6 +11,7 @@ import zlog
 from zlog.cli.sequencers import announced
 
 from ..support.sequencer import SequencerProcess
+from ..support.waiting import wait_until
 from .conftest import Cli
 
 
@@ -131,10 +131,7 @@ def test_status_of_a_leader_and_of_a_standby(store_url: str) -> None:
     cli = Cli(store_url)
     leader, standby = SequencerProcess(cli.url), SequencerProcess(cli.url, "--lease", "1")
     try:
-        end = time.monotonic() + 30
-        while leader.others() != [standby.address]:
-            assert time.monotonic() < end
-            time.sleep(0.1)
+        wait_until(lambda: leader.others() == [standby.address])
         found = json.loads(cli.ok("seqr", "status", standby.address, "--json"))
         (namespace,) = found["namespaces"]
         assert (namespace["role"], namespace["leader"]) == ("standby", leader.address)

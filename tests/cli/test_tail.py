@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +11,8 @@ import pytest
 
 import zlog
 
-from .conftest import Cli, Inside, leave_hole
+from ..support.waiting import wait_until
+from .conftest import Cli, Inside, end, leave_hole
 
 
 @pytest.fixture
@@ -45,14 +44,6 @@ def test_the_start_and_a_number_exclude_each_other(inside: Inside) -> None:
 def read_line(process: subprocess.Popen[bytes]) -> bytes:
     assert process.stdout is not None
     return process.stdout.readline()
-
-
-def end(process: subprocess.Popen[bytes], number: int = signal.SIGINT) -> tuple[int, bytes]:
-    """Send a signal; returns the exit code and what stderr has."""
-    process.send_signal(number)
-    code = process.wait(10)
-    assert process.stderr is not None
-    return code, process.stderr.read().strip()
 
 
 def test_following_prints_entries_as_they_come(cli: Cli, twelve: zlog.Log) -> None:
@@ -125,10 +116,7 @@ def test_following_into_a_file(cli: Cli, orders: zlog.Log, tmp_path: Path) -> No
     path = tmp_path / "out"
     with path.open("wb") as file, cli.start("tail", "orders", "-F", stdout=file) as process:
         orders.append(b"new")
-        deadline = time.monotonic() + 20
-        while path.read_bytes() != b"new\n":  # a file can't be waited for
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_until(lambda: path.read_bytes() == b"new\n")
         assert end(process) == (130, b"")
 
 

@@ -13,7 +13,7 @@ import zlog
 
 from ..support.programs import ZLOG
 from .clients import Clients, Load
-from .run import LOG, Outcome, come_to_rest
+from .run import LOG, Outcome, come_to_rest, stripes_of
 
 SECONDS_MAX = 0.25
 """A process is killed at most so long after its first operation."""
@@ -50,6 +50,7 @@ def run_kills(folder: Path, seed: int, kills: int) -> Outcome:
             left -= len(names)
         outcome.faults = {"kill -9": kills - left}
         history = come_to_rest(clients, url_of(folder), folder)
+        outcome.stripes = stripes_of(url_of(folder))
         outcome.wrong += clients.complaints
     outcome.judge(history)
     outcome.seconds = round(time.monotonic() - began, 1)

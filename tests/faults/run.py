@@ -25,8 +25,6 @@ from .sequencers import Sequencers
 from .stalls import Stall, Window, longest_stalls
 
 LOG = "orders"
-STRIPE_RECORDS = 2000
-"""Few, so that stripes end all the time."""
 
 
 @dataclass
@@ -36,6 +34,7 @@ class Outcome:
     Attributes:
         seed: that planned it.
         seconds: that it took.
+        stripes: that the log's last views had.
         operations: how many of each kind the history has, the processes' own reads included.
         unknown: how many of them failed or timed out, or were under way when their process died.
         faults: how many there were, by kind.
@@ -45,6 +44,7 @@ class Outcome:
 
     seed: int
     seconds: float = 0.0
+    stripes: int = 0
     operations: dict[str, int] = field(default_factory=dict)
     unknown: int = 0
     faults: dict[str, int] = field(default_factory=dict)
@@ -66,17 +66,28 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Crowd:
-    """Who uses the log: roles by name, and how often."""
+    """Who uses the log, and how often.
+
+    Attributes:
+        roles: by name.
+        stripe_records: so few that stripes end all the time.
+        think: seconds between two operations of a client, at most.
+        sequencers: how many.
+    """
 
     roles: dict[str, str]
+    stripe_records: int
     think: float = 0.1
     sequencers: int = 2
 
 
 _WRITERS = {"w0": "writer", "w1": "writer", "w2b": "writer", "w3b": "writer"}
 _READERS = {"r0": "follower", "r1": "follower", "r2": "ranger", "r3b": "ranger"}
-FULL = Crowd({**_WRITERS, **_READERS, "t0": "trimmer"})
-SMALL = Crowd({"w0": "writer", "w1b": "writer", "r0": "follower", "r1b": "ranger", "t0": "trimmer"})
+FULL = Crowd({**_WRITERS, **_READERS, "t0": "trimmer"}, stripe_records=2000)
+SMALL = Crowd(
+    {"w0": "writer", "w1b": "writer", "r0": "follower", "r1b": "ranger", "t0": "trimmer"},
+    stripe_records=10,
+)
 
 
 def run_on_ceph(
@@ -105,7 +116,7 @@ def run_on_ceph(
     url = cluster.url()
     with ExitStack() as stack:
         with zlog.connect(url) as store:
-            zlog.Log.create(store, LOG, width=4, stripe_records=STRIPE_RECORDS)
+            zlog.Log.create(store, LOG, width=4, stripe_records=crowd.stripe_records)
         sequencers = Sequencers(url, crowd.sequencers)
         stack.callback(sequencers.end)
         clients = Clients(Load(url, LOG, crowd.think, 1.0), crowd.roles, chance, folder)
@@ -114,6 +125,7 @@ def run_on_ceph(
         site = Site(cluster, sequencers, clients, LOG)
         windows = have(plan(chance, seconds, kinds, hurry), site)
         history = come_to_rest(clients, url, folder)
+        outcome.stripes = stripes_of(url)
         outcome.wrong += [*clients.complaints, *sequencers.complaints()]
     outcome.judge(history)
     outcome.faults = dict(Counter(window.kind for window in windows))
@@ -161,6 +173,13 @@ def come_to_rest(clients: Clients, url: str, folder: Path) -> History:
     history = merge([*clients.journals, journal])
     history.healed = healed
     return history
+
+
+def stripes_of(url: str) -> int:
+    """Return how many stripes the log's last 128 views had."""
+    with zlog.connect(url) as store:
+        views = zlog.Log.open(store, LOG).views()
+    return len({stripe.id for view in views for stripe in view.stripes})
 
 
 async def _audit(url: str, path: Path) -> list[str]:

@@ -43,6 +43,7 @@ def test_everything_holds_on_a_cluster_under_faults(
     assert outcome.wrong == []
     assert set(outcome.faults) == set(KINDS)
     assert outcome.operations["append"] > 100  # else nothing was tried
+    assert outcome.stripes > 10
     assert outcome.operations["read"] > outcome.operations["append"]
 
 
@@ -52,6 +53,7 @@ def test_everything_holds_on_an_embedded_store_whose_users_are_killed(tmp_path: 
     assert outcome.wrong == []
     assert outcome.faults["kill -9"] >= KILLS
     assert outcome.operations["append"] > 10 * KILLS
+    assert outcome.stripes > 2
     assert outcome.operations["read"] > outcome.operations["append"]
 
 

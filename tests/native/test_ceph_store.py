@@ -10,7 +10,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -19,18 +19,13 @@ import pytest
 
 import zlog
 from zlog import StoreTimeout, StoreUnavailable
-from zlog._base import monitor
-from zlog._base.deadline import Deadline
-from zlog._io import BlockingIo, drive
 from zlog._native.core import (
     CompletionQueue,
     encode_epoch,
-    encode_fill,
-    encode_trim,
-    encode_trim_to,
 )
 
-from ..support.ceph import CephCluster, ClusterSpec
+from ..support.ceph import CephCluster
+from ..support.waiting import wait_until
 from .support import OBJECT, SECONDS, read, requests, run, seal, write, write_request
 
 if TYPE_CHECKING:
@@ -156,9 +151,8 @@ def paused(store: zlog.Store, ceph: CephCluster) -> Iterator[None]:
     with module.Rados(conffile=str(ceph.conf)) as cluster:
         assert cluster.mon_command(json.dumps(flag), b"")[0] == 0
         try:
-            deadline = time.monotonic() + SECONDS
-            while store.execute(OBJECT, "stat", encode_epoch(1), 0.3)[0] != -errno.ETIMEDOUT:
-                assert time.monotonic() < deadline
+            stat = OBJECT, "stat", encode_epoch(1), 0.3
+            wait_until(lambda: store.execute(*stat)[0] == -errno.ETIMEDOUT)
             yield
         finally:
             flag["prefix"] = "osd unset"
@@ -345,50 +339,3 @@ def test_an_ioctx_of_unknown_layout_is_refused(ioctx: rados.Ioctx) -> None:
     with pytest.raises(StoreUnavailable, match="does not know") as caught:
         CephStore.from_ioctx(unknown.__new__(unknown))
     assert "ceph://" in caught.value.hint
-
-
-def set_full_ratio(cluster: rados.Rados, ratio: float) -> None:
-    for kind, part in (("nearfull", 0.8), ("backfillfull", 0.9), ("full", 1.0)):
-        command = {"prefix": f"osd set-{kind}-ratio", "ratio": ratio * part}
-        code, _, message = cluster.mon_command(json.dumps(command), b"")
-        assert code == 0, message
-
-
-def is_full(cluster: rados.Rados) -> bool:
-    dump = json.dumps({"prefix": "osd dump", "format": "json"})
-    pools = json.loads(cluster.mon_command(dump, b"")[1])["pools"]
-    return any("full" in pool["flags_names"].split(",") for pool in pools)
-
-
-def test_on_a_full_cluster_writes_wait_and_trims_go_on(
-    new_ceph_cluster: Callable[[ClusterSpec], CephCluster],
-) -> None:
-    module = pytest.importorskip("rados")
-    often = ("osd:osd heartbeat interval=1",)  # how often it looks how full it is
-    ceph = new_ceph_cluster(ClusterSpec("bluestore", options=often))
-    with module.Rados(conffile=str(ceph.conf)) as cluster, zlog.connect(ceph.url()) as store:
-        seal(store)
-        assert write(store, [0]) == 0
-        set_full_ratio(cluster, 0.0001)
-        deadline = time.monotonic() + SECONDS
-        while not is_full(cluster):
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-        given_up = 10
-        while store.execute(OBJECT, "write", write_request([given_up]), 0.5)[0] == 0:
-            given_up += 1  # the monitor knows, the OSD does not yet
-            time.sleep(0.1)
-        queue = CompletionQueue()
-        store.submit(queue, 0, [(OBJECT, "write", write_request([1]))])
-        assert not queue.wait(0.5)
-        health = drive(monitor.ask(BlockingIo(store), Deadline(SECONDS), "health"))
-        assert "POOL_FULL" in health["checks"]
-        fill = encode_fill(1, 1, bytes(16), 1, 1, [5])  # readers have to get past holes
-        assert store.execute(OBJECT, "fill", fill, SECONDS) == (0, b"")
-        assert store.execute(OBJECT, "trim", encode_trim(1, 1, [0]), SECONDS) == (0, b"")
-        assert store.execute(OBJECT, "trim_to", encode_trim_to(1, 1, 10), SECONDS)[0] == 0
-        set_full_ratio(cluster, 0.95)
-        assert queue.wait(SECONDS)
-        assert [done[:2] for done in queue.drain()] == [(0, 0)]
-        assert write(store, [2]) == 0
-        assert read(store, [0, 1, 2, given_up]) == [None, b"data", b"data", None]

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -20,6 +19,7 @@ import pytest
 import zlog
 
 from ..cli.conftest import Cli
+from ..support.waiting import wait_until
 from .conftest import secrets_of
 
 HOME = Path(pyspark.__file__).parent
@@ -54,11 +54,11 @@ def running(words: list[str], log: Path, folder: Path) -> Iterator[subprocess.Po
 
 def wait_for(pattern: str, log: Path, process: subprocess.Popen[bytes]) -> str:
     """Wait until a daemon's log has such a line; returns the pattern's group."""
-    end = time.monotonic() + SECONDS
-    while not (found := re.search(pattern, log.read_text())):
-        assert process.poll() is None, log.read_text()
-        assert time.monotonic() < end, log.read_text()
-        time.sleep(0.05)
+    wait_until(
+        lambda: re.search(pattern, log.read_text()) or process.poll() is not None, log, SECONDS
+    )
+    found = re.search(pattern, log.read_text())
+    assert found, log.read_text()
     return found[1]
 
 

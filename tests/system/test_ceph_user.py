@@ -6,7 +6,6 @@ import json
 import logging
 import re
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,19 +26,13 @@ from ..support.ceph import CephCluster, ClusterSpec, ceph
 from ..support.certificates import Authority
 from ..support.programs import ZLOG
 from ..support.sequencer import SequencerProcess
+from ..support.waiting import wait_until
 
 CLASS = "allow pool zlog class zlog"
 LOCK = "allow pool zlog object_prefix zlog.directory class lock"
 """The OSD caps that docs/operating.md asks for."""
 
 _SECONDS = 60.0
-
-
-def wait_until(reached: Callable[[], bool]) -> None:
-    end = time.monotonic() + _SECONDS
-    while not reached():
-        assert time.monotonic() < end
-        time.sleep(0.1)
 
 
 def test_the_documented_caps_are_enough_to_lead_and_to_follow(user: Callable[..., str]) -> None:

@@ -24,6 +24,7 @@ from zlog.seqr.election.lease import LEASE_SECONDS_DEFAULT
 
 from ..support.ceph import CephCluster, ClusterSpec
 from ..support.sequencer import SequencerProcess
+from ..support.waiting import wait_until
 from .workers import Appender, merge
 
 THREE_OSDS = ClusterSpec("bluestore", osds=3)
@@ -102,8 +103,8 @@ def start() -> Iterator[Callable[..., SequencerProcess]]:
     """Starts sequencers, which end with the test."""
     started = []
 
-    def start(url: str, *options: str) -> SequencerProcess:
-        started.append(SequencerProcess(url, *options))
+    def start(url: str, *, port: int = 0) -> SequencerProcess:
+        started.append(SequencerProcess(url, port=port))
         return started[-1]
 
     yield start
@@ -136,13 +137,6 @@ def crew(url: str, start: Callable[..., SequencerProcess], count: int) -> list[S
     assert sequencers[0].role() == "leader"
     wait_until(lambda: len(sequencers[0].others()) == count - 1)
     return sequencers
-
-
-def wait_until(reached: Callable[[], bool]) -> None:
-    end = time.monotonic() + _PATIENCE
-    while not reached():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def test_a_killed_leader_is_followed(url, start, load):
@@ -203,6 +197,17 @@ def test_without_any_left_writers_go_on_alone_until_one_is_back(url, start, load
     writers.check()
 
 
+def test_a_sequencer_that_comes_back_at_once_goes_on(url, start, load):
+    sequencer = start(url)
+    writers = load(url)
+    for _ in range(3):
+        sequencer.kill()
+        sequencer = start(url, port=sequencer.port)
+        writers.wait_for_all()
+    writers.check()
+    assert sequencer.stop() == 0
+
+
 def test_three_sequencers_follow_each_other(url, start, load):
     crowd = crew(url, start, 3)
     writers = load(url)
@@ -218,20 +223,16 @@ def test_three_sequencers_follow_each_other(url, start, load):
     writers.check()
 
 
-def test_a_store_that_does_not_answer_costs_no_leader(
-    new_ceph_cluster: Callable[[ClusterSpec], CephCluster], start, load
-):
+def test_a_store_that_does_not_answer_costs_no_leader(ceph_cluster: CephCluster, start, load):
     """The lease runs out for all clients: the leader is in doubt, and then one leads again."""
-    cluster = new_ceph_cluster(THREE_OSDS)
-    leader, standby = crew(cluster.url(), start, 2)
-    writers = load(cluster.url())
-    for number in range(3):
-        cluster.osd("freeze", number)
+    url = ceph_cluster.url("no-answer")
+    leader, standby = crew(url, start, 2)
+    writers = load(url)
+    ceph_cluster.osd("freeze", 0)
     try:
         wait_until(lambda: leader.role() == "in doubt")
     finally:
-        for number in range(3):
-            cluster.osd("thaw", number)
+        ceph_cluster.osd("thaw", 0)
     writers.wait_for_all()
     wait_until(lambda: sorted((leader.role(), standby.role())) == ["leader", "standby"])
     writers.wait_for_all()

@@ -7,14 +7,17 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 import zlog
-from tests.support.ceph import CephCluster, ClusterSpec
-from tests.support.programs import ZLOG
+
+from ..client import planted
+from ..support.ceph import CephCluster, Clusters, ClusterSpec
+from ..support.programs import ZLOG
+from ..support.waiting import wait_until
 
 SECONDS = 90.0
 ROOM = 150 << 20  # bytes that are left when the OSD's full ratio is set
@@ -63,11 +66,9 @@ class FullCluster:
 
 
 @pytest.fixture
-def cluster(
-    new_ceph_cluster: Callable[[ClusterSpec], CephCluster],
-) -> Iterator[FullCluster]:
+def cluster(ceph_clusters: Clusters) -> Iterator[FullCluster]:
     module = pytest.importorskip("rados")
-    ceph = new_ceph_cluster(ClusterSpec("bluestore", options=OPTIONS))
+    ceph = ceph_clusters.shared(ClusterSpec("bluestore", options=OPTIONS))
     with module.Rados(conffile=str(ceph.conf)) as rados:
         yield FullCluster(ceph, rados)
 
@@ -89,6 +90,7 @@ def fill_up(cluster: FullCluster, log: zlog.Log) -> zlog.StoreTimeout:
 def test_a_full_cluster_tells_writers_and_lets_trims_make_room(cluster: FullCluster) -> None:
     url = cluster.ceph.url()
     with zlog.connect(url) as store, zlog.Log.create(store, "orders", width=2) as log:
+        planted.write(log, 2, b"another writers.", 0)  # behind two holes
         reader = log.cursor("reader", create="earliest")
         error = fill_up(cluster, log)
         assert "pool 'zlog' is full" in str(error)
@@ -110,12 +112,14 @@ def test_a_full_cluster_tells_writers_and_lets_trims_make_room(cluster: FullClus
         )
         waiter.start()
 
-        # Readers go on, and commit what they have read.
+        # Readers go on, past holes too, and commit what they have read.
         end = log.tail() * 4 // 5
-        for item in log.read_range(reader.position, end):
-            assert isinstance(item, zlog.Entry)
+        gap, *entries = log.read_range(reader.position, end)
+        assert gap[:3] == (0, 2, zlog.GapKind.FILLED)
+        assert all(isinstance(item, zlog.Entry) for item in entries)
         reader.commit(end)
-        assert zlog.Log.open(store, "orders").find_time(0) == 0
+        log.trim(end)
+        assert zlog.Log.open(store, "orders").find_time(0) == 2
 
         environment = {**os.environ, "ZLOG_STORE": url}
         command = [ZLOG, "trim", "orders", "--to", str(end)]
@@ -123,11 +127,8 @@ def test_a_full_cluster_tells_writers_and_lets_trims_make_room(cluster: FullClus
             command, env=environment, capture_output=True, check=False, timeout=SECONDS
         )
         assert (trimmed.returncode, trimmed.stderr) == (0, b"")
-        deadline = time.monotonic() + SECONDS
-        while cluster.allocated > full // 2:  # BlueStore frees a moment after it has committed
-            assert time.monotonic() < deadline
-            time.sleep(0.2)
-
+        # BlueStore frees a moment after it has committed.
+        wait_until(lambda: cluster.allocated <= full // 2, seconds=SECONDS)
         waiter.join(SECONDS)
         assert waited
         assert log.read(waited[0]).data == b"waited"
@@ -135,6 +136,7 @@ def test_a_full_cluster_tells_writers_and_lets_trims_make_room(cluster: FullClus
         assert not cluster.is_full
         assert log.deliver([b"delivered"], source="job", batch=1, timeout=SECONDS) == 1
         assert log.deliver([b"delivered"], source="job", batch=1, timeout=SECONDS) == 0
+        zlog.Log.remove(store, "orders", timeout=SECONDS)
 
 
 def test_a_log_can_be_removed_from_a_full_cluster(cluster: FullCluster) -> None:
@@ -145,9 +147,6 @@ def test_a_log_can_be_removed_from_a_full_cluster(cluster: FullCluster) -> None:
         with pytest.raises(zlog.StoreTimeout, match="pool 'zlog' is full"):
             zlog.Log.create(store, "another", timeout=2.0)
         zlog.Log.remove(store, "orders", timeout=SECONDS)
-        deadline = time.monotonic() + SECONDS
-        while cluster.allocated > full // 10:
-            assert time.monotonic() < deadline
-            time.sleep(0.2)
+        wait_until(lambda: cluster.allocated <= full // 10, seconds=SECONDS)
         with zlog.Log.create(store, "orders", timeout=SECONDS) as log:
             assert log.append(b"first", timeout=SECONDS) == 0

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from ..support.ceph import CephCluster
 from ..support.certificates import Authority
 from ..support.programs import ZLOG
 from ..support.sequencer import SequencerProcess
+from ..support.waiting import wait_until
 
 SECRET = "5d0c-nobody-may-see-this-4417"
 _SECONDS = 60.0
@@ -62,13 +62,6 @@ def place(ceph_cluster: CephCluster, tmp_path: Path) -> Place:
 def log(place: Place) -> Iterator[zlog.Log]:
     with zlog.connect(place.url) as store:
         yield zlog.Log.create(store, "orders", width=2)
-
-
-def wait_until(reached: Callable[[], bool]) -> None:
-    end = time.monotonic() + _SECONDS
-    while not reached():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def test_a_standby_with_the_same_files_takes_over(place: Place, log: zlog.Log) -> None:

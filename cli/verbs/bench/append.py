@@ -101,6 +101,7 @@ class _Limits:
         self._testbed = testbed
         self._load = load
         self._traffic = traffic
+        self._limit = testbed.limits.contender
         self._stack = ExitStack()
 
     def __enter__(self) -> _Limits:
@@ -121,17 +122,9 @@ class _Limits:
             yield from self._lmdb()
             yield self._file()
 
-    def _contender(
-        self, name: str, how: str, kind: str, entries: float, **options: object
-    ) -> Contender:
-        measure = self._testbed.limits.measure
-        return Contender(
-            name, how, lambda seconds: measure(kind, entries, seconds=seconds, **options)
-        )
-
     def _class_writes(self) -> Contender:
         traffic = self._traffic
-        return self._contender(
+        return self._limit(
             "class writes",
             f"a C++ program that sends the same operations, for batches of {traffic.batch},"
             f" {traffic.lanes} in flight, at positions of its own",
@@ -145,7 +138,7 @@ class _Limits:
 
     def _class_calls(self) -> Contender:
         traffic = self._traffic
-        return self._contender(
+        return self._limit(
             "class calls",
             f"a class method that writes nothing, {traffic.operations} in flight, counted as"
             f" {traffic.per_operation:.1f} entries each",
@@ -179,7 +172,7 @@ class _Limits:
         size = max(1, round(self._load.size * traffic.per_operation))
         keys = size < _KEY_BYTES_MAX
         what = "a new key" if keys else "data at the end of an object"
-        return self._contender(
+        return self._limit(
             "plain librados",
             f"{size} bytes as {what}, {traffic.operations} in flight, counted as"
             f" {traffic.per_operation:.1f} entries each",
@@ -192,7 +185,7 @@ class _Limits:
 
     def _lmdb(self) -> Iterator[Contender]:
         load, traffic = self._load, self._traffic
-        yield self._contender(
+        yield self._limit(
             "LMDB, entries",
             f"LMDB alone in C++, {load.in_flight} keys per synced transaction, an entry each",
             "lmdb_puts",
@@ -203,7 +196,7 @@ class _Limits:
         if traffic.per_operation < 1.5:
             return
         size = max(1, round(load.size * load.in_flight / traffic.operations))
-        yield self._contender(
+        yield self._limit(
             "LMDB, records",
             f"LMDB alone in C++, {traffic.operations} keys per synced transaction,"
             f" {load.in_flight / traffic.operations:.1f} entries each",
@@ -215,7 +208,7 @@ class _Limits:
 
     def _file(self) -> Contender:
         entries = self._load.in_flight
-        return self._contender(
+        return self._limit(
             "plain file",
             f"write and fdatasync on a plain file, {entries} entries at a time",
             "file_syncs",

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import zlog
-from zlog.cli.verbs.bench.measure import Slice
+from zlog.cli.verbs.bench.measure import Contender, Ratio, Slice
 from zlog.cli.verbs.bench.usage import Processes
 
 PROGRAM = Path(__file__).with_name("zlog-limits")
@@ -87,6 +87,22 @@ class Limits:
             cpu,
             int(found["memory_peak_bytes"]),
         )
+
+    def contender(
+        self,
+        name: str,
+        how: str,
+        kind: str,
+        entries_per_call: float = 1,
+        compare: Ratio = Ratio.RATE,
+        **options: object,
+    ) -> Contender:
+        """Return a limit that is measured in turns with a load; see :meth:`measure`."""
+
+        def run(seconds: float) -> Slice:
+            return self.measure(kind, entries_per_call, seconds=seconds, **options)
+
+        return Contender(name, how, run, compare)
 
     def close(self) -> None:
         """Let the program tidy up and end. Safe to call twice."""

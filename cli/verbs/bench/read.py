@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
-from typing import Any
 
 import click
 
@@ -74,20 +73,12 @@ def read(bench: Bench, order: str, size: int, entries: int, batch: int, depth: i
     bench.show(Report("read", title, workload, measured))
 
 
-def _contender(
-    testbed: Testbed, name: str, how: str, kind: str, per_call: float, **options: Any
-) -> Contender:
-    measure = testbed.limits.measure
-    return Contender(name, how, lambda seconds: measure(kind, per_call, seconds=seconds, **options))
-
-
 def _range_limits(testbed: Testbed, load: ReadLoad, per_operation: float) -> Iterator[Contender]:
     window = max(load.width, round(per_operation * load.width))
     if testbed.kind == "ceph":
         size = max(1, round(per_operation * load.size))
         in_flight = _RAW_READS_PER_OBJECT * load.width
-        yield _contender(
-            testbed,
+        yield testbed.limits.contender(
             "plain librados",
             f"reads of {size} bytes from {load.width} objects, {in_flight} in flight, counted as"
             f" {per_operation:.0f} entries each",
@@ -100,8 +91,7 @@ def _range_limits(testbed: Testbed, load: ReadLoad, per_operation: float) -> Ite
             in_flight=in_flight,
         )
     if testbed.kind == "file":
-        yield _contender(
-            testbed,
+        yield testbed.limits.contender(
             "LMDB",
             f"LMDB alone in C++: {window} values after each other, copied out",
             "lmdb_scans",
@@ -115,8 +105,7 @@ def _range_limits(testbed: Testbed, load: ReadLoad, per_operation: float) -> Ite
 
 def _random_limits(testbed: Testbed, load: ReadLoad) -> Iterator[Contender]:
     if testbed.kind == "ceph":
-        yield _contender(
-            testbed,
+        yield testbed.limits.contender(
             "plain librados",
             f"reads of {load.size} bytes from {load.width} objects, {load.depth} in flight",
             "rados_reads",
@@ -128,8 +117,7 @@ def _random_limits(testbed: Testbed, load: ReadLoad) -> Iterator[Contender]:
             in_flight=load.depth,
         )
     if testbed.kind == "file":
-        yield _contender(
-            testbed,
+        yield testbed.limits.contender(
             "LMDB",
             "LMDB alone in C++: one value anywhere, copied out, in a transaction of its own",
             "lmdb_gets",
@@ -142,8 +130,7 @@ def _random_limits(testbed: Testbed, load: ReadLoad) -> Iterator[Contender]:
 
 def _class_reads(testbed: Testbed, load: ReadLoad, window: int, in_flight: int) -> Contender:
     window = min(window, load.entries)
-    return _contender(
-        testbed,
+    return testbed.limits.contender(
         "class reads",
         f"a C++ program that sends the same operations, for batches of {window},"
         f" {in_flight} in flight, and checks every entry",

@@ -64,41 +64,37 @@ def tail(bench: Bench, size: int, rate: float) -> None:
 
 
 def _limits(testbed: Testbed, size: int, width: int) -> Iterator[Contender]:
-    measure = testbed.limits.measure
+    limit = testbed.limits.contender
     if testbed.kind == "ceph":
-        yield Contender(
+        yield limit(
             "plain librados",
             f"reads of {size} bytes, one after the other, from C++",
-            lambda seconds: measure(
-                "rados_reads",
-                seconds=seconds,
-                order="random",
-                objects=width,
-                size=size,
-                bytes=size * _ENTRIES,
-                in_flight=1,
-            ),
-            Ratio.LATENCY,
-        )
-    else:
-        yield Contender(
-            "LMDB",
-            "LMDB alone in C++: one value, copied out, in a transaction of its own",
-            lambda seconds: measure("lmdb_gets", seconds=seconds, size=size, entries=_ENTRIES),
-            Ratio.LATENCY,
-        )
-    yield Contender(
-        "class reads",
-        "class reads of one entry, one after the other, from C++",
-        lambda seconds: measure(
-            "class_reads",
-            seconds=seconds,
+            "rados_reads",
+            compare=Ratio.LATENCY,
+            order="random",
             objects=width,
             size=size,
-            batch=1,
-            entries=_ENTRIES // 10,
-            window=1,
+            bytes=size * _ENTRIES,
             in_flight=1,
-        ),
-        Ratio.LATENCY,
+        )
+    else:
+        yield limit(
+            "LMDB",
+            "LMDB alone in C++: one value, copied out, in a transaction of its own",
+            "lmdb_gets",
+            compare=Ratio.LATENCY,
+            size=size,
+            entries=_ENTRIES,
+        )
+    yield limit(
+        "class reads",
+        "class reads of one entry, one after the other, from C++",
+        "class_reads",
+        compare=Ratio.LATENCY,
+        objects=width,
+        size=size,
+        batch=1,
+        entries=_ENTRIES // 10,
+        window=1,
+        in_flight=1,
     )
