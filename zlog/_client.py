@@ -16,7 +16,7 @@ from zlog._base.deadline import Deadline, Timeout, check_seconds, own_or
 from zlog._base.io import Call, Io, deadline_of
 from zlog._base.names import check_int, check_position
 from zlog._base.sequencer import LogAddress
-from zlog._layout.head import Head
+from zlog._layout.admin import NewLog, create_log, find_log, find_or_create_log
 from zlog._layout.layout import Layout
 from zlog._layout.reconfigure import reconfigure
 from zlog._layout.trim import trim_to
@@ -30,7 +30,6 @@ from zlog.errors import (
     BeyondTail,
     CorruptEntry,
     Invalidated,
-    LogNotFound,
     NotWritten,
     from_errno,
 )
@@ -41,7 +40,6 @@ from zlog.limits import (
     SEQUENCER_TIMEOUT_SECONDS,
     TIMEOUT_SECONDS,
 )
-from zlog.names import check_log_name
 from zlog.view import OPEN_END, Stripe, View
 
 _WAIT_SECONDS = 5.0
@@ -110,7 +108,8 @@ class LogStat(NamedTuple):
 class LogClient:
     """One handle on one log, over an Io."""
 
-    def __init__(self, io: Io, address: LogAddress, view: View, settings: Settings) -> None:
+    def __init__(self, io: Io, view: View, settings: Settings) -> None:
+        address = LogAddress(io.store.pool, io.store.namespace, view.log, view.log_id)
         self.io = io
         self.settings = settings
         self.layout = Layout(io, address, view, settings.sequencer_timeout)
@@ -123,18 +122,22 @@ class LogClient:
         self.deliveries = Deliveries(self)
 
     @classmethod
-    async def open(cls, io: Io, name: str, settings: Settings) -> LogClient:
-        """Open a log: one read of its head object, which disturbs no writer.
-
-        Raises:
-            LogNotFound: no such log.
-        """
+    async def create(cls, io: Io, name: str, new: NewLog, settings: Settings) -> LogClient:
+        """Make a log and open it; see :meth:`zlog.Log.create`."""
         deadline = deadline_of(io, settings.timeout)
-        state = await Head(io, check_log_name(name)).read(deadline)
-        if state.view is None or state.view.removed:
-            raise LogNotFound(f"there is no log {name!r} in {io.store.url}")
-        address = LogAddress(io.store.pool, io.store.namespace, name, state.log_id)
-        return cls(io, address, state.view, settings)
+        return cls(io, await create_log(io, name, new, deadline), settings)
+
+    @classmethod
+    async def open(
+        cls, io: Io, name: str, settings: Settings, new: NewLog | None = None
+    ) -> LogClient:
+        """Open a log, or make it if it is not there and may be made; see :meth:`zlog.Log.open`."""
+        deadline = deadline_of(io, settings.timeout)
+        if new is None:
+            view = await find_log(io, name, deadline)
+        else:
+            view = await find_or_create_log(io, name, new, deadline)
+        return cls(io, view, settings)
 
     def __str__(self) -> str:
         return f"{self.layout.view.log!r} in {self.io.store.url}"
@@ -313,6 +316,28 @@ class LogClient:
     def beyond_tail(self, what: str, tail: int) -> BeyondTail:
         """The error that says that something reaches beyond the tail."""
         return BeyondTail(f"can't {what}: the tail of log {self.layout.view.log!r} is {tail}")
+
+
+def new_log(
+    create: bool,
+    width: int | None,
+    stripe_bytes: int | None,
+    stripe_records: int | None,
+    options: Mapping[str, str] | None,
+) -> NewLog | None:
+    """Return how ``open`` may make a log; None: it may not.
+
+    Raises:
+        ValueError: something is invalid, or of no use without ``create``.
+    """
+    if create:
+        return NewLog.of(width, stripe_bytes, stripe_records, options)
+    if any(each is not None for each in (width, stripe_bytes, stripe_records, options)):
+        raise ValueError(
+            "width, stripe_bytes, stripe_records and options say how to make a log: open it with"
+            " create=True, or change one that is there with reconfigure()"
+        )
+    return None
 
 
 def check_range(start: int, end: int | None) -> None:

@@ -13,9 +13,17 @@ from zlog._audit.check import Checker, Progress
 from zlog._base.deadline import Timeout
 from zlog._base.io import deadline_of
 from zlog._base.names import check_position
-from zlog._client import LogClient, LogStat, Settings, check_range, entry_iterable, entry_list
+from zlog._client import (
+    LogClient,
+    LogStat,
+    Settings,
+    check_range,
+    entry_iterable,
+    entry_list,
+    new_log,
+)
 from zlog._io import BlockingIo, drive
-from zlog._layout.admin import create_log, list_logs, remove_log
+from zlog._layout.admin import NewLog, list_logs, remove_log
 from zlog._layout.options import stripe_options
 from zlog._native.core import Items
 from zlog._read.columns import Columns, ColumnsReader
@@ -89,10 +97,9 @@ class Log:
             ValueError: the name, the width, an option or a setting is invalid.
         """
         settings = Settings(timeout, hole_timeout, sequencer_timeout, entry_bytes_max)
-        chosen = {**(options or {}), **stripe_options(stripe_bytes, stripe_records)}
+        new = NewLog.of(width, stripe_bytes, stripe_records, options)
         io = BlockingIo(store, f"the log {name!r}")
-        drive(create_log(io, name, width, chosen, deadline_of(io, timeout)))
-        return cls(drive(LogClient.open(io, name, settings)))
+        return cls(drive(LogClient.create(io, name, new, settings)))
 
     @classmethod
     def open(
@@ -100,16 +107,25 @@ class Log:
         store: Store,
         name: str,
         *,
+        create: bool = False,
+        width: int | None = None,
+        stripe_bytes: int | None = None,
+        stripe_records: int | None = None,
+        options: Mapping[str, str] | None = None,
         timeout: float | None = TIMEOUT_SECONDS,
         hole_timeout: float | None = HOLE_TIMEOUT_SECONDS,
         sequencer_timeout: float = SEQUENCER_TIMEOUT_SECONDS,
         entry_bytes_max: int = ENTRY_BYTES_MAX_DEFAULT,
     ) -> Log:
-        """Open a log that exists.
+        """Open a log.
 
         Args:
             store: where; see :func:`zlog.connect`. It must stay open as long as the log.
             name: the log's name.
+            create: make the log if there is none. Of several clients that do so at the same time
+                one makes it, and all open the same log.
+            width, stripe_bytes, stripe_records, options: with ``create``, how to make it; see
+                :meth:`create`. A log that is there stays as it is.
             timeout: budget of each call in seconds; None for no limit.
             hole_timeout: seconds that range reads and followers wait for an unwritten position
                 before they fill it; None to never fill, and see such positions as gaps.
@@ -118,12 +134,13 @@ class Log:
             entry_bytes_max: bytes of one entry that ``append`` accepts, at most 16 MiB.
 
         Raises:
-            LogNotFound: no such log.
+            LogNotFound: no such log, and ``create`` is not given.
             ValueError: a setting is invalid, such as a negative time-out.
         """
         settings = Settings(timeout, hole_timeout, sequencer_timeout, entry_bytes_max)
+        new = new_log(create, width, stripe_bytes, stripe_records, options)
         io = BlockingIo(store, f"the log {name!r}")
-        return cls(drive(LogClient.open(io, name, settings)))
+        return cls(drive(LogClient.open(io, name, settings, new)))
 
     @staticmethod
     def list(store: Store, *, timeout: float | None = TIMEOUT_SECONDS) -> builtins.list[str]:

@@ -11,7 +11,7 @@ import pytest
 import zlog
 from zlog._base.deadline import Deadline
 from zlog._client import LogClient, Settings
-from zlog._layout.admin import create_log
+from zlog._layout.admin import NewLog, create_log
 from zlog._layout.head import Head
 from zlog._layout.reclaim import reclaim
 from zlog._native.core import MemoryStore
@@ -50,7 +50,7 @@ def test_nothing_is_lost_doubled_or_left_behind(
     async def work() -> None:
         io = VirtualIo(store, seed, *SLOW)
         patient = Deadline(None, io.monotonic)
-        await create_log(io, "orders", 4, {"stripe_records": "4"}, patient)
+        await create_log(io, "orders", NewLog(4, {"stripe_records": "4"}), patient)
         settings = Settings(timeout=None, hole_timeout=0.5)
         clients = [await LogClient.open(io, "orders", settings) for _ in range(9)]
         acknowledged: dict[int, bytes] = {}

@@ -11,7 +11,7 @@ from zlog._base.deadline import Deadline
 from zlog._base.io import deadline_of
 from zlog._client import LogClient, Settings
 from zlog._io import BlockingIo, drive
-from zlog._layout.admin import create_log
+from zlog._layout.admin import NewLog, create_log
 from zlog._layout.head import Head
 from zlog._layout.stripe_objects import seal
 from zlog._layout.views import Change, backoff, change_view, unless_newer
@@ -33,7 +33,7 @@ class Clients:
         self.patient = Deadline(None, self.io.monotonic)
 
     async def open(self, count: int) -> list[LogClient]:
-        await create_log(self.io, "orders", 8, {}, self.patient)
+        await create_log(self.io, "orders", NewLog(8, {}), self.patient)
         settings = Settings(timeout=None)
         return [await LogClient.open(self.io, "orders", settings) for _ in range(count)]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from zlog._base.deadline import Deadline
@@ -12,7 +12,7 @@ from zlog._base.names import head_object
 from zlog._base.pool_full import explain
 from zlog._base.sequencer import SHARED_ADDRESS
 from zlog._layout.head import Directory, Head
-from zlog._layout.options import check_options
+from zlog._layout.options import check_options, stripe_options
 from zlog._layout.reclaim import discard, remove_all
 from zlog._layout.stripe_objects import seal
 from zlog._layout.views import Change, activate_shared, backoff, change_view
@@ -23,6 +23,7 @@ from zlog.errors import (
     SequencerUnavailable,
     StoreTimeout,
 )
+from zlog.limits import WIDTH_DEFAULT
 from zlog.names import check_log_name
 from zlog.view import OPEN_END, Stripe, View, check_width
 
@@ -30,9 +31,39 @@ _REMOVED_MEANWHILE_MAX = 8
 """How often a head can be there when it is made, and gone when it is read: others remove logs."""
 
 
-async def create_log(
-    io: Io, name: str, width: int, options: Mapping[str, str], deadline: Deadline
-) -> View:
+@dataclass(frozen=True, slots=True)
+class NewLog:
+    """What a log is made with.
+
+    Attributes:
+        width: of its first stripe.
+        options: that travel with it.
+
+    Raises:
+        ValueError: one of them is invalid.
+    """
+
+    width: int
+    options: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        check_width(self.width)
+        check_options(self.options)
+
+    @classmethod
+    def of(
+        cls,
+        width: int | None,
+        stripe_bytes: int | None,
+        stripe_records: int | None,
+        options: Mapping[str, str] | None,
+    ) -> NewLog:
+        """Return it as :meth:`zlog.Log.create` is told; None leaves a default."""
+        settled = {**(options or {}), **stripe_options(stripe_bytes, stripe_records)}
+        return cls(WIDTH_DEFAULT if width is None else width, settled)
+
+
+async def create_log(io: Io, name: str, new: NewLog, deadline: Deadline) -> View:
     """Make a log and return its first view.
 
     The steps: the head object with the log's id, the entry in the directory, the stripe objects,
@@ -41,21 +72,17 @@ async def create_log(
     Raises:
         LogExists: there is one, or another client was faster.
         SequencerUnavailable: the store's own sequencer has no room for another log.
-        ValueError: an invalid name, width or option.
+        ValueError: an invalid name.
     """
     check_log_name(name)
-    check_width(width)
-    check_options(options)
     try:
-        return await _create_log(io, name, width, options, deadline)
+        return await _create_log(io, name, new, deadline)
     except StoreTimeout as error:
         await explain(io, error)
         raise
 
 
-async def _create_log(
-    io: Io, name: str, width: int, options: Mapping[str, str], deadline: Deadline
-) -> View:
+async def _create_log(io: Io, name: str, new: NewLog, deadline: Deadline) -> View:
     head = Head(io, name)
     removed = 0
     while not await head.create(_new_log_id(io), deadline):
@@ -74,26 +101,20 @@ async def _create_log(
         await _finish_removal(io, state.view, deadline)
     log_id = (await head.read(deadline)).log_id
     await Directory(io).add(name, log_id, deadline)
-    return await _first_view(io, head, name, log_id, width, options, deadline)
+    return await _first_view(io, head, name, log_id, new, deadline)
 
 
 async def _first_view(
-    io: Io,
-    head: Head,
-    name: str,
-    log_id: int,
-    width: int,
-    options: Mapping[str, str],
-    deadline: Deadline,
+    io: Io, head: Head, name: str, log_id: int, new: NewLog, deadline: Deadline
 ) -> View:
-    epoch, tail_floor = await head.epoch_next(deadline, width=width)
+    epoch, tail_floor = await head.epoch_next(deadline, width=new.width)
     view = View(
         epoch=epoch,
         log=name,
         log_id=log_id,
         sequencer=SHARED_ADDRESS if io.store.sequencer() is not None else "",
-        stripes=(Stripe(epoch, 0, OPEN_END, width),),
-        options=MappingProxyType(dict(options)),
+        stripes=(Stripe(epoch, 0, OPEN_END, new.width),),
+        options=MappingProxyType(dict(new.options)),
         tail_floor=tail_floor,
     )
     await seal(io, view.objects(), epoch, deadline, create=True)
@@ -108,6 +129,35 @@ async def _first_view(
             await remove_log(io, name, deadline)
             raise
     return view
+
+
+async def find_log(io: Io, name: str, deadline: Deadline) -> View:
+    """Return the newest view of a log: one read of its head object, which disturbs no writer.
+
+    Raises:
+        LogNotFound: no such log.
+    """
+    view = (await Head(io, check_log_name(name)).read(deadline)).view
+    if view is None or view.removed:
+        raise LogNotFound(f"there is no log {name!r} in {io.store.url}")
+    return view
+
+
+async def find_or_create_log(io: Io, name: str, new: NewLog, deadline: Deadline) -> View:
+    """Return the newest view of a log, which is made if it is not there.
+
+    Of several clients that find none at the same time one makes it, and the others find it then.
+    """
+    while True:
+        try:
+            return await find_log(io, name, deadline)
+        except LogNotFound:
+            pass
+        try:
+            return await create_log(io, name, new, deadline)
+        except LogExists:
+            if deadline.expired:
+                raise
 
 
 async def list_logs(io: Io, deadline: Deadline) -> list[str]:

@@ -20,11 +20,19 @@ from zlog._append.coalesce import Coalescer
 from zlog._append.deliveries import DeliveryKey, DeliverySource
 from zlog._audit.check import Checker, Progress
 from zlog._base.deadline import Timeout
-from zlog._base.io import deadline_of
+from zlog._base.io import Io, deadline_of
 from zlog._base.names import check_position
-from zlog._client import LogClient, LogStat, Settings, check_range, entry_iterable, entry_list
+from zlog._client import (
+    LogClient,
+    LogStat,
+    Settings,
+    check_range,
+    entry_iterable,
+    entry_list,
+    new_log,
+)
 from zlog._io import AsyncioIo
-from zlog._layout.admin import create_log, list_logs, remove_log
+from zlog._layout.admin import NewLog, list_logs, remove_log
 from zlog._layout.options import stripe_options
 from zlog._read.columns import Columns, ColumnsReader
 from zlog._read.cursors import CursorClient, CursorState, PositionSpec
@@ -73,13 +81,10 @@ class Log:
         entry_bytes_max: int = ENTRY_BYTES_MAX_DEFAULT,
     ) -> Opening[Self]:
         """Make a log and open it; see :meth:`zlog.Log.create`, and :meth:`open` how to wait."""
-
-        async def make(io: AsyncioIo) -> None:
-            chosen = {**(options or {}), **stripe_options(stripe_bytes, stripe_records)}
-            await create_log(io, name, width, chosen, deadline_of(io, timeout))
-
         settings = Settings(timeout, hole_timeout, sequencer_timeout, entry_bytes_max)
-        return Opening(cls._open(store, name, settings, make), cls.close)
+        new = NewLog.of(width, stripe_bytes, stripe_records, options)
+        opened = cls._open(store, name, lambda io: LogClient.create(io, name, new, settings))
+        return Opening(opened, cls.close)
 
     @classmethod
     def open(
@@ -87,31 +92,32 @@ class Log:
         store: Store,
         name: str,
         *,
+        create: bool = False,
+        width: int | None = None,
+        stripe_bytes: int | None = None,
+        stripe_records: int | None = None,
+        options: Mapping[str, str] | None = None,
         timeout: float | None = TIMEOUT_SECONDS,
         hole_timeout: float | None = HOLE_TIMEOUT_SECONDS,
         sequencer_timeout: float = SEQUENCER_TIMEOUT_SECONDS,
         entry_bytes_max: int = ENTRY_BYTES_MAX_DEFAULT,
     ) -> Opening[Self]:
-        """Open a log that exists; see :meth:`zlog.Log.open`.
+        """Open a log; see :meth:`zlog.Log.open`.
 
         Await it, and close the log in the end; or enter it with ``async with``, which does that.
         """
         settings = Settings(timeout, hole_timeout, sequencer_timeout, entry_bytes_max)
-        return Opening(cls._open(store, name, settings), cls.close)
+        new = new_log(create, width, stripe_bytes, stripe_records, options)
+        opened = cls._open(store, name, lambda io: LogClient.open(io, name, settings, new))
+        return Opening(opened, cls.close)
 
     @classmethod
     async def _open(
-        cls,
-        store: Store,
-        name: str,
-        settings: Settings,
-        make: Callable[[AsyncioIo], Awaitable[None]] | None = None,
+        cls, store: Store, name: str, begin: Callable[[Io], Awaitable[LogClient]]
     ) -> Self:
         io = AsyncioIo(store, f"the log {name!r}")
         try:
-            if make is not None:
-                await make(io)
-            return cls(await LogClient.open(io, name, settings))
+            return cls(await begin(io))
         except BaseException:
             await io.close()
             raise
