@@ -18,7 +18,7 @@ from zlog._base.names import check_int, check_position
 from zlog._base.sequencer import LogAddress
 from zlog._layout.admin import NewLog, create_log, find_log, find_or_create_log
 from zlog._layout.layout import Layout
-from zlog._layout.reconfigure import reconfigure
+from zlog._layout.reconfigure import reconfigure, roll
 from zlog._layout.trim import trim_to
 from zlog._native import core
 from zlog._read.cursors import Cursors, PositionSpec
@@ -300,6 +300,10 @@ class LogClient:
     ) -> View:
         """Change width or options; see :meth:`zlog.Log.reconfigure`."""
         return await reconfigure(self.layout, width, options, self.deadline(timeout))
+
+    async def roll(self, timeout: Timeout) -> View:
+        """Start a new stripe; see :meth:`zlog.Log.roll`."""
+        return await roll(self.layout, self.deadline(timeout))
 
     async def views(self, timeout: Timeout) -> list[View]:
         """Return the views of the last 128 epochs, oldest first."""

@@ -436,6 +436,16 @@ class Log:
             )
         )
 
+    def roll(self, *, timeout: Timeout = ...) -> View:
+        """End the live stripe, start the next one of the same width, and return the new view.
+
+        Stripes roll by themselves when they are full. On purpose: so that what is in the live one
+        can be trimmed as a whole and its objects removed, or to go on in new objects. Appends wait
+        for some milliseconds meanwhile. Each call starts one more stripe; of several clients that
+        do so at once one does it for all.
+        """
+        return drive(self._client.roll(timeout))
+
     def tail(self, *, checked: bool = True, timeout: Timeout = ...) -> int:
         """Return the next position that will be handed out.
 

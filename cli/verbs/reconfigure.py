@@ -17,6 +17,7 @@ from zlog.limits import WIDTH_MAX
     examples="""
     zlog reconfigure orders --width 16
     zlog reconfigure orders --stripe-bytes 64M --stripe-records 50000
+    zlog reconfigure orders --roll                 # a new stripe, of the same width
     zlog reconfigure orders --option team=billing --unset owner
     """,
 )
@@ -25,6 +26,9 @@ from zlog.limits import WIDTH_MAX
     "--width",
     type=click.IntRange(1, WIDTH_MAX),
     help="End the live stripe, and spread positions from now on over this many stripe objects.",
+)
+@click.option(
+    "--roll", is_flag=True, help="End the live stripe and start the next one, whatever its width."
 )
 @stripe_options
 @settings_option("A setting that travels with the log. May be given again.")
@@ -36,6 +40,7 @@ def reconfigure(
     session: Session,
     log: str,
     width: int | None,
+    roll: bool,
     stripe_bytes: int | None,
     stripe_records: int | None,
     options: dict[str, str],
@@ -44,18 +49,21 @@ def reconfigure(
     """Change a log's width or settings while it is used.
 
     Appends wait for some milliseconds, and everything written stays where it is. What is as wanted
-    already stays as it is, so the command may be given again.
+    already stays as it is, so the command may be given again; --roll starts a new stripe each time.
     """
     changes = {**options, **dict.fromkeys(unset)}
-    if width is None and stripe_bytes is None and stripe_records is None and not changes:
-        raise click.UsageError("say what to change: --width, --stripe-bytes, --option, …")
+    if (width, stripe_bytes, stripe_records) == (None, None, None) and not (changes or roll):
+        raise click.UsageError("say what to change: --width, --roll, --stripe-bytes, --option, …")
     with session.open_log(log) as opened, usage_errors():
         before = opened.view
         view = opened.reconfigure(
             width=width, stripe_bytes=stripe_bytes, stripe_records=stripe_records, options=changes
         )
+        if roll and view.live_stripe == before.live_stripe:
+            view = opened.roll()
         if view.epoch == before.epoch:
-            note(f"log {log!r} is so already")
+            again = "; --roll starts a new stripe of it" if width is not None else ""
+            note(f"log {log!r} is so already{again}")
         elif view.live_stripe == before.live_stripe:
             note(f"log {log!r}: settings changed")
         else:

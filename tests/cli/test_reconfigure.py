@@ -27,6 +27,23 @@ def test_the_width_changes_from_a_position_on(inside: Inside, orders: zlog.Log) 
     assert info(inside)["epoch"] == epoch
 
 
+def test_a_new_stripe_of_the_same_width(
+    inside: Inside, orders: zlog.Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders.append(b"a")
+    width = str(orders.view.live_stripe.width)
+    with monkeypatch.context() as patched:
+        patched.setattr("zlog.cli.output.stderr_is_terminal", lambda: True)
+        told = inside("reconfigure", "orders", "--width", width).err
+        assert "is so already; --roll starts a new stripe of it" in told
+        assert orders.stat().stripes == 1
+        told = inside("reconfigure", "orders", "--roll").err
+        assert f"width {width} from position 1 on" in told
+    inside.ok("reconfigure", "orders", "--width", "3", "--roll")
+    orders.append(b"b")
+    assert (info(inside)["stripes"], info(inside)["width"]) == (2, 3)
+
+
 def test_settings_change_without_a_new_stripe(inside: Inside, orders: zlog.Log) -> None:
     orders.append(b"a")
     inside.ok(

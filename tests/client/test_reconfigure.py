@@ -9,6 +9,7 @@ from itertools import pairwise
 import pytest
 
 import zlog
+from zlog import aio
 from zlog._base.io import deadline_of
 from zlog._io import BlockingIo, drive
 from zlog._layout.head import Head
@@ -16,6 +17,7 @@ from zlog._native import core
 from zlog.view import STRIPES_MAX, Stripe, objects_of
 
 from ..support.local_sequencer import LocalSequencer
+from .faulty import FaultyStore
 
 
 def data(log: zlog.Log, start: int = 0) -> list[bytes]:
@@ -75,6 +77,41 @@ def test_what_is_so_already_changes_nothing(memory: zlog.Store) -> None:
     assert log.reconfigure(width=4).epoch == epoch
     assert log.reconfigure(options={"owner": "shop", "gone": None}).epoch == epoch
     assert log.reconfigure().epoch == epoch
+
+
+def test_a_stripe_ends_on_demand(log: zlog.Log) -> None:
+    expected = [b"%d" % i for i in range(30)]
+    for first in range(0, 30, 10):
+        log.append_many(expected[first : first + 10])
+        live = log.view.live_stripe
+        stripe = log.roll().live_stripe
+        assert stripe.id > live.id
+        assert (stripe.start, stripe.width) == (first + 10, live.width)
+    assert [stripe.start for stripe in log.stripes()] == [0, 10, 20, 30]
+    assert data(log) == expected
+    assert list(log.check()) == []
+
+
+def test_a_stripe_ends_on_demand_under_a_sequencer(sequenced: zlog.Log) -> None:
+    test_a_stripe_ends_on_demand(sequenced)
+
+
+async def test_of_two_that_end_a_stripe_at_once_one_does(memory: zlog.Store) -> None:
+    async with aio.Log.create(memory, "orders", width=2) as log:
+        await log.append(b"first")
+        ended = log.view.live_stripe
+        other = zlog.Log.open(memory, "orders")
+        ends = iter([other.roll])
+
+        def end(_: int, method: str) -> None:
+            for each in ends if method == "epoch_next" else ():
+                each()
+
+        late = zlog.Log.open(FaultyStore(memory, end), "orders")
+        view = late.roll()
+        assert [stripe.id for stripe in view.stripes[:-1]] == [ended.id]
+        assert view.live_stripe == other.view.live_stripe
+        assert (await log.roll()).live_stripe.id > view.live_stripe.id
 
 
 def test_options_change_without_a_new_stripe(memory: zlog.Store) -> None:

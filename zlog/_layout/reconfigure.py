@@ -1,4 +1,4 @@
-"""Changing a log's width and options while it is used."""
+"""Changing a log's width and options, and starting a new stripe, while it is used."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from zlog._base.deadline import Deadline
 from zlog._layout.layout import Layout
 from zlog._layout.options import check_options
 from zlog._layout.reclaim import reclaim
-from zlog._layout.views import with_new_stripe
+from zlog._layout.views import Edit, with_new_stripe
 from zlog.errors import ZlogError
 from zlog.view import View, check_width
 
@@ -47,6 +47,24 @@ async def reconfigure(
             wanted = with_new_stripe(wanted, width)
         return None if wanted is view else wanted
 
+    return await _change(layout, edit, deadline)
+
+
+async def roll(layout: Layout, deadline: Deadline) -> View:
+    """End the live stripe and start the next one, of the same width.
+
+    Of several clients that do so at once one does it for all.
+    """
+    ended = (await layout.refresh(deadline)).live_stripe
+
+    def edit(view: View) -> View | None:
+        live = view.live_stripe
+        return with_new_stripe(view, live.width) if live.id == ended.id else None
+
+    return await _change(layout, edit, deadline)
+
+
+async def _change(layout: Layout, edit: Edit, deadline: Deadline) -> View:
     before = layout.view.epoch
     view = await layout.change(edit, deadline)
     if view.epoch > before:

@@ -290,6 +290,10 @@ class Log:
             width, {**(options or {}), **stripe_options(stripe_bytes, stripe_records)}, timeout
         )
 
+    async def roll(self, *, timeout: Timeout = ...) -> View:
+        """Start a new stripe of the same width; see :meth:`zlog.Log.roll`."""
+        return await self._client.roll(timeout)
+
     async def tail(self, *, checked: bool = True, timeout: Timeout = ...) -> int:
         """Return the next position that will be handed out; see :meth:`zlog.Log.tail`."""
         return await self._client.tail(timeout, checked=checked)
