@@ -417,7 +417,7 @@ class Log:
     ) -> View:
         """Change the log's width or options while it is used, and return the view that does.
 
-        Appends wait for some milliseconds meanwhile; chosen written stays where it is. What
+        Appends wait for some milliseconds meanwhile; everything written stays where it is. What
         is as wanted already stays as it is, so a call may be repeated.
 
         Args:
@@ -452,7 +452,7 @@ class Log:
         A reader that begins there gets only what comes from now on.
 
         Args:
-            checked: the answer is linearizable: above chosen acknowledged before the call, and
+            checked: the answer is linearizable: above everything acknowledged before the call, and
                 never below an earlier checked answer to any client. The head records it, which
                 costs one operation. Unchecked, it is what the sequencer says, and one that was
                 replaced a moment ago may answer once more, too high or too low.
