@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 
 import click
 
+import zlog
 from zlog import ZlogError
-from zlog._base.distribution import version
 from zlog.cli.exit_codes import ExitCode, exit_code_of
 from zlog.cli.hints import hint_of
 from zlog.cli.output import OutputClosed, OutputFailed, hold_descriptors, say, silence_stdout
@@ -153,7 +153,7 @@ def _show_traceback(session: Session) -> bool:
 
 def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
-        click.echo(f"zlog {version()}")
+        click.echo(f"zlog {zlog.__version__}")
         ctx.exit()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import signal
 import socket
@@ -13,6 +14,8 @@ from zlog import store as stores
 from zlog._base.distribution import version
 from zlog._base.sequencer import format_address, parse_host_port
 from zlog._sequencer.credentials import Credentials
+from zlog._sequencer.reasons import reason_of
+from zlog.errors import ZlogError
 from zlog.seqr.election.activation import Activation
 from zlog.seqr.election.candidate import Role
 from zlog.seqr.election.election import Election
@@ -28,6 +31,8 @@ _logger = logging.getLogger(__name__)
 
 LISTEN_DEFAULT = "127.0.0.1:7460"
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_NOT_OURS = (errno.EADDRNOTAVAIL, errno.EACCES)
+"""What the system answers to a wish to listen where this process may not."""
 _WILDCARDS = ("0.0.0.0", "::")  # noqa: S104  # refused as an address for clients, not bound
 
 
@@ -57,8 +62,7 @@ def run(
     Raises:
         ValueError: an address or URL is invalid, or clients could not reach it; the lease
             is shorter or longer than is of use; or a file of ``security`` is invalid.
-        OSError: listening on the address fails.
-        ZlogError: the store is not usable.
+        ZlogError: the address is in use or another machine's, or the store is not usable.
     """
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
@@ -76,6 +80,32 @@ def run(
             loop.remove_signal_handler(number)
         asyncio.set_event_loop(None)
         loop.close()
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    """Bind the address to listen on.
+
+    Raises:
+        ZlogError: another program has it, or this machine has not.
+        OSError: another failure.
+    """
+    where = f"{host}:{port}"
+    try:
+        return bind(host, port)
+    except OSError as error:
+        if isinstance(error, socket.gaierror) or error.errno in _NOT_OURS:
+            raise ZlogError(
+                f"can't listen on {where}: {reason_of(error)}",
+                hint="--listen names an address of this machine; --advertise one that clients"
+                " reach it by.",
+            ) from error
+        if error.errno != errno.EADDRINUSE:
+            raise
+        raise ZlogError(
+            f"{where} is in use, maybe by a sequencer",
+            hint=f"`zlog seqr status {where}` shows whether it is one; --listen HOST:PORT"
+            " chooses another address.",
+        ) from error
 
 
 def client_address(advertise: str | None, host: str, port: int, tls: bool = False) -> str:
@@ -117,7 +147,7 @@ async def _serve(
     for number in _STOP_SIGNALS:
         loop.add_signal_handler(number, stop.set)
     host, port = parse_host_port(listen)
-    with bind(host, port) as listening:
+    with _bind(host, port) as listening:
         address = client_address(
             advertise, host, listening.getsockname()[1], bool(security.certificate)
         )

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import errno
-import socket
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
 import click
 
-from zlog import SequencerRefused, SequencerUnavailable, ZlogError
-from zlog._base.sequencer import parse_given_address
-from zlog._sequencer import Credentials
-from zlog._sequencer.reasons import reason_of
-from zlog._sequencer.session import LinkLost
+from zlog import SequencerUnavailable
+from zlog.admin import Credentials, announced_sequencer, sequencer_status
 from zlog.cli.output import Output
 from zlog.cli.parameters import json_option
 from zlog.cli.render import to_json
-from zlog.cli.sequencers import announced, status_of
-from zlog.cli.session import Session, pass_session
+from zlog.cli.session import Session, pass_session, usage_errors
 from zlog.cli.tables import bold, table
 from zlog.cli.verb import VerbGroup
 from zlog.seqr import service
@@ -39,8 +33,6 @@ _LABELS = (
 )
 _LIMITS = Limits()
 _FILE = click.Path(exists=True, dir_okay=False)
-_NOT_OURS = (errno.EADDRNOTAVAIL, errno.EACCES)
-"""What the system answers to a wish to listen where this process may not."""
 
 
 @click.group(
@@ -178,20 +170,6 @@ def seqr(
         )
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    except OSError as error:
-        if isinstance(error, socket.gaierror) or error.errno in _NOT_OURS:
-            raise ZlogError(
-                f"can't listen on {listen}: {reason_of(error)}",
-                hint="--listen names an address of this machine; --advertise one that clients"
-                " reach it by.",
-            ) from error
-        if error.errno != errno.EADDRINUSE:
-            raise
-        raise ZlogError(
-            f"{listen} is in use, maybe by a sequencer",
-            hint=f"`zlog seqr status {listen}` shows whether it is one; --listen HOST:PORT"
-            " chooses another place.",
-        ) from error
 
 
 @seqr.command(
@@ -205,18 +183,9 @@ def seqr(
 @pass_session
 def status(session: Session, address: str | None, as_json: bool) -> None:
     """Show what a sequencer serves, and how fast; who leads, and who stands by."""
-    address = _address(session, address)
-    try:
-        found = status_of(address, session.timeout, _url_of(session))
-    except SequencerRefused:
-        raise
-    except SequencerUnavailable as error:
-        if not isinstance(error, LinkLost):  # which may be one that speaks TLS
-            error.hint = (
-                f"Check the address; `zlog seqr --listen {address.partition('://')[2]}` starts one"
-                " there."
-            )
-        raise
+    address = address or _announced(session)
+    with usage_errors():
+        found = sequencer_status(address, url=_url_of(session), timeout=session.timeout)
     with Output() as out:
         if as_json:
             out.line(to_json(found))
@@ -232,14 +201,9 @@ def _url_of(session: Session) -> str:
         return ""
 
 
-def _address(session: Session, given: str | None) -> str:
-    if given is not None:
-        try:
-            return parse_given_address(given)
-        except ValueError as error:
-            raise click.UsageError(str(error)) from error
+def _announced(session: Session) -> str:
     with session.connect() as store:
-        address = announced(store, session.timeout)
+        address = announced_sequencer(store, timeout=session.timeout)
         if not address:
             raise SequencerUnavailable(
                 f"no sequencer has announced itself in {store.url}",

@@ -8,7 +8,7 @@ import socket
 import pytest
 
 import zlog
-from zlog.cli.sequencers import announced
+from zlog.admin import announced_sequencer
 
 from ..support.sequencer import SequencerProcess
 from ..support.waiting import wait_until
@@ -38,7 +38,7 @@ def test_status_of_a_sequencer(store_url: str) -> None:
     finally:
         assert sequencer.stop() == 0
     with zlog.connect(cli.url) as store:
-        assert announced(store, 10) == ""
+        assert announced_sequencer(store) == ""
 
 
 def test_status_without_a_sequencer(cli: Cli) -> None:

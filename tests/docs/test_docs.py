@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import zlog
+import zlog.admin
 import zlog.aio
 import zlog.store
 import zlog.testing
@@ -153,7 +154,7 @@ CLASSES = {
 
 @pytest.mark.parametrize(
     "documented",
-    [zlog, zlog.aio, zlog.store, *sorted(CLASSES, key=lambda each: each.__name__)],
+    [zlog, zlog.admin, zlog.aio, zlog.store, *sorted(CLASSES, key=lambda each: each.__name__)],
     ids=lambda documented: documented.__name__,
 )
 def test_every_public_name_is_documented(documented: Any) -> None:

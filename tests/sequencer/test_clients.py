@@ -18,7 +18,7 @@ from zlog._base.sequencer import Grant
 from zlog._io import drive
 from zlog._sequencer import AsyncioSequencer, BlockingSequencer, Credentials
 from zlog._sequencer.frames import FRAME, Code, Kind
-from zlog.cli.sequencers import status_of
+from zlog.admin import sequencer_status
 from zlog.errors import (
     LogNotFound,
     NotLeader,
@@ -175,7 +175,7 @@ def test_wait_goes_on_when_the_server_answers_early(call, store):
 
     def write_after_some_answers():
         asked = itertools.count(1)
-        while status_of(server.address, 10)["requests"] < next(asked) + 6:
+        while sequencer_status(server.address, timeout=10)["requests"] < next(asked) + 6:
             time.sleep(0.01)
         writer = BlockingSequencer(server.address)
         drive(writer.next(ORDERS, 6, 0, Deadline(10)))

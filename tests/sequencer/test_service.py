@@ -216,7 +216,7 @@ def test_writers_go_on_without_a_sequencer_that_is_lost(start, store, log, numbe
 
 def test_a_port_that_is_taken_is_told(start, url):
     process = start()
-    with pytest.raises(OSError, match="in use"):
+    with pytest.raises(zlog.ZlogError, match="in use"):
         service.run(process.listen, store=url)
 
 

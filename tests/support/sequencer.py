@@ -10,7 +10,7 @@ import threading
 from zlog._base.deadline import Deadline
 from zlog._io import BlockingIo, drive
 from zlog._layout.head import Directory
-from zlog.cli.sequencers import status_of
+from zlog.admin import sequencer_status
 from zlog.store import Store
 
 from .programs import ZLOG
@@ -48,11 +48,11 @@ class SequencerProcess:
 
     def role(self) -> str:
         """What it says it is where it was started for: leader, standby or in doubt."""
-        return str(status_of(self.address, _STATUS_SECONDS)["role"])
+        return str(sequencer_status(self.address, timeout=_STATUS_SECONDS)["role"])
 
     def others(self) -> list[str]:
         """The other sequencers that it knows of there."""
-        namespace = status_of(self.address, _STATUS_SECONDS)["namespaces"][0]
+        namespace = sequencer_status(self.address, timeout=_STATUS_SECONDS)["namespaces"][0]
         return [str(address) for address in namespace["others"]]
 
     def freeze(self) -> None:

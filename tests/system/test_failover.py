@@ -18,7 +18,7 @@ from zlog._base.deadline import Deadline
 from zlog._base.sequencer import LogAddress
 from zlog._io import drive
 from zlog._sequencer import BlockingSequencer
-from zlog.cli.sequencers import announced
+from zlog.admin import announced_sequencer
 from zlog.errors import NotLeader
 from zlog.seqr.election.lease import LEASE_SECONDS_DEFAULT
 
@@ -149,7 +149,7 @@ def test_a_killed_leader_is_followed(url, start, load):
     wait_until(lambda: writers.views()[-1] == standby.address)
     assert writers.views() == ["", leader.address, standby.address]
     with zlog.connect(url) as store:
-        assert announced(store, 10) == standby.address
+        assert announced_sequencer(store) == standby.address
     writers.check()
     assert standby.stop() == 0
 

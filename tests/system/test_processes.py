@@ -12,7 +12,7 @@ import zlog
 from zlog._base.deadline import Deadline
 from zlog._base.names import DIRECTORY_OBJECT
 from zlog._io import BlockingIo, drive
-from zlog.cli.sequencers import status_of
+from zlog.admin import sequencer_status
 from zlog.seqr.election.lease import LEADER_LOCK
 from zlog.seqr.election.lock import RadosLock
 
@@ -146,7 +146,8 @@ def test_a_sequencer_serves_clients_of_a_place_that_it_was_not_told_of(
 
 def places(sequencer: SequencerProcess) -> set[str]:
     """The namespaces in which a sequencer leads or may come to lead."""
-    return {each["namespace"] for each in status_of(sequencer.address, 10)["namespaces"]}
+    status = sequencer_status(sequencer.address, timeout=10)
+    return {each["namespace"] for each in status["namespaces"]}
 
 
 def test_appends_that_time_out_on_a_frozen_osd_are_in_the_log_once_or_not_at_all(

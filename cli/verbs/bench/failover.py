@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 import click
 
 import zlog
+from zlog.admin import sequencer_status
 from zlog.cli.output import Output, note
 from zlog.cli.parameters import json_option
 from zlog.cli.render import to_json
-from zlog.cli.sequencers import status_of
 from zlog.cli.session import Session, pass_session
 from zlog.cli.tables import table
 from zlog.cli.verb import Verb
@@ -163,7 +163,7 @@ class Crew:
             member.end()
 
     def _leads(self, member: SequencerProcess, *, knowing_all: bool = False) -> bool:
-        (namespace,) = status_of(member.address, _STATUS_SECONDS)["namespaces"]
+        (namespace,) = sequencer_status(member.address, timeout=_STATUS_SECONDS)["namespaces"]
         others = {other.address for other in self._members if other is not member}
         leads = namespace["role"] == "leader"
         return leads and (not knowing_all or others <= set(namespace["others"]))

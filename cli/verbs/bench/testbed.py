@@ -17,10 +17,7 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 import click
 
 import zlog
-from zlog._base.deadline import Deadline
-from zlog._base.sequencer import parse_given_address
-from zlog._io import BlockingIo, drive
-from zlog._layout.head import Directory
+from zlog.admin import announce_sequencer
 from zlog.cli.ceph import Target
 from zlog.cli.session import Session
 from zlog.cli.signals import terminable
@@ -101,7 +98,6 @@ def new_testbed(session: Session, sequencer: str = _OWN) -> Iterator[Testbed]:
     """
     name = f"bench-{os.urandom(8).hex()}"
     kind = urlsplit(session.url).scheme
-    address = _address_of(sequencer)
     if kind != "ceph" and sequencer != _OWN:
         raise click.UsageError("--sequencer is for stores on Ceph: others have one built in")
     with ExitStack() as stack:
@@ -122,8 +118,10 @@ def new_testbed(session: Session, sequencer: str = _OWN) -> Iterator[Testbed]:
         if kind == "ceph" and sequencer == _OWN:
             process = stack.enter_context(running_sequencer(url))
         elif kind == "ceph" and sequencer != NO_SEQUENCER:
-            announcing = Directory(BlockingIo(store)).announce(address, Deadline(session.timeout))
-            drive(announcing)
+            try:
+                announce_sequencer(store, sequencer, timeout=session.timeout)
+            except ValueError as error:
+                raise click.UsageError(f"--sequencer: {error}") from error
         testbed = Testbed(
             store.url,
             store,
@@ -135,15 +133,6 @@ def new_testbed(session: Session, sequencer: str = _OWN) -> Iterator[Testbed]:
         with testbed.new_log(1):  # after which there are connections to look at
             limits.osds = testbed.osds = connected_osds()
         yield testbed
-
-
-def _address_of(sequencer: str) -> str:
-    if sequencer in (_OWN, NO_SEQUENCER):
-        return ""
-    try:
-        return parse_given_address(sequencer)
-    except ValueError as error:
-        raise click.UsageError(f"--sequencer: {error}") from error
 
 
 def _in_namespace(url: str, name: str) -> tuple[str, tuple[str, ...]]:

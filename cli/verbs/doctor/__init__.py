@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 import click
 
 from zlog import StoreUnavailable
-from zlog._sequencer.credentials import Credentials
+from zlog.admin import Credentials
 from zlog.cli.exit_codes import ExitCode
 from zlog.cli.output import Output
 from zlog.cli.parameters import json_option

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from zlog import SequencerRefused
-from zlog._sequencer.credentials import Credentials
+from zlog.admin import Credentials
 from zlog.cli.verbs.doctor.diagnosis import Diagnosis, Level, failed, ok
 
 _OTHERS = 0o077

@@ -6,7 +6,8 @@ import importlib
 import platform
 from collections.abc import Iterator
 
-from zlog._base.distribution import how_to_install, version
+import zlog
+from zlog.admin import extension_file, how_to_install
 from zlog.cli.exit_codes import ExitCode
 from zlog.cli.verbs.doctor.diagnosis import Diagnosis, Level, ok
 
@@ -21,9 +22,8 @@ def examine(*, ceph: bool) -> Iterator[Diagnosis]:
     Args:
         ceph: whether the store is on Ceph, so that what is needed for it must be there.
     """
-    yield ok("zlog", f"version {version()}, on Python {platform.python_version()}")
-    native = importlib.import_module("zlog._native.core")
-    yield ok("embedded store", f"built in ({native.__file__})")
+    yield ok("zlog", f"version {zlog.__version__}, on Python {platform.python_version()}")
+    yield ok("embedded store", f"built in ({extension_file('core')})")
     yield _librados(needed=ceph)
     yield _python_rados()
 
@@ -32,14 +32,13 @@ def _librados(*, needed: bool) -> Diagnosis:
     part = "librados extension"
     level = Level.FAILURE if needed else Level.NOTE
     try:
-        module = importlib.import_module("zlog._native.rados")
+        return ok(part, f"built in ({extension_file('rados')})")
     except ModuleNotFoundError:
         text = "not built: this installation of zlog can't talk to Ceph"
         return Diagnosis(part, level, text, _BUILD_RADOS, ExitCode.UNREACHABLE)
     except ImportError as error:
         text = f"can't be loaded: {error}"
         return Diagnosis(part, level, text, "apt install librados2", ExitCode.UNREACHABLE)
-    return ok(part, f"built in ({module.__file__})")
 
 
 def _python_rados() -> Diagnosis:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from zlog import Store, StoreTimeout, StoreUnavailable
-from zlog._base import monitor
-from zlog._base.io import deadline_of
-from zlog._io import BlockingIo, drive
+from zlog.admin import ask_monitors
 from zlog.cli.ceph import Target, new_client
 from zlog.cli.verbs.doctor.diagnosis import Diagnosis, Level, ok
 
@@ -33,11 +32,7 @@ def examine(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]:
         url: of the store.
         seconds: how long each answer may take.
     """
-    io = BlockingIo(store)
-
-    def ask(prefix: str, **arguments: str) -> Any:
-        return drive(monitor.ask(io, deadline_of(io, seconds), prefix, **arguments))
-
+    ask = partial(ask_monitors, store, timeout=seconds)
     try:
         pools = ask("osd pool ls", detail="detail")
         found = next((each for each in pools if each["pool_name"] == store.pool), None)

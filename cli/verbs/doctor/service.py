@@ -8,30 +8,27 @@ from collections.abc import Iterator
 
 from zlog import (
     Log,
-    LogNotFound,
     SequencerRefused,
     SequencerUnavailable,
     Store,
     StoreTimeout,
     ZlogError,
 )
-from zlog._base.names import DIRECTORY_OBJECT
-from zlog._base.sequencer import is_remote
-from zlog._native import core
+from zlog.admin import (
+    ClassRefusal,
+    announced_sequencer,
+    check_class,
+    sequencer_status,
+    sequencers_of,
+)
 from zlog.cli.ceph import Target, new_client
 from zlog.cli.exit_codes import ExitCode
-from zlog.cli.sequencers import announced, idle_call, status_of
 from zlog.cli.verbs.doctor.diagnosis import Diagnosis, Level, failed, ok
-from zlog.errors import from_errno
 
 _LOGS_MAX = 200
 """Logs whose views are looked at."""
 
 _SEQUENCER_SECONDS = 2.0
-
-_NO_METHOD = "doctor"
-"""A method that the class does not have. An OSD that can load the class says that to every client:
-it looks for the method before it looks at caps and at the object."""
 
 _ALLOW_CLASS = (
     'ceph config set osd osd_class_load_list "$(ceph config get osd osd_class_load_list) zlog"'
@@ -57,29 +54,24 @@ def examine_class(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]
         url: of the store, as its user names it.
         seconds: how long each answer may take.
     """
-    calls = [("read", "sequencer_find", core.encode_empty())]
-    if not store.read_only:
-        calls.append(("write", *idle_call()))
-    for what, method, request in calls:
-        code, _ = store.execute(DIRECTORY_OBJECT, method, request, timeout=seconds)
-        if code < 0 and code != -errno.ENOENT:
-            error = from_errno(code, f"{method} on {DIRECTORY_OBJECT}")
-            probe, _ = store.execute(DIRECTORY_OBJECT, _NO_METHOD, b"", timeout=seconds)
-            yield _refused(what, code, error, url, loaded=probe == -errno.EOPNOTSUPP)
-            return
+    refusal = check_class(store, timeout=seconds)
+    if refusal is not None:
+        yield _refused(refusal, url)
+        return
     purposes = "reading" if store.read_only else "reading and for writing"
     yield ok("object class", f"answers, for {purposes}")
 
 
-def _refused(what: str, code: int, error: ZlogError, url: str, *, loaded: bool) -> Diagnosis:
+def _refused(refusal: ClassRefusal, url: str) -> Diagnosis:
     part = "object class"
-    if isinstance(error, StoreTimeout):
-        return failed(part, error, _FIND_OSD)
+    purpose, where, code, loaded = refusal
+    if isinstance(refusal.error, StoreTimeout):
+        return failed(part, refusal.error, _FIND_OSD)
     if code == -errno.EIO and loaded:
-        text = f"{DIRECTORY_OBJECT} is damaged, or the disk that it is on (EIO)"
+        text = f"{where} is damaged, or the disk that it is on (EIO)"
         return Diagnosis(part, Level.FAILURE, text, _FIND_DAMAGE)
     if code == -errno.EPERM and loaded:
-        text = f"this client's caps don't allow it to {what} with the class (EPERM)"
+        text = f"this client's caps don't allow it to {purpose} with the class (EPERM)"
         mend = new_client(Target.parse(url))
     elif code == -errno.EPERM:
         text, mend = "the OSDs are not allowed to load it (EPERM)", _ALLOW_CLASS
@@ -88,7 +80,7 @@ def _refused(what: str, code: int, error: ZlogError, url: str, *, loaded: bool) 
     elif code == -errno.EIO:
         text, mend = "the OSDs have it and can't load it (EIO)", _REBUILD_CLASS
     else:
-        return failed(part, error)
+        return failed(part, refusal.error)
     return Diagnosis(part, Level.FAILURE, text, mend, ExitCode.CLASS_NOT_LOADED)
 
 
@@ -102,8 +94,8 @@ def examine_logs(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]:
     """
     try:
         names = Log.list(store, timeout=seconds)
-        served = _sequencers(store, names[:_LOGS_MAX], seconds)
-        offered = announced(store, seconds)
+        served = sequencers_of(store, names[:_LOGS_MAX], timeout=seconds)
+        offered = announced_sequencer(store, timeout=seconds)
     except ZlogError as error:
         yield failed("logs", error)
         return
@@ -124,20 +116,6 @@ def examine_logs(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]:
         )
 
 
-def _sequencers(store: Store, names: list[str], seconds: float) -> dict[str, list[str]]:
-    """Return the sequencers that logs' views name, each with its logs."""
-    served: dict[str, list[str]] = {}
-    for name in names:
-        try:
-            with Log.open(store, name, timeout=seconds) as log:
-                address = log.view.sequencer
-        except LogNotFound:
-            continue  # removed since it was listed
-        if is_remote(address):
-            served.setdefault(address, []).append(name)
-    return served
-
-
 def _sequencer(address: str, logs: list[str], url: str, *, offered: bool) -> Diagnosis:
     whose = " and ".join(
         part
@@ -148,7 +126,7 @@ def _sequencer(address: str, logs: list[str], url: str, *, offered: bool) -> Dia
         if part
     )
     try:
-        status = status_of(address, _SEQUENCER_SECONDS, url)
+        status = sequencer_status(address, url=url, timeout=_SEQUENCER_SECONDS)
     except SequencerRefused as error:
         return failed("sequencer", error)
     except SequencerUnavailable as error:

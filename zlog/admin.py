@@ -1,0 +1,187 @@
+"""What operators ask of a store, of its cluster and of its sequencers.
+
+Programs that only use logs need none of it; ``zlog doctor`` and ``zlog seqr`` are made of it. Every
+call blocks, for ``timeout`` seconds at most; None: for as long as it takes.
+"""
+
+from __future__ import annotations
+
+import errno
+import importlib
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from zlog._base import monitor
+from zlog._base.deadline import Deadline
+from zlog._base.distribution import how_to_install
+from zlog._base.io import deadline_of
+from zlog._base.names import DIRECTORY_OBJECT
+from zlog._base.sequencer import is_remote, parse_given_address
+from zlog._io import BlockingIo, drive
+from zlog._layout.head import Directory
+from zlog._native import core
+from zlog._sequencer import BlockingSequencer, Credentials
+from zlog._sequencer.session import LinkLost
+from zlog.errors import LogNotFound, SequencerRefused, SequencerUnavailable, ZlogError, from_errno
+from zlog.limits import TIMEOUT_SECONDS
+from zlog.log import Log
+from zlog.store import Store
+
+__all__ = [
+    "ClassRefusal",
+    "Credentials",
+    "announce_sequencer",
+    "announced_sequencer",
+    "ask_monitors",
+    "check_class",
+    "extension_file",
+    "how_to_install",
+    "sequencer_status",
+    "sequencers_of",
+]
+
+_NO_METHOD = "doctor"
+"""A method that the class does not have. An OSD that can load the class says that to every client:
+it looks for the method before it looks at caps and at the object."""
+
+
+class ClassRefusal(NamedTuple):
+    """Why a method of the object class did not run.
+
+    Attributes:
+        purpose: ``read`` or ``write``: what the method does.
+        object: that it was called on.
+        code: the store's answer, a negative errno.
+        loaded: whether the OSD has the class, and so refuses this client or this object.
+    """
+
+    purpose: str
+    object: str
+    code: int
+    loaded: bool
+
+    @property
+    def error(self) -> ZlogError:
+        """What a log would raise."""
+        return from_errno(self.code, f"calling the object class on {self.object}")
+
+
+def check_class(store: Store, *, timeout: float | None = TIMEOUT_SECONDS) -> ClassRefusal | None:
+    """Run a method that reads and, if the store can be written, one that does so in vain.
+
+    Returns the first refusal; None where there is none.
+    """
+    calls = [("read", "sequencer_find", core.encode_empty())]
+    if not store.read_only:  # withdraws an address that no sequencer has, from any object
+        address = core.encode_address("tcp://nobody.invalid:1")
+        calls.append(("write", "sequencer_withdraw", address))
+    for purpose, method, request in calls:
+        code, _ = store.execute(DIRECTORY_OBJECT, method, request, timeout=timeout)
+        if code < 0 and code != -errno.ENOENT:
+            answer, _ = store.execute(DIRECTORY_OBJECT, _NO_METHOD, b"", timeout=timeout)
+            loaded = answer == -errno.EOPNOTSUPP
+            return ClassRefusal(purpose, DIRECTORY_OBJECT, code, loaded)
+    return None
+
+
+def ask_monitors(
+    store: Store, prefix: str, *, timeout: float | None = TIMEOUT_SECONDS, **arguments: str
+) -> Any:
+    """Return the answer of the cluster's monitors to a command, as JSON has it.
+
+    Args:
+        store: on Ceph.
+        prefix: the command, such as ``osd pool ls``.
+        timeout: see above.
+        arguments: of the command.
+
+    Raises:
+        StoreTimeout: no answer came in time.
+        StoreUnavailable: the monitors refuse, or the store has none.
+    """
+    io = BlockingIo(store)
+    return drive(monitor.ask(io, deadline_of(io, timeout), prefix, **arguments))
+
+
+def announced_sequencer(store: Store, *, timeout: float | None = TIMEOUT_SECONDS) -> str:
+    """Return the address of the sequencer that offers itself in the store; empty if none does."""
+    io = BlockingIo(store)
+    return drive(Directory(io).sequencer(deadline_of(io, timeout)))
+
+
+def announce_sequencer(
+    store: Store, address: str, *, timeout: float | None = TIMEOUT_SECONDS
+) -> None:
+    """Offer a sequencer to the store's writers, as it does itself when it starts.
+
+    Args:
+        store: see there.
+        address: ``[tls://]HOST:PORT``.
+        timeout: see above.
+
+    Raises:
+        ValueError: it is no address.
+    """
+    io = BlockingIo(store)
+    drive(Directory(io).announce(parse_given_address(address), deadline_of(io, timeout)))
+
+
+def sequencers_of(
+    store: Store, names: Iterable[str], *, timeout: float | None = TIMEOUT_SECONDS
+) -> dict[str, list[str]]:
+    """Return the sequencers that the views of logs name, by address, each with its logs.
+
+    Args:
+        store: that holds the logs.
+        names: of the logs; one that is not there is left out.
+        timeout: for each of them.
+    """
+    found: dict[str, list[str]] = {}
+    for name in names:
+        try:
+            with Log.open(store, name, timeout=timeout) as log:
+                address = log.view.sequencer
+        except LogNotFound:
+            continue
+        if is_remote(address):
+            found.setdefault(address, []).append(name)
+    return found
+
+
+def sequencer_status(
+    address: str, *, url: str = "", timeout: float | None = TIMEOUT_SECONDS
+) -> dict[str, Any]:
+    """Return what a sequencer says of itself: its role, its logs, its rates.
+
+    Args:
+        address: ``[tcp://|tls://]HOST:PORT``.
+        url: of a store, which may name what to show and to trust; else the environment does.
+        timeout: see above.
+
+    Raises:
+        ValueError: it is no address.
+        SequencerUnavailable: no sequencer answers there.
+    """
+    client = BlockingSequencer(parse_given_address(address), Credentials.of(url))
+    try:
+        return drive(client.status(Deadline(timeout)))
+    except (SequencerRefused, LinkLost):  # one is there, and the error says what is wrong
+        raise
+    except SequencerUnavailable as error:
+        where = address.rpartition("://")[2]
+        error.hint = f"Check the address; `zlog seqr --listen {where}` starts one there."
+        raise
+    finally:
+        drive(client.close())
+
+
+def extension_file(name: str) -> str:
+    """Return where a compiled part of this package is.
+
+    Args:
+        name: ``core``, which has the embedded store, or ``rados``, which talks to Ceph.
+
+    Raises:
+        ImportError: it can't be loaded; ModuleNotFoundError: it was not built.
+    """
+    return str(importlib.import_module(f"zlog._native.{name}").__file__)
