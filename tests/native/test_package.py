@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 import pytest
 
 import zlog
+from tests.support.programs import REPOSITORY
 
 from .support import run
 
@@ -57,6 +58,14 @@ def test_python_m_zlog_is_the_command() -> None:
         runpy.run_module("zlog", run_name="__main__")
     """
     assert run(code).split() == ["zlog", zlog.__version__]
+
+
+def test_the_licence_is_installed_and_named() -> None:
+    metadata = importlib.metadata.metadata("zlog-ceph")
+    assert metadata["License-Expression"] == "Apache-2.0"
+    (licence,) = [file for file in installed_files() if file.name == "LICENSE"]
+    text = importlib.metadata.distribution("zlog-ceph").read_text(f"licenses/{licence.name}")
+    assert text == (REPOSITORY / "LICENSE").read_text()
 
 
 def test_importing_zlog_loads_no_librados() -> None:
