@@ -196,3 +196,11 @@ def test_both_faces_of_a_log_have_the_same_calls(name: str) -> None:
         assert [*inspect.signature(sync).parameters] == [
             *inspect.signature(asynchronous).parameters
         ]
+
+
+def test_the_certificates_of_the_page_on_operating_are_strictly_valid(tmp_path: Path) -> None:
+    (recipe,) = [each for each in blocks(DOCS / "operating.md") if "openssl" in each.text]
+    subprocess.run(["sh", "-euc", recipe.text], cwd=tmp_path, check=True, capture_output=True)
+    verify = ["openssl", "verify", "-x509_strict", "-CAfile", "ca.pem", "seq1.pem"]
+    done = subprocess.run(verify, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("seq1.pem: OK\n", "")

@@ -17,7 +17,7 @@ class Authority:
         _openssl(
             *("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"),
             *("-days", "30", "-subj", f"/CN={name}", "-keyout", self._key),
-            *("-out", self.certificate),
+            *("-addext", "keyUsage=critical,keyCertSign", "-out", self.certificate),
         )
 
     def sign(self, name: str, host: str = "IP:127.0.0.1") -> str:
@@ -25,7 +25,7 @@ class Authority:
         both = self._folder / f"{self._name}-{name}.pem"
         request, key, certificate = (both.with_suffix(end) for end in (".csr", ".key", ".crt"))
         extensions = both.with_suffix(".ext")
-        extensions.write_text(f"subjectAltName={host}\n")
+        extensions.write_text(f"authorityKeyIdentifier=keyid\nsubjectAltName={host}\n")
         _openssl(
             *("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"),
             *("-subj", f"/CN={name}", "-keyout", str(key), "-out", str(request)),
