@@ -207,7 +207,7 @@ def test_a_store_that_is_appended_to_and_trimmed_stays_small(tmp_path: Path) -> 
         for _ in range(40):
             log.append_many([bytes(10_000)] * 64)
             log.append(b"small")
-            log.retain()
+            log.apply_retention()
         assert log.stat().bytes <= 2 << 20
     assert (tmp_path / "data.mdb").stat().st_blocks * 512 < 12 << 20  # of 25 MiB appended
 

@@ -125,7 +125,9 @@ def test_a_connection_keeps_order_and_loses_nothing(seed: int) -> None:
         reader, writer = await asyncio.open_connection(*WHERE)
         for at in range(0, len(sent), 3):
             writer.write(sent[at : at + 3])
-        return await reader.readexactly(len(sent))
+        echoed = await reader.readexactly(len(sent))
+        writer.close()
+        return echoed
 
     assert run_virtually(work(), seed) == sent
 
@@ -140,7 +142,9 @@ def test_nothing_passes_a_cut_until_it_is_mended() -> None:
         with pytest.raises(asyncio.TimeoutError):
             await asyncio.wait_for(reader.read(1), 100)
         network().mend()
-        return await reader.read(1)
+        late = await reader.read(1)
+        writer.close()
+        return late
 
     async def work() -> bytes:
         await served()
