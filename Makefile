@@ -15,11 +15,13 @@ DONE := .venv/done
 TEST_MINUTES := 30
 # Each has clusters of its own.
 TEST_WORKERS := 2
+PYTEST = timeout --signal=INT --kill-after=60 $(TEST_MINUTES)m $(BIN)/pytest \
+	--numprocesses=$(TEST_WORKERS) --dist=loadfile -o faulthandler_timeout=300
 FUZZ_RUNS := 10000000
 
 DEMO_PACKAGES := ca-certificates g++ liblmdb-dev python3-dev python3-venv
-CEPH_PACKAGES := ceph-mgr ceph-mon ceph-osd librados-dev libradospp-dev python3-rados \
-	rados-objclass-dev
+RADOS_PACKAGES := librados-dev libradospp-dev
+CEPH_PACKAGES := ceph-mgr ceph-mon ceph-osd $(RADOS_PACKAGES) python3-rados rados-objclass-dev
 # pgrep, with which tests look for processes that were left behind.
 TEST_PACKAGES := procps
 # Spark 4 needs Java 17 or later. It is not the default of all systems, and new ones lack it.
@@ -43,8 +45,11 @@ demo: $(DONE)/package ## build, then keep a real file in a log on the local disk
 .PHONY: test
 test: lint docs-check $(DONE)/java $(DONE)/spin ## check the code, then run all tests; without Ceph they fail
 	ZLOG_CLASS=$$(ceph-dev/cluster build-class build/class) && export ZLOG_CLASS && \
-	ZLOG_REQUIRE_CEPH=1 timeout --signal=INT --kill-after=60 $(TEST_MINUTES)m \
-		$(BIN)/pytest --numprocesses=$(TEST_WORKERS) --dist=loadfile -o faulthandler_timeout=300
+	ZLOG_REQUIRE_CEPH=1 $(PYTEST)
+
+.PHONY: test-local
+test-local: $(DONE)/package $(DONE)/dev-tools $(DONE)/spin ## all tests that need neither Ceph nor Spark
+	ZLOG_TEST_CEPH=never $(PYTEST) --ignore=tests/spark
 
 .PHONY: fuzz
 fuzz: $(DONE)/package-rados ## run each fuzzer for FUZZ_RUNS inputs; those in C++ under the sanitizers
@@ -60,6 +65,17 @@ fuzz: $(DONE)/package-rados ## run each fuzzer for FUZZ_RUNS inputs; those in C+
 .PHONY: build
 build: $(DONE)/package-rados ## build the package with librados, and the object class
 	ceph-dev/cluster build-class build/class
+
+.PHONY: wheel
+wheel: $(DONE)/build-tools ## a wheel in dist/, for this system and Python; tried by the demo
+	tools/apt-install $(RADOS_PACKAGES)
+	rm -rf dist build/wheel
+	$(PIP) wheel --no-deps --no-build-isolation --config-settings=build-dir=build/package \
+		--config-settings=cmake.define.ZLOG_WITH_RADOS=ON --wheel-dir=dist .
+	$(PYTHON) -m venv build/wheel
+	build/wheel/bin/pip install --quiet dist/zlog_ceph-*.whl
+	cd build && wheel/bin/python -c 'import zlog._native.rados'
+	PATH="$(CURDIR)/build/wheel/bin:$$PATH" VIRTUAL_ENV=build/wheel examples/demo.sh
 
 .PHONY: bench
 bench: $(DONE)/package-rados ## measure the tables of docs/performance.md, in under 10 minutes
@@ -112,7 +128,7 @@ lint: $(DONE)/dev-tools $(DONE)/spark $(DONE)/package-rados ## ruff and mypy
 
 .PHONY: docs-check
 docs-check: ## look for dead links in the documentation
-	$(PYTHON) tools/check-links README.md docs
+	$(PYTHON) tools/check-links *.md docs
 
 .PHONY: clean
 clean: ## remove all that was built; installed Debian packages stay

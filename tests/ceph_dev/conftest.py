@@ -7,12 +7,14 @@ import json
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-import rados
 
 from ..support.ceph import CephCluster, Clusters, ClusterSpec, choose, run_cluster_program
+
+if TYPE_CHECKING:
+    import rados
 
 NO_CLASS = ("--class", "none")
 
@@ -81,6 +83,8 @@ def ceph_osd_default(name: str) -> str:
 @contextlib.contextmanager
 def open_pool(conf: Path | str, pool: str = "zlog", **options: str) -> Iterator[rados.Ioctx]:
     """An I/O context of a pool, through python-rados."""
+    import rados
+
     timeouts = {"client_mount_timeout": "10", "rados_osd_op_timeout": "20"}
     with (
         rados.Rados(conffile=str(conf), conf=timeouts | options) as client,

@@ -17,7 +17,7 @@ from .conftest import open_pool
 
 
 def run_pytest_without_ceph(**environment: str) -> subprocess.CompletedProcess[str]:
-    test = "tests/ceph_dev/test_life.py::test_the_object_class_is_there_beside_those_of_ceph"
+    test = "tests/ceph_dev/test_faults.py::test_a_killed_osd_is_missed_and_comes_back"
     nowhere = {"ZLOG_TEST_CEPH": "container", "DOCKER_HOST": "unix:///nowhere/docker.sock"}
     ours = {key: value for key, value in os.environ.items() if key != "ZLOG_REQUIRE_CEPH"}
     return subprocess.run(
@@ -35,6 +35,12 @@ def test_skipping_ceph_is_said_aloud() -> None:
     assert done.returncode == 0
     assert "CEPH WAS NOT TESTED" in done.stdout
     assert "1 tests skipped: no Ceph cluster: no Docker" in done.stdout
+
+
+def test_ceph_can_be_left_out_where_it_is_installed() -> None:
+    done = run_pytest_without_ceph(ZLOG_TEST_CEPH="never")
+    assert done.returncode == 0
+    assert "1 tests skipped: no Ceph cluster: ZLOG_TEST_CEPH=never" in done.stdout
 
 
 def test_skipping_ceph_fails_where_it_is_required() -> None:

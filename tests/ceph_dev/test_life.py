@@ -10,10 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import rados
 
 from ..support.ceph import CLUSTER_PROGRAM, CephCluster, ClusterFailed
 from .conftest import NO_CLASS, FolderOfCluster, ceph_osd_default, open_pool, option
+
+rados = pytest.importorskip("rados")
 
 
 def pool_settings(conf: str, pool: str) -> dict[str, object]:

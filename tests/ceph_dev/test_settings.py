@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import rados
 
 from ..support.ceph import ClusterFailed
 from .conftest import FolderOfCluster, open_pool, option
+
+rados = pytest.importorskip("rados")
 
 
 def test_with_cephx_a_client_needs_the_key(folder: FolderOfCluster, tmp_path: Path) -> None:

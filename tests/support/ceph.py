@@ -25,7 +25,7 @@ from .programs import REPOSITORY
 
 CLUSTER_PROGRAM = REPOSITORY / "ceph-dev" / "cluster"
 REQUIRED = "ZLOG_REQUIRE_CEPH"
-CHOICE = "ZLOG_TEST_CEPH"  # native or container: use this one, whatever else is there
+CHOICE = "ZLOG_TEST_CEPH"  # native, container or never: whatever is there
 CLASS = "ZLOG_CLASS"
 SKIP_PREFIX = "no Ceph cluster: "
 
@@ -207,8 +207,10 @@ def choose() -> str:
 
     problems = {"native": native_problem, "container": docker_problem}
     wanted = os.environ.get(CHOICE)
+    if wanted == "never":
+        return unavailable(f"{CHOICE}={wanted}")
     if wanted not in (None, *problems):
-        pytest.fail(f"{CHOICE}={wanted}: it may be native or container")
+        pytest.fail(f"{CHOICE}={wanted}: it may be native, container or never")
     reasons = []
     for way in problems if wanted is None else [wanted]:
         problem = problems[way]()
