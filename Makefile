@@ -118,13 +118,18 @@ chaos-faults: $(DONE)/package-rados ## MINUTES=10 of faults on a Ceph cluster of
 	$(BIN)/python -m tests.faults --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 .PHONY: lint
-lint: $(DONE)/dev-tools $(DONE)/spark $(DONE)/package-rados ## ruff and mypy
+lint: $(DONE)/dev-tools $(DONE)/spark $(DONE)/package-rados ## ruff and mypy, and that what is generated is current
+	$(BIN)/python -m tools.messages --check
 	$(BIN)/ruff check $(PYTHON_CODE)
 	$(BIN)/ruff format --check $(PYTHON_CODE)
 	@# Not from here, where the folder zlog lacks what is installed below it: zlog.cli, zlog.seqr.
 	cd $(DONE) && $(BIN)/mypy --config-file $(CURDIR)/pyproject.toml \
 		--cache-dir $(CURDIR)/.mypy_cache/installed --package zlog
 	$(BIN)/mypy ceph-dev/ceph_dev tests/bench tests/support tests/spark/torture.py
+
+.PHONY: messages
+messages: $(DONE)/dev-tools ## write what follows from the messages of the object class (after a change of them)
+	$(BIN)/python -m tools.messages
 
 .PHONY: docs-check
 docs-check: ## look for dead links in the documentation

@@ -48,6 +48,7 @@ from zlog.errors import (
     HeldByCursor,
     Invalidated,
     InvalidEpoch,
+    LimitReached,
     LogExists,
     LogNotFound,
     NotLeader,
@@ -59,6 +60,7 @@ from zlog.errors import (
     StoreReadOnly,
     StoreTimeout,
     StoreUnavailable,
+    UnsupportedVersion,
     ZlogError,
 )
 from zlog.log import Log
@@ -91,6 +93,7 @@ __all__ = [
     "HeldByCursor",
     "InvalidEpoch",
     "Invalidated",
+    "LimitReached",
     "Log",
     "LogExists",
     "LogNotFound",
@@ -113,6 +116,7 @@ __all__ = [
     "StoreUnavailable",
     "Stripe",
     "Timeout",
+    "UnsupportedVersion",
     "View",
     "ZlogError",
     "aio",

@@ -11,16 +11,16 @@ from typing import NamedTuple
 from zlog._append.append import Appender
 from zlog._append.deliveries import Deliveries
 from zlog._append.positions import Positions
-from zlog._base.codes import Code, FillCode
 from zlog._base.deadline import Deadline, Timeout, check_seconds, own_or
 from zlog._base.io import Call, Io, deadline_of
 from zlog._base.names import check_int, check_position
+from zlog._base.protocol import Code, FillCode
 from zlog._base.sequencer import LogAddress
 from zlog._layout.admin import NewLog, create_log, find_log, find_or_create_log
 from zlog._layout.layout import Layout
 from zlog._layout.reconfigure import reconfigure, roll
 from zlog._layout.trim import trim_to
-from zlog._native import core
+from zlog._native import messages
 from zlog._read.cursors import Cursors, PositionSpec
 from zlog._read.read import Reader, WindowItems, WindowRead
 from zlog._read.times import as_time, find_time
@@ -31,7 +31,7 @@ from zlog.errors import (
     CorruptEntry,
     Invalidated,
     NotWritten,
-    from_errno,
+    UnsupportedVersion,
 )
 from zlog.limits import (
     ENTRY_BYTES_MAX,
@@ -165,6 +165,8 @@ class LogClient:
             raise NotWritten(f"{what} holds nothing yet")
         if slot.kind is GapKind.LOST:
             raise CorruptEntry(f"{what} is lost{why}", gap=slot)
+        if slot.kind is GapKind.UNREADABLE:
+            raise UnsupportedVersion(f"{what} was stored by a newer version of zlog", gap=slot)
         raise Invalidated(f"{what} was {slot.kind.value}{why}", gap=slot)
 
     def hole_timeout(self, given: Timeout) -> float | None:
@@ -282,18 +284,17 @@ class LogClient:
             bytes=size,
         )
 
-    async def object_stats(self, stripe: Stripe, deadline: Deadline) -> list[core.StatReply]:
+    async def object_stats(self, stripe: Stripe, deadline: Deadline) -> list[messages.StatReply]:
         """Return what the objects of a stripe hold, without those that are missing."""
 
         def calls(view: View) -> list[Call]:
-            request = core.encode_epoch(view.epoch)
+            request = messages.stat(view.epoch)
             return [Call(ref.name, "stat", request) for ref in self.layout.objects(view, stripe)]
 
         view, replies = await self.layout.guarded(calls, deadline)
         for reply in replies:
-            if reply.code < 0 and reply.code != -errno.ENOENT:
-                raise from_errno(reply.code, f"stat of log {view.log!r}")
-        return [core.decode_stat(each.payload) for each in replies if each.code == Code.OK]
+            reply.check(f"stat of log {view.log!r}", -errno.ENOENT)
+        return [messages.stat_reply(each.payload) for each in replies if each.code == Code.OK]
 
     async def reconfigure(
         self, width: int | None, options: Mapping[str, str | None], timeout: Timeout

@@ -19,7 +19,7 @@ from zlog._base.names import DIRECTORY_OBJECT
 from zlog._base.sequencer import is_remote, parse_given_address
 from zlog._io import BlockingIo, drive
 from zlog._layout.head import Directory
-from zlog._native import core
+from zlog._native import messages
 from zlog._sequencer import BlockingSequencer, Credentials
 from zlog._sequencer.session import LinkLost
 from zlog.errors import LogNotFound, SequencerRefused, SequencerUnavailable, ZlogError, from_errno
@@ -71,9 +71,9 @@ def check_class(store: Store, *, timeout: float | None = TIMEOUT_SECONDS) -> Cla
 
     Returns the first refusal; None where there is none.
     """
-    calls = [("read", "sequencer_find", core.encode_empty())]
+    calls = [("read", "sequencer_find", messages.sequencer_find())]
     if not store.read_only:  # withdraws an address that no sequencer has, from any object
-        address = core.encode_address("tcp://nobody.invalid:1")
+        address = messages.sequencer_withdraw("tcp://nobody.invalid:1")
         calls.append(("write", "sequencer_withdraw", address))
     for purpose, method, request in calls:
         code, _ = store.execute(DIRECTORY_OBJECT, method, request, timeout=timeout)

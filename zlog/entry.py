@@ -22,6 +22,8 @@ class GapKind(enum.Enum):
     """Nothing there yet. Only seen by readers that asked not to wait or fill."""
     LOST = "lost"
     """Stored bytes failed their checksum, or the object that held them is missing."""
+    UNREADABLE = "unreadable"
+    """A newer version of zlog stored what is there: upgrade this one, and the OSDs' class."""
 
 
 class FillReason(enum.Enum):

@@ -10,6 +10,8 @@ import errno
 import os
 from typing import TYPE_CHECKING
 
+from zlog._base.protocol import Code
+
 if TYPE_CHECKING:
     from zlog.entry import Gap
 
@@ -187,6 +189,20 @@ class CorruptEntry(_HoldsNoEntry):
     hint = "Run `zlog check LOG`; on Ceph also look for scrub errors (`ceph health detail`)."
 
 
+class UnsupportedVersion(_HoldsNoEntry):
+    """A newer version of zlog made what is stored, or what was sent. Nothing is damaged.
+
+    Attributes:
+        gap: for a read of one position: the position, which this version can't read.
+    """
+
+    hint = "Upgrade this zlog; on Ceph also libcls_zlog.so on every OSD host (`zlog doctor`)."
+
+
+class LimitReached(ZlogError):
+    """The log, or a source of deliveries to it, has as many of something as it may have."""
+
+
 class StoreUnavailable(ZlogError):
     """The store did not carry out an operation: unreachable, full, closed, or not permitted."""
 
@@ -253,6 +269,43 @@ class ClassNotLoaded(StoreUnavailable):
         " osd_class_default_list (docs/operating.md)."
     )
     retryable = False
+
+
+_REFUSALS: dict[int, tuple[type[ZlogError], str, str | None]] = {
+    Code.STALE_EPOCH: (StaleEpoch, "the log's layout has changed", None),
+    Code.READ_ONLY: (AlreadyWritten, "the position is taken", None),
+    Code.INVALID_EPOCH: (InvalidEpoch, "another client has changed the log's layout", None),
+    Code.LIMIT_REACHED: (LimitReached, "a limit is reached", None),
+    Code.UNREADABLE: (
+        UnsupportedVersion,
+        "a newer version of zlog stored what is at this position",
+        None,
+    ),
+    Code.REQUEST_TOO_NEW: (
+        UnsupportedVersion,
+        "the store's object class is older than this zlog",
+        "Upgrade libcls_zlog.so on every OSD host, or use the older zlog (docs/operating.md).",
+    ),
+    Code.STORED_TOO_NEW: (
+        UnsupportedVersion,
+        "a newer version of zlog stored what the object class would have to read",
+        "Upgrade libcls_zlog.so on every OSD host; of an embedded store, this zlog.",
+    ),
+}
+"""What a refusal means that no caller expects."""
+
+
+def from_code(code: int, what: str) -> ZlogError:
+    """Turn a method's answer other than OK into an exception.
+
+    Args:
+        code: a negative errno, or a code of the object class.
+        what: which operation failed, on which object.
+    """
+    if code < 0:
+        return from_errno(code, what)
+    kind, why, hint = _REFUSALS.get(code, (ZlogError, f"refused with code {code}", None))
+    return kind(f"{what}: {why}", hint=hint)
 
 
 def from_errno(code: int, what: str) -> ZlogError:

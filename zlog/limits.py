@@ -4,20 +4,33 @@ The object class enforces the limits too (``cls_zlog/base/limits.h``). The defau
 :meth:`zlog.Log.open` and :meth:`zlog.Log.create`.
 """
 
-POSITION_MAX = 2**63 - 1
+from zlog._base.protocol import ENTRY_BYTES_MAX as ENTRY_BYTES_MAX
+from zlog._base.protocol import LOG_NAME_BYTES_MAX as NAME_BYTES_MAX
+from zlog._base.protocol import OPTION_KEY_BYTES_MAX as OPTION_KEY_BYTES_MAX
+from zlog._base.protocol import OPTION_VALUE_BYTES_MAX as OPTION_VALUE_BYTES_MAX
+from zlog._base.protocol import POSITION_MAX as POSITION_MAX
+from zlog._base.protocol import WIDTH_MAX as WIDTH_MAX
 
-NAME_BYTES_MAX = 128
-"""Of the name of a log, a cursor or a source."""
+__all__ = [
+    "CONNECT_TIMEOUT_SECONDS",
+    "ENTRY_BYTES_MAX",
+    "ENTRY_BYTES_MAX_DEFAULT",
+    "HOLE_TIMEOUT_SECONDS",
+    "NAME_BYTES_MAX",
+    "OPTION_KEY_BYTES_MAX",
+    "OPTION_VALUE_BYTES_MAX",
+    "POSITION_MAX",
+    "SEQUENCER_TIMEOUT_SECONDS",
+    "STRIPE_BYTES_DEFAULT",
+    "STRIPE_RECORDS_DEFAULT",
+    "TIMEOUT_SECONDS",
+    "WIDTH_DEFAULT",
+    "WIDTH_MAX",
+]
 
-OPTION_KEY_BYTES_MAX = 128
-OPTION_VALUE_BYTES_MAX = 4096
-"""Of an option that travels with a log."""
-
-ENTRY_BYTES_MAX = 16 << 20
 ENTRY_BYTES_MAX_DEFAULT = 1 << 20
 """A handle refuses larger entries unless its ``entry_bytes_max`` says otherwise."""
 
-WIDTH_MAX = 1024
 WIDTH_DEFAULT = 8
 """Stripe objects of one stripe."""
 

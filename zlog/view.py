@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from zlog._base.names import stripe_object
-from zlog._native import core
+from zlog._native import messages
 from zlog.limits import WIDTH_MAX
 
 OPEN_END = 2**64 - 1
@@ -139,15 +139,9 @@ class View:
 
     def encode(self) -> bytes:
         """Return the bytes that the head object keeps for this view (docs/formats/view.md)."""
-        return core.encode_view(
-            (
-                self.epoch,
-                self.log_id,
-                int(self.removed),
-                self.sequencer,
-                tuple((s.id, s.start, s.end, s.width) for s in self.stripes),
-                tuple(sorted(self.options.items())),
-            )
+        stripes = [messages.Stripe(s.id, s.start, s.end, s.width) for s in self.stripes]
+        return messages.encode_view(
+            self.epoch, self.log_id, int(self.removed), self.sequencer, stripes, self.options
         )
 
     @classmethod
@@ -156,8 +150,9 @@ class View:
 
         Raises:
             CorruptEntry: the bytes are not a view.
+            UnsupportedVersion: a newer version made them.
         """
-        epoch, log_id, state, sequencer, stripes, options = core.decode_view(data)
+        epoch, log_id, state, sequencer, stripes, options = messages.decode_view(data)
         return cls(
             epoch=epoch,
             log=log,
@@ -165,7 +160,7 @@ class View:
             sequencer=sequencer,
             stripes=tuple(Stripe(*each) for each in stripes),
             removed=bool(state),
-            options=MappingProxyType(dict(options)),
+            options=MappingProxyType(options),
             trim_point=trim_point,
             tail_floor=tail_floor,
         )

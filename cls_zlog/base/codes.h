@@ -1,17 +1,32 @@
 #pragma once
 
+#include <cerrno>
+
 namespace zlog {
 
 // What a method answers when it ran: the inner code, >= 0. A negative errno is the outer result
 // (RADOS or the host failed, or the request was refused as malformed) and then no inner code
-// exists. The values are those of the original zlog and never change.
+// exists. Every code but kOk is a refusal: it comes with a number, and nothing was changed. The
+// values never change; those below 16 are the original zlog's.
 enum Code : int {
   kOk = 0,
-  kStaleEpoch = 1,    // the request's epoch is below the object's: refresh the view
-  kReadOnly = 2,      // the position is taken: written by somebody else, filled or trimmed
+  kStaleEpoch = 1,    // the request's epoch is below the one that it comes with
+  kReadOnly = 2,      // the position it comes with is taken: written, filled or trimmed
   kNotWritten = 3,    // nothing is at the position yet (client side: a read's entry state)
   kInvalidated = 4,   // the position was filled or trimmed (client side: a read's entry state)
-  kInvalidEpoch = 5,  // the proposed epoch does not fit: not above the object's, or not granted
+  kInvalidEpoch = 5,  // the proposed epoch does not fit: not above this one, or not granted
+
+  kCursorAhead = 16,     // the cursor is at this position, which is higher
+  kHeldByCursor = 17,    // a cursor, at this position, has not come so far
+  kBelowTrimPoint = 18,  // the position is below this trim point
+  kNotFound = 19,        // there is no such cursor, source or part; of a source: the next incarnation
+  kExists = 20,          // the cursor exists, at this position
+  kSuperseded = 21,      // this attempt, or this incarnation of the source, has come since
+  kBatchDone = 22,       // the batch is done; this is the first one that is not
+  kLimitReached = 23,    // this is the limit that would be exceeded
+  kUnreadable = 24,      // a newer class stored something at this position
+  kRequestTooNew = 25,   // the request needs a class of this version of the message
+  kStoredTooNew = 26,    // what is stored needs a class of this version of the value
 };
 
 // The state of one position in a read's reply. The values are on the wire and on disk.
@@ -20,7 +35,8 @@ enum class EntryState : unsigned char {
   kUnwritten = 1,
   kFilled = 2,
   kTrimmed = 3,
-  kLost = 4,  // something was stored here and its bytes are damaged
+  kLost = 4,        // something was stored here and its bytes are damaged
+  kUnreadable = 5,  // something is stored here that a newer version wrote, and it is intact
 };
 
 // Why a position was filled. The values are on the wire and on disk.

@@ -6,10 +6,6 @@
 // allocate; raising one is a protocol change, since older OSDs refuse what newer clients then send.
 namespace zlog::limits {
 
-// Wire and stored formats.
-constexpr uint8_t wire_version = 1;    // of requests and replies
-constexpr uint8_t stored_version = 1;  // of stored values (envelope.h)
-
 // Positions and epochs. Positions are 64-bit on the wire but stay below 2^63, so that "one past
 // the end" arithmetic never overflows and every language with signed longs can hold them.
 constexpr uint64_t position_max = (uint64_t{1} << 63) - 1;
@@ -23,7 +19,8 @@ constexpr uint32_t read_reply_bytes_max = 32u << 20;  // bytes of entry data in 
 constexpr uint32_t trim_records_max = 1024;  // records freed by one trim_to
 constexpr uint32_t writer_bytes = 16;  // bytes of a writer's id, exactly
 constexpr uint32_t padding_bytes_max = 4095;  // bytes between a write's columns and its data
-constexpr uint32_t write_reply_bytes_max = 32;  // bytes an OSD lets a write method answer
+// Bytes an OSD lets a write method answer (osd_max_write_op_reply_len).
+constexpr uint32_t write_reply_bytes_max = 64;
 
 // Views, names and addresses.
 constexpr uint32_t width_max = 1024;  // stripe objects per stripe
@@ -36,6 +33,7 @@ constexpr uint32_t view_bytes_max = 1u << 20;  // bytes of one encoded view
 constexpr uint32_t views_page_max = 1024;  // views in one view_read reply
 constexpr uint32_t names_page_max = 4096;  // names in one directory_list reply
 constexpr uint32_t address_bytes_max = 256;  // bytes of a sequencer's address
+constexpr uint32_t list_page_max = 1024;  // rows in one cursor_list or delivery_list reply
 constexpr uint32_t cursors_max = 1024;  // cursors of one log; each trim looks at all of them
 constexpr uint32_t sources_max = 1024;  // sources of deliveries to one log, and of one listing
 constexpr uint32_t parts_max = 65536;  // parts of one source whose batches are not done

@@ -6,9 +6,9 @@
 
 namespace zlog {
 
-// A log's name: 1 to 128 bytes of [A-Za-z0-9_.-], the first a letter, a digit or '_'. Object names
-// and omap keys are made of it.
-inline bool valid_log_name(std::string_view name) {
+// The name of a log, of a cursor or of a source of deliveries: 1 to 128 bytes of [A-Za-z0-9_.-],
+// the first a letter, a digit or '_'. Object names and omap keys are made of it.
+inline bool valid_name(std::string_view name) {
   const auto alnum = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
   };
@@ -19,12 +19,6 @@ inline bool valid_log_name(std::string_view name) {
   }
   return true;
 }
-
-// A cursor's name, by the same rule: part of an omap key, and typed by people.
-inline bool valid_cursor_name(std::string_view name) { return valid_log_name(name); }
-
-// The name of a source of deliveries, by the same rule: part of omap keys.
-inline bool valid_source_name(std::string_view name) { return valid_log_name(name); }
 
 // A sequencer's address: up to 256 printable ASCII characters without spaces; may be empty (none).
 inline bool valid_address(std::string_view address) {

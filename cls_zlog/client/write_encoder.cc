@@ -7,8 +7,8 @@
 #include "cls_zlog/base/crc32c.h"
 #include "cls_zlog/base/limits.h"
 #include "cls_zlog/methods.h"
-#include "cls_zlog/wire/runs.h"
-#include "cls_zlog/wire/wire.h"
+#include "cls_zlog/wire/frame.h"
+#include "cls_zlog/wire/stripe_messages.h"
 
 namespace zlog {
 namespace {
@@ -56,15 +56,20 @@ int WriteEncoder::begin(const WriteHead& head, const NewEntry* entries, size_t c
   }
   base_ = smallest;
   if (largest > base_ && largest - base_ > UINT32_MAX) return -EINVAL;
-  Runs runs;
-  if (!Runs::of(head.stride, count, [&](size_t i) { return entry(i).position; }, &runs)) {
+  WriteRequest request;
+  request.epoch = head.epoch;
+  request.timestamp = head.timestamp;
+  request.writer = head.writer;
+  request.number = base_;
+  if (!Runs::of(head.stride, count, [&](size_t i) { return entry(i).position; }, &request.runs)) {
     return -EINVAL;
   }
-  fields_ = wire::new_message();
-  wire::Writer fields(&fields_);
-  fields.u64(head.epoch).u64(head.timestamp).bytes(head.writer).u64(base_);
-  runs.encode(&fields);
+  // All of the frame but the columns, which encode() puts where they are to stay.
+  fields_.assign(wire::kFrameBytes, '\0');
+  wire::Encoder fields(&fields_);
+  request.each(fields);
   const size_t begin = fields_.size() + count * 3 * sizeof(uint32_t);
+  wire::write_frame_head(wire::versions_of(request), begin - wire::kFrameBytes, fields_.data());
   padding_ = data_bytes < limits::inline_bytes_max ? 0 : padding_at(begin);
   size_ = begin + padding_ + data_bytes;
   return size_ <= limits::request_bytes_max ? 0 : -EINVAL;

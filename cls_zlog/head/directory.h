@@ -1,9 +1,8 @@
 #pragma once
 
-#include <string>
-#include <string_view>
-
 #include "cls_zlog/base/object.h"
+#include "cls_zlog/base/result.h"
+#include "cls_zlog/wire/head_messages.h"
 
 // The methods on the directory object, one per pool and namespace: the names of the logs there,
 // and the address of a sequencer that serves them. It is a hint for people and for clients that
@@ -14,23 +13,23 @@ namespace zlog::directory {
 
 // Lists a log under its name, with its id; an earlier log's entry of that name is replaced. Makes
 // the object if there is none.
-int add(Object& object, std::string_view in, std::string* out);
+Result<Empty> add(Object& object, const DirectoryEntryRequest& request);
 
 // Takes a log off the list. No error when it is not there, or when the name is another log's by
 // now: a late remover never unlists a new log of the same name.
-int remove(Object& object, std::string_view in, std::string* out);
+Result<Empty> remove(Object& object, const DirectoryEntryRequest& request);
 
 // Names in ascending order, a page at a time.
-int list(Object& object, std::string_view in, std::string* out);
+Result<DirectoryListReply> list(Object& object, const DirectoryListRequest& request);
 
 // Says where a sequencer can be reached; it takes the place of an earlier one. Makes the object if
 // there is none.
-int announce(Object& object, std::string_view in, std::string* out);
+Result<Empty> announce(Object& object, const AddressMessage& request);
 
 // Takes an announcement back, if it is still this one; otherwise there is nothing to do.
-int withdraw(Object& object, std::string_view in, std::string* out);
+Result<Empty> withdraw(Object& object, const AddressMessage& request);
 
 // The announced address; empty when there is none.
-int find(Object& object, std::string_view in, std::string* out);
+Result<AddressMessage> find(Object& object, const Empty& request);
 
 }  // namespace zlog::directory

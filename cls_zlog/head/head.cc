@@ -1,51 +1,29 @@
 #include "cls_zlog/head/head.h"
 
-#include <algorithm>
-#include <cerrno>
-#include <cinttypes>
-#include <cstdint>
-#include <cstdio>
-#include <map>
 #include <optional>
 
-#include "cls_zlog/base/codes.h"
 #include "cls_zlog/head/cursors.h"
-#include "cls_zlog/base/envelope.h"
-#include "cls_zlog/wire/head_messages.h"
 #include "cls_zlog/head/head_state.h"
-#include "cls_zlog/base/limits.h"
-#include "cls_zlog/wire/messages.h"
+#include "cls_zlog/head/omap_table.h"
 #include "cls_zlog/head/stripe_index.h"
-#include "cls_zlog/head/view.h"
+#include "cls_zlog/head/succession.h"
 
 namespace zlog::head {
 namespace {
 
-constexpr std::string_view kViewPrefix = "v.";
 constexpr uint64_t kViewsPerListing = 16;  // each up to view_bytes_max
 
-std::string view_key(uint64_t epoch) {
-  char digits[16 + 1];
-  std::snprintf(digits, sizeof(digits), "%016" PRIx64, epoch);
-  return std::string(kViewPrefix) + digits;
-}
+// A view as it was proposed, by its epoch: what a later version put into it is still there.
+struct StoredView {
+  std::string bytes;
 
-// The newest view's bytes, which must be there: it is in the head.
-int load_newest(Object& object, const Head& head, std::string* out) {
-  const std::string key = view_key(head.newest);
-  std::string value;
-  const int r = object.omap_get(key, &value);
-  if (r < 0) return r == -ENOENT ? -EIO : r;
-  Unwrapped stored;
-  if (!unwrap(key, value, &stored) || !stored.payload.empty()) return -EIO;
-  out->assign(stored.body);
-  return 0;
-}
+  template <typename V>
+  void each(V& v) {
+    v("view", bytes, at_most(limits::view_bytes_max));
+  }
+};
 
-int refuse(int code, uint64_t epoch, std::string* out) {
-  *out = encode_epoch_reply(epoch);
-  return code;
-}
+constexpr OmapTable<StoredView> kViews("v.");
 
 // The newest view as bytes and decoded; both empty when there is none.
 struct Newest {
@@ -53,181 +31,176 @@ struct Newest {
   View view;
 };
 
-int load_newest(Object& object, const Head& head, Newest* out) {
-  if (head.newest == 0) return 0;
-  if (const int r = load_newest(object, head, &out->bytes); r < 0) return r;
-  return View::decode(out->bytes, &out->view) == 0 ? 0 : -EIO;
+// The newest view's bytes, which must be there: it is in the head.
+Failure load_newest(Object& object, const Head& head, std::string* out) {
+  StoredView stored;
+  const Failure loaded = kViews.get(object, kViews.key(head.newest), &stored);
+  if (loaded.code == -ENOENT) return {-EIO};
+  ZLOG_TRY(loaded);
+  *out = std::move(stored.bytes);
+  return {};
+}
+
+Failure load_newest(Object& object, const Head& head, Newest* out) {
+  if (head.newest == 0) return {};
+  ZLOG_TRY(load_newest(object, head, &out->bytes));
+  switch (wire::decode(out->bytes, &out->view)) {
+    case wire::Decoded::kOk:
+      return {};
+    case wire::Decoded::kTooNew:
+      return {kStoredTooNew, wire::compat_of(out->bytes)};
+    case wire::Decoded::kMalformed:
+      break;
+  }
+  return {-EIO};
 }
 
 // Stores a view, and removes those of epochs long ago, which nobody works in any more.
 int put_view(Object& object, uint64_t epoch, std::string_view view) {
-  const std::string key = view_key(epoch);
-  if (const int r = object.omap_set(key, wrap(key, view)); r < 0) return r;
+  ZLOG_TRY(kViews.put(object, kViews.key(epoch), {std::string(view)}));
   if (epoch <= limits::views_kept_max) return 0;
-  return object.omap_remove_range(view_key(0), view_key(epoch - limits::views_kept_max + 1));
+  const uint64_t kept = epoch - limits::views_kept_max + 1;
+  return object.omap_remove_range(kViews.key(uint64_t{0}), kViews.key(kept));
 }
 
-// Collects views from `from_epoch` on into `values` (key to body) until the reply is full.
-int list_views(Object& object, const ViewReadRequest& request,
-               std::map<std::string, std::string>* bodies, bool* more) {
-  std::string after = request.from_epoch == 0 ? std::string(kViewPrefix)
-                                              : view_key(request.from_epoch - 1);
+// Adds views from `from_epoch` on until the reply is full.
+Failure list_views(Object& object, const ViewReadRequest& request, ViewReadReply* reply) {
+  std::string after = kViews.key_before(request.from_epoch);
   uint64_t bytes = 0;
-  *more = true;
-  while (*more && bodies->size() < request.count_max && bytes < limits::read_reply_bytes_max) {
-    Page page;
-    const uint64_t count = std::min<uint64_t>(request.count_max - bodies->size(), kViewsPerListing);
-    const int r = object.omap_list(after, std::string(kViewPrefix), count, &page, more);
-    if (r < 0) return r;
-    if (page.empty()) return *more ? -EIO : 0;
-    for (const auto& [key, value] : page) {
-      Unwrapped stored;
-      if (!unwrap(key, value.bytes, &stored) || !stored.payload.empty()) return -EIO;
-      bytes += stored.body.size();
-      bodies->emplace(key, stored.body);
+  reply->more = true;
+  while (reply->more && reply->views.size() < request.count_max &&
+         bytes < limits::read_reply_bytes_max) {
+    std::vector<OmapTable<StoredView>::Row> rows;
+    const uint64_t left = request.count_max - reply->views.size();
+    ZLOG_TRY(kViews.list(object, after, std::min(left, kViewsPerListing), &rows, &reply->more));
+    for (auto& [name, view] : rows) {
+      bytes += view.bytes.size();
+      reply->views.push_back(std::move(view.bytes));
+      after = kViews.key(name);
     }
-    after = page.rbegin()->first;
   }
-  return 0;
+  return {};
+}
+
+void tell(const Head& head, HeadReply* reply) {
+  reply->counter = head.counter;
+  reply->newest = head.newest;
+  reply->tail_floor = head.tail_floor;
+  reply->trim_point = head.trim_point;
+  reply->log_id = head.log_id;
 }
 
 }  // namespace
 
-int create(Object& object, std::string_view in, std::string*) {
-  HeadCreateRequest request;
-  if (const int r = HeadCreateRequest::decode(in, &request); r < 0) return r;
-  if (const int r = object.create(true); r < 0) return r;
+Result<Empty> create(Object& object, const HeadCreateRequest& request) {
+  ZLOG_TRY(object.create(true));
   Head head;
   head.log_id = request.log_id;
   head.name = request.name;
-  return head.save(object);
+  ZLOG_TRY(head.save(object));
+  return Empty();
 }
 
-int epoch_next(Object& object, std::string_view in, std::string* out) {
-  EpochNextRequest request;
-  if (const int r = EpochNextRequest::decode(in, &request); r < 0) return r;
+Result<EpochNextReply> epoch_next(Object& object, const EpochNextRequest& request) {
   Head head;
-  if (const int r = Head::load(object, &head); r < 0) return r;
-  if (head.counter == UINT64_MAX) return -ERANGE;
+  ZLOG_TRY(Head::load(object, &head));
+  if (head.counter == UINT64_MAX) return Failure{-ERANGE};
   head.counter++;
   if (request.width != 0) {
-    const int r = stripe_index::announce(object, head.counter, request.width);
-    if (r < 0) return r;
+    ZLOG_TRY(stripe_index::announce(object, head.counter, request.width));
   }
-  EpochNextReply reply;
-  reply.epoch = head.counter;
-  reply.tail_floor = head.tail_floor;
-  *out = reply.encode();
-  return head.save(object);
+  ZLOG_TRY(head.save(object));
+  return EpochNextReply{head.counter, head.tail_floor};
 }
 
-int epoch_read(Object& object, std::string_view in, std::string* out) {
-  if (const int r = decode_empty(in); r < 0) return r;
+Result<HeadReply> epoch_read(Object& object, const Empty&) {
   Head head;
-  if (const int r = Head::load(object, &head); r < 0) return r;
-  EpochReadReply reply;
-  reply.counter = head.counter;
-  reply.newest = head.newest;
-  reply.tail_floor = head.tail_floor;
-  reply.trim_point = head.trim_point;
-  reply.log_id = head.log_id;
-  *out = reply.encode();
-  return kOk;
+  ZLOG_TRY(Head::load(object, &head));
+  HeadReply reply;
+  tell(head, &reply);
+  return reply;
 }
 
-int tail_raise(Object& object, std::string_view in, std::string* out) {
-  TailRaiseRequest request;
-  if (const int r = TailRaiseRequest::decode(in, &request); r < 0) return r;
+Result<Empty> tail_raise(Object& object, const TailRaiseRequest& request) {
   Head head;
-  if (const int r = Head::load(object, &head); r < 0) return r;
-  if (request.log_id != head.log_id) return -ENOENT;
-  if (request.epoch != head.counter) return refuse(kStaleEpoch, head.counter, out);
-  if (request.tail <= head.tail_floor) return kOk;
+  ZLOG_TRY(Head::load(object, request.log_id, &head));
+  if (request.epoch != head.counter) return Failure{kStaleEpoch, head.counter};
+  if (request.tail <= head.tail_floor) return Empty();
   head.tail_floor = request.tail;
-  return head.save(object);
+  ZLOG_TRY(head.save(object));
+  return Empty();
 }
 
-int trim_point_raise(Object& object, std::string_view in, std::string* out) {
-  TrimPointRequest request;
-  if (const int r = TrimPointRequest::decode(in, &request); r < 0) return r;
+Result<MoreReply> trim_point_raise(Object& object, const TrimPointRequest& request) {
   Head head;
-  if (const int r = Head::load(object, &head); r < 0) return r;
-  if (request.log_id != head.log_id) return -ENOENT;
+  ZLOG_TRY(Head::load(object, request.log_id, &head));
   const bool raised = request.position > head.trim_point;
   if (raised && !request.past_cursors) {
     std::optional<uint64_t> held;
-    if (const int r = cursors::lowest(object, &held); r < 0) return r;
-    if (held && *held < request.position) {
-      *out = encode_position_reply(*held);
-      return kReadOnly;
-    }
+    ZLOG_TRY(cursors::lowest(object, &held));
+    if (held && *held < request.position) return Failure{kHeldByCursor, *held};
   }
   if (raised) head.trim_point = request.position;
-  bool more = false;
-  if (const int r = stripe_index::trim_to(object, head.trim_point, &more); r < 0) return r;
-  *out = encode_more_reply(more);
-  return raised ? head.save(object) : kOk;
+  MoreReply reply;
+  ZLOG_TRY(stripe_index::trim_to(object, head.trim_point, &reply.more));
+  if (raised) ZLOG_TRY(head.save(object));
+  return reply;
 }
 
-int view_propose(Object& object, std::string_view in, std::string* out) {
-  ViewProposeRequest request;
-  if (const int r = ViewProposeRequest::decode(in, &request); r < 0) return r;
+Result<Empty> view_propose(Object& object, const ViewProposeRequest& request) {
   View next;
-  if (const int r = View::decode(request.view, &next); r < 0) return r;
+  switch (wire::decode(request.view, &next)) {
+    case wire::Decoded::kOk:
+      break;
+    case wire::Decoded::kTooNew:
+      return Failure{kRequestTooNew, wire::compat_of(request.view)};
+    case wire::Decoded::kMalformed:
+      return Failure{-EINVAL};
+  }
   Head head;
-  if (const int r = Head::load(object, &head); r < 0) return r;
+  ZLOG_TRY(Head::load(object, &head));
   Newest newest;
-  if (const int r = load_newest(object, head, &newest); r < 0) return r;
-  if (newest.bytes == request.view) return kOk;
-  if (next.epoch <= head.newest) return refuse(kInvalidEpoch, head.newest, out);
-  if (next.epoch > head.counter) return refuse(kInvalidEpoch, head.counter, out);
-  if (request.base != head.newest) return refuse(kStaleEpoch, head.newest, out);
-  if (next.log_id != head.log_id) return -EINVAL;
+  ZLOG_TRY(load_newest(object, head, &newest));
+  if (newest.bytes == request.view) return Empty();
+  if (next.epoch <= head.newest) return Failure{kInvalidEpoch, head.newest};
+  if (next.epoch > head.counter) return Failure{kInvalidEpoch, head.counter};
+  if (request.base != head.newest) return Failure{kStaleEpoch, head.newest};
+  if (next.log_id != head.log_id) return Failure{-EINVAL};
   const View* base = head.newest == 0 ? nullptr : &newest.view;
   Succession succession;
-  if (!may_follow(next, base, &succession)) return -EINVAL;
-  if (const int r = stripe_index::end_announcement(object, next.epoch, succession.made); r < 0) return r;
+  if (!may_follow(next, base, &succession)) return Failure{-EINVAL};
+  ZLOG_TRY(stripe_index::end_announcement(object, next.epoch, succession.made));
   for (const Stripe& stripe : succession.left) {
-    if (const int r = stripe_index::leave(object, stripe, head.trim_point); r < 0) return r;
+    ZLOG_TRY(stripe_index::leave(object, stripe, head.trim_point));
   }
-  if (const int r = put_view(object, next.epoch, request.view); r < 0) return r;
+  ZLOG_TRY(put_view(object, next.epoch, request.view));
   head.newest = next.epoch;
-  return head.save(object);
+  ZLOG_TRY(head.save(object));
+  return Empty();
 }
 
-int view_read(Object& object, std::string_view in, std::string* out) {
-  ViewReadRequest request;
-  if (const int r = ViewReadRequest::decode(in, &request); r < 0) return r;
+Result<ViewReadReply> view_read(Object& object, const ViewReadRequest& request) {
   Head head;
-  if (const int r = Head::load(object, &head); r < 0) return r;
+  ZLOG_TRY(Head::load(object, &head));
   ViewReadReply reply;
-  reply.counter = head.counter;
-  reply.newest = head.newest;
-  reply.tail_floor = head.tail_floor;
-  reply.trim_point = head.trim_point;
-  reply.log_id = head.log_id;
-  std::map<std::string, std::string> bodies;
+  tell(head, &reply);
   if (!request.latest) {
-    if (const int r = list_views(object, request, &bodies, &reply.more); r < 0) return r;
+    ZLOG_TRY(list_views(object, request, &reply));
   } else if (head.newest != 0) {
-    std::string& body = bodies[view_key(head.newest)];
-    if (const int r = load_newest(object, head, &body); r < 0) return r;
+    ZLOG_TRY(load_newest(object, head, &reply.views.emplace_back()));
   }
-  for (const auto& [key, body] : bodies) reply.views.push_back(body);
-  *out = reply.encode();
-  return kOk;
+  return reply;
 }
 
-int remove(Object& object, std::string_view in, std::string* out) {
-  EpochRequest request;
-  if (const int r = EpochRequest::decode(in, &request); r < 0) return r;
+Result<Empty> remove(Object& object, const EpochRequest& request) {
   Head head;
-  if (const int r = Head::load(object, &head); r < 0) return r;
+  ZLOG_TRY(Head::load(object, &head));
   Newest newest;
-  if (const int r = load_newest(object, head, &newest); r < 0) return r;
+  ZLOG_TRY(load_newest(object, head, &newest));
   const bool removed = head.newest != 0 && newest.view.state == LogState::kRemoved;
-  if (!removed || request.epoch != head.newest) return refuse(kInvalidEpoch, head.newest, out);
-  return object.remove();
+  if (!removed || request.epoch != head.newest) return Failure{kInvalidEpoch, head.newest};
+  ZLOG_TRY(object.remove());
+  return Empty();
 }
 
 }  // namespace zlog::head

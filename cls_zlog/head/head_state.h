@@ -3,13 +3,15 @@
 #include <cstdint>
 #include <string>
 
-#include "cls_zlog/base/object.h"
+#include "cls_zlog/wire/envelope.h"
 
 namespace zlog::head {
 
 // What the attribute of a head object holds, docs/formats/head.md. Every method on the object loads
 // it first: with it the log exists.
 struct Head {
+  static constexpr const char* kAttribute = "zlog.head";
+
   uint64_t log_id = 0;
   uint64_t counter = 0;     // the last epoch handed out
   uint64_t newest = 0;      // epoch of the newest view; 0 none
@@ -17,10 +19,32 @@ struct Head {
   uint64_t trim_point = 0;  // every position below it is trimmed
   uint64_t sources = 0;     // of deliveries there have been: the incarnation of the newest one
   std::string name;
+  wire::Further further;
 
-  // -ENOENT: there is no such log. -EIO: the attribute is damaged.
-  static int load(Object& object, Head* out);
-  int save(Object& object) const;
+  template <typename V>
+  void each(V& v) {
+    v("log_id", log_id);
+    v("counter", counter);
+    v("newest", newest);
+    v("tail_floor", tail_floor, wire::position_or_end());
+    v("trim_point", trim_point, wire::position_or_end());
+    v("sources", sources);
+    v("name", name, wire::name());
+  }
+  bool valid() const { return newest <= counter; }
+
+  // -ENOENT: there is no such log.
+  static Failure load(Object& object, Head* out) {
+    return load_attribute(object, kAttribute, out);
+  }
+
+  // The head of the log of this id. -ENOENT: another log has got its name.
+  static Failure load(Object& object, uint64_t log_id, Head* out) {
+    ZLOG_TRY(load(object, out));
+    return {out->log_id == log_id ? 0 : -ENOENT};
+  }
+
+  int save(Object& object) const { return save_attribute(object, kAttribute, *this); }
 };
 
 }  // namespace zlog::head

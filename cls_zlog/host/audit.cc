@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "cls_zlog/wire/verify_messages.h"
+#include "cls_zlog/wire/frame.h"
+#include "cls_zlog/wire/stripe_messages.h"
 
 namespace zlog {
 namespace {
@@ -27,14 +28,20 @@ void Audit::begin(Pass pass, uint64_t start, uint64_t end, uint32_t width) {
   start_ = start;
   width_ = width;
   slots_.assign(end - start, Slot());
-  open_.assign(width, 0);
 }
 
 int Audit::add(std::string_view reply, uint64_t first, uint32_t* count) {
   const uint64_t asked = (slots_.size() - (first - start_) + width_ - 1) / width_;
   VerifyReply decoded;
-  const uint32_t asked_max = static_cast<uint32_t>(std::min<uint64_t>(asked, UINT32_MAX));
-  if (const int r = VerifyReply::decode(reply, asked_max, &decoded); r != 0) return r;
+  switch (wire::decode(reply, &decoded)) {
+    case wire::Decoded::kOk:
+      break;
+    case wire::Decoded::kTooNew:
+      return kStoredTooNew;
+    case wire::Decoded::kMalformed:
+      return -EINVAL;
+  }
+  if (decoded.count > asked) return -EINVAL;
   size_t at = first - start_;
   for (const VerifiedRow& row : decoded.rows) {
     const bool has_ids = row.has_ids();
@@ -52,7 +59,8 @@ void Audit::rest(uint64_t first, State state) {
 }
 
 void Audit::finish() {
-  lost_.clear();
+  lost_.begin(width_);
+  unreadable_.begin(width_);
   holes_.clear();
   found_.clear();
   for (size_t i = 0; i < slots_.size(); i++) {
@@ -62,6 +70,18 @@ void Audit::finish() {
     const bool found = pass_ == Pass::kSearch ? wanted_.count(slot.id) != 0 : ids_.add(slot.id);
     if (found) found_.push_back({slot.id, start_ + i});
   }
+}
+
+void Audit::Fate::begin(uint32_t width) {
+  rows.clear();
+  open.assign(width, 0);
+}
+
+void Audit::Fate::add(uint64_t position, size_t object, uint32_t width) {
+  size_t& last = open[object];
+  if (last != 0 && continues(&rows[last - 1], position)) return;
+  rows.push_back({position, position + width, width});
+  last = rows.size();
 }
 
 void Audit::note(State state, size_t at) {
@@ -82,15 +102,14 @@ void Audit::note(State state, size_t at) {
     case State::kTrimmed:
       counts_.trimmed++;
       break;
-    case State::kLost: {
+    case State::kLost:
       counts_.lost++;
-      size_t& open = open_[at % width_];
-      if (open == 0 || !continues(&lost_[open - 1], position)) {
-        lost_.push_back({position, position + width_, width_});
-        open = lost_.size();
-      }
+      lost_.add(position, at % width_, width_);
       break;
-    }
+    case State::kUnreadable:
+      counts_.unreadable++;
+      unreadable_.add(position, at % width_, width_);
+      break;
     case State::kUnknown:
       counts_.unknown++;
       break;

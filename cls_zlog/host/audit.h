@@ -40,7 +40,9 @@ class Audit {
   };
 
   // What a position holds: EntryState, and that nobody could tell.
-  enum class State : uint8_t { kWritten, kUnwritten, kFilled, kTrimmed, kLost, kUnknown };
+  enum class State : uint8_t {
+    kWritten, kUnwritten, kFilled, kTrimmed, kLost, kUnreadable, kUnknown
+  };
 
   // Positions by what they hold, in all windows.
   struct Counts {
@@ -50,6 +52,7 @@ class Audit {
     uint64_t trimmed = 0;
     uint64_t unwritten = 0;
     uint64_t lost = 0;
+    uint64_t unreadable = 0;
     uint64_t unknown = 0;
   };
 
@@ -60,7 +63,8 @@ class Audit {
   void begin(Pass pass, uint64_t start, uint64_t end, uint32_t width);
 
   // Takes in a reply to `verify` about an object's positions in the window from `first` on. 0, and
-  // in `count` how many it was about; -EINVAL when it is malformed.
+  // in `count` how many it was about; -EINVAL when it is malformed, kStoredTooNew when it is of a
+  // later version.
   int add(std::string_view reply, uint64_t first, uint32_t* count);
 
   // Takes it that an object's positions in the window from `first` on are all in this state.
@@ -70,8 +74,9 @@ class Audit {
 
   const Counts& counts() const { return counts_; }
 
-  // What the last window had. Lost rows are of one object each; holes have step 1.
-  const std::vector<AuditRow>& lost() const { return lost_; }
+  // What the last window had. Lost and unreadable rows are of one object each; holes have step 1.
+  const std::vector<AuditRow>& lost() const { return lost_.rows; }
+  const std::vector<AuditRow>& unreadable() const { return unreadable_.rows; }
   const std::vector<AuditRow>& holes() const { return holes_; }
 
   // Appends of the last window that were seen before, further down; of kSearch those searched for.
@@ -89,6 +94,15 @@ class Audit {
     AppendId id;
   };
 
+  // Positions of one fate, a row for as long as an object's follow each other.
+  struct Fate {
+    std::vector<AuditRow> rows;
+    std::vector<size_t> open;  // by object: one more than the index of its last row
+
+    void begin(uint32_t width);
+    void add(uint64_t position, size_t object, uint32_t width);
+  };
+
   void note(State state, size_t at);
 
   AppendIds ids_;
@@ -98,8 +112,8 @@ class Audit {
   uint64_t start_ = 0;
   uint32_t width_ = 1;
   std::vector<Slot> slots_;
-  std::vector<size_t> open_;  // by object: one more than the index of its last row in `lost_`
-  std::vector<AuditRow> lost_;
+  Fate lost_;
+  Fate unreadable_;
   std::vector<AuditRow> holes_;
   std::vector<AuditAppend> found_;
 };

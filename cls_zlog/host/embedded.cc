@@ -15,7 +15,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kDeadReadersInterval{60};
 
-struct Result {
+struct Answered {
   int code = 0;
   std::string reply;
 };
@@ -25,6 +25,7 @@ bool writes(const Method& method) { return (method.flags & kWrite) != 0; }
 // Runs one operation in a transaction of its own.
 int run_alone(LmdbEnv& env, std::string_view object, const Method& method,
               std::string_view payload, std::string* reply) {
+  if (object.empty()) return -EINVAL;
   int code = 0;
   const auto work = [&](MDB_txn* txn, MDB_dbi dbi) {
     LmdbObject backing(txn, dbi, object);
@@ -44,10 +45,14 @@ int run_alone(LmdbEnv& env, std::string_view object, const Method& method,
 
 // Runs all operations in one transaction, each seeing what those before it did. A refused one
 // leaves no trace, as its writes were only buffered. An error means that none of them took effect.
-int run_together(LmdbEnv& env, const std::vector<Operation>& batch, std::vector<Result>* results) {
+int run_together(LmdbEnv& env, const std::vector<Operation>& batch, std::vector<Answered>* results) {
   const auto work = [&](MDB_txn* txn, MDB_dbi dbi) {
     for (size_t i = 0; i < batch.size(); i++) {
-      Result& result = (*results)[i];
+      Answered& result = (*results)[i];
+      if (batch[i].object.empty()) {
+        result.code = -EINVAL;
+        continue;
+      }
       LmdbObject backing(txn, dbi, batch[i].object);
       const Outcome outcome =
           run_method(*batch[i].method, backing, batch[i].payload->bytes(), &result.reply);
@@ -59,22 +64,22 @@ int run_together(LmdbEnv& env, const std::vector<Operation>& batch, std::vector<
   return guarded([&] { return env.write(work); });
 }
 
-void run_each(LmdbEnv& env, const std::vector<Operation>& batch, std::vector<Result>* results) {
+void run_each(LmdbEnv& env, const std::vector<Operation>& batch, std::vector<Answered>* results) {
   for (size_t i = 0; i < batch.size(); i++) {
-    Result& result = (*results)[i];
+    Answered& result = (*results)[i];
     result.code =
         run_alone(env, batch[i].object, *batch[i].method, batch[i].payload->bytes(), &result.reply);
   }
 }
 
-void answer(std::vector<Operation>* batch, std::vector<Result>* results) {
+void answer(std::vector<Operation>* batch, std::vector<Answered>* results) {
   for (size_t i = 0; i < batch->size(); i++) {
     (*batch)[i].done((*results)[i].code, Buffer::of(std::move((*results)[i].reply)));
   }
 }
 
 void write_batch(LmdbEnv& env, std::vector<Operation>* batch) {
-  std::vector<Result> results(batch->size());
+  std::vector<Answered> results(batch->size());
   // What fails together (a full disk, a batch too large) may succeed one by one, and if not, the
   // error belongs to the operation that meets it.
   if (batch->size() == 1 || run_together(env, *batch, &results) != 0) {
@@ -84,7 +89,7 @@ void write_batch(LmdbEnv& env, std::vector<Operation>* batch) {
 }
 
 void read_batch(LmdbEnv& env, std::vector<Operation>* batch) {
-  std::vector<Result> results(batch->size());
+  std::vector<Answered> results(batch->size());
   run_each(env, *batch, &results);
   answer(batch, &results);
 }

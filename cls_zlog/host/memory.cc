@@ -121,6 +121,7 @@ int MemoryHost::execute(std::string_view object, std::string_view method, std::s
   if (found == nullptr) return -EOPNOTSUPP;
   return guarded([&] {
     const std::lock_guard<std::mutex> lock(mutex_);
+    if (object.empty()) return -EINVAL;
     MemoryBacking backing(objects_, object);
     return run_method(*found, backing, payload, reply).code;
   });

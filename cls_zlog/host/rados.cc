@@ -1,7 +1,6 @@
 #include "cls_zlog/host/rados.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
@@ -26,10 +25,10 @@ constexpr int kOctopus = 15;
 
 // What sequencers need of Ceph's own class `lock`.
 constexpr ClassCall kLockCalls[] = {
-    {"lock", "lock", true},
-    {"lock", "unlock", true},
-    {"lock", "break_lock", true},
-    {"lock", "get_info", false},
+    {"lock", "lock", kRead | kWrite},
+    {"lock", "unlock", kRead | kWrite},
+    {"lock", "break_lock", kRead | kWrite},
+    {"lock", "get_info", kRead},
 };
 
 // On a full cluster an operation that adds data waits for room, as RADOS has it, and every other one
@@ -37,11 +36,8 @@ constexpr ClassCall kLockCalls[] = {
 // these, though they add a little: a reader must get past holes and commit, since trims wait for it.
 // (FULL_TRY is no way to have it refused instead: an OSD then lets changes of keys and attributes
 // pass, until nothing passes.)
-int flags_when_full(std::string_view method) {
-  static constexpr std::array<std::string_view, 4> kAddData = {"write", "head_create",
-                                                               "directory_add", "delivery_grant"};
-  const bool adds = std::find(kAddData.begin(), kAddData.end(), method) != kAddData.end();
-  return adds ? 0 : librados::OPERATION_FULL_FORCE;
+int flags_when_full(const ClassCall& call) {
+  return (call.flags & kAddsData) != 0 ? 0 : librados::OPERATION_FULL_FORCE;
 }
 
 // The bytes of a list where the messenger put them. They are copied if they lie in several pieces,
@@ -247,8 +243,8 @@ Ticket RadosHost::submit(std::string_view object, std::string_view method, Share
                          Done done) {
   const Method* found = find_method(method);
   const std::string name(method);  // an unknown one is the OSD's to refuse
-  const bool writes = found != nullptr && (found->flags & kWrite) != 0;
-  return begin({kClassName, name.c_str(), writes}, object, payload, std::move(done));
+  const int flags = found != nullptr ? found->flags : kRead;
+  return begin({kClassName, name.c_str(), flags}, object, payload, std::move(done));
 }
 
 Ticket RadosHost::lock(std::string_view object, std::string_view method, SharedRequest payload,
@@ -287,14 +283,14 @@ void RadosHost::give_up(Ticket ticket) {
 int RadosHost::start(const ClassCall& what, const std::string& object, RequestBytes& payload,
                      Call* call) {
   librados::bufferlist input = shared(payload);
-  if (!what.writes) {
+  if ((what.flags & kWrite) == 0) {
     librados::ObjectReadOperation operation;
     operation.exec(what.class_name, what.method, input, &call->reply, &call->method_result);
     return io_.aio_operate(object, call->completion, &operation, 0, nullptr);
   }
   librados::ObjectWriteOperation operation;
   operation.exec(what.class_name, what.method, input, &call->reply, &call->method_result);
-  const int flags = librados::OPERATION_RETURNVEC | flags_when_full(what.method);
+  const int flags = librados::OPERATION_RETURNVEC | flags_when_full(what);
   return io_.aio_operate(object, call->completion, &operation, flags);
 }
 

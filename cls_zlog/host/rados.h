@@ -28,7 +28,7 @@ struct RadosTarget {
 struct ClassCall {
   const char* class_name;
   const char* method;
-  bool writes;
+  int flags;  // MethodFlags
 };
 
 // The OSDs of a cluster as hosts: every operation is one call of the class's method in librados.

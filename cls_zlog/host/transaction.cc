@@ -179,6 +179,7 @@ int run_and_apply(const Method& method, Backing& backing, std::string_view paylo
   BufferedObject object(backing, method.flags, exists);
   const int code = method.call(object, payload, reply);
   if (code < 0) return code;
+  if (code > 0 && object.changed()) return -EIO;  // a refusal changes nothing
   const size_t reply_bytes = reply->size() + bytes_in(object.answered());
   if (writes && reply_bytes > limits::write_reply_bytes_max) return -EOVERFLOW;
   reply->reserve(reply_bytes);

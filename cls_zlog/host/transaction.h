@@ -110,8 +110,8 @@ struct Outcome {
 };
 
 // Runs a method on an object as an OSD does: a read-only method on a missing object is ENOENT
-// without running; an exception becomes ENOMEM or EIO; a write method's reply above 32 bytes is
-// EOVERFLOW; a negative answer applies nothing and has no reply. Changes are applied to `backing`
+// without running; an exception becomes ENOMEM or EIO; so does a refusal that has changed
+// something; a write method's reply above 64 bytes is EOVERFLOW; a negative answer applies nothing and has no reply. Changes are applied to `backing`
 // before it returns.
 Outcome run_method(const Method& method, Backing& backing, std::string_view payload,
                    std::string* reply);

@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "cls_zlog/base/limits.h"
-#include "cls_zlog/methods.h"
+#include "cls_zlog/method_table.h"
 #include "cls_zlog/base/object.h"
 
 // Exported by ceph-osd but not declared in the public header. ceph-osd has all four since 15
@@ -52,9 +52,9 @@ class OsdObject final : public zlog::Object {
   OsdObject(cls_method_context_t context, const ceph::bufferlist& request, std::string_view bytes)
       : context_(context), request_(request), request_bytes_(bytes) {}
 
-  int create(bool exclusive) override { return cls_cxx_create(context_, exclusive); }
+  int create(bool exclusive) override { return changing(cls_cxx_create(context_, exclusive)); }
 
-  int remove() override { return cls_cxx_remove(context_); }
+  int remove() override { return changing(cls_cxx_remove(context_)); }
 
   int attr_get(const std::string& name, std::string* value) override {
     ceph::bufferlist list;
@@ -64,7 +64,7 @@ class OsdObject final : public zlog::Object {
 
   int attr_set(const std::string& name, std::string_view value) override {
     ceph::bufferlist list = list_of(value);
-    return cls_cxx_setxattr(context_, name.c_str(), &list);
+    return changing(cls_cxx_setxattr(context_, name.c_str(), &list));
   }
 
   int omap_get(const std::string& key, std::string* value) override {
@@ -90,15 +90,15 @@ class OsdObject final : public zlog::Object {
 
   int omap_set(const std::string& key, std::string_view value) override {
     ceph::bufferlist list = list_of(value);
-    return cls_cxx_map_set_val(context_, key, &list);
+    return changing(cls_cxx_map_set_val(context_, key, &list));
   }
 
   int omap_remove(const std::string& key) override {
-    return cls_cxx_map_remove_key(context_, key);
+    return changing(cls_cxx_map_remove_key(context_, key));
   }
 
   int omap_remove_range(const std::string& begin, const std::string& end) override {
-    return cls_cxx_map_remove_range(context_, begin, end);
+    return changing(cls_cxx_map_remove_range(context_, begin, end));
   }
 
   int read(uint64_t offset, uint64_t length, std::string* data) override {
@@ -138,20 +138,28 @@ class OsdObject final : public zlog::Object {
   int write(uint64_t offset, std::string_view data) override {
     if (!fits(offset, data.size())) return -EFBIG;
     ceph::bufferlist list = shared(data);
-    return cls_cxx_write(context_, static_cast<int>(offset), static_cast<int>(data.size()), &list);
+    return changing(cls_cxx_write(context_, static_cast<int>(offset), static_cast<int>(data.size()), &list));
   }
 
   int zero(uint64_t offset, uint64_t length) override {
     if (!fits(offset, length)) return -EINVAL;
-    return cls_cxx_write_zero(context_, static_cast<int>(offset), static_cast<int>(length));
+    return changing(cls_cxx_write_zero(context_, static_cast<int>(offset), static_cast<int>(length)));
   }
 
-  // What was answered, for whoever makes the reply of it.
+  bool changed() const { return changed_; }
+
+  // What was answered, for the reply that is made of it.
   ceph::bufferlist& answered() { return answered_; }
 
  private:
   // Below this, copying bytes costs less than a piece of their own in the reply.
   static constexpr unsigned kSharedBytesMin = 2048;
+
+  // Passes on what a call that changes the object answers.
+  int changing(int r) {
+    changed_ = true;
+    return r;
+  }
 
   // The calls answer the number of bytes, or a negative errno.
   static int taken(int r, const ceph::bufferlist& list, std::string* value) {
@@ -178,6 +186,7 @@ class OsdObject final : public zlog::Object {
   const ceph::bufferlist& request_;
   const std::string_view request_bytes_;
   ceph::bufferlist answered_;
+  bool changed_ = false;
 };
 
 int run(const zlog::Method& method, cls_method_context_t context, ceph::bufferlist* in,
@@ -188,7 +197,11 @@ int run(const zlog::Method& method, cls_method_context_t context, ceph::bufferli
   std::string reply;
   const int code = method.call(object, payload, &reply);
   if (code == -EIO) cls_log(0, "zlog: %s: stored bytes are damaged, or unreadable", method.name);
+  if (code == zlog::kStoredTooNew || code == zlog::kRequestTooNew) {
+    cls_log(0, "zlog: %s: needs a newer libcls_zlog.so than this OSD has", method.name);
+  }
   if (code < 0) return code;
+  if (code > 0 && object.changed()) return -EIO;  // a refusal changes nothing
   const bool writes = (method.flags & zlog::kWrite) != 0;
   const size_t reply_bytes = reply.size() + object.answered().length();
   if (writes && reply_bytes > zlog::limits::write_reply_bytes_max) return -EOVERFLOW;
@@ -234,5 +247,5 @@ void register_methods(cls_handle_t handle, std::index_sequence<index...>) {
 CLS_INIT(zlog) {
   cls_handle_t handle;
   if (cls_register(zlog::kClassName, &handle) < 0) return;
-  register_methods(handle, std::make_index_sequence<zlog::kMethodCount>());
+  register_methods(handle, std::make_index_sequence<zlog::method_count()>());
 }

@@ -1,49 +1,85 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 
-#include "cls_zlog/wire/messages.h"
-#include "cls_zlog/base/object.h"
+#include "cls_zlog/wire/envelope.h"
+#include "cls_zlog/wire/stripe_messages.h"
 
 namespace zlog {
 
 // What a stripe object knows of itself; one attribute, read and written whole.
 // docs/formats/header.md.
 struct Header {
-  uint64_t epoch = 0;        // the last one sealed; at least 1
+  static constexpr const char* kAttribute = "zlog.header";
+
+  uint64_t epoch = 0;        // the last one sealed
   uint32_t stride = 1;       // positions from one of the object's to the next
   uint32_t residue = 0;      // p % stride of all of them
-  bool has_position = false;  // something was written, filled or trimmed here
-  uint64_t highest = 0;      // the highest such position
+  std::optional<uint64_t> highest;  // the highest position written, filled or trimmed here
   uint64_t trim_point = 0;   // every position below it is trimmed
   uint64_t entries = 0;      // written and not trimmed
   uint64_t bytes = 0;        // data of those
   uint64_t records = 0;      // stored records
   uint64_t stream_end = 0;   // where the next batch goes in the bytestream; bytes
   uint32_t value_bytes = 0;  // no record's value is larger: bounds what a listing fetches
+  wire::Further further;
 
-  // 0; -ENOENT: there is no such object, or it was never sealed; -EIO: the stored bytes are
-  // damaged.
-  static int load(Object& object, Header* out);
-  int save(Object& object) const;
+  template <typename V>
+  void each(V& v) {
+    v("epoch", epoch, at_least(1));
+    v("stride", stride, between(1, limits::width_max));
+    v("residue", residue);
+    v("highest", highest, wire::position());
+    v("trim_point", trim_point, wire::position_or_end());
+    v("entries", entries);
+    v("bytes", bytes);
+    v("records", records);
+    v("stream_end", stream_end, at_most(limits::stream_bytes_max));
+    v("value_bytes", value_bytes);
+  }
+  bool valid() const { return residue < stride && (!highest || *highest % stride == residue); }
+
+  // -ENOENT: there is no such object, or it was never sealed.
+  static Failure load(Object& object, Header* out) {
+    return load_attribute(object, kAttribute, out);
+  }
+  int save(Object& object) const { return save_attribute(object, kAttribute, *this); }
 
   // The highest position that can never be written any more, if any: the highest one used, or the
   // last one below the trim point.
-  Highest taken() const;
+  std::optional<uint64_t> taken() const {
+    if (trim_point <= residue) return highest;
+    const uint64_t below = residue + (trim_point - 1 - residue) / stride * stride;
+    return std::max(highest.value_or(below), below);
+  }
 
-  Fullness fullness() const;
+  Fullness fullness() const {
+    return {static_cast<uint32_t>(std::min<uint64_t>(records, UINT32_MAX)),
+            std::max(stream_end, bytes)};
+  }
 
   // Whether the request is about positions of this object.
   bool owns(const Runs& runs) const {
     return runs.stride() == stride && runs.residue() == residue;
   }
 
+  // Whether a request of this epoch may still act on the object: 0, or kStaleEpoch.
+  Failure admit(uint64_t request_epoch) const {
+    if (request_epoch >= epoch) return {};
+    return {kStaleEpoch, epoch};
+  }
+
   // Notes that `last` is used now.
-  void raise(uint64_t last);
+  void raise(uint64_t last) { highest = std::max(highest.value_or(last), last); }
 
   // Notes that written entries are gone. Never below zero: the counters are for people, and a
   // damaged record's share is not known.
-  void forget(uint64_t gone_entries, uint64_t gone_bytes);
+  void forget(uint64_t gone_entries, uint64_t gone_bytes) {
+    entries -= std::min(entries, gone_entries);
+    bytes -= std::min(bytes, gone_bytes);
+  }
 };
 
 }  // namespace zlog

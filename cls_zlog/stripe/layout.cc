@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "cls_zlog/base/limits.h"
+#include "cls_zlog/base/result.h"
 
 namespace zlog {
 namespace {
@@ -60,10 +61,6 @@ std::vector<RecordEntry> entries_of(const Record& record) {
   return entries;
 }
 
-RecordOrigin origin_of(const Record& record) {
-  return {record.timestamp, record.writer, record.number};
-}
-
 // How many records `count` positions lie in, if this object's records are all alike.
 uint64_t likely_records(const Header& header, uint64_t count) {
   const uint64_t entries_each = header.entries / std::max<uint64_t>(header.records, 1);
@@ -97,7 +94,7 @@ int RecordIterator::seek(uint64_t position, const Stored** out) {
   const std::string bound = key_bound(position);
   if (at_ != page_.end() && at_->first < bound) at_ = page_.upper_bound(bound);
   if (at_ == page_.end() && more_) {
-    if (const int r = fetch(position); r < 0) return r;
+    ZLOG_TRY(fetch(position));
   }
   *out = nullptr;
   if (at_ == page_.end()) return 0;
@@ -117,7 +114,7 @@ Walk::Walk(Object& object, const Header& header, const std::vector<uint64_t>& po
 
 int Walk::next(Stretch* out) {
   const Stored* stored = nullptr;
-  if (const int r = records_.seek(positions_[at_], &stored); r < 0) return r;
+  ZLOG_TRY(records_.seek(positions_[at_], &stored));
   const bool covered = stored != nullptr && stored->span.covers(positions_[at_]);
   auto end = positions_.end();
   if (stored != nullptr) {
@@ -132,7 +129,9 @@ int Walk::next(Stretch* out) {
 
 std::string Layout::key_of(const Span& span) const { return make_key(span, header_.stride); }
 
-int Layout::put(const std::string& key, const std::string& value) {
+int Layout::put(const std::string& key, const Record& record,
+                const std::vector<RecordEntry>& entries, std::string_view data) {
+  const std::string value = encode_record(key, record, entries, data);
   header_.value_bytes = std::max(header_.value_bytes, static_cast<uint32_t>(value.size()));
   return object_.omap_set(key, value);
 }
@@ -178,17 +177,21 @@ int Layout::append(const Batch& batch) {
 
 int Layout::append_stream(const Batch& batch) {
   const uint64_t last = batch.first + (batch.entries.size() - 1) * header_.stride;
-  const std::string key = key_of({batch.first, last});
-  const uint64_t offset = header_.stream_end;
+  Record record;
+  record.kind = RecordKind::kStream;
+  record.origin = batch.origin;
+  record.offset = header_.stream_end;
   header_.stream_end += batch.data.size();
-  header_.records++;
-  if (const int r = object_.write(offset, batch.data); r < 0) return r;
-  return put(key, encode_stream(key, batch.origin, batch.entries, offset));
+  ZLOG_TRY(object_.write(record.offset, batch.data));
+  return put_new({batch.first, last}, record, batch.entries);
 }
 
 // A batch that is too large for one value, because the bytestream is full, is cut into several
 // records.
 int Layout::append_inline(const Batch& batch) {
+  Record record;
+  record.kind = RecordKind::kInline;
+  record.origin = batch.origin;
   std::string_view rest = batch.data;
   for (size_t begin = 0; begin < batch.entries.size();) {
     size_t end = begin;
@@ -201,26 +204,31 @@ int Layout::append_inline(const Batch& batch) {
                        batch.first + (end - 1) * header_.stride};
     const RecordEntry* const entries = batch.entries.data();
     const std::vector<RecordEntry> piece(entries + begin, entries + end);
-    const std::string key = key_of(span);
-    header_.records++;
-    const std::string value = encode_inline(key, batch.origin, piece, rest.substr(0, bytes));
-    if (const int r = put(key, value); r < 0) return r;
+    ZLOG_TRY(put_new(span, record, piece, rest.substr(0, bytes)));
     rest.remove_prefix(bytes);
     begin = end;
   }
   return 0;
 }
 
-int Layout::put_fill(const Span& span, const RecordOrigin& origin, FillReason reason) {
-  const std::string key = key_of(span);
+int Layout::put_new(const Span& span, const Record& record, const std::vector<RecordEntry>& entries,
+                    std::string_view data) {
   header_.records++;
-  return put(key, encode_fill(key, origin, reason));
+  return put(key_of(span), record, entries, data);
 }
 
-int Layout::put_mark(const Span& span, RecordKind kind) {
-  const std::string key = key_of(span);
-  header_.records++;
-  return put(key, encode_mark(key, kind));
+int Layout::put_fill(const Span& span, const RecordOrigin& origin, FillReason reason) {
+  Record record;
+  record.kind = RecordKind::kFill;
+  record.origin = origin;
+  record.reason = reason;
+  return put_new(span, record);
+}
+
+int Layout::put_trimmed(const Span& span) {
+  Record record;
+  record.kind = RecordKind::kTrim;
+  return put_new(span, record);
 }
 
 int Layout::trim(const Stored& stored, const std::vector<uint64_t>& positions) {
@@ -252,10 +260,9 @@ int Layout::trim_stream(const Stored& stored, const std::vector<RecordEntry>& en
     const uint32_t begin = record.begin_of(gone[i]);
     uint32_t end = record.ends[gone[i]];
     for (i++; i < gone.size() && record.begin_of(gone[i]) == end; i++) end = record.ends[gone[i]];
-    if (const int r = punch(record.offset + begin, end - begin); r < 0) return r;
+    ZLOG_TRY(punch(record.offset + begin, end - begin));
   }
-  const std::string key(stored.key);
-  return put(key, encode_stream(key, origin_of(record), entries, record.offset));
+  return put(std::string(stored.key), record, entries);
 }
 
 int Layout::trim_inline(const Stored& stored, std::vector<RecordEntry> entries) {
@@ -268,38 +275,28 @@ int Layout::trim_inline(const Stored& stored, std::vector<RecordEntry> entries) 
       data.append(record.data.substr(record.begin_of(i), record.bytes_of(i)));
     }
   }
-  const std::string key(stored.key);
-  return put(key, encode_inline(key, origin_of(record), entries, data));
+  return put(std::string(stored.key), record, entries, data);
 }
 
 int Layout::punch(uint64_t offset, uint64_t length) {
   return length == 0 ? 0 : object_.zero(offset, length);
 }
 
-// What is left of a record that is split: the same, for fewer positions. A damaged record becomes
-// lost ones.
-int Layout::put_part(const Record& record, const Span& span) {
-  if (record.kind != RecordKind::kFill) return put_mark(span, record.kind);
-  return put_fill(span, origin_of(record), record.reason);
-}
-
+// What is left of it stays the same, for fewer positions. A damaged record becomes lost ones.
 int Layout::split(const Stored& stored, const std::vector<uint64_t>& positions) {
   const uint32_t stride = header_.stride;
-  if (const int r = remove(std::string(stored.key), std::string(stored.key), 1); r < 0) return r;
+  ZLOG_TRY(remove(std::string(stored.key), std::string(stored.key), 1));
   uint64_t next = stored.span.first;  // the lowest position not dealt with
   for (size_t i = 0; i < positions.size();) {
     Span gone = {positions[i], positions[i]};
     for (i++; i < positions.size() && positions[i] == gone.last + stride; i++) {
       gone.last = positions[i];
     }
-    if (next < gone.first) {
-      const int r = put_part(stored.record, {next, gone.first - stride});
-      if (r < 0) return r;
-    }
-    if (const int r = put_mark(gone, RecordKind::kTrim); r < 0) return r;
+    if (next < gone.first) ZLOG_TRY(put_new({next, gone.first - stride}, stored.record));
+    ZLOG_TRY(put_trimmed(gone));
     next = gone.last + stride;
   }
-  return next > stored.span.last ? 0 : put_part(stored.record, {next, stored.span.last});
+  return next > stored.span.last ? 0 : put_new({next, stored.span.last}, stored.record);
 }
 
 int Layout::free(const Stored& stored) {

@@ -108,9 +108,9 @@ class Layout {
   // Store at positions of which none is covered by a record.
   int append(const Batch& batch);
   int put_fill(const Span& span, const RecordOrigin& origin, FillReason reason);
-  int put_mark(const Span& span, RecordKind kind);
+  int put_trimmed(const Span& span);
 
-  // Trims some of a record's positions (ascending): the data of entries is freed and their identity
+  // Trims some of the positions (ascending) of a record that is readable: the data of entries is freed and their identity
   // kept; a record without entries is split.
   int trim(const Stored& stored, const std::vector<uint64_t>& positions);
 
@@ -130,8 +130,10 @@ class Layout {
   int trim_inline(const Stored& stored, std::vector<RecordEntry> entries);
   int punch(uint64_t offset, uint64_t length);
   int split(const Stored& stored, const std::vector<uint64_t>& positions);
-  int put(const std::string& key, const std::string& value);
-  int put_part(const Record& record, const Span& span);
+  int put(const std::string& key, const Record& record,
+          const std::vector<RecordEntry>& entries = {}, std::string_view data = {});
+  int put_new(const Span& span, const Record& record,
+              const std::vector<RecordEntry>& entries = {}, std::string_view data = {});
   std::string key_of(const Span& span) const;
 
   Object& object_;

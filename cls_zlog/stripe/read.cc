@@ -15,10 +15,9 @@ class Answering {
   int add_written(const Stored& stored, uint32_t first, uint32_t count) {
     const Record& record = stored.record;
     uint32_t answered = 0;
-    const int r = layout_.answer(stored, first, first + count, &answered);
-    if (r < 0) return r;
-    builder_.add({record.timestamp, record.writer, record.number, record.ends, record.crcs,
-                  record.numbers, first, answered - first});
+    ZLOG_TRY(layout_.answer(stored, first, first + count, &answered));
+    builder_.add({record.origin.timestamp, record.origin.writer, record.origin.number, record.ends,
+                  record.crcs, record.numbers, first, answered - first});
     for (uint32_t index = answered; index < first + count; index++) {
       ReadEntry entry = entry_of(record, index);
       if (record.bytes_of(index) > 0) entry.state = EntryState::kLost;
@@ -29,7 +28,7 @@ class Answering {
 
   uint64_t data_bytes() const { return builder_.data_bytes(); }
   uint32_t count() const { return builder_.count(); }
-  std::string encode() const { return builder_.encode(); }
+  ReadReplyBuilder take() { return std::move(builder_); }
 
  private:
   Layout layout_;
@@ -38,17 +37,13 @@ class Answering {
 
 }  // namespace
 
-int read(Object& object, std::string_view in, std::string* out) {
-  ReadRequest request;
-  if (const int r = ReadRequest::decode(in, &request); r < 0) return r;
+Result<ReadReplyBuilder> read(Object& object, const ReadRequest& request) {
   Header header;
-  if (const int r = enter(object, request.epoch, request.runs, &header, out); r != kOk) return r;
+  ZLOG_TRY(enter(object, request.epoch, request.runs, &header));
   const std::vector<uint64_t> positions = request.runs.positions();
   Answering reply(object, header, request);
-  const int r = Scan(object, header, positions, request.bytes_max, &reply).run();
-  if (r < 0) return r;
-  *out = reply.encode();
-  return kOk;
+  ZLOG_TRY(Scan(object, header, positions, request.bytes_max, &reply).run());
+  return reply.take();
 }
 
 }  // namespace zlog::stripe

@@ -1,80 +1,27 @@
 #include "cls_zlog/stripe/record.h"
 
-#include "cls_zlog/base/envelope.h"
 #include "cls_zlog/base/limits.h"
+#include "cls_zlog/wire/envelope.h"
 
 namespace zlog {
 namespace {
 
-using wire::Reader;
-using wire::Writer;
-
-// The index of the entries in `record`; false when it contradicts itself.
-bool decode_entries(Reader* reader, uint64_t length, std::string_view payload, Record* record) {
-  if (length > limits::entries_max) return false;
-  const uint32_t count = static_cast<uint32_t>(length);
-  record->timestamp = reader->u64();
-  record->writer = reader->bytes(limits::writer_bytes);
-  record->number = reader->u64();
-  if (record->kind == RecordKind::kStream) record->offset = reader->u64();
-  record->states = reader->column<uint8_t>(count);
-  record->ends = reader->column<uint32_t>(count);
-  record->crcs = reader->column<uint32_t>(count);
-  record->numbers = reader->column<uint32_t>(count);
-  if (!reader->done()) return false;
-  uint32_t begin = 0;
-  for (uint32_t i = 0; i < count; i++) {
-    const bool known = record->written(i) ||
-                       record->states[i] == static_cast<uint8_t>(EntryState::kTrimmed);
-    if (!known || record->ends[i] < begin) return false;
-    begin = record->ends[i];
-  }
-  record->data = payload;
-  if (record->kind == RecordKind::kInline) return payload.size() == begin;
-  return payload.empty() && record->offset <= limits::stream_bytes_max &&
-         begin <= limits::stream_bytes_max - record->offset;
-}
-
-bool decode_body(const Unwrapped& stored, uint64_t length, Record* record) {
-  Reader reader(stored.body);
-  const uint8_t kind = reader.u8();
-  record->kind = static_cast<RecordKind>(kind);
-  switch (record->kind) {
-    case RecordKind::kInline:
-    case RecordKind::kStream:
-      return decode_entries(&reader, length, stored.payload, record);
-    case RecordKind::kFill: {
-      record->timestamp = reader.u64();
-      record->writer = reader.bytes(limits::writer_bytes);
-      const uint8_t reason = reader.u8();
-      record->reason = static_cast<FillReason>(reason);
-      return reader.done() && stored.payload.empty() &&
-             reason <= static_cast<uint8_t>(FillReason::kWriterGaveUp);
-    }
-    case RecordKind::kTrim:
-    case RecordKind::kLost:
-      return reader.done() && stored.payload.empty();
-  }
-  return false;
-}
-
-// All fields of an index up to its columns.
-void put_origin(Writer* writer, RecordKind kind, const RecordOrigin& origin) {
-  writer->u8(static_cast<uint8_t>(kind)).u64(origin.timestamp).bytes(origin.writer);
-}
-
-void put_entries(Writer* writer, const std::vector<RecordEntry>& entries) {
-  for (const RecordEntry& entry : entries) writer->u8(static_cast<uint8_t>(entry.state));
-  uint32_t end = 0;
-  for (const RecordEntry& entry : entries) {
-    end += entry.bytes;
-    writer->u32(end);
-  }
-  for (const RecordEntry& entry : entries) writer->u32(entry.crc);
-  for (const RecordEntry& entry : entries) writer->u32(entry.number);
-}
+constexpr size_t kFieldsBytes = 1 + 8 + limits::writer_bytes + 8 + 8;  // before the columns
+constexpr size_t kColumnsBytes = 1 + 3 * sizeof(uint32_t);             // of one entry
 
 }  // namespace
+
+bool Record::valid() const {
+  if (!holds_entries()) return data.empty();
+  uint32_t begin = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    const bool known = written(i) || states[i] == static_cast<uint8_t>(EntryState::kTrimmed);
+    if (!known || ends[i] < begin) return false;
+    begin = ends[i];
+  }
+  if (kind == RecordKind::kInline) return data.size() == begin;
+  return data.empty() && begin <= limits::stream_bytes_max - offset;
+}
 
 EntryState Record::state_of(uint32_t i) const {
   switch (kind) {
@@ -85,51 +32,53 @@ EntryState Record::state_of(uint32_t i) const {
       return EntryState::kFilled;
     case RecordKind::kTrim:
       return EntryState::kTrimmed;
+    case RecordKind::kUnreadable:
+      return EntryState::kUnreadable;
     case RecordKind::kLost:
-      return EntryState::kLost;
+      break;
   }
   return EntryState::kLost;
 }
 
 Record Record::decode(std::string_view key, std::string_view value, uint64_t length) {
-  Unwrapped stored;
+  Record lost;
+  Envelope stored;
+  if (!unwrap(key, value, &stored)) return lost;
   Record record;
-  if (unwrap(key, value, &stored) && decode_body(stored, length, &record)) return record;
-  return Record();
+  record.count = static_cast<uint32_t>(length);
+  record.data = stored.payload;
+  switch (wire::decode_fields(stored.versions, stored.fields, &record)) {
+    case wire::Decoded::kOk:
+      return !record.holds_entries() || length <= limits::entries_max ? record : lost;
+    case wire::Decoded::kTooNew:
+      lost.kind = RecordKind::kUnreadable;
+      return lost;
+    case wire::Decoded::kMalformed:
+      break;
+  }
+  return lost;
 }
 
-std::string encode_inline(std::string_view key, const RecordOrigin& origin,
+// The columns are put where they are to stay, behind the fields that each() gives for none.
+std::string encode_record(std::string_view key, const Record& record,
                           const std::vector<RecordEntry>& entries, std::string_view data) {
-  std::string body;
-  Writer writer(&body);
-  put_origin(&writer, RecordKind::kInline, origin);
-  writer.u64(origin.number);
-  put_entries(&writer, entries);
-  return wrap(key, body, data);
-}
-
-std::string encode_stream(std::string_view key, const RecordOrigin& origin,
-                          const std::vector<RecordEntry>& entries, uint64_t offset) {
-  std::string body;
-  Writer writer(&body);
-  put_origin(&writer, RecordKind::kStream, origin);
-  writer.u64(origin.number).u64(offset);
-  put_entries(&writer, entries);
-  return wrap(key, body);
-}
-
-std::string encode_fill(std::string_view key, const RecordOrigin& origin, FillReason reason) {
-  std::string body;
-  Writer writer(&body);
-  put_origin(&writer, RecordKind::kFill, origin);
-  writer.u8(static_cast<uint8_t>(reason));
-  return wrap(key, body);
-}
-
-std::string encode_mark(std::string_view key, RecordKind kind) {
-  std::string body;
-  Writer(&body).u8(static_cast<uint8_t>(kind));
-  return wrap(key, body);
+  std::string fields;
+  fields.reserve(kFieldsBytes + entries.size() * kColumnsBytes + record.further.fields.size());
+  wire::Encoder encoder(&fields);
+  Record head = record;
+  head.count = 0;
+  head.states = {};
+  head.ends = head.crcs = head.numbers = {};
+  head.each(encoder);
+  for (const RecordEntry& entry : entries) {
+    wire::append(&fields, static_cast<uint8_t>(entry.state));
+  }
+  uint32_t end = 0;
+  for (const RecordEntry& entry : entries) wire::append(&fields, end += entry.bytes);
+  for (const RecordEntry& entry : entries) wire::append(&fields, entry.crc);
+  for (const RecordEntry& entry : entries) wire::append(&fields, entry.number);
+  fields.append(record.further.fields);
+  return wrap(key, wire::versions_of(record), fields, data);
 }
 
 }  // namespace zlog

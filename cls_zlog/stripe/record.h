@@ -6,43 +6,69 @@
 #include <vector>
 
 #include "cls_zlog/base/codes.h"
-#include "cls_zlog/wire/wire.h"
+#include "cls_zlog/wire/frame.h"
 
 namespace zlog {
 
-// What a stored record says about its positions. The values are on disk.
+// What a stored record says about its positions. The values are on disk, but for kUnreadable.
 enum class RecordKind : uint8_t {
-  kInline = 1,  // entries of one write, their data behind the index
-  kStream = 2,  // entries of one write, their data in the object's bytestream
-  kFill = 3,    // filled
-  kTrim = 4,    // trimmed without ever holding an entry that is still known
-  kLost = 5,    // held something once and is damaged
+  kUnreadable = 0,  // intact, and of a later version
+  kInline = 1,      // entries of one write, their data behind the index
+  kStream = 2,      // entries of one write, their data in the object's bytestream
+  kFill = 3,        // filled
+  kTrim = 4,        // trimmed without ever holding an entry that is still known
+  kLost = 5,        // held something once and is damaged
+};
+
+// Where entries or a fill are from.
+struct RecordOrigin {
+  uint64_t timestamp = 0;   // µs since 1970-01-01 UTC
+  std::string_view writer;  // writer_bytes
+  uint64_t number = 0;      // entries: base of their numbers
 };
 
 // One record as read back, docs/formats/record.md. The positions are those of its key. It points
 // into the stored value. Damaged bytes decode as kLost: what was there is not known, but something
-// was, so nothing else may ever be written there.
+// was, so nothing else may ever be written there. What a later version stored is kUnreadable: it is
+// not to be changed in any way.
 struct Record {
   RecordKind kind = RecordKind::kLost;
-  uint64_t timestamp = 0;   // µs since 1970-01-01 UTC; entries and fill
-  std::string_view writer;  // entries and fill; else empty
+  RecordOrigin origin;             // entries and fill; else empty
   FillReason reason = FillReason::kUnknown;  // fill
-  uint64_t number = 0;      // entries: base of `numbers`
-  uint64_t offset = 0;      // stream: where the data begins in the bytestream
+  uint64_t offset = 0;             // stream: where the data begins in the bytestream
   wire::Column<uint8_t> states;    // entries: kWritten or kTrimmed
   wire::Column<uint32_t> ends;     // entries: the end of each one's data in the batch's
   wire::Column<uint32_t> crcs;     // entries: entry_crc of each
   wire::Column<uint32_t> numbers;  // entries: the append's number less the base
   std::string_view data;           // inline
+  uint32_t count = 0;              // positions
+  wire::Further further;
 
-  bool holds_entries() const {
-    return kind == RecordKind::kInline || kind == RecordKind::kStream;
+  template <typename V>
+  void each(V& v) {
+    v("kind", kind, wire::between(1, static_cast<uint64_t>(RecordKind::kLost)));
+    if (kind == RecordKind::kTrim || kind == RecordKind::kLost) return;
+    v("timestamp", origin.timestamp);
+    v("writer", origin.writer, wire::raw(limits::writer_bytes));
+    if (kind == RecordKind::kFill) return v("reason", reason, wire::at_most(FillReason::kWriterGaveUp));
+    v("number", origin.number);
+    if (kind == RecordKind::kStream) v("offset", offset, wire::at_most(limits::stream_bytes_max));
+    v("states", states, wire::number_of(count));
+    v("ends", ends, wire::number_of(count));
+    v("crcs", crcs, wire::number_of(count));
+    v("numbers", numbers, wire::number_of(count));
   }
+  bool valid() const;
+
+  // Not of the fields, since they differ by kind. A kind that a version brings in has that version's
+  // number for its compat.
+  wire::Versions versions() const { return {1, 1}; }
+
+  bool holds_entries() const { return kind == RecordKind::kInline || kind == RecordKind::kStream; }
+  bool unreadable() const { return kind == RecordKind::kUnreadable; }
   uint32_t begin_of(uint32_t i) const { return i == 0 ? 0 : ends[i - 1]; }
   uint32_t bytes_of(uint32_t i) const { return ends[i] - begin_of(i); }
-  bool written(uint32_t i) const {
-    return states[i] == static_cast<uint8_t>(EntryState::kWritten);
-  }
+  bool written(uint32_t i) const { return states[i] == static_cast<uint8_t>(EntryState::kWritten); }
   uint32_t data_bytes() const { return ends[ends.size() - 1]; }
 
   // The state of its i-th position.
@@ -60,20 +86,9 @@ struct RecordEntry {
   uint32_t number = 0;  // less the record's base
 };
 
-// What is common to the entries of one record.
-struct RecordOrigin {
-  uint64_t timestamp = 0;
-  std::string_view writer;
-  uint64_t number = 0;  // base
-};
-
-std::string encode_inline(std::string_view key, const RecordOrigin& origin,
-                          const std::vector<RecordEntry>& entries, std::string_view data);
-std::string encode_stream(std::string_view key, const RecordOrigin& origin,
-                          const std::vector<RecordEntry>& entries, uint64_t offset);
-
-// Records without entries. A fill has no number: the origin's is not used.
-std::string encode_fill(std::string_view key, const RecordOrigin& origin, FillReason reason);
-std::string encode_mark(std::string_view key, RecordKind kind);  // kTrim or kLost
+// The value to be stored of `record` (its kind, and for a fill and for entries the origin, the
+// reason, the offset; the columns are those of `entries`).
+std::string encode_record(std::string_view key, const Record& record,
+                          const std::vector<RecordEntry>& entries = {}, std::string_view data = {});
 
 }  // namespace zlog

@@ -9,8 +9,6 @@
 #include "cls_zlog/stripe/header.h"
 #include "cls_zlog/stripe/layout.h"
 #include "cls_zlog/base/limits.h"
-#include "cls_zlog/wire/messages.h"
-#include "cls_zlog/base/object.h"
 #include "cls_zlog/stripe/stripe.h"
 
 namespace zlog::stripe {
@@ -19,22 +17,21 @@ namespace zlog::stripe {
 inline ReadEntry entry_of(const Record& record, uint32_t index) {
   ReadEntry entry;
   entry.state = record.state_of(index);
-  entry.timestamp = record.timestamp;
-  entry.writer = record.writer;
+  entry.timestamp = record.origin.timestamp;
+  entry.writer = record.origin.writer;
   entry.reason = record.reason;
   if (record.holds_entries()) {
     entry.crc = record.crcs[index];
-    entry.number = record.number + record.numbers[index];
+    entry.number = record.origin.number + record.numbers[index];
   }
   return entry;
 }
 
 // Loads the header of the object that a request of this epoch is about, and lets it in.
-inline int enter(Object& object, uint64_t epoch, const Runs& runs, Header* header,
-                 std::string* out) {
-  if (const int r = Header::load(object, header); r < 0) return r;
-  if (!header->owns(runs)) return -EINVAL;
-  return check_epoch(*header, epoch, out);
+inline Failure enter(Object& object, uint64_t epoch, const Runs& runs, Header* header) {
+  ZLOG_TRY(Header::load(object, header));
+  if (!header->owns(runs)) return {-EINVAL};
+  return header->admit(epoch);
 }
 
 // A look at positions in progress: tells `Reply` of one after the other until that has enough.
@@ -53,14 +50,15 @@ class Scan {
         bytes_max_(std::min(bytes_max, limits::read_reply_bytes_max)),
         stride_(header.stride),
         trim_point_(header.trim_point),
+        end_(header.highest ? *header.highest + 1 : 0),
         walk_(object, header, positions_),
         reply_(reply) {}
 
   int run() {
     while (!walk_.done() && !full_) {
       Walk::Stretch stretch;
-      if (const int r = walk_.next(&stretch); r < 0) return r;
-      if (const int r = add(stretch); r < 0) return r;
+      ZLOG_TRY(walk_.next(&stretch));
+      ZLOG_TRY(add(stretch));
       if (walk_.bytes_fetched() >= limits::walk_bytes_enough) full_ = true;
     }
     return 0;
@@ -72,11 +70,11 @@ class Scan {
       if (positions_[i] < trim_point_) {
         add_state(EntryState::kTrimmed);
         i++;
-      } else if (stretch.stored == nullptr) {
+      } else if (stretch.stored == nullptr || positions_[i] >= end_) {
         add_state(EntryState::kUnwritten);
         i++;
-      } else if (const int r = add_stored(*stretch.stored, stretch.end, &i); r < 0) {
-        return r;
+      } else {
+        ZLOG_TRY(add_stored(*stretch.stored, stretch.end, &i));
       }
     }
     return 0;
@@ -123,6 +121,7 @@ class Scan {
   const uint32_t bytes_max_;
   const uint32_t stride_;
   const uint64_t trim_point_;
+  const uint64_t end_;  // what the header does not know of was not stored by a method
   Walk walk_;
   Reply* const reply_;
   bool full_ = false;

@@ -1,40 +1,23 @@
 #include "cls_zlog/stripe/stripe.h"
 
-#include <cerrno>
-
-#include "cls_zlog/base/codes.h"
-#include "cls_zlog/wire/messages.h"
+#include "cls_zlog/stripe/header.h"
 
 namespace zlog::stripe {
 namespace {
 
-// Decodes a request that is an epoch alone, and lets it in.
-int enter(Object& object, std::string_view in, Header* header, EpochRequest* request,
-          std::string* out) {
-  if (const int r = EpochRequest::decode(in, request); r < 0) return r;
-  if (const int r = Header::load(object, header); r < 0) return r;
-  return check_epoch(*header, request->epoch, out);
+// Loads the header of an object that a request of this epoch is about, and lets it in.
+Failure enter(Object& object, uint64_t epoch, Header* header) {
+  ZLOG_TRY(Header::load(object, header));
+  return header->admit(epoch);
 }
 
-int make(Object& object, const SealRequest& request, std::string* out) {
-  // Exclusively: an object without a header that exists was not made by seal, and may hold
-  // anything.
-  if (const int r = object.create(true); r < 0) return r;
-  Header header;
-  header.epoch = request.epoch;
-  header.stride = request.stride;
-  header.residue = request.residue;
-  *out = SealReply{header.taken(), header.fullness()}.encode();
-  return header.save(object);
+Result<SealReply> save_sealed(Object& object, const Header& header) {
+  ZLOG_TRY(header.save(object));
+  const Fullness fullness = header.fullness();
+  return SealReply{header.taken(), fullness.records, fullness.bytes};
 }
 
 }  // namespace
-
-int check_epoch(const Header& header, uint64_t epoch, std::string* out) {
-  if (epoch >= header.epoch) return kOk;
-  *out = encode_epoch_reply(header.epoch);
-  return kStaleEpoch;
-}
 
 std::vector<Span> spans_of(const std::vector<uint64_t>& positions, uint32_t stride) {
   std::vector<Span> spans;
@@ -48,35 +31,35 @@ std::vector<Span> spans_of(const std::vector<uint64_t>& positions, uint32_t stri
   return spans;
 }
 
-int seal(Object& object, std::string_view in, std::string* out) {
-  SealRequest request;
-  if (const int r = SealRequest::decode(in, &request); r < 0) return r;
+Result<SealReply> seal(Object& object, const SealRequest& request) {
   Header header;
-  const int r = Header::load(object, &header);
-  if (r == -ENOENT && request.create) return make(object, request, out);
-  if (r < 0) return r;
-  if (request.stride != header.stride || request.residue != header.residue) return -EINVAL;
-  if (request.epoch <= header.epoch) {
-    *out = encode_epoch_reply(header.epoch);
-    return kInvalidEpoch;
+  const Failure loaded = Header::load(object, &header);
+  if (loaded.code == -ENOENT && request.create) {
+    // Exclusively: an object without a header that exists was not made by seal, and may hold
+    // anything.
+    ZLOG_TRY(object.create(true));
+    header.stride = request.stride;
+    header.residue = request.residue;
+  } else {
+    ZLOG_TRY(loaded);
+    if (request.stride != header.stride || request.residue != header.residue) {
+      return Failure{-EINVAL};
+    }
+    if (request.epoch <= header.epoch) return Failure{kInvalidEpoch, header.epoch};
   }
   header.epoch = request.epoch;
-  *out = SealReply{header.taken(), header.fullness()}.encode();
-  return header.save(object);
+  return save_sealed(object, header);
 }
 
-int max_position(Object& object, std::string_view in, std::string* out) {
+Result<HighestReply> max_position(Object& object, const EpochRequest& request) {
   Header header;
-  EpochRequest request;
-  if (const int r = enter(object, in, &header, &request, out); r != kOk) return r;
-  *out = header.taken().encode();
-  return kOk;
+  ZLOG_TRY(enter(object, request.epoch, &header));
+  return HighestReply{header.taken()};
 }
 
-int stat(Object& object, std::string_view in, std::string* out) {
+Result<StatReply> stat(Object& object, const EpochRequest& request) {
   Header header;
-  EpochRequest request;
-  if (const int r = enter(object, in, &header, &request, out); r != kOk) return r;
+  ZLOG_TRY(enter(object, request.epoch, &header));
   StatReply reply;
   reply.object_epoch = header.epoch;
   reply.highest = header.taken();
@@ -87,15 +70,14 @@ int stat(Object& object, std::string_view in, std::string* out) {
   reply.stream_bytes = header.stream_end;
   reply.stride = header.stride;
   reply.residue = header.residue;
-  *out = reply.encode();
-  return kOk;
+  return reply;
 }
 
-int remove(Object& object, std::string_view in, std::string* out) {
+Result<Empty> remove(Object& object, const EpochRequest& request) {
   Header header;
-  EpochRequest request;
-  if (const int r = enter(object, in, &header, &request, out); r != kOk) return r;
-  return object.remove();
+  ZLOG_TRY(enter(object, request.epoch, &header));
+  ZLOG_TRY(object.remove());
+  return Empty();
 }
 
 }  // namespace zlog::stripe

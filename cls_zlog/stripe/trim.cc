@@ -1,11 +1,6 @@
 #include <algorithm>
-#include <cerrno>
 
-#include "cls_zlog/base/codes.h"
-#include "cls_zlog/stripe/layout.h"
-#include "cls_zlog/base/limits.h"
-#include "cls_zlog/wire/messages.h"
-#include "cls_zlog/stripe/stripe.h"
+#include "cls_zlog/stripe/scan.h"
 
 namespace zlog::stripe {
 namespace {
@@ -19,10 +14,13 @@ std::vector<uint64_t> positions_below(const Stored& stored, uint64_t point, uint
   return positions;
 }
 
-// Frees the records below the header's trim point, at most `records_max` of them. The record that
-// the point cuts loses the data below it; a cut run without entries is left, since the point
-// decides.
-int free_below(Object& object, Header* header, uint32_t records_max, bool* more) {
+// Raises the header's trim point, and frees the records below it, at most `records_max` of them. The
+// record that the point cuts loses the data below it; a cut run without entries is left, since the
+// point decides. The point goes up to what can't be read, which is refused when it comes first.
+Failure trim_below(Object& object, uint64_t point, uint32_t records_max, Header* header,
+                   bool* more) {
+  const uint64_t installed = header->trim_point;
+  header->trim_point = std::max(installed, point);
   Layout layout(object, *header);
   RecordIterator records(object, *header, 1);
   std::string first;
@@ -31,73 +29,79 @@ int free_below(Object& object, Header* header, uint32_t records_max, bool* more)
   *more = false;
   for (uint64_t from = 0;;) {
     const Stored* stored = nullptr;
-    if (const int r = records.seek(from, &stored); r < 0) return r;
+    ZLOG_TRY(records.seek(from, &stored));
     if (stored == nullptr || stored->span.first >= header->trim_point) break;
-    if (removed == records_max || records.bytes_fetched() >= limits::walk_bytes_enough) {
+    const bool unreadable = stored->record.unreadable();
+    if (unreadable && removed == 0) return {kUnreadable, stored->span.first};
+    if (unreadable) header->trim_point = std::max(installed, stored->span.first);
+    if (unreadable || removed == records_max ||
+        records.bytes_fetched() >= limits::walk_bytes_enough) {
       *more = true;
       break;
     }
     if (stored->span.last >= header->trim_point) {
       if (!stored->record.holds_entries()) break;
-      const int r = layout.trim(
-          *stored, positions_below(*stored, header->trim_point, header->stride));
-      if (r < 0) return r;
+      ZLOG_TRY(layout.trim(*stored, positions_below(*stored, header->trim_point, header->stride)));
       break;
     }
-    if (const int r = layout.free(*stored); r < 0) return r;
+    ZLOG_TRY(layout.free(*stored));
     if (removed++ == 0) first = stored->key;
     last = stored->key;
     from = stored->span.last + 1;
   }
-  return removed == 0 ? 0 : layout.remove(first, last, removed);
+  return {removed == 0 ? 0 : layout.remove(first, last, removed)};
+}
+
+// kUnreadable, with the first such position, when a later version stored one of them.
+Failure check_readable(Object& object, const Header& header,
+                       const std::vector<uint64_t>& positions) {
+  Walk walk(object, header, positions);
+  while (!walk.done()) {
+    Walk::Stretch stretch;
+    ZLOG_TRY(walk.next(&stretch));
+    if (stretch.stored != nullptr && stretch.stored->record.unreadable()) {
+      return {kUnreadable, positions[stretch.begin]};
+    }
+  }
+  return {};
 }
 
 }  // namespace
 
-int trim(Object& object, std::string_view in, std::string* out) {
-  TrimRequest request;
-  if (const int r = TrimRequest::decode(in, &request); r < 0) return r;
+Result<Empty> trim(Object& object, const TrimRequest& request) {
   Header header;
-  if (const int r = Header::load(object, &header); r < 0) return r;
-  if (!header.owns(request.runs)) return -EINVAL;
-  if (check_epoch(header, request.epoch, out) != kOk) return kStaleEpoch;
-
+  ZLOG_TRY(enter(object, request.epoch, request.runs, &header));
   const std::vector<uint64_t> asked = request.runs.positions();
   const std::vector<uint64_t> positions(
       std::lower_bound(asked.begin(), asked.end(), header.trim_point), asked.end());
-  if (positions.empty()) return kOk;
+  if (positions.empty()) return Empty();
+  ZLOG_TRY(check_readable(object, header, positions));
   Layout layout(object, header);
   Walk walk(object, header, positions);
   while (!walk.done()) {
     Walk::Stretch stretch;
-    if (const int r = walk.next(&stretch); r < 0) return r;
+    ZLOG_TRY(walk.next(&stretch));
     const std::vector<uint64_t> part(positions.begin() + stretch.begin,
                                      positions.begin() + stretch.end);
     if (stretch.stored != nullptr) {
-      if (const int r = layout.trim(*stretch.stored, part); r < 0) return r;
+      ZLOG_TRY(layout.trim(*stretch.stored, part));
       continue;
     }
-    for (const Span& span : spans_of(part, header.stride)) {
-      if (const int r = layout.put_mark(span, RecordKind::kTrim); r < 0) return r;
-    }
+    for (const Span& span : spans_of(part, header.stride)) ZLOG_TRY(layout.put_trimmed(span));
   }
   header.raise(positions.back());
-  return header.save(object);
+  ZLOG_TRY(header.save(object));
+  return Empty();
 }
 
-int trim_to(Object& object, std::string_view in, std::string* out) {
-  TrimToRequest request;
-  if (const int r = TrimToRequest::decode(in, &request); r < 0) return r;
+Result<MoreReply> trim_to(Object& object, const TrimToRequest& request) {
   Header header;
-  if (const int r = Header::load(object, &header); r < 0) return r;
-  if (check_epoch(header, request.epoch, out) != kOk) return kStaleEpoch;
-
-  header.trim_point = std::max(header.trim_point, request.position);
-  bool more = false;
-  const int r = free_below(object, &header, request.records_max, &more);
-  if (r < 0) return r;
-  *out = encode_more_reply(more);
-  return header.save(object);
+  ZLOG_TRY(Header::load(object, &header));
+  ZLOG_TRY(header.admit(request.epoch));
+  MoreReply reply;
+  ZLOG_TRY(trim_below(object, request.position, request.records_max, &header, &reply.more));
+  ZLOG_TRY(header.save(object));
+  return reply;
 }
 
 }  // namespace zlog::stripe

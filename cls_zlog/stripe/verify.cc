@@ -1,54 +1,87 @@
+#include "cls_zlog/base/crc32c.h"
 #include "cls_zlog/stripe/scan.h"
-#include "cls_zlog/wire/verify_messages.h"
 
 namespace zlog::stripe {
 namespace {
 
-// A verify's reply: the data is looked at here, and stays.
+// A verify's reply: checks each entry's data, and keeps none of it.
 class Checking {
  public:
+  // `positions` are those that were asked for, and must outlive it.
   Checking(Object& object, Header& header, const std::vector<uint64_t>& positions)
-      : layout_(object, header), builder_(header.taken(), positions) {}
+      : layout_(object, header), positions_(positions) {
+    reply_.highest = header.taken();
+  }
 
-  void add(const ReadEntry& entry) { builder_.add(entry, {}); }
+  void add(const ReadEntry& entry) { add(entry, {}); }
 
   int add_written(const Stored& stored, uint32_t first, uint32_t count) {
     const Record& record = stored.record;
     std::string buffer;
     std::string_view data;
-    const int r = layout_.data_of(stored, first, first + count, &buffer, &data);
-    if (r < 0) return r;
+    ZLOG_TRY(layout_.data_of(stored, first, first + count, &buffer, &data));
     for (uint32_t index = first; index < first + count; index++) {
       // What is cut off fails its checksum too: no need to tell it apart.
       const std::string_view bytes = data.substr(0, record.bytes_of(index));
-      builder_.add(entry_of(record, index), bytes);
+      add(entry_of(record, index), bytes);
       data.remove_prefix(bytes.size());
     }
     return 0;
   }
 
-  uint64_t data_bytes() const { return builder_.data_bytes(); }
-  uint32_t count() const { return builder_.count(); }
-  std::string encode() { return builder_.encode(); }
+  uint64_t data_bytes() const { return data_bytes_; }
+  uint32_t count() const { return reply_.count; }
+  VerifyReply take() { return std::move(reply_); }
 
  private:
+  void add(const ReadEntry& entry, std::string_view data) {
+    const bool written = entry.state == EntryState::kWritten;
+    const bool damaged = written && entry_crc(positions_[reply_.count], data) != entry.crc;
+    data_bytes_ += data.size();
+    reply_.count++;
+    VerifiedRow next;
+    next.length = 1;
+    next.state = damaged ? EntryState::kLost : entry.state;
+    // Of a fill it is no append's writer, and of what is lost it may be anything.
+    if (next.state == EntryState::kWritten || next.state == EntryState::kTrimmed) {
+      entry.writer.copy(next.writer.data(), next.writer.size());
+      next.number = entry.number;
+    }
+    if (next.state == EntryState::kWritten) next.bytes = data.size();
+    if (reply_.rows.empty() || !joins(next, &reply_.rows.back())) reply_.rows.push_back(next);
+  }
+
+  // Makes the row longer if the next position continues it.
+  static bool joins(const VerifiedRow& next, VerifiedRow* row) {
+    if (next.state != row->state || next.writer != row->writer) return false;
+    if (next.number < row->number) return false;
+    const uint64_t above = next.number - row->number;
+    if (row->length == 1) {
+      if (above > UINT32_MAX) return false;
+      row->step = static_cast<uint32_t>(above);
+    } else if (above != uint64_t{row->length} * row->step) {
+      return false;
+    }
+    row->length++;
+    row->bytes += next.bytes;
+    return true;
+  }
+
   Layout layout_;
-  VerifyReplyBuilder builder_;
+  const std::vector<uint64_t>& positions_;
+  uint64_t data_bytes_ = 0;
+  VerifyReply reply_;
 };
 
 }  // namespace
 
-int verify(Object& object, std::string_view in, std::string* out) {
-  VerifyRequest request;
-  if (const int r = VerifyRequest::decode(in, &request); r < 0) return r;
+Result<VerifyReply> verify(Object& object, const VerifyRequest& request) {
   Header header;
-  if (const int r = enter(object, request.epoch, request.runs, &header, out); r != kOk) return r;
+  ZLOG_TRY(enter(object, request.epoch, request.runs, &header));
   const std::vector<uint64_t> positions = request.runs.positions();
   Checking reply(object, header, positions);
-  const int r = Scan(object, header, positions, request.bytes_max, &reply).run();
-  if (r < 0) return r;
-  *out = reply.encode();
-  return kOk;
+  ZLOG_TRY(Scan(object, header, positions, request.bytes_max, &reply).run());
+  return reply.take();
 }
 
 }  // namespace zlog::stripe

@@ -1,11 +1,8 @@
 #include <algorithm>
-#include <cerrno>
+#include <optional>
 
-#include "cls_zlog/base/codes.h"
 #include "cls_zlog/base/crc32c.h"
-#include "cls_zlog/stripe/layout.h"
-#include "cls_zlog/wire/messages.h"
-#include "cls_zlog/stripe/stripe.h"
+#include "cls_zlog/stripe/scan.h"
 
 namespace zlog::stripe {
 namespace {
@@ -13,12 +10,10 @@ namespace {
 // What a write or fill found at its positions.
 struct Claims {
   std::vector<uint32_t> open;  // the positions (as indices) that nothing was ever stored at
-  bool blocked = false;        // one is taken by something else
-  uint64_t blocked_by = 0;     // the first such position
+  Failure blocked;             // by the first position that is taken by something else
 
-  void block(uint64_t position) {
-    if (!blocked) blocked_by = position;
-    blocked = true;
+  void block(Code code, uint64_t position) {
+    if (blocked.code == kOk) blocked = {code, position};
   }
 };
 
@@ -28,20 +23,25 @@ struct Claims {
 template <typename Judge>
 int sort_claims(Object& object, const Header& header, const std::vector<uint64_t>& positions,
                 const Judge& judge, Claims* claims) {
-  const Highest taken = header.taken();
+  const std::optional<uint64_t> taken = header.taken();
   auto fresh = positions.begin();
-  if (taken.has) fresh = std::upper_bound(fresh, positions.end(), taken.position);
+  if (taken) fresh = std::upper_bound(fresh, positions.end(), *taken);
   const std::vector<uint64_t> old(positions.begin(), fresh);
   Walk walk(object, header, old);
   while (!walk.done()) {
     Walk::Stretch stretch;
-    if (const int r = walk.next(&stretch); r < 0) return r;
+    ZLOG_TRY(walk.next(&stretch));
     for (uint32_t i = stretch.begin; i < stretch.end; i++) judge(stretch.stored, i, claims);
   }
   for (size_t i = old.size(); i < positions.size(); i++) {
     claims->open.push_back(static_cast<uint32_t>(i));
   }
   return 0;
+}
+
+// Why what is stored, or the trim point (nullptr), keeps others out.
+Code blocking_code(const Stored* stored) {
+  return stored != nullptr && stored->record.unreadable() ? kUnreadable : kReadOnly;
 }
 
 bool intact(const WriteRequest& request, const std::vector<uint64_t>& positions) {
@@ -54,8 +54,8 @@ bool intact(const WriteRequest& request, const std::vector<uint64_t>& positions)
 // Whether the i-th entry of the request is the one at its position in the record, even if that has
 // been trimmed since.
 bool same_entry(const WriteRequest& request, uint32_t i, const Record& record, uint32_t index) {
-  return record.holds_entries() && record.writer == request.writer &&
-         record.number + record.numbers[index] == request.number_of(i);
+  return record.holds_entries() && record.origin.writer == request.writer &&
+         record.origin.number + record.numbers[index] == request.number_of(i);
 }
 
 // Entries [begin, end) of the request, which are at positions in a row.
@@ -85,7 +85,7 @@ int store(Object& object, Header* header, const WriteRequest& request,
              positions[end] == positions[end - 1] + header->stride;
     };
     for (i++; goes_on(); i++) end++;
-    if (const int r = layout.append(batch_of(request, positions, begin, end)); r < 0) return r;
+    ZLOG_TRY(layout.append(batch_of(request, positions, begin, end)));
   }
   header->raise(positions[open.back()]);
   return header->save(object);
@@ -93,14 +93,12 @@ int store(Object& object, Header* header, const WriteRequest& request,
 
 }  // namespace
 
-int write(Object& object, std::string_view in, std::string* out) {
-  WriteRequest request;
-  if (const int r = WriteRequest::decode(in, &request); r < 0) return r;
+Result<Fullness> write(Object& object, const WriteRequest& request) {
   const std::vector<uint64_t> positions = request.runs.positions();
-  if (!intact(request, positions)) return -EINVAL;
+  if (!intact(request, positions)) return Failure{-EINVAL};
   Header header;
-  if (const int r = Header::load(object, &header); r < 0) return r;
-  if (!header.owns(request.runs)) return -EINVAL;
+  ZLOG_TRY(Header::load(object, &header));
+  if (!header.owns(request.runs)) return Failure{-EINVAL};
 
   const auto judge = [&](const Stored* stored, uint32_t i, Claims* claims) {
     const uint64_t position = positions[i];
@@ -111,36 +109,21 @@ int write(Object& object, std::string_view in, std::string* out) {
     if (stored == nullptr && position >= header.trim_point) {
       claims->open.push_back(i);
     } else {
-      claims->block(position);
+      claims->block(blocking_code(stored), position);
     }
   };
   Claims claims;
-  const int r = sort_claims(object, header, positions, judge, &claims);
-  if (r < 0) return r;
-  if (claims.open.empty() && !claims.blocked) {
-    *out = header.fullness().encode();
-    return kOk;
-  }
-  if (check_epoch(header, request.epoch, out) != kOk) return kStaleEpoch;
-  if (claims.blocked) {
-    *out = encode_position_reply(claims.blocked_by);
-    return kReadOnly;
-  }
-  if (const int stored = store(object, &header, request, positions, claims.open); stored < 0) {
-    return stored;
-  }
-  *out = header.fullness().encode();
-  return kOk;
+  ZLOG_TRY(sort_claims(object, header, positions, judge, &claims));
+  if (claims.open.empty() && claims.blocked.code == kOk) return header.fullness();
+  ZLOG_TRY(header.admit(request.epoch));
+  ZLOG_TRY(claims.blocked);
+  ZLOG_TRY(store(object, &header, request, positions, claims.open));
+  return header.fullness();
 }
 
-int fill(Object& object, std::string_view in, std::string* out) {
-  FillRequest request;
-  if (const int r = FillRequest::decode(in, &request); r < 0) return r;
+Result<Empty> fill(Object& object, const FillRequest& request) {
   Header header;
-  if (const int r = Header::load(object, &header); r < 0) return r;
-  if (!header.owns(request.runs)) return -EINVAL;
-  if (check_epoch(header, request.epoch, out) != kOk) return kStaleEpoch;
-
+  ZLOG_TRY(enter(object, request.epoch, request.runs, &header));
   const std::vector<uint64_t> positions = request.runs.positions();
   const auto judge = [&](const Stored* stored, uint32_t i, Claims* claims) {
     const uint64_t position = positions[i];
@@ -150,24 +133,23 @@ int fill(Object& object, std::string_view in, std::string* out) {
       return;
     }
     const EntryState state = stored->record.state_of(stored->span.index(position, header.stride));
-    if (state == EntryState::kWritten || state == EntryState::kLost) claims->block(position);
+    if (state != EntryState::kFilled && state != EntryState::kTrimmed) {
+      claims->block(blocking_code(stored), position);
+    }
   };
   Claims claims;
-  if (const int r = sort_claims(object, header, positions, judge, &claims); r < 0) return r;
-  if (claims.blocked) {
-    *out = encode_position_reply(claims.blocked_by);
-    return kReadOnly;
-  }
-  if (claims.open.empty()) return kOk;
+  ZLOG_TRY(sort_claims(object, header, positions, judge, &claims));
+  ZLOG_TRY(claims.blocked);
+  if (claims.open.empty()) return Empty();
   std::vector<uint64_t> holes;
   for (const uint32_t i : claims.open) holes.push_back(positions[i]);
   Layout layout(object, header);
   for (const Span& span : spans_of(holes, header.stride)) {
-    const RecordOrigin origin = {request.timestamp, request.writer, 0};
-    if (const int r = layout.put_fill(span, origin, request.reason); r < 0) return r;
+    ZLOG_TRY(layout.put_fill(span, {request.timestamp, request.writer, 0}, request.reason));
   }
   header.raise(holes.back());
-  return header.save(object);
+  ZLOG_TRY(header.save(object));
+  return Empty();
 }
 
 }  // namespace zlog::stripe

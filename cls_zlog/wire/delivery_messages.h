@@ -5,9 +5,14 @@
 #include <string_view>
 #include <vector>
 
-// Requests and replies of the methods on deliveries to a log, for both sides. The conventions are
-// those of messages.h. As those on cursors, every request names the log by its id too.
+#include "cls_zlog/wire/frame.h"
+#include "cls_zlog/wire/stripe_messages.h"
+
+// Requests and replies of the methods on deliveries to a log, for both sides. As those on cursors,
+// every request names the log by its id too.
 namespace zlog {
+
+constexpr uint64_t batch_all = UINT64_MAX;  // above every batch
 
 // Which part of which batch of which source. delivery_read takes no more.
 struct DeliveryRequest {
@@ -16,16 +21,23 @@ struct DeliveryRequest {
   uint64_t batch = 0;
   uint32_t part = 0;
 
-  std::string encode() const;
-  static int decode(std::string_view bytes, DeliveryRequest* out);
+  template <typename V>
+  void each(V& v) {
+    v("log_id", log_id);
+    v("source", source, wire::name());
+    v("batch", batch, at_most(batch_all - 1));
+    v("part", part);
+  }
 };
 
-struct DeliveryBeginRequest {
-  DeliveryRequest delivery;
+struct DeliveryBeginRequest : DeliveryRequest {
   uint64_t timestamp = 0;  // µs since 1970, by the client's clock
 
-  std::string encode() const;
-  static int decode(std::string_view bytes, DeliveryBeginRequest* out);
+  template <typename V>
+  void each(V& v) {
+    DeliveryRequest::each(v);
+    v("timestamp", timestamp);
+  }
 };
 
 struct DeliveryBeginReply {
@@ -33,39 +45,71 @@ struct DeliveryBeginReply {
   uint32_t grants = 0;       // of the attempts before
   uint64_t incarnation = 0;  // of the source: tells it from an earlier one that was forgotten
 
-  std::string encode() const;
-  static int decode(std::string_view bytes, DeliveryBeginReply* out);
+  template <typename V>
+  void each(V& v) {
+    v("attempt", attempt);
+    v("grants", grants);
+    v("incarnation", incarnation);
+  }
 };
 
-struct DeliveryGrantRequest {
-  DeliveryRequest delivery;
+struct DeliveryGrantRequest : DeliveryRequest {
   uint64_t incarnation = 0;
   uint32_t attempt = 0;
   uint64_t epoch = 0;    // in which the positions were granted
   uint64_t first = 0;
-  uint32_t count = 0;    // 1 to entries_max
+  uint32_t count = 0;
   bool reserve = false;  // nobody hands positions out: these, or the first ones above the tail floor
 
-  std::string encode() const;
-  static int decode(std::string_view bytes, DeliveryGrantRequest* out);
+  template <typename V>
+  void each(V& v) {
+    DeliveryRequest::each(v);
+    v("incarnation", incarnation);
+    v("attempt", attempt);
+    v("epoch", epoch);
+    v("first", first, wire::position());
+    v("count", count, between(1, limits::entries_max));
+    v("reserve", reserve);
+  }
+  bool valid() const { return count - 1 <= limits::position_max - first; }
+};
+
+struct DeliveryGrantReply {
+  uint64_t first = 0;  // the granted positions begin here
+
+  template <typename V>
+  void each(V& v) {
+    v("first", first, wire::position());
+  }
 };
 
 // Positions [first, first + count).
 struct Grant {
   uint64_t first = 0;
   uint64_t count = 0;
+
+  template <typename V>
+  void each(V& v) {
+    v("first", first, wire::position());
+    v("count", count, between(1, limits::position_max + 1));
+  }
+  bool valid() const { return count - 1 <= limits::position_max - first; }
 };
 
+// delivery_read: a part. Also stored.
 struct DeliveryReadReply {
-  uint64_t incarnation = 0;  // of the source when the part was first begun
-  uint32_t attempt = 0;
+  uint64_t incarnation = 0;   // of the source when the part was first begun
+  uint32_t attempt = 0;       // the newest one
   std::vector<Grant> grants;  // in the order in which they were given
+  wire::Further further;
 
-  std::string encode() const;
-  static int decode(std::string_view bytes, DeliveryReadReply* out);
+  template <typename V>
+  void each(V& v) {
+    v("incarnation", incarnation);
+    v("attempt", attempt, at_most(limits::attempts_max));
+    v("grants", grants, at_most(limits::grants_max));
+  }
 };
-
-constexpr uint64_t batch_all = UINT64_MAX;  // above every batch
 
 struct DeliveryDoneRequest {
   uint64_t log_id = 0;
@@ -74,38 +118,42 @@ struct DeliveryDoneRequest {
   uint64_t incarnation = 0;  // of the source that the sender saw; 0: none, or a damaged one
   uint64_t timestamp = 0;    // µs since 1970, by the client's clock
 
-  std::string encode() const;
-  static int decode(std::string_view bytes, DeliveryDoneRequest* out);
+  template <typename V>
+  void each(V& v) {
+    v("log_id", log_id);
+    v("source", source, wire::name());
+    v("batch", batch);
+    v("incarnation", incarnation);
+    v("timestamp", timestamp);
+  }
 };
 
-struct DeliveryListRequest {
-  uint64_t log_id = 0;
-  std::string_view after;  // sources above it; empty: from the first
-  uint32_t count_max = 0;  // sources in the reply, 1 to sources_max
-
-  std::string encode() const;
-  static int decode(std::string_view bytes, DeliveryListRequest* out);
-};
-
-// What the head keeps of a source.
-struct DeliverySource {
+struct NamedSource {
+  std::string name;
   uint64_t batch = 0;    // the first one that is not done
   uint32_t parts = 0;    // that are kept, of batches that are not done
   uint64_t created = 0;  // µs since 1970
   uint64_t updated = 0;  // when a part was last begun or a batch done
-};
 
-struct NamedDeliverySource {
-  std::string_view name;
-  DeliverySource source;
+  template <typename V>
+  void each(V& v) {
+    v("name", name, wire::name());
+    v("batch", batch);
+    v("parts", parts, at_most(limits::parts_max));
+    v("created", created);
+    v("updated", updated);
+  }
 };
 
 struct DeliveryListReply {
   bool more = false;
-  std::vector<NamedDeliverySource> sources;  // ascending by name
+  std::vector<NamedSource> sources;  // ascending by name
 
-  std::string encode() const;
-  static int decode(std::string_view bytes, DeliveryListReply* out);
+  template <typename V>
+  void each(V& v) {
+    v("more", more);
+    v("sources", sources, at_most(limits::sources_max));
+  }
 };
 
 }  // namespace zlog

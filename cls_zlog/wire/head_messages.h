@@ -5,46 +5,60 @@
 #include <string_view>
 #include <vector>
 
+#include "cls_zlog/wire/stripe_messages.h"
+#include "cls_zlog/wire/view.h"
+
 // Requests and replies of the methods on the head object and on the directory object, for both
-// sides. The conventions are those of messages.h; head_remove takes an EpochRequest.
+// sides; see stripe_messages.h for what all have in common.
 namespace zlog {
 
-// epoch_read, sequencer_find: nothing but the version.
-std::string encode_empty();
-int decode_empty(std::string_view bytes);
-
 struct HeadCreateRequest {
-  std::string_view name;  // the log's, see names.h
+  std::string_view name;  // the log's
   uint64_t log_id = 0;    // tells this log from an earlier one of the same name
 
-  std::string encode() const;
-  static int decode(std::string_view bytes, HeadCreateRequest* out);
+  template <typename V>
+  void each(V& v) {
+    v("name", name, wire::name());
+    v("log_id", log_id);
+  }
 };
 
 struct EpochNextRequest {
-  uint32_t width = 0;  // of the stripe that may be made in this epoch, up to width_max; 0: none
+  uint32_t width = 0;  // of the stripe that may be made in this epoch; 0: none
 
-  std::string encode() const;
-  static int decode(std::string_view bytes, EpochNextRequest* out);
+  template <typename V>
+  void each(V& v) {
+    v("width", width, at_most(limits::width_max));
+  }
 };
 
 struct EpochNextReply {
   uint64_t epoch = 0;       // the counter's new value, nobody else's
   uint64_t tail_floor = 0;  // the tail of this epoch starts at or above it
 
-  std::string encode() const;
-  static int decode(std::string_view bytes, EpochNextReply* out);
+  template <typename V>
+  void each(V& v) {
+    v("epoch", epoch);
+    v("tail_floor", tail_floor);
+  }
 };
 
-struct EpochReadReply {
+// epoch_read.
+struct HeadReply {
   uint64_t counter = 0;     // the last epoch handed out; 0 none
   uint64_t newest = 0;      // epoch of the newest view; 0 none
   uint64_t tail_floor = 0;
   uint64_t trim_point = 0;  // every position below it is trimmed
   uint64_t log_id = 0;
 
-  std::string encode() const;
-  static int decode(std::string_view bytes, EpochReadReply* out);
+  template <typename V>
+  void each(V& v) {
+    v("counter", counter);
+    v("newest", newest);
+    v("tail_floor", tail_floor);
+    v("trim_point", trim_point);
+    v("log_id", log_id);
+  }
 };
 
 struct TailRaiseRequest {
@@ -52,48 +66,134 @@ struct TailRaiseRequest {
   uint64_t epoch = 0;
   uint64_t tail = 0;
 
-  std::string encode() const;
-  static int decode(std::string_view bytes, TailRaiseRequest* out);
+  template <typename V>
+  void each(V& v) {
+    v("log_id", log_id);
+    v("epoch", epoch);
+    v("tail", tail, wire::position_or_end());
+  }
 };
 
-// trim_point_raise. The reply is that of trim_to: whether archived stripes below the point are left.
 struct TrimPointRequest {
   uint64_t log_id = 0;        // a client of a removed log trims no new one of its name
   uint64_t position = 0;      // everything below it counts as trimmed
   bool past_cursors = false;  // also what readers with a cursor have not read
 
-  std::string encode() const;
-  static int decode(std::string_view bytes, TrimPointRequest* out);
+  template <typename V>
+  void each(V& v) {
+    v("log_id", log_id);
+    v("position", position, wire::position_or_end());
+    v("past_cursors", past_cursors);
+  }
 };
 
 struct ViewProposeRequest {
   uint64_t base = 0;      // epoch of the view that this one was made from; 0 none
   std::string_view view;  // encoded, see view.h
 
-  std::string encode() const;
-  static int decode(std::string_view bytes, ViewProposeRequest* out);
+  template <typename V>
+  void each(V& v) {
+    v("base", base);
+    v("view", view, at_most(limits::view_bytes_max));
+  }
 };
 
 struct ViewReadRequest {
   uint64_t from_epoch = 0;
-  uint32_t count_max = 0;  // views in the reply, 1 to views_page_max
+  uint32_t count_max = 0;  // views in the reply
   bool latest = false;     // only the newest; from_epoch is ignored
 
-  std::string encode() const;
-  static int decode(std::string_view bytes, ViewReadRequest* out);
+  template <typename V>
+  void each(V& v) {
+    v("from_epoch", from_epoch);
+    v("count_max", count_max, between(1, limits::views_page_max));
+    v("latest", latest);
+  }
 };
 
-struct ViewReadReply {
-  uint64_t counter = 0;
-  uint64_t newest = 0;
-  uint64_t tail_floor = 0;
-  uint64_t trim_point = 0;
-  uint64_t log_id = 0;
-  bool more = false;                    // views above the last of these are left: ask again
-  std::vector<std::string_view> views;  // encoded, ascending by epoch
+struct ViewReadReply : HeadReply {
+  bool more = false;               // views above the last of these are left: ask again
+  std::vector<std::string> views;  // encoded, ascending by epoch
 
-  std::string encode() const;
-  static int decode(std::string_view bytes, ViewReadReply* out);
+  template <typename V>
+  void each(V& v) {
+    HeadReply::each(v);
+    v("more", more);
+    v("views", views, at_most(limits::views_page_max));
+  }
+};
+
+struct StripesReadRequest {
+  uint64_t log_id = 0;
+  uint64_t position = 0;   // stripes from the one that holds it on, or the next one above
+  uint32_t count_max = 0;  // stripes in the reply
+
+  template <typename V>
+  void each(V& v) {
+    v("log_id", log_id);
+    v("position", position, wire::position());
+    v("count_max", count_max, between(1, limits::stripes_page_max));
+  }
+};
+
+struct StripesReadReply {
+  bool more = false;            // archived stripes above the last of these are left
+  std::vector<Stripe> stripes;  // ascending
+
+  template <typename V>
+  void each(V& v) {
+    v("more", more);
+    v("stripes", stripes, at_most(limits::stripes_page_max));
+  }
+};
+
+struct StripesLooseRequest {
+  uint64_t log_id = 0;
+  uint64_t after_id = 0;   // stripes of ids above it
+  uint32_t count_max = 0;  // stripes in the reply
+
+  template <typename V>
+  void each(V& v) {
+    v("log_id", log_id);
+    v("after_id", after_id);
+    v("count_max", count_max, between(1, limits::stripes_page_max));
+  }
+};
+
+// A stripe whose objects may exist though no position is looked for in them. Also stored.
+struct LooseStripe {
+  uint64_t id = 0;
+  uint32_t width = 0;
+
+  template <typename V>
+  void each(V& v) {
+    v("id", id);
+    v("width", width, between(1, limits::width_max));
+  }
+};
+
+struct StripesLooseReply {
+  uint64_t newest = 0;  // epoch of the newest view
+  bool more = false;    // loose stripes above the last of these are left
+  std::vector<LooseStripe> stripes;  // ascending
+
+  template <typename V>
+  void each(V& v) {
+    v("newest", newest);
+    v("more", more);
+    v("stripes", stripes, at_most(limits::stripes_page_max));
+  }
+};
+
+struct StripeForgetRequest {
+  uint64_t log_id = 0;
+  uint64_t id = 0;
+
+  template <typename V>
+  void each(V& v) {
+    v("log_id", log_id);
+    v("id", id);
+  }
 };
 
 // directory_add, directory_remove.
@@ -101,33 +201,44 @@ struct DirectoryEntryRequest {
   std::string_view name;
   uint64_t log_id = 0;  // remove: only this log's entry goes
 
-  std::string encode() const;
-  static int decode(std::string_view bytes, DirectoryEntryRequest* out);
+  template <typename V>
+  void each(V& v) {
+    v("name", name, wire::name());
+    v("log_id", log_id);
+  }
 };
 
 struct DirectoryListRequest {
   std::string_view after;  // names above it; empty: from the first
-  uint32_t count_max = 0;  // names in the reply, 1 to names_page_max
+  uint32_t count_max = 0;  // names in the reply
 
-  std::string encode() const;
-  static int decode(std::string_view bytes, DirectoryListRequest* out);
+  template <typename V>
+  void each(V& v) {
+    v("after", after, wire::name_or_none());
+    v("count_max", count_max, between(1, limits::names_page_max));
+  }
 };
 
 struct DirectoryListReply {
   bool more = false;
-  std::vector<std::string_view> names;  // ascending
+  std::vector<std::string> names;  // ascending
 
-  std::string encode() const;
-  static int decode(std::string_view bytes, DirectoryListReply* out);
+  template <typename V>
+  void each(V& v) {
+    v("more", more);
+    v("names", names, wire::names(limits::names_page_max));
+  }
 };
 
 // sequencer_announce and sequencer_withdraw (request), sequencer_find (reply; empty when there is
-// none).
+// none). Also stored.
 struct AddressMessage {
-  std::string_view address;
+  std::string address;
 
-  std::string encode() const;
-  static int decode(std::string_view bytes, AddressMessage* out);
+  template <typename V>
+  void each(V& v) {
+    v("address", address, wire::address());
+  }
 };
 
 }  // namespace zlog

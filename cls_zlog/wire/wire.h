@@ -1,13 +1,10 @@
 #pragma once
 
-#include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <string>
 #include <string_view>
 #include <type_traits>
-
-#include "cls_zlog/base/limits.h"
 
 namespace zlog::wire {
 
@@ -60,6 +57,7 @@ class Column {
   std::string_view bytes(uint32_t first, uint32_t count) const {
     return {at_ + size_t{first} * sizeof(T), size_t{count} * sizeof(T)};
   }
+  std::string_view bytes() const { return {at_, size_t{size_} * sizeof(T)}; }
 
  private:
   const char* at_ = nullptr;
@@ -77,11 +75,10 @@ class Reader {
   uint32_t u32() { return integer<uint32_t>(); }
   uint64_t u64() { return integer<uint64_t>(); }
 
-  // A byte that is 0 or 1.
-  bool flag() {
-    const uint8_t value = u8();
-    if (value > 1) fail();
-    return value == 1;
+  template <typename T>
+  T integer() {
+    const std::string_view taken = bytes(sizeof(T));
+    return ok_ ? load<T>(taken.data()) : T{0};
   }
 
   // The next `length` bytes.
@@ -95,12 +92,8 @@ class Reader {
     return taken;
   }
 
-  // A u32 length and as many bytes; fails above `bytes_max`.
-  std::string_view string(uint32_t bytes_max) {
-    const uint32_t length = u32();
-    if (length > bytes_max) fail();
-    return bytes(length);
-  }
+  // A u32 length and as many bytes.
+  std::string_view string() { return bytes(u32()); }
 
   // `size` integers in a row.
   template <typename T>
@@ -120,12 +113,6 @@ class Reader {
   bool done() const { return ok_ && rest_.empty(); }
 
  private:
-  template <typename T>
-  T integer() {
-    const std::string_view taken = bytes(sizeof(T));
-    return ok_ ? load<T>(taken.data()) : T{0};
-  }
-
   std::string_view rest_;
   bool ok_ = true;
 };
@@ -138,7 +125,6 @@ class Writer {
   Writer& u8(uint8_t value) { return integer(value); }
   Writer& u32(uint32_t value) { return integer(value); }
   Writer& u64(uint64_t value) { return integer(value); }
-  Writer& flag(bool value) { return u8(value ? 1 : 0); }
   Writer& bytes(std::string_view value) {
     out_->append(value);
     return *this;
@@ -146,33 +132,14 @@ class Writer {
   Writer& string(std::string_view value) {
     return u32(static_cast<uint32_t>(value.size())).bytes(value);
   }
-
- private:
   template <typename T>
   Writer& integer(T value) {
     append(out_, value);
     return *this;
   }
 
+ private:
   std::string* out_;
 };
-
-// A message is a version byte and its fields.
-inline std::string new_message() { return std::string(1, static_cast<char>(limits::wire_version)); }
-
-// A reader of a message's fields; it has failed already when the version is not ours.
-inline Reader open_message(std::string_view bytes) {
-  Reader reader(bytes);
-  if (reader.u8() != limits::wire_version) reader.fail();
-  return reader;
-}
-
-// The same for a request, whose length is limited as well.
-inline Reader open_request(std::string_view bytes) {
-  return open_message(bytes.size() <= limits::request_bytes_max ? bytes : std::string_view());
-}
-
-// What a decoder returns.
-inline int result(bool good) { return good ? 0 : -EINVAL; }
 
 }  // namespace zlog::wire

@@ -82,6 +82,7 @@ def test_json_has_a_line_per_finding_and_a_summary(inside: Inside, damaged: zlog
         "trimmed": 0,
         "unwritten": 0,
         "lost": 4,
+        "unreadable": 0,
         "objects": 2,
         "listed": True,
     }

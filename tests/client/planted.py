@@ -7,7 +7,7 @@ from pathlib import Path
 
 import zlog
 from zlog._base.names import stripe_object
-from zlog._native import core
+from zlog._native import core, messages
 from zlog.view import ObjectRef
 
 from ..conformance.stored import Content, door_to
@@ -46,25 +46,25 @@ def call(store: zlog.Store, name: str, method: str, request: bytes) -> None:
 
 def exists(store: zlog.Store, name: str) -> bool:
     """Whether there is such an object."""
-    return store.execute(name, "stat", core.encode_epoch(2**64 - 1))[0] == 0
+    return store.execute(name, "stat", messages.stat(2**64 - 1))[0] == 0
 
 
 def remove(log: zlog.Log, ref: ObjectRef) -> None:
     """Remove a stripe object."""
-    call(log.store, ref.name, "remove", core.encode_epoch(log.view.epoch))
+    call(log.store, ref.name, "remove", messages.remove(log.view.epoch))
 
 
 def remake(log: zlog.Log, ref: ObjectRef, *, epoch: int, stride: int, residue: int) -> None:
     """Make an empty object in the place of another."""
     remove(log, ref)
-    call(log.store, ref.name, "seal", core.encode_seal(epoch, stride, residue, True))
+    call(log.store, ref.name, "seal", messages.seal(epoch, stride, residue, True))
 
 
 def make_orphan(log: zlog.Log, stripe_id: int, log_id: int | None = None) -> str:
     """Make an object that no view has, as a client does that dies; returns its name."""
     log_id = log.view.log_id if log_id is None else log_id
     name = stripe_object(log.name, log_id, stripe_id, 0)
-    call(log.store, name, "seal", core.encode_seal(stripe_id, 4, 0, True))
+    call(log.store, name, "seal", messages.seal(stripe_id, 4, 0, True))
     return name
 
 
@@ -78,8 +78,8 @@ def write(log: zlog.Log, position: int, writer: bytes, number: int, data: bytes 
 def append_at(log: zlog.Log, position: int) -> tuple[bytes, int]:
     """Return which append stands at a position: its writer's id and its number."""
     ref = log.view.object_of(position)
-    request = core.encode_read(log.view.epoch, ref.stride, [position], 1 << 20, True)
+    request = messages.read(log.view.epoch, True, 1 << 20, ref.stride, [position])
     code, reply = log.store.execute(ref.name, "read", request)
     assert code == 0
-    found = core.decode_read(reply, [position], True)
+    found = core.decode_read(reply, [position])
     return found.writer(0), found.number(0)

@@ -9,7 +9,7 @@ from zlog import Entry
 from zlog._base.deadline import Deadline
 from zlog._base.sequencer import Grant, LogAddress
 from zlog._io import drive
-from zlog._native import core
+from zlog._native import core, messages
 
 from ..support.local_sequencer import LocalSequencer
 from .faulty import FaultyStore, loses_first
@@ -21,10 +21,10 @@ def append_ids(log: zlog.Log) -> dict[int, tuple[bytes, int]]:
     view = log.view
     for ref in view.objects():
         positions = range(ref.residue, log.tail(), ref.stride)
-        request = core.encode_read(view.epoch, ref.stride, positions, 1 << 20, True)
+        request = messages.read(view.epoch, True, 1 << 20, ref.stride, positions)
         code, reply = log.store.execute(ref.name, "read", request)
         assert code == 0
-        read = core.decode_read(reply, positions, True)
+        read = core.decode_read(reply, positions)
         for i in range(read.count):
             if read.state(i) == 0:
                 found[positions[i]] = (read.writer(i), read.number(i))

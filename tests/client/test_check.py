@@ -10,7 +10,7 @@ import zlog
 from zlog import Finding, FindingKind
 from zlog._base.names import DIRECTORY_OBJECT, head_object
 from zlog._io import drive
-from zlog._native import core
+from zlog._native import core, messages
 from zlog.view import STRIPES_MAX, ObjectRef
 
 from ..conformance import wire
@@ -58,7 +58,7 @@ def test_a_sound_log(filled: zlog.Log) -> None:
     assert list(audit) == []
     positions = ENTRIES + 4 * WIDTH + 1 - 6
     size = sum(len(i.data) for i in filled.read_range(6) if isinstance(i, zlog.Entry))
-    assert audit.summary == (positions, positions - 1, size, 0, 1, 0, 0, WIDTH, True)
+    assert audit.summary == (positions, positions - 1, size, 0, 1, 0, 0, 0, WIDTH, True)
 
 
 def test_an_empty_log(log: zlog.Log) -> None:
@@ -128,7 +128,7 @@ def test_a_layout_change_left_half_done(filled: zlog.Log, store: zlog.Store) -> 
     """It is reported, and finished by the client that needs the tail: here the audit itself."""
     ref = refs(filled)[2]
     epoch, _ = drive(filled._client.layout.head.epoch_next(filled._client.deadline()))
-    planted.call(store, ref.name, "seal", core.encode_seal(epoch, WIDTH, 2, False))
+    planted.call(store, ref.name, "seal", messages.seal(epoch, WIDTH, 2, False))
     finding = only(filled, FindingKind.EPOCH_AHEAD)
     assert not finding.serious
     assert finding.object == ref.name
@@ -144,7 +144,7 @@ def test_a_tail_below_what_is_written(filled: zlog.Log) -> None:
 
 def test_an_object_trimmed_further_than_the_log(filled: zlog.Log, store: zlog.Store) -> None:
     filled.trim_to(4)
-    request = core.encode_trim_to(filled.view.epoch, 9, 1024)
+    request = messages.trim_to(filled.view.epoch, 9, 1024)
     planted.call(store, refs(filled)[0].name, "trim_to", request)
     finding = only(filled, FindingKind.TRIM_AHEAD)
     assert finding.serious
@@ -164,7 +164,7 @@ def test_a_trim_that_died_is_no_failure(filled: zlog.Log) -> None:
 
 
 def test_a_log_that_is_not_listed(filled: zlog.Log, store: zlog.Store) -> None:
-    request = core.encode_directory_entry(filled.name, filled.view.log_id)
+    request = messages.directory_add(filled.name, filled.view.log_id)
     planted.call(store, DIRECTORY_OBJECT, "directory_remove", request)
     for name in ("order", "orders-", "orders2"):
         zlog.Log.create(store, name).close()

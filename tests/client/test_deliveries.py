@@ -13,6 +13,7 @@ import pytest
 import zlog
 from zlog import DeliveryDiffers, DeliverySuperseded, aio, testing
 from zlog._append.deliveries import DeliveryKey, _writer_id
+from zlog._base.protocol import Code
 from zlog.testing import AT_ONCE, Fate, StoreCall
 
 from ..conformance import wire
@@ -24,16 +25,23 @@ from .planted import remove
 pytestmark = pytest.mark.usefixtures("small_rounds")
 
 
-def refusing(store: zlog.Store, method: str, error: int, *, after: int = 0) -> zlog.Store:
-    """A store that refuses a method, for good, once that was called so often."""
+def refusing(
+    store: zlog.Store, method: str, answer: tuple[int, bytes], *, after: int = 0
+) -> zlog.Store:
+    """A store that answers a method so, for good, once that was called so often."""
     calls = itertools.count()
 
     def fate(call: StoreCall) -> Fate:
         if call.method != method or next(calls) < after:
             return AT_ONCE
-        return Fate(effect=None, error=error)
+        return Fate(effect=None, answer=answer)
 
     return testing.FaultyStore(store, fate)
+
+
+def limit(number: int) -> tuple[int, bytes]:
+    """What a method answers at a limit."""
+    return Code.LIMIT_REACHED, wire.frame(wire.u64(number))
 
 
 def test_a_delivery_is_appended_once_in_order(log: zlog.Log) -> None:
@@ -156,19 +164,19 @@ def test_there_is_an_end_to_the_parts_of_a_source(memory: zlog.Store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "error", "what", "hint"),
+    ("method", "answer", "what", "hint"),
     [
-        ("delivery_begin", errno.ERANGE, "has seen a million attempts", "batch another number"),
-        ("delivery_grant", errno.ERANGE, "has no positions left", "another log"),
-        ("delivery_grant", errno.E2BIG, "keeps 4,096 grants", "in more parts"),
-        ("delivery_done", errno.EMFILE, "has 1,024 sources", "zlog delivery rm"),
+        ("delivery_begin", limit(1 << 20), "has seen a million attempts", "batch another number"),
+        ("delivery_grant", (-errno.ERANGE, b""), "has no positions left", "another log"),
+        ("delivery_grant", limit(4096), "keeps 4,096 grants", "in more parts"),
+        ("delivery_done", limit(1024), "has 1,024 sources", "zlog delivery rm"),
     ],
 )
 def test_each_limit_says_what_to_do(
-    memory: zlog.Store, method: str, error: int, what: str, hint: str
+    memory: zlog.Store, method: str, answer: tuple[int, bytes], what: str, hint: str
 ) -> None:
     zlog.Log.create(memory, "orders", width=2)
-    log = zlog.Log.open(refusing(memory, method, error), "orders")
+    log = zlog.Log.open(refusing(memory, method, answer), "orders")
 
     def use() -> None:
         log.deliver(ROWS, source="query", batch=1)
@@ -182,7 +190,7 @@ def test_each_limit_says_what_to_do(
 def test_what_was_refused_by_a_limit_is_filled_at_once(memory: zlog.Store) -> None:
     zlog.Log.create(memory, "orders", width=2)
     with pytest.raises(zlog.ZlogError, match="4,096 grants"):
-        deliver(refusing(memory, "delivery_grant", errno.E2BIG, after=1))
+        deliver(refusing(memory, "delivery_grant", limit(4096), after=1))
     log = zlog.Log.open(memory, "orders", hole_timeout=None)
     kinds = [item.kind if isinstance(item, zlog.Gap) else None for item in log.read_range()]
     assert kinds == [*[None] * 7, zlog.GapKind.FILLED]

@@ -12,7 +12,7 @@ import pytest
 import zlog
 from zlog import DeliverySuperseded
 from zlog._io import drive
-from zlog._native.core import encode_delivery_begin, encode_delivery_grant, encode_epoch_next
+from zlog._native import messages
 
 from ..support.local_sequencer import LocalSequencer
 from .delivering import ROWS, deliver, entries_in, shuffled
@@ -137,7 +137,7 @@ def test_what_was_granted_in_an_old_epoch_is_not_given_back(
     granted: list[range] = []
 
     def supersede() -> None:
-        request = encode_delivery_begin(other.view.log_id, "query", 1, 0, 0)
+        request = messages.delivery_begin(other.view.log_id, "query", 1, 0, 0)
         call(served, "zlog.orders.head", "delivery_begin", request)
 
     def end_epoch() -> None:
@@ -221,7 +221,7 @@ def test_nothing_is_written_that_was_granted_in_an_old_epoch(served: zlog.Store)
     """A client has taken an epoch and sealed nothing yet: the objects would take the entries."""
 
     def take_epoch() -> None:
-        call(served, "zlog.orders.head", "epoch_next", encode_epoch_next(0))
+        call(served, "zlog.orders.head", "epoch_next", messages.epoch_next(0))
 
     assert deliver(wrapped(served, at_method("delivery_grant", take_epoch, 2))) == len(ROWS)
     assert deliver(served, shuffled(1)) == 0
@@ -284,9 +284,12 @@ def test_another_writer_s_entry_is_not_taken_for_ones_own(memory: zlog.Store) ->
     log_id, epoch, first = log.view.log_id, log.view.epoch, log.tail()
     number = 2  # of the next attempt, which is granted three positions and dies
     call(
-        plain, "zlog.orders.head", "delivery_begin", encode_delivery_begin(log_id, "query", 1, 0, 0)
+        plain,
+        "zlog.orders.head",
+        "delivery_begin",
+        messages.delivery_begin(log_id, "query", 1, 0, 0),
     )
-    grant = encode_delivery_grant(log_id, "query", 1, 0, 1, number, epoch, first, 3, True)
+    grant = messages.delivery_grant(log_id, "query", 1, 0, 1, number, epoch, first, 3, True)
     call(plain, "zlog.orders.head", "delivery_grant", grant)
     write(log, first, b"s" * 16, 0, ROWS[0])
     deliver(plain)

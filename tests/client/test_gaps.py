@@ -8,10 +8,10 @@ import pytest
 
 import zlog
 from zlog import Entry, Fill, FillReason, Gap, GapKind, Loss, LossReason
-from zlog._base.codes import FillCode
 from zlog._base.io import deadline_of
+from zlog._base.protocol import FillCode
 from zlog._io import drive
-from zlog._native.core import encode_epoch
+from zlog._native import messages
 
 from .faulty import FaultyStore
 from .test_holes import leave_hole
@@ -103,7 +103,7 @@ def test_lost_neighbours_are_one_gap_of_several_objects(memory: zlog.Store) -> N
     log.append_many([b"x"] * 6)
     names = [ref.name for ref in log.view.objects()]
     for name in names[:2]:
-        assert memory.execute(name, "remove", encode_epoch(log.view.epoch))[0] == 0
+        assert memory.execute(name, "remove", messages.remove(log.view.epoch))[0] == 0
     gone = Loss(LossReason.MISSING, (names[0], names[1]))
     assert gaps_of(log) == [Gap(0, 2, GapKind.LOST, gone), Gap(3, 5, GapKind.LOST, gone)]
     with pytest.raises(zlog.CorruptEntry, match=f"position 4 .* is lost .missing: {names[1]}"):

@@ -6,7 +6,7 @@ import pytest
 
 import zlog
 from zlog import FindingKind, GapKind
-from zlog._native.core import encode_epoch
+from zlog._native import messages
 
 from .faulty import WithoutSequencer
 
@@ -20,7 +20,7 @@ def log(request: pytest.FixtureRequest, memory: zlog.Store) -> zlog.Log:
     made = zlog.Log.create(store, "orders", width=WIDTH)
     made.append_many([b"%d" % i for i in range(12)])
     ref = list(made.view.objects())[LOST]
-    assert memory.execute(ref.name, "remove", encode_epoch(made.view.epoch))[0] == 0
+    assert memory.execute(ref.name, "remove", messages.remove(made.view.epoch))[0] == 0
     return zlog.Log.open(store, "orders", timeout=5)
 
 

@@ -13,7 +13,7 @@ from zlog import aio
 from zlog._base.io import deadline_of
 from zlog._io import BlockingIo, drive
 from zlog._layout.head import Head
-from zlog._native import core
+from zlog._native import messages
 from zlog.view import STRIPES_MAX, Stripe, objects_of
 
 from ..support.local_sequencer import LocalSequencer
@@ -29,7 +29,7 @@ def data(log: zlog.Log, start: int = 0) -> list[bytes]:
 
 def exists(store: zlog.Store, name: str) -> bool:
     """Whether there is a stripe object of that name."""
-    return store.execute(name, "max_position", core.encode_epoch(2**63))[0] != -errno.ENOENT
+    return store.execute(name, "max_position", messages.max_position(2**63))[0] != -errno.ENOENT
 
 
 def index_of(store: zlog.Store, log: zlog.Log) -> tuple[list[Stripe], list[tuple[int, int]]]:

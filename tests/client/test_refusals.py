@@ -12,7 +12,7 @@ import pytest
 
 import zlog
 from zlog import aio
-from zlog._native import core
+from zlog._native import messages
 
 from .faulty import FaultyStore, at_method
 
@@ -145,7 +145,7 @@ def test_a_time_out_without_end_is_none(memory: zlog.Store) -> None:
 def test_options_that_can_not_be(memory: zlog.Store, options: dict[str, str]) -> None:
     with pytest.raises(ValueError, match="option"):
         zlog.Log.create(memory, "orders", options=options)
-    assert memory.execute("zlog.orders.head", "epoch_read", core.encode_empty())[0] < 0
+    assert memory.execute("zlog.orders.head", "epoch_read", messages.epoch_read())[0] < 0
 
 
 def test_settings_are_numbers(memory: zlog.Store) -> None:
@@ -177,7 +177,7 @@ def test_a_width_is_an_int(memory: zlog.Store) -> None:
 
 def test_a_head_that_is_something_else(memory: zlog.Store) -> None:
     """An object of another kind under the head's name is reported, not waited for."""
-    entry = core.encode_directory_entry("orders", 1)
+    entry = messages.directory_add("orders", 1)
     assert memory.execute("zlog.orders.head", "directory_add", entry)[0] == 0
     began = time.monotonic()
     with pytest.raises(zlog.CorruptEntry, match=r"zlog\.orders\.head is no head"):
@@ -205,7 +205,7 @@ def test_a_lost_object_is_called_so(memory: zlog.Store, verb: str) -> None:
     log = zlog.Log.create(memory, "orders", width=2)
     log.append_many([b"a", b"b"])
     lost = log.view.object_of(1).name
-    assert memory.execute(lost, "remove", core.encode_epoch(log.view.epoch))[0] == 0
+    assert memory.execute(lost, "remove", messages.remove(log.view.epoch))[0] == 0
     calls: dict[str, Callable[[], object]] = {
         "fill": lambda: log.fill(1),
         "trim": lambda: log.trim(1),

@@ -12,6 +12,7 @@
 #include "cls_zlog/host/memory.h"
 #include "cls_zlog/host/transaction.h"
 #include "cls_zlog/base/limits.h"
+#include "cls_zlog/base/codes.h"
 #include "cls_zlog/methods.h"
 #include "random.h"
 
@@ -26,11 +27,12 @@ int end_as_told(Object& object, std::string_view in, std::string* out) {
   CHECK(object.attr_get("touched", &seen) == -ENODATA || seen == "before");
   out->assign("reply");
   if (in == "error") return -ESTALE;
+  if (in == "refusal") return 3;
   if (in == "long") out->resize(limits::write_reply_bytes_max + 1);
   if (in == "memory") throw std::bad_alloc();
   if (in == "throw") throw std::runtime_error("a bug");
   if (in == "int") throw 42;
-  return 3;
+  return kOk;
 }
 
 constexpr Method kWriter = {"writer", kRead | kWrite, end_as_told};
@@ -84,6 +86,7 @@ void only_a_positive_answer_applies() {
     const char* request;
     int code;
   } cases[] = {{"error", -ESTALE},
+               {"refusal", -EIO},
                {"long", -EOVERFLOW},
                {"memory", -ENOMEM},
                {"throw", -EIO},
@@ -97,9 +100,9 @@ void only_a_positive_answer_applies() {
   }
   OneAttribute object;
   std::string reply;
-  CHECK(run_method(kWriter, object, "before", &reply).code == 3 && reply == "reply");
+  CHECK(run_method(kWriter, object, "before", &reply).code == kOk && reply == "reply");
   CHECK(object.exists_ && object.value_ == "before");
-  CHECK(run_method(kWriter, object, "after", &reply).code == 3 && object.value_ == "after");
+  CHECK(run_method(kWriter, object, "after", &reply).code == kOk && object.value_ == "after");
 }
 
 void flags_are_kept() {

@@ -7,7 +7,7 @@
 
 #include "check.h"
 #include "cls_zlog/base/limits.h"
-#include "cls_zlog/wire/wire.h"
+#include "cls_zlog/wire/frame.h"
 #include "stripe_client.h"
 
 namespace {
@@ -17,11 +17,17 @@ using namespace zlog;
 constexpr uint32_t kMiB = 1u << 20;
 const std::string kWriter(limits::writer_bytes, 'w');
 
+std::string in_frame(std::string_view fields) {
+  std::string request(wire::kFrameBytes, '\0');
+  wire::write_frame_head({1, 1}, fields.size(), request.data());
+  return request.append(fields);
+}
+
 // A trim of one run with any numbers in it, valid or not.
 std::string raw_trim(uint32_t stride, uint32_t count, uint64_t first, uint32_t length) {
-  std::string request = wire::new_message();
-  wire::Writer(&request).u64(1).u32(stride).u32(count).u64(first).u32(length);
-  return request;
+  std::string fields;
+  wire::Writer(&fields).u64(1).u32(stride).u32(count).u64(first).u32(length);
+  return in_frame(fields);
 }
 
 void positions_at_the_edge_of_their_range() {
@@ -36,7 +42,7 @@ void positions_at_the_edge_of_their_range() {
   CHECK(client.call("trim", raw_trim(1024, 1, last - 5, 65536)).code == -EINVAL);
   CHECK(client.trim_to(1, last + 2, 1).code == -EINVAL);
   CHECK(client.trim_to(1, last + 1, 1).code == kOk);
-  CHECK(client.stat(1).entries == 0 && client.stat(1).highest.position == last);
+  CHECK(client.stat(1).entries == 0 && client.stat(1).highest == last);
   CHECK(client.write(1, 0, kWriter, {{7, 2, "late"}}).number() == 7);
 }
 
@@ -50,12 +56,12 @@ void runs_that_lie() {
         raw_trim(2, 1, 1, 1)}) {
     CHECK(client.call("trim", request).code == -EINVAL);
   }
-  std::string overlapping = raw_trim(4, 2, 1, 3);
+  std::string overlapping = raw_trim(4, 2, 1, 3).substr(wire::kFrameBytes);
   wire::Writer(&overlapping).u64(9).u32(1);
-  CHECK(client.call("trim", overlapping).code == -EINVAL);
-  std::string touching = raw_trim(4, 2, 1, 2);
+  CHECK(client.call("trim", in_frame(overlapping)).code == -EINVAL);
+  std::string touching = raw_trim(4, 2, 1, 2).substr(wire::kFrameBytes);
   wire::Writer(&touching).u64(9).u32(1);
-  CHECK(client.call("trim", touching).code == kOk);
+  CHECK(client.call("trim", in_frame(touching)).code == kOk);
   CHECK(client.stat(1).records == 1);
 }
 

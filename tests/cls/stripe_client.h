@@ -9,7 +9,9 @@
 #include "check.h"
 #include "cls_zlog/host/memory.h"
 #include "cls_zlog/base/limits.h"
-#include "cls_zlog/wire/messages.h"
+#include "cls_zlog/wire/frame.h"
+#include "cls_zlog/wire/read_reply.h"
+#include "cls_zlog/wire/stripe_messages.h"
 #include "cls_zlog/client/write_encoder.h"
 
 namespace zlog {
@@ -19,32 +21,15 @@ struct Answer {
   int code = 0;
   std::string reply;
 
-  // The epoch or position of a reply that is one.
-  uint64_t number() const {
-    uint64_t number = 0;
-    CHECK(decode_epoch_reply(reply, &number) == 0);
-    return number;
+  // The reply, which must be of this type.
+  template <typename Reply>
+  Reply as() const {
+    Reply decoded;
+    CHECK(wire::decode(reply, &decoded) == wire::Decoded::kOk);
+    return decoded;
   }
-  Highest highest() const {
-    Highest highest;
-    CHECK(Highest::decode(reply, &highest) == 0);
-    return highest;
-  }
-  SealReply sealed() const {
-    SealReply sealed;
-    CHECK(SealReply::decode(reply, &sealed) == 0);
-    return sealed;
-  }
-  Fullness fullness() const {
-    Fullness fullness;
-    CHECK(Fullness::decode(reply, &fullness) == 0);
-    return fullness;
-  }
-  bool more() const {
-    bool more = false;
-    CHECK(decode_more_reply(reply, &more) == 0);
-    return more;
-  }
+  uint64_t number() const { return as<RefusalReply>().number; }
+  bool more() const { return as<MoreReply>().more; }
 };
 
 // What a read answered about one position, on its own.
@@ -83,7 +68,7 @@ class StripeClient {
   }
 
   Answer seal(uint64_t epoch, bool create) {
-    return call("seal", SealRequest{epoch, stride_, residue_, create}.encode());
+    return call("seal", wire::encoded(SealRequest{epoch, stride_, residue_, create}));
   }
 
   Answer write(uint64_t epoch, uint64_t timestamp, std::string_view writer,
@@ -101,18 +86,18 @@ class StripeClient {
     request.writer = writer;
     request.reason = reason;
     request.runs = runs(positions);
-    return call("fill", request.encode());
+    return call("fill", wire::encoded(request));
   }
 
   Answer trim(uint64_t epoch, const std::vector<uint64_t>& positions) {
     TrimRequest request;
     request.epoch = epoch;
     request.runs = runs(positions);
-    return call("trim", request.encode());
+    return call("trim", wire::encoded(request));
   }
 
   Answer trim_to(uint64_t epoch, uint64_t position, uint32_t records_max) {
-    return call("trim_to", TrimToRequest{epoch, position, records_max}.encode());
+    return call("trim_to", wire::encoded(TrimToRequest{epoch, position, records_max}));
   }
 
   // The answer, decoded into `results` when it is one.
@@ -123,15 +108,14 @@ class StripeClient {
     request.with_ids = true;
     request.bytes_max = bytes_max;
     request.runs = runs(positions);
-    const Answer answer = call("read", request.encode());
+    const Answer answer = call("read", wire::encoded(request));
     results->clear();
     if (answer.code != kOk) return answer;
-    ReadReply reply;
-    CHECK(ReadReply::decode(answer.reply, true, request.runs.count(), &reply) == 0);
+    const ReadReply reply = answer.as<ReadReply>();
     for (uint32_t i = 0; i < reply.count; i++) {
       const EntryState state = reply.state_of(i, positions[i]);
       results->push_back({state, reply.timestamps[i], std::string(reply.writer_of(i)),
-                          reply.numbers[i], static_cast<FillReason>(reply.reasons[i]),
+                          reply.numbers[i], reply.reason_of(i),
                           std::string(state == EntryState::kWritten ? reply.data_of(i) : "")});
     }
     return answer;
@@ -146,10 +130,9 @@ class StripeClient {
   }
 
   StatReply stat(uint64_t epoch) {
-    StatReply reply;
-    const Answer answer = call("stat", EpochRequest{epoch}.encode());
-    CHECK(answer.code == kOk && StatReply::decode(answer.reply, &reply) == 0);
-    return reply;
+    const Answer answer = call("stat", wire::encoded(EpochRequest{epoch}));
+    CHECK(answer.code == kOk);
+    return answer.as<StatReply>();
   }
 
  private:

@@ -16,7 +16,7 @@ class Sample:
 
     name: str
     ours: Callable[[], bytes]
-    native: str  # function of zlog._native.core
+    native: str  # function of zlog._native.messages, or core.core
     arguments: tuple[object, ...]
     expected: bytes
 
@@ -31,16 +31,16 @@ SAMPLES = (
     _sample(
         "seal",
         lambda: requests.seal(5, 4, 1, create=True),
-        "encode_seal",
+        "seal",
         (5, 4, 1, True),
-        "01 0500000000000000 04000000 01000000 01",
+        "01 01 11000000 0500000000000000 04000000 01000000 01",
     ),
     _sample(
         "seal_existing",
         lambda: requests.seal(5, 4, 1, create=False),
-        "encode_seal",
+        "seal",
         (5, 4, 1, False),
-        "01 0500000000000000 04000000 01000000 00",
+        "01 01 11000000 0500000000000000 04000000 01000000 00",
     ),
     _sample(
         "write",
@@ -56,7 +56,7 @@ SAMPLES = (
             [e.data for e in ENTRIES],
         ),
         """
-        01                                  # version
+        01 01 6c000000                      # version, compat, bytes of the fields
         0500000000000000                    # epoch
         00c029f73d540500                    # timestamp, µs
         000102030405060708090a0b0c0d0e0f    # writer
@@ -73,10 +73,10 @@ SAMPLES = (
     _sample(
         "read",
         lambda: requests.read(5, 4, [5, 9, 17], 1 << 20, with_ids=True),
-        "encode_read",
-        (5, 4, [5, 9, 17], 1 << 20, True),
+        "read",
+        (5, True, 1 << 20, 4, [5, 9, 17]),
         """
-        01 0500000000000000
+        01 01 2d000000 0500000000000000
         01                                  # with ids
         00001000                            # bytes_max
         04000000 02000000 0500000000000000 02000000 1100000000000000 01000000
@@ -85,10 +85,10 @@ SAMPLES = (
     _sample(
         "verify",
         lambda: requests.verify(5, 4, [5, 9, 17], 1 << 20),
-        "encode_verify",
-        (5, 4, [5, 9, 17], 1 << 20),
+        "verify",
+        (5, 1 << 20, 4, [5, 9, 17]),
         """
-        01 0500000000000000
+        01 01 2c000000 0500000000000000
         00001000                            # bytes_max
         04000000 02000000 0500000000000000 02000000 1100000000000000 01000000
         """,
@@ -96,10 +96,10 @@ SAMPLES = (
     _sample(
         "fill",
         lambda: requests.fill(5, TIME, WRITER, 1, 4, [13]),
-        "encode_fill",
+        "fill",
         (5, TIME, WRITER, 1, 4, [13]),
         """
-        01 0500000000000000 00c029f73d540500 000102030405060708090a0b0c0d0e0f
+        01 01 35000000 0500000000000000 00c029f73d540500 000102030405060708090a0b0c0d0e0f
         01                                  # reason: a reader waited
         04000000 01000000 0d00000000000000 01000000
         """,
@@ -107,186 +107,186 @@ SAMPLES = (
     _sample(
         "trim",
         lambda: requests.trim(5, 4, [5]),
-        "encode_trim",
+        "trim",
         (5, 4, [5]),
-        "01 0500000000000000 04000000 01000000 0500000000000000 01000000",
+        "01 01 1c000000 0500000000000000 04000000 01000000 0500000000000000 01000000",
     ),
     _sample(
         "trim_to",
         lambda: requests.trim_to(5, 6, 1000),
-        "encode_trim_to",
+        "trim_to",
         (5, 6, 1000),
-        "01 0500000000000000 0600000000000000 e8030000",
+        "01 01 14000000 0500000000000000 0600000000000000 e8030000",
     ),
     _sample(
         "epoch",
         lambda: requests.epoch(5),
-        "encode_epoch",
+        "max_position",
         (5,),
-        "01 0500000000000000",
+        "01 01 08000000 0500000000000000",
     ),
     _sample(
         "head_create",
         lambda: requests.head_create("orders", 7),
-        "encode_head_create",
+        "head_create",
         ("orders", 7),
-        "01 06000000 6f7264657273 0700000000000000",
+        "01 01 12000000 06000000 6f7264657273 0700000000000000",
     ),
     _sample(
         "epoch_next",
         lambda: requests.epoch_next(8),
-        "encode_epoch_next",
+        "epoch_next",
         (8,),
-        "01 08000000",
+        "01 01 04000000 08000000",
     ),
-    _sample("empty", requests.empty, "encode_empty", (), "01"),
+    _sample("empty", requests.empty, "epoch_read", (), "01 01 00000000"),
     _sample(
         "tail_raise",
         lambda: requests.tail_raise(3, 200),
-        "encode_tail_raise",
+        "tail_raise",
         (7, 3, 200),
-        "01 0700000000000000 0300000000000000 c800000000000000",
+        "01 01 18000000 0700000000000000 0300000000000000 c800000000000000",
     ),
     _sample(
         "trim_point",
         lambda: requests.trim_point(100),
-        "encode_trim_point",
+        "trim_point_raise",
         (7, 100, False),
-        "01 0700000000000000 6400000000000000 00",
+        "01 01 11000000 0700000000000000 6400000000000000 00",
     ),
     _sample(
         "trim_point_past_cursors",
         lambda: requests.trim_point(100, past_cursors=True),
-        "encode_trim_point",
+        "trim_point_raise",
         (7, 100, True),
-        "01 0700000000000000 6400000000000000 01",
+        "01 01 11000000 0700000000000000 6400000000000000 01",
     ),
     _sample(
         "cursor_commit",
         lambda: requests.cursor_commit(7, "app", 2, 100, TIME),
-        "encode_cursor_commit",
+        "cursor_commit",
         (7, "app", 2, 100, TIME),
-        "01 0700000000000000 03000000 617070 02 6400000000000000 00c029f73d540500",
+        "01 01 20000000 0700000000000000 03000000 617070 02 6400000000000000 00c029f73d540500",
     ),
     _sample(
         "cursor",
         lambda: requests.cursor(7, "app"),
-        "encode_cursor",
+        "cursor_read",
         (7, "app"),
-        "01 0700000000000000 03000000 617070",
+        "01 01 0f000000 0700000000000000 03000000 617070",
     ),
     _sample(
         "delivery",
         lambda: requests.delivery(PART),
-        "encode_delivery",
+        "delivery_read",
         (7, "query", 3, 1),
-        "01 0700000000000000 05000000 7175657279 0300000000000000 01000000",
+        "01 01 1d000000 0700000000000000 05000000 7175657279 0300000000000000 01000000",
     ),
     _sample(
         "delivery_begin",
         lambda: requests.delivery_begin(PART, TIME),
-        "encode_delivery_begin",
+        "delivery_begin",
         (7, "query", 3, 1, TIME),
         """
-        01 0700000000000000 05000000 7175657279 0300000000000000 01000000
+        01 01 25000000 0700000000000000 05000000 7175657279 0300000000000000 01000000
         00c029f73d540500
         """,
     ),
     _sample(
         "delivery_grant",
         lambda: requests.delivery_grant(Grant(PART, 2, 4, 100, 10, True, 5)),
-        "encode_delivery_grant",
+        "delivery_grant",
         (7, "query", 3, 1, 5, 2, 4, 100, 10, True),
         """
-        01 0700000000000000 05000000 7175657279 0300000000000000 01000000
+        01 01 3e000000 0700000000000000 05000000 7175657279 0300000000000000 01000000
         0500000000000000 02000000 0400000000000000 6400000000000000 0a000000 01
         """,
     ),
     _sample(
         "delivery_done",
         lambda: requests.delivery_done(7, "query", 4, 5, TIME),
-        "encode_delivery_done",
+        "delivery_done",
         (7, "query", 4, 5, TIME),
         """
-        01 0700000000000000 05000000 7175657279 0400000000000000
+        01 01 29000000 0700000000000000 05000000 7175657279 0400000000000000
         0500000000000000 00c029f73d540500
         """,
     ),
     _sample(
         "delivery_list",
         lambda: requests.delivery_list(7, "a", 10),
-        "encode_delivery_list",
+        "delivery_list",
         (7, "a", 10),
-        "01 0700000000000000 01000000 61 0a000000",
+        "01 01 11000000 0700000000000000 01000000 61 0a000000",
     ),
     _sample(
         "cursor_list",
         lambda: requests.cursor_list(7, "a", 10),
-        "encode_cursor_list",
+        "cursor_list",
         (7, "a", 10),
-        "01 0700000000000000 01000000 61 0a000000",
+        "01 01 11000000 0700000000000000 01000000 61 0a000000",
     ),
     _sample(
         "view_propose",
         lambda: requests.view_propose(2, VIEW_BYTES),
-        "encode_view_propose",
+        "view_propose",
         (2, VIEW_BYTES),
-        "01 0200000000000000 75000000" + VIEW_BYTES.hex(),
+        "01 01 92000000 0200000000000000 86000000" + VIEW_BYTES.hex(),
     ),
     _sample(
         "view_read",
         lambda: requests.view_read(2, 100, latest=False),
-        "encode_view_read",
+        "view_read",
         (2, 100, False),
-        "01 0200000000000000 64000000 00",
+        "01 01 0d000000 0200000000000000 64000000 00",
     ),
     _sample(
         "view_read_latest",
         lambda: requests.view_read(0, 1, latest=True),
-        "encode_view_read",
+        "view_read",
         (0, 1, True),
-        "01 0000000000000000 01000000 01",
+        "01 01 0d000000 0000000000000000 01000000 01",
     ),
     _sample(
         "stripes_read",
         lambda: requests.stripes_read(7, 200, 10),
-        "encode_stripes_read",
+        "stripes_read",
         (7, 200, 10),
-        "01 0700000000000000 c800000000000000 0a000000",
+        "01 01 14000000 0700000000000000 c800000000000000 0a000000",
     ),
     _sample(
         "stripes_loose",
         lambda: requests.stripes_loose(7, 2, 10),
-        "encode_stripes_loose",
+        "stripes_loose",
         (7, 2, 10),
-        "01 0700000000000000 0200000000000000 0a000000",
+        "01 01 14000000 0700000000000000 0200000000000000 0a000000",
     ),
     _sample(
         "stripe_forget",
         lambda: requests.stripe_forget(7, 2),
-        "encode_stripe_forget",
+        "stripe_forget",
         (7, 2),
-        "01 0700000000000000 0200000000000000",
+        "01 01 10000000 0700000000000000 0200000000000000",
     ),
     _sample(
         "directory_entry",
         lambda: requests.directory_entry("orders", 7),
-        "encode_directory_entry",
+        "directory_add",
         ("orders", 7),
-        "01 06000000 6f7264657273 0700000000000000",
+        "01 01 12000000 06000000 6f7264657273 0700000000000000",
     ),
     _sample(
         "directory_list",
         lambda: requests.directory_list("a", 10),
-        "encode_directory_list",
+        "directory_list",
         ("a", 10),
-        "01 01000000 61 0a000000",
+        "01 01 09000000 01000000 61 0a000000",
     ),
     _sample(
         "address",
         lambda: requests.address("tcp://host:1"),
-        "encode_address",
+        "sequencer_announce",
         ("tcp://host:1",),
-        "01 0c000000 7463703a2f2f686f73743a31",
+        "01 01 10000000 0c000000 7463703a2f2f686f73743a31",
     ),
 )

@@ -105,7 +105,7 @@ class HeadModel:
             return _MISSING
         lowest = min((cursor.position for cursor in self.cursors.values()), default=position)
         if position > self.trim_point and lowest < position and not past_cursors:
-            return Answer(Code.READ_ONLY, lowest)
+            return Answer(Code.HELD_BY_CURSOR, lowest)
         self.trim_point = max(self.trim_point, position)
         below = [stripe for stripe in self.archived if stripe.end <= self.trim_point]
         for stripe in below[:STRIPES_MOVED_MAX]:
@@ -126,13 +126,15 @@ class HeadModel:
             return _MISSING
         known = self.cursors.get(name)
         if known is None and mode == ADVANCE:
-            return Answer(Code.NOT_WRITTEN)
-        if known and (mode == CREATE or (mode == ADVANCE and position < known.position)):
-            return Answer(Code.READ_ONLY, known.position)
+            return Answer(Code.NOT_FOUND)
+        if known and mode == CREATE:
+            return Answer(Code.EXISTS, known.position)
+        if known and mode == ADVANCE and position < known.position:
+            return Answer(Code.CURSOR_AHEAD, known.position)
         if mode != ADVANCE and position < self.trim_point:
-            return Answer(Code.INVALIDATED, self.trim_point)
+            return Answer(Code.BELOW_TRIM_POINT, self.trim_point)
         if known is None and len(self.cursors) >= CURSORS_MAX:
-            return Answer(-errno.EMFILE)
+            return Answer(Code.LIMIT_REACHED, CURSORS_MAX)
         created = known.created if known else timestamp
         self.cursors[name] = Cursor(position, created, timestamp)
         return _OK
@@ -146,7 +148,7 @@ class HeadModel:
         if self._absent(log_id):
             return _MISSING
         known = self.cursors.get(name)
-        return Answer(Code.NOT_WRITTEN) if known is None else Answer(Code.OK, known)
+        return Answer(Code.NOT_FOUND) if known is None else Answer(Code.OK, known)
 
     def cursor_list(self, after: str = "", count_max: int = 1000, log_id: int = 7) -> Answer:
         """cursor_list: one page."""
@@ -158,7 +160,7 @@ class HeadModel:
             return _INVALID
         if self._absent(log_id):
             return _MISSING
-        return Answer(Code.NOT_WRITTEN) if self.cursors.pop(name, None) is None else _OK
+        return Answer(Code.NOT_FOUND) if self.cursors.pop(name, None) is None else _OK
 
     def _source(self, name: str, timestamp: int) -> Source | None:
         """A source, perhaps a new one, at this time; None: there is no room for one."""
@@ -181,9 +183,9 @@ class HeadModel:
             return _MISSING
         state = self._source(part.source, timestamp)
         if state is None:
-            return Answer(-errno.EMFILE)
+            return Answer(Code.LIMIT_REACHED, SOURCES_MAX)
         if part.batch < state.batch:
-            return Answer(Code.INVALIDATED, state.batch)
+            return Answer(Code.BATCH_DONE, state.batch)
         begun = Delivery(self.incarnations[part.source], 0, ())
         known = self.parts.get(part, begun)
         self.parts[part] = replace(known, attempt=known.attempt + 1)
@@ -202,9 +204,9 @@ class HeadModel:
             return Answer(Code.STALE_EPOCH, self.counter)
         known = self.parts.get(part)
         if known is None or known.incarnation != grant.incarnation:
-            return Answer(Code.NOT_WRITTEN)
+            return Answer(Code.NOT_FOUND)
         if grant.attempt != known.attempt:
-            return Answer(Code.READ_ONLY, known.attempt)
+            return Answer(Code.SUPERSEDED, known.attempt)
         first = max(first, self.tail_floor) if grant.reserve else first
         if first + count > POSITION_MAX + 1:
             return Answer(-errno.ERANGE)
@@ -227,7 +229,7 @@ class HeadModel:
         if self._absent(part.log_id):
             return _MISSING
         known = self.parts.get(part)
-        return Answer(Code.NOT_WRITTEN) if known is None else Answer(Code.OK, known)
+        return Answer(Code.NOT_FOUND) if known is None else Answer(Code.OK, known)
 
     def delivery_done(
         self, source: str, batch: int, incarnation: int = 1, timestamp: int = TIME, log_id: int = 7
@@ -242,14 +244,14 @@ class HeadModel:
             return _MISSING
         if source in self.sources:
             if incarnation != self.incarnations[source]:
-                return Answer(Code.READ_ONLY, self.incarnations[source])
+                return Answer(Code.SUPERSEDED, self.incarnations[source])
         elif batch == BATCH_ALL:
             return Answer(Code.OK, False)
         elif incarnation != self.incarnation + 1:
-            return Answer(Code.NOT_WRITTEN, self.incarnation + 1)
+            return Answer(Code.NOT_FOUND, self.incarnation + 1)
         state = self._source(source, timestamp)
         if state is None:
-            return Answer(-errno.EMFILE)
+            return Answer(Code.LIMIT_REACHED, SOURCES_MAX)
         batch = max(batch, state.batch)
         below = (part for part in self.parts if part.source == source and part.batch < batch)
         gone = sorted(below, key=lambda part: (part.batch, part.part))

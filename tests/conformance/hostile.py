@@ -58,12 +58,13 @@ SOUND: dict[str, bytes] = {
 
 
 def malformed(method: str) -> Iterator[bytes]:
-    """Requests that are wrong beyond doubt: cut short, too long, or of another version."""
+    """Requests that are wrong beyond doubt: cut short, too long, or of no version."""
     sound = SOUND[method]
     yield from (sound[:length] for length in range(len(sound)) if method != "write" or length < 100)
     yield sound + b"\0"
     yield sound + sound
-    yield from (bytes([version]) + sound[1:] for version in (0, 2, 255))
+    for version, compat in ((0, 1), (1, 2), (2, 255)):  # none can say so
+        yield bytes([version, compat]) + sound[2:]
 
 
 def mutated(random: Random, method: str) -> bytes:
@@ -92,50 +93,53 @@ def _change(random: Random, data: bytearray) -> None:
 
 
 def noise(random: Random) -> bytes:
-    """Any bytes, half of them with the right version."""
+    """Any bytes, half of them in a frame."""
     data = random.randbytes(random.randrange(NOISE_BYTES_MAX))
-    return wire.u8(wire.VERSION) + data if random.random() < 0.5 else data
+    return wire.frame(data) if random.random() < 0.5 else data
 
 
 def lies() -> Iterator[tuple[str, bytes]]:
     """Small requests that promise much: counts and lengths near every limit."""
-    epoch, time, writer = wire.u64(1), wire.u64(1), b"w" * 16
-    start = wire.u8(wire.VERSION) + epoch
     for count in (2**16, 2**16 + 1, 2**31, 2**32 - 1):
-        one = wire.raw_runs(1, [(0, count)])
-        many = wire.u32(1) + wire.u32(count) + wire.u64(0) + wire.u32(1)
-        for runs in (one, many):
-            yield "write", start + time + writer + wire.u64(0) + runs
-            yield "read", start + wire.u8(0) + wire.u32(2**32 - 1) + runs
-            yield "verify", start + wire.u32(2**32 - 1) + runs
-            yield "fill", start + time + writer + wire.u8(0) + runs
-            yield "trim", start + runs
-        yield "head_create", wire.u8(1) + wire.u32(count) + b"log" + wire.u64(7)
-        yield "directory_add", wire.u8(1) + wire.u32(count) + b"log" + wire.u64(7)
-        yield "directory_list", wire.u8(1) + wire.u32(0) + wire.u32(count)
-        yield "sequencer_announce", wire.u8(1) + wire.u32(count) + b"tcp://a:1"
-        cursor = wire.u8(1) + wire.u64(7) + wire.u32(count)
-        for method in ("cursor_commit", "cursor_read", "cursor_remove"):
-            yield method, cursor + b"reader"
-        for method in ("delivery_begin", "delivery_read", "delivery_done"):
-            yield method, cursor + b"query" + wire.u64(3)
-        granted = (
-            wire.u64(1) + wire.u32(1) + wire.u64(1) + wire.u64(5) + wire.u32(count) + wire.u8(2)
-        )
-        yield "delivery_grant", requests.delivery(_PART) + granted
-        yield "delivery_list", wire.u8(1) + wire.u64(7) + wire.u32(0) + wire.u32(count)
-        yield "cursor_list", wire.u8(1) + wire.u64(7) + wire.u32(0) + wire.u32(count)
-        yield "view_read", wire.u8(1) + wire.u64(0) + wire.u32(count) + wire.u8(0)
-        yield "view_propose", wire.u8(1) + wire.u64(0) + wire.u32(count) + requests.view(_VIEW)
+        for method, fields in _fields_that_lie(count):
+            yield method, wire.frame(fields)
+            yield method, wire.u8(1) + wire.u8(1) + wire.u32(count) + fields
         yield "view_propose", requests.view_propose(0, _view_that_lies(count))
-        yield "epoch_next", wire.u8(1) + wire.u32(count)
         yield "stripes_read", requests.stripes_read(7, 0, count)
         yield "stripes_loose", requests.stripes_loose(7, 0, count)
-        yield "trim_to", start + wire.u64(2**64 - 1) + wire.u32(count)
-        yield "seal", start + wire.u32(count) + wire.u32(count - 1) + wire.u8(1)
+
+
+def _fields_that_lie(count: int) -> Iterator[tuple[str, bytes]]:
+    epoch, time, writer = wire.u64(1), wire.u64(1), b"w" * 16
+    one = wire.raw_runs(1, [(0, count)])
+    many = wire.u32(1) + wire.u32(count) + wire.u64(0) + wire.u32(1)
+    for runs in (one, many):
+        yield "write", epoch + time + writer + wire.u64(0) + runs
+        yield "read", epoch + wire.u8(0) + wire.u32(2**32 - 1) + runs
+        yield "verify", epoch + wire.u32(2**32 - 1) + runs
+        yield "fill", epoch + time + writer + wire.u8(0) + runs
+        yield "trim", epoch + runs
+    yield "head_create", wire.u32(count) + b"log" + wire.u64(7)
+    yield "directory_add", wire.u32(count) + b"log" + wire.u64(7)
+    yield "directory_list", wire.u32(0) + wire.u32(count)
+    yield "sequencer_announce", wire.u32(count) + b"tcp://a:1"
+    cursor = wire.u64(7) + wire.u32(count)
+    for method in ("cursor_commit", "cursor_read", "cursor_remove"):
+        yield method, cursor + b"reader"
+    for method in ("delivery_begin", "delivery_read", "delivery_done"):
+        yield method, cursor + b"query" + wire.u64(3)
+    granted = wire.u64(1) + wire.u32(1) + wire.u64(1) + wire.u64(5) + wire.u32(count) + wire.u8(2)
+    yield "delivery_grant", requests.delivery(_PART)[6:] + granted
+    yield "delivery_list", wire.u64(7) + wire.u32(0) + wire.u32(count)
+    yield "cursor_list", wire.u64(7) + wire.u32(0) + wire.u32(count)
+    yield "view_read", wire.u64(0) + wire.u32(count) + wire.u8(0)
+    yield "view_propose", wire.u64(0) + wire.u32(count) + requests.view(_VIEW)
+    yield "epoch_next", wire.u32(count)
+    yield "trim_to", epoch + wire.u64(2**64 - 1) + wire.u32(count)
+    yield "seal", epoch + wire.u32(count) + wire.u32(count - 1) + wire.u8(1)
 
 
 def _view_that_lies(stripes: int) -> bytes:
     sound = requests.view(_VIEW)
-    at = sound.index(wire.u32(1) + wire.u64(1) + wire.u64(0))
+    at = sound.index(wire.u32(1) + wire.u8(1) + wire.u8(1) + wire.u32(28) + wire.u64(1))
     return sound[:at] + wire.u32(stripes) + sound[at + 4 :]

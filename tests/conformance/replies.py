@@ -7,15 +7,17 @@ negative code is a failure of the host (`wire.Malformed`), whatever else the tes
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any
+from typing import Any, TypeVar
 
 from .requests import StripeView, View
 from .wire import Malformed, Reader, entry_crc
 
-WRITE_REPLY_BYTES_MAX = 32  # what every OSD lets through (osd_max_write_op_reply_len was 32 once)
+T = TypeVar("T")
+
+WRITE_REPLY_BYTES_MAX = 64  # what an OSD lets through (osd_max_write_op_reply_len)
 
 
 class Code(IntEnum):
@@ -27,6 +29,17 @@ class Code(IntEnum):
     NOT_WRITTEN = 3
     INVALIDATED = 4
     INVALID_EPOCH = 5
+    CURSOR_AHEAD = 16
+    HELD_BY_CURSOR = 17
+    BELOW_TRIM_POINT = 18
+    NOT_FOUND = 19
+    EXISTS = 20
+    SUPERSEDED = 21
+    BATCH_DONE = 22
+    LIMIT_REACHED = 23
+    UNREADABLE = 24
+    REQUEST_TOO_NEW = 25
+    STORED_TOO_NEW = 26
 
 
 class State(IntEnum):
@@ -37,6 +50,7 @@ class State(IntEnum):
     FILLED = 2
     TRIMMED = 3
     LOST = 4
+    UNREADABLE = 5
 
 
 @dataclass(frozen=True)
@@ -219,17 +233,27 @@ def _sealed(reader: Reader) -> Sealed:
     return Sealed(_highest(reader), _fullness(reader))
 
 
+def _elements(reader: Reader, form: Callable[[Reader], T]) -> tuple[T, ...]:
+    """A list of frames."""
+    found = []
+    for _ in range(reader.u32()):
+        element = reader.frame()
+        found.append(form(element))
+        element.done()
+    return tuple(found)
+
+
 def _stripe(reader: Reader) -> StripeView:
     return StripeView(reader.u64(), reader.u64(), reader.u64(), reader.u32())
 
 
 def _stripes(reader: Reader) -> Stripes:
-    return Stripes(reader.flag(), tuple(_stripe(reader) for _ in range(reader.u32())))
+    return Stripes(reader.flag(), _elements(reader, _stripe))
 
 
 def _loose(reader: Reader) -> Loose:
     newest, more = reader.u64(), reader.flag()
-    return Loose(newest, more, tuple((reader.u64(), reader.u32()) for _ in range(reader.u32())))
+    return Loose(newest, more, _elements(reader, lambda each: (each.u64(), each.u32())))
 
 
 def _stat(reader: Reader) -> Stat:
@@ -243,7 +267,7 @@ def _stat(reader: Reader) -> Stat:
 
 def _verified(reader: Reader) -> Verified:
     highest, count = reader.optional_u64(), reader.u32()
-    verified = Verified(highest, tuple(_row(reader) for _ in range(reader.u32())))
+    verified = Verified(highest, _elements(reader, _row))
     if verified.count != count or count == 0:
         raise Malformed(f"rows of {verified.count} positions in a reply about {count}")
     return verified
@@ -273,7 +297,7 @@ def _cursor(reader: Reader) -> Cursor:
 
 def _delivery(reader: Reader) -> Delivery:
     incarnation, attempt = reader.u64(), reader.u32()
-    grants = tuple((reader.u64(), reader.u64()) for _ in range(reader.u32()))
+    grants = _elements(reader, lambda each: (each.u64(), each.u64()))
     return Delivery(incarnation, attempt, grants)
 
 
@@ -283,12 +307,12 @@ def _source(reader: Reader) -> Source:
 
 def _sources(reader: Reader) -> tuple[bool, tuple[tuple[str, Source], ...]]:
     more = reader.flag()
-    return more, tuple((reader.text(), _source(reader)) for _ in range(reader.u32()))
+    return more, _elements(reader, lambda each: (each.text(), _source(each)))
 
 
 def _cursors(reader: Reader) -> tuple[bool, tuple[tuple[str, Cursor], ...]]:
     more = reader.flag()
-    return more, tuple((reader.text(), _cursor(reader)) for _ in range(reader.u32()))
+    return more, _elements(reader, lambda each: (each.text(), _cursor(each)))
 
 
 def _names(reader: Reader) -> tuple[bool, tuple[str, ...]]:
@@ -297,52 +321,63 @@ def _names(reader: Reader) -> tuple[bool, tuple[str, ...]]:
 
 
 _U64 = Reader.u64
-_EPOCH = {Code.STALE_EPOCH: _U64}
-_NO_REPLY: dict[Code, Any] = {Code.OK: None}
+_TOO_NEW = (Code.REQUEST_TOO_NEW, Code.STORED_TOO_NEW)  # any method may answer them
+_STALE = (Code.STALE_EPOCH,)
+_Form = Callable[[Reader], Any] | None
 
-# What follows the version in each method's reply, by code; None: the reply is empty.
-_FORMS: dict[str, dict[Code, Any]] = {
-    "seal": {Code.OK: _sealed, Code.INVALID_EPOCH: _U64},
-    "write": {Code.OK: _fullness, Code.READ_ONLY: _U64, **_EPOCH},
-    "fill": {Code.OK: None, Code.READ_ONLY: _U64, **_EPOCH},
-    "trim": {Code.OK: None, **_EPOCH},
-    "trim_to": {Code.OK: Reader.flag, **_EPOCH},
-    "max_position": {Code.OK: _highest, **_EPOCH},
-    "stat": {Code.OK: _stat, **_EPOCH},
-    "verify": {Code.OK: _verified, **_EPOCH},
-    "remove": {Code.OK: None, **_EPOCH},
-    "head_create": _NO_REPLY,
-    "epoch_next": {Code.OK: lambda r: (r.u64(), r.u64())},
-    "epoch_read": {Code.OK: _head_state},
-    "tail_raise": {Code.OK: None, **_EPOCH},
-    "trim_point_raise": {Code.OK: Reader.flag, Code.READ_ONLY: _U64},
-    "view_propose": {Code.OK: None, Code.INVALID_EPOCH: _U64, **_EPOCH},
-    "view_read": {Code.OK: _views},
-    "head_remove": {Code.OK: None, Code.INVALID_EPOCH: _U64},
-    "stripes_read": {Code.OK: _stripes},
-    "stripes_loose": {Code.OK: _loose},
-    "stripe_forget": {Code.OK: None, Code.INVALID_EPOCH: _U64},
-    "directory_add": _NO_REPLY,
-    "directory_remove": _NO_REPLY,
-    "directory_list": {Code.OK: _names},
-    "sequencer_announce": _NO_REPLY,
-    "sequencer_withdraw": _NO_REPLY,
-    "sequencer_find": {Code.OK: Reader.text},
-    "cursor_commit": {
-        Code.OK: None,
-        Code.NOT_WRITTEN: None,
-        Code.READ_ONLY: _U64,
-        Code.INVALIDATED: _U64,
-    },
-    "cursor_read": {Code.OK: _cursor, Code.NOT_WRITTEN: None},
-    "cursor_list": {Code.OK: _cursors},
-    "cursor_remove": {Code.OK: None, Code.NOT_WRITTEN: None},
-    "delivery_begin": {Code.OK: lambda r: (r.u32(), r.u32(), r.u64()), Code.INVALIDATED: _U64},
-    "delivery_grant": {Code.OK: _U64, Code.READ_ONLY: _U64, Code.NOT_WRITTEN: None, **_EPOCH},
-    "delivery_read": {Code.OK: _delivery, Code.NOT_WRITTEN: None},
-    "delivery_done": {Code.OK: Reader.flag, Code.READ_ONLY: _U64, Code.NOT_WRITTEN: _U64},
-    "delivery_list": {Code.OK: _sources},
-    "read": _EPOCH,  # and OK, which needs the positions asked for: see `parse_read`
+# What each method answers to OK (None: nothing), and its refusals, which come with a number.
+_FORMS: dict[str, tuple[_Form, tuple[Code, ...]]] = {
+    "seal": (_sealed, (Code.INVALID_EPOCH,)),
+    "write": (_fullness, (Code.READ_ONLY, Code.UNREADABLE, *_STALE)),
+    "fill": (None, (Code.READ_ONLY, Code.UNREADABLE, *_STALE)),
+    "trim": (None, (Code.UNREADABLE, *_STALE)),
+    "trim_to": (Reader.flag, (Code.UNREADABLE, *_STALE)),
+    "max_position": (_highest, _STALE),
+    "stat": (_stat, _STALE),
+    "verify": (_verified, _STALE),
+    "remove": (None, _STALE),
+    "head_create": (None, ()),
+    "epoch_next": (lambda r: (r.u64(), r.u64()), ()),
+    "epoch_read": (_head_state, ()),
+    "tail_raise": (None, _STALE),
+    "trim_point_raise": (Reader.flag, (Code.HELD_BY_CURSOR,)),
+    "view_propose": (None, (Code.INVALID_EPOCH, *_STALE)),
+    "view_read": (_views, ()),
+    "head_remove": (None, (Code.INVALID_EPOCH,)),
+    "stripes_read": (_stripes, ()),
+    "stripes_loose": (_loose, ()),
+    "stripe_forget": (None, (Code.INVALID_EPOCH,)),
+    "directory_add": (None, ()),
+    "directory_remove": (None, ()),
+    "directory_list": (_names, ()),
+    "sequencer_announce": (None, ()),
+    "sequencer_withdraw": (None, ()),
+    "sequencer_find": (Reader.text, ()),
+    "cursor_commit": (
+        None,
+        (
+            Code.NOT_FOUND,
+            Code.EXISTS,
+            Code.CURSOR_AHEAD,
+            Code.BELOW_TRIM_POINT,
+            Code.LIMIT_REACHED,
+        ),
+    ),
+    "cursor_read": (_cursor, (Code.NOT_FOUND,)),
+    "cursor_list": (_cursors, ()),
+    "cursor_remove": (None, (Code.NOT_FOUND,)),
+    "delivery_begin": (
+        lambda r: (r.u32(), r.u32(), r.u64()),
+        (Code.BATCH_DONE, Code.LIMIT_REACHED),
+    ),
+    "delivery_grant": (
+        _U64,
+        (Code.SUPERSEDED, Code.NOT_FOUND, Code.LIMIT_REACHED, *_STALE),
+    ),
+    "delivery_read": (_delivery, (Code.NOT_FOUND,)),
+    "delivery_done": (Reader.flag, (Code.SUPERSEDED, Code.NOT_FOUND, Code.LIMIT_REACHED)),
+    "delivery_list": (_sources, ()),
+    "read": (None, _STALE),  # OK needs the positions asked for: see `parse_read`
 }
 METHODS = tuple(_FORMS)
 READ_METHODS = frozenset(
@@ -373,18 +408,18 @@ def parse(method: str, code: int, payload: bytes) -> Answer:
         return Answer(code)
     if method not in READ_METHODS and len(payload) > WRITE_REPLY_BYTES_MAX:
         raise Malformed(f"{method}: {len(payload)} bytes in a write method's reply")
-    forms = _FORMS[method]
-    if code not in forms:
+    form, refusals = _FORMS[method]
+    if code != Code.OK and code not in (*refusals, *_TOO_NEW):
         raise Malformed(f"{method} may not answer {code_name(code)}")
-    form = forms[Code(code)]
-    if form is None:
-        if payload:
-            raise Malformed(f"{method}: {code_name(code)} has no reply, got {payload.hex()}")
-        return Answer(code)
+    if code != Code.OK:
+        form = _U64
     reader = Reader(payload)
-    reader.version()
-    value = form(reader)
+    fields = reader.frame()
+    value = None if form is None else form(fields)
+    fields.done()
     reader.done()
+    if code == Code.NOT_FOUND and value == 0:  # nothing to tell
+        value = None
     return Answer(code, value)
 
 
@@ -392,11 +427,11 @@ def parse_read(code: int, payload: bytes, positions: Sequence[int], with_ids: bo
     """The answer of a read of `positions`; data that fails its checksum makes a slot LOST."""
     if code != Code.OK:
         return parse("read", code, payload)
-    reader = Reader(payload)
-    reader.version()
-    highest, count = reader.optional_u64(), reader.u32()
-    if count > len(positions):
-        raise Malformed(f"{count} entries for {len(positions)} positions")
+    behind = Reader(payload)
+    reader = behind.frame()
+    highest, count, told_ids = reader.optional_u64(), reader.u32(), reader.flag()
+    if count > len(positions) or told_ids != with_ids:
+        raise Malformed(f"{count} entries for {len(positions)} positions, ids: {told_ids}")
     states = [State(reader.u8()) for _ in range(count)]
     times = [reader.u64() for _ in range(count)]
     ends = [reader.u32() for _ in range(count)]
@@ -407,14 +442,15 @@ def parse_read(code: int, payload: bytes, positions: Sequence[int], with_ids: bo
         numbers = [reader.u64() for _ in range(count)]
         reasons = [reader.u8() for _ in range(count)]
         ids = list(zip(writers, numbers, reasons, strict=True))
+    reader.done()
     slots, start = [], 0
     for i in range(count):
         if ends[i] < start:
             raise Malformed("ends go down")
-        data = reader.take(ends[i] - start)
+        data = behind.take(ends[i] - start)
         start = ends[i]
         slots.append(_slot(positions[i], states[i], data, crcs[i], times[i], ids[i : i + 1]))
-    reader.done()
+    behind.done()
     return Answer(code, Read(highest, tuple(slots)))
 
 
@@ -441,11 +477,12 @@ def _slot(
 
 def parse_view(data: bytes) -> View:
     """A view's bytes as a `View`."""
-    reader = Reader(data)
-    reader.version()
+    whole = Reader(data)
+    reader = whole.frame()
     epoch, log_id, removed = reader.u64(), reader.u64(), reader.flag()
     sequencer = reader.text()
-    stripes = tuple(_stripe(reader) for _ in range(reader.u32()))
+    stripes = _elements(reader, _stripe)
     options = {reader.text(): reader.text() for _ in range(reader.u32())}
     reader.done()
+    whole.done()
     return View(epoch, log_id, removed, sequencer, stripes, options)

@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from . import wire
-from .wire import VERSION, blob, text, u8, u32, u64
+from .wire import blob, text, u8, u32, u64
 
 NUMBER_BASE_MAX = 2**64 - 2**32  # so that base and u32 delta never overflow
-IDS = 1  # flag of a read: report writers, numbers and reasons too
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ class Grant:
 
 
 def _start(*parts: bytes) -> bytes:
-    return u8(VERSION) + b"".join(parts)
+    return wire.frame(b"".join(parts))
 
 
 def empty() -> bytes:
@@ -132,8 +131,7 @@ def read(
     epoch: int, stride: int, positions: Sequence[int], bytes_max: int, with_ids: bool
 ) -> bytes:
     """read: ascending positions; the reply stops before more than `bytes_max` bytes of data."""
-    flags = IDS if with_ids else 0
-    return _start(u64(epoch), u8(flags), u32(bytes_max), wire.positions_in(stride, positions))
+    return _start(u64(epoch), u8(with_ids), u32(bytes_max), wire.positions_in(stride, positions))
 
 
 def verify(epoch: int, stride: int, positions: Sequence[int], bytes_max: int) -> bytes:
@@ -189,21 +187,25 @@ def cursor(log_id: int, name: str) -> bytes:
     return _start(u64(log_id), text(name))
 
 
+def _part(part: Part) -> bytes:
+    return u64(part.log_id) + text(part.source) + u64(part.batch) + u32(part.part)
+
+
 def delivery(part: Part) -> bytes:
-    """delivery_read, and how every other request about one part begins."""
-    return _start(u64(part.log_id), text(part.source), u64(part.batch), u32(part.part))
+    """delivery_read."""
+    return _start(_part(part))
 
 
 def delivery_begin(part: Part, timestamp: int) -> bytes:
     """delivery_begin: one attempt more."""
-    return delivery(part) + u64(timestamp)
+    return _start(_part(part), u64(timestamp))
 
 
 def delivery_grant(grant: Grant) -> bytes:
     """delivery_grant: see `Grant`."""
     attempt = u64(grant.incarnation) + u32(grant.attempt) + u64(grant.epoch)
     positions = u64(grant.first) + u32(grant.count) + u8(grant.reserve)
-    return delivery(grant.part) + attempt + positions
+    return _start(_part(grant.part), attempt, positions)
 
 
 def delivery_done(log_id: int, source: str, batch: int, incarnation: int, timestamp: int) -> bytes:
@@ -229,7 +231,7 @@ def view(value: View) -> bytes:
         u8(value.removed),
         text(value.sequencer),
         u32(len(value.stripes)),
-        *(u64(s.id) + u64(s.start) + u64(s.end) + u32(s.width) for s in value.stripes),
+        *(_start(u64(s.id), u64(s.start), u64(s.end), u32(s.width)) for s in value.stripes),
         u32(len(value.options)),
         *(text(key) + text(option) for key, option in sorted(value.options.items())),
     )

@@ -125,13 +125,31 @@ def damage_file(folder: Path, old: bytes, new: bytes) -> int:
     return content.count(old)
 
 
-def envelope(key: bytes, body: bytes, payload: bytes = b"", version: int = STORED_VERSION) -> bytes:
-    """A stored value as it must be: version, checksum over key, version and body, body, payload."""
-    crc = wire.crc32c(key + wire.u8(version) + wire.blob(body))
-    return wire.u8(version) + wire.u32(crc) + wire.blob(body) + payload
+ENVELOPE_BYTES = 1 + 1 + 4 + 4  # in front of the fields
 
 
-def of_version(key: bytes, value: bytes, version: int) -> bytes:
+def envelope(
+    key: bytes,
+    fields: bytes,
+    payload: bytes = b"",
+    version: int = STORED_VERSION,
+    compat: int = STORED_VERSION,
+) -> bytes:
+    """A stored value as it must be: version, compat, length, checksum, fields, payload.
+
+    The checksum is over the key and all that is stored but the payload.
+    """
+    head = wire.u8(version) + wire.u8(compat) + wire.u32(len(fields))
+    return head + wire.u32(wire.crc32c(key + head + fields)) + fields + payload
+
+
+def fields_of(value: bytes) -> tuple[bytes, bytes]:
+    """The fields and the payload of a stored value."""
+    length = int.from_bytes(value[2:6], "little")
+    return value[ENVELOPE_BYTES : ENVELOPE_BYTES + length], value[ENVELOPE_BYTES + length :]
+
+
+def of_version(key: bytes, value: bytes, version: int, compat: int = STORED_VERSION) -> bytes:
     """A stored value as another release might have written it, with a right checksum."""
-    length = int.from_bytes(value[5:9], "little")
-    return envelope(key, value[9 : 9 + length], value[9 + length :], version)
+    fields, payload = fields_of(value)
+    return envelope(key, fields, payload, version, compat)

@@ -30,7 +30,7 @@ from .damage import (
 )
 from .objects import Store, Stripe
 from .replies import Answer, Code, State
-from .stored import HEADER, STORES_WITH_DOORS, Content, Door, envelope, of_version
+from .stored import HEADER, STORES_WITH_DOORS, Content, Door, envelope, fields_of, of_version
 
 pytestmark = pytest.mark.parametrize("store_url", STORES_WITH_DOORS, indirect=True)
 
@@ -66,16 +66,98 @@ def test_a_record_under_another_key_is_lost(store: Store, prefix: str, door: Doo
             assert lost(stripe.read(EPOCH, POSITIONS)) == list(span)
 
 
-def test_what_a_later_release_stored_is_not_guessed_at(
+def test_what_a_later_version_stored_is_unreadable_and_stays_as_it_is(
+    store: Store, prefix: str, door: Door
+) -> None:
+    """Intact bytes of a later version: no damage, and nobody's to change here."""
+    stripe = make(store, prefix)
+    sound = door.load(prefix)
+    for key, span in SPANS.items():
+        newer = of_version(key, sound.omap[key], 2, compat=2)
+        door.save(prefix, sound.with_value(key, newer))
+        content = door.load(prefix)
+        seen = stripe.read(EPOCH, POSITIONS).value.slots
+        found = [p for p in POSITIONS if seen[p].state == State.UNREADABLE]
+        assert found == list(span), key
+        verified = stripe.verify(EPOCH, POSITIONS).value.rows
+        rows = [row.length for row in verified if row.state == State.UNREADABLE]
+        assert rows == [len(span)]
+        for position in span:
+            refused = Answer(Code.UNREADABLE, position)
+            assert stripe.put(EPOCH, position, b"x", b"o" * 16) == refused
+            assert stripe.put(EPOCH, position, DATA.get(position, b"")) == refused
+            assert stripe.fill(EPOCH, [position]) == refused
+            assert stripe.trim(EPOCH, [position]) == refused
+        everything = stripe.trim(EPOCH, POSITIONS)
+        assert everything == Answer(Code.UNREADABLE, span[0])
+        assert door.load(prefix) == content
+
+
+def test_a_trim_goes_as_far_as_what_a_later_version_stored(
     store: Store, prefix: str, door: Door
 ) -> None:
     stripe = make(store, prefix)
     sound = door.load(prefix)
-    for key, span in SPANS.items():
-        door.save(prefix, sound.with_value(key, of_version(key, sound.omap[key], 2)))
-        assert lost(stripe.read(EPOCH, POSITIONS)) == list(span)
-    door.save(prefix, sound.with_attr(HEADER, of_version(HEADER, sound.attrs[HEADER], 2)))
-    assert stripe.stat(EPOCH) == EIO
+    key = b"e.0000000000000005.1"
+    door.save(prefix, sound.with_value(key, of_version(key, sound.omap[key], 2, compat=2)))
+    assert stripe.trim_to(EPOCH, 12) == Answer(Code.OK, True)
+    slots = stripe.read(EPOCH, POSITIONS).value.slots
+    assert [slot.state for slot in slots[:7]] == [State.TRIMMED] * 5 + [
+        State.UNREADABLE,
+        State.TRIMMED,
+    ]
+    assert slots[8].data == DATA[8]
+    content = door.load(prefix)
+    assert stripe.trim_to(EPOCH, 12) == Answer(Code.UNREADABLE, 5)
+    assert door.load(prefix) == content
+
+
+def test_further_fields_are_kept_by_a_class_that_does_not_know_them(
+    store: Store, prefix: str, door: Door
+) -> None:
+    """A later version added fields and says that this one may pass over them."""
+    stripe = make(store, prefix)
+    sound = door.load(prefix)
+    key = b"e.0000000000000002.3"
+
+    def extended(name: bytes, value: bytes) -> bytes:
+        fields, payload = fields_of(value)
+        return envelope(name, fields + b"further", payload, version=2)
+
+    content = sound.with_value(key, extended(key, sound.omap[key]))
+    door.save(prefix, content.with_attr(HEADER, extended(HEADER, sound.attrs[HEADER])))
+    assert lost(stripe.read(EPOCH, POSITIONS)) == []
+    assert stripe.put(EPOCH, 12, b"x").code == Code.OK
+    assert stripe.trim(EPOCH, [1]).code == Code.OK
+    after = door.load(prefix)
+    for value in (after.attrs[HEADER], after.omap[key]):
+        assert value[:2] == b"\x02\x01"
+        assert fields_of(value)[0].endswith(b"further")
+
+
+def test_a_header_of_a_later_version_is_refused_and_is_no_damage(
+    store: Store, prefix: str, door: Door
+) -> None:
+    stripe = make(store, prefix)
+    sound = door.load(prefix)
+    content = sound.with_attr(HEADER, of_version(HEADER, sound.attrs[HEADER], 3, compat=3))
+    door.save(prefix, content)
+    for method, answer in calls(stripe):
+        assert answer == Answer(Code.STORED_TOO_NEW, 3), method
+    assert door.load(prefix) == content
+
+
+def test_what_lies_above_the_highest_position_is_unwritten_for_all(
+    store: Store, prefix: str, door: Door
+) -> None:
+    """The class did not store it: the header would say so. Reading and writing agree on that."""
+    stripe = make(store, prefix)
+    sound = door.load(prefix)
+    door.save(prefix, sound.with_value(b"e.000000000000000d.1", b"junk"))
+    assert stripe.read(EPOCH, [13]).value.slots[0].state == State.UNWRITTEN
+    assert stripe.verify(EPOCH, [13]).value.rows[0].state == State.UNWRITTEN
+    assert stripe.put(EPOCH, 13, b"thirteen").code == Code.OK
+    assert stripe.read(EPOCH, [13]).value.slots[0].data == b"thirteen"
 
 
 @pytest.mark.parametrize(
@@ -116,7 +198,7 @@ def test_the_class_itself_says_that_data_is_missing(store: Store, prefix: str, d
     door.save(prefix, replace(sound, stream=sound.stream[:20_000]))
     request = requests.read(EPOCH, 1, range(8, 12), 1 << 20, with_ids=False)
     code, reply = store.execute(prefix, "read", request)
-    states = list(reply[14:18])  # after version, highest and count
+    states = list(reply[20:24])  # after the frame's head, highest, count and the flag
     assert (code, states) == (Code.OK, [State.WRITTEN] * 2 + [State.LOST] * 2)
 
 
@@ -259,8 +341,8 @@ def forge(random: Random, sound: Content) -> Content:
 
 
 def _forged(random: Random, key: bytes, value: bytes) -> bytes:
-    length = int.from_bytes(value[5:9], "little")
-    body, payload = bytearray(value[9 : 9 + length]), value[9 + length :]
+    fields, payload = fields_of(value)
+    body = bytearray(fields)
     for _ in range(random.randrange(4)):
         at = random.randrange(len(body))
         number = random.choice([0, 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1])

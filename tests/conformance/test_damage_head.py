@@ -11,7 +11,7 @@ from .damage import EIO, damages
 from .objects import ADVANCE, CREATE, SET, Directory, Head, Store
 from .replies import Answer, Code, Cursor, Stripes
 from .requests import Grant, Part, StripeView, View
-from .stored import HEAD, SEQUENCER, STORES_WITH_DOORS, Door
+from .stored import HEAD, SEQUENCER, STORES_WITH_DOORS, Content, Door, of_version
 from .wire import OPEN_END
 
 pytestmark = pytest.mark.parametrize("store_url", STORES_WITH_DOORS, indirect=True)
@@ -151,7 +151,7 @@ def test_a_damaged_delivery_is_an_error_until_its_batch_is_done(
         assert head.delivery_read(Part("a", 3, 1)) == EIO, what
         assert head.delivery_begin(Part("a", 3, 2)) == Answer(Code.OK, (1, 0, 1)), what
         assert head.delivery_done("a", 4) == Answer(Code.OK, False), what
-        assert head.delivery_begin(Part("a", 3, 1)) == Answer(Code.INVALIDATED, 4), what
+        assert head.delivery_begin(Part("a", 3, 1)) == Answer(Code.BATCH_DONE, 4), what
     for what, damaged in damages(sound.omap[source], host):
         door.save(prefix, sound.with_value(source, damaged))
         assert head.delivery_begin(Part("a", 3, 1)) == EIO, what
@@ -191,3 +191,45 @@ def test_a_damaged_address_is_an_error_until_it_is_announced_again(
         assert directory.find() == EIO, what
         assert directory.announce("tcp://host:2").code == Code.OK, what
         assert directory.find().value == "tcp://host:2", what
+
+
+def test_a_later_version_of_what_a_head_holds_is_refused_and_left_alone(
+    store: Store, prefix: str, door: Door
+) -> None:
+    head = make_head(store, prefix)
+    assert head.cursor_commit("a", CREATE, 5).code == Code.OK
+    assert head.delivery_begin(Part("query")).code == Code.OK
+    sound = door.load(prefix)
+    refused = Answer(Code.STORED_TOO_NEW, 2)
+    content = sound.with_attr(HEAD, of_version(HEAD, sound.attrs[HEAD], 2, compat=2))
+    door.save(prefix, content)
+    for answer in (head.epoch_next(), head.view_read(), head.cursor_list(), head.remove(2)):
+        assert answer == refused
+    assert door.load(prefix) == content
+
+    def with_newer(key: bytes) -> Content:
+        return sound.with_value(key, of_version(key, sound.omap[key], 2, compat=2))
+
+    for key, calls in {
+        b"c.a": [
+            lambda: head.cursor_commit("a", ADVANCE, 6),
+            lambda: head.cursor_commit("a", SET, 6),
+            lambda: head.cursor_read("a"),
+            lambda: head.cursor_remove("a"),
+            lambda: head.trim_point_raise(5),
+        ],
+        b"s.query": [
+            lambda: head.delivery_begin(Part("query")),
+            lambda: head.delivery_done("query", 2**64 - 1, 0),
+            head.delivery_list,
+        ],
+        b"p.query/0000000000000000.00000000": [
+            lambda: head.delivery_begin(Part("query")),
+            lambda: head.delivery_read(Part("query")),
+        ],
+        b"v.0000000000000002": [lambda: head.view_read(latest=True), lambda: head.remove(2)],
+    }.items():
+        content = with_newer(key)
+        door.save(prefix, content)
+        assert [call() for call in calls] == [refused] * len(calls), key
+        assert door.load(prefix) == content

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from zlog._native import core
+from zlog._native import core, messages
 
-from . import wire
+from . import hostile, wire
 from .head_model import CURSORS_MAX, GRANTS_MAX, PARTS_MAX, PARTS_REMOVED_MAX, SOURCES_MAX
 from .objects import ADVANCE, CREATE, SET, TIME, WRITER, Head, Store, Stripe
 from .replies import WRITTEN, Answer, Code, Slot, Source, State
@@ -36,7 +36,7 @@ def write_large(stripe: Stripe, entries: dict[int, bytes]) -> Answer:
 
 def read_large(stripe: Stripe, positions: list[int], bytes_max: int) -> core.ReadReply:
     """A read by the native codec."""
-    request = core.encode_read(1, stripe.stride, positions, bytes_max)
+    request = messages.read(1, False, bytes_max, stripe.stride, positions)
     code, reply = stripe.store.execute(stripe.name, "read", request)
     assert code == Code.OK
     return core.decode_read(reply, positions)
@@ -231,7 +231,7 @@ def test_a_log_has_so_many_sources_and_no_more(store: Store, prefix: str) -> Non
     assert head.create("orders", 7).code == Code.OK
     for n in range(SOURCES_MAX):
         assert head.delivery_done(f"query-{n}", 5, n + 1).code == Code.OK, n
-    full = Answer(-errno.EMFILE)
+    full = Answer(Code.LIMIT_REACHED, 1024)
     assert head.delivery_begin(Part("more")) == full
     assert head.delivery_done("more", 1, SOURCES_MAX + 1) == full
     assert head.delivery_done("more", 2**64 - 1) == Answer(Code.OK, False)
@@ -267,7 +267,7 @@ def test_a_source_has_so_many_parts_and_no_more(store: Store, prefix: str, door:
     full = wire.u64(1) + wire.u64(0) + wire.u32(PARTS_MAX) + 2 * wire.u64(TIME)
     sound = door.load(prefix)
     door.save(prefix, sound.with_value(b"s.query", envelope(b"s.query", full)))
-    assert head.delivery_begin(Part("query", 3, 2)) == Answer(-errno.EMLINK)
+    assert head.delivery_begin(Part("query", 3, 2)) == Answer(Code.LIMIT_REACHED, 65536)
     assert head.delivery_begin(Part("query", 3, 1)) == Answer(Code.OK, (2, 0, 1))
     assert head.delivery_begin(Part("other", 3, 2)).code == Code.OK
     assert head.delivery_done("query", 4).code == Code.OK
@@ -282,10 +282,10 @@ def test_what_is_done_goes_so_many_parts_at_a_time(store: Store, prefix: str) ->
     assert head.delivery_begin(Part("query.more")).code == Code.OK
     assert head.delivery_done("query", 5) == Answer(Code.OK, True)
     assert head.delivery_done("query", 0) == Answer(Code.OK, False)
-    assert head.delivery_read(Part("query", 4, 499)).code == Code.NOT_WRITTEN
+    assert head.delivery_read(Part("query", 4, 499)).code == Code.NOT_FOUND
     assert head.delivery_read(Part("query", 5, 500)).code == Code.OK
     assert head.delivery_done("query", 2**64 - 1) == Answer(Code.OK, False)
-    assert head.delivery_read(Part("query", 5, 500)).code == Code.NOT_WRITTEN
+    assert head.delivery_read(Part("query", 5, 500)).code == Code.NOT_FOUND
     assert head.delivery_read(Part("query.more")).code == Code.OK
 
 
@@ -298,7 +298,7 @@ def test_a_part_gets_so_many_grants_and_no_more(store: Store, prefix: str) -> No
         answer = head.delivery_grant(Grant(Part("query"), 1, 0, 10 * n, 5))
         assert answer == Answer(Code.OK, 10 * n)
     assert head.delivery_grant(Grant(Part("query"), 1, 0, 10 * GRANTS_MAX, 5)) == Answer(
-        -errno.E2BIG
+        Code.LIMIT_REACHED, 4096
     )
     last = 10 * (GRANTS_MAX - 1)
     assert head.delivery_grant(Grant(Part("query"), 1, 0, last + 5, 3)) == Answer(Code.OK, last + 5)
@@ -313,13 +313,13 @@ def test_a_log_has_so_many_cursors_and_no_more(store: Store, prefix: str) -> Non
     assert head.create("orders", 7).code == Code.OK
     for n in range(CURSORS_MAX):
         assert head.cursor_commit(f"reader-{n}", CREATE, 5000 - n).code == Code.OK, n
-    full = Answer(-errno.EMFILE)
+    full = Answer(Code.LIMIT_REACHED, 1024)
     assert head.cursor_commit("more", CREATE, 9000) == full
     assert head.cursor_commit("more", SET, 9000) == full
     assert head.cursor_commit("reader-0", SET, 6000).code == Code.OK
     assert head.cursor_commit("reader-1", ADVANCE, 6000).code == Code.OK
     lowest = 5000 - (CURSORS_MAX - 1)
-    assert head.trim_point_raise(lowest + 1) == Answer(Code.READ_ONLY, lowest)
+    assert head.trim_point_raise(lowest + 1) == Answer(Code.HELD_BY_CURSOR, lowest)
     assert head.trim_point_raise(lowest).code == Code.OK
     more, cursors = head.cursor_list(count_max=CURSORS_MAX).value
     assert (more, len(cursors)) == (False, CURSORS_MAX)
@@ -327,3 +327,8 @@ def test_a_log_has_so_many_cursors_and_no_more(store: Store, prefix: str) -> Non
     assert head.cursor_remove("reader-7").code == Code.OK
     assert head.cursor_commit("more", CREATE, 9000).code == Code.OK
     assert head.cursor_commit("still.more", CREATE, 9000) == full
+
+
+def test_an_object_has_a_name(store: Store) -> None:
+    for method, request in hostile.SOUND.items():
+        assert store.execute("", method, request) == (-errno.EINVAL, b""), method

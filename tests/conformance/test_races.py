@@ -176,7 +176,7 @@ def test_of_two_readers_of_one_cursor_neither_undoes_the_other(store: Store, pre
         for position in order:
             answer = head.cursor_commit("reader", ADVANCE, position)
             kept = position if answer.code == Code.OK else answer.value
-            assert answer.code in (Code.OK, Code.READ_ONLY)
+            assert answer.code in (Code.OK, Code.CURSOR_AHEAD)
             assert kept >= seen
             seen = kept
 
@@ -206,6 +206,6 @@ def test_a_trim_and_a_new_cursor_exclude_each_other(store: Store, prefix: str) -
         trimmed = Head(store, f"{prefix}.{turn}").epoch_read().value.trim_point == 10
         assert any(trim.code == Code.OK for trim in trims) == trimmed
         for trim in trims:
-            assert trim in (Answer(Code.OK, False), Answer(Code.READ_ONLY, 5))
+            assert trim in (Answer(Code.OK, False), Answer(Code.HELD_BY_CURSOR, 5))
         for cursor in cursors:
-            assert cursor == (Answer(Code.INVALIDATED, 10) if trimmed else Answer(Code.OK))
+            assert cursor == (Answer(Code.BELOW_TRIM_POINT, 10) if trimmed else Answer(Code.OK))

@@ -18,7 +18,7 @@ from .golden import bytes_of
 from .objects import ADVANCE, CREATE, Directory, Head, Store, Stripe
 from .replies import Code, Loose, Stripes
 from .requests import Entry, Grant, Part, StripeView, View
-from .stored import STORES_WITH_DOORS, Content, Door, door_to, envelope
+from .stored import STORES_WITH_DOORS, Content, Door, door_to, envelope, fields_of
 from .wire import OPEN_END
 
 TIME = 0x0005543DF729C000
@@ -30,21 +30,21 @@ STRIPE = Content(
     attrs={
         b"zlog.header": bytes_of(
             """
-            01 eed1f351 45000000                # version, checksum, length of the body
+            01 01 45000000 6ccd201a                # version, compat, length, checksum
             0500000000000000                    # epoch
             04000000 01000000                   # stride, residue
             01 1900000000000000                 # highest position used
             0000000000000000                    # trim point
             0300000000000000 0680000000000000   # live entries and their bytes
             0500000000000000 0080000000000000   # records, end of the bytestream
-            48000000                            # no value is longer
+            49000000                            # no value is longer
             """
         )
     },
     omap={
         b"e.0000000000000009.2": bytes_of(
             """
-            01 72f0f49e 3b000000
+            01 01 3b000000 6c06eb04
             01                                  # entries, their data behind the index
             00c029f73d540500                    # time, µs
             000102030405060708090a0b0c0d0e0f    # writer
@@ -58,7 +58,7 @@ STRIPE = Content(
         ),
         b"e.000000000000000d.1": bytes_of(
             """
-            01 e51f7408 1a000000
+            01 01 1a000000 0c373cc2
             03                                  # fill
             00c029f73d540500 000102030405060708090a0b0c0d0e0f
             01                                  # reason: a reader waited
@@ -66,16 +66,16 @@ STRIPE = Content(
         ),
         b"e.0000000000000011.1": bytes_of(
             """
-            01 c860ee9a 2e000000
+            01 01 2e000000 2e5a7658
             01 00c029f73d540500 000102030405060708090a0b0c0d0e0f e803000000000000
             00 02000000 830e4308 01000000
             00ff
             """
         ),
-        b"e.0000000000000015.1": bytes_of("01 c963aeb2 01000000 04"),  # trimmed, never held any
+        b"e.0000000000000015.1": bytes_of("01 01 01000000 5599f158 04"),  # trimmed, never held any
         b"e.0000000000000019.1": bytes_of(
             """
-            01 6e3e1873 36000000
+            01 01 36000000 dbc8801e
             02                                  # entries, their data in the bytestream
             00c029f73d540500 000102030405060708090a0b0c0d0e0f 1900000000000000
             0000000000000000                    # where their data begins
@@ -90,7 +90,7 @@ HEAD = Content(
     attrs={
         b"zlog.head": bytes_of(
             """
-            01 afa50f69 3a000000
+            01 01 3a000000 e4f27bbe
             0700000000000000                    # log id
             0400000000000000 0400000000000000   # epoch counter, newest view
             c800000000000000 6400000000000000   # tail floor, trim point
@@ -102,21 +102,21 @@ HEAD = Content(
     omap={
         b"v.0000000000000001": bytes_of(
             """
-            01 0a1fa80d 3a000000
-            01 0100000000000000 0700000000000000 00 00000000
-            01000000 0100000000000000 0000000000000000 ffffffffffffffff 08000000
+            01 01 49000000 330e19a5
+            45000000 01 01 3f000000 0100000000000000 0700000000000000 00 00000000
+            01000000 01 01 1c000000 0100000000000000 0000000000000000 ffffffffffffffff 08000000
             00000000
             """
         ),
         b"c.app": bytes_of(
             """
-            01 43b173a6 18000000
+            01 01 18000000 a0541203
             c800000000000000 00c029f73d540500 01c029f73d540500  # position, created, updated
             """
         ),
         b"s.query": bytes_of(
             """
-            01 5d1adad9 24000000
+            01 01 24000000 9b7e991b
             0100000000000000                    # incarnation
             0000000000000000 01000000           # batch, parts
             00c029f73d540500 00c029f73d540500   # created, updated
@@ -124,34 +124,37 @@ HEAD = Content(
         ),
         b"p.query/0000000000000003.00000001": bytes_of(
             """
-            01 01ea81da 20000000
+            01 01 26000000 dd427ecd
             0100000000000000                    # incarnation
-            01000000 01000000 6400000000000000 0a00000000000000  # attempt, grants
+            01000000 01000000                   # attempt, grants
+            01 01 10000000 6400000000000000 0a00000000000000
             """
         ),
-        b"v.0000000000000003": bytes_of("01 7702d28f 75000000" + golden.VIEW_BYTES.hex()),
+        b"v.0000000000000003": bytes_of(
+            "01 01 8a000000 a918cf6c 86000000 " + golden.VIEW_BYTES.hex()
+        ),
         b"v.0000000000000004": bytes_of(
             """
-            01 8d5ec4cb 3a000000
-            01 0400000000000000 0700000000000000 00 00000000
-            01000000 0300000000000000 c800000000000000 ffffffffffffffff 04000000
+            01 01 49000000 aa87bbee
+            45000000 01 01 3f000000 0400000000000000 0700000000000000 00 00000000
+            01000000 01 01 1c000000 0300000000000000 c800000000000000 ffffffffffffffff 04000000
             00000000
             """
         ),
         b"t.00000000000000c7": bytes_of(  # archived: id, start, end, width
-            "01 5cd27753 1c000000 0100000000000000 0000000000000000 c800000000000000 08000000"
+            "01 01 1c000000 953a400a 0100000000000000 0000000000000000 c800000000000000 08000000"
         ),
         b"l.0000000000000002": bytes_of(  # loose: id, width
-            "01 74ef3cbf 0c000000 0200000000000000 04000000"
+            "01 01 0c000000 41ac64e2 0200000000000000 04000000"
         ),
     },
 )
 
 DIRECTORY = Content(
     attrs={
-        b"zlog.sequencer": bytes_of("01 0fbf3293 0c000000 7463703a2f2f686f73743a31"),
+        b"zlog.sequencer": bytes_of("01 01 10000000 040f8767 0c000000 7463703a2f2f686f73743a31"),
     },
-    omap={b"n.orders": bytes_of("01 758c68b9 08000000 0700000000000000")},
+    omap={b"n.orders": bytes_of("01 01 08000000 1fea5916 0700000000000000")},
 )
 
 
@@ -213,9 +216,7 @@ def test_stored_values_are_these_bytes(store: zlog.Store, prefix: str, host: str
 @pytest.mark.parametrize("content", [STRIPE, HEAD, DIRECTORY], ids=["stripe", "head", "directory"])
 def test_stored_values_are_enveloped_as_documented(content: Content) -> None:
     for key, value in [*content.attrs.items(), *content.omap.items()]:
-        length = int.from_bytes(value[5:9], "little")
-        body, payload = value[9 : 9 + length], value[9 + length :]
-        assert value.hex(" ") == envelope(key, body, payload).hex(" "), key
+        assert value.hex(" ") == envelope(key, *fields_of(value)).hex(" "), key
 
 
 @pytest.mark.parametrize("store_url", STORES_WITH_DOORS, indirect=True)

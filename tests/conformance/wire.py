@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 VERSION = 1
+COMPAT = 1
 OPEN_END = 2**64 - 1
 _POLYNOMIAL = 0x82F63B78  # CRC-32C (Castagnoli), reflected
 
@@ -91,6 +92,11 @@ def runs_of(stride: int, positions: Sequence[int]) -> list[tuple[int, int]]:
     return runs
 
 
+def frame(fields: bytes, version: int = VERSION, compat: int = COMPAT) -> bytes:
+    """Fields in a frame, as every message and every element of a list of them is."""
+    return u8(version) + u8(compat) + blob(fields)
+
+
 def positions_in(stride: int, positions: Sequence[int]) -> bytes:
     """Ascending positions, encoded as runs."""
     return raw_runs(stride, runs_of(stride, positions))
@@ -150,11 +156,12 @@ class Reader:
             raise Malformed(f"absent, yet {value}")
         return value if present else None
 
-    def version(self) -> None:
-        """The version byte that every message starts with."""
-        found = self.u8()
-        if found != VERSION:
-            raise Malformed(f"version {found}")
+    def frame(self) -> Reader:
+        """The fields of a frame: version, compat, length, fields."""
+        found = self.u8(), self.u8()
+        if found != (VERSION, COMPAT):
+            raise Malformed(f"version {found[0]}, compat {found[1]}")
+        return Reader(self.blob())
 
     def done(self) -> None:
         """Nothing may follow."""

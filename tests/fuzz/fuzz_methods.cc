@@ -13,15 +13,11 @@
 
 #include "cls_zlog/wire/cursor_messages.h"
 #include "cls_zlog/wire/delivery_messages.h"
-#include "cls_zlog/base/envelope.h"
+#include "cls_zlog/wire/envelope.h"
 #include "cls_zlog/wire/head_messages.h"
 #include "cls_zlog/host/memory.h"
 #include "cls_zlog/base/limits.h"
-#include "cls_zlog/wire/messages.h"
-#include "cls_zlog/methods.h"
-#include "cls_zlog/wire/stripe_index_messages.h"
-#include "cls_zlog/wire/verify_messages.h"
-#include "cls_zlog/head/view.h"
+#include "cls_zlog/method_table.h"
 #include "cls_zlog/client/write_encoder.h"
 
 namespace {
@@ -56,8 +52,8 @@ std::string view_request() {
   view.epoch = 1;
   view.log_id = kLogId;
   view.stripes = {{1, 0, zlog::limits::end_open, kStride}};
-  const std::string bytes = view.encode();
-  return zlog::ViewProposeRequest{0, bytes}.encode();
+  const std::string bytes = zlog::wire::encoded(view);
+  return zlog::wire::encoded(zlog::ViewProposeRequest{0, bytes});
 }
 
 // The first view of a log that is being removed.
@@ -67,8 +63,8 @@ std::string last_view_request() {
   view.log_id = kLogId;
   view.state = zlog::LogState::kRemoved;
   view.stripes = {{1, 0, zlog::limits::end_open, kStride}};
-  const std::string bytes = view.encode();
-  return zlog::ViewProposeRequest{0, bytes}.encode();
+  const std::string bytes = zlog::wire::encoded(view);
+  return zlog::wire::encoded(zlog::ViewProposeRequest{0, bytes});
 }
 
 // A view of epoch 3 after that one, which starts a new stripe and leaves the first one behind.
@@ -77,8 +73,8 @@ std::string next_view_request() {
   view.epoch = 3;
   view.log_id = kLogId;
   view.stripes = {{3, 100, zlog::limits::end_open, kStride}};
-  const std::string bytes = view.encode();
-  return zlog::ViewProposeRequest{1, bytes}.encode();
+  const std::string bytes = zlog::wire::encoded(view);
+  return zlog::wire::encoded(zlog::ViewProposeRequest{1, bytes});
 }
 
 // One request of each method that does something, in the order of methods(): what the fuzzer starts
@@ -90,7 +86,7 @@ std::vector<std::string> good_requests() {
   read.with_ids = true;
   read.bytes_max = 1 << 20;
   read.runs = runs;
-  const std::string verify = zlog::VerifyRequest{1, 1 << 20, runs}.encode();
+  const std::string verify = zlog::wire::encoded(zlog::VerifyRequest{1, 1 << 20, runs});
   zlog::FillRequest fill;
   fill.epoch = 1;
   fill.writer = kWriter;
@@ -98,49 +94,49 @@ std::vector<std::string> good_requests() {
   zlog::TrimRequest trim;
   trim.epoch = 1;
   trim.runs = runs;
-  const std::string epoch = zlog::EpochRequest{1}.encode();
-  const std::string empty = zlog::encode_empty();
-  const std::string entry = zlog::DirectoryEntryRequest{"orders", kLogId}.encode();
-  const std::string address = zlog::AddressMessage{"tcp://host:1"}.encode();
-  const std::string cursor = zlog::CursorRequest{kLogId, "app"}.encode();
+  const std::string epoch = zlog::wire::encoded(zlog::EpochRequest{1});
+  const std::string empty = zlog::wire::encoded(zlog::Empty());
+  const std::string entry = zlog::wire::encoded(zlog::DirectoryEntryRequest{"orders", kLogId});
+  const std::string address = zlog::wire::encoded(zlog::AddressMessage{"tcp://host:1"});
+  const std::string cursor = zlog::wire::encoded(zlog::CursorRequest{kLogId, "app"});
   const zlog::DeliveryRequest delivery{kLogId, "query", 3, 1};
   return {
-      zlog::SealRequest{1, kStride, kResidue, true}.encode(),
+      zlog::wire::encoded(zlog::SealRequest{1, kStride, kResidue, true}),
       write_request(0, 6, 10),
-      read.encode(),
+      zlog::wire::encoded(read),
       verify,
-      fill.encode(),
-      trim.encode(),
-      zlog::TrimToRequest{1, 9, 2}.encode(),
+      zlog::wire::encoded(fill),
+      zlog::wire::encoded(trim),
+      zlog::wire::encoded(zlog::TrimToRequest{1, 9, 2}),
       epoch,
       epoch,
       epoch,
-      zlog::HeadCreateRequest{"orders", kLogId}.encode(),
-      zlog::EpochNextRequest{kStride}.encode(),
+      zlog::wire::encoded(zlog::HeadCreateRequest{"orders", kLogId}),
+      zlog::wire::encoded(zlog::EpochNextRequest{kStride}),
       empty,
-      zlog::TailRaiseRequest{kLogId, 1, 5}.encode(),
-      zlog::TrimPointRequest{kLogId, 5, false}.encode(),
+      zlog::wire::encoded(zlog::TailRaiseRequest{kLogId, 1, 5}),
+      zlog::wire::encoded(zlog::TrimPointRequest{kLogId, 5, false}),
       view_request(),
-      zlog::ViewReadRequest{0, 10, false}.encode(),
+      zlog::wire::encoded(zlog::ViewReadRequest{0, 10, false}),
       epoch,
-      zlog::StripesReadRequest{kLogId, 0, 10}.encode(),
-      zlog::StripesLooseRequest{kLogId, 0, 10}.encode(),
-      zlog::StripeForgetRequest{kLogId, 1}.encode(),
+      zlog::wire::encoded(zlog::StripesReadRequest{kLogId, 0, 10}),
+      zlog::wire::encoded(zlog::StripesLooseRequest{kLogId, 0, 10}),
+      zlog::wire::encoded(zlog::StripeForgetRequest{kLogId, 1}),
       entry,
       entry,
-      zlog::DirectoryListRequest{"", 10}.encode(),
+      zlog::wire::encoded(zlog::DirectoryListRequest{"", 10}),
       address,
       address,
       empty,
-      zlog::CursorCommitRequest{kLogId, "app", zlog::CommitMode::kSet, 7, 1000}.encode(),
+      zlog::wire::encoded(zlog::CursorCommitRequest{kLogId, "app", zlog::CommitMode::kSet, 7, 1000}),
       cursor,
-      zlog::CursorListRequest{kLogId, "", 10}.encode(),
+      zlog::wire::encoded(zlog::NamesRequest{kLogId, "", 10}),
       cursor,
-      zlog::DeliveryBeginRequest{delivery, 1000}.encode(),
-      zlog::DeliveryGrantRequest{delivery, 1, 1, 1, 7, 3, true}.encode(),
-      delivery.encode(),
-      zlog::DeliveryDoneRequest{kLogId, "query", 4, 1, 1000}.encode(),
-      zlog::DeliveryListRequest{kLogId, "", 10}.encode(),
+      zlog::wire::encoded(zlog::DeliveryBeginRequest{delivery, 1000}),
+      zlog::wire::encoded(zlog::DeliveryGrantRequest{delivery, 1, 1, 1, 7, 3, true}),
+      zlog::wire::encoded(delivery),
+      zlog::wire::encoded(zlog::DeliveryDoneRequest{kLogId, "query", 4, 1, 1000}),
+      zlog::wire::encoded(zlog::NamesRequest{kLogId, "", 10}),
   };
 }
 
@@ -187,9 +183,9 @@ std::vector<MemoryObject> make_states(const std::vector<std::string>& requests) 
 // object; else the fuzzer would only ever see it refuse. Says which one is not.
 void check_requests(const std::vector<std::string>& requests,
                     const std::vector<MemoryObject>& states) {
-  if (requests.size() != zlog::kMethodCount) {
+  if (requests.size() != zlog::method_count()) {
     std::fprintf(stderr, "%zu sound requests for %zu methods: add the missing one\n",
-                 requests.size(), zlog::kMethodCount);
+                 requests.size(), zlog::method_count());
     std::abort();
   }
   for (size_t i = 0; i < requests.size(); i++) {
@@ -246,13 +242,14 @@ void damage(Input* input, std::string* value) {
 // Damages what is inside a stored value and gives it a good CRC again: what only a bug or a client with
 // write access to the pool could store. It need not make sense to a method, but must not hurt it.
 void forge(Input* input, std::string_view key, std::string* value) {
-  zlog::Unwrapped stored;
+  zlog::Envelope stored;
   if (!zlog::unwrap(key, *value, &stored)) return;
-  std::string body(stored.body);
+  std::string fields(stored.fields);
   std::string payload(stored.payload);
-  damage(input, &body);
+  damage(input, &fields);
   damage(input, &payload);
-  *value = zlog::wrap(key, body, payload);
+  if (input->u8() % 8 == 0) stored.versions = {input->u8(), input->u8()};
+  *value = zlog::wrap(key, stored.versions, fields, payload);
 }
 
 void damage(Input* input, MemoryObject* object) {
@@ -288,7 +285,7 @@ void run(const uint8_t* data, size_t size) {
     host.poke("object", object);
   }
   while (!input.empty()) {
-    const size_t index = input.u8() % zlog::kMethodCount;
+    const size_t index = input.u8() % zlog::method_count();
     const zlog::Method& method = zlog::methods()[index];
     std::string request;
     if (input.u8() % 2 == 0) {
@@ -299,7 +296,7 @@ void run(const uint8_t* data, size_t size) {
     }
     std::string reply;
     const int code = host.execute("object", method.name, request, &reply);
-    expect(code <= zlog::kInvalidEpoch && code > -4096, "no such code", method.name, code);
+    expect(code <= zlog::kStoredTooNew && code > -4096, "no such code", method.name, code);
     expect(code >= 0 || reply.empty(), "an error with a reply", method.name, code);
     expect((method.flags & zlog::kWrite) == 0 ||
                reply.size() <= zlog::limits::write_reply_bytes_max,

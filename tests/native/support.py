@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 import zlog
-from zlog._native import core
+from zlog._native import core, messages
 from zlog.store import Store
 
 OBJECT = "object"
@@ -19,7 +19,7 @@ SECONDS = 30.0
 
 def seal(store: Store, epoch: int = 1) -> None:
     """Make the object, whose stripe has a width of one."""
-    code, _ = store.execute(OBJECT, "seal", core.encode_seal(epoch, 1, 0, True), SECONDS)
+    code, _ = store.execute(OBJECT, "seal", messages.seal(epoch, 1, 0, True), SECONDS)
     assert code == 0
 
 
@@ -33,7 +33,7 @@ def write_request(positions: Sequence[int], data: bytes = b"data", epoch: int = 
 def reply_to(log: zlog.Log, index: int, positions: range) -> bytes:
     """What one object of a log in its first epoch answers to a read."""
     ref = list(log.view.objects())[index]
-    request = core.encode_read(1, ref.stride, positions, 1 << 20)
+    request = messages.read(1, False, 1 << 20, ref.stride, positions)
     code, reply = log.store.execute(ref.name, "read", request)
     assert code == 0
     return reply
@@ -55,7 +55,7 @@ def write(store: Store, positions: Sequence[int], data: bytes = b"data") -> int:
 
 def read(store: Store, positions: Sequence[int]) -> list[bytes | None]:
     """Return the entry at every position; None where nothing was written."""
-    request = core.encode_read(1, 1, positions, 1 << 25)
+    request = messages.read(1, False, 1 << 25, 1, positions)
     code, reply = store.execute(OBJECT, "read", request, SECONDS)
     assert code == 0
     entries = core.decode_read(reply, positions)

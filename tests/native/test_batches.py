@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zlog
-from zlog._base.codes import State
+from zlog._base.protocol import State
 from zlog._native import core
 
 from .support import OBJECT, read, reply_to, requests, seal, write_request

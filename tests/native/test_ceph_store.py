@@ -19,9 +19,9 @@ import pytest
 
 import zlog
 from zlog import StoreTimeout, StoreUnavailable
+from zlog._native import messages
 from zlog._native.core import (
     CompletionQueue,
-    encode_epoch,
 )
 
 from ..support.ceph import CephCluster
@@ -108,7 +108,7 @@ def test_a_signal_interrupts_connecting(silent_monitor: str) -> None:
 def test_a_signal_interrupts_an_operation(frozen_store: zlog.Store) -> None:
     interrupt_soon()
     with pytest.raises(KeyboardInterrupt):
-        frozen_store.execute(OBJECT, "stat", encode_epoch(1))
+        frozen_store.execute(OBJECT, "stat", messages.stat(1))
 
 
 @pytest.mark.parametrize(("count", "payload_bytes"), [(3000, 0), (20, 8 << 20)])
@@ -116,7 +116,7 @@ def test_starting_operations_never_waits_for_others(
     frozen_store: zlog.Store, count: int, payload_bytes: int
 ) -> None:
     """Neither for many nor for large ones: an event loop would stand still, time-outs too."""
-    queue, request = CompletionQueue(), encode_epoch(1)
+    queue, request = CompletionQueue(), messages.stat(1)
     calls = [(OBJECT, "stat", request + bytes(payload_bytes))] * count
 
     def start() -> None:
@@ -151,7 +151,7 @@ def paused(store: zlog.Store, ceph: CephCluster) -> Iterator[None]:
     with module.Rados(conffile=str(ceph.conf)) as cluster:
         assert cluster.mon_command(json.dumps(flag), b"")[0] == 0
         try:
-            stat = OBJECT, "stat", encode_epoch(1), 0.3
+            stat = OBJECT, "stat", messages.stat(1), 0.3
             wait_until(lambda: store.execute(*stat)[0] == -errno.ETIMEDOUT)
             yield
         finally:
@@ -232,7 +232,7 @@ def test_closing_with_operations_outstanding_is_quick(url: str, ceph_cluster: Ce
     store = zlog.connect(url)
     seal(store)
     queue, count = CompletionQueue(), 500
-    waiting = threading.Thread(target=store.execute, args=(OBJECT, "stat", encode_epoch(1)))
+    waiting = threading.Thread(target=store.execute, args=(OBJECT, "stat", messages.stat(1)))
     ceph_cluster.osd("freeze", 0)
     try:
         for position in range(count):
@@ -252,15 +252,16 @@ def test_closing_with_operations_outstanding_is_quick(url: str, ceph_cluster: Ce
 def test_dropping_a_store_closes_it(url: str) -> None:
     code = """
         import gc, sys, zlog
-        from zlog._native.core import CompletionQueue, encode_epoch, encode_trim, encode_trim_to
+        from zlog._native import messages
+        from zlog._native.core import CompletionQueue
         queue, store = CompletionQueue(), zlog.connect(sys.argv[1])
         for token in range(200):
-            store.submit(queue, token, [("object", "stat", encode_epoch(1))])
+            store.submit(queue, token, [("object", "stat", messages.stat(1))])
         del store
         gc.collect()
         print(len(queue.drain()))
         unclosed = zlog.connect(sys.argv[1])
-        unclosed.submit(queue, 0, [("object", "stat", encode_epoch(1))])
+        unclosed.submit(queue, 0, [("object", "stat", messages.stat(1))])
     """
     assert run(code, url).strip() == "200"
 
@@ -268,9 +269,9 @@ def test_dropping_a_store_closes_it(url: str) -> None:
 def test_a_forked_child_is_told_to_open_its_own(url: str) -> None:
     code = """
         import gc, os, sys, zlog
-        from zlog._native.core import encode_epoch
+        from zlog._native import messages
         store = zlog.connect(sys.argv[1])
-        ask = lambda one: one.execute("object", "stat", encode_epoch(1), 30.0)[0]
+        ask = lambda one: one.execute("object", "stat", messages.stat(1), 30.0)[0]
         print(ask(store), flush=True)
         if os.fork() == 0:
             try:

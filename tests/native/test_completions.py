@@ -10,14 +10,12 @@ import time
 import pytest
 
 import zlog
+from zlog._native import messages
 from zlog._native.core import (
     CompletionQueue,
     MemoryStore,
     Payload,
-    decode_epoch,
     decode_read,
-    encode_epoch,
-    encode_read,
 )
 
 from .support import OBJECT, SECONDS, read, run, seal, write_request
@@ -32,7 +30,7 @@ def test_the_descriptor_is_readable_exactly_while_results_wait() -> None:
     with MemoryStore() as store:
         assert not readable(queue)
         for token in (7, 8):
-            store.submit(queue, token, [(OBJECT, "stat", encode_epoch(1))])
+            store.submit(queue, token, [(OBJECT, "stat", messages.stat(1))])
             assert readable(queue)
         assert [token for token, _, _ in queue.drain()] == [7, 8]
         assert not readable(queue)
@@ -55,12 +53,12 @@ def test_a_result_has_the_code_and_the_reply() -> None:
         assert queue.wait(SECONDS)
         [(token, code, reply)] = queue.drain()
         assert (token, code) == (2**64 - 1, 1)
-        assert reply[1:] == (1).to_bytes(8, "little")
+        assert messages.refusal(reply).number == 1
 
 
 def test_a_large_reply_stays_where_it_is_as_long_as_somebody_has_it() -> None:
     queue = CompletionQueue()
-    request = encode_read(1, 1, [0], 1 << 20)
+    request = messages.read(1, False, 1 << 20, 1, [0])
     with MemoryStore() as store:
         seal(store)
         code, _ = store.execute(OBJECT, "write", write_request([0], data=b"x" * 5000))
@@ -77,7 +75,7 @@ def test_a_large_reply_stays_where_it_is_as_long_as_somebody_has_it() -> None:
     assert view == expected
     assert decode_read(view.obj, [0]).data(0) == b"x" * 5000  # type: ignore[arg-type]
     with pytest.raises(zlog.CorruptEntry):
-        decode_epoch(view.obj)  # type: ignore[arg-type]
+        messages.refusal(view.obj)  # type: ignore[arg-type]
 
 
 def test_wait_gives_up_after_its_timeout() -> None:

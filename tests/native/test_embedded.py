@@ -13,12 +13,10 @@ from pathlib import Path
 import pytest
 
 from zlog import StoreUnavailable
+from zlog._native import messages
 from zlog._native.core import (
     CompletionQueue,
     EmbeddedStore,
-    encode_epoch,
-    encode_trim,
-    encode_trim_to,
     encode_write,
 )
 
@@ -28,7 +26,7 @@ from .support import OBJECT, SECONDS, finish, read, run, seal, start, write, wri
 # one that was acknowledged.
 APPEND = """
     import itertools, sys
-    from zlog._native import core
+    from zlog._native import core, messages
     store = core.EmbeddedStore(sys.argv[1])
     first, step, count = (int(word) for word in sys.argv[2:])
     for i in range(count) if count else itertools.count():
@@ -63,7 +61,7 @@ def collect(queue: CompletionQueue, count: int) -> dict[int, int]:
 
 def trim_to(store: EmbeddedStore, position: int) -> int:
     """Trim everything below a position, and return the code."""
-    request = encode_trim_to(1, position, 1000)
+    request = messages.trim_to(1, position, 1000)
     return store.execute(OBJECT, "trim_to", request, SECONDS)[0]
 
 
@@ -87,7 +85,7 @@ def test_its_url_opens_it_again(tmp_path: Path) -> None:
 def test_new_files_honour_the_umask(tmp_path: Path, umask: int) -> None:
     code = """
         import os, sys
-        from zlog._native import core
+        from zlog._native import core, messages
         os.umask(int(sys.argv[2]))
         core.EmbeddedStore(sys.argv[1]).sequencer()
     """
@@ -102,7 +100,7 @@ def test_new_files_honour_the_umask(tmp_path: Path, umask: int) -> None:
 def test_a_sequencer_that_is_made_anew_is_open_to_the_users_of_the_database(tmp_path: Path) -> None:
     code = """
         import os, sys
-        from zlog._native import core
+        from zlog._native import core, messages
         os.umask(0o077)
         core.EmbeddedStore(sys.argv[1]).sequencer()
     """
@@ -119,7 +117,7 @@ def test_large_writes_come_back_whole(tmp_path: Path) -> None:
         for position, entry in enumerate(entries):
             assert write(store, [position], entry) == 0
         assert read(store, range(3)) == entries
-        assert store.execute(OBJECT, "trim", encode_trim(1, 1, [1]), SECONDS) == (0, b"")
+        assert store.execute(OBJECT, "trim", messages.trim(1, 1, [1]), SECONDS)[0] == 0
         assert read(store, range(3)) == [entries[0], None, entries[2]]
 
 
@@ -164,10 +162,10 @@ def test_a_process_killed_while_it_reads_keeps_no_pages(tmp_path: Path) -> None:
         seal(store)
     code = """
         import os, signal, sys
-        from zlog._native import core
+        from zlog._native import core, messages
         store = core.EmbeddedStore(sys.argv[1])
         for _ in range(100):
-            store.execute("object", "stat", core.encode_epoch(1))
+            store.execute("object", "stat", messages.stat(1))
         os.kill(os.getpid(), signal.SIGKILL)
     """
     process = start(code, tmp_path)
@@ -269,9 +267,9 @@ def test_less_is_mapped_where_address_space_is_limited(tmp_path: Path) -> None:
     code = """
         import resource, sys
         resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
-        from zlog._native import core
+        from zlog._native import core, messages
         store = core.EmbeddedStore(sys.argv[1])
-        print(store.execute("object", "seal", core.encode_seal(1, 1, 0, True), 30.0)[0])
+        print(store.execute("object", "seal", messages.seal(1, 1, 0, True), 30.0)[0])
     """
     assert run(code, tmp_path).strip() == "0"
 
@@ -281,7 +279,7 @@ def test_what_others_wrote_beyond_the_own_map_can_be_read(tmp_path: Path) -> Non
         seal(small)
         code = """
             import sys
-            from zlog._native import core
+            from zlog._native import core, messages
             store = core.EmbeddedStore(sys.argv[1])
             request = core.encode_write(1, 1, b"0" * 16, 1, [0], [0], [bytes(8 << 20)])
             print(store.execute("object", "write", request, 30.0)[0])
@@ -307,10 +305,10 @@ def test_a_forked_child_is_told_to_open_its_own(tmp_path: Path) -> None:
     code = """
         import gc, os, sys
         from zlog import StoreUnavailable
-        from zlog._native import core
+        from zlog._native import core, messages
         store = core.EmbeddedStore(sys.argv[1])
         request = lambda n: core.encode_write(1, 1, b"0" * 16, 1, [n], [n], [b"x"])
-        store.execute("object", "seal", core.encode_seal(1, 1, 0, True))
+        store.execute("object", "seal", messages.seal(1, 1, 0, True))
         store.execute("object", "write", request(0))
         if os.fork() == 0:
             try:
@@ -373,7 +371,7 @@ def test_closing_ends_those_who_wait(tmp_path: Path) -> None:
     assert len(ended) == 4
     store.close()
     with pytest.raises(StoreUnavailable, match="closed"):
-        store.execute(OBJECT, "stat", encode_epoch(1))
+        store.execute(OBJECT, "stat", messages.stat(1))
 
 
 # A process that holds the store's write lock and is stopped: no other process can write meanwhile.

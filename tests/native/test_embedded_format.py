@@ -7,7 +7,8 @@ import re
 import struct
 from pathlib import Path
 
-from zlog._native.core import EmbeddedStore, encode_head_create
+from zlog._native import messages
+from zlog._native.core import EmbeddedStore
 
 from ..support.programs import REPOSITORY
 from .support import SECONDS, run
@@ -36,8 +37,8 @@ DUMP = """
 
 def test_the_database_looks_as_documented(tmp_path: Path) -> None:
     with EmbeddedStore(tmp_path) as store:
-        request = encode_head_create("a", 1)
-        assert store.execute("zlog.a.head", "head_create", request, SECONDS) == (0, b"")
+        request = messages.head_create("a", 1)
+        assert store.execute("zlog.a.head", "head_create", request, SECONDS)[0] == 0
     page = (PAGES / "embedded.md").read_text()
     example = re.search(r"```text embedded\n(.*?)```", page, re.DOTALL)
     assert example is not None

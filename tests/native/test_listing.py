@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 import zlog
-from zlog._native import core
+from zlog._native import core, messages
 
 from ..support.ceph import CephCluster
 
@@ -33,7 +33,7 @@ def listed(store: zlog.Store, prefix: str) -> tuple[list[str], int]:
 
 def make(store: zlog.Store, name: str) -> None:
     """Make an object."""
-    assert store.execute(name, "seal", core.encode_seal(1, 1, 0, True))[0] == 0
+    assert store.execute(name, "seal", messages.seal(1, 1, 0, True))[0] == 0
 
 
 def test_names_that_begin_so(store: zlog.Store) -> None:
@@ -42,7 +42,7 @@ def test_names_that_begin_so(store: zlog.Store) -> None:
     assert sorted(listed(store, "a.")[0]) == ["a.", "a.1", "a.1.x", "a.22", "a.3"]
     assert listed(store, "c")[0] == []
     assert len(listed(store, "")[0]) == 8
-    assert store.execute("a.1", "remove", core.encode_epoch(1))[0] == 0
+    assert store.execute("a.1", "remove", messages.remove(1))[0] == 0
     assert sorted(listed(store, "a.1")[0]) == ["a.1.x"]
 
 
@@ -53,7 +53,7 @@ def test_an_empty_store(store: zlog.Store) -> None:
 def test_pages(store: zlog.Store, host: str) -> None:
     queue = core.CompletionQueue()
     names = [f"many.{number:05}" for number in range(OBJECTS)]
-    seal = core.encode_seal(1, 1, 0, True)
+    seal = messages.seal(1, 1, 0, True)
     store.submit(queue, 0, [(name, "seal", seal) for name in names])
     left = OBJECTS
     while left:
@@ -70,7 +70,7 @@ def test_pages(store: zlog.Store, host: str) -> None:
 def test_listing_beside_other_operations(store: zlog.Store) -> None:
     make(store, "one")
     queue = core.CompletionQueue()
-    stat = core.encode_epoch(1)
+    stat = messages.stat(1)
     store.submit(queue, 7, [("one", "stat", stat)])
     store.list_objects(queue, 8, "on")
     answers = {}

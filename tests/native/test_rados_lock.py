@@ -14,8 +14,7 @@ import zlog
 from zlog import CorruptEntry, StoreTimeout
 from zlog._base.deadline import Deadline
 from zlog._io import BlockingIo, drive
-from zlog._native import core
-from zlog._native.core import encode_directory_list
+from zlog._native import core, messages
 from zlog.seqr.election.lock import (
     Holder,
     RadosLock,
@@ -127,7 +126,9 @@ def test_a_lock_is_taken_away_from_the_one_that_was_seen(store: zlog.Store) -> N
 def test_what_is_only_renewed_is_not_taken(store: zlog.Store) -> None:
     one, other = lock(store, "one"), lock(store, "other")
     assert not drive(one.take(60, soon(), only_renew=True))
-    assert store.execute("zlog.directory", "directory_list", encode_directory_list("", 1))[0] == -2
+    assert (
+        store.execute("zlog.directory", "directory_list", messages.directory_list("", 1))[0] == -2
+    )
     assert drive(one.take(60, soon()))
     assert drive(one.take(60, soon(), only_renew=True))
     assert not drive(other.take(60, soon(), only_renew=True))

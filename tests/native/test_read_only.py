@@ -27,12 +27,12 @@ NOBODY = 65534
 
 READ = """
     import sys, zlog
-    from zlog._native import core
+    from zlog._native import core, messages
     try:
         store = core.EmbeddedStore(sys.argv[1], read_only=True)
     except zlog.StoreUnavailable as error:
         sys.exit(f"{error} {error.hint}")
-    code, reply = store.execute("object", "read", core.encode_read(1, 1, [0], 100), 30.0)
+    code, reply = store.execute("object", "read", messages.read(1, False, 100, 1, [0]), 30.0)
     print(code, core.decode_read(reply, [0]).data(0).decode() if code == 0 else "")
 """
 
@@ -209,7 +209,7 @@ def test_a_listed_reader_sees_whole_transactions_beside_a_writer(folder: Path) -
     """Each transaction writes a pair: no reader sees half of one, however long it takes."""
     code = """
         import sys
-        from zlog._native import core
+        from zlog._native import core, messages
         store = core.EmbeddedStore(sys.argv[1])
         for number in range(1, 400, 2):
             pair = [number, number + 1]
@@ -217,7 +217,7 @@ def test_a_listed_reader_sees_whole_transactions_beside_a_writer(folder: Path) -
                 1, 1, b"0123456789abcdef", 1, pair, pair, [b"%d" % number * 1000] * 2)
             assert store.execute("object", "write", request, 30.0)[0] == 0
             if number > 20:
-                trim = core.encode_trim(1, 1, [number - 20, number - 19])
+                trim = messages.trim(1, 1, [number - 20, number - 19])
                 assert store.execute("object", "trim", trim, 30.0)[0] == 0
     """
     with EmbeddedStore(folder, read_only=True) as store:

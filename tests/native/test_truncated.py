@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import zlog
-from zlog._native.core import EmbeddedStore, encode_trim
+from zlog._native import messages
+from zlog._native.core import EmbeddedStore
 
 from .support import OBJECT, SECONDS, read, run, seal, write
 
@@ -67,7 +68,7 @@ def test_a_file_that_lacks_only_free_pages_is_whole(tmp_path: Path) -> None:
         seal(store)
         assert write(store, [0], b"kept") == 0
         assert write(store, [1], bytes(1 << 20)) == 0
-        trim = encode_trim(1, 1, [1])
+        trim = messages.trim(1, 1, [1])
         assert store.execute(OBJECT, "trim", trim, SECONDS)[0] == 0
         for position in range(2, 6):  # their pages move to the room that became free
             assert write(store, [position], b"kept") == 0

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 
-from zlog._native import core
+from zlog._native import core, messages
 from zlog._native.core import CompletionQueue
 from zlog.seqr.limits import Limits
 from zlog.seqr.security import Security
@@ -22,7 +22,7 @@ POOL = "sim"
 LEASE_SECONDS = 0.8
 
 _ANY_EPOCH = 2**63
-_FIRST_POSITION = slice(49, 57)
+_FIRST_POSITION = slice(54, 62)
 """Where a write has it: docs/formats/wire.md."""
 
 Execute = Callable[[str, str, RequestPayload], tuple[int, bytes]]
@@ -59,9 +59,9 @@ class Objects:
         """
         known = self._written.get((object, request))
         if known is not None:
-            code, reply = self.memory.execute(object, "stat", core.encode_epoch(_ANY_EPOCH))
+            code, reply = self.memory.execute(object, "stat", messages.stat(_ANY_EPOCH))
             first = int.from_bytes(request[_FIRST_POSITION], "little")
-            if code == 0 and first < core.decode_stat(reply).trim_point:
+            if code == 0 and first < messages.stat_reply(reply).trim_point:
                 return known
         return None
 

@@ -17,11 +17,11 @@ from unittest import mock
 from zlog._append import deliveries
 from zlog._append.deliveries import _Attempt
 from zlog._append.positions import Positions
-from zlog._base.codes import Code
 from zlog._base.io import Call
+from zlog._base.protocol import Code
 from zlog._layout import views
-from zlog._layout.stripe_objects import Sealed, seal
-from zlog._native import core
+from zlog._layout.stripe_objects import seal
+from zlog._native import messages
 from zlog._sequencer import greeting
 from zlog.entry import Entry
 from zlog.errors import DeliverySuperseded
@@ -31,7 +31,7 @@ from zlog.store import RequestPayload
 from .cluster import Execute, Objects
 
 _ANY_EPOCH = 2**63
-_EPOCH = slice(1, 9)
+_EPOCH = slice(6, 14)
 _NUMBER = slice(33, 41)
 """Where a write has its epoch and its append number: docs/formats/wire.md."""
 
@@ -66,12 +66,12 @@ class Mutant:
 
 async def _look(io, ref, deadline):  # type: ignore[no-untyped-def]
     """What a seal would tell of an object, without sealing it. None: it is sealed higher."""
-    call = Call(ref.name, "stat", core.encode_epoch(_ANY_EPOCH))
+    call = Call(ref.name, "stat", messages.stat(_ANY_EPOCH))
     (reply,) = await io.execute([call], deadline)
     if reply.code != Code.OK:
         return None
-    stat = core.decode_stat(reply.payload)
-    return Sealed(stat.highest, stat.records, stat.stream_bytes)
+    stat = messages.stat_reply(reply.payload)
+    return messages.SealReply(stat.highest, stat.records, stat.stream_bytes)
 
 
 async def _seal_all_but_one(io, objects, epoch, deadline, *, create=False, missing_ok=False):  # type: ignore[no-untyped-def]
@@ -95,11 +95,11 @@ async def _look_before_sealing(io, objects, epoch, deadline, *, create=False, mi
 def _epoch_before_identity(objects: Objects) -> Execute:
     def execute(object: str, method: str, payload: RequestPayload) -> tuple[int, bytes]:
         if method == "write":
-            code, reply = objects.execute(object, "stat", core.encode_epoch(_ANY_EPOCH))
+            code, reply = objects.execute(object, "stat", messages.stat(_ANY_EPOCH))
             if code == Code.OK:
-                known = core.decode_stat(reply).object_epoch
+                known = messages.stat_reply(reply).object_epoch
                 if int.from_bytes(bytes(payload)[_EPOCH], "little") < known:
-                    return Code.STALE_EPOCH, b"\x01" + known.to_bytes(8, "little")
+                    return Code.STALE_EPOCH, b"\x01\x01\x08\0\0\0" + known.to_bytes(8, "little")
         return objects.execute(object, method, payload)
 
     return execute
@@ -109,7 +109,7 @@ def _fill_overwrites(objects: Objects) -> Execute:
     def execute(object: str, method: str, payload: RequestPayload) -> tuple[int, bytes]:
         code, reply = objects.execute(object, method, payload)
         while method == "fill" and code == Code.READ_ONLY:
-            if not _drop(objects, object, core.decode_position(reply)):
+            if not _drop(objects, object, messages.refusal(reply).number):
                 break
             code, reply = objects.execute(object, method, payload)
         return code, reply
@@ -168,11 +168,11 @@ async def _grant_to_all(self, count, deadline):  # type: ignore[no-untyped-def]
         try:
             return await _deliver_grant(self, count, deadline)
         except DeliverySuperseded:
-            request = core.encode_delivery(self._log_id, *self._key)
+            request = messages.delivery_read(self._log_id, *self._key)
             reply = await deliveries._call(self._client, "delivery_read", request, deadline)
             if reply.code != Code.OK:
                 raise
-            _, self._number, _ = core.decode_delivery_read(reply.payload)
+            self._number = messages.delivery_read_reply(reply.payload).attempt
 
 
 async def _grant_unrecorded(self, count, deadline):  # type: ignore[no-untyped-def]

@@ -13,23 +13,25 @@ from zlog._base.deadline import Deadline
 from zlog._base.io import Call
 from zlog._io import AsyncioIo
 from zlog._layout.head import Head
-from zlog._native import core
+from zlog._native import core, messages
 from zlog.testing import AT_ONCE, Fate, FaultyStore, Process, StoreCall, run_virtually
 
 HEAD = "zlog.orders.head"
-NEXT = Call(HEAD, "epoch_next", core.encode_epoch_next(0))
+NEXT = Call(HEAD, "epoch_next", messages.epoch_next(0))
 
 
 @pytest.fixture
 def memory() -> Iterator[zlog.Store]:
     with zlog.connect("mem://") as store:
-        store.execute(HEAD, "head_create", core.encode_head_create("orders", 1))
+        store.execute(HEAD, "head_create", messages.head_create("orders", 1))
         yield store
 
 
 def epoch(store: zlog.Store) -> int:
     """The counter, which counts how often NEXT took effect."""
-    return core.decode_epoch_read(store.execute(HEAD, "epoch_read", core.encode_empty())[1])[0]
+    return messages.epoch_read_reply(
+        store.execute(HEAD, "epoch_read", messages.epoch_read())[1]
+    ).counter
 
 
 @pytest.mark.parametrize(

@@ -118,10 +118,10 @@ class ClusterFailed(Exception):
     """`ceph-dev/cluster` refused; the message is its stderr."""
 
 
-def run_cluster_program(*words: str) -> str:
+def run_cluster_program(*words: str, program: Path = CLUSTER_PROGRAM) -> str:
     """Run ceph-dev/cluster natively. `status` of an ill cluster is an answer, not a failure."""
     done = subprocess.run(
-        [sys.executable, str(CLUSTER_PROGRAM), *words], capture_output=True, text=True, check=False
+        [sys.executable, str(program), *words], capture_output=True, text=True, check=False
     )
     if done.returncode not in (0, 3):
         raise ClusterFailed(done.stderr.strip())

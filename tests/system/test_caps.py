@@ -10,7 +10,7 @@ import pytest
 
 import zlog
 from zlog._base.sequencer import LogAddress
-from zlog._native import core
+from zlog._native import messages
 
 from ..conformance import hostile, replies
 from ..support.sequencer import SequencerProcess
@@ -141,7 +141,7 @@ def test_a_writer_behind_a_sequencer_appends_and_can_neither_seal_nor_trim(
             assert mine.append(b"fifth") == 4
             assert mine.view.sequencer == sequencer.address
             epoch = mine.view.epoch
-            seal = core.encode_seal(epoch + 1, 2, 0, False)
+            seal = messages.seal(epoch + 1, 2, 0, False)
             for name in objects(log)[:2]:
                 for method, request in (("seal", seal), ("trim_to", hostile.SOUND["trim_to"])):
                     assert store.execute(name, method, request)[0] == -errno.EPERM

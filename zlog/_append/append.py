@@ -19,13 +19,13 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from zlog._append.roll import RollWatch
-from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply
 from zlog._base.pool_full import explain
+from zlog._base.protocol import Code
 from zlog._layout.layout import Layout
 from zlog._native import core
-from zlog.errors import CorruptEntry, EntryTooLarge, StoreTimeout, ZlogError, from_errno
+from zlog.errors import CorruptEntry, EntryTooLarge, StoreTimeout, ZlogError, from_code
 from zlog.view import ObjectRef, View
 
 ROUND_ENTRIES_MAX = 16384
@@ -261,7 +261,7 @@ class _Round:
         if reply.code == Code.OK:
             self._acknowledged.update((slot.entry, slot.position) for slot in group)
         elif reply.code == Code.READ_ONLY:
-            taken = core.decode_position(reply.payload)
+            taken = reply.number
             self._bumped += (slot.entry for slot in group if slot.position == taken)
             return [slot for slot in group if slot.position != taken], None
         elif reply.code in (Code.STALE_EPOCH, -errno.ENOENT):
@@ -270,7 +270,7 @@ class _Round:
             self._missing = ref.name if reply.code < 0 else self._missing
         else:
             what = f"append to log {self._layout.view.log!r}, object {ref.name}"
-            return [], from_errno(reply.code, what)
+            return [], from_code(reply.code, what)
         return [], None
 
     async def _catch_up(self, view: View, deadline: Deadline) -> None:

@@ -27,21 +27,28 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from zlog._append.append import ROUND_BYTES_MAX, ROUND_ENTRIES_MAX, Appender
-from zlog._base.codes import Code, FillCode
 from zlog._base.deadline import Deadline, Timeout
 from zlog._base.io import Call, Reply
 from zlog._base.names import head_object
-from zlog._native import core
+from zlog._base.protocol import (
+    ATTEMPTS_MAX,
+    GRANTS_MAX,
+    PARTS_MAX,
+    SOURCES_MAX,
+    Code,
+    FillCode,
+)
+from zlog._native import core, messages
 from zlog._read.read import READ_BYTES_MAX
 from zlog.entry import Entry, Gap, GapKind
 from zlog.errors import (
     CorruptEntry,
     DeliveryDiffers,
     DeliverySuperseded,
+    LimitReached,
     LogNotFound,
     StoreUnavailable,
     ZlogError,
-    from_errno,
 )
 from zlog.names import check_source_name
 from zlog.view import View
@@ -51,43 +58,35 @@ if TYPE_CHECKING:
 
 BATCH_MAX = 2**64 - 2
 PART_MAX = 2**32 - 1
-SOURCES_MAX = 1024
-"""Sources of deliveries to one log, at most; the class enforces the same."""
 
 _SOURCES_PER_READ = 256
 _BATCH_ALL = 2**64 - 1
 
-_TOO_MANY_SOURCES = (
-    f"has {SOURCES_MAX:,} sources of deliveries already",
-    (
-        "List them, and remove those that are gone: `zlog delivery ls` and `zlog delivery rm`,"
-        " or `sources()` and `forget_source(source)`."
+_LIMITS = {
+    SOURCES_MAX: (
+        f"has {SOURCES_MAX:,} sources of deliveries already",
+        (
+            "List them, and remove those that are gone: `zlog delivery ls` and `zlog delivery rm`,"
+            " or `sources()` and `forget_source(source)`."
+        ),
     ),
-)
-_REFUSED = {
-    ("delivery_begin", -errno.EMFILE): _TOO_MANY_SOURCES,
-    ("delivery_done", -errno.EMFILE): _TOO_MANY_SOURCES,
-    ("delivery_begin", -errno.EMLINK): (
-        "keeps 65,536 parts of this source already that are not done",
+    PARTS_MAX: (
+        f"keeps {PARTS_MAX:,} parts of this source already that are not done",
         "Say which batches will not be delivered again: `deliveries_done(source, before=batch)`.",
     ),
-    ("delivery_begin", -errno.ERANGE): (
+    ATTEMPTS_MAX: (
         "has seen a million attempts at this part, and counts no more",
         (
             "See why they fail. Then give the batch another number; what was appended stays, and"
             " would be appended again."
         ),
     ),
-    ("delivery_grant", -errno.E2BIG): (
-        "keeps 4,096 grants for one part of a batch, and this one needs more",
+    GRANTS_MAX: (
+        f"keeps {GRANTS_MAX:,} grants for one part of a batch, and this one needs more",
         "Deliver it in more parts.",
     ),
-    ("delivery_grant", -errno.ERANGE): (
-        "has no positions left: the last one is 2^63 - 1",
-        "Deliver to another log.",
-    ),
 }
-"""What a method's answer means: what happened, and what to do."""
+"""By the limit that a method would exceed: what happened, and what to do."""
 
 _NUMBERS_BITS = 40  # numbers of appends of one attempt
 _WINDOW_POSITIONS = 4096
@@ -157,13 +156,14 @@ class Deliveries:
         """Shut out the attempts before, and find what they have written."""
         client = self._client
         log_id, now = client.layout.address.log_id, client.io.wall_clock_us()
-        request = core.encode_delivery_begin(log_id, *key, now)
-        reply = await _call(client, "delivery_begin", request, client.deadline(timeout))
-        if reply.code == Code.INVALIDATED:
-            if core.decode_position(reply.payload) == _BATCH_ALL:
+        request = messages.delivery_begin(log_id, *key, now)
+        deadline = client.deadline(timeout)
+        reply = await _call(client, "delivery_begin", request, deadline, Code.BATCH_DONE)
+        if reply.code == Code.BATCH_DONE:
+            if reply.number == _BATCH_ALL:
                 raise _being_forgotten(client, key.source)
             raise _batch_done(client, key)
-        number, grants, incarnation = core.decode_delivery_begin(reply.payload)
+        number, grants, incarnation = messages.delivery_begin_reply(reply.payload)
         attempt = _Attempt(client, key, incarnation, number)
         if grants:
             await attempt.recover(timeout)
@@ -191,15 +191,22 @@ class Deliveries:
         deadline = self._client.deadline(timeout)
         incarnation, seen, more = 0, False, True
         while more:
-            request = core.encode_delivery_done(address.log_id, source, batch, incarnation, now)
-            reply = await _call(self._client, "delivery_done", request, deadline)
+            request = messages.delivery_done(address.log_id, source, batch, incarnation, now)
+            reply = await _call(
+                self._client,
+                "delivery_done",
+                request,
+                deadline,
+                Code.SUPERSEDED,
+                Code.NOT_FOUND,
+            )
             if reply.code == Code.OK:
-                seen, more = True, core.decode_more(reply.payload)
+                seen, more = True, messages.delivery_done_reply(reply.payload).more
                 continue
             if seen:  # it was forgotten meanwhile
                 return
-            incarnation = core.decode_position(reply.payload)
-            seen = reply.code == Code.READ_ONLY
+            incarnation = reply.number
+            seen = reply.code == Code.SUPERSEDED
 
     async def sources(self, timeout: Timeout) -> list[DeliverySource]:
         """Return all sources, in the order of their names."""
@@ -208,9 +215,9 @@ class Deliveries:
         more = True
         while more:
             after = found[-1].name if found else ""
-            request = core.encode_delivery_list(address.log_id, after, _SOURCES_PER_READ)
+            request = messages.delivery_list(address.log_id, after, _SOURCES_PER_READ)
             reply = await _call(self._client, "delivery_list", request, deadline)
-            more, page = core.decode_delivery_list(reply.payload)
+            more, page = messages.delivery_list_reply(reply.payload)
             for name, batch, parts, *times in page:
                 created, updated = map(core.from_timestamp, times)
                 found.append(DeliverySource(name, batch, parts, created, updated))
@@ -243,13 +250,15 @@ class _Attempt:
     async def recover(self, timeout: Timeout) -> None:
         """Settle what the attempts before were granted, and find what they have written."""
         client = self._client
-        request = core.encode_delivery(self._log_id, *self._key)
-        reply = await _call(client, "delivery_read", request, client.deadline(timeout))
-        if reply.code == Code.NOT_WRITTEN:
+        request = messages.delivery_read(self._log_id, *self._key)
+        deadline = client.deadline(timeout)
+        reply = await _call(client, "delivery_read", request, deadline, Code.NOT_FOUND)
+        if reply.code == Code.NOT_FOUND:
             raise _batch_done(client, self._key)
-        incarnation, _, grants = core.decode_delivery_read(reply.payload)
-        if incarnation != self._incarnation:
+        part = messages.delivery_read_reply(reply.payload)
+        if part.incarnation != self._incarnation:
             raise _batch_done(client, self._key)
+        grants = [range(each.first, each.first + each.count) for each in part.grants]
         for grant in _each_once(grants):
             for first in range(grant.start, grant.stop, _WINDOW_POSITIONS):
                 window = range(first, min(first + _WINDOW_POSITIONS, grant.stop))
@@ -268,10 +277,10 @@ class _Attempt:
                 # Without a sequencer, another writer may have been faster.
                 if isinstance(slot, Entry) and writers[position] == self._writer:
                     self._written[_digest(slot.data)] += 1
-                elif isinstance(slot, Gap) and slot.kind is GapKind.LOST:
+                elif isinstance(slot, Gap) and slot.kind in (GapKind.LOST, GapKind.UNREADABLE):
                     raise CorruptEntry(
-                        f"position {position} of log {self._client.layout.view.log!r} is lost:"
-                        f" it is not known whether {self._key} is delivered"
+                        f"position {position} of log {self._client.layout.view.log!r} is"
+                        f" {slot.kind.value}: it is not known whether {self._key} is delivered"
                     )
             holes = [
                 p
@@ -315,7 +324,7 @@ class _Attempt:
         client = self._client
         while True:
             view, first = await client.positions.grant(count, deadline)
-            request = core.encode_delivery_grant(
+            request = messages.delivery_grant(
                 self._log_id,
                 *self._key,
                 self._incarnation,
@@ -327,19 +336,27 @@ class _Attempt:
             )
             positions = range(first, first + count)
             try:
-                reply = await _call(client, "delivery_grant", request, deadline)
+                reply = await _call(
+                    client,
+                    "delivery_grant",
+                    request,
+                    deadline,
+                    Code.STALE_EPOCH,
+                    Code.NOT_FOUND,
+                    Code.SUPERSEDED,
+                )
             except StoreUnavailable:  # so fills would fail as well, and use up the time in trying
                 raise
             except ZlogError:
                 await self._give_back(view, positions, deadline)
                 raise
             if reply.code == Code.OK:
-                return view, core.decode_position(reply.payload)
+                return view, messages.delivery_grant_reply(reply.payload).first
             if reply.code == Code.STALE_EPOCH:
                 await client.layout.advance(view, deadline)
                 continue
             await self._give_back(view, positions, deadline)
-            if reply.code == Code.NOT_WRITTEN:
+            if reply.code == Code.NOT_FOUND:
                 raise _batch_done(client, self._key)
             raise DeliverySuperseded(
                 f"log {view.log!r}: another attempt at {self._key} has begun since this one"
@@ -375,17 +392,21 @@ def _being_forgotten(client: LogClient, source: str) -> DeliverySuperseded:
     )
 
 
-async def _call(client: LogClient, method: str, request: bytes, deadline: Deadline) -> Reply:
+async def _call(
+    client: LogClient, method: str, request: bytes, deadline: Deadline, *refusals: Code
+) -> Reply:
     address = client.layout.address
     name = head_object(address.name)
     (reply,) = await client.io.execute([Call(name, method, request)], deadline)
-    if (method, reply.code) in _REFUSED:
-        what, hint = _REFUSED[method, reply.code]
-        raise ZlogError(f"log {address.name!r} {what}", hint=hint)
+    if reply.code == Code.LIMIT_REACHED:
+        what, hint = _LIMITS[reply.number]
+        raise LimitReached(f"log {address.name!r} {what}", hint=hint)
+    if (method, reply.code) == ("delivery_grant", -errno.ERANGE):
+        what = "has no positions left: the last one is 2^63 - 1"
+        raise ZlogError(f"log {address.name!r} {what}", hint="Deliver to another log.")
     if reply.code == -errno.ENOENT:
         raise LogNotFound(f"there is no log {address.name!r} in {client.io.store.url}")
-    if reply.code < 0:
-        raise from_errno(reply.code, f"{method} on {name}")
+    reply.check(f"{method} on {name}", *refusals)
     return reply
 
 

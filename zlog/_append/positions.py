@@ -15,7 +15,7 @@ from zlog._base.io import Call
 from zlog._base.sequencer import SHARED_ADDRESS
 from zlog._layout.layout import Layout
 from zlog._layout.views import backoff, unless_newer
-from zlog._native import core
+from zlog._native import messages
 from zlog.errors import (
     CorruptEntry,
     SequencerRefused,
@@ -224,7 +224,7 @@ class Positions:
         """
 
         def calls(view: View) -> list[Call]:
-            request = core.encode_epoch(view.epoch)
+            request = messages.max_position(view.epoch)
             return [
                 Call(ref.name, "max_position", request) for ref in view.objects(view.live_stripe)
             ]
@@ -238,9 +238,10 @@ class Positions:
             for reply in replies:
                 if reply.code == -errno.ENOENT:
                     missing = True
-                elif reply.code < 0:
-                    raise from_errno(reply.code, f"max_position of log {view.log!r}")
-                elif (highest := core.decode_highest(reply.payload)) is not None:
+                    continue
+                reply.check(f"max_position of log {view.log!r}")
+                highest = messages.max_position_reply(reply.payload).highest
+                if highest is not None:
                     tail = max(tail, highest + 1)
             if not (missing and whole):
                 return view, tail

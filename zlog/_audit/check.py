@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from zlog._audit.findings import CheckSummary, Finding, FindingKind, about
 from zlog._audit.inspect import ANY_EPOCH, Inspector, walk
 from zlog._audit.orphans import Strays
-from zlog._audit.ranges import Doubles, Holes, LostRows, Window
-from zlog._base.codes import Code
+from zlog._audit.ranges import BadRows, Doubles, Holes, Window
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply
 from zlog._base.names import head_object
-from zlog._native import core
-from zlog.errors import CorruptEntry, from_errno
+from zlog._base.protocol import Code
+from zlog._native import core, messages
+from zlog.errors import CorruptEntry, from_code
 from zlog.limits import HOLE_TIMEOUT_SECONDS
 from zlog.view import ObjectRef, Stripe
 
@@ -81,6 +81,7 @@ class Checker:
             trimmed=counts.trimmed,
             unwritten=counts.unwritten,
             lost=counts.lost + counts.unknown,
+            unreadable=counts.unreadable,
             objects=self._inspector.objects,
             listed=self._strays is not None and self._strays.listed,
         )
@@ -124,14 +125,19 @@ class Checker:
         return [about(FindingKind.TAIL_BEHIND, head_object(self._layout.view.log), detail)]
 
     async def _check_positions(self) -> AsyncIterator[Sequence[Finding]]:
-        lost, holes, doubles = LostRows(), Holes(), Doubles()
+        holes, doubles = Holes(), Doubles()
+        lost = BadRows(FindingKind.LOST, "stored bytes fail their checksum")
+        newer = "a newer version of zlog stored what is there"
+        unreadable = BadRows(FindingKind.UNREADABLE, newer)
         async for window in self._walk("all"):
             yield lost.take(window, self._audit.lost)
+            yield unreadable.take(window, self._audit.unreadable)
             yield doubles.take(window, self._audit.found)
             holes.take(window, self._audit.holes, self._client.io.monotonic())
             if holes.full:
                 yield await self._settle(holes)
         yield lost.end()
+        yield unreadable.end()
         yield await self._settle(holes)
         while self._audit.next_part():
             async for window in self._walk("appends"):
@@ -212,13 +218,13 @@ class Checker:
             audit.rest(first, "trimmed" if trimmed else "unknown")
             self._vanished |= set() if trimmed else {ref.name}
         else:
-            raise from_errno(reply.code, f"verify on {ref.name}")
+            raise from_code(reply.code, f"verify on {ref.name}")
         return None
 
 
 def _verify(ref: ObjectRef, first: int, end: int) -> Call:
     positions = range(first, min(end, first + _CALL_POSITIONS * ref.stride), ref.stride)
-    request = core.encode_verify(ANY_EPOCH, ref.stride, positions, _CALL_BYTES)
+    request = messages.verify(ANY_EPOCH, _CALL_BYTES, ref.stride, positions)
     return Call(ref.name, "verify", request)
 
 

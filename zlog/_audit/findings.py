@@ -22,6 +22,8 @@ class FindingKind(enum.Enum):
     have the same position."""
     LOST = "lost"
     """Stored entries fail their checksum."""
+    UNREADABLE = "unreadable"
+    """A newer version of zlog stored what is at these positions; this one can't check it."""
     DUPLICATE = "duplicate"
     """Appends that stand at two positions. Never happens unless stored bytes were changed."""
     EPOCH_BEHIND = "epoch-behind"
@@ -103,6 +105,7 @@ class CheckSummary(NamedTuple):
         trimmed: positions above the trim point that are trimmed, or were while the audit ran.
         unwritten: positions at which nothing was when the audit came by.
         lost: positions whose data is damaged or whose object is missing.
+        unreadable: positions at which a newer version of zlog stored something.
         objects: stripe objects that were looked at.
         listed: whether objects that no view has were looked for: False when that was not wanted,
             or the store does not let the client list its objects.
@@ -115,6 +118,7 @@ class CheckSummary(NamedTuple):
     trimmed: int
     unwritten: int
     lost: int
+    unreadable: int
     objects: int
     listed: bool
 

@@ -11,8 +11,8 @@ from zlog._base.deadline import Deadline
 from zlog._base.io import Call
 from zlog._base.names import DIRECTORY_OBJECT, head_object
 from zlog._layout.layout import Layout
-from zlog._native import core
-from zlog.errors import CorruptEntry, from_errno
+from zlog._native import messages
+from zlog.errors import CorruptEntry, from_code
 from zlog.view import OPEN_END, ObjectRef, Stripe, View
 
 ANY_EPOCH = 2**64 - 1
@@ -33,7 +33,7 @@ class _Looked(NamedTuple):
     stripe: Stripe
     ref: ObjectRef
     sealed: int
-    stat: core.StatReply | int
+    stat: messages.StatReply | int
 
 
 async def walk(
@@ -118,7 +118,7 @@ class Inspector:
         # A stripe is ended by a seal with an epoch above its own. The next stripe's id may be
         # higher still: one that held nothing is replaced.
         sealed = view.epoch if stripe.open else stripe.id + 1
-        request = core.encode_epoch(ANY_EPOCH)
+        request = messages.stat(ANY_EPOCH)
         refs = self._layout.objects(view, stripe)
         calls = [Call(ref.name, "stat", request) for ref in refs]
         looked: list[_Looked] = []
@@ -126,7 +126,7 @@ class Inspector:
             some = calls[start : start + OBJECTS_AT_ONCE]
             replies = await self._layout.io.execute(some, self._deadline())
             for ref, (code, payload) in zip(refs[start:], replies, strict=False):
-                stat = code if code else core.decode_stat(payload)
+                stat = code if code else messages.stat_reply(payload)
                 looked.append(_Looked(stripe, ref, sealed, stat))
         return looked
 
@@ -156,7 +156,7 @@ def _judge(looked: _Looked, freed: int, newest: View) -> Iterator[Finding]:
         detail = "the header fails its checksum, so that no entry can be read"
         yield about(FindingKind.DAMAGED_OBJECT, ref.name, detail)
     else:
-        raise from_errno(stat, f"stat on {ref.name}")
+        raise from_code(stat, f"stat on {ref.name}")
 
 
 def _was_replaced(stripe: Stripe, newest: View) -> bool:
@@ -165,7 +165,7 @@ def _was_replaced(stripe: Stripe, newest: View) -> bool:
     return not kept and stripe.start >= newest.stripes[0].start
 
 
-def _judge_made(looked: _Looked, stat: core.StatReply) -> Iterator[Finding]:
+def _judge_made(looked: _Looked, stat: messages.StatReply) -> Iterator[Finding]:
     stripe, ref, _, _ = looked
     if (stat.stride, stat.residue) != (ref.stride, ref.residue):
         detail = (
@@ -179,7 +179,7 @@ def _judge_made(looked: _Looked, stat: core.StatReply) -> Iterator[Finding]:
         yield about(FindingKind.BEYOND_END, ref.name, detail)
 
 
-def _judge_epoch(looked: _Looked, stat: core.StatReply, newest: View) -> Iterator[Finding]:
+def _judge_epoch(looked: _Looked, stat: messages.StatReply, newest: View) -> Iterator[Finding]:
     epoch, name = stat.object_epoch, looked.ref.name
     if epoch < looked.sealed:
         detail = f"sealed with epoch {epoch} only, it must have {looked.sealed}"
@@ -190,7 +190,7 @@ def _judge_epoch(looked: _Looked, stat: core.StatReply, newest: View) -> Iterato
 
 
 def _judge_trim(
-    looked: _Looked, stat: core.StatReply, freed: int, newest: View
+    looked: _Looked, stat: messages.StatReply, freed: int, newest: View
 ) -> Iterator[Finding]:
     name = looked.ref.name
     if stat.trim_point > newest.trim_point:

@@ -14,7 +14,7 @@ from zlog._base.deadline import Deadline
 from zlog._base.io import Call
 from zlog._base.names import objects_prefix
 from zlog._layout.layout import Layout
-from zlog._native import core
+from zlog._native import messages
 from zlog.errors import from_errno
 from zlog.view import Stripe
 
@@ -79,7 +79,7 @@ class Strays:
                 return found
 
     async def _that_exist(self, strays: list[_Stray]) -> list[_Stray]:
-        request = core.encode_epoch(ANY_EPOCH)
+        request = messages.stat(ANY_EPOCH)
         left: list[_Stray] = []
         for start in range(0, len(strays), OBJECTS_AT_ONCE):
             some = strays[start : start + OBJECTS_AT_ONCE]

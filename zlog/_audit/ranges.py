@@ -33,10 +33,12 @@ class Window(NamedTuple):
         return [(self.ref(position), position) for position in range(self.start, last)]
 
 
-class LostRows:
-    """Lost positions, by object: a damaged record takes those side by side in one object."""
+class BadRows:
+    """Lost or unreadable positions, by object: a record has those side by side in one object."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: FindingKind, detail: str) -> None:
+        self._kind = kind
+        self._detail = detail
         self._open: dict[ObjectRef, range] = {}
 
     def take(self, window: Window, rows: Iterable[range]) -> list[Finding]:
@@ -48,20 +50,19 @@ class LostRows:
             if before is not None and before.stop == row.start:
                 row = range(before.start, row.stop, row.step)
             elif before is not None:
-                ended.append(_lost(ref, before))
+                ended.append(self._finding(ref, before))
             self._open[ref] = row
         for ref, row in [*self._open.items()]:
             if row.stop < window.end or ref not in window.refs:
-                ended.append(_lost(ref, self._open.pop(ref)))
+                ended.append(self._finding(ref, self._open.pop(ref)))
         return ended
 
     def end(self) -> list[Finding]:
         """Return those that go on to the end."""
-        return [_lost(ref, row) for ref, row in self._open.items()]
+        return [self._finding(ref, row) for ref, row in self._open.items()]
 
-
-def _lost(ref: ObjectRef, row: range) -> Finding:
-    return at(FindingKind.LOST, ref, row, "stored bytes fail their checksum")
+    def _finding(self, ref: ObjectRef, row: range) -> Finding:
+        return at(self._kind, ref, row, self._detail)
 
 
 class Holes:

@@ -14,7 +14,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from zlog._base.deadline import Deadline
+from zlog._base.protocol import Code
 from zlog._base.sequencer import SequencerClient
+from zlog._native import messages
+from zlog.errors import from_code
 from zlog.store import RequestPayload, Start, Store
 
 if TYPE_CHECKING:
@@ -34,6 +37,16 @@ class Reply(NamedTuple):
 
     code: int
     payload: ReplyBytes
+
+    @property
+    def number(self) -> int:
+        """The number that comes with a refusal."""
+        return messages.refusal(self.payload).number
+
+    def check(self, what: str, *expected: int) -> None:
+        """Raise what the code means, unless it is OK or expected."""
+        if self.code not in (Code.OK, *expected):
+            raise from_code(self.code, what)
 
 
 TIMED_OUT = Reply(-errno.ETIMEDOUT, b"")

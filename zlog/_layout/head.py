@@ -5,12 +5,12 @@ from __future__ import annotations
 import errno
 from typing import NamedTuple
 
-from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Io, Reply
 from zlog._base.names import DIRECTORY_OBJECT, head_object
-from zlog._native import core
-from zlog.errors import LogNotFound, from_errno
+from zlog._base.protocol import Code
+from zlog._native import messages
+from zlog.errors import LogNotFound
 from zlog.view import Stripe, View
 
 _VIEWS_PER_READ = 64
@@ -36,11 +36,10 @@ class HeadState(NamedTuple):
     view: View | None
 
 
-async def execute_one(io: Io, call: Call, deadline: Deadline) -> Reply:
-    """Run one call; the store's own complaints other than ENOENT become exceptions."""
+async def execute_one(io: Io, call: Call, deadline: Deadline, *refusals: Code) -> Reply:
+    """Run one call; what it answers other than OK, ENOENT and ``refusals`` is raised."""
     (reply,) = await io.execute([call], deadline)
-    if reply.code < 0 and reply.code != -errno.ENOENT:
-        raise from_errno(reply.code, f"{call.method} on {call.object}")
+    reply.check(f"{call.method} on {call.object}", -errno.ENOENT, *refusals)
     return reply
 
 
@@ -54,22 +53,20 @@ class Head:
 
     async def create(self, log_id: int, deadline: Deadline) -> bool:
         """Make the head object. Returns False when there is one already."""
-        request = core.encode_head_create(self._log, log_id)
+        request = messages.head_create(self._log, log_id)
         (reply,) = await self._io.execute([Call(self._object, "head_create", request)], deadline)
-        if reply.code == -errno.EEXIST:
-            return False
-        if reply.code < 0:
-            raise from_errno(reply.code, f"head_create on {self._object}")
-        return True
+        reply.check(f"head_create on {self._object}", -errno.EEXIST)
+        return reply.code == Code.OK
 
     async def read(self, deadline: Deadline) -> HeadState:
         """Return the counter and the newest view. Raises LogNotFound."""
-        reply = await self._call("view_read", core.encode_view_read(0, 1, True), deadline)
-        counter, _, tail_floor, trim_point, log_id, _, views = core.decode_view_read(reply.payload)
-        view = None
-        if views:
-            view = View.decode(self._log, views[0], trim_point=trim_point, tail_floor=tail_floor)
-        return HeadState(counter, tail_floor, trim_point, log_id, view)
+        reply = await self._call("view_read", messages.view_read(0, 1, latest=True), deadline)
+        head = messages.view_read_reply(reply.payload)
+        view = self._view(head, head.views[0]) if head.views else None
+        return HeadState(head.counter, head.tail_floor, head.trim_point, head.log_id, view)
+
+    def _view(self, head: messages.ViewReadReply, data: bytes) -> View:
+        return View.decode(self._log, data, trim_point=head.trim_point, tail_floor=head.tail_floor)
 
     async def views(self, deadline: Deadline) -> list[View]:
         """Return the views of the last 128 epochs, oldest first. Raises LogNotFound."""
@@ -77,13 +74,11 @@ class Head:
         more = True
         while more:
             start = found[-1].epoch + 1 if found else 0
-            request = core.encode_view_read(start, _VIEWS_PER_READ, False)
+            request = messages.view_read(start, _VIEWS_PER_READ, latest=False)
             reply = await self._call("view_read", request, deadline)
-            _, _, floor, trim_point, _, more, views = core.decode_view_read(reply.payload)
-            found += (
-                View.decode(self._log, each, trim_point=trim_point, tail_floor=floor)
-                for each in views
-            )
+            head = messages.view_read_reply(reply.payload)
+            found += (self._view(head, each) for each in head.views)
+            more = head.more
         return found
 
     async def epoch_next(self, deadline: Deadline, *, width: int = 0) -> tuple[int, int]:
@@ -96,13 +91,16 @@ class Head:
             width: of the stripe that may be made in this epoch; 0: none. It is noted as loose
                 first, so that its objects are found should their maker die.
         """
-        reply = await self._call("epoch_next", core.encode_epoch_next(width), deadline)
-        return core.decode_epoch_next(reply.payload)
+        reply = await self._call("epoch_next", messages.epoch_next(width), deadline)
+        epoch, tail_floor = messages.epoch_next_reply(reply.payload)
+        return epoch, tail_floor
 
     async def propose(self, base: int, view: View, deadline: Deadline) -> bool:
         """Make ``view`` the newest if ``base`` still is. Returns False when it is not."""
-        request = core.encode_view_propose(base, view.encode())
-        reply = await self._call("view_propose", request, deadline)
+        request = messages.view_propose(base, view.encode())
+        reply = await self._call(
+            "view_propose", request, deadline, Code.STALE_EPOCH, Code.INVALID_EPOCH
+        )
         return reply.code == Code.OK
 
     async def tail_raise(self, log_id: int, epoch: int, tail: int, deadline: Deadline) -> bool:
@@ -113,8 +111,8 @@ class Head:
         Raises:
             LogNotFound: the log was removed, also when another one has its name now.
         """
-        request = core.encode_tail_raise(log_id, epoch, tail)
-        reply = await execute_one(self._io, Call(self._object, "tail_raise", request), deadline)
+        call = Call(self._object, "tail_raise", messages.tail_raise(log_id, epoch, tail))
+        reply = await execute_one(self._io, call, deadline, Code.STALE_EPOCH)
         if reply.code == -errno.ENOENT:
             raise LogNotFound(f"log {self._log!r} was removed from {self._io.store.url}")
         return reply.code == Code.OK
@@ -129,12 +127,12 @@ class Head:
         Returns None, or the lowest cursor's position where that lies below ``position``: nothing
         is recorded then, unless the trim may go ``past_cursors``.
         """
-        request = core.encode_trim_point(log_id, position, past_cursors)
+        request = messages.trim_point_raise(log_id, position, past_cursors)
         while True:
-            reply = await self._call("trim_point_raise", request, deadline)
-            if reply.code != Code.OK:
-                return core.decode_position(reply.payload)
-            if not core.decode_more(reply.payload):
+            reply = await self._call("trim_point_raise", request, deadline, Code.HELD_BY_CURSOR)
+            if reply.code == Code.HELD_BY_CURSOR:
+                return reply.number
+            if not messages.trim_point_raise_reply(reply.payload).more:
                 return None
 
     async def stripes(self, log_id: int, position: int, deadline: Deadline) -> list[Stripe]:
@@ -142,10 +140,9 @@ class Head:
 
         A page of them: where it ends before a position that one needs, ask again from there.
         """
-        request = core.encode_stripes_read(log_id, position, _STRIPES_PER_READ)
+        request = messages.stripes_read(log_id, position, _STRIPES_PER_READ)
         reply = await self._call("stripes_read", request, deadline)
-        _, stripes = core.decode_stripes_read(reply.payload)
-        return [Stripe(*each) for each in stripes]
+        return [Stripe(*each) for each in messages.stripes_read_reply(reply.payload).stripes]
 
     async def loose_stripes(
         self, log_id: int, deadline: Deadline
@@ -158,11 +155,11 @@ class Head:
         newest, more = 0, True
         while more:
             after = found[-1][0] if found else 0
-            request = core.encode_stripes_loose(log_id, after, _STRIPES_PER_READ)
+            request = messages.stripes_loose(log_id, after, _STRIPES_PER_READ)
             reply = await self._call("stripes_loose", request, deadline)
-            last, more, stripes = core.decode_stripes_loose(reply.payload)
+            last, more, stripes = messages.stripes_loose_reply(reply.payload)
             newest = newest or last  # stripes read later may have become loose later
-            found += stripes
+            found += ((stripe.id, stripe.width) for stripe in stripes)
         return newest, found
 
     async def stripe_forget(self, log_id: int, id: int, deadline: Deadline) -> None:
@@ -170,16 +167,19 @@ class Head:
 
         Nothing happens while the view that it was announced for may still come.
         """
-        request = core.encode_stripe_forget(log_id, id)
-        await self._call("stripe_forget", request, deadline)
+        request = messages.stripe_forget(log_id, id)
+        await self._call("stripe_forget", request, deadline, Code.INVALID_EPOCH)
 
     async def remove(self, epoch: int, deadline: Deadline) -> None:
         """Remove the head object, if its newest view is that of ``epoch`` and says removed."""
-        request = core.encode_epoch(epoch)
-        await execute_one(self._io, Call(self._object, "head_remove", request), deadline)
+        call = Call(self._object, "head_remove", messages.head_remove(epoch))
+        await execute_one(self._io, call, deadline, Code.INVALID_EPOCH)
 
-    async def _call(self, method: str, request: bytes, deadline: Deadline) -> Reply:
-        reply = await execute_one(self._io, Call(self._object, method, request), deadline)
+    async def _call(
+        self, method: str, request: bytes, deadline: Deadline, *refusals: Code
+    ) -> Reply:
+        call = Call(self._object, method, request)
+        reply = await execute_one(self._io, call, deadline, *refusals)
         if reply.code == -errno.ENOENT:
             raise LogNotFound(f"there is no log {self._log!r} in {self._io.store.url}")
         return reply
@@ -196,11 +196,11 @@ class Directory:
         names: list[str] = []
         more = True
         while more:
-            request = core.encode_directory_list(names[-1] if names else "", _NAMES_PER_READ)
+            request = messages.directory_list(names[-1] if names else "", _NAMES_PER_READ)
             reply = await self._call("directory_list", request, deadline)
             if reply.code == -errno.ENOENT:
                 break
-            more, page = core.decode_directory_list(reply.payload)
+            more, page = messages.directory_list_reply(reply.payload)
             names += page
         return names
 
@@ -208,36 +208,38 @@ class Directory:
         """Whether a name was entered."""
         after = log[:-1]  # names are listed from above one on; this is close below
         while True:
-            request = core.encode_directory_list(after, _NAMES_PER_READ)
+            request = messages.directory_list(after, _NAMES_PER_READ)
             reply = await self._call("directory_list", request, deadline)
             if reply.code == -errno.ENOENT:
                 return False
-            more, page = core.decode_directory_list(reply.payload)
+            more, page = messages.directory_list_reply(reply.payload)
             if log in page or not more or page[-1] > log:
                 return log in page
             after = page[-1]
 
     async def add(self, log: str, log_id: int, deadline: Deadline) -> None:
         """Enter a log."""
-        await self._call("directory_add", core.encode_directory_entry(log, log_id), deadline)
+        await self._call("directory_add", messages.directory_add(log, log_id), deadline)
 
     async def remove(self, log: str, log_id: int, deadline: Deadline) -> None:
         """Strike a log off, unless the name belongs to another log by now."""
-        request = core.encode_directory_entry(log, log_id)
+        request = messages.directory_remove(log, log_id)
         await self._call("directory_remove", request, deadline)
 
     async def announce(self, address: str, deadline: Deadline) -> None:
         """Offer the sequencer at ``address`` to clients whose log has none."""
-        await self._call("sequencer_announce", core.encode_address(address), deadline)
+        await self._call("sequencer_announce", messages.sequencer_announce(address), deadline)
 
     async def withdraw(self, address: str, deadline: Deadline) -> None:
         """Take the offer back, if it is still this one."""
-        await self._call("sequencer_withdraw", core.encode_address(address), deadline)
+        await self._call("sequencer_withdraw", messages.sequencer_withdraw(address), deadline)
 
     async def sequencer(self, deadline: Deadline) -> str:
         """Return the address that is on offer; empty when there is none."""
-        reply = await self._call("sequencer_find", core.encode_empty(), deadline)
-        return "" if reply.code == -errno.ENOENT else core.decode_address(reply.payload)
+        reply = await self._call("sequencer_find", messages.sequencer_find(), deadline)
+        if reply.code == -errno.ENOENT:
+            return ""
+        return messages.sequencer_find_reply(reply.payload).address
 
     async def _call(self, method: str, request: bytes, deadline: Deadline) -> Reply:
         return await execute_one(self._io, Call(DIRECTORY_OBJECT, method, request), deadline)

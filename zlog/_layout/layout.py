@@ -7,9 +7,9 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import replace
 
-from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Io, Reply
+from zlog._base.protocol import Code
 from zlog._base.sequencer import LogAddress, is_remote
 from zlog._layout.head import Directory, Head
 from zlog._layout.outage import LOOK_SECONDS, Outage

@@ -5,31 +5,16 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterable
 from itertools import islice
-from typing import NamedTuple
 
-from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Io
-from zlog._native import core
-from zlog.errors import CorruptEntry, from_errno
+from zlog._base.protocol import Code
+from zlog._native import messages
+from zlog.errors import CorruptEntry
 from zlog.view import ObjectRef
 
 _REMOVED_AT_ONCE_MAX = 64
 """Objects under removal at the same time: an OSD has other things to do too."""
-
-
-class Sealed(NamedTuple):
-    """What an object tells when it is sealed.
-
-    Attributes:
-        highest: the highest position that is taken; None: none is.
-        records: stored records, each of them an omap key.
-        bytes: length of its bytestream, or the data of its live entries if that is more.
-    """
-
-    highest: int | None
-    records: int
-    bytes: int
 
 
 async def seal(
@@ -40,7 +25,7 @@ async def seal(
     *,
     create: bool = False,
     missing_ok: bool = False,
-) -> list[Sealed] | None:
+) -> list[messages.SealReply] | None:
     """Seal stripe objects with ``epoch``, all at the same time.
 
     Args:
@@ -57,21 +42,21 @@ async def seal(
         which means that another client is ahead.
     """
     calls = [
-        Call(ref.name, "seal", core.encode_seal(epoch, ref.stride, ref.residue, create))
+        Call(ref.name, "seal", messages.seal(epoch, ref.stride, ref.residue, create))
         for ref in objects
     ]
-    sealed: list[Sealed] = []
+    sealed: list[messages.SealReply] = []
     overtaken = False
     for call, reply in zip(calls, await io.execute(calls, deadline), strict=True):
         if reply.code == -errno.ENOENT:
             if not missing_ok:
                 raise CorruptEntry(f"stripe object {call.object} is missing")
-        elif reply.code < 0:
-            raise from_errno(reply.code, f"seal on {call.object}")
-        elif reply.code == Code.INVALID_EPOCH:
+            continue
+        reply.check(f"seal on {call.object}", Code.INVALID_EPOCH)
+        if reply.code == Code.INVALID_EPOCH:
             overtaken = True
         else:
-            sealed.append(Sealed(*core.decode_seal(reply.payload)))
+            sealed.append(messages.seal_reply(reply.payload))
     return None if overtaken else sealed
 
 
@@ -85,11 +70,10 @@ async def remove(io: Io, objects: Iterable[ObjectRef], epoch: int, deadline: Dea
     while names := [ref.name for ref in islice(rest, _REMOVED_AT_ONCE_MAX)]:
         left = dict.fromkeys(names, epoch)
         while left:
-            calls = [Call(name, "remove", core.encode_epoch(known)) for name, known in left.items()]
+            calls = [Call(name, "remove", messages.remove(known)) for name, known in left.items()]
             for call, reply in zip(calls, await io.execute(calls, deadline), strict=True):
-                if reply.code < 0 and reply.code != -errno.ENOENT:
-                    raise from_errno(reply.code, f"remove on {call.object}")
+                reply.check(f"remove on {call.object}", -errno.ENOENT, Code.STALE_EPOCH)
                 if reply.code == Code.STALE_EPOCH:
-                    left[call.object] = core.decode_epoch(reply.payload)
+                    left[call.object] = reply.number
                 else:
                     del left[call.object]

@@ -8,8 +8,8 @@ from zlog._base.deadline import Deadline
 from zlog._base.io import Call
 from zlog._layout.layout import Layout
 from zlog._layout.reclaim import reclaim
-from zlog._native import core
-from zlog.errors import HeldByCursor, from_errno
+from zlog._native import messages
+from zlog.errors import HeldByCursor
 from zlog.view import Stripe, View
 
 _RECORDS_PER_CALL = 1024
@@ -52,13 +52,12 @@ async def _free_records(layout: Layout, stripe: Stripe, point: int, deadline: De
     while left:
 
         def calls(view: View) -> list[Call]:
-            request = core.encode_trim_to(view.epoch, point, _RECORDS_PER_CALL)
+            request = messages.trim_to(view.epoch, point, _RECORDS_PER_CALL)
             return [Call(name, "trim_to", request) for name in sorted(left)]
 
         names = sorted(left)
         _, replies = await layout.guarded(calls, deadline)
         for name, reply in zip(names, replies, strict=True):
-            if reply.code < 0 and reply.code != -errno.ENOENT:
-                raise from_errno(reply.code, f"trim_to on {name}")
-            if reply.code < 0 or not core.decode_more(reply.payload):
+            reply.check(f"trim_to on {name}", -errno.ENOENT)
+            if reply.code < 0 or not messages.trim_to_reply(reply.payload).more:
                 left.discard(name)

@@ -36,7 +36,8 @@ from zlog._base.sequencer import SHARED_ADDRESS
 from zlog._layout.head import Head
 from zlog._layout.options import StripeLimits
 from zlog._layout.reclaim import discard
-from zlog._layout.stripe_objects import Sealed, remove, seal
+from zlog._layout.stripe_objects import remove, seal
+from zlog._native import messages
 from zlog.errors import CorruptEntry, InvalidEpoch, LogNotFound, NotLeader, ZlogError
 from zlog.view import OPEN_END, STRIPES_MAX, Stripe, View, objects_of
 
@@ -208,7 +209,7 @@ async def _try_change(
     return Change(view, tail)
 
 
-def _full(view: View, sealed: list[Sealed]) -> bool:
+def _full(view: View, sealed: list[messages.SealReply]) -> bool:
     limits = StripeLimits.of(view.options)
     return any(each.bytes >= limits.bytes or each.records >= limits.records for each in sealed)
 

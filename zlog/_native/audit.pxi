@@ -3,13 +3,6 @@
 from libcpp.set cimport set as cpp_set
 
 
-cdef extern from "cls_zlog/wire/verify_messages.h" namespace "zlog" nogil:
-    cdef cppclass VerifyRequest:
-        uint64_t epoch
-        uint32_t bytes_max
-        Runs runs
-        string encode() except +
-
 cdef extern from "cls_zlog/host/append_ids.h" namespace "zlog" nogil:
     cdef cppclass CppAppendId "zlog::AppendId":
         uint64_t writer_high
@@ -36,6 +29,7 @@ cdef extern from "cls_zlog/host/audit.h" namespace "zlog" nogil:
         uint64_t trimmed
         uint64_t unwritten
         uint64_t lost
+        uint64_t unreadable
         uint64_t unknown
 
     cdef cppclass CppAudit "zlog::Audit":
@@ -46,21 +40,15 @@ cdef extern from "cls_zlog/host/audit.h" namespace "zlog" nogil:
         void finish() except +
         const AuditCounts& counts()
         const vector[AuditRow]& lost()
+        const vector[AuditRow]& unreadable()
         const vector[AuditRow]& holes()
         const vector[AuditAppend]& found()
         bint next_part()
         void search_for(cpp_set[CppAppendId] ids) except +
 
 
-cdef dict AUDIT_STATES = {"trimmed": 3, "lost": 4, "unknown": 5}  # as in the enumerations
+cdef dict AUDIT_STATES = {"trimmed": 3, "lost": 4, "unknown": 6}  # as in the enumerations
 cdef dict AUDIT_PASSES = {"all": 0, "appends": 1, "search": 2}
-
-
-def encode_verify(uint64_t epoch, uint32_t stride, positions, uint32_t bytes_max):
-    cdef VerifyRequest request
-    request.epoch, request.bytes_max = epoch, bytes_max
-    request.runs = runs_of(stride, positions)
-    return request.encode()
 
 
 AppendId = tuple[int, int, int]
@@ -73,6 +61,7 @@ class AuditCount(NamedTuple):
     trimmed: int
     unwritten: int
     lost: int
+    unreadable: int
     unknown: int
 
 
@@ -109,7 +98,7 @@ cdef class Audit:
         self.check(first)
         with nogil:
             result = deref(self.audit).add(view, first, &count)
-        well_formed(result, "verify")
+        well_formed(2 if result > 0 else result, "verify")
         return count
 
     def rest(self, uint64_t first, str state not None):
@@ -131,12 +120,17 @@ cdef class Audit:
             counts.trimmed,
             counts.unwritten,
             counts.lost,
+            counts.unreadable,
             counts.unknown,
         )
 
     @property
     def lost(self):
         return rows_of(deref(self.audit).lost())
+
+    @property
+    def unreadable(self):
+        return rows_of(deref(self.audit).unreadable())
 
     @property
     def holes(self):

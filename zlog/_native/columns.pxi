@@ -47,7 +47,7 @@ cdef class ColumnWindow:
         if reply is not None:
             content = reply_view(reply)
             with nogil:
-                result = CppReadReply.decode(content, False, asked.count, &asked.reply)
+                result = decode_read_reply(content, asked.count, &asked.reply)
                 if result == 0:
                     asked.reply.states_of(first, self.stride, asked.states.data())
             well_formed(result, "read")

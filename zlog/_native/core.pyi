@@ -30,26 +30,8 @@ def crc32c(data: Buffer, seed: int = 0) -> int:
 
 # Stripe objects ---------------------------------------------------------------------------------
 
-def encode_seal(epoch: int, stride: int, residue: int, create: bool) -> bytes:
-    """Encode a seal; ``create`` makes a missing object, which else answers ENOENT."""
-
-def decode_seal(reply: ReplyBytes) -> tuple[int | None, int, int]:
-    """Return ``(highest position or None, records, bytes)`` of an object."""
-
 def fullest(replies: Iterable[tuple[int, ReplyBytes]]) -> tuple[int, int]:
     """Return the most ``(records, bytes)`` that any object holds, from OK replies of writes."""
-
-def decode_highest(reply: ReplyBytes) -> int | None:
-    """Return the highest position in a reply of max_position; None when there is none."""
-
-def decode_epoch(reply: ReplyBytes) -> int:
-    """Return the epoch in a reply with STALE_EPOCH or INVALID_EPOCH."""
-
-def decode_position(reply: ReplyBytes) -> int:
-    """Return the first taken position in a reply with READ_ONLY."""
-
-def decode_more(reply: ReplyBytes) -> bool:
-    """Return whether trim_to has more to do."""
 
 def encode_write(
     epoch: int,
@@ -120,15 +102,6 @@ def entries_check(entries: Sequence[Buffer], bytes_max: int) -> tuple[int, int] 
         TypeError: an entry is not bytes-like.
     """
 
-def encode_read(
-    epoch: int,
-    stride: int,
-    positions: Sequence[int],
-    bytes_max: int,
-    with_ids: bool = False,
-) -> bytes:
-    """Encode a read of ascending positions; the reply stops before ``bytes_max`` bytes of data."""
-
 class ReadReply:
     """What a read answered about the first ``len()`` of the positions that were asked for."""
 
@@ -136,13 +109,12 @@ class ReadReply:
     def count(self) -> int:
         """How many positions the reply is about; the same as ``len()``."""
 
-    @property
-    def highest(self) -> int | None:
-        """The object's highest position; None when there is none."""
-
     def __len__(self) -> int: ...
     def state(self, i: int) -> int:
-        """Return 0 written, 1 unwritten, 2 filled, 3 trimmed, 4 lost (also: checksum wrong)."""
+        """Return 0 written, 1 unwritten, 2 filled, 3 trimmed, 4 lost, 5 unreadable.
+
+        An entry whose checksum is wrong is lost too.
+        """
 
     def timestamp(self, i: int) -> int:
         """Return when it was written or filled, in µs since 1970-01-01 UTC; 0 when unknown."""
@@ -159,7 +131,7 @@ class ReadReply:
     def reason(self, i: int) -> int:
         """Return why it was filled (only after a read ``with_ids``)."""
 
-def decode_read(reply: ReplyBytes, positions: Sequence[int], with_ids: bool = False) -> ReadReply:
+def decode_read(reply: ReplyBytes, positions: Sequence[int]) -> ReadReply:
     """Decode the reply to a read of these positions, and check every entry's checksum."""
 
 def from_timestamp(us: int) -> datetime:
@@ -284,45 +256,7 @@ class Items(Generic[_Item]):
     def __iter__(self) -> Items[_Item]: ...
     def __next__(self) -> _Item: ...
 
-def encode_fill(
-    epoch: int,
-    timestamp: int,
-    writer: bytes,
-    reason: int,
-    stride: int,
-    positions: Sequence[int],
-) -> bytes:
-    """Encode a fill; reason 0 unknown, 1 a reader waited, 2 a user asked, 3 its writer gave up."""
-
-def encode_trim(epoch: int, stride: int, positions: Sequence[int]) -> bytes:
-    """Encode a trim of single positions."""
-
-def encode_trim_to(epoch: int, position: int, records_max: int) -> bytes:
-    """Encode a trim of everything below ``position``, freeing at most ``records_max`` records."""
-
-def encode_epoch(epoch: int) -> bytes:
-    """Encode the request of max_position, stat, remove and head_remove."""
-
-class StatReply(NamedTuple):
-    """What an object holds."""
-
-    object_epoch: int
-    highest: int | None
-    trim_point: int
-    entries: int
-    bytes: int
-    records: int
-    stream_bytes: int
-    stride: int
-    residue: int
-
-def decode_stat(reply: ReplyBytes) -> StatReply:
-    """Decode a reply of stat."""
-
 # Audits ------------------------------------------------------------------------------------------
-
-def encode_verify(epoch: int, stride: int, positions: Sequence[int], bytes_max: int) -> bytes:
-    """Encode a verify of ascending positions; it stops before checking ``bytes_max`` of data."""
 
 AppendId: TypeAlias = tuple[int, int, int]
 """The identity of an append: its writer's id as two numbers, and its number."""
@@ -336,6 +270,7 @@ class AuditCount(NamedTuple):
     trimmed: int
     unwritten: int
     lost: int
+    unreadable: int
     unknown: int
 
 class Audit:
@@ -347,6 +282,7 @@ class Audit:
     Attributes:
         counts: of all windows in passes for ``all``.
         lost: lost positions of the last window, each range of one object.
+        unreadable: the same of those that a newer version stored.
         holes: unwritten ones of the last window.
         found: the last window's appends that were met before, further down; in passes for
             ``search`` all that are searched for. With their positions, ascending.
@@ -354,6 +290,7 @@ class Audit:
 
     counts: AuditCount
     lost: list[range]
+    unreadable: list[range]
     holes: list[range]
     found: list[tuple[AppendId, int]]
 
@@ -389,137 +326,6 @@ class Audit:
 
     def search_for(self, appends: Iterable[AppendId]) -> None:
         """Look for these from now on."""
-
-# Head and directory -----------------------------------------------------------------------------
-
-# (epoch, log_id, state, sequencer, ((id, start, end, width), …), ((key, value), …)): state 0 live,
-# 1 removed; the last stripe is open, its end 2**64 - 1; options ascend by key.
-_View: TypeAlias = tuple[
-    int,
-    int,
-    int,
-    str,
-    tuple[tuple[int, int, int, int], ...],
-    tuple[tuple[str, str], ...],
-]
-
-def encode_empty() -> bytes:
-    """Encode the request of epoch_read and sequencer_find."""
-
-def encode_head_create(name: str, log_id: int) -> bytes:
-    """Encode a head_create."""
-
-def encode_epoch_next(width: int) -> bytes:
-    """Encode an epoch_next; ``width`` of the stripe that may be made in the epoch, or 0."""
-
-def decode_epoch_next(reply: ReplyBytes) -> tuple[int, int]:
-    """Return ``(epoch, tail_floor)``."""
-
-def decode_epoch_read(reply: ReplyBytes) -> tuple[int, int, int, int, int]:
-    """Return ``(counter, newest, tail_floor, trim_point, log_id)``."""
-
-def encode_tail_raise(log_id: int, epoch: int, tail: int) -> bytes:
-    """Encode a tail_raise."""
-
-def encode_trim_point(log_id: int, position: int, past_cursors: bool) -> bytes:
-    """Encode a trim_point_raise."""
-
-def encode_view(view: _View) -> bytes:
-    """Encode a view."""
-
-def decode_view(data: bytes) -> _View:
-    """Decode a view."""
-
-def encode_view_propose(base: int, view: bytes) -> bytes:
-    """Encode a view_propose: ``view`` was made from the one of epoch ``base`` (0: from none)."""
-
-def encode_view_read(from_epoch: int, count_max: int, latest: bool) -> bytes:
-    """Encode a view_read: the newest view only, or up to ``count_max`` from an epoch on."""
-
-def decode_view_read(reply: ReplyBytes) -> tuple[int, int, int, int, int, bool, list[bytes]]:
-    """Return ``(counter, newest, tail_floor, trim_point, log_id, more, views)``."""
-
-def encode_cursor_commit(log_id: int, name: str, mode: int, position: int, timestamp: int) -> bytes:
-    """Encode a cursor_commit: mode 0 advances, 1 creates, 2 sets; the timestamp is in µs."""
-
-def encode_cursor(log_id: int, name: str) -> bytes:
-    """Encode the request of cursor_read and cursor_remove."""
-
-def decode_cursor(reply: ReplyBytes) -> tuple[int, int, int]:
-    """Return ``(position, created, updated)`` of a cursor_read; times in µs."""
-
-def encode_cursor_list(log_id: int, after: str, count_max: int) -> bytes:
-    """Encode a cursor_list: the cursors with names above ``after``."""
-
-def decode_cursor_list(reply: ReplyBytes) -> tuple[bool, list[tuple[str, int, int, int]]]:
-    """Return ``(more, [(name, position, created, updated), …])``."""
-
-def encode_delivery(log_id: int, source: str, batch: int, part: int) -> bytes:
-    """Encode a delivery_read."""
-
-def encode_delivery_begin(log_id: int, source: str, batch: int, part: int, timestamp: int) -> bytes:
-    """Encode a delivery_begin; the timestamp is in µs."""
-
-def decode_delivery_begin(reply: ReplyBytes) -> tuple[int, int, int]:
-    """Return ``(attempt, grants, incarnation)``."""
-
-def encode_delivery_grant(
-    log_id: int,
-    source: str,
-    batch: int,
-    part: int,
-    incarnation: int,
-    attempt: int,
-    epoch: int,
-    first: int,
-    count: int,
-    reserve: bool,
-) -> bytes:
-    """Encode a delivery_grant: ``reserve`` where no sequencer handed the positions out."""
-
-def decode_delivery_read(reply: ReplyBytes) -> tuple[int, int, list[range]]:
-    """Return ``(incarnation, attempt, grants)``, each grant as its positions."""
-
-def encode_delivery_done(
-    log_id: int, source: str, batch: int, incarnation: int, timestamp: int
-) -> bytes:
-    """Encode a delivery_done: batches below ``batch`` are; the timestamp is in µs."""
-
-def encode_delivery_list(log_id: int, after: str, count_max: int) -> bytes:
-    """Encode a delivery_list: the sources with names above ``after``."""
-
-def decode_delivery_list(reply: ReplyBytes) -> tuple[bool, list[tuple[str, int, int, int, int]]]:
-    """Return ``(more, [(name, batch, parts, created, updated), …])``; times in µs."""
-
-def encode_stripes_read(log_id: int, position: int, count_max: int) -> bytes:
-    """Encode a stripes_read: archived stripes from the one that holds ``position`` on."""
-
-def decode_stripes_read(reply: ReplyBytes) -> tuple[bool, list[tuple[int, int, int, int]]]:
-    """Return ``(more, [(id, start, end, width), …])``."""
-
-def encode_stripes_loose(log_id: int, after_id: int, count_max: int) -> bytes:
-    """Encode a stripes_loose: loose stripes of ids above ``after_id``."""
-
-def decode_stripes_loose(reply: ReplyBytes) -> tuple[int, bool, list[tuple[int, int]]]:
-    """Return ``(newest view's epoch, more, [(id, width), …])``."""
-
-def encode_stripe_forget(log_id: int, id: int) -> bytes:
-    """Encode a stripe_forget."""
-
-def encode_directory_entry(name: str, log_id: int) -> bytes:
-    """Encode the request of directory_add and directory_remove."""
-
-def encode_directory_list(after: str, count_max: int) -> bytes:
-    """Encode a directory_list: the names above ``after``."""
-
-def decode_directory_list(reply: ReplyBytes) -> tuple[bool, list[str]]:
-    """Return ``(more, names)``."""
-
-def encode_address(address: str) -> bytes:
-    """Encode the request of sequencer_announce and sequencer_withdraw."""
-
-def decode_address(reply: ReplyBytes) -> str:
-    """Return the address in a reply of sequencer_find; empty when none is announced."""
 
 # Stores -----------------------------------------------------------------------------------------
 

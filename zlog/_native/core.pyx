@@ -5,16 +5,12 @@ The C++ does the work; this file turns values into Python's and back, lets go of
 lock around calls that may block, and looks for signals while it waits. ``core.pyi`` documents it.
 """
 
-include "codec.pxi"
+include "replies.pxi"
 include "entry.pxi"
 include "writes.pxi"
 include "window.pxi"
 include "columns.pxi"
 include "gather.pxi"
-include "codec_head.pxi"
-include "codec_cursors.pxi"
-include "codec_deliveries.pxi"
-include "codec_stripes.pxi"
 include "stores.pxi"
 include "shared_sequencer.pxi"
 include "audit.pxi"

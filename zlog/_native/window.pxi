@@ -44,7 +44,7 @@ cdef class Window:
             raise ValueError("the reply is not about this window")
         asked = min((self.end - first + stride - 1) // stride, <uint64_t> 65536)
         with nogil:
-            result = CppReadReply.decode(bytes_view, False, <uint32_t> asked, &decoded)
+            result = decode_read_reply(bytes_view, asked, &decoded)
             if result == 0:
                 states.resize(decoded.count)
                 decoded.states_of(first, stride, states.data())

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from zlog._base.codes import Code
+from zlog._base.protocol import Code
 from zlog._native import core
 from zlog._read.items import Slot, join
 from zlog._read.iterate import WINDOW_BYTES, WINDOW_POSITIONS_MAX, Ahead, Bounded

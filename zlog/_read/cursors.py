@@ -11,13 +11,13 @@ import errno
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from zlog._base.codes import Code
 from zlog._base.deadline import Deadline, Timeout
 from zlog._base.io import Call, Io, Reply
 from zlog._base.names import check_position, head_object
+from zlog._base.protocol import Code
 from zlog._base.sequencer import LogAddress
-from zlog._native import core
-from zlog.errors import CursorAhead, CursorNotFound, Invalidated, LogNotFound, ZlogError, from_errno
+from zlog._native import core, messages
+from zlog.errors import CursorAhead, CursorNotFound, Invalidated, LimitReached, LogNotFound
 from zlog.names import check_cursor_name
 
 if TYPE_CHECKING:
@@ -26,11 +26,9 @@ if TYPE_CHECKING:
 PositionSpec = int | Literal["earliest", "latest"]
 """Where a reader begins: a position, the first one that is not trimmed, or the tail."""
 
-CURSORS_MAX = 1024
-"""Cursors of one log, at most; the class enforces the same."""
-
 _CURSORS_PER_READ = 256
 _ADVANCE, _CREATE, _SET = 0, 1, 2
+_COMMIT_REFUSALS = (Code.NOT_FOUND, Code.EXISTS, Code.CURSOR_AHEAD, Code.BELOW_TRIM_POINT)
 
 
 class CursorState(NamedTuple):
@@ -59,11 +57,11 @@ class Cursors:
 
     async def read(self, name: str, deadline: Deadline) -> CursorState | None:
         """Return a cursor; None when there is none of that name."""
-        request = core.encode_cursor(self._address.log_id, check_cursor_name(name))
-        reply = await self._call("cursor_read", request, deadline)
-        if reply.code != Code.OK:
+        request = messages.cursor_read(self._address.log_id, check_cursor_name(name))
+        reply = await self._call("cursor_read", request, deadline, Code.NOT_FOUND)
+        if reply.code == Code.NOT_FOUND:
             return None
-        return _state(name, *core.decode_cursor(reply.payload))
+        return _state(name, *messages.cursor_read_reply(reply.payload))
 
     async def list(self, deadline: Deadline) -> list[CursorState]:
         """Return all cursors, in the order of their names."""
@@ -71,9 +69,9 @@ class Cursors:
         more = True
         while more:
             after = found[-1].name if found else ""
-            request = core.encode_cursor_list(self._address.log_id, after, _CURSORS_PER_READ)
+            request = messages.cursor_list(self._address.log_id, after, _CURSORS_PER_READ)
             reply = await self._call("cursor_list", request, deadline)
-            more, page = core.decode_cursor_list(reply.payload)
+            more, page = messages.cursor_list_reply(reply.payload)
             found += (_state(*each) for each in page)
         return found
 
@@ -84,7 +82,7 @@ class Cursors:
             Invalidated: the position lies below the trim point.
         """
         reply = await self._commit(_CREATE, name, position, deadline)
-        return position if reply.code == Code.OK else core.decode_position(reply.payload)
+        return reply.number if reply.code == Code.EXISTS else position
 
     async def advance(self, name: str, position: int, deadline: Deadline) -> None:
         """Move a cursor forward; to where it is, too.
@@ -94,10 +92,10 @@ class Cursors:
             CursorNotFound: there is none of that name.
         """
         reply = await self._commit(_ADVANCE, name, position, deadline)
-        if reply.code == Code.NOT_WRITTEN:
+        if reply.code == Code.NOT_FOUND:
             raise self.missing(name)
-        if reply.code == Code.READ_ONLY:
-            kept = core.decode_position(reply.payload)
+        if reply.code == Code.CURSOR_AHEAD:
+            kept = reply.number
             raise CursorAhead(
                 f"cursor {name!r} of log {self._address.name!r} is at {kept} already, beyond"
                 f" {position}",
@@ -118,9 +116,9 @@ class Cursors:
         Raises:
             CursorNotFound: there is none of that name.
         """
-        request = core.encode_cursor(self._address.log_id, check_cursor_name(name))
-        reply = await self._call("cursor_remove", request, deadline)
-        if reply.code == Code.NOT_WRITTEN:
+        request = messages.cursor_remove(self._address.log_id, check_cursor_name(name))
+        reply = await self._call("cursor_remove", request, deadline, Code.NOT_FOUND)
+        if reply.code == Code.NOT_FOUND:
             raise self.missing(name)
 
     def missing(self, name: str) -> CursorNotFound:
@@ -128,34 +126,34 @@ class Cursors:
         return CursorNotFound(f"log {self._address.name!r} has no cursor {name!r}")
 
     async def _commit(self, mode: int, name: str, position: int, deadline: Deadline) -> Reply:
-        request = core.encode_cursor_commit(
+        request = messages.cursor_commit(
             self._address.log_id,
             check_cursor_name(name),
             mode,
             position,
             self._io.wall_clock_us(),
         )
-        reply = await self._call("cursor_commit", request, deadline)
-        if reply.code == Code.INVALIDATED:
-            trim_point = core.decode_position(reply.payload)
+        reply = await self._call("cursor_commit", request, deadline, *_COMMIT_REFUSALS)
+        if reply.code == Code.BELOW_TRIM_POINT:
             raise Invalidated(
                 f"cursor {name!r} cannot be put at {position}: log {self._address.name!r} is"
-                f" trimmed below {trim_point}",
+                f" trimmed below {reply.number}",
                 hint="Begin at `earliest`, the first position that is left.",
             )
         return reply
 
-    async def _call(self, method: str, request: bytes, deadline: Deadline) -> Reply:
+    async def _call(
+        self, method: str, request: bytes, deadline: Deadline, *refusals: Code
+    ) -> Reply:
         (reply,) = await self._io.execute([Call(self._object, method, request)], deadline)
-        if reply.code == -errno.EMFILE:
-            raise ZlogError(
-                f"log {self._address.name!r} has {CURSORS_MAX} cursors already",
+        if reply.code == Code.LIMIT_REACHED:
+            raise LimitReached(
+                f"log {self._address.name!r} has {reply.number} cursors already",
                 hint="Remove those without a reader: `zlog cursor ls`, `zlog cursor rm`.",
             )
         if reply.code == -errno.ENOENT:
             raise LogNotFound(f"there is no log {self._address.name!r} in {self._io.store.url}")
-        if reply.code < 0:
-            raise from_errno(reply.code, f"{method} on {self._object}")
+        reply.check(f"{method} on {self._object}", *refusals)
         return reply
 
 

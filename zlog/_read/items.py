@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from zlog._base.codes import FillCode, State
+from zlog._base.protocol import FillCode, State
 from zlog._native import core
 from zlog.entry import Entry, Fill, FillReason, Gap, GapKind, Loss, LossReason
 
@@ -20,6 +20,7 @@ _KINDS = {
     State.FILLED: GapKind.FILLED,
     State.TRIMMED: GapKind.TRIMMED,
     State.LOST: GapKind.LOST,
+    State.UNREADABLE: GapKind.UNREADABLE,
 }
 
 _REASONS: dict[int, FillReason] = {

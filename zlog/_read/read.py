@@ -11,14 +11,14 @@ import errno
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from zlog._base.codes import Code, FillCode, State
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply, Started
+from zlog._base.protocol import Code, FillCode, State
 from zlog._layout.layout import Layout
-from zlog._native import core
+from zlog._native import core, messages
 from zlog._read.items import Slot, gap_of, in_order, is_open, lost, slot_of, trimmed
 from zlog.entry import Entry, Gap, LossReason
-from zlog.errors import CorruptEntry, StoreTimeout, from_errno
+from zlog.errors import CorruptEntry, StoreTimeout
 from zlog.view import ObjectRef, View
 
 if TYPE_CHECKING:
@@ -119,10 +119,7 @@ class Reader:
                 if indexes is None or ref.residue in indexes:
                     wanted.append((ref, range(position, last, ref.stride)))
         share = bytes_max // max(1, len(wanted))
-        calls = [
-            Call(ref.name, "read", core.encode_read(view.epoch, ref.stride, asked, share))
-            for ref, asked in wanted
-        ]
+        calls = [Call(ref.name, "read", _request(view, ref, asked, share)) for ref, asked in wanted]
         return WindowRead(start, end, [asked for _, asked in wanted], self._io.start(calls))
 
     async def finish(
@@ -197,19 +194,20 @@ class Reader:
         now = self._io.wall_clock_us()
 
         def request(view: View, ref: ObjectRef, group: list[int]) -> bytes:
-            return core.encode_fill(view.epoch, now, self._writer, reason, ref.stride, group)
+            return messages.fill(view.epoch, now, self._writer, reason, ref.stride, group)
 
         written: int | None = None
-        for _, reply in await self.change_positions("fill", request, positions, deadline):
+        replies = await self.change_positions("fill", request, positions, deadline, Code.READ_ONLY)
+        for _, reply in replies:
             if reply.code == Code.READ_ONLY:
-                written = core.decode_position(reply.payload)
+                written = reply.number
         return written
 
     async def trim(self, positions: Sequence[int], deadline: Deadline) -> None:
         """Trim single positions, written or not."""
 
         def request(view: View, ref: ObjectRef, group: list[int]) -> bytes:
-            return core.encode_trim(view.epoch, ref.stride, group)
+            return messages.trim(view.epoch, ref.stride, group)
 
         await self.change_positions("trim", request, positions, deadline)
 
@@ -219,10 +217,12 @@ class Reader:
         request: Callable[[View, ObjectRef, list[int]], bytes],
         positions: Sequence[int],
         deadline: Deadline,
+        *refusals: Code,
     ) -> list[tuple[ObjectRef, Reply]]:
         """Run an idempotent method on the objects of some positions.
 
-        Positions below the trim point are passed over: nothing is left to change there.
+        Positions below the trim point are passed over: nothing is left to change there. Returns
+        what the objects answer: OK, or one of ``refusals``.
         """
         groups: list[tuple[ObjectRef, list[int]]] = []
 
@@ -235,10 +235,11 @@ class Reader:
         for (ref, _), reply in zip(groups, replies, strict=True):
             if reply.code == -errno.ENOENT:
                 if await self._layout.outdated(view, deadline):
-                    return await self.change_positions(method, request, positions, deadline)
+                    return await self.change_positions(
+                        method, request, positions, deadline, *refusals
+                    )
                 raise CorruptEntry(f"stripe object {ref.name} is missing")
-            if reply.code < 0:
-                raise from_errno(reply.code, f"{method} on {ref.name}")
+            reply.check(f"{method} on {ref.name}", *refusals)
             result.append((ref, reply))
         return result
 
@@ -250,11 +251,7 @@ class Reader:
         def calls(view: View) -> list[Call]:
             groups[:] = self._by_object(view, positions)
             return [
-                Call(
-                    ref.name,
-                    "read",
-                    core.encode_read(view.epoch, ref.stride, group, bytes_max, with_ids=True),
-                )
+                Call(ref.name, "read", _request(view, ref, group, bytes_max, with_ids=True))
                 for ref, group in groups
             ]
 
@@ -277,9 +274,8 @@ class Reader:
                 gone += (lost(p, LossReason.MISSING, ref.name) for p in group)
             elif reply.code == -errno.EIO:
                 found.update((p, lost(p, LossReason.CORRUPT, ref.name)) for p in group)
-            elif reply.code < 0:
-                raise from_errno(reply.code, f"read on {ref.name}")
             else:
+                reply.check(f"read on {ref.name}")
                 _decode(reply.payload, ref.name, group, found, writers)
         if gone and not await self._layout.outdated(view, deadline):
             found.update((gap.position, gap) for gap in gone)
@@ -296,6 +292,12 @@ class Reader:
         return list(groups.items())
 
 
+def _request(
+    view: View, ref: ObjectRef, asked: Sequence[int], bytes_max: int, *, with_ids: bool = False
+) -> bytes:
+    return messages.read(view.epoch, with_ids, bytes_max, ref.stride, asked)
+
+
 def _decode(
     payload: ReplyBytes,
     name: str,
@@ -303,7 +305,7 @@ def _decode(
     found: dict[int, Slot],
     writers: dict[int, bytes] | None,
 ) -> None:
-    reply = core.decode_read(payload, group, with_ids=True)
+    reply = core.decode_read(payload, group)
     if reply.count == 0:
         raise StoreTimeout("the store answered a read with nothing")
     for i in range(reply.count):

@@ -45,8 +45,8 @@ class ZlogDataSource(DataSource):
 
     Columns: ``position``; ``stripe``, the index of the stripe object that holds it; ``timestamp``,
     when the entry was appended, by its writer's clock; ``data``. With the option ``includeGaps``
-    also ``state``: ``written``, ``filled``, ``trimmed`` or ``lost``; rows of gaps have neither
-    timestamp nor data. The options are in docs/spark.md.
+    also ``state``: ``written``, ``filled``, ``trimmed``, ``lost`` or ``unreadable``; rows of gaps
+    have neither timestamp nor data. The options are in docs/spark.md.
     """
 
     @classmethod

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from zlog._read.columns import Columns
 from zlog.entry import Gap, GapKind
-from zlog.errors import CorruptEntry, ZlogError
+from zlog.errors import CorruptEntry, UnsupportedVersion, ZlogError
 from zlog.spark._handles import LogRef, Patience, trimmed_error
 from zlog.spark._plan import Share
 
@@ -120,6 +120,8 @@ def _check_gap(task: Task, gap: Gap) -> None:
         raise ZlogError(f"positions from {gap.position} on could not be settled")
     if not task.fail_on_data_loss:
         return
+    if gap.kind is GapKind.UNREADABLE:
+        raise UnsupportedVersion(f"log {task.log.name!r}: {gap}", gap=gap)
     if gap.kind is GapKind.LOST:
         raise CorruptEntry(f"log {task.log.name!r}: {gap}", gap=gap)
     if gap.kind is GapKind.TRIMMED:

@@ -91,6 +91,7 @@ class Facts:
                 GapKind.TRIMMED: known.trimmed,
                 GapKind.UNWRITTEN: known.unwritten,
                 GapKind.LOST: known.lost,
+                GapKind.UNREADABLE: known.lost,
             }
             kinds[operation.found].append(operation)
 

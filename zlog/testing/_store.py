@@ -35,6 +35,7 @@ class Fate(NamedTuple):
         reply: seconds from its beginning until it is answered, with what it answered when it took
             effect; so not before that. None: it never is.
         error: an errno that is the answer instead, whether or not it took effect by then.
+        answer: a code and a reply that are the answer instead, in the same way.
         again: seconds until it takes effect a second time, as when a client library that lost the
             reply sends it anew; what it answers then is the answer.
     """
@@ -43,6 +44,12 @@ class Fate(NamedTuple):
     reply: float | None = 0.0
     error: int = 0
     again: float | None = None
+    answer: tuple[int, bytes] | None = None
+
+    @property
+    def instead(self) -> tuple[int, bytes] | None:
+        """What is answered instead of what the operation answered."""
+        return (-self.error, b"") if self.error else self.answer
 
 
 AT_ONCE = Fate()
@@ -86,8 +93,8 @@ class FaultyStore:
             if moment is not None:
                 _sleep(moment)
                 code, reply = self.inner.execute(object, method, payload, timeout)
-        if fate.error:
-            return -fate.error, b""
+        if fate.instead is not None:
+            return fate.instead
         return (-errno.ETIMEDOUT, b"") if fate.reply is None else (code, reply)
 
     def submit(
@@ -167,9 +174,10 @@ class _Operation:
 
     def begin(self, fate: Fate) -> None:
         """Set its timers."""
-        if fate.error and fate.reply is not None:
-            _later(fate.reply, lambda: self._queue.put(self._token, -fate.error, b""))
-        answers = fate.reply is not None and not fate.error
+        instead = fate.instead
+        if instead is not None and fate.reply is not None:
+            _later(fate.reply, lambda: self._queue.put(self._token, *instead))
+        answers = fate.reply is not None and instead is None
         if fate.effect is not None:
             wait = (fate.reply or 0.0) - fate.effect
             final = fate.again is None

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import zlog
 from zlog import aio
-from zlog._native import core
+from zlog._native import messages
 from zlog.cli.verbs.bench.measure import Slice
 from zlog.cli.verbs.bench.testbed import Testbed, cpu_between
 from zlog.cli.verbs.bench.usage import own_cpu_seconds, own_memory_peak
@@ -76,9 +76,9 @@ class Writers:
         """Ask the stripe objects how many entries they got in how many writes."""
         store = self._testbed.store
         with zlog.Log.open(store, name, timeout=self._testbed.timeout) as log:
-            request = core.encode_epoch(log.view.epoch)
+            request = messages.stat(log.view.epoch)
             replies = [store.execute(ref.name, "stat", request) for ref in log.view.objects()]
-        stats = [core.decode_stat(payload) for code, payload in replies if code == 0]
+        stats = [messages.stat_reply(payload) for code, payload in replies if code == 0]
         writes = sum(stat.records for stat in stats)
         per_operation = sum(stat.entries for stat in stats) / max(1, writes)
         operations = max(1, round(self._load.in_flight / per_operation))

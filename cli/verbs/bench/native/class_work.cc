@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "cls_zlog/wire/frame.h"
 #include "cls_zlog/wire/head_messages.h"
 #include "stripe.h"
 
@@ -32,7 +33,7 @@ class ClassWork final : public Work {
   // One call: a writing method that finds nothing to write.
   Sample calls(const Request& request) {
     Stripe stripe(host_, static_cast<uint32_t>(request.number("objects")));
-    const std::string nobody = AddressMessage{"tcp://nobody.invalid:1"}.encode();
+    const std::string nobody = wire::encoded(AddressMessage{"tcp://nobody.invalid:1"});
     uint64_t number = 0;
     return repeat(request.number("in_flight"), request.seconds(), [&](Finish finish) {
       const std::string& object = stripe.object(number++);

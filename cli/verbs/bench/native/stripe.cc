@@ -7,7 +7,9 @@
 #include <string_view>
 
 #include "cls_zlog/base/codes.h"
-#include "cls_zlog/wire/messages.h"
+#include "cls_zlog/wire/frame.h"
+#include "cls_zlog/wire/read_reply.h"
+#include "cls_zlog/wire/stripe_messages.h"
 #include "cls_zlog/client/write_encoder.h"
 
 namespace zlog::bench {
@@ -47,7 +49,7 @@ int error_of(int code) { return code > 0 ? -EPROTO : code; }
 // Checks a reply as a reader does: every entry there, its checksum right.
 int verify(std::string_view reply, uint64_t first, uint64_t stride, uint32_t asked) {
   ReadReply decoded;
-  if (const int error = ReadReply::decode(reply, false, asked, &decoded)) return error;
+  if (wire::decode(reply, &decoded) != wire::Decoded::kOk || decoded.count > asked) return -EINVAL;
   for (uint32_t i = 0; i < decoded.count; i++) {
     if (decoded.state_of(i, first + i * stride) != EntryState::kWritten) return -EIO;
   }
@@ -66,14 +68,14 @@ Stripe::Stripe(AsyncHost& host, uint32_t width) : host_(host) {
     seal.stride = width;
     seal.residue = residue;
     seal.create = true;
-    check(run(objects_.back(), "seal", seal.encode()), "seal " + objects_.back());
+    check(run(objects_.back(), "seal", wire::encoded(seal)), "seal " + objects_.back());
   }
 }
 
 Stripe::~Stripe() {
   EpochRequest remove;
   remove.epoch = kEpoch;
-  for (const std::string& object : objects_) run(object, "remove", remove.encode());
+  for (const std::string& object : objects_) run(object, "remove", wire::encoded(remove));
 }
 
 bool Stripe::full() const { return bytes_ >= kObjectBytesMax * objects_.size(); }
@@ -126,7 +128,7 @@ void Stripe::read(uint64_t start, uint64_t end, uint32_t bytes_max, const Finish
       continue;
     }
     const auto asked = static_cast<uint32_t>(positions.size());
-    host_.submit(object(first), "read", RequestBytes::copy_of(request.encode()),
+    host_.submit(object(first), "read", RequestBytes::copy_of(wire::encoded(request)),
                  [join, first, width, asked](int code, const Buffer& reply) {
                    join->end(code == 0 ? verify(reply.bytes, first, width, asked) : error_of(code));
                  });

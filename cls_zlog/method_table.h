@@ -1,0 +1,71 @@
+#pragma once
+
+#include "cls_zlog/head/cursors.h"
+#include "cls_zlog/head/deliveries.h"
+#include "cls_zlog/head/directory.h"
+#include "cls_zlog/head/head.h"
+#include "cls_zlog/head/stripe_index.h"
+#include "cls_zlog/methods.h"
+#include "cls_zlog/stripe/stripe.h"
+
+namespace zlog {
+
+// A handler, Result<Reply>(Object&, const Request&), as a type.
+template <auto handler>
+struct Handler {};
+
+// Calls v(Handler<>(), name, flags) for each method of the class: a row for each.
+template <typename V>
+constexpr void each_method(V&& v) {
+  constexpr int reads = kRead, changes = kRead | kWrite, adds = kRead | kWrite | kAddsData;
+  // stripe objects
+  v(Handler<stripe::seal>(), "seal", changes);
+  v(Handler<stripe::write>(), "write", adds);
+  v(Handler<stripe::read>(), "read", reads);
+  v(Handler<stripe::verify>(), "verify", reads);
+  v(Handler<stripe::fill>(), "fill", changes);
+  v(Handler<stripe::trim>(), "trim", changes);
+  v(Handler<stripe::trim_to>(), "trim_to", changes);
+  v(Handler<stripe::max_position>(), "max_position", reads);
+  v(Handler<stripe::stat>(), "stat", reads);
+  v(Handler<stripe::remove>(), "remove", changes);
+  // the head object
+  v(Handler<head::create>(), "head_create", adds);
+  v(Handler<head::epoch_next>(), "epoch_next", changes);
+  v(Handler<head::epoch_read>(), "epoch_read", reads);
+  v(Handler<head::tail_raise>(), "tail_raise", changes);
+  v(Handler<head::trim_point_raise>(), "trim_point_raise", changes);
+  v(Handler<head::view_propose>(), "view_propose", changes);
+  v(Handler<head::view_read>(), "view_read", reads);
+  v(Handler<head::remove>(), "head_remove", changes);
+  v(Handler<stripe_index::read>(), "stripes_read", reads);
+  v(Handler<stripe_index::loose>(), "stripes_loose", reads);
+  v(Handler<stripe_index::forget>(), "stripe_forget", changes);
+  // the directory object
+  v(Handler<directory::add>(), "directory_add", adds);
+  v(Handler<directory::remove>(), "directory_remove", changes);
+  v(Handler<directory::list>(), "directory_list", reads);
+  v(Handler<directory::announce>(), "sequencer_announce", changes);
+  v(Handler<directory::withdraw>(), "sequencer_withdraw", changes);
+  v(Handler<directory::find>(), "sequencer_find", reads);
+  // the cursors of a log, on its head object
+  v(Handler<cursors::commit>(), "cursor_commit", changes);
+  v(Handler<cursors::read>(), "cursor_read", reads);
+  v(Handler<cursors::list>(), "cursor_list", reads);
+  v(Handler<cursors::remove>(), "cursor_remove", changes);
+  // deliveries to a log, on its head object
+  v(Handler<deliveries::begin>(), "delivery_begin", changes);
+  v(Handler<deliveries::grant>(), "delivery_grant", adds);
+  v(Handler<deliveries::read>(), "delivery_read", reads);
+  v(Handler<deliveries::done>(), "delivery_done", changes);
+  v(Handler<deliveries::list>(), "delivery_list", reads);
+}
+
+// How many there are: an OSD wants to know before the program runs.
+constexpr size_t method_count() {
+  size_t count = 0;
+  each_method([&count](auto, const char*, int) { count++; });
+  return count;
+}
+
+}  // namespace zlog

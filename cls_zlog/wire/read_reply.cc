@@ -1,0 +1,109 @@
+#include "cls_zlog/wire/read_reply.h"
+
+#include "cls_zlog/base/crc32c.h"
+#include "cls_zlog/wire/entry_data.h"
+#include "cls_zlog/wire/frame.h"
+
+namespace zlog {
+
+bool ReadReply::take_data(std::string_view behind) {
+  data = behind;
+  if (!wire::cut(ends, data)) return false;
+  for (uint32_t i = 0; i < count; i++) {
+    const bool written = states[i] == static_cast<uint8_t>(EntryState::kWritten);
+    if (!written && !data_of(i).empty()) return false;
+  }
+  return true;
+}
+
+std::string_view ReadReply::data_of(uint32_t i) const {
+  const uint32_t begin = i == 0 ? 0 : ends[i - 1];
+  return data.substr(begin, ends[i] - begin);
+}
+
+std::string_view ReadReply::writer_of(uint32_t i) const {
+  return writers.substr(with_ids ? size_t{i} * limits::writer_bytes : 0,
+                        with_ids ? limits::writer_bytes : 0);
+}
+
+FillReason ReadReply::reason_of(uint32_t i) const {
+  const bool known = reasons[i] <= static_cast<uint8_t>(FillReason::kWriterGaveUp);
+  return known ? static_cast<FillReason>(reasons[i]) : FillReason::kUnknown;
+}
+
+EntryState ReadReply::state_of(uint32_t i, uint64_t position) const {
+  const auto state = static_cast<EntryState>(states[i]);
+  if (state > EntryState::kUnreadable) return EntryState::kUnreadable;
+  if (state != EntryState::kWritten) return state;
+  return entry_crc(position, data_of(i)) == crcs[i] ? state : EntryState::kLost;
+}
+
+void ReadReply::states_of(uint64_t first, uint32_t stride, uint8_t* out) const {
+  for (uint32_t i = 0; i < count; i++) {
+    out[i] = static_cast<uint8_t>(state_of(i, first + uint64_t{i} * stride));
+  }
+}
+
+ReadReplyBuilder::ReadReplyBuilder(std::optional<uint64_t> highest, bool with_ids,
+                                   uint32_t count_max)
+    : highest_(highest), with_ids_(with_ids) {
+  states_.reserve(size_t{count_max} * sizeof(uint8_t));
+  timestamps_.reserve(size_t{count_max} * sizeof(uint64_t));
+  ends_.reserve(size_t{count_max} * sizeof(uint32_t));
+  crcs_.reserve(size_t{count_max} * sizeof(uint32_t));
+}
+
+void ReadReplyBuilder::add(const ReadEntry& entry) {
+  count_++;
+  wire::append(&states_, static_cast<uint8_t>(entry.state));
+  wire::append(&timestamps_, entry.timestamp);
+  wire::append(&ends_, data_bytes_);
+  wire::append(&crcs_, entry.crc);
+  if (with_ids_) add_ids(entry.writer, entry.number, entry.reason);
+}
+
+void ReadReplyBuilder::add(const ReadEntries& entries) {
+  const uint32_t begin = entries.begin_of(entries.first);
+  const uint32_t base = data_bytes_ - begin;  // may wrap around, and back when it is added
+  const size_t timestamps = timestamps_.size(), ends = ends_.size();
+  states_.append(entries.count, static_cast<char>(EntryState::kWritten));
+  timestamps_.resize(timestamps + entries.count * sizeof(uint64_t));
+  ends_.resize(ends + entries.count * sizeof(uint32_t));
+  for (uint32_t i = 0; i < entries.count; i++) {
+    wire::store(&timestamps_[timestamps + i * sizeof(uint64_t)], entries.timestamp);
+    wire::store(&ends_[ends + i * sizeof(uint32_t)], base + entries.ends[entries.first + i]);
+  }
+  crcs_.append(entries.crcs.bytes(entries.first, entries.count));
+  count_ += entries.count;
+  data_bytes_ = base + entries.begin_of(entries.first + entries.count);
+  for (uint32_t i = 0; with_ids_ && i < entries.count; i++) {
+    const uint64_t number = entries.number + entries.numbers[entries.first + i];
+    add_ids(entries.writer, number, FillReason::kUnknown);
+  }
+}
+
+void ReadReplyBuilder::add_ids(std::string_view writer, uint64_t number, FillReason reason) {
+  writers_.append(writer);
+  writers_.append(limits::writer_bytes - writer.size(), '\0');
+  wire::append(&numbers_, number);
+  wire::append(&reasons_, static_cast<uint8_t>(reason));
+}
+
+void ReadReplyBuilder::encode(std::string* out) const {
+  ReadReply reply;
+  reply.highest = highest_;
+  reply.count = count_;
+  reply.with_ids = with_ids_;
+  reply.states = {states_.data(), count_};
+  reply.timestamps = {timestamps_.data(), count_};
+  reply.ends = {ends_.data(), count_};
+  reply.crcs = {crcs_.data(), count_};
+  reply.writers = writers_;
+  reply.numbers = {numbers_.data(), with_ids_ ? count_ : 0};
+  reply.reasons = {reasons_.data(), with_ids_ ? count_ : 0};
+  constexpr size_t kEachMax = 1 + 8 + 4 + 4 + limits::writer_bytes + 8 + 1;
+  out->reserve(64 + count_ * kEachMax);
+  wire::encode(reply, out);
+}
+
+}  // namespace zlog

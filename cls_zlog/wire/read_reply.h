@@ -1,0 +1,107 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "cls_zlog/base/codes.h"
+#include "cls_zlog/wire/fields.h"
+
+// The reply of a read: columns in a frame, and the entries' data behind it. Read by the million, so
+// it is put together and taken apart with as few copies as there can be.
+namespace zlog {
+
+// A decoded read reply: about the first `count` of the positions that were asked.
+struct ReadReply {
+  std::optional<uint64_t> highest;  // as in HighestReply
+  uint32_t count = 0;
+  bool with_ids = false;
+  wire::Column<uint8_t> states;  // EntryState
+  wire::Column<uint64_t> timestamps;  // µs since 1970-01-01 UTC; 0 where nothing is known
+  wire::Column<uint32_t> ends;
+  wire::Column<uint32_t> crcs;        // entry_crc of written entries
+  std::string_view writers;           // with ids: writer_bytes each
+  wire::Column<uint64_t> numbers;     // with ids
+  wire::Column<uint8_t> reasons;      // with ids: FillReason
+  std::string_view data;
+
+  template <typename V>
+  void each(V& v) {
+    v("highest", highest, wire::position());
+    v("count", count, wire::between(1, limits::entries_max));
+    v("with_ids", with_ids);
+    v("states", states, wire::number_of(count));
+    v("timestamps", timestamps, wire::number_of(count));
+    v("ends", ends, wire::number_of(count));
+    v("crcs", crcs, wire::number_of(count));
+    const uint32_t ids = with_ids ? count : 0;
+    v("writers", writers, wire::raw_number_of(uint64_t{ids} * limits::writer_bytes));
+    v("numbers", numbers, wire::number_of(ids));
+    v("reasons", reasons, wire::number_of(ids));
+  }
+  bool take_data(std::string_view behind);
+
+  std::string_view data_of(uint32_t i) const;
+  std::string_view writer_of(uint32_t i) const;  // writer_bytes; empty without ids
+
+  // Later versions may have reasons that this one does not know.
+  FillReason reason_of(uint32_t i) const;
+
+  // The state of entry `i`, given the position that it was asked for: kLost also when its data
+  // does not have the CRC that it was written with, kUnreadable when the state is not known.
+  EntryState state_of(uint32_t i, uint64_t position) const;
+
+  // The states of all of them, given that positions from `first` on were asked for, one every
+  // `stride`. `out` has room for `count`.
+  void states_of(uint64_t first, uint32_t stride, uint8_t* out) const;
+};
+
+// What is known of one position, apart from its data.
+struct ReadEntry {
+  EntryState state = EntryState::kUnwritten;
+  uint64_t timestamp = 0;
+  uint32_t crc = 0;
+  std::string_view writer;  // writer_bytes, or empty where nothing is known
+  uint64_t number = 0;
+  FillReason reason = FillReason::kUnknown;
+};
+
+// Written entries in a row: the `count` ones from the `first` on in columns of a record.
+struct ReadEntries {
+  uint64_t timestamp = 0;
+  std::string_view writer;
+  uint64_t number = 0;             // base of `numbers`
+  wire::Column<uint32_t> ends;     // of each one's data, in that of the record
+  wire::Column<uint32_t> crcs;
+  wire::Column<uint32_t> numbers;
+  uint32_t first = 0;
+  uint32_t count = 0;
+
+  uint32_t begin_of(uint32_t i) const { return i == 0 ? 0 : ends[i - 1]; }
+};
+
+// Builds a read's reply, position by position, all but the data, which goes behind it.
+class ReadReplyBuilder {
+ public:
+  // `count_max`: how many positions it may be about.
+  explicit ReadReplyBuilder(std::optional<uint64_t> highest = {}, bool with_ids = false,
+                            uint32_t count_max = 0);
+
+  void add(const ReadEntry& entry);  // without data
+  void add(const ReadEntries& entries);
+  uint64_t data_bytes() const { return data_bytes_; }
+  uint32_t count() const { return count_; }
+  void encode(std::string* out) const;
+
+ private:
+  void add_ids(std::string_view writer, uint64_t number, FillReason reason);
+
+  std::optional<uint64_t> highest_;
+  bool with_ids_;
+  uint32_t count_ = 0;
+  uint32_t data_bytes_ = 0;
+  std::string states_, timestamps_, ends_, crcs_, writers_, numbers_, reasons_;
+};
+
+}  // namespace zlog

@@ -1,0 +1,296 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cls_zlog/base/codes.h"
+#include "cls_zlog/wire/fields.h"
+
+// Requests and replies of the methods on a stripe object, for both sides; fields.h says how they
+// become bytes, docs/formats/wire.md what they mean. A decoded request may hold views into its
+// bytes, which must outlive it.
+namespace zlog {
+
+using wire::any;
+using wire::at_least;
+using wire::at_most;
+using wire::between;
+
+// A request or reply that says nothing.
+struct Empty {
+  template <typename V>
+  void each(V&) {}
+};
+
+// What comes with a refusal; codes.h says which number it is.
+struct RefusalReply {
+  uint64_t number = 0;
+
+  template <typename V>
+  void each(V& v) {
+    v("number", number);
+  }
+};
+
+// trim_to, trim_point_raise, delivery_done: a bounded part was done.
+struct MoreReply {
+  bool more = false;  // call again
+
+  template <typename V>
+  void each(V& v) {
+    v("more", more);
+  }
+};
+
+// max_position, stat, remove; also head_remove.
+struct EpochRequest {
+  uint64_t epoch = 0;
+
+  template <typename V>
+  void each(V& v) {
+    v("epoch", epoch);
+  }
+};
+
+// cursor_list, delivery_list.
+struct NamesRequest {
+  uint64_t log_id = 0;
+  std::string_view after;  // names above it; empty: from the first
+  uint32_t count_max = 0;  // in the reply
+
+  template <typename V>
+  void each(V& v) {
+    v("log_id", log_id);
+    v("after", after, wire::name_or_none());
+    v("count_max", count_max, between(1, limits::list_page_max));
+  }
+};
+
+struct SealRequest {
+  uint64_t epoch = 0;
+  uint32_t stride = 1;   // positions between two of the object's: the stripe's width
+  uint32_t residue = 0;  // below stride; p % stride of every position p in the object
+  bool create = false;   // make a missing object; only when its stripe is being made
+
+  template <typename V>
+  void each(V& v) {
+    v("epoch", epoch, at_least(1));
+    v("stride", stride, between(1, limits::width_max));
+    v("residue", residue);
+    v("create", create);
+  }
+  bool valid() const { return residue < stride; }
+};
+
+// How much an object holds, by which a client decides when its stripe is full: write.
+struct Fullness {
+  uint32_t records = 0;  // stored records, each of them an omap key
+  uint64_t bytes = 0;    // the bytestream's length, or the data of live entries if that is more
+
+  template <typename V>
+  void each(V& v) {
+    v("records", records);
+    v("bytes", bytes);
+  }
+};
+
+// The highest position written, filled or trimmed in an object, if any: max_position.
+struct HighestReply {
+  std::optional<uint64_t> highest;
+
+  template <typename V>
+  void each(V& v) {
+    v("highest", highest, wire::position());
+  }
+};
+
+struct SealReply {
+  std::optional<uint64_t> highest;
+  uint32_t records = 0;  // as in Fullness
+  uint64_t bytes = 0;
+
+  template <typename V>
+  void each(V& v) {
+    v("highest", highest, wire::position());
+    v("records", records);
+    v("bytes", bytes);
+  }
+};
+
+// A decoded write; client/write_encoder.h encodes one. The columns hold one value per position, in
+// position order, and the data is behind the frame.
+struct WriteRequest {
+  uint64_t epoch = 0;
+  uint64_t timestamp = 0;        // µs since 1970-01-01 UTC, the writer's clock
+  std::string_view writer;       // writer_bytes
+  uint64_t number = 0;           // base of `numbers`
+  Runs runs;
+  wire::Column<uint32_t> ends;   // the end of each entry in `data`; ascending
+  wire::Column<uint32_t> crcs;   // entry_crc of each; not checked by decode
+  wire::Column<uint32_t> numbers;  // number of each append, less the base
+  std::string_view data;
+
+  template <typename V>
+  void each(V& v) {
+    v("epoch", epoch);
+    v("timestamp", timestamp);
+    v("writer", writer, wire::raw(limits::writer_bytes));
+    v("number", number, at_most(UINT64_MAX - UINT32_MAX));
+    v("runs", runs);
+    v("ends", ends, wire::number_of(runs.count()));
+    v("crcs", crcs, wire::number_of(runs.count()));
+    v("numbers", numbers, wire::number_of(runs.count()));
+  }
+
+  // What is behind the frame: zeros, at most padding_bytes_max of them, and then the data.
+  bool take_data(std::string_view behind);
+
+  uint32_t begin_of(uint32_t i) const { return i == 0 ? 0 : ends[i - 1]; }
+  std::string_view data_of(uint32_t i) const {
+    return data.substr(begin_of(i), ends[i] - begin_of(i));
+  }
+  uint64_t number_of(uint32_t i) const { return number + numbers[i]; }
+};
+
+struct ReadRequest {
+  uint64_t epoch = 0;
+  bool with_ids = false;   // also the writer, the append's number and the fill reason of each
+  uint32_t bytes_max = 0;  // bytes of data to stop before; the first entry comes whatever its size
+  Runs runs;
+
+  template <typename V>
+  void each(V& v) {
+    v("epoch", epoch);
+    v("with_ids", with_ids);
+    v("bytes_max", bytes_max);
+    v("runs", runs);
+  }
+};
+
+struct VerifyRequest {
+  uint64_t epoch = 0;
+  uint32_t bytes_max = 0;  // bytes of data to check before stopping; the first entry always is
+  Runs runs;
+
+  template <typename V>
+  void each(V& v) {
+    v("epoch", epoch);
+    v("bytes_max", bytes_max);
+    v("runs", runs);
+  }
+};
+
+struct FillRequest {
+  uint64_t epoch = 0;
+  uint64_t timestamp = 0;   // µs since 1970-01-01 UTC
+  std::string_view writer;  // writer_bytes: who filled
+  FillReason reason = FillReason::kUnknown;
+  Runs runs;
+
+  template <typename V>
+  void each(V& v) {
+    v("epoch", epoch);
+    v("timestamp", timestamp);
+    v("writer", writer, wire::raw(limits::writer_bytes));
+    v("reason", reason, at_most(FillReason::kWriterGaveUp));
+    v("runs", runs);
+  }
+};
+
+struct TrimRequest {
+  uint64_t epoch = 0;
+  Runs runs;
+
+  template <typename V>
+  void each(V& v) {
+    v("epoch", epoch);
+    v("runs", runs);
+  }
+};
+
+struct TrimToRequest {
+  uint64_t epoch = 0;
+  uint64_t position = 0;     // everything below it goes
+  uint32_t records_max = 0;  // records to free in this call
+
+  template <typename V>
+  void each(V& v) {
+    v("epoch", epoch);
+    v("position", position, wire::position_or_end());
+    v("records_max", records_max, between(1, limits::trim_records_max));
+  }
+};
+
+struct StatReply {
+  uint64_t object_epoch = 0;
+  std::optional<uint64_t> highest;
+  uint64_t trim_point = 0;
+  uint64_t entries = 0;       // written and not trimmed
+  uint64_t bytes = 0;         // data of those
+  uint64_t records = 0;       // stored records
+  uint64_t stream_bytes = 0;  // length of the object's bytestream, holes included
+  uint32_t stride = 1;        // the geometry that the object was made with
+  uint32_t residue = 0;
+
+  template <typename V>
+  void each(V& v) {
+    v("object_epoch", object_epoch);
+    v("highest", highest, wire::position());
+    v("trim_point", trim_point);
+    v("entries", entries);
+    v("bytes", bytes);
+    v("records", records);
+    v("stream_bytes", stream_bytes);
+    v("stride", stride);
+    v("residue", residue);
+  }
+};
+
+using WriterId = std::array<char, limits::writer_bytes>;
+
+// What is known of positions that follow each other in a verify's request.
+struct VerifiedRow {
+  uint32_t length = 0;  // positions
+  EntryState state = EntryState::kUnwritten;  // kLost also where stored data fails its CRC
+  WriterId writer = {};  // zeros where no append is known
+  uint64_t number = 0;   // of the first position's append
+  uint32_t step = 0;     // what the number grows by from one position to the next
+  uint64_t bytes = 0;    // data of all written entries
+
+  template <typename V>
+  void each(V& v) {
+    v("length", length, between(1, limits::entries_max));
+    v("state", state, at_most(EntryState::kUnreadable));
+    v("writer", writer);
+    v("number", number);
+    v("step", step);
+    v("bytes", bytes);
+  }
+  bool valid() const { return uint64_t{length - 1} * step <= UINT64_MAX - number; }
+
+  // Whether each position holds, or held until it was trimmed, an append that is known.
+  bool has_ids() const {
+    return (state == EntryState::kWritten || state == EntryState::kTrimmed) && writer != WriterId();
+  }
+};
+
+// About the first `count` of the positions that were asked.
+struct VerifyReply {
+  std::optional<uint64_t> highest;
+  uint32_t count = 0;
+  std::vector<VerifiedRow> rows;
+
+  template <typename V>
+  void each(V& v) {
+    v("highest", highest, wire::position());
+    v("count", count, between(1, limits::entries_max));
+    v("rows", rows, at_most(limits::entries_max));
+  }
+  bool valid() const;
+};
+
+}  // namespace zlog

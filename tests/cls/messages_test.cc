@@ -1,0 +1,130 @@
+// What holds for every message and stored value, whatever its fields: it can grow, and no bytes do
+// harm (docs/decisions/0008-frames.md).
+
+#include <cerrno>
+#include <string>
+#include <string_view>
+
+#include "check.h"
+#include "cls_zlog/describe/visitors.h"
+#include "cls_zlog/host/memory.h"
+#include "cls_zlog/method_table.h"
+#include "cls_zlog/wire/envelope.h"
+
+namespace {
+
+using namespace zlog;
+using wire::Decoded;
+
+std::string text = "abcdefghijklmnop";
+
+uint64_t number_of(std::string_view reply) {
+  RefusalReply refusal;
+  CHECK(wire::decode(reply, &refusal) == Decoded::kOk);
+  return refusal.number;
+}
+
+// A message with more fields than this version knows.
+std::string with_further(std::string message, uint8_t version, uint8_t compat) {
+  const auto fields = wire::load<uint32_t>(message.data() + 2);
+  message.insert(wire::kFrameBytes + fields, "further");
+  wire::write_frame_head({version, compat}, fields + 7, message.data());
+  return message;
+}
+
+template <typename Request>
+void check_message(const char* method) {
+  const std::string sound = describe::least<Request>(&text);
+  const auto decode = [](std::string_view bytes) {
+    Request request;
+    return wire::decode(bytes, &request);
+  };
+  CHECK(decode(sound) == Decoded::kOk);
+  CHECK(decode(with_further(sound, 2, 1)) == Decoded::kOk);
+  CHECK(decode(with_further(sound, 2, 2)) == Decoded::kTooNew);
+  CHECK(decode(sound + "behind") == Decoded::kMalformed);
+  for (size_t length = 0; length < sound.size(); length++) {
+    CHECK(decode(std::string_view(sound).substr(0, length)) == Decoded::kMalformed);
+  }
+  MemoryHost host;
+  std::string reply;
+  const bool reads = (find_method(method)->flags & kWrite) == 0;
+  const int code = host.execute("object", method, with_further(sound, 3, 2), &reply);
+  CHECK(code == (reads ? -ENOENT : kRequestTooNew));  // there is no object to read
+  CHECK(reads || number_of(reply) == 2);
+}
+
+struct Checker {
+  template <auto handler>
+  void operator()(Handler<handler>, const char* name, int) {
+    check(static_cast<decltype(handler)>(nullptr), name);
+  }
+  template <typename Reply, typename Request>
+  void check(Result<Reply> (*)(Object&, const Request&), const char* name) {
+    check_message<Request>(name);
+  }
+};
+
+// The first and the second version of a message.
+struct Before {
+  uint64_t first = 0;
+  wire::Further further;
+
+  template <typename V>
+  void each(V& v) {
+    v("first", first);
+  }
+};
+
+struct After {
+  uint64_t first = 0;
+  uint32_t second = 7;
+
+  template <typename V>
+  void each(V& v) {
+    v("first", first);
+    v("second", second, between(1, 9).since(2));
+  }
+};
+
+void a_field_that_came_later() {
+  After after;
+  CHECK(wire::decode(wire::encoded(Before{5, {}}), &after) == Decoded::kOk);
+  CHECK(after.first == 5 && after.second == 7);
+  after.second = 8;
+  const std::string bytes = wire::encoded(after);
+  CHECK(bytes.substr(0, 2) == "\x02\x01");
+  Before before;
+  CHECK(wire::decode(bytes, &before) == Decoded::kOk && before.first == 5);
+  before.first = 6;  // what it does not know is still there when it is stored again
+  After again;
+  CHECK(wire::decode(wire::encoded(before), &again) == Decoded::kOk);
+  CHECK(again.first == 6 && again.second == 8);
+  after.second = 10;
+  std::string out;
+  CHECK(!wire::encode(after, &out));
+  CHECK(wire::decode(out, &again) == Decoded::kMalformed);
+}
+
+void stored_values_tell_damage_from_a_later_version() {
+  const std::string key = "key";
+  const std::string newer = wrap(key, {3, 2}, "whatever");
+  Before value;
+  const Failure too_new = from_stored(key, newer, &value);
+  CHECK(too_new.code == kStoredTooNew && too_new.number == 2);
+  CHECK(from_stored("other", newer, &value).code == -EIO);
+  for (size_t i = 0; i < newer.size(); i++) {
+    std::string damaged = newer;
+    damaged[i] ^= 1;
+    CHECK(from_stored(key, damaged, &value).code == -EIO);
+  }
+}
+
+}  // namespace
+
+int main() {
+  each_method(Checker());
+  a_field_that_came_later();
+  stored_values_tell_damage_from_a_later_version();
+  return 0;
+}

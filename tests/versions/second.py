@@ -1,0 +1,84 @@
+"""A second version of the object class, made of this one's sources as a developer would make it.
+
+Its header has one more field, which older classes pass over and keep. A request has one more, which
+they pass over. And what a user fills is stored as a new kind of record, which they can't read.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from ..support.ceph import run_cluster_program
+from ..support.programs import REPOSITORY
+
+CHANGES = {
+    "stripe/header.h": [
+        ("  uint32_t value_bytes = 0;", "  uint64_t appends = 0;\n  uint32_t value_bytes = 0;"),
+        (
+            '    v("value_bytes", value_bytes);\n',
+            '    v("value_bytes", value_bytes);\n    v("appends", appends, any().since(2));\n',
+        ),
+    ],
+    "wire/stripe_messages.h": [
+        ("struct EpochRequest {\n", "struct EpochRequest {\n  bool verbose = false;\n"),
+        (
+            '    v("epoch", epoch);\n',
+            '    v("epoch", epoch);\n    v("verbose", verbose, any().since(2));\n',
+        ),
+    ],
+    "stripe/record.h": [
+        ("  kLost = 5,  ", "  kAsked = 6,\n  kLost = 5,  "),
+        ("static_cast<uint64_t>(RecordKind::kLost)", "static_cast<uint64_t>(RecordKind::kAsked)"),
+        (
+            "    if (kind == RecordKind::kFill)",
+            "    if (kind == RecordKind::kFill || kind == RecordKind::kAsked)",
+        ),
+        (
+            "versions() const { return {1, 1}; }",
+            "versions() const { return {2, uint8_t(kind == RecordKind::kAsked ? 2 : 1)}; }",
+        ),
+    ],
+    "stripe/record.cc": [
+        (
+            "    case RecordKind::kFill:\n",
+            "    case RecordKind::kFill:\n    case RecordKind::kAsked:\n",
+        ),
+    ],
+    "stripe/layout.cc": [
+        (
+            "  record.kind = RecordKind::kFill;\n",
+            "  ASKED",
+        ),
+    ],
+    "stripe/write.cc": [
+        (
+            "  header->raise(positions[open.back()]);\n",
+            "  header->raise(positions[open.back()]);\n  header->appends += open.size();\n",
+        ),
+    ],
+}
+"""By file below cls_zlog: what is replaced, by what."""
+
+
+_ASKED = """record.kind = RecordKind::kAsked;
+  if (reason != FillReason::kAsked) record.kind = RecordKind::kFill;
+"""
+
+
+def build(folder: Path) -> Path:
+    """Build the class in a folder, and return the library."""
+    source = folder / "source"
+    for name in ("cls_zlog", "ceph-dev"):
+        shutil.copytree(REPOSITORY / name, source / name)
+    shutil.copyfile(REPOSITORY / "CMakeLists.txt", source / "CMakeLists.txt")
+    for name, replaced in CHANGES.items():
+        path = source / "cls_zlog" / name
+        text = path.read_text()
+        for old, new in replaced:
+            assert old in text, f"{name} has changed: {old}"
+            text = text.replace(old, new, 1)
+        text = text.replace("ASKED", _ASKED)
+        path.write_text(text)
+    program = source / "ceph-dev" / "cluster"
+    return Path(run_cluster_program("build-class", str(folder / "build"), program=program).strip())
