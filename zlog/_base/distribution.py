@@ -15,6 +15,16 @@ def version() -> str:
         return "unknown"
 
 
+def requirements(extra: str) -> str:
+    """Return what an extra of pyproject.toml asks for, such as ``pyarrow>=18, pyspark>=4.2``."""
+    try:
+        required = metadata.requires(_NAME) or ()
+    except metadata.PackageNotFoundError:
+        return "what pyproject.toml names"
+    found = (each.partition(";") for each in required)
+    return ", ".join(sorted(what.strip() for what, _, when in found if f'"{extra}"' in when))
+
+
 def how_to_install(extra: str = "", *options: str) -> str:
     """Say how to install zlog again. It is on no package index, so that begins with a clone.
 

@@ -3,20 +3,21 @@
     reader = spark.read.format("zlog").option("store", "ceph://logs")
     entries = reader.option("log", "orders").load()
 
-Spark finds it by itself where this package is installed. Needs PySpark 4.3 and PyArrow, which the
-extra ``spark`` brings.
+Spark finds it by itself where this package is installed. Needs PySpark and PyArrow, which the extra
+``spark`` brings.
 """
 
 import sys as _sys
 
-from zlog._base.distribution import how_to_install as _how_to_install
+from zlog._base import distribution as _distribution
 
 try:
     import pyarrow as _pyarrow  # noqa: F401  # its absence shows here
     from pyspark.sql.streaming.datasource import ReadMaxRows as _  # noqa: F401  # since 4.2
 except ImportError as error:
     raise ImportError(
-        f"zlog.spark needs PySpark 4.2 or later, and PyArrow ({error}); {_how_to_install('spark')}"
+        f"zlog.spark needs {_distribution.requirements('spark')} ({error});"
+        f" {_distribution.how_to_install('spark')}"
     ) from error
 
 from zlog.spark._daemon import hush as _hush
