@@ -8,12 +8,14 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from zlog.cli.verbs.spark.startup import quiet_startup
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -124,7 +126,7 @@ def _java() -> str | None:
 
 @contextmanager
 def spark_session(
-    name: str, master: str | None, settings: Mapping[str, str], *, delta: bool
+    name: str, master: str | None, settings: Mapping[str, str], *, delta: bool, quiet: bool = True
 ) -> Iterator[SparkSession]:
     """Start Spark for the length of a ``with`` block.
 
@@ -133,6 +135,7 @@ def spark_session(
         master: where it runs; None: where spark-submit says, else in this machine's cores.
         settings: Spark's own, which overrule this command's.
         delta: whether Delta tables are written.
+        quiet: whether to keep back what the JVM says while it starts, unless it fails to.
 
     Raises:
         click.ClickException: it did not start.
@@ -158,7 +161,8 @@ def spark_session(
     for key, value in {**_DEFAULTS, **settings}.items():
         builder = builder.config(key, value)
     try:
-        session = builder.getOrCreate()
+        with quiet_startup() if quiet and not submitted else nullcontext():
+            session = builder.getOrCreate()
     except PySparkException as error:
         raise click.ClickException(f"Spark did not start: {error}") from error
     try:

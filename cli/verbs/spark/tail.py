@@ -167,9 +167,11 @@ def tail(
             **_start(opened, begin),
         }
         job = _job(opened, options, **given)
-        if not session.debug:  # the error that ends the query is told in a line
+        quiet = not session.debug  # the error that ends the query is told in a line
+        if quiet:
             settings = {"spark.log.level": "FATAL", **settings}
-        with spark_session(f"zlog tail {log}", master, settings, delta=job.format == "delta") as at:
+        delta = job.format == "delta"
+        with spark_session(f"zlog tail {log}", master, settings, delta=delta, quiet=quiet) as at:
             stopping.take_over()
             if stopping.asked:
                 return

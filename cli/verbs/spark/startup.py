@@ -1,0 +1,73 @@
+"""What the JVM says while it starts, kept back unless it does not start."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_STDERR = 2
+_STARTED = b"\0started\0"
+_CHUNK_BYTES = 1 << 16
+
+
+class _Keeper:
+    """Holds what is written into a pipe while the JVM starts, and passes on what comes later.
+
+    The JVM and its Python workers keep the pipe for their stderr.
+    """
+
+    def __init__(self, pipe: int, stderr: int) -> None:
+        self._pipe = pipe
+        self._stderr = stderr
+        self._started = threading.Event()
+        self.failed = False
+
+    def run(self) -> None:
+        """Read until no process has the pipe open any more."""
+        held = b""
+        while chunk := os.read(self._pipe, _CHUNK_BYTES):
+            if self._started.is_set():
+                self._pass_on(chunk)
+                continue
+            held += chunk
+            if _STARTED in held:
+                said, _, more = held.partition(_STARTED)
+                self._pass_on(said + more if self.failed else more)
+                self._started.set()
+
+    def end(self, pipe: int) -> None:
+        """Decide on what was written up to now, and wait until that is done."""
+        os.write(pipe, _STARTED)
+        self._started.wait()
+
+    def _pass_on(self, data: bytes) -> None:
+        while data:
+            data = data[os.write(self._stderr, data) :]
+
+
+@contextmanager
+def quiet_startup() -> Iterator[None]:
+    """Start a JVM in this block: what it writes to stderr meanwhile shows only if that fails.
+
+    What this process writes there in the block is taken for the JVM's.
+    """
+    if sys.stderr is None:  # closed when the process began: another file may have its number
+        yield
+        return
+    stderr = os.dup(_STDERR)
+    source, sink = os.pipe()
+    keeper = _Keeper(source, stderr)
+    threading.Thread(target=keeper.run, name="zlog-jvm-stderr", daemon=True).start()
+    os.dup2(sink, _STDERR)
+    try:
+        yield
+    except Exception:
+        keeper.failed = True
+        raise
+    finally:
+        os.dup2(stderr, _STDERR)
+        keeper.end(sink)
+        os.close(sink)
