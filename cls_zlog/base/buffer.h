@@ -8,7 +8,7 @@
 namespace zlog {
 
 // Bytes that are read where they lie: they stay there unchanged as long as `owner`, or a copy of
-// it, lives. Without an owner they are somebody else's concern, or there are none.
+// it, lives. Without an owner the caller keeps them, or there are none.
 struct Buffer {
   std::string_view bytes;
   std::shared_ptr<const void> owner;

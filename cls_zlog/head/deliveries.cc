@@ -14,7 +14,7 @@ using head::Head;
 using head::OmapTable;
 
 // A source, and its number among all that the log has ever had: one that was forgotten and comes
-// again is another, so that nobody takes an append of either for one of the other.
+// again is another, so that no append of one is taken for one of the other.
 struct Source {
   uint64_t incarnation = 0;
   uint64_t batch = 0;    // the first one that is not done
@@ -128,7 +128,7 @@ Result<DeliveryBeginReply> begin(Object& object, const DeliveryBeginRequest& req
 Result<DeliveryGrantReply> grant(Object& object, const DeliveryGrantRequest& request) {
   Head head;
   ZLOG_TRY(Head::load(object, request.log_id, &head));
-  // Before all else: whoever is refused for another reason takes the positions for its own.
+  // Before all else: an attempt refused for another reason fills the positions as its own.
   if (request.epoch != head.counter) return Failure{kStaleEpoch, head.counter};
   const std::string key = key_of(request);
   Part part;

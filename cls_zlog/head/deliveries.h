@@ -5,9 +5,8 @@
 #include "cls_zlog/wire/delivery_messages.h"
 
 // Deliveries to a log, kept by its head object: which positions were granted for what, written down
-// before anything is written there. A delivery is a part of a batch of a source; whoever has to do
-// it again after a failure finds here where it may have got to, and keeps everybody out who was at
-// it before. So its entries are appended exactly once (docs/design.md, "Deliveries").
+// before anything is written there. A delivery is a part of a batch of a source; an attempt after
+// a failure finds here where earlier ones may have got to, and shuts them out. So its entries are appended exactly once (docs/design.md, "Deliveries").
 //
 // The life of a part: begun, by one attempt after the other, each of which shuts the one before out
 // → granted positions, any number of times → removed, once its batch is done.
@@ -25,7 +24,7 @@ Result<DeliveryBeginReply> begin(Object& object, const DeliveryBeginRequest& req
 
 // Writes down that positions are granted to an attempt, and raises the tail floor above them, so
 // that no later epoch hands them out again. Answers the first one: the one that was asked for, or,
-// where nobody hands positions out, the first one from there on that no tail has covered.
+// where no sequencer hands positions out, the first one from there on that no tail has covered.
 // kStaleEpoch (with the counter): a higher epoch has been asked for, and so others may be handed
 // these positions; that is looked at first. kSuperseded (with its number): a later attempt has
 // begun. kNotFound: there is no such part, or it is of another incarnation; its batch is done.

@@ -21,7 +21,7 @@ Result<EpochNextReply> epoch_next(Object& object, const EpochNextRequest& reques
 // are.
 Result<HeadReply> epoch_read(Object& object, const Empty& request);
 
-// Raises the tail floor to a tail that was told to somebody, so that no later epoch starts below
+// Raises the tail floor to a tail that a client was given, so that no later epoch starts below
 // it. kStaleEpoch (with the counter): the epoch is not the last one handed out. -ENOENT also when
 // the log has another id: else the tail of a removed log would make holes in a new one of its name.
 Result<Empty> tail_raise(Object& object, const TailRaiseRequest& request);

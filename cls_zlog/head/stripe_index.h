@@ -14,7 +14,7 @@
 //              announced for a view that has not come, or everything in it is trimmed
 //
 // A stripe's life: announced, with an epoch (loose) -> in a view -> archived -> loose -> forgotten.
-// Whoever dies on the way leaves it where it is, and whoever comes next can see what to remove.
+// A client that dies on the way leaves it where it is, and the next one can see what to remove.
 //
 // The methods answer -ENOENT when the log does not exist or has another id, -EIO when stored bytes
 // are damaged, and kStoredTooNew when they are of a later version.

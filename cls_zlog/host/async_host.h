@@ -78,7 +78,7 @@ class AsyncHost {
   // a failure's reply is the monitors' own words.
   virtual void ask_monitor(std::string_view /*command*/, Done done) { done(-EOPNOTSUPP, {}); }
 
-  // Says that nobody waits for an operation any more, so that nothing is kept for it: its `done` gets
+  // Says that an operation's caller waits no more, so that nothing is kept for it: its `done` gets
   // ECANCELED, unless it is over. Whether it takes effect is unknown.
   virtual void give_up(Ticket) {}
 

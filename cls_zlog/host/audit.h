@@ -39,7 +39,7 @@ class Audit {
     kSearch,   // where the appends stand that are searched for
   };
 
-  // What a position holds: EntryState, and that nobody could tell.
+  // What a position holds: EntryState, and that it is not known.
   enum class State : uint8_t {
     kWritten, kUnwritten, kFilled, kTrimmed, kLost, kUnreadable, kUnknown
   };

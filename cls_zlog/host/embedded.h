@@ -16,9 +16,8 @@ namespace zlog {
 // Objects in a local directory, for any number of processes at once. What was answered is on disk:
 // a process or the machine may die at any moment.
 //
-// Writing methods of all callers go through one worker, which puts whatever waits into one
-// transaction and syncs once (group commit). Reading methods work on a snapshot and wait for
-// nobody.
+// Writing methods of all callers go through one worker, which puts all that waits into one
+// transaction and syncs once (group commit). Reading methods work on a snapshot and never wait.
 class EmbeddedHost final : public Host, public AsyncHost {
  public:
   // As LmdbEnv::open. Read-only, every method that writes is answered with EROFS.

@@ -189,7 +189,7 @@ int LmdbEnv::check_format() {
     return format == kFormat ? 0 : -EPROTO;
   };
   const int error = read(known);
-  if (error == -ENOENT && read_only_) return -EPROTO;  // whose maker died, or somebody else's
+  if (error == -ENOENT && read_only_) return -EPROTO;  // its maker died, or another program's
   if (error != -ENOENT) return error;
   for (const std::string& folder : {directory_, directory_ + "/.."}) {
     if (const int failed = sync_directory(folder)) return failed;
@@ -199,7 +199,7 @@ int LmdbEnv::check_format() {
     if (now != -ENOENT) return now;
     MDB_stat stat{};
     if (const int result = ::mdb_stat(txn, dbi, &stat)) return lmdb_errno(result);
-    if (stat.ms_entries != 0) return -EPROTO;  // somebody else's database
+    if (stat.ms_entries != 0) return -EPROTO;  // another program's database
     MDB_val value = value_of(kFormat);
     return lmdb_errno(::mdb_put(txn, dbi, &key, &value, 0));
   });

@@ -40,7 +40,7 @@ class LmdbEnv {
   // nothing is changed otherwise. Waits for other writers, those of other processes too.
   int write(const Work& work);
 
-  // Does the work in a snapshot, which may not be changed; waits for nobody. ETXTBSY: the environment
+  // Does the work in a snapshot, which may not be changed; never waits. ETXTBSY: the environment
   // is read-only, this process can't write lock.mdb, and another one has come to write.
   int read(const Work& work);
 

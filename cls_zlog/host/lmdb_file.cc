@@ -113,7 +113,7 @@ class Pages {
 
 int check_not_emptied(const std::string& directory, std::string* reason) {
   struct stat status {};
-  // The lock file tells nothing: LMDB makes it first, and somebody may be doing so right now. The
+  // The lock file tells nothing: LMDB makes it first, and another process may be doing so. The
   // sequencer comes after the database was opened, and before the first entry.
   if (::stat((directory + "/sequencer").c_str(), &status) != 0) return 0;
   const bool found = ::stat((directory + "/data.mdb").c_str(), &status) == 0;

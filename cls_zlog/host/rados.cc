@@ -32,7 +32,7 @@ constexpr ClassCall kLockCalls[] = {
 };
 
 // On a full cluster an operation that adds data waits for room, as RADOS has it, and every other one
-// goes through: else nobody could trim, which gives the space back. Cursors and fills are among
+// goes through: else no client could trim, which gives the space back. Cursors and fills are among
 // these, though they add a little: a reader must get past holes and commit, since trims wait for it.
 // (FULL_TRY is no way to have it refused instead: an OSD then lets changes of keys and attributes
 // pass, until nothing passes.)
@@ -359,7 +359,7 @@ int RadosConnecting::connect(const RadosTarget& target, std::string* step) {
   for (const char* option : {"client_mount_timeout", "rados_mon_op_timeout"}) {
     if (const int error = cluster->conf_set(option, seconds.c_str())) return error;
   }
-  // By default librados holds up whoever starts one operation more than 1024, for as long as it
+  // By default librados holds up the caller that starts one operation above 1024, for as long as it
   // takes until one ends: an event loop, or a caller whose time is long over. 0 is no limit. (Its
   // limit of bytes in flight does not count what calls of a class carry.)
   *step = "set the number of operations in flight";

@@ -40,7 +40,7 @@ struct ClassCall {
 // bytes, which may be longer than the operation (one that was cancelled while a messenger sends it).
 class RadosHost final : public AsyncHost {
  public:
-  // Uses an I/O context of somebody else, whose cluster handle must outlive this host. It is
+  // Uses an I/O context of the caller, whose cluster handle must outlive this host. It is
   // copied: its owner may change its namespace, or close it.
   static std::unique_ptr<RadosHost> share(rados_ioctx_t ioctx);
 
@@ -85,12 +85,12 @@ class RadosHost final : public AsyncHost {
   const std::shared_ptr<std::atomic<bool>> asking_ = std::make_shared<std::atomic<bool>>(false);
   std::atomic<bool> closing_{false};          // set first: nothing new is started
   std::shared_mutex handles_mutex_;           // shared: using what follows; alone: ending it
-  std::unique_ptr<librados::Rados> cluster_;  // none when it is somebody else's
+  std::unique_ptr<librados::Rados> cluster_;  // none when it is the caller's
   librados::IoCtx io_;
   bool closed_ = false;
 };
 
-// A connection in the making. Whoever waits for it may leave: the thread owns what it needs.
+// A connection in the making. The caller may stop waiting: the thread owns what it needs.
 class RadosConnecting {
  public:
   // Begins to connect, in a thread of its own.

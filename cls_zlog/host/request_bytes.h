@@ -12,8 +12,8 @@
 
 namespace zlog {
 
-// The bytes of a request, in memory that they never leave: whoever needs them for longer shares
-// them. They are not changed any more once somebody does.
+// The bytes of a request, in memory that they never leave: a user that needs them for longer
+// shares them. They are not changed any more once one does.
 class RequestBytes {
  public:
   // Throws std::bad_alloc.
@@ -37,9 +37,9 @@ class RequestBytes {
   size_t size() const { return size_; }
   std::string_view bytes() const { return {data_, size_}; }
 
-  // Hands the memory, which malloc gave, over to somebody who counts its users in a way of his own
-  // and frees it in the end. `adopt()` takes it and answers a share of his, which is kept here. He
-  // is asked once; whoever comes later gets the same answer.
+  // Hands the memory, which malloc gave, over to an owner that counts its users in a way of its own
+  // and frees it in the end. `adopt()` takes it and answers a share, which is kept here. It is
+  // called once; later callers get the same answer.
   template <typename Adopt>
   const std::shared_ptr<void>& hand_over(Adopt&& adopt) {
     std::call_once(handed_over_, [&] { owner_ = adopt(); });

@@ -185,7 +185,7 @@ int SharedSequencer::initialise(Region* region) {
   return 0;
 }
 
-// Makes a fresh file beside the old one and renames it: whoever still uses the old one keeps a
+// Makes a fresh file beside the old one and renames it: a process that still uses the old one keeps a
 // whole file, and finds out by its stale epoch.
 int SharedSequencer::create_file(const std::string& directory, const std::string& path) {
   const std::string fresh = path + ".new";
@@ -294,7 +294,7 @@ int SharedSequencer::release(uint64_t log_id) {
   return 0;
 }
 
-// The slot of a log, or nullptr. Without locks, so that whoever locks the slot must ask holds()
+// The slot of a log, or nullptr. Without locks, so that a caller that locks the slot must ask holds()
 // again. A log's search begins at a place of its own, and passes over free slots, since others may
 // have been freed.
 SharedSequencer::Slot* SharedSequencer::find(uint64_t log_id) const {

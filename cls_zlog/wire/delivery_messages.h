@@ -59,7 +59,7 @@ struct DeliveryGrantRequest : DeliveryRequest {
   uint64_t epoch = 0;    // in which the positions were granted
   uint64_t first = 0;
   uint32_t count = 0;
-  bool reserve = false;  // nobody hands positions out: these, or the first ones above the tail floor
+  bool reserve = false;  // no sequencer: these, or the first positions above the tail floor
 
   template <typename V>
   void each(V& v) {

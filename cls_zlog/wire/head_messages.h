@@ -33,7 +33,7 @@ struct EpochNextRequest {
 };
 
 struct EpochNextReply {
-  uint64_t epoch = 0;       // the counter's new value, nobody else's
+  uint64_t epoch = 0;       // the counter's new value, given out once
   uint64_t tail_floor = 0;  // the tail of this epoch starts at or above it
 
   template <typename V>

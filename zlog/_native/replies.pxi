@@ -41,7 +41,7 @@ cdef extern from "cls_zlog/wire/read_reply.h" namespace "zlog" nogil:
         void states_of(uint64_t first, uint32_t stride, uint8_t* out)
 
 
-# A large reply, where the store put it: a bytes-like object that nobody can change.
+# A large reply, where the store put it: a read-only bytes-like object.
 cdef class Payload:
     cdef CppBuffer buffer
 
