@@ -38,20 +38,20 @@ def from_json(line: bytes) -> bytes | None:
     try:
         fields = json.loads(line)
     except json.JSONDecodeError as error:  # its own text has a line number too, always 1
-        raise ValueError(f"it is no JSON: {error.msg} at column {error.colno}") from error
+        raise ValueError(f"not JSON: {error.msg} at column {error.colno}") from error
     if isinstance(fields, dict):
         if "data" in fields and "data_b64" in fields:
-            raise ValueError("it has both data and data_b64")
+            raise ValueError("both data and data_b64 are given")
         if isinstance(text := fields.get("data"), str):
             return text.encode()
         if isinstance(coded := fields.get("data_b64"), str):
             try:
                 return b64decode(coded, validate=True)
             except ValueError as error:
-                raise ValueError(f"its data_b64 is no base64: {error}") from error
+                raise ValueError(f"data_b64 is not base64: {error}") from error
         if "gap" in fields:
             return None
-    raise ValueError('it is neither {"data": "text"} nor {"data_b64": "base64"}')
+    raise ValueError('neither {"data": "text"} nor {"data_b64": "base64"}')
 
 
 class Splitter:
@@ -147,7 +147,7 @@ class Batches:
             self._take(self._splitter.feed(chunk))
             if self._splitter.unfinished > self._limits.line_bytes:
                 limit = self._limits.entry_bytes
-                self._fail(self._lines + 1, f"it is too long: --max-bytes is {limit}")
+                self._fail(self._lines + 1, f"entry exceeds --max-bytes ({limit})")
             yield from self._full()
             if self._pending and not self._more_soon():
                 yield self._drain()
@@ -171,12 +171,12 @@ class Batches:
                 return
             if entry is None:
                 continue
-            if len(entry) > self._limits.entry_bytes:
-                limit = self._limits.entry_bytes
-                self._fail(self._lines, f"it has {len(entry)} bytes: --max-bytes is {limit}")
+            size, limit = len(entry), self._limits.entry_bytes
+            if size > limit:
+                self._fail(self._lines, f"entry of {size} bytes exceeds --max-bytes ({limit})")
                 return
             self._pending.append(entry)
-            self._size += len(entry)
+            self._size += size
 
     def _full(self) -> Iterator[list[bytes]]:
         """Return the batches that need not wait for more."""

@@ -20,7 +20,7 @@ def open_cursor(log: Log, name: str, begin: PositionSpec | None) -> Cursor:
     """Open a cursor, or make it where ``begin`` says; None: at the first position that is left.
 
     Raises:
-        Invalidated, BeyondTail: it can't begin there.
+        Invalidated, BeyondTail: that position is trimmed, or beyond the tail.
     """
     return log.cursor(name, create="earliest" if begin is None else beginning(log, begin))
 

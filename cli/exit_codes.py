@@ -29,7 +29,7 @@ class ExitCode(enum.IntEnum):
     INTERRUPTED = 130
     """Ctrl-C: what a shell reports for a process that died of SIGINT."""
     OUTPUT_CLOSED = 141
-    """Nobody reads stdout any more: what a shell reports for SIGPIPE."""
+    """The reader of stdout is gone: what a shell reports for SIGPIPE."""
     TERMINATED = 143
     """What a shell reports for a process that died of SIGTERM."""
 

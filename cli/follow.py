@@ -109,7 +109,7 @@ class _LiveOutput:
             self._loop.call_soon(self._flush)
 
     def close(self) -> None:
-        """Hand out what is left, if anybody takes it, and stop watching."""
+        """Hand out what is left unless the reader is gone, and stop watching."""
         if not self.ended.done():
             self._flush()
         if self._watched is not None:

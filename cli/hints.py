@@ -18,7 +18,7 @@ _WORDS: dict[type[ZlogError], str] = {
         "The store is slow or unreachable (`zlog doctor`), or --timeout is too short; whether a"
         " write took effect is unknown."
     ),
-    Invalidated: "It holds no entry, for good; a range such as `zlog read LOG P:` passes over it.",
+    Invalidated: "It never will hold an entry; a range such as `zlog read LOG P:` passes over it.",
 }
 """Where the library's own hint names calls and arguments of the library."""
 
@@ -34,5 +34,5 @@ def hint_of(error: ZlogError, url: str) -> str:
         if isinstance(error, kind) and error.hint == kind.hint:
             return words
     if urlsplit(url).scheme != "ceph" and error.hint == SequencerUnavailable.hint:
-        return "The store did not answer in time: give it more with --timeout."
+        return "The store did not answer in time: allow more with --timeout."
     return error.hint

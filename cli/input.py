@@ -20,14 +20,14 @@ thread, does not end that call."""
 
 
 class BadInput(click.ClickException):
-    """The input can't be cut into entries; those before were appended."""
+    """A part of the input is no valid entry; those before were appended."""
 
 
 def _open(path: str) -> BinaryIO:
     if path != "-":
         return Path(path).open("rb")
     if sys.stdin is None:  # so Python has it where it was closed from the start
-        raise OSError(errno.EBADF, "it is closed", "stdin")
+        raise OSError(errno.EBADF, "closed", "stdin")
     return sys.stdin.buffer
 
 
@@ -76,7 +76,7 @@ class Input:
 
     @property
     def size(self) -> int | None:
-        """How many bytes there are to come; None when nobody knows."""
+        """How many bytes there are to come; None if that is unknown."""
         if self._descriptor is None:
             return None
         found = os.fstat(self._descriptor)
@@ -108,7 +108,7 @@ class Input:
             parts.append(chunk)
             left -= len(chunk)
             if left < 0:
-                raise BadInput(f"{self.name} has more than {bytes_max} bytes; see --max-bytes")
+                raise BadInput(f"{self.name} exceeds --max-bytes ({bytes_max})")
         return b"".join(parts)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The command itself: finds the verb, runs it, and turns whatever goes wrong into an exit code."""
+"""The command itself: finds the verb, runs it, and turns failures into exit codes."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Zlog(Verbs):
 
 
 class _Warnings(logging.Handler):
-    """Tells what the library warns of, like all that is told; a sequencer has a log of its own."""
+    """Prints the library's warnings as other messages; a sequencer has a log of its own."""
 
     def emit(self, record: logging.LogRecord) -> None:
         say(self.format(record))
@@ -127,7 +127,7 @@ def _run(run: Callable[[], object], session: Session) -> int:
     except Exception as error:  # noqa: BLE001  # the last door before the user
         if not _show_traceback(session):
             say(f"internal error: {type(error).__name__}: {error}")
-            say("hint: run it again with --debug, and report what it shows")
+            say("hint: run it again with --debug, and report the output")
         return ExitCode.FAILURE
     return result if isinstance(result, int) else ExitCode.OK
 
@@ -159,7 +159,7 @@ def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> 
 
 command = Zlog(
     name="zlog",
-    help="A distributed shared log on Ceph, or on a local directory: many writers append, and all"
+    help="A distributed shared log on Ceph or in a local directory: many writers append, and all"
     " readers see the same entries in the same order.",
     params=[
         *global_options(hidden=False),

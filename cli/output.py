@@ -14,7 +14,7 @@ _BUFFER_BYTES = 1 << 16
 
 
 class OutputClosed(Exception):
-    """Nobody reads stdout any more; the command ends without a word."""
+    """The reader of stdout is gone; the command ends without a message."""
 
 
 class OutputFailed(OSError):
@@ -25,7 +25,7 @@ class Output:
     """Data on its way to stdout, gathered so that a write carries many entries.
 
     Use it as a context manager: what is left goes out at the end, also when the command failed
-    half-way.
+    halfway.
 
     Raises, from every method that writes: OutputClosed when the reader is gone, OutputFailed when
     the file can't take more.
@@ -45,7 +45,7 @@ class Output:
     def check(self) -> None:
         """Raise OutputFailed if stdout is closed, before there is anything to print."""
         if self._stream is None:
-            raise OutputFailed(errno.EBADF, "it is closed", "stdout")
+            raise OutputFailed(errno.EBADF, "closed", "stdout")
 
     def write(self, data: bytes) -> None:
         """Put bytes out, as they are."""
@@ -59,7 +59,7 @@ class Output:
         self.write(text.encode("utf-8", "surrogateescape") + b"\n")
 
     def flush(self) -> None:
-        """Hand everything over to whoever reads."""
+        """Hand everything over to the reader."""
         data = b"".join(self._parts)
         self._parts.clear()
         self._size = 0
@@ -95,7 +95,7 @@ def say(text: str) -> None:
 
 
 def note(text: str) -> None:
-    """Tell a person something; scripts, whose stderr is no terminal, are spared it."""
+    """Tell the user something if stderr is a terminal; scripts need no remarks."""
     if stderr_is_terminal():
         say(text)
 

@@ -33,7 +33,7 @@ def call_seconds(word: str | float) -> float:
     number = seconds(word)
     if not number:
         raise click.BadParameter(
-            "0 leaves no time for any answer: give more seconds, or 'never' for no limit"
+            "0 leaves no time for an answer: give more seconds, or 'never' for no limit"
         )
     return number
 
@@ -92,7 +92,7 @@ def _option_pairs(
 def _some_bytes(word: str | int) -> int:
     found = size(word)
     if found < 1:
-        raise click.BadParameter(f"{word} is no size of anything")
+        raise click.BadParameter(f"{word} is too small: a stripe object holds 1 byte or more")
     return found
 
 
@@ -102,13 +102,14 @@ def stripe_options(verb: F) -> F:
         "--stripe-records",
         type=click.IntRange(1),
         metavar="N",
-        help="The same for its records, each of them an omap key [default: 100000].",
+        help="Start the next stripe when an object of the live one holds this many records, each an"
+        " omap key [default: 100000].",
     )
     size_ = click.option(
         "--stripe-bytes",
         type=_some_bytes,
         metavar="SIZE",
-        help="Start the next stripe when an object of the live one holds so many bytes: 64M"
+        help="Start the next stripe when an object of the live one holds this many bytes: 64M"
         " [default: 96M].",
     )
     return size_(records(verb))
@@ -122,6 +123,6 @@ def hole_timeout_option(verb: F) -> F:
         default=HOLE_TIMEOUT_SECONDS,
         show_default=True,
         metavar="SECONDS",
-        help="How long to wait for a position that was handed out and not written, before filling"
-        " it; 'never' leaves it alone.",
+        help="How long to wait for an unwritten position below the tail before filling it; 'never'"
+        " leaves it unwritten.",
     )(verb)

@@ -18,7 +18,7 @@ class Progress:
     """Shows how much of the work is done, as a context manager around it.
 
     Args:
-        total: how much there is to do; None when nobody knows so far, and then nothing is shown.
+        total: how much there is to do; None if that is unknown so far; then nothing is shown.
         label: what is being done.
         hidden: show nothing, since data goes to the same terminal.
     """

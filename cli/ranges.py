@@ -52,9 +52,9 @@ class Range:
         start = resolve(log, self.start, tail)
         end = tail if self.end is None else resolve(log, self.end, tail)
         if self.end is not None and end < start:
-            say(f"{self.word} holds no position: it ends before it begins")
+            say(f"range {self.word} is empty: it ends before it begins")
         elif start > tail:
-            say(f"{self.word} holds no position yet: the tail is {tail}")
+            say(f"range {self.word} is empty: the tail is {tail}")
         return start, min(end, tail)
 
 
@@ -86,7 +86,7 @@ def parse(word: str) -> Range:
     found = _RANGE.fullmatch(word)
     if found is None or not word:
         raise click.BadParameter(
-            f"{word!r} is no range: write 5, 5:10, 5:, :10, -10:, earliest, @5m or @10m:@5m"
+            f"{word!r} is not a range: write 5, 5:10, 5:, :10, -10:, earliest, @5m or @10m:@5m"
         )
     start, colon, end = found.groups()
     first = 0 if start is None else _spec(start)
@@ -99,7 +99,7 @@ def position_spec(word: str) -> PositionSpec:
     """Read what stands for a position from the command line."""
     word = word.strip()
     if not re.fullmatch(_SPEC, word, re.ASCII):
-        raise click.BadParameter(f"{word!r} names no position: write {FORMS}")
+        raise click.BadParameter(f"{word!r} is not a position: write {FORMS}")
     return _spec(word)
 
 
@@ -111,14 +111,14 @@ def _spec(word: str) -> PositionSpec:
     if not word.startswith("@"):
         position = int(word)
         if position > POSITION_MAX:
-            raise click.BadParameter(f"{word} is no position: they lie below 2^63")
+            raise click.BadParameter(f"{word} is out of range: positions are below 2^63")
         return position
     if re.fullmatch(SPAN, word[1:], re.ASCII):
         return utc_now() - timedelta(seconds=time_span(word[1:]))
     try:
         return _moment(word[1:])
     except ValueError as error:
-        raise click.BadParameter(f"{word!r} is no time: {error}") from error
+        raise click.BadParameter(f"{word!r} is not a time: {error}") from error
 
 
 def _moment(word: str) -> datetime:

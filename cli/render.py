@@ -187,9 +187,9 @@ def style_options(format_words: tuple[str, ...] = ("-f", "--format")) -> Callabl
             click.option("--json", "as_json", is_flag=True, help="Print JSON lines."),
             click.option(*format_words, "template", type=_template, metavar="FORMAT", help=HELP),
             click.option(
-                "-z", "--null", is_flag=True, help="End each entry with NUL, not newline."
+                "-z", "--null", is_flag=True, help="End each entry with NUL instead of newline."
             ),
-            click.option("-r", "--raw", is_flag=True, help="Print nothing but the entries' bytes."),
+            click.option("-r", "--raw", is_flag=True, help="Print only the bytes of the entries."),
         )
         for option in reversed(options):
             with_style = option(with_style)

@@ -39,14 +39,14 @@ class Session:
         """The store's URL, as the user named it.
 
         Raises:
-            click.UsageError: it was named in two ways at once.
+            click.UsageError: it was named in two ways.
         """
         if self.pool is None:
             if self.namespace or self.conf or self.name:
-                raise click.UsageError("-N, -c and -n say more about a pool: name it with -p")
+                raise click.UsageError("-N, -c and -n need a pool: name it with -p")
             return zlog.default_url() if self.store is None else self.store
         if self.store is not None:
-            raise click.UsageError("name the store either by --store or by -p")
+            raise click.UsageError("--store and -p exclude each other")
         path = quote(self.pool, safe="")
         if self.namespace:
             path += f"/{quote(self.namespace, safe='')}"
@@ -59,16 +59,17 @@ class Session:
         """Open the store for the length of a ``with`` block.
 
         Args:
-            create: make an embedded store where there is none: not for a typing error's sake.
+            create: make an embedded store where there is none. Only verbs that make logs do, lest a
+                typing error makes one.
 
         Raises:
-            click.UsageError: the URL can't be understood.
-            StoreUnavailable: it can't be reached, or is not there.
+            click.UsageError: the URL is invalid.
+            StoreUnavailable: it is unreachable, or there is none.
         """
         with usage_errors():
             store = zlog.connect(_bounded(self.url, self.timeout), create=create)
         if urlsplit(self.url).scheme == "mem":
-            note("mem:// is a store of this command alone, and gone when it ends")
+            note("mem:// belongs to this command alone and is gone when it ends")
         with store:
             yield store
 

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 
 class Terminated(BaseException):
-    """SIGTERM came. Like KeyboardInterrupt it is no Exception, which somebody might swallow."""
+    """SIGTERM came. Like KeyboardInterrupt it is no Exception, which a handler might swallow."""
 
 
 @contextmanager

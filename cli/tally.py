@@ -77,15 +77,18 @@ class Tally:
             self._tell()
 
     def _tell(self) -> None:
-        """Say, before the error itself, what is in the log."""
-        if not self.count:
-            text = "no entry from the beginning of the input is in the log"
+        """Say what is in the log, before the error itself."""
+        later = entries_of(self._scattered)
+        if not self.count and self._scattered:
+            text = f"the first entry of the input is not in the log, but {later} after it"
+        elif not self.count:
+            text = "no entry of the input is in the log"
         elif self.count == 1:
             text = "the first entry of the input is in the log"
         else:
             text = f"the first {self.count:,} entries of the input are in the log"
-        if self._scattered:
-            text += f", and {self._scattered:,} after the first one that is not"
+        if self.count and self._scattered:
+            text += f", and {later} after a missing one"
         if self._unknown:
             text += f"; up to {self._unknown:,} more may be"
         say(text)

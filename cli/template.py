@@ -19,7 +19,7 @@ _TOKENS: dict[str, _Piece] = {
 _ESCAPES = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "\\": b"\\"}
 
 HELP = (
-    "Print entries so: %p position, %s data, %S bytes of data, %t time, %% percent sign, and"
+    "Format of an entry: %p position, %s data, %S size of the data, %t time, %% percent sign, and"
     r" \n \r \t \0 \\. Nothing is added between entries."
 )
 
@@ -63,5 +63,5 @@ def _take(table: dict[str, bytes] | dict[str, _Piece], key: str, sign: str) -> b
     found = table.get(key)
     if found is None:
         known = " ".join(sign + each for each in table)
-        raise ValueError(f"{sign + key!r} means nothing in a format; there are {known}")
+        raise ValueError(f"{sign + key!r} is not a token of a format; there are {known}")
     return found

@@ -21,7 +21,7 @@ def time_span(word: str | float) -> float:
     """Return a span of time in seconds: ``90s``, ``5m``, ``1h30m``, ``7d``, ``2w``."""
     text = str(word).strip()
     if not re.fullmatch(SPAN, text, re.ASCII):
-        raise click.BadParameter(f"{word!r} is no span of time: write 90s, 5m, 1h30m, 7d or 2w")
+        raise click.BadParameter(f"{word!r} is not a duration: write 90s, 5m, 1h30m, 7d or 2w")
     return sum(float(number) * _SECONDS[unit] for number, unit in _TERM.findall(text))
 
 
@@ -29,7 +29,7 @@ def count(word: str | int) -> int:
     """Return a number of entries: ``5000``, ``10K``, ``1.5M``; K, M and G are powers of 1000."""
     found = _COUNT.fullmatch(str(word).strip())
     if found is None:
-        raise click.BadParameter(f"{word!r} is no number of entries: write 5000, 10K or 1M")
+        raise click.BadParameter(f"{word!r} is not a number of entries: write 5000, 10K or 1M")
     return int(float(found[1]) * _POWERS[found[2].lower()])
 
 
@@ -37,7 +37,7 @@ def size(word: str | int) -> int:
     """Return a number of bytes: ``4096``, ``64K``, ``1.5M``; K, M, G and T are powers of 1024."""
     found = _SIZE.fullmatch(str(word).strip())
     if found is None:
-        raise click.BadParameter(f"{word!r} is no size: write 4096, 64K or 1M")
+        raise click.BadParameter(f"{word!r} is not a size: write 4096, 64K or 1M")
     return int(float(found[1]) * _BYTES[found[2].lower()])
 
 

@@ -39,21 +39,20 @@ def global_options(*, hidden: bool) -> list[click.Option]:
             "--timeout",
             type=call_seconds,
             metavar="SECONDS",
-            help="How long one call may take, or 'never' for no limit."
-            f"  [default: {TIMEOUT_SECONDS:g}]",
+            help=f"Time limit of one call, or 'never'.  [default: {TIMEOUT_SECONDS:g}]",
             hidden=hidden,
         ),
-        _global("--debug", is_flag=True, help="Show the traceback of errors.", hidden=hidden),
+        _global("--debug", is_flag=True, help="Show tracebacks of errors.", hidden=hidden),
     ]
 
 
 def ceph_options() -> list[click.Option]:
     """Return the options that name a store as Ceph's own tools do; they stand before the verb."""
     return [
-        _global("-p", "--pool", metavar="POOL", help="A store on Ceph, as for `rados`: its pool,"),
-        _global("-N", "--namespace", metavar="NAMESPACE", help="the namespace in it,"),
-        _global("-c", "--conf", metavar="PATH", help="the cluster's ceph.conf,"),
-        _global("-n", "--name", metavar="NAME", help="and who asks, as in client.NAME."),
+        _global("-p", "--pool", metavar="POOL", help="A store on Ceph, as for `rados`: the pool."),
+        _global("-N", "--namespace", metavar="NAMESPACE", help="The namespace in the pool."),
+        _global("-c", "--conf", metavar="PATH", help="The cluster's ceph.conf."),
+        _global("-n", "--name", metavar="NAME", help="The Ceph user, as in client.NAME."),
     ]
 
 

@@ -47,11 +47,11 @@ _JSON_OVERHEAD = 8
     "messages",
     multiple=True,
     metavar="TEXT",
-    help="Append this text as an entry, and read no input; may be given again.",
+    help="Append this text as an entry, and read no input; may be repeated.",
 )
-@click.option("-z", "--null", is_flag=True, help="Entries end with NUL, not newline.")
-@click.option("-k", "--keep-newline", is_flag=True, help="Leave the newline (or NUL) in the entry.")
-@click.option("--whole", is_flag=True, help="Each file is one entry.")
+@click.option("-z", "--null", is_flag=True, help="Entries end with NUL instead of newline.")
+@click.option("-k", "--keep-newline", is_flag=True, help="Keep the newline (or NUL) in the entry.")
+@click.option("--whole", is_flag=True, help="Append each file as one entry.")
 @click.option("--json", "as_json", is_flag=True, help='Lines are {"data": …} or {"data_b64": …}.')
 @click.option("--positions", is_flag=True, help="Print the position of each entry.")
 @click.option(
@@ -60,14 +60,14 @@ _JSON_OVERHEAD = 8
     default=4096,
     show_default=True,
     metavar="N",
-    help="Append up to so many entries in one go; with 1 they never change places.",
+    help="Append up to N entries at a time; with 1, they never change places.",
 )
 @click.option(
     "--max-bytes",
     type=entry_size,
     default=ENTRY_BYTES_MAX_DEFAULT,
     metavar="SIZE",
-    help="How large one entry may be, 16M at most.  [default: 1M]",
+    help="Size limit of one entry, up to 16M.  [default: 1M]",
 )
 @pass_session
 def append(
@@ -83,21 +83,21 @@ def append(
     batch: int,
     max_bytes: int,
 ) -> None:
-    """Append entries: lines of files or of stdin, or texts.
+    """Append lines of files or stdin, or texts, as entries.
 
-    Each line is an entry, without its newline unless --keep-newline is given. What is acknowledged
-    is durable. Lines of a slow pipe are appended as they come, those of a fast one in batches. With
-    --json, gaps among the lines are passed over, so that what `read --json` prints can be appended.
+    Each line is an entry, without its newline unless --keep-newline is given. An acknowledged entry
+    is durable. Lines of a slow pipe are appended as they arrive, lines of a fast one in batches.
+    With --json, gaps in the input are skipped, so that the output of `read --json` can be appended.
 
-    When it fails or is stopped, it tells how many entries from the beginning of the input are in
-    the log, and how many more may be.
+    If the command fails or is stopped, it reports how many entries from the beginning of the input
+    are in the log, and how many more may be.
     """
     if whole and (null or keep_newline or as_json):
-        raise click.UsageError("--whole goes with none of --null, --keep-newline and --json")
+        raise click.UsageError("--whole excludes --null, --keep-newline and --json")
     if as_json and (null or keep_newline):
-        raise click.UsageError("--json goes with neither --null nor --keep-newline")
+        raise click.UsageError("--json excludes --null and --keep-newline")
     if messages and (files or whole or null or keep_newline or as_json):
-        raise click.UsageError("--message goes with no FILE, and with no option on how to cut one")
+        raise click.UsageError("--message excludes files, and options on how to read them")
     texts = _texts(messages, max_bytes)
     limits = Limits(
         entries=batch,
@@ -127,7 +127,7 @@ def append(
         for path in paths:
             with closing(Input(path)) as stream:
                 if stream.is_terminal:
-                    note("type entries, one per line, and Ctrl-D at the end")
+                    note("type entries, one per line; Ctrl-D ends the input")
                 if whole:
                     appending.append([stream.read_all(max_bytes)])
                 else:
@@ -144,12 +144,14 @@ def _texts(messages: Sequence[str], bytes_max: int) -> list[bytes]:
     texts = [os.fsencode(message) for message in messages]
     for number, text in enumerate(texts, start=1):
         if len(text) > bytes_max:
-            raise BadInput(f"message {number} has {len(text)} bytes: --max-bytes is {bytes_max}")
+            raise BadInput(
+                f"message {number}: entry of {len(text)} bytes exceeds --max-bytes ({bytes_max})"
+            )
     return texts
 
 
 def _check_readable(paths: Iterable[str], log: str) -> None:
-    """Raise an error if a file can't be read, before anything is appended."""
+    """Raise an error if a file is not readable, before anything is appended."""
     for path in paths:
         try:
             check_readable(path)

@@ -27,20 +27,20 @@ from zlog.cli.verb import Verb
 @click.option(
     "--no-orphans",
     is_flag=True,
-    help="Don't look for objects that no view has, which on Ceph lists all of the namespace.",
+    help="Do not look for objects that belong to no view; on Ceph this lists the whole namespace.",
 )
-@json_option("Print a JSON object per finding, and at the end one with what was looked at.")
+@json_option("Print a JSON object per finding, and a summary at the end.")
 @pass_session
 def check(session: Session, log: str, no_orphans: bool, as_json: bool) -> int:
-    """Audit a log while it is used.
+    """Audit a log while it is in use.
 
-    Compares the checksum of every entry (where it is stored: no data travels), looks for appends
-    that stand twice, and compares what the log's head says with every object. Prints what is wrong,
+    Verifies the checksum of every entry (where it is stored: no data travels), looks for entries
+    that were appended twice, and compares every object with the log's head. Prints what is wrong,
     and nothing if all is well.
 
-    The exit code is 1 if data is lost or a promise broken. Holes that nobody has written in the
-    time that a reader waits, objects that nobody needs, trims that died and layout changes left
-    half done are told too, and are no failure: those who use the log go on with them.
+    The exit code is 1 if data is lost or a guarantee is broken. Holes that are older than readers
+    wait, orphaned objects, and unfinished trims and layout changes are reported too, and are no
+    failure: clients complete them or pass over them.
     """
     found = serious = 0
     with session.open_log(log) as opened, Output() as out:
@@ -55,7 +55,7 @@ def check(session: Session, log: str, no_orphans: bool, as_json: bool) -> int:
         if as_json:
             out.line(to_json({"summary": audit.summary._asdict()}))
     if not (no_orphans or audit.summary.listed):
-        say("objects that no view has were not looked for: the client may not list the store's")
+        say("orphaned objects were not looked for: this client may not list objects")
     note(f"{_verdict(found, serious)}: {_seen(audit.summary)}")
     return ExitCode.FAILURE if serious else ExitCode.OK
 

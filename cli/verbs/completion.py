@@ -20,9 +20,9 @@ from zlog.cli.verb import Verb
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print a completion script for your shell.
+    """Print a completion script for a shell.
 
-    It completes verbs, options, and the names of logs, cursors and sources that the store has.
+    It completes verbs, options, and the names of the store's logs, cursors and sources.
     """
     made = get_completion_class(shell)
     assert made is not None  # click knows the three

@@ -1,4 +1,4 @@
-"""The verb create: makes a log."""
+"""The verb create: creates a log."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from zlog.limits import WIDTH_DEFAULT, WIDTH_MAX
     type=click.IntRange(1, WIDTH_MAX),
     default=WIDTH_DEFAULT,
     show_default=True,
-    help="Stripe objects over which positions are spread: more take more writes at once, and make"
-    " range reads dearer.",
+    help="Stripe objects that positions are spread over. More objects take more writes in parallel"
+    " and make range reads costlier.",
 )
 @stripe_options
-@settings_option("A setting that travels with the log, for its users. May be given again.")
-@click.option("--exist-ok", is_flag=True, help="Succeed if there is a log of this name.")
+@settings_option("A setting that is stored with the log, for its users; may be repeated.")
+@click.option("--exist-ok", is_flag=True, help="Succeed if the log exists.")
 @pass_session
 def create(
     session: Session,
@@ -42,7 +42,7 @@ def create(
     options: dict[str, str],
     exist_ok: bool,
 ) -> None:
-    """Make a log."""
+    """Create a log."""
     with session.connect(create=True) as store, usage_errors():
         try:
             zlog.Log.create(
@@ -57,6 +57,6 @@ def create(
         except zlog.LogExists:
             if not exist_ok:
                 raise
-            note(f"there is a log {log!r} in {store.url}")
+            note(f"log {log!r} exists in {store.url}")
         else:
-            note(f"made log {log!r} in {store.url}")
+            note(f"created log {log!r} in {store.url}")

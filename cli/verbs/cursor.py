@@ -1,4 +1,4 @@
-"""The verb cursor: where the readers of a log go on."""
+"""The verb cursor: where the readers of a log resume."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from zlog.cli.verb import SignedVerb, VerbGroup
     """,
 )
 def cursor() -> None:
-    """Show and set where readers of a log go on: its cursors.
+    """Show and set the cursors of a log: where its readers resume.
 
     A cursor has a name and the position that its reader reads next. Readers are `zlog tail
-    --cursor`, `zlog read --cursor`, and programs. No trim takes what such a reader has not read,
-    unless it is told to: remove the cursors of readers that are gone.
+    --cursor`, `zlog read --cursor`, and programs. A trim does not pass a cursor unless it is told
+    to: remove the cursors of readers that are gone.
     """
 
 
@@ -44,9 +44,9 @@ def cursor() -> None:
 @json_option("Print a JSON object per cursor.")
 @pass_session
 def ls(session: Session, log: str, as_json: bool) -> None:
-    """List a log's cursors and their lags.
+    """List a log's cursors and their lag.
 
-    A cursor's lag is the positions between it and the tail.
+    The lag is the number of positions from the cursor to the tail.
     """
     with session.open_log(log) as opened, Output() as out:
         cursors = opened.cursors()
@@ -90,11 +90,11 @@ def _fields(cursor: CursorState, tail: int) -> dict[str, object]:
 @click.argument("position", metavar="POSITION", type=ranges.position_spec)
 @pass_session
 def set_(session: Session, log: str, name: str, position: PositionSpec) -> None:
-    """Put a cursor anywhere, back too, or make it.
+    """Set a cursor to a position, or create it.
 
     POSITION may be negative (counts back from the tail, to 0 at most), earliest, latest, or a time
-    as for `zlog read`. A reader that is at work finds out at its next commit, if that would move
-    the cursor back; stop it first.
+    as for `zlog read`. Stop the cursor's reader first: where its next commit would move the cursor
+    back, it fails.
     """
     with session.open_log(log) as opened:
         begin = ranges.beginning(opened, position)
@@ -112,7 +112,7 @@ def set_(session: Session, log: str, name: str, position: PositionSpec) -> None:
 @click.argument("names", metavar="NAME...", nargs=-1, type=CURSOR_NAME, required=True)
 @pass_session
 def rm(session: Session, log: str, names: tuple[str, ...]) -> None:
-    """Remove cursors; they hold no trim back any more."""
+    """Remove cursors, so that they no longer hold back a trim."""
     with session.open_log(log) as opened:
         for name in names:
             opened.cursor(name).remove()

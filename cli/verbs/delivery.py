@@ -1,4 +1,4 @@
-"""The verb delivery: who delivers to a log exactly once, and what the log remembers of it."""
+"""The verb delivery: the sources that deliver to a log exactly once."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from zlog.cli.verb import VerbGroup
     """,
 )
 def delivery() -> None:
-    """Show and remove who delivers to a log exactly once.
+    """Show and remove the sources that deliver to a log exactly once.
 
-    A log remembers of each source of deliveries which of its batches are done, and where the
-    others were appended. Sources are streaming queries of Spark, each by its id, and programs that
-    deliver. A log takes 1,024 of them: remove those that are gone.
+    For each source, a log remembers which batches are done, and where the parts of others were
+    appended. A source is a streaming query of Spark, named by its id, or a program that delivers.
+    A log takes 1,024 sources: remove those that are gone.
     """
 
 
@@ -41,10 +41,10 @@ def delivery() -> None:
 @json_option("Print a JSON object per source.")
 @pass_session
 def ls(session: Session, log: str, as_json: bool) -> None:
-    """List a log's sources of deliveries, each with the first batch that is not done.
+    """List a log's sources, each with its first batch that is not done.
 
-    PARTS counts those of this and later batches that the log keeps; DELIVERED is when the source
-    last began one, or said what is done.
+    PARTS is the number of parts of this and later batches that the log keeps. DELIVERED is when the
+    source last began a part, or reported a batch as done.
     """
     with session.open_log(log) as opened, Output() as out:
         sources = opened.sources()
@@ -77,10 +77,10 @@ def _fields(source: DeliverySource) -> dict[str, object]:
 @click.argument("sources", metavar="SOURCE...", nargs=-1, type=SOURCE_NAME, required=True)
 @pass_session
 def rm(session: Session, log: str, sources: tuple[str, ...]) -> None:
-    """Remove sources of deliveries, so that the log forgets what they have delivered.
+    """Remove sources, so that the log forgets what they have delivered.
 
-    Their entries stay. Remove only sources that are gone: one that delivers a batch again after
-    this appends its entries a second time.
+    Their entries stay. Remove only sources that are gone: a source that delivers a batch again
+    after this appends its entries a second time.
     """
     with session.open_log(log) as opened:
         known = _names(opened)
@@ -95,7 +95,7 @@ def rm(session: Session, log: str, sources: tuple[str, ...]) -> None:
 
 
 def _names(log: Log) -> set[str] | None:
-    """Return the names of a log's sources; None: one is damaged, so they can't be listed."""
+    """Return the names of a log's sources; None: a damaged one prevents that."""
     try:
         return {each.name for each in log.sources()}
     except CorruptEntry:

@@ -1,4 +1,4 @@
-"""The verb fill: settling positions that nobody wrote."""
+"""The verb fill: settles unwritten positions."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from zlog.cli.verb import Verb
 @click.argument("positions", metavar="POSITION...", nargs=-1, type=POSITION, required=True)
 @pass_session
 def fill(session: Session, log: str, positions: tuple[int, ...]) -> None:
-    """Fill positions that nobody wrote.
+    """Fill unwritten positions, so that readers can pass them.
 
-    Readers can then pass them; they do this by themselves after a while. A position that holds an
-    entry is left alone, and is an error; one that was filled or trimmed before is not.
+    Readers do this by themselves after a while. A position that holds an entry stays as it is, and
+    is an error; a position that is filled or trimmed already is not.
     """
     with session.open_log(log) as opened:
         for position in positions:

@@ -23,7 +23,7 @@ from zlog.cli.verb import Verb
     zlog --store ceph://logs/billing ls --json
     """,
 )
-@click.option("-l", "--long", "long", is_flag=True, help="Show each log's tail and size too.")
+@click.option("-l", "--long", "long", is_flag=True, help="Also show the tail and size of each log.")
 @json_option("Print a JSON object per log.")
 @pass_session
 def ls(session: Session, long: bool, as_json: bool) -> None:

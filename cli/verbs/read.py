@@ -37,10 +37,12 @@ from zlog.cli.verb import SignedVerb
 @click.argument("wanted", metavar="[RANGE]...", nargs=-1, type=ranges.parse)
 @style_options()
 @click.option(
-    "--cursor", "name", type=CURSOR_NAME, metavar="NAME", help="Begin at this cursor of the log."
+    "--cursor", "name", type=CURSOR_NAME, metavar="NAME", help="Start at this cursor of the log."
 )
 @click.option(
-    "--commit", is_flag=True, help="Move the cursor along what was printed; make it if need be."
+    "--commit",
+    is_flag=True,
+    help="Advance the cursor past what was printed; create it if there is none.",
 )
 @hole_timeout_option
 @pass_session
@@ -56,26 +58,24 @@ def read(
     r"""Print entries, each followed by a newline.
 
     RANGE is a position (5) or positions as in a slice (5:10, 5:, :10); negative numbers count back
-    from the tail (-10: is the last ten). An end can also be earliest (the first position that is
+    from the tail (-10: is the last ten). A bound can also be earliest (the first position that is
     not trimmed), latest (the tail), or a time: @5m (five minutes ago; s, m, h, d, w), @10:00 or
-    @today, @yesterday, '@2026-11-20 10:00', in UTC unless it says otherwise (+01:00). A time alone
-    means from then on, by the times that writers gave their entries. Without a RANGE the whole log
-    is printed.
+    @today, @yesterday, '@2026-11-20 10:00', in UTC unless an offset (+01:00) is given. A time alone
+    means from then on, by the clocks of the writers. Without RANGE, the whole log is printed.
 
-    With --cursor the log is printed from there to the tail. --commit moves the cursor after the
-    output was flushed, every second and at the end: if the command dies in between, the next one
-    prints some entries again (each at least once).
+    With --cursor, the log is printed from the cursor to the tail. --commit advances the cursor
+    after the output is flushed, every second and at the end. If the command dies in between, the
+    next one prints some entries again: each is printed at least once.
 
-    Positions that hold no entry are told on stderr, or as {"gap": ...} with --json.
+    Positions without an entry are reported on stderr, or as {"gap": ...} with --json.
 
-    A newline is added to each entry; --raw adds nothing. What `append` took from lines comes back
-    the same from `read`, and what `append --keep-newline` took comes back the same from
-    `read --raw`, down to the last byte.
+    With --raw, no newline is added. `read` returns the lines that `append` took, and `read --raw`
+    what `append --keep-newline` took, byte for byte.
     """
     if name is not None and wanted:
-        raise click.UsageError("a cursor says where to begin: name no range beside it")
+        raise click.UsageError("--cursor and RANGE exclude each other")
     if commit and name is None:
-        raise click.UsageError("--commit moves a cursor: name it with --cursor")
+        raise click.UsageError("--commit needs --cursor")
     with (
         Output() as out,
         session.open_log(log, hole_timeout=or_none(hole_timeout)) as opened,
@@ -120,12 +120,11 @@ def _one(log: Log, position: int, tail: int) -> Entry:
     where = f"log {log.name!r}"
     start = position + tail if position < 0 else position
     if start < 0:
-        why = (
-            f"is empty: it has no position {position}"
-            if not tail
-            else (f"has its tail at {tail}: position {position} is before its start")
+        why = f"position {position} is before the start of {where}, whose tail is {tail}"
+        raise NotWritten(
+            why if tail else f"{where} is empty: it has no position {position}",
+            hint=f"`zlog info {log.name}` shows its tail.",
         )
-        raise NotWritten(f"{where} {why}", hint=f"`zlog info {log.name}` shows its tail.")
     try:
         return log.read(start)
     except NotWritten as error:

@@ -25,16 +25,16 @@ from zlog.limits import WIDTH_MAX
 @click.option(
     "--width",
     type=click.IntRange(1, WIDTH_MAX),
-    help="End the live stripe, and spread positions from now on over this many stripe objects.",
+    help="End the live stripe, and spread later positions over this many stripe objects.",
 )
 @click.option(
-    "--roll", is_flag=True, help="End the live stripe and start the next one, whatever its width."
+    "--roll",
+    is_flag=True,
+    help="End the live stripe and start the next one, even of the same width.",
 )
 @stripe_options
-@settings_option("A setting that travels with the log. May be given again.")
-@click.option(
-    "--unset", multiple=True, metavar="KEY", help="Take a setting away. May be given again."
-)
+@settings_option("A setting that is stored with the log; may be repeated.")
+@click.option("--unset", multiple=True, metavar="KEY", help="Remove a setting; may be repeated.")
 @pass_session
 def reconfigure(
     session: Session,
@@ -46,14 +46,15 @@ def reconfigure(
     options: dict[str, str],
     unset: tuple[str, ...],
 ) -> None:
-    """Change a log's width or settings while it is used.
+    """Change a log's width or settings while it is in use.
 
-    Appends wait for some milliseconds, and everything written stays where it is. What is as wanted
-    already stays as it is, so the command may be given again; --roll starts a new stripe each time.
+    Appends wait for some milliseconds, and written entries stay where they are. A setting that has
+    its new value already is left alone, so the command may be repeated; --roll starts a new stripe
+    each time.
     """
     changes = {**options, **dict.fromkeys(unset)}
     if (width, stripe_bytes, stripe_records) == (None, None, None) and not (changes or roll):
-        raise click.UsageError("say what to change: --width, --roll, --stripe-bytes, --option, …")
+        raise click.UsageError("nothing to change: give --width, --roll, --stripe-bytes, …")
     with session.open_log(log) as opened, usage_errors():
         before = opened.view
         view = opened.reconfigure(
@@ -62,8 +63,8 @@ def reconfigure(
         if roll and view.live_stripe == before.live_stripe:
             view = opened.roll()
         if view.epoch == before.epoch:
-            again = "; --roll starts a new stripe of it" if width is not None else ""
-            note(f"log {log!r} is so already{again}")
+            again = "; --roll starts a new stripe of this width" if width is not None else ""
+            note(f"log {log!r} has these settings already{again}")
         elif view.live_stripe == before.live_stripe:
             note(f"log {log!r}: settings changed")
         else:

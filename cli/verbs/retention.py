@@ -27,7 +27,7 @@ def _or_off(read: Callable[[str], float]) -> Callable[[str], float | str]:
         found = read(word)
         if found == 0:
             raise click.BadParameter(
-                f"0 would keep nothing: {_OFF!r} sets no limit, and `zlog trim` removes entries"
+                f"0 would keep nothing: {_OFF!r} removes the limit, `zlog trim` removes entries"
             )
         return found
 
@@ -45,17 +45,27 @@ def _or_off(read: Callable[[str], float]) -> Callable[[str], float | str]:
 )
 @log_argument
 @click.option(
-    "--age", type=_or_off(time_span), metavar="SPAN", help="Keep what is younger: 90s, 36h, 7d."
+    "--age",
+    type=_or_off(time_span),
+    metavar="SPAN",
+    help="Keep entries younger than this: 90s, 36h, 7d.",
 )
 @click.option(
-    "--bytes", "size_", type=_or_off(size), metavar="SIZE", help="Keep the newest data: 500M, 10G."
+    "--bytes",
+    "size_",
+    type=_or_off(size),
+    metavar="SIZE",
+    help="Keep this much of the newest data: 500M, 10G.",
 )
 @click.option(
-    "--entries", type=_or_off(count), metavar="N", help="Keep the newest positions: 5000, 1M."
+    "--entries",
+    type=_or_off(count),
+    metavar="N",
+    help="Keep this many of the newest positions: 5000, 1M.",
 )
-@click.option("--off", "off", is_flag=True, help="Keep everything.")
-@click.option("--apply", "apply_", is_flag=True, help="Trim now what need not be kept.")
-@json_option("Print what is set as one JSON object.")
+@click.option("--off", "off", is_flag=True, help="Remove all limits.")
+@click.option("--apply", "apply_", is_flag=True, help="Trim now.")
+@json_option("Print the limits as one JSON object.")
 @pass_session
 def retention(
     session: Session,
@@ -67,18 +77,18 @@ def retention(
     apply_: bool,
     as_json: bool,
 ) -> None:
-    """Set how much of a log is kept: by age, bytes, entries.
+    """Set how much of a log is kept: by age, bytes or entries.
 
-    What goes beyond any of the limits need not be kept. 'off' takes one limit away; limits that are
-    not named stay. Setting them trims nothing: the sequencer that leads enforces them every minute
-    or so, and --apply does at once. No cursor of a reader is ever passed.
+    Entries beyond any of the limits are trimmed. 'off' removes a limit; limits that are not given
+    stay. The leading sequencer enforces them about once a minute, and --apply does at once.
+    Retention never passes a cursor.
     """
     given = {"age": age, "bytes": size_, "entries": entries}
     changes: dict[str, Any] = {
         key: None if each == _OFF else each for key, each in given.items() if each is not None
     }
     if off and changes:
-        raise click.UsageError("--off takes all limits away: set none beside it")
+        raise click.UsageError("--off excludes --age, --bytes and --entries")
     with session.open_log(log) as opened, Output() as out:
         before = opened.retention
         wanted = Retention() if off else replace(before, **changes)

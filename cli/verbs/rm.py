@@ -27,12 +27,12 @@ from zlog.cli.verb import Verb
     required=True,
     type=LOG_NAME,
 )
-@click.option("-y", "--yes", is_flag=True, help="Don't ask.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @pass_session
 def rm(session: Session, log_names: tuple[str, ...], yes: bool) -> int:
-    """Remove logs with all their entries, for good."""
+    """Remove logs with all their entries, permanently."""
     if not yes and not (sys.stdin and sys.stdin.isatty()):
-        raise click.UsageError("without a terminal to ask on, rm needs --yes")
+        raise click.UsageError("stdin is no terminal to ask on, so rm needs --yes")
     with session.connect() as store:
         for name in log_names:
             question = f"Remove log {name!r} of {store.url} with all its entries?"

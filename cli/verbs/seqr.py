@@ -50,18 +50,18 @@ _FILE = click.Path(exists=True, dir_okay=False)
     default=service.LISTEN_DEFAULT,
     show_default=True,
     metavar="HOST:PORT",
-    help="Where to listen; port 0 takes a free one.",
+    help="Address to listen on; port 0 takes a free port.",
 )
 @click.option(
     "--advertise",
     metavar="HOST:PORT",
-    help="Where clients reach it.  [default: where it listens]",
+    help="Address at which clients reach it.  [default: the address it listens on]",
 )
 @click.option(
     "--also",
     multiple=True,
     metavar="POOL[/NAMESPACE]",
-    help="Offer it there too, in the same cluster; may be given again.",
+    help="Another pool or namespace of the cluster to offer it in; may be repeated.",
 )
 @click.option(
     "--lease",
@@ -69,44 +69,44 @@ _FILE = click.Path(exists=True, dir_okay=False)
     default=LEASE_SECONDS_DEFAULT,
     show_default=True,
     metavar="SECONDS",
-    help="How long a leader that does not answer remains the leader.",
+    help="How long a leader that stops answering remains the leader.",
 )
 @click.option(
     "--tls-cert",
     type=_FILE,
-    help="Speak TLS, and show this certificate (PEM).",
+    help="Speak TLS with this certificate (PEM).",
 )
 @click.option(
-    "--tls-key", type=_FILE, help="Its private key (PEM).  [default: in the certificate's file]"
+    "--tls-key", type=_FILE, help="Private key of the certificate (PEM).  [default: in its file]"
 )
 @click.option(
     "--tls-client-ca",
     type=_FILE,
-    help="Serve only clients with a certificate that one of these (PEM) has signed.",
+    help="Serve only clients whose certificate one of these (PEM) has signed.",
 )
 @click.option(
     "--token-file",
     type=_FILE,
-    help="Serve only clients that know a token in this file, one on each line."
+    help="Serve only clients that know a token in this file, one per line."
     "  [default: as clients: sequencer_token_file in the store's URL, else"
     " $ZLOG_SEQUENCER_TOKEN_FILE]",
 )
 @click.option(
-    "--token-optional", is_flag=True, help="Also serve clients that have no token, for now."
+    "--token-optional", is_flag=True, help="Also serve clients without a token, while they get one."
 )
 @click.option(
     "--connections",
     type=click.IntRange(1, 65536),
     default=_LIMITS.connections_max,
     show_default=True,
-    help="Serve at most so many connections,",
+    help="Limit of connections.",
 )
 @click.option(
     "--connections-per-address",
     type=click.IntRange(1, 65536),
     default=_LIMITS.connections_per_address_max,
     show_default=True,
-    help="and so many from one IP address.",
+    help="Limit of connections from one IP address.",
 )
 @click.option(
     "--idle",
@@ -114,7 +114,7 @@ _FILE = click.Path(exists=True, dir_okay=False)
     default=_LIMITS.idle_s_max,
     show_default=True,
     metavar="SECONDS",
-    help="Close a connection that asks nothing for so long.",
+    help="Close connections that are idle for this long.",
 )
 @click.pass_context
 def seqr(
@@ -132,20 +132,20 @@ def seqr(
     connections_per_address: int,
     idle: float,
 ) -> None:
-    """Run a sequencer, or ask one how it is.
+    """Run a sequencer, or show the status of one.
 
-    It hands out positions, and appends get faster. Clients of the store find it by themselves. It
-    keeps nothing on disk and can be stopped and started at any time. It serves until SIGTERM or
-    Ctrl-C. An embedded store needs none.
+    A sequencer hands out positions, which makes appends faster. Clients of the store find it by
+    themselves. It keeps nothing on disk and can be stopped and started at any time. It serves until
+    SIGTERM or Ctrl-C. An embedded store needs none.
 
-    Several can run for one pool. One of them leads, and the others take over from it.
+    Several sequencers can run for one pool: one leads, the others stand by and take over from it.
     """
     if ctx.invoked_subcommand is not None:
         return
     session = ctx.ensure_object(Session)
     if urlsplit(session.url).scheme != "ceph":
         raise click.UsageError(
-            f"{session.url} needs no sequencer: whoever uses this store shares one in it"
+            f"{session.url} needs no sequencer: its users share one through the store"
         )
     try:
         service.run(
@@ -182,7 +182,7 @@ def seqr(
 @json_option("Print one JSON object.")
 @pass_session
 def status(session: Session, address: str | None, as_json: bool) -> None:
-    """Show what a sequencer serves, and how fast; who leads, and who stands by."""
+    """Show what a sequencer serves and how fast, which one leads, and which stand by."""
     address = address or _announced(session)
     with usage_errors():
         found = sequencer_status(address, url=_url_of(session), timeout=session.timeout)

@@ -44,33 +44,35 @@ _LAST_DEFAULT = 10
     "last",
     type=click.IntRange(min=0),
     metavar="N",
-    help=f"How many positions before the tail to print.  [default: {_LAST_DEFAULT}]",
+    help=f"Start N positions before the tail.  [default: {_LAST_DEFAULT}]",
 )
 @click.option(
-    "-f", "-F", "--follow", "on", is_flag=True, help="Go on with new entries, until stopped."
+    "-f", "-F", "--follow", "on", is_flag=True, help="Wait for new entries, until stopped."
 )
-@click.option("-c", "--count", type=click.IntRange(min=1), metavar="N", help="End after N entries.")
+@click.option(
+    "-c", "--count", type=click.IntRange(min=1), metavar="N", help="Stop after N entries."
+)
 @click.option(
     "-e",
     "--exit-at-tail",
     is_flag=True,
-    help="End when no entry is left to print, also of those appended meanwhile.",
+    help="Stop at the tail, behind entries that were appended meanwhile too.",
 )
-@click.option("--since-start", is_flag=True, help="Begin with the oldest entry.")
+@click.option("--since-start", is_flag=True, help="Start with the oldest entry.")
 @click.option(
     "--from",
     "begin",
     type=ranges.position_spec,
     metavar="POSITION",
-    help="Begin at a position, earliest, latest, or a time such as @5m, as for `zlog read`.",
+    help="Start at a position, earliest, latest, or a time such as @5m, as for `zlog read`.",
 )
 @click.option(
     "--cursor",
     "name",
     type=CURSOR_NAME,
     metavar="NAME",
-    help="Begin at this cursor, and move it along what was printed. A new one begins at --from,"
-    " or at the oldest entry.",
+    help="Start at this cursor, and advance it past what was printed. A new one starts at --from,"
+    " else at the oldest entry.",
 )
 @style_options(("--format",))
 @hole_timeout_option
@@ -90,19 +92,18 @@ def tail(
 ) -> int:
     """Print the last entries, and new ones.
 
-    Each is followed by a newline. Positions that hold no entry are told on stderr, or as {"gap":
-    ...} with --json. A reader that follows passes no position before it is known what becomes of
-    it.
+    Each is followed by a newline. Positions without an entry are reported on stderr, or as {"gap":
+    ...} with --json. A follower waits at an unwritten position until it is written or filled.
 
-    With --cursor the command goes on where the last one with that cursor stopped. It moves the
-    cursor after the output was flushed, every second and at its end, also by Ctrl-C or SIGTERM. If
+    With --cursor, the command resumes where the last one with this cursor stopped. It advances the
+    cursor after the output is flushed, every second and at the end, also on Ctrl-C and SIGTERM. If
     it is killed in between, the next one prints some entries again: each is printed at least once.
     """
     hole_seconds = or_none(hole_timeout)
     if sum((since_start, last is not None, begin is not None)) > 1:
         raise click.UsageError("-n, --since-start and --from exclude each other")
     if name is not None and last is not None:
-        raise click.UsageError("a cursor says where to begin: -n does not go with it")
+        raise click.UsageError("--cursor and -n exclude each other")
     if since_start:
         begin = "earliest"
     with Output() as out, session.connect() as store:

@@ -1,4 +1,4 @@
-"""The verb trim: giving the space of positions back."""
+"""The verb trim: frees the space of positions."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from zlog.cli.verb import Verb
 
 @contextmanager
 def _full_store() -> Iterator[None]:
-    """Give those who trim since the store is full another hint than to trim.
+    """Give another hint than to trim where a trim itself finds the store full.
 
-    What was trimmed has to be noted, which takes some space; removing a log gives more back.
+    What is trimmed has to be recorded, which takes some space; removing a log frees more.
     """
     try:
         yield
     except StoreUnavailable as error:
         if "store is full" in str(error):
-            error.hint = "Remove a log that nobody needs (`zlog rm LOG`), or add space."
+            error.hint = "Remove a log that is not needed (`zlog rm LOG`), or add space."
         raise
 
 
@@ -50,7 +50,7 @@ def _full_store() -> Iterator[None]:
     " latest, @7d or @TIME.",
 )
 @click.option(
-    "--past-cursors", is_flag=True, help="Also what readers with a cursor have not read yet."
+    "--past-cursors", is_flag=True, help="Trim also what readers with a cursor have not read."
 )
 @pass_session
 def trim(
@@ -60,15 +60,15 @@ def trim(
     end: PositionSpec | None,
     past_cursors: bool,
 ) -> None:
-    """Give the space of positions back.
+    """Remove entries permanently, and free their space.
 
-    They hold no entry from then on, for good. --to passes no cursor of a reader unless told to.
-    Times are those of `zlog read`.
+    --to is refused if it would pass a cursor, unless --past-cursors is given. Times are as for
+    `zlog read`.
     """
     if (end is None) == (not positions):
-        raise click.UsageError("name either positions, or --to P for all positions below P")
+        raise click.UsageError("give either positions, or --to P for all positions below P")
     if past_cursors and end is None:
-        raise click.UsageError("--past-cursors goes with --to: cursors hold no single positions")
+        raise click.UsageError("--past-cursors needs --to: cursors do not hold single positions")
     with session.open_log(log) as opened, _full_store():
         if end is not None:
             below = ranges.resolve(opened, end, opened.tail())

@@ -25,7 +25,7 @@ from zlog.cli.verb import Verb
 @json_option("Print a JSON object per view.")
 @pass_session
 def views(session: Session, log: str, as_json: bool) -> None:
-    """Show the log's layouts in its last 128 epochs, oldest first."""
+    """Show the layouts of a log's last 128 epochs, oldest first."""
     with session.open_log(log) as opened, Output() as out:
         found = opened.views()
         if as_json:

@@ -74,7 +74,7 @@ def test_a_text_is_taken_byte_for_byte(cli: Cli) -> None:
 def test_a_text_that_is_too_long_is_refused(cli: Cli) -> None:
     result = cli("append", "orders", "--max-bytes", "3", "-m", "abc", "-m", "abcd")
     assert result.code == 1
-    assert "message 2 has 4 bytes: --max-bytes is 3" in result.err
+    assert "message 2: entry of 4 bytes exceeds --max-bytes (3)" in result.err
     assert cli.ok("read", "orders") == b""
 
 
@@ -167,7 +167,7 @@ def test_a_line_that_never_ends_does_not_fill_the_memory(tmp_path: Path) -> None
     stream = Input(str(path))
     batches = iter(Batches(stream, Splitter(b"\n"), as_is, Limits(10, 1 << 20, 1000, 1000)))
     assert next(batches) == [b"good"]
-    with pytest.raises(BadInput, match="line 2: it is too long"):
+    with pytest.raises(BadInput, match="line 2: entry exceeds"):
         next(batches)
     stream.close()
 
@@ -180,21 +180,21 @@ def test_a_line_that_never_ends_does_not_fill_the_memory(tmp_path: Path) -> None
             b'{"data": "a"}\n{"data": "b"}\n{"dat": "c"}\n{"data": "d"}\n',
             "stdin, line 3",
         ),
-        (["--json"], b'{"data": "a"}\n{"data": "b"}\n{"dat', "line 3: it is no JSON: Untermi"),
+        (["--json"], b'{"data": "a"}\n{"data": "b"}\n{"dat', "line 3: not JSON: Untermi"),
         (
             ["--json"],
             b'{"data": "a"}\n{"data": "b"}\n{"data": "c", "data_b64": ""}\n',
-            "both data and data_b64",
+            "both data and data_b64 are given",
         ),
         (
             ["--max-bytes", "10"],
             b"a\nb\n" + b"c" * 11 + b"\nd\n",
-            "line 3: it has 11 bytes: --max-bytes is 10",
+            "line 3: entry of 11 bytes exceeds --max-bytes (10)",
         ),
         (
             ["--max-bytes", "10"],
             b"a\nb\n" + b"c" * 99,
-            "stdin, line 3: it is too long: --max-bytes is 10",
+            "stdin, line 3: entry exceeds --max-bytes (10)",
         ),
     ],
 )
@@ -213,7 +213,7 @@ def test_a_whole_file_that_is_too_large_is_refused(cli: Cli, tmp_path: Path) -> 
     (tmp_path / "large").write_bytes(b"x" * 100)
     result = cli("append", "orders", "--whole", "--max-bytes", "99", str(tmp_path / "large"))
     assert result.code == 1
-    assert "more than 99 bytes" in result.err
+    assert "exceeds --max-bytes (99)" in result.err
 
 
 def test_large_entries_are_taken_when_asked_for(cli: Cli) -> None:
@@ -241,8 +241,10 @@ def test_a_failure_tells_what_is_in_the_log(
     assert result.code == 6
     assert result.out == b"0\n1\n2\n"
     account, reason = result.err.splitlines()[:2]
-    assert account.startswith("zlog: the first 3 entries of the input are in the log, and 1 after")
-    assert account.endswith("; up to 2 more may be")
+    assert account == (
+        "zlog: the first 3 entries of the input are in the log, and 1 entry after a missing one;"
+        " up to 2 more may be"
+    )
     assert reason == "zlog: no answer"
 
 
@@ -320,7 +322,7 @@ def test_files_that_can_not_be_read_are_found_before_anything_is_sent(
     result = cli("append", "orders", str(tmp_path / "a"), str(tmp_path / missing))
     assert result.code == 1
     account, reason = result.err.splitlines()[:2]
-    assert account == "zlog: no entry from the beginning of the input is in the log"
+    assert account == "zlog: no entry of the input is in the log"
     assert reason.startswith(f"zlog: {tmp_path / missing}: ")
     assert orders.tail() == 0
 
@@ -342,12 +344,12 @@ def test_positions_for_a_full_disk(cli: Cli, orders: zlog.Log) -> None:
 @pytest.mark.parametrize(
     ("line", "code", "said"),
     [
-        ("append orders <&-", 1, "stdin: it is closed"),
-        ("append orders --positions <<< x >&-", 1, "stdout: it is closed"),
+        ("append orders <&-", 1, "stdin: closed"),
+        ("append orders --positions <<< x >&-", 1, "stdout: closed"),
         ("append orders <<< x >&-", 0, ""),
         ("append orders <<< x 2>&-", 0, ""),
         ("read orders >&-", 0, ""),
-        ("ls >&-", 1, "stdout: it is closed"),
+        ("ls >&-", 1, "stdout: closed"),
         ("rm orders <&-", 2, "needs --yes"),
     ],
 )

@@ -46,13 +46,13 @@ def test_ranges(inside: Inside, ten: zlog.Log, words: list[str], lines: str) -> 
 @pytest.mark.parametrize(
     ("word", "said"),
     [
-        ("5:3", "5:3 holds no position: it ends before it begins"),
-        ("-3:-5", "-3:-5 holds no position: it ends before it begins"),
-        ("-1:earliest", "-1:earliest holds no position: it ends before it begins"),
-        ("-3:@1h", "-3:@1h holds no position: it ends before it begins"),
-        ("12:11", "12:11 holds no position: it ends before it begins"),
-        ("100:", "100: holds no position yet: the tail is 10"),
-        ("11:12", "11:12 holds no position yet: the tail is 10"),
+        ("5:3", "range 5:3 is empty: it ends before it begins"),
+        ("-3:-5", "range -3:-5 is empty: it ends before it begins"),
+        ("-1:earliest", "range -1:earliest is empty: it ends before it begins"),
+        ("-3:@1h", "range -3:@1h is empty: it ends before it begins"),
+        ("12:11", "range 12:11 is empty: it ends before it begins"),
+        ("100:", "range 100: is empty: the tail is 10"),
+        ("11:12", "range 11:12 is empty: the tail is 10"),
     ],
 )
 def test_a_range_that_can_hold_nothing_is_told(
@@ -83,7 +83,7 @@ def test_positions_outside_the_log(inside: Inside, ten: zlog.Log) -> None:
     assert ten.tail() == 10
     result = inside("read", "orders", "-11")
     assert (result.code, result.out) == (4, b"")
-    assert "has its tail at 10: position -11 is before its start" in result.err
+    assert "position -11 is before the start of log 'orders', whose tail is 10" in result.err
     assert inside.ok("read", "orders", "-11:1") == b"0\n"
     result = inside("read", "orders", "10")
     assert result.code == 4

@@ -76,8 +76,8 @@ def test_append_invites_to_type_and_sums_up(cli: Cli) -> None:
     assert cli.ok("read", "orders") == b"one\ntwo\n"
 
 
-def test_create_says_what_it_made_to_people_only(cli: Cli) -> None:
-    assert b"made log 'new'" in on_terminal(cli, "create", "new")[1]
+def test_create_says_what_it_created_to_people_only(cli: Cli) -> None:
+    assert b"created log 'new'" in on_terminal(cli, "create", "new")[1]
     cli.ok("create", "newer")
 
 

@@ -82,7 +82,7 @@ def failover(
     acknowledged, of any writer; LAST is the same of the slowest writer.
     """
     if sequencers < 2:
-        raise click.UsageError("--sequencers is to be 2 or more: somebody has to take over")
+        raise click.UsageError("--sequencers must be 2 or more: one has to take over")
     if urlsplit(session.url).scheme != "ceph":
         raise click.UsageError(f"{session.url} needs no sequencer, so there is no fail-over")
     results = []

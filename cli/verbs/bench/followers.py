@@ -21,7 +21,7 @@ _ANSWER_SECONDS = 60.0
 
 
 class Followed:
-    """Appends, and has somebody follow, in turns. Use it as a context manager.
+    """Appends, and has a reader follow, in turns. Use it as a context manager.
 
     Attributes:
         how: what it does, one sentence.

@@ -79,7 +79,7 @@ class SteadyWriters:
                     began = time.monotonic()
                     log.append(_ENTRY)
                     self._note(number, began, time.monotonic())
-        except BaseException as error:  # noqa: BLE001  # whoever waits for the writers raises it
+        except BaseException as error:  # noqa: BLE001  # the thread that waits raises it
             with self._changed:
                 self._error = error
                 self._changed.notify_all()

@@ -48,7 +48,7 @@ def tail(bench: Bench, size: int, rate: float) -> None:
     with ExitStack() as stack:
         testbed = stack.enter_context(bench.testbed())
         if testbed.kind == "mem":
-            raise click.UsageError("mem:// is one process's memory: nobody else can follow")
+            raise click.UsageError("mem:// is the memory of one process: no other can follow")
         log = stack.enter_context(testbed.new_log(bench.width))
         followed = stack.enter_context(Followed(testbed, log, size, rate))
         followed.run(bench.seconds / ROUNDS / 2)

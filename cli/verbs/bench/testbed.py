@@ -93,8 +93,8 @@ def new_testbed(session: Session, sequencer: str = _OWN) -> Iterator[Testbed]:
         sequencer: ``own``, ``none`` or an address; only on Ceph.
 
     Raises:
-        click.UsageError: of these, or of the store's URL, something can't be.
-        ZlogError: the store can't be used, or the sequencer did not start.
+        click.UsageError: one of these, or the store's URL, is invalid.
+        ZlogError: the store is not usable, or the sequencer did not start.
     """
     name = f"bench-{os.urandom(8).hex()}"
     kind = urlsplit(session.url).scheme

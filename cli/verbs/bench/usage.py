@@ -50,7 +50,7 @@ def connected_osds() -> Processes:
     """Return the OSDs of this machine to which this process has a connection.
 
     Other clusters' OSDs on the same machine are none of ours; those of other machines, and those
-    that this user may not look at, can't be seen.
+    that this user may not look at are not seen.
     """
     ends = {(local, remote) for local, remote, inode in _connections() if inode in _sockets("self")}
     theirs = {inode for local, remote, inode in _connections() if (remote, local) in ends}
@@ -77,7 +77,7 @@ def _sockets(process: str) -> set[str]:
             target = str(descriptor.readlink())
             if target.startswith("socket:["):
                 found.add(target[len("socket:[") : -1])
-    except OSError:  # it has ended, is somebody else's, or has just closed one
+    except OSError:  # it has ended, is another user's, or has just closed one
         pass
     return found
 
