@@ -10,7 +10,7 @@ class Limits:
     """Bounds on what connections, logs and the store can cost the sequencer.
 
     How many positions one grant may have is part of the protocol: ``GRANT_COUNT_MAX`` in
-    ``zlog._sequencer.frames``.
+    ``zlog.limits``.
     """
 
     connections_max: int = 1024

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from zlog._append.append import Appender
 from zlog._append.deliveries import Deliveries
 from zlog._append.positions import Positions
+from zlog._append.reserved import Reserved
 from zlog._base.deadline import Deadline, Timeout, check_seconds, own_or
 from zlog._base.io import Call, Io, deadline_of
 from zlog._base.names import check_int, check_position
@@ -22,16 +23,13 @@ from zlog._layout.reconfigure import reconfigure, roll
 from zlog._layout.trim import trim_to
 from zlog._native import messages
 from zlog._read.cursors import Cursors, PositionSpec
+from zlog._read.items import no_entry
 from zlog._read.read import Reader, WindowItems, WindowRead
 from zlog._read.times import as_time, find_time
-from zlog.entry import Entry, GapKind
+from zlog.entry import Entry
 from zlog.errors import (
     AlreadyWritten,
     BeyondTail,
-    CorruptEntry,
-    Invalidated,
-    NotWritten,
-    UnsupportedVersion,
 )
 from zlog.limits import (
     ENTRY_BYTES_MAX,
@@ -119,6 +117,7 @@ class LogClient:
         self.reader = Reader(self.layout, self.writer)
         self.cursors = Cursors(io, address)
         self.appender = Appender(self.layout, self.positions, self.writer, settings.entry_bytes_max)
+        self.reserved = Reserved(self.layout, self.positions, self.reader, self.appender)
         self.deliveries = Deliveries(self)
 
     @classmethod
@@ -150,6 +149,14 @@ class LogClient:
         """Append entries; see :meth:`zlog.Log.append_many`."""
         return await self.appender.append(entries, self.deadline(timeout))
 
+    async def reserve(self, count: int, timeout: Timeout) -> range:
+        """Take positions to write to later; see :meth:`zlog.Log.reserve`."""
+        return await self.reserved.reserve(count, self.deadline(timeout))
+
+    async def write(self, position: int, data: bytes, timeout: Timeout) -> None:
+        """Write at a position that was reserved; see :meth:`zlog.Log.write`."""
+        await self.reserved.write(position, data, self.deadline(timeout))
+
     async def read(self, position: int, timeout: Timeout) -> Entry:
         """Read one entry as it is now; see :meth:`zlog.Log.read`."""
         check_position(position)
@@ -159,15 +166,7 @@ class LogClient:
         slot = found[position]
         if isinstance(slot, Entry):
             return slot
-        what = f"position {position} of log {self.layout.view.log!r}"
-        why = "" if slot.detail is None else f" ({slot.detail})"
-        if slot.kind is GapKind.UNWRITTEN:
-            raise NotWritten(f"{what} holds nothing yet")
-        if slot.kind is GapKind.LOST:
-            raise CorruptEntry(f"{what} is lost{why}", gap=slot)
-        if slot.kind is GapKind.UNREADABLE:
-            raise UnsupportedVersion(f"{what} was stored by a newer version of zlog", gap=slot)
-        raise Invalidated(f"{what} was {slot.kind.value}{why}", gap=slot)
+        raise no_entry(slot, self.layout.view.log)
 
     def hole_timeout(self, given: Timeout) -> float | None:
         """Return the hole time-out that a call was given, or the handle's own."""

@@ -15,6 +15,7 @@ __all__ = [
     "CONNECT_TIMEOUT_SECONDS",
     "ENTRY_BYTES_MAX",
     "ENTRY_BYTES_MAX_DEFAULT",
+    "GRANT_COUNT_MAX",
     "HOLE_TIMEOUT_SECONDS",
     "NAME_BYTES_MAX",
     "OPTION_KEY_BYTES_MAX",
@@ -30,6 +31,9 @@ __all__ = [
 
 ENTRY_BYTES_MAX_DEFAULT = 1 << 20
 """A handle refuses larger entries unless its ``entry_bytes_max`` says otherwise."""
+
+GRANT_COUNT_MAX = 65536
+"""Positions that a sequencer grants at once, and that can be reserved at once."""
 
 WIDTH_DEFAULT = 8
 """Stripe objects of one stripe."""

@@ -205,6 +205,37 @@ class Log:
         data = entry_list(entries)
         return drive(self._client.append(data, timeout))
 
+    def reserve(self, count: int = 1, *, timeout: Timeout = ...) -> range:
+        """Take positions without writing to them yet, and return them: they follow each other.
+
+        They are handed out to no one else, whatever becomes of the sequencer and the layout. Write
+        to each with :meth:`write`, from any process. A position that is not written is a hole:
+        readers wait for it as long as their ``hole_timeout`` says, one second unless set, and then
+        fill it, after which it can't be written any more. :meth:`fill` what is not needed.
+
+        Args:
+            count: 1 to 65,536.
+            timeout: budget of the call.
+
+        Raises:
+            SequencerUnavailable: the log has no sequencer. Without one, writers take what is free.
+        """
+        return drive(self._client.reserve(count, timeout))
+
+    def write(self, position: int, data: bytes, *, timeout: Timeout = ...) -> None:
+        """Write an entry at a position that was reserved, and return once it is durable.
+
+        Safe to repeat with the same data, also in another process: it finds the entry there.
+
+        Raises:
+            AlreadyWritten: the position holds another entry.
+            Invalidated: it was filled or trimmed; ``gap`` says which. Reserve another one.
+            BeyondTail: it was not handed out yet.
+            EntryTooLarge: nothing was sent.
+            StoreTimeout: the entry may be there or not.
+        """
+        drive(self._client.write(position, data, timeout))
+
     def deliver(
         self,
         entries: Iterable[bytes],

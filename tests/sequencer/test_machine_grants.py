@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from zlog._base.sequencer import Grant
-from zlog._sequencer.frames import GRANT_COUNT_MAX, TAIL_MAX, Code, Kind
+from zlog._sequencer.frames import TAIL_MAX, Code, Kind
+from zlog.limits import GRANT_COUNT_MAX
 from zlog.seqr.limits import Limits
 
 from .fakes import ORDERS, Desk, open_request, request

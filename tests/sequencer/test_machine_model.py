@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zlog._base.sequencer import Grant
-from zlog._sequencer.frames import GRANT_COUNT_MAX, TAIL_MAX, Kind
+from zlog._sequencer.frames import TAIL_MAX, Kind
+from zlog.limits import GRANT_COUNT_MAX
 
 from .fakes import AUDIT, ORDERS, Desk, open_request, request
 from .plain import PlainSequencer

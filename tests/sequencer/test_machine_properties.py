@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from zlog._base.sequencer import Grant
-from zlog._sequencer.frames import GRANT_COUNT_MAX, Code, Kind
+from zlog._sequencer.frames import Code, Kind
+from zlog.limits import GRANT_COUNT_MAX
 from zlog.seqr.limits import Limits
 
 from .fakes import AUDIT, HELLO, ORDERS, Desk, open_request, request

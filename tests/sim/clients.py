@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 
 from zlog.aio import Log
-from zlog.errors import CorruptEntry, ZlogError
+from zlog.errors import AlreadyWritten, CorruptEntry, Invalidated, ZlogError
 from zlog.testing import History, Process, RecordedLog
 
 from .cluster import ProcessStore
@@ -134,6 +134,22 @@ class Client:
     async def _append_many(self, log: RecordedLog) -> object:
         return await log.append_many([self._entry() for _ in range(self._chance.randint(2, 12))])
 
+    async def _reserve(self, log: RecordedLog) -> object:
+        """Reserve some positions, and write to some of these, in any order, after a while."""
+        reserved = list(await log.reserve(self._chance.randint(1, 4)))
+        self._chance.shuffle(reserved)
+        written = []
+        for position in reserved[: self._chance.randint(0, len(reserved))]:
+            await asyncio.sleep(self._chance.expovariate(20))
+            try:
+                await log.write(position, self._entry())
+                written.append(position)
+            except Invalidated as error:
+                self._trace(self.process.name, f"-> {error}")
+            except AlreadyWritten as error:
+                self._complain(f"P16: {self.process.name} had reserved it: {error}")
+        return written
+
     async def _read(self, log: RecordedLog) -> object:
         return await log.read(self._some_position())
 
@@ -175,6 +191,7 @@ _ACTIONS: dict[Callable[[Client, RecordedLog], Awaitable[object]], int] = {
     Client._append: 40,
     Client._append_at_once: 10,
     Client._append_many: 8,
+    Client._reserve: 4,
     Client._read: 16,
     Client._read_range: 5,
     Client._tail: 6,

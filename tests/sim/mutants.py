@@ -1,9 +1,9 @@
 """Ways to break the protocol, one rule each, which the simulation has to notice.
 
-Two are mistakes of the client that changes the layout, one of the client that appends, three of
-clients that deliver, three of the object class, and one each of a sequencer and of a client that
-greet each other. The class is C++, and not built broken: what is wrong with it is done where its
-methods are called.
+Two are mistakes of the client that changes the layout, one of the client that appends, one of the
+client that reserves, three of clients that deliver, three of the object class, and one each of a
+sequencer and of a client that greet each other. The class is C++, and not built broken: what is
+wrong with it is done where its methods are called.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from unittest import mock
 from zlog._append import deliveries
 from zlog._append.deliveries import _Attempt
 from zlog._append.positions import Positions
+from zlog._append.reserved import Reserved
 from zlog._base.io import Call
 from zlog._base.protocol import Code
 from zlog._layout import views
@@ -159,6 +160,13 @@ async def _grant_again(self, count, deadline):  # type: ignore[no-untyped-def]
     return view, first
 
 
+async def _reserve_unrecorded(self, count, deadline):  # type: ignore[no-untyped-def]
+    """Take a sequencer's word for it that positions are handed out once."""
+    _, first = await self._positions.grant(count, deadline)
+    self._handed_out = max(self._handed_out, first + count)
+    return range(first, first + count)
+
+
 _deliver_grant = _Attempt.grant
 
 
@@ -218,6 +226,12 @@ MUTANTS = {
         "a position granted in one epoch is used in the next",
         40,
         patch=lambda: mock.patch.object(Positions, "grant", _grant_again),
+    ),
+    "reservation-not-recorded": Mutant(
+        "a later epoch may hand out what was reserved",
+        40,
+        patch=lambda: mock.patch.object(Reserved, "reserve", _reserve_unrecorded),
+        shows="P16",
     ),
     "attempt-not-shut-out": Mutant(
         "an attempt at a delivery is granted positions when a later one has begun",

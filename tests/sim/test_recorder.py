@@ -23,6 +23,24 @@ async def test_it_fills_holes_as_its_log_does() -> None:
         assert filled[1][:3] == (1, 2, zlog.GapKind.FILLED)
 
 
+async def test_a_write_begins_when_its_position_is_reserved() -> None:
+    with zlog.connect("mem://") as store:
+        history = History()
+        log = history.watch(await zlog.aio.Log.create(store, "orders"))
+        first, second = await log.reserve(2)
+        assert await log.append(b"after") == 2
+        await log.write(first, b"first")
+        await log.fill(second)
+        with pytest.raises(zlog.Invalidated):
+            await log.write(second, b"second")
+        after, written, _, refused = history.operations
+        assert written.invoked < after.invoked
+        assert (written.position, written.epochs) == (0, (log.log.view.epoch,) * 2)
+        assert refused.result is Result.REFUSED
+        assert [item.position async for item in log.read_range()] == [0, 1, 2]
+        assert check(history) == []
+
+
 async def test_it_takes_down_each_attempt_at_a_delivery() -> None:
     with zlog.connect("mem://") as store:
         history = History()

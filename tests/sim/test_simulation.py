@@ -58,6 +58,7 @@ def test_a_run_meets_what_it_is_for() -> None:
         "kills seqr",
         "pauses client",
         "reconfigure",
+        "reserve",
         "trim_to",
         "filled",
         "trimmed",

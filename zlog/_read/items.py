@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from zlog._base.protocol import FillCode, State
 from zlog._native import core
 from zlog.entry import Entry, Fill, FillReason, Gap, GapKind, Loss, LossReason
+from zlog.errors import CorruptEntry, Invalidated, NotWritten, UnsupportedVersion, ZlogError
 
 if TYPE_CHECKING:
     from zlog._native.core import ReadReply
@@ -48,6 +49,19 @@ def lost(position: int, why: LossReason, name: str) -> Gap:
 def is_open(slot: Slot) -> bool:
     """Whether a position is unwritten: may become something else."""
     return isinstance(slot, Gap) and slot.kind is GapKind.UNWRITTEN
+
+
+def no_entry(gap: Gap, log: str) -> ZlogError:
+    """Return the error of a call that wants the entry at a position, where there is this gap."""
+    what = f"position {gap.position} of log {log!r}"
+    why = "" if gap.detail is None else f" ({gap.detail})"
+    if gap.kind is GapKind.UNWRITTEN:
+        return NotWritten(f"{what} holds nothing yet")
+    if gap.kind is GapKind.LOST:
+        return CorruptEntry(f"{what} is lost{why}", gap=gap)
+    if gap.kind is GapKind.UNREADABLE:
+        return UnsupportedVersion(f"{what} was stored by a newer version of zlog", gap=gap)
+    return Invalidated(f"{what} was {gap.kind.value}{why}", gap=gap)
 
 
 def slot_of(reply: ReadReply, i: int, position: int, name: str) -> Slot:

@@ -47,9 +47,6 @@ FRAME_BYTES = FRAME.size
 TAIL_MAX = 2**64 - 1
 """The highest tail that a frame can carry: where the last stripe ends, so no position."""
 
-GRANT_COUNT_MAX = 65536
-"""Positions that one NEXT may ask for."""
-
 STATUS_BYTES_MAX = 4 << 20
 """The longest payload that a client accepts."""
 

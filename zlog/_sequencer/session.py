@@ -13,7 +13,7 @@ from typing import Protocol
 
 from zlog._base.deadline import Deadline
 from zlog._base.sequencer import Grant, LogAddress
-from zlog._sequencer.frames import GRANT_COUNT_MAX, Code, Kind, Reply
+from zlog._sequencer.frames import Code, Kind, Reply
 from zlog.errors import (
     LogNotFound,
     NotLeader,
@@ -22,6 +22,7 @@ from zlog.errors import (
     StaleEpoch,
     ZlogError,
 )
+from zlog.limits import GRANT_COUNT_MAX
 
 _TRIES = 4
 """How often one call opens its log, at most, and loses its connection."""

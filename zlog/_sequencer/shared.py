@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from zlog._base.deadline import Deadline
 from zlog._base.sequencer import SHARED_ADDRESS, Grant, LogAddress
-from zlog._sequencer.frames import GRANT_COUNT_MAX
 from zlog.errors import SequencerUnavailable, StaleEpoch
+from zlog.limits import GRANT_COUNT_MAX
 
 if TYPE_CHECKING:
     from zlog._native.core import SharedSequencer

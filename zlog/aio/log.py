@@ -179,6 +179,14 @@ class Log:
         data = entry_list(entries)
         return await self._client.append(data, timeout)
 
+    async def reserve(self, count: int = 1, *, timeout: Timeout = ...) -> range:
+        """Take positions without writing to them yet; see :meth:`zlog.Log.reserve`."""
+        return await self._client.reserve(count, timeout)
+
+    async def write(self, position: int, data: bytes, *, timeout: Timeout = ...) -> None:
+        """Write an entry at a position that was reserved; see :meth:`zlog.Log.write`."""
+        await self._client.write(position, data, timeout)
+
     async def deliver(
         self,
         entries: Iterable[bytes],

@@ -66,7 +66,8 @@ class Operation:
             was; of ``trim_to`` the first position that is kept. None while it is not known.
         entry: what was appended, or read.
         found: why a read found no entry; None: it found one.
-        epochs: of an append, the epochs of its handle's view before and after.
+        epochs: of an append, the epochs of its handle's view before and after; where its position
+            was reserved, before and after that.
         delivery: of an entry that is delivered, source, batch and part. An attempt's entries have
             the same beginning, and numbers in the attempt's order.
         error: of one that failed, what was said.
@@ -183,6 +184,10 @@ class History:
         return sha256(content.encode()).hexdigest()[:16]
 
 
+def _kind_of(error: Invalidated) -> GapKind:
+    return error.gap.kind if error.gap else GapKind.TRIMMED
+
+
 _NO_EFFECT = (BeyondTail, EntryTooLarge, TypeError, ValueError)
 
 
@@ -193,6 +198,8 @@ class RecordedLog:
         self.log = log
         self.process = process
         self._history = history
+        self._reserved: dict[int, tuple[int, tuple[int, int]]] = {}
+        """When each position was asked for, and the epochs before and after."""
 
     async def append(self, data: bytes, *, timeout: Timeout = ...) -> int:
         """See :meth:`zlog.Log.append`."""
@@ -226,6 +233,30 @@ class RecordedLog:
             raise
         self._acknowledge(operations, positions, before)
         return [position for position in positions if position is not None]
+
+    async def reserve(self, count: int = 1, *, timeout: Timeout = ...) -> range:
+        """See :meth:`zlog.Log.reserve`."""
+        began, before = self._history.event(), self.log.view.epoch
+        reserved = await self.log.reserve(count, timeout=timeout)
+        self._reserved.update(dict.fromkeys(reserved, (began, (before, self.log.view.epoch))))
+        return reserved
+
+    async def write(self, position: int, data: bytes, *, timeout: Timeout = ...) -> None:
+        """See :meth:`zlog.Log.write`. An append, which began when its position was reserved."""
+        began, epochs = self._reserved.pop(position, (None, None))
+        operation = self._history.invoke(self.process, Action.APPEND, entry=data, invoked=began)
+        try:
+            await self.log.write(position, data, timeout=timeout)
+        except Exception as error:
+            # What was trimmed may have been there before.
+            filled = isinstance(error, Invalidated) and _kind_of(error) is GapKind.FILLED
+            if filled or isinstance(error, AlreadyWritten):
+                self._history.returns([operation], Result.REFUSED, f"{type(error).__name__}")
+            else:
+                self._failed([operation], error)
+            raise
+        operation.position, operation.epochs = position, epochs
+        self._history.returns([operation], Result.OK)
 
     async def deliver(
         self,
@@ -274,7 +305,7 @@ class RecordedLog:
             self._found(operation, GapKind.UNWRITTEN)
             raise
         except Invalidated as error:
-            self._found(operation, error.gap.kind if error.gap else GapKind.TRIMMED)
+            self._found(operation, _kind_of(error))
             raise
         except Exception as error:
             self._failed([operation], error)

@@ -1,0 +1,222 @@
+"""Positions that are reserved now and written later."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import zlog
+from zlog import GapKind, aio
+from zlog._io import drive
+
+from ..support.local_sequencer import LocalSequencer
+from .faulty import FaultyStore
+
+
+def contents(log: zlog.Log) -> list[bytes | str]:
+    """What stands at each position."""
+    found: list[bytes | str] = []
+    for item in log.read_range(hole_timeout=None):
+        if isinstance(item, zlog.Entry):
+            found.append(item.data)
+        else:
+            found += [item.kind.value] * item.positions
+    return found
+
+
+def test_reserved_positions_are_written_later_in_any_order(sequenced: zlog.Log) -> None:
+    assert sequenced.append(b"before") == 0
+    first, second, third = sequenced.reserve(3)
+    assert sequenced.append(b"after") == 4
+    assert contents(sequenced) == [b"before", *["unwritten"] * 3, b"after"]
+    for position in (third, first, second):
+        sequenced.write(position, b"at %d" % position)
+    assert contents(sequenced) == [b"before", b"at 1", b"at 2", b"at 3", b"after"]
+    assert list(sequenced.check()) == []
+
+
+def test_another_handle_writes_what_this_one_has_reserved(sequenced: zlog.Log) -> None:
+    with zlog.Log.open(sequenced.store, "orders") as other:
+        for position in sequenced.reserve(5):
+            other.write(position, b"%d" % position)
+    assert contents(sequenced) == [b"%d" % position for position in range(5)]
+
+
+def test_what_many_reserve_is_their_own(sequenced: zlog.Log) -> None:
+    together = threading.Barrier(4)
+
+    def work(number: int) -> list[int]:
+        mine: list[int] = []
+        together.wait(30)
+        with zlog.Log.open(sequenced.store, "orders") as log:
+            for count in range(1, 8):
+                reserved = log.reserve(count)
+                mine += [*reserved, log.append(b"between")]
+                for position in reserved:
+                    log.write(position, b"%d" % number)
+        return mine
+
+    with ThreadPoolExecutor(4) as threads:
+        positions = [each for mine in threads.map(work, range(4)) for each in mine]
+    assert sorted(positions) == [*range(len(positions))]
+    assert "unwritten" not in contents(sequenced)
+
+
+def test_a_reservation_that_is_not_used_is_a_hole_until_a_reader_fills_it(
+    sequenced: zlog.Log,
+) -> None:
+    (position,) = sequenced.reserve()
+    sequenced.append(b"after")
+    gap, _ = sequenced.read_range(hole_timeout=0.01)
+    assert isinstance(gap, zlog.Gap)
+    assert gap.kind is GapKind.FILLED
+    with pytest.raises(zlog.Invalidated, match=r"was filled .*a reader had waited") as told:
+        sequenced.write(position, b"late")
+    assert told.value.gap == gap
+
+
+def test_the_same_again_finds_its_entry_and_another_one_is_refused(sequenced: zlog.Log) -> None:
+    (position,) = sequenced.reserve()
+    sequenced.write(position, b"data")
+    sequenced.write(position, b"data")
+    with zlog.Log.open(sequenced.store, "orders") as other:
+        other.write(position, b"data")
+        with pytest.raises(zlog.AlreadyWritten, match="position 0 of log 'orders' holds another"):
+            other.write(position, b"other data")
+    assert contents(sequenced) == [b"data"]
+
+
+def test_what_is_trimmed_is_not_written(sequenced: zlog.Log) -> None:
+    first, second, third = sequenced.reserve(3)
+    sequenced.trim(third)
+    sequenced.trim_to(second)
+    for position in (first, third):
+        with pytest.raises(zlog.Invalidated, match="was trimmed"):
+            sequenced.write(position, b"late")
+    sequenced.write(second, b"in time")
+
+
+def test_only_what_is_handed_out_is_written(sequenced: zlog.Log) -> None:
+    (position,) = sequenced.reserve()
+    with pytest.raises(zlog.BeyondTail, match="can't write at 1: the tail of log 'orders' is 1"):
+        sequenced.write(position + 1, b"data")
+    with zlog.Log.open(sequenced.store, "orders", entry_bytes_max=4) as small:
+        with pytest.raises(zlog.EntryTooLarge):
+            small.write(position, b"too large")
+        with pytest.raises(TypeError):
+            small.write(position, "text")  # type: ignore[arg-type]
+        small.write(position, b"data")
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 65537])
+def test_how_many_can_be_reserved(memory: zlog.Store, wrong: int) -> None:
+    with zlog.Log.create(memory, "orders") as log:
+        with pytest.raises(ValueError, match=f"1 to 65536 positions .*, not {wrong}"):
+            log.reserve(wrong)
+        with pytest.raises(TypeError):
+            log.reserve("many")  # type: ignore[arg-type]
+        assert log.reserve(65536) == range(65536)
+
+
+def test_without_a_sequencer_there_is_none_to_reserve(plain: zlog.Store) -> None:
+    with (
+        zlog.Log.create(plain, "orders") as log,
+        pytest.raises(zlog.SequencerUnavailable, match="only a sequencer reserves") as told,
+    ):
+        log.reserve()
+    assert "zlog seqr" in told.value.hint
+
+
+def replaced(log: zlog.Log) -> None:
+    """Have the sequencer's epoch end: its successor knows of nothing that was not written."""
+    client = log._client
+    drive(client.layout.change(lambda view: view, client.deadline()))
+
+
+CHANGES: dict[str, Callable[[zlog.Log], object]] = {
+    "epoch": replaced,
+    "width": lambda log: log.reconfigure(width=7),
+    "stripe": lambda log: log.roll(),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_reservation_outlives_changes_of_the_layout(sequenced: zlog.Log, change: str) -> None:
+    sequenced.append(b"before")
+    reserved = sequenced.reserve(6)
+    with zlog.Log.open(sequenced.store, "orders") as other:
+        CHANGES[change](other)
+        assert other.append(b"after") == 7
+        CHANGES[change](other)
+        for position in reserved:
+            sequenced.write(position, b"reserved")
+        assert contents(other) == [b"before", *[b"reserved"] * 6, b"after"]
+        assert list(other.check()) == []
+
+
+def test_a_reservation_outlives_its_sequencer(plain: zlog.Store) -> None:
+    sequencer = LocalSequencer(plain)
+    with zlog.Log.create(plain, "orders", width=2, sequencer_timeout=0.1) as log:
+        sequencer.announce()
+        assert log.append(b"before") == 0
+        reserved = log.reserve(3)
+        sequencer.stop()
+        assert log.append(b"after") == 4
+        assert log.view.sequencer == ""
+        for position in reserved:
+            log.write(position, b"reserved")
+        assert contents(log) == [b"before", *[b"reserved"] * 3, b"after"]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_a_change_overtakes_is_reserved_anew(memory: zlog.Store, change: str) -> None:
+    """Between the grant and its mark in the head: others may get the positions of the grant."""
+    other = zlog.Log.create(memory, "orders", width=2)
+    changes = iter([CHANGES[change]])
+
+    def meanwhile(_: int, method: str) -> None:
+        for each in changes if method == "tail_raise" else ():
+            each(other)
+            other.append(b"other's")
+
+    with zlog.Log.open(FaultyStore(memory, meanwhile), "orders") as log:
+        for position in log.reserve(2):
+            log.write(position, b"reserved")
+    assert contents(other) == [b"other's", b"reserved", b"reserved"]
+
+
+@pytest.mark.parametrize("fault", ["lose", "twice"])
+def test_a_write_whose_reply_is_lost_can_be_repeated(memory: zlog.Store, fault: str) -> None:
+    faults = iter([fault])
+    zlog.Log.create(memory, "orders")
+    store = FaultyStore(memory, lambda _, method: next(faults, None) if method == "write" else None)
+    with zlog.Log.open(store, "orders", timeout=0.2) as log:
+        (position,) = log.reserve()
+        if fault == "lose":
+            with pytest.raises(zlog.StoreTimeout):
+                log.write(position, b"data")
+        log.write(position, b"data")
+        assert contents(log) == [b"data"]
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_stripe_that_reserved_writes_fill_ends(memory: zlog.Store) -> None:
+    with zlog.Log.create(memory, "orders", width=1, stripe_records=4) as log:
+        for _ in range(20):
+            (position,) = log.reserve()
+            log.write(position, b"data")
+        assert len(log.stripes()) > 3
+        assert contents(log) == [b"data"] * 20
+
+
+async def test_the_same_for_asyncio(memory: zlog.Store) -> None:
+    async with aio.Log.create(memory, "orders") as log:
+        (position,) = await log.reserve()
+        assert await log.append(b"after") == 1
+        await log.write(position, b"reserved")
+        assert (await log.read(position)).data == b"reserved"
+        with pytest.raises(zlog.BeyondTail):
+            await log.write(2, b"data")

@@ -1,0 +1,125 @@
+"""Positions that are handed out now and written later.
+
+A sequencer's grant is good in its epoch only: a successor may hand out again what was not written.
+So a reservation raises the tail floor above its positions, as a checked tail does. From then on
+they are handed out to no one else, whatever becomes of the sequencer and the layout, and lie in the
+stripe in which they were granted. The object decides who is first there, writer or filler.
+
+A write carries an append id that says what is written where, not by which handle. So it may be
+repeated, in another process too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import NoReturn
+
+from zlog._append.append import Appender
+from zlog._append.positions import Positions
+from zlog._append.roll import RollWatch
+from zlog._base.deadline import Deadline
+from zlog._base.names import check_position
+from zlog._base.pool_full import explain
+from zlog._base.protocol import Code
+from zlog._layout.layout import Layout
+from zlog._native import core
+from zlog._read.items import no_entry
+from zlog._read.read import Reader
+from zlog.entry import Entry
+from zlog.errors import AlreadyWritten, BeyondTail, SequencerUnavailable, StoreTimeout
+from zlog.limits import GRANT_COUNT_MAX
+from zlog.view import ObjectRef, View
+
+
+class Reserved:
+    """Reserves positions of one log, and writes at them.
+
+    Args:
+        layout: of the log.
+        positions: where they come from.
+        reader: tells what stands at those that are taken.
+        appender: knows how large an entry may be.
+    """
+
+    def __init__(
+        self, layout: Layout, positions: Positions, reader: Reader, appender: Appender
+    ) -> None:
+        self._layout = layout
+        self._positions = positions
+        self._reader = reader
+        self._appender = appender
+        self._rolls = RollWatch(layout)
+        self._handed_out = 0  # positions below it have been, as far as this handle knows
+
+    async def reserve(self, count: int, deadline: Deadline) -> range:
+        """Return so many positions that are handed out to no one else."""
+        if not hasattr(count, "__index__"):
+            raise TypeError(f"a number of positions is an int, not {count!r}")
+        if not 1 <= count <= GRANT_COUNT_MAX:
+            raise ValueError(
+                f"1 to {GRANT_COUNT_MAX} positions can be reserved at once, not {count}"
+            )
+        if self._rolls.alert:
+            await self._rolls.act(deadline)
+        layout = self._layout
+        while True:
+            view, first = await self._positions.grant(count, deadline)
+            if not view.sequencer:
+                raise SequencerUnavailable(
+                    f"log {view.log!r} has no sequencer, and only a sequencer reserves positions",
+                    hint="Start one: `zlog seqr`.",
+                )
+            end = first + count
+            if await layout.head.tail_raise(view.log_id, view.epoch, end, deadline):
+                self._handed_out = max(self._handed_out, end)
+                return range(first, end)
+            await layout.advance(view, deadline)
+
+    async def write(self, position: int, data: bytes, deadline: Deadline) -> None:
+        """Write an entry at a position, or find that this very entry is there."""
+        layout = self._layout
+        self._appender.check([data])
+        await self._check_handed_out(position, deadline)
+        (entry,) = core.entries_owned([data])
+        now = layout.io.wall_clock_us()
+        writer = _writer_id(layout.address.log_id, position, entry)
+
+        def request(view: View, ref: ObjectRef, group: list[int]) -> bytes:
+            return core.encode_write(view.epoch, now, writer, ref.stride, group, [0], [entry])
+
+        try:
+            replies = await self._reader.change_positions(
+                "write", request, [position], deadline, Code.READ_ONLY
+            )
+        except StoreTimeout as error:
+            await explain(layout.io, error)
+            raise
+        if not any(reply.code == Code.OK for _, reply in replies):
+            await self._refuse(position, deadline)
+        view = layout.view
+        if position >= view.live_stripe.start:
+            self._rolls.note(view, [reply for _, reply in replies])
+
+    async def _check_handed_out(self, position: int, deadline: Deadline) -> None:
+        check_position(position)
+        if position >= self._handed_out:
+            self._handed_out = await self._positions.tail(deadline)
+        if position >= self._handed_out:
+            raise BeyondTail(
+                f"can't write at {position}: the tail of log {self._layout.view.log!r} is"
+                f" {self._handed_out}"
+            )
+
+    async def _refuse(self, position: int, deadline: Deadline) -> NoReturn:
+        log = self._layout.view.log
+        found = (await self._reader.read([position], deadline))[position]
+        if isinstance(found, Entry):
+            raise AlreadyWritten(f"position {position} of log {log!r} holds another entry")
+        raise no_entry(found, log)
+
+
+def _writer_id(log_id: int, position: int, data: bytes) -> bytes:
+    what = hashlib.blake2b(digest_size=16, person=b"zlog write")
+    what.update(b"%d %d " % (log_id, position))
+    what.update(data)
+    return what.digest()
