@@ -18,7 +18,8 @@ from zlog._base.io import deadline_of
 from zlog._base.names import DIRECTORY_OBJECT
 from zlog._base.sequencer import is_remote, parse_given_address
 from zlog._io import BlockingIo, drive
-from zlog._layout.head import Directory
+from zlog._layout.head import Directory, Head
+from zlog._layout.views import release
 from zlog._native import messages
 from zlog._sequencer import BlockingSequencer, Credentials
 from zlog._sequencer.session import LinkLost
@@ -30,11 +31,13 @@ from zlog.store import Store
 __all__ = [
     "ClassRefusal",
     "Credentials",
+    "Forgotten",
     "announce_sequencer",
     "announced_sequencer",
     "ask_monitors",
     "check_class",
     "extension_file",
+    "forget_sequencer",
     "how_to_install",
     "sequencer_status",
     "sequencers_of",
@@ -173,6 +176,78 @@ def sequencer_status(
         raise
     finally:
         drive(client.close())
+
+
+class Forgotten(NamedTuple):
+    """What named a sequencer until it was forgotten.
+
+    Attributes:
+        offered: whether it was on offer in the store.
+        logs: whose views named it, and that go on without it.
+    """
+
+    offered: bool
+    logs: tuple[str, ...]
+
+
+def forget_sequencer(
+    store: Store, address: str, *, timeout: float | None = TIMEOUT_SECONDS
+) -> Forgotten:
+    """Take back the offer of a sequencer that is gone, and have its logs go on without it.
+
+    One that lives all the same, out of reach of this client, loses nothing for long: it announces
+    itself again, and takes logs up again when their writers ask.
+
+    Args:
+        store: that names it.
+        address: ``[tcp://|tls://]HOST:PORT``.
+        timeout: for each step, and for each log.
+
+    Raises:
+        ValueError: it is no address.
+        ZlogError: it answers; or nothing names it; or the first failure with a log, which keeps it
+            from no other.
+    """
+    address = parse_given_address(address)
+    _check_gone(address, store.url, timeout)
+    io = BlockingIo(store)
+    directory = Directory(io)
+    offered = drive(directory.sequencer(deadline_of(io, timeout))) == address
+    if offered:
+        drive(directory.withdraw(address, deadline_of(io, timeout)))
+    released, failures = list[str](), list[ZlogError]()
+    for name in drive(directory.names(deadline_of(io, timeout))):
+        deadline = deadline_of(io, timeout)
+        try:
+            view = drive(Head(io, name).read(deadline)).view
+            if view is not None and not view.removed and view.sequencer == address:
+                drive(release(io, name, address, deadline))
+                released.append(name)
+        except LogNotFound:
+            continue
+        except ZlogError as error:
+            failures.append(error)
+    if failures:
+        raise failures[0]
+    if not (offered or released):
+        raise ZlogError(
+            f"{address} is not on offer in {store.url}, and no log names it",
+            hint="`zlog doctor` names sequencers that do not answer.",
+        )
+    return Forgotten(offered, tuple(released))
+
+
+def _check_gone(address: str, url: str, timeout: float | None) -> None:
+    try:
+        sequencer_status(address, url=url, timeout=timeout)
+    except SequencerRefused:
+        raise
+    except SequencerUnavailable:
+        return
+    raise ZlogError(
+        f"{address} answers: it is not gone",
+        hint="Stop it with SIGTERM, and it takes its offer back by itself.",
+    )
 
 
 def extension_file(name: str) -> str:

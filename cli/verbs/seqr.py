@@ -1,4 +1,4 @@
-"""The verb seqr: runs a sequencer, or asks one how it is."""
+"""The verb seqr: runs a sequencer, asks one how it is, or forgets one that is gone."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 import click
 
 from zlog import SequencerUnavailable
-from zlog.admin import Credentials, announced_sequencer, sequencer_status
-from zlog.cli.output import Output
+from zlog.admin import Credentials, announced_sequencer, forget_sequencer, sequencer_status
+from zlog.cli.output import Output, note
 from zlog.cli.parameters import json_option
 from zlog.cli.render import to_json
 from zlog.cli.session import Session, pass_session, usage_errors
@@ -43,6 +43,7 @@ _FILE = click.Path(exists=True, dir_okay=False)
     zlog --store ceph://logs seqr --listen 0.0.0.0:7460 --advertise seq1.example.com:7460
     zlog --store ceph://logs seqr --tls-cert seq1.pem --token-file /etc/zlog/token
     zlog seqr status 127.0.0.1:7460
+    zlog seqr forget 127.0.0.1:7460
     """,
 )
 @click.option(
@@ -132,7 +133,7 @@ def seqr(
     connections_per_address: int,
     idle: float,
 ) -> None:
-    """Run a sequencer, or show the status of one.
+    """Run a sequencer, show the status of one, or forget one.
 
     A sequencer hands out positions, which makes appends faster. Clients of the store find it by
     themselves. It keeps nothing on disk and can be stopped and started at any time. It serves until
@@ -191,6 +192,28 @@ def status(session: Session, address: str | None, as_json: bool) -> None:
             out.line(to_json(found))
         else:
             _show(out, found)
+
+
+@seqr.command(
+    examples="""
+    zlog seqr forget 10.0.0.5:7460
+    zlog seqr forget tls://seq1.example.com:7460
+    """,
+)
+@click.argument("address", metavar="[tls://]HOST:PORT")
+@pass_session
+def forget(session: Session, address: str) -> None:
+    """Forget a sequencer that is gone for good.
+
+    Writers are no longer offered it, and the logs that name it go on without it. Needed neither
+    after SIGTERM nor once another sequencer leads. A sequencer that answers is left alone.
+    """
+    with session.connect() as store, usage_errors():
+        forgotten = forget_sequencer(store, address, timeout=session.timeout)
+    if forgotten.offered:
+        note(f"{address} is not on offer any more")
+    for log in forgotten.logs:
+        note(f"log {log!r} goes on without it")
 
 
 def _url_of(session: Session) -> str:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import errno
 import logging
 
+from zlog._append.offers import Offers
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call
-from zlog._base.sequencer import SHARED_ADDRESS
 from zlog._layout.layout import Layout
-from zlog._layout.views import backoff, unless_newer
+from zlog._layout.views import backoff
 from zlog._native import messages
 from zlog.errors import (
     CorruptEntry,
@@ -28,9 +28,6 @@ from zlog.view import View
 
 _logger = logging.getLogger(__name__)
 
-_LOOK_SECONDS = 1.0
-"""How often a writer without a sequencer looks whether one is on offer."""
-
 _POLL_SECONDS = 0.01
 _POLL_SECONDS_MAX = 0.25
 """How often a follower without a sequencer asks for the tail."""
@@ -43,7 +40,7 @@ class Positions:
         self._layout = layout
         self._io = layout.io
         self._outage = layout.outage
-        self._next_look = 0.0
+        self._offers = Offers(layout)
         self._told = False
 
     async def grant(self, count: int, deadline: Deadline) -> tuple[View, int]:
@@ -67,12 +64,12 @@ class Positions:
                 )
             view = self._layout.view
             if not view.sequencer:
-                await self._find_sequencer(view, deadline)
+                await self._offers.look(view, deadline)
                 view, position = await self._scan(deadline, whole=True)
                 if not view.sequencer:
                     return view, position
             if self._outage.lost(view.epoch):
-                self._next_look = self._io.monotonic() + _LOOK_SECONDS
+                self._offers.postpone()
                 await self._layout.drop_sequencer(view, deadline)
                 continue
             began = self._io.monotonic()
@@ -144,29 +141,6 @@ class Positions:
             view = await self._layout.refresh(deadline)
         # The positions are only good in the epoch in which they were granted.
         return (view, grant.position) if grant.epoch == view.epoch else None
-
-    async def _find_sequencer(self, view: View, deadline: Deadline) -> None:
-        """Look, once in a while, for a sequencer for a view that has none."""
-        io = self._io
-        began = io.monotonic()
-        if began < self._next_look:
-            return
-        # Of many appends at once, one looks; the others need not wait for what it finds.
-        self._next_look = began + _LOOK_SECONDS + self._outage.limit
-        offered = await self._layout.directory.sequencer(deadline)
-        if offered:
-            try:
-                step = deadline.sooner(self._outage.limit)
-                await io.sequencer(offered).open(self._layout.address, view.epoch, step)
-            except SequencerRefused:
-                self._next_look = io.monotonic()  # the next append shall fail, too
-                raise
-            except SequencerUnavailable:
-                offered = ""
-        if not offered and io.store.sequencer() is not None:
-            await self._layout.change(unless_newer(view, sequencer=SHARED_ADDRESS), deadline)
-        now = io.monotonic()
-        self._next_look = now + max(_LOOK_SECONDS, 4 * (now - began))
 
     async def _quick_tail(self, view: View, deadline: Deadline) -> int | None:
         """Ask the sequencer for the tail. None: there is none, or none that serves this view.

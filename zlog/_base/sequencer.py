@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 from zlog._base.deadline import Deadline
+from zlog.errors import SequencerUnavailable
 from zlog.names import check_log_name
 
 POOL_BYTES_MAX = 255
@@ -22,6 +23,18 @@ class Endpoint(NamedTuple):
     host: str
     port: int
     tls: bool
+
+
+class NotConnected(SequencerUnavailable):
+    """No connection to the sequencer was made.
+
+    Attributes:
+        refused: whether its machine refused it, which shows that no process listens there.
+    """
+
+    def __init__(self, message: str, *, hint: str | None = None, refused: bool = False) -> None:
+        super().__init__(message, hint=hint)
+        self.refused = refused
 
 
 class Grant(NamedTuple):

@@ -6,7 +6,7 @@ import ssl
 from collections.abc import Callable
 
 from zlog._base.deadline import Deadline
-from zlog._base.sequencer import parse_address
+from zlog._base.sequencer import NotConnected, parse_address
 from zlog._sequencer.frames import PROTOCOL_VERSION, Code, Kind, Reply
 from zlog._sequencer.reasons import reason_of
 from zlog._sequencer.session import Link, LinkLost
@@ -131,7 +131,8 @@ def connect_error(address: str, error: Exception, deadline: Deadline) -> Sequenc
         return SequencerTimeout(f"{address} did not accept a connection in time")
     reason = reason_of(error) or "no answer in time"
     hint = _TLS_HINT if _speaks_tls(address) and not isinstance(error, TimeoutError) else None
-    return SequencerUnavailable(f"can't connect to {address}: {reason}", hint=hint)
+    refused = isinstance(error, ConnectionRefusedError)
+    return NotConnected(f"can't connect to {address}: {reason}", hint=hint, refused=refused)
 
 
 def _speaks_tls(address: str) -> bool:

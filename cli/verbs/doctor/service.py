@@ -133,10 +133,11 @@ def _sequencer(address: str, logs: list[str], url: str, *, offered: bool) -> Dia
         port = address.rpartition(":")[2]
         return Diagnosis(
             "sequencer",
-            Level.FAILURE,
+            Level.FAILURE if offered else Level.WARNING,  # the next append to such a log mends it
             f"{address}, {whose}, does not answer: {error}",
-            f"start it again there (zlog seqr --listen HOST:{port}); without it appends wait some"
-            " seconds once, and then go on more slowly",
+            f"start it again there (zlog seqr --listen HOST:{port}); or, if it is gone for good,"
+            f" zlog --store {shlex.quote(url)} seqr forget {address}. Else the next append to each"
+            " log waits some seconds for it, and goes on without it",
             ExitCode.UNREACHABLE,
         )
     version, role = status.get("version"), status.get("role")

@@ -1,0 +1,159 @@
+"""The offer of a sequencer that is gone: a writer that meets it takes it back, and no other."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+import zlog
+import zlog.aio
+from zlog._base.io import deadline_of
+from zlog._io import BlockingIo, drive
+from zlog._layout.head import Directory
+
+from ..support.local_sequencer import LocalSequencer
+from .faulty import FaultyStore
+
+
+@pytest.fixture(autouse=True)
+def at_every_append(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look at each append whether a sequencer is on offer, and without a pause after a failure."""
+    monkeypatch.setattr("zlog._append.offers._LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("zlog._append.offers._PAUSE_LOOKS", 0.0)
+
+
+@pytest.fixture
+def gone() -> str:
+    """An address where no process listens."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return f"tcp://127.0.0.1:{taken.getsockname()[1]}"
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """An address where connections get no answer, as behind a network that is down."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield f"tcp://127.0.0.1:{listening.getsockname()[1]}"
+
+
+def announce(store: zlog.Store, address: str) -> None:
+    io = BlockingIo(store)
+    drive(Directory(io).announce(address, deadline_of(io, 10)))
+
+
+def offered(store: zlog.Store) -> str:
+    io = BlockingIo(store)
+    return drive(Directory(io).sequencer(deadline_of(io, 10)))
+
+
+def test_an_offer_whose_process_is_gone_is_taken_back(plain: zlog.Store, gone: str) -> None:
+    log = zlog.Log.create(plain, "orders")
+    announce(plain, gone)
+    assert log.append(b"first") == 0
+    assert offered(plain) == ""
+    assert log.view.sequencer == ""
+
+
+async def test_an_offer_whose_process_is_gone_is_taken_back_by_asyncio(
+    plain: zlog.Store, gone: str
+) -> None:
+    log = await zlog.aio.Log.create(plain, "orders")
+    announce(plain, gone)
+    assert await log.append(b"first") == 0
+    assert offered(plain) == ""
+    await log.close()
+
+
+def test_a_sequencer_that_dies_is_forgotten_by_its_writers(
+    plain: zlog.Store, sequencer: LocalSequencer
+) -> None:
+    log = zlog.Log.create(plain, "orders", sequencer_timeout=0.2)
+    log.append(b"first")
+    assert log.view.sequencer == offered(plain) == sequencer.address
+    sequencer.vanish()
+    log.append(b"without it")
+    log.append(b"and it is not looked for again")
+    assert log.view.sequencer == offered(plain) == ""
+
+
+def test_an_offer_that_the_network_keeps_away_is_taken_back_after_a_while(
+    plain: zlog.Store, silent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others may reach it meanwhile."""
+    monkeypatch.setattr("zlog._sequencer.blocking.CONNECT_SECONDS_MAX", 0.05)
+    monkeypatch.setattr("zlog._append.offers._GONE_SECONDS", 0.4)
+    log = zlog.Log.create(plain, "orders")
+    announce(plain, silent)
+    began = time.monotonic()
+    log.append(b"first")
+    assert offered(plain) == silent
+    while offered(plain):
+        assert time.monotonic() - began < 10
+        log.append(b"more")
+    assert time.monotonic() - began >= 0.4
+
+
+def test_the_while_begins_anew_with_another_offer(
+    plain: zlog.Store, silent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zlog._sequencer.blocking.CONNECT_SECONDS_MAX", 0.05)
+    monkeypatch.setattr("zlog._append.offers._GONE_SECONDS", 0.5)
+    log = zlog.Log.create(plain, "orders")
+    announce(plain, silent)
+    log.append(b"first")
+    io = BlockingIo(plain)
+    drive(Directory(io).withdraw(silent, deadline_of(io, 10)))
+    log.append(b"there is none")
+    time.sleep(0.5)
+    announce(plain, silent)
+    log.append(b"it is back")
+    assert offered(plain) == silent
+
+
+def test_an_offer_of_a_sequencer_that_answers_stays(
+    plain: zlog.Store, sequencer: LocalSequencer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that does not lead may lead soon, and announce itself if it does."""
+    monkeypatch.setattr("zlog._append.offers._GONE_SECONDS", 0.0)
+
+    async def refuse(*_: object) -> object:
+        raise zlog.NotLeader("another sequencer leads")
+
+    monkeypatch.setattr(sequencer._election, "candidate", refuse)
+    log = zlog.Log.create(plain, "orders")
+    assert log.append(b"first") == 0
+    assert (offered(plain), log.view.sequencer) == (sequencer.address, "")
+
+
+def loses(_: int, method: str) -> str | None:
+    return "lose" if method == "sequencer_withdraw" else None
+
+
+def refuses(_: int, method: str) -> str | None:
+    return "fail" if method == "sequencer_withdraw" else None
+
+
+@pytest.mark.parametrize("fault", [loses, refuses])
+def test_a_writer_that_may_not_take_it_back_appends_all_the_same(
+    plain: zlog.Store, gone: str, fault: Callable[[int, str], str | None]
+) -> None:
+    zlog.Log.create(plain, "orders")
+    log = zlog.Log.open(FaultyStore(plain, fault), "orders")
+    announce(plain, gone)
+    assert log.append(b"first") == 0
+
+
+def test_an_offer_that_was_taken_back_wrongly_is_soon_out_again(
+    plain: zlog.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zlog.seqr.election.leadership._ANNOUNCEMENT_SECONDS", 0.05)
+    leader = LocalSequencer(plain, leads=True)
+    io = BlockingIo(plain)
+    drive(Directory(io).withdraw(leader.address, deadline_of(io, 10)))
+    end = time.monotonic() + 10
+    while offered(plain) != leader.address:
+        assert time.monotonic() < end
+    leader.stop()

@@ -1,0 +1,135 @@
+"""A sequencer that was killed, for good: what it left goes by itself, or by hand."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from uuid import uuid4
+
+import pytest
+
+import zlog
+from zlog.admin import announced_sequencer
+
+from ..cli.conftest import Cli
+from ..support.ceph import CephCluster
+from ..support.sequencer import SequencerProcess
+
+SECONDS = 30.0
+
+
+@pytest.fixture
+def cli(ceph_cluster: CephCluster) -> Cli:
+    """The command, with a namespace of its own."""
+    return Cli(ceph_cluster.url(f"gone-{uuid4().hex[:12]}"))
+
+
+@pytest.fixture
+def store(cli: Cli) -> Iterator[zlog.Store]:
+    with zlog.connect(cli.url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def sequencer(cli: Cli) -> Iterator[SequencerProcess]:
+    running = SequencerProcess(cli.url)
+    yield running
+    running.kill()
+
+
+def served(cli: Cli, log: str) -> None:
+    """Make a log that the sequencer serves."""
+    cli.ok("create", log)
+    cli.ok("append", log, stdin=b"first\n")
+    with zlog.connect(cli.url) as store:
+        assert zlog.Log.open(store, log).view.sequencer == announced_sequencer(store)
+
+
+def wait_until(reached: Callable[[], bool]) -> None:
+    end = time.monotonic() + SECONDS
+    while not reached():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def test_what_a_killed_sequencer_left_goes_by_itself(
+    cli: Cli, store: zlog.Store, sequencer: SequencerProcess
+) -> None:
+    for log in ("idle", "orders"):
+        served(cli, log)
+    sequencer.kill()
+    down = cli("doctor")
+    assert (down.code, sequencer.address in down.out.decode()) == (6, True)
+    assert f"seqr forget {sequencer.address}" in down.out.decode()
+    with zlog.Log.open(store, "orders") as log:
+        assert log.append(b"second") == 1
+        wait_until(lambda: log.append(b"more") > 0 and not announced_sequencer(store))
+    assert f"{sequencer.address}, named by log idle, does not answer" in cli.ok("doctor").decode()
+    cli.ok("append", "idle", stdin=b"second\n")
+    assert sequencer.address not in cli.ok("doctor").decode()
+
+
+def test_it_goes_by_commands_that_append_as_well(
+    cli: Cli, store: zlog.Store, sequencer: SequencerProcess
+) -> None:
+    served(cli, "orders")
+    sequencer.kill()
+    for _ in range(2):  # the first waits for it in vain, the second finds it on offer
+        cli.ok("append", "orders", stdin=b"more\n")
+    assert announced_sequencer(store) == ""
+    assert cli("doctor").code == 0
+
+
+def test_what_a_killed_sequencer_left_is_forgotten_by_hand(
+    cli: Cli, store: zlog.Store, sequencer: SequencerProcess
+) -> None:
+    for log in ("idle", "orders"):
+        served(cli, log)
+    where = sequencer.address.removeprefix("tcp://")
+    alive = cli("seqr", "forget", where)
+    assert (alive.code, f"{sequencer.address} answers" in alive.err) == (1, True)
+    assert announced_sequencer(store) == sequencer.address
+    sequencer.kill()
+    assert cli("doctor").code == 6
+    cli.ok("seqr", "forget", where)
+    assert cli("doctor").code == 0
+    assert announced_sequencer(store) == ""
+    for log in ("idle", "orders"):
+        assert zlog.Log.open(store, log).view.sequencer == ""
+        began = time.monotonic()
+        cli.ok("append", log, stdin=b"second\n")
+        assert time.monotonic() - began < 3  # as long as a writer would wait for it
+        assert cli.ok("read", log) == b"first\nsecond\n"
+    again = cli("seqr", "forget", where)
+    assert (again.code, "no log names it" in again.err) == (1, True)
+
+
+def test_a_sequencer_that_was_forgotten_too_early_is_found_again(
+    cli: Cli, store: zlog.Store, sequencer: SequencerProcess
+) -> None:
+    served(cli, "orders")
+    sequencer.freeze()
+    cli.ok("seqr", "forget", sequencer.address)
+    with zlog.Log.open(store, "orders") as log:
+        assert log.append(b"without it") == 1
+        assert log.view.sequencer == ""
+        sequencer.thaw()
+        wait_until(lambda: log.append(b"more") > 1 and log.view.sequencer == sequencer.address)
+        assert [finding for finding in log.check() if finding.serious] == []
+
+
+def test_another_sequencer_replaces_what_was_left(cli: Cli, sequencer: SequencerProcess) -> None:
+    served(cli, "orders")
+    sequencer.kill()
+    other = SequencerProcess(cli.url)
+    try:
+        wait_until(lambda: cli("doctor").code == 0)
+        assert other.address in cli.ok("doctor").decode()
+    finally:
+        other.stop()
+
+
+@pytest.mark.parametrize("address", ["nowhere", "host:port"])
+def test_what_is_no_address_is_refused(address: str) -> None:
+    result = Cli("mem://")("seqr", "forget", address)
+    assert (result.code, "HOST:PORT" in result.err) == (2, True)
