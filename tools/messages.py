@@ -27,7 +27,7 @@ from tools.messages_python import protocol_module, stub, wrappers
 ROOT = Path(__file__).parents[1]
 CLASS = ROOT / "cls_zlog"
 DESCRIPTION = ROOT / "build" / "messages.json"
-_MARKED = re.compile(r"(<!-- generated: (\w+) -->\n\n).*?(\n<!-- end -->)", re.DOTALL)
+_MARKED = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,9 @@ def files() -> Iterator[tuple[Path, str]]:
     yield ROOT / "tests" / "fuzz" / "methods.dict", dictionary(described["methods"])
     page = ROOT / "docs" / "formats" / "wire.md"
     tables = wire_tables(described, codes)
-    yield page, _MARKED.sub(lambda m: m[1] + tables[m[2]] + m[3], page.read_text())
+    content = _MARKED.sub(lambda m: f"{m[1]}\n{tables.pop(m[2])}\n{m[3]}", page.read_text())
+    assert not tables, f"{page} has no place for {[*tables]}"
+    yield page, content
 
 
 def main() -> int:
