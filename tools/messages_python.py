@@ -166,7 +166,7 @@ def _parameters(fields: Sequence[Field], *, cython: bool) -> str:
     out = []
     for field in fields:
         name, kind = field["name"], field["type"]
-        default = " = 0" if field["version"] > 1 else ""
+        default = f" = {field['initial']}" if field["version"] > 1 else ""
         if kind == "runs":
             out += (
                 ["uint32_t stride", "positions"]

@@ -29,6 +29,7 @@ struct Field {
   std::string type;
   std::string element;  // of a list, a column, an enumeration: its type
   wire::Bounds bounds;
+  uint64_t initial = 0;  // of an integer: its value where an older version did not send it
 };
 
 using Structs = std::map<std::string, std::vector<Field>>;
@@ -42,7 +43,7 @@ class Describer {
 
   template <typename T>
   void operator()(const char* name, T& value, const wire::Bounds& bounds = wire::any()) {
-    fields_->push_back({name, "", "", bounds});
+    fields_->push_back({name, "", "", bounds, 0});
     type_of(value, &fields_->back());
   }
 
@@ -52,7 +53,8 @@ class Describer {
     return "u" + std::to_string(8 * sizeof(T));
   }
   template <typename T>
-  void type_of(T&, Field* field) {
+  void type_of(T& value, Field* field) {
+    field->initial = static_cast<uint64_t>(value);
     if constexpr (std::is_same_v<T, bool>) {
       field->type = "bool";
     } else if constexpr (std::is_enum_v<T>) {
