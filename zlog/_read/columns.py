@@ -77,9 +77,9 @@ class _ColumnWindows:
         stripe = layout.stripe_of(layout.view, start)
         return self._client.reader.start(start, min(end, stripe.end), bytes_max, self._indexes)
 
-    async def finish(self, read: WindowRead) -> tuple[list[Columns], int]:
+    async def finish(self, read: WindowRead) -> tuple[list[Columns], int, int]:
         if not read.parts:
-            return [], 0
+            return [], 0, read.end
         client = self._client
         deadline = client.window_deadline(self._hole_timeout)
         window = core.ColumnWindow(read.parts[0].step)
@@ -92,7 +92,7 @@ class _ColumnWindows:
             settled = await client.reader.read(positions, deadline)
             tail_of = client.positions.tail
             await client.reader.settle(settled, self._hole_timeout, tail_of, deadline)
-        return _columns_of(window, settled, read.parts[0].start)
+        return *_columns_of(window, settled, read.parts[0].start), read.end
 
     def trimmed(self, gap: Gap) -> list[Columns]:
         return [_only_gap(gap)]

@@ -45,8 +45,8 @@ class Windows(Protocol[T]):
         """Start reading a window, which may end earlier, of so much data."""
         ...
 
-    async def finish(self, read: WindowRead) -> tuple[T, int]:
-        """Bring it in: its content, and the bytes of data in it."""
+    async def finish(self, read: WindowRead) -> tuple[T, int, int]:
+        """Bring it in: its content, the bytes of data in it, and where it ends, perhaps early."""
         ...
 
     def trimmed(self, gap: Gap) -> T:
@@ -114,12 +114,14 @@ class Ahead(Generic[T]):
         read = self._under_way.popleft()
         await self._read_ahead(tail)
         try:
-            content, data_bytes = await self._windows.finish(read)
+            content, data_bytes, end = await self._windows.finish(read)
         except BaseException:
             self._jump(self.position)
             raise
-        self._learn(read, data_bytes)
-        self.position = read.end
+        self._learn(read.start, end, data_bytes)
+        if end < read.end:
+            self._jump(end)
+        self.position = end
         return content
 
     async def _read_ahead(self, tail: int) -> None:
@@ -135,9 +137,9 @@ class Ahead(Generic[T]):
             self._under_way.append(read)
             self._asked = read.end
 
-    def _learn(self, read: WindowRead, data_bytes: int) -> None:
-        average = max(1, data_bytes // (read.end - read.start))
-        most = self._windows.positions_max(read.end)
+    def _learn(self, start: int, end: int, data_bytes: int) -> None:
+        average = max(1, data_bytes // max(1, end - start))
+        most = self._windows.positions_max(end)
         wanted = min(self._bytes // average, self._count * 4, most)
         self._count = max(_WINDOW_POSITIONS_MIN, wanted)
 
@@ -155,7 +157,7 @@ class _Items:
     def start(self, start: int, end: int, bytes_max: int) -> WindowRead:
         return self._client.reader.start(start, end, bytes_max)
 
-    async def finish(self, read: WindowRead) -> WindowItems:
+    async def finish(self, read: WindowRead) -> tuple[Sequence[Entry | Gap], int, int]:
         return await self._client.finish_window(read, self._hole_timeout)
 
     def trimmed(self, gap: Gap) -> Sequence[Entry | Gap]:

@@ -43,15 +43,23 @@ class WindowRead(NamedTuple):
 
     start: int
     end: int
+    bytes_max: int
     parts: list[range]
     started: Started
 
 
 class WindowItems(NamedTuple):
-    """What a window holds, in order, and how many bytes its entries have together."""
+    """What a window holds, in order.
+
+    Attributes:
+        items: up to ``end``.
+        data_bytes: of the entries together.
+        end: of the window; earlier than asked for where its entries are larger than expected.
+    """
 
     items: Sequence[Entry | Gap]
     data_bytes: int
+    end: int
 
 
 class Reader:
@@ -89,13 +97,19 @@ class Reader:
         ``writers``, that gets the id of each entry's writer.
         """
         found: dict[int, Slot] = {}
-        view, asked, replies = await self._read_once(positions, bytes_max, deadline)
+        view, asked, replies = await self.read_once(positions, bytes_max, deadline)
         found.update((p, trimmed(p)) for p in positions if _is_trimmed(view, p))
         await self._take(view, asked, replies, found, writers, deadline)
         return found
 
     def start(
-        self, start: int, end: int, bytes_max: int, indexes: Collection[int] | None = None
+        self,
+        start: int,
+        end: int,
+        bytes_max: int,
+        indexes: Collection[int] | None = None,
+        *,
+        with_ids: bool = False,
     ) -> WindowRead:
         """Start reading ``[start, end)``: one operation per stripe object, nothing awaited.
 
@@ -106,6 +120,7 @@ class Reader:
             end: one past the last.
             bytes_max: data that all of them together may bring back; the rest is read later.
             indexes: of the stripe objects to ask; None asks all.
+            with_ids: whether the replies tell who appended and filled; not for :meth:`finish`.
 
         Raises:
             StripeUnknown: of ``start``, already, the stripe must be looked up first.
@@ -119,13 +134,20 @@ class Reader:
                 if indexes is None or ref.residue in indexes:
                     wanted.append((ref, range(position, last, ref.stride)))
         share = bytes_max // max(1, len(wanted))
-        calls = [Call(ref.name, "read", _request(view, ref, asked, share)) for ref, asked in wanted]
-        return WindowRead(start, end, [asked for _, asked in wanted], self._io.start(calls))
+        calls = [
+            Call(ref.name, "read", _request(view, ref, asked, share, with_ids=with_ids))
+            for ref, asked in wanted
+        ]
+        parts = [asked for _, asked in wanted]
+        return WindowRead(start, end, bytes_max, parts, self._io.start(calls))
 
     async def finish(
         self, read: WindowRead, hole_timeout: float | None, tail_of: TailOf, deadline: Deadline
     ) -> WindowItems:
-        """Bring in what :meth:`start` asked for: all of it, in order, nothing left out.
+        """Bring in what :meth:`start` asked for, in order, nothing left out.
+
+        What takes more than ``bytes_max`` of data, whose size was not known, is left to the next
+        window.
 
         Args:
             read: what is under way.
@@ -142,17 +164,25 @@ class Reader:
             if reply.code == Code.OK:
                 window.add(reply.payload, asked.start, asked.step)
         if window.entries == read.end - read.start:
-            return WindowItems(cast("Sequence[Entry | Gap]", window), window.data_bytes)
+            items = cast("Sequence[Entry | Gap]", window)
+            return WindowItems(items, window.data_bytes, read.end)
         found: dict[int, Slot] = {
             position: item if isinstance(item, Entry) else gap_of(position, item)
             for position, item in window.found().items()
             if isinstance(item, Entry) or item in _PLAIN
         }
-        if len(found) < read.end - read.start:
-            rest = [p for p in range(read.start, read.end) if p not in found]
-            found.update(await self.read(rest, deadline))
+        data_bytes, end = window.data_bytes, read.end
+        while rest := [p for p in range(read.start, end) if p not in found]:
+            if rest[0] > read.start and data_bytes >= read.bytes_max:
+                end = rest[0]
+                break
+            share = max(1, (read.bytes_max - data_bytes) // max(1, len(read.parts)))
+            more = await self.read_some(rest, deadline, bytes_max=share)
+            data_bytes += sum(len(slot.data) for slot in more.values() if isinstance(slot, Entry))
+            found.update(more)
+        found = {position: found[position] for position in range(read.start, end)}
         await self.settle(found, hole_timeout, tail_of, deadline)
-        return WindowItems(in_order(found, read.start, read.end), window.data_bytes)
+        return WindowItems(in_order(found, read.start, end), data_bytes, end)
 
     async def settle(
         self,
@@ -243,7 +273,7 @@ class Reader:
             result.append((ref, reply))
         return result
 
-    async def _read_once(
+    async def read_once(
         self, positions: Sequence[int], bytes_max: int, deadline: Deadline
     ) -> tuple[View, list[tuple[ObjectRef, list[int]]], list[Reply]]:
         groups: list[tuple[ObjectRef, list[int]]] = []
