@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import keyword
 import logging
 import sys
 import traceback
@@ -36,6 +37,10 @@ _VERBS = (
     "cursor",
     "delivery",
     "check",
+    "export",
+    "import",
+    "mirror",
+    "promote",
     "compact",
     "spark",
     "seqr",
@@ -69,8 +74,9 @@ class Zlog(Verbs):
         """Return a verb."""
         if cmd_name not in _VERBS:
             return None
-        module = importlib.import_module(f"zlog.cli.verbs.{cmd_name}")
-        verb: click.Command = getattr(module, cmd_name)
+        name = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name
+        module = importlib.import_module(f"zlog.cli.verbs.{name}")
+        verb: click.Command = getattr(module, name)
         return verb
 
     def format_epilog(  # click's signature

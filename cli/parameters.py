@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from zlog.cli.units import size
-from zlog.limits import ENTRY_BYTES_MAX, HOLE_TIMEOUT_SECONDS, POSITION_MAX
+from zlog.limits import ENTRY_BYTES_MAX, HOLE_TIMEOUT_SECONDS, POSITION_MAX, WIDTH_MAX
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -62,6 +62,11 @@ POSITION = _Position(min=0, max=POSITION_MAX)
 def json_option(text: str) -> Callable[[F], F]:
     """Give a verb ``--json``."""
     return click.option("--json", "as_json", is_flag=True, help=text)
+
+
+def width_option(text: str) -> Callable[[F], F]:
+    """Give a verb that may make a log ``--width``, with no default of its own."""
+    return click.option("--width", type=click.IntRange(1, WIDTH_MAX), help=text)
 
 
 def settings_option(text: str) -> Callable[[F], F]:

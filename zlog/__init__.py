@@ -37,14 +37,17 @@ from zlog.cursor import Cursor
 from zlog.entry import Entry, Fill, FillReason, Gap, GapKind, Loss, LossReason
 from zlog.errors import (
     AlreadyWritten,
+    AppendRefused,
     BeyondTail,
     ClassNotLoaded,
+    CopyDiffers,
     CorruptEntry,
     CursorAhead,
     CursorNotFound,
     DeliveryDiffers,
     DeliverySuperseded,
     EntryTooLarge,
+    ExportDamaged,
     HeldByCursor,
     Invalidated,
     InvalidEpoch,
@@ -65,15 +68,19 @@ from zlog.errors import (
 )
 from zlog.log import Log
 from zlog.store import Store, connect, default_url
+from zlog.transfer import Copied, export_log, import_log, mirror_log
 from zlog.view import ObjectRef, Stripe, View
 
 __all__ = [
     "AlreadyWritten",
+    "AppendRefused",
     "BeyondTail",
     "Check",
     "CheckSummary",
     "ClassNotLoaded",
     "Columns",
+    "Copied",
+    "CopyDiffers",
     "CorruptEntry",
     "Cursor",
     "CursorAhead",
@@ -84,6 +91,7 @@ __all__ = [
     "DeliverySuperseded",
     "Entry",
     "EntryTooLarge",
+    "ExportDamaged",
     "Fill",
     "FillReason",
     "Finding",
@@ -122,6 +130,9 @@ __all__ = [
     "aio",
     "connect",
     "default_url",
+    "export_log",
+    "import_log",
+    "mirror_log",
 ]
 
 __version__: str

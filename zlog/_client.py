@@ -19,6 +19,7 @@ from zlog._base.protocol import Code, FillCode
 from zlog._base.sequencer import LogAddress
 from zlog._layout.admin import NewLog, create_log, find_log, find_or_create_log
 from zlog._layout.layout import Layout
+from zlog._layout.options import MIRROR_OF
 from zlog._layout.reconfigure import reconfigure, roll
 from zlog._layout.trim import trim_to
 from zlog._native import messages
@@ -26,6 +27,7 @@ from zlog._read.cursors import Cursors, PositionSpec
 from zlog._read.items import no_entry
 from zlog._read.read import Reader, WindowItems, WindowRead
 from zlog._read.times import as_time, find_time
+from zlog._transfer.promote import promote
 from zlog.entry import Entry
 from zlog.errors import (
     AlreadyWritten,
@@ -299,11 +301,17 @@ class LogClient:
         self, width: int | None, options: Mapping[str, str | None], timeout: Timeout
     ) -> View:
         """Change width or options; see :meth:`zlog.Log.reconfigure`."""
+        if MIRROR_OF in options:
+            raise ValueError(f"option {MIRROR_OF!r} is zlog's own: `promote` ends a mirror")
         return await reconfigure(self.layout, width, options, self.deadline(timeout))
 
     async def roll(self, timeout: Timeout) -> View:
         """Start a new stripe; see :meth:`zlog.Log.roll`."""
         return await roll(self.layout, self.deadline(timeout))
+
+    async def promote(self, timeout: Timeout) -> None:
+        """Make a mirror a log of its own; see :meth:`zlog.Log.promote`."""
+        await promote(self, timeout)
 
     async def views(self, timeout: Timeout) -> list[View]:
         """Return the views of the last 128 epochs, oldest first."""

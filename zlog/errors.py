@@ -161,6 +161,30 @@ class DeliveryDiffers(ZlogError):
     )
 
 
+class AppendRefused(ZlogError):
+    """The log takes no appends: it is a mirror, whose entries come from its source."""
+
+    hint = (
+        "Append to its source, or make the mirror a log of its own: `zlog promote LOG`,"
+        " `log.promote()`."
+    )
+
+
+class CopyDiffers(ZlogError):
+    """An import or a mirror can't go on: the target is no copy of the source, position by position.
+
+    What the target holds stays as it is.
+    """
+
+    hint = "Copy to a new log: `zlog import`, `zlog mirror --as NAME`."
+
+
+class ExportDamaged(ZlogError):
+    """An export is cut short or damaged, or no export. What lies before that can be imported."""
+
+    hint = "Get the whole file, and import that: it goes on where this one ended."
+
+
 class LogNotFound(ZlogError, LookupError):
     """No log of this name is in the store."""
 

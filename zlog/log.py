@@ -477,6 +477,14 @@ class Log:
         """
         return drive(self._client.roll(timeout))
 
+    def promote(self, *, timeout: Timeout = ...) -> None:
+        """Make a mirror a log of its own, which takes appends. Other logs are left as they are.
+
+        Copying to it ends, and can't go on. Positions that were being copied, which no reader has
+        seen, are trimmed: the log is a copy of its source up to one position.
+        """
+        drive(self._client.promote(timeout))
+
     def tail(self, *, checked: bool = True, timeout: Timeout = ...) -> int:
         """Return the next position that will be handed out.
 

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from zlog._base.names import stripe_object
+from zlog._layout.options import MIRROR_OF
 from zlog._native import messages
 from zlog.limits import WIDTH_MAX
 
@@ -96,6 +97,11 @@ class View:
     options: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     trim_point: int = 0
     tail_floor: int = 0
+
+    @property
+    def mirror(self) -> bool:
+        """Whether the log is a mirror: it takes no appends, and its tail is its tail floor."""
+        return MIRROR_OF in self.options
 
     @property
     def live_stripe(self) -> Stripe:

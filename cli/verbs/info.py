@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from zlog import LogStat
+from zlog import LogStat, View
 from zlog.cli.names import log_argument
 from zlog.cli.output import Output
 from zlog.cli.parameters import json_option
@@ -41,7 +41,7 @@ def info(session: Session, log: str, as_json: bool) -> None:
             ("trim point", f"{stat.trim_point:,}"),
             ("entries", f"{stat.entries:,}"),
             ("bytes", f"{stat.bytes:,} ({human_bytes(stat.bytes)})"),
-            ("sequencer", _sequencer(stat.sequencer)),
+            ("sequencer", _sequencer(stat.sequencer, opened.view)),
             ("epoch", str(stat.epoch)),
             ("layout", _layout(stat)),
             ("id", f"{stat.log_id:016x}"),
@@ -58,7 +58,9 @@ def _layout(stat: LogStat) -> str:
     return f"{stripes}, {objects}, width {stat.width}"
 
 
-def _sequencer(address: str) -> str:
+def _sequencer(address: str, view: View) -> str:
+    if view.mirror:
+        return "none: a mirror takes no appends"
     if not address:
         return "none: writers find the tail themselves"
     if address == "store:":

@@ -19,8 +19,9 @@ import zlog
 import zlog.aio
 import zlog.store
 import zlog.testing
+import zlog.transfer
 
-MODULES: list[ModuleType] = [zlog, zlog.aio, zlog.store, zlog.testing]
+MODULES: list[ModuleType] = [zlog, zlog.aio, zlog.store, zlog.testing, zlog.transfer]
 with contextlib.suppress(ImportError):  # where there is no Spark
     MODULES.append(importlib.import_module("zlog.spark"))
 

@@ -155,6 +155,7 @@ class Deliveries:
     async def _begin(self, key: DeliveryKey, timeout: Timeout) -> _Attempt:
         """Shut out the attempts before, and find what they have written."""
         client = self._client
+        await client.positions.check_appendable(client.deadline(timeout))
         log_id, now = client.layout.address.log_id, client.io.wall_clock_us()
         request = messages.delivery_begin(log_id, *key, now)
         deadline = client.deadline(timeout)

@@ -17,6 +17,7 @@ from zlog._layout.layout import Layout
 from zlog._layout.views import backoff
 from zlog._native import messages
 from zlog.errors import (
+    AppendRefused,
     CorruptEntry,
     SequencerRefused,
     SequencerTimeout,
@@ -49,12 +50,11 @@ class Positions:
         With a sequencer the positions are this caller's; without, they are free as far as known.
 
         Raises:
-            StoreReadOnly: nothing can be written in this store.
+            StoreReadOnly, AppendRefused: see :meth:`check_appendable`.
             SequencerRefused: the sequencer and this client don't trust each other. Going the slow
                 way all the same would need a view without it, for all clients.
         """
-        if self._io.store.read_only:
-            raise from_errno(-errno.EROFS, f"append to log {self._layout.view.log!r}")
+        await self.check_appendable(deadline)
         attempt = 0
         while True:
             if deadline.expired:
@@ -93,6 +93,22 @@ class Positions:
             else:
                 if granted is not None:
                     return granted
+
+    async def check_appendable(self, deadline: Deadline) -> None:
+        """Raise unless the log takes appends.
+
+        Raises:
+            StoreReadOnly: nothing can be written in this store.
+            AppendRefused: the log is a mirror.
+        """
+        log = self._layout.view.log
+        if self._io.store.read_only:
+            raise from_errno(-errno.EROFS, f"append to log {log!r}")
+        # It may have been promoted since: no log ever becomes a mirror.
+        if self._layout.view.mirror and (await self._layout.refresh(deadline)).mirror:
+            raise AppendRefused(
+                f"log {log!r} is a mirror, which takes entries from its source only"
+            )
 
     async def tail(self, deadline: Deadline, *, checked: bool = True) -> int:
         """Return the next position that will be handed out.
@@ -189,8 +205,16 @@ class Positions:
                 refused.hint,
             )
 
-    async def _scan(self, deadline: Deadline, *, whole: bool = False) -> tuple[View, int]:
+    async def written_end(self, deadline: Deadline) -> int:
+        """Return one past the highest position of the live stripe that is taken, or its start."""
+        return (await self._scan(deadline, shown=False))[1]
+
+    async def _scan(
+        self, deadline: Deadline, *, whole: bool = False, shown: bool = True
+    ) -> tuple[View, int]:
         """Find the tail by asking every object of the live stripe for its highest position.
+
+        What ``shown`` leaves out is above a mirror's floor: it was not copied whole yet.
 
         Returns the view whose epoch the objects still accepted, and the tail. Objects that are
         lost are passed over, so that the rest can be read; ``whole`` is for handing out positions,
@@ -205,7 +229,9 @@ class Positions:
 
         while True:
             # The floor is read before the objects: tails shown later lie above what they hold.
-            await self._layout.refresh(deadline)
+            view = await self._layout.refresh(deadline)
+            if shown and view.mirror:
+                return view, view.tail_floor
             view, replies = await self._layout.guarded(calls, deadline)
             tail = max(view.live_stripe.start, view.tail_floor)
             missing = False

@@ -107,7 +107,8 @@ class Inspector:
                 findings.append(_lost_stripe(before, stripe))
         after = await self._layout.refresh(self._deadline())
         self.objects = len(looked)
-        self.taken = max([before.tail_floor, *map(_taken, looked)])
+        # What a mirror holds above its floor was not copied whole yet: no tail has to cover it.
+        self.taken = max([before.tail_floor, *map(_taken, () if before.mirror else looked)])
         findings += (each for one in looked for each in _judge(one, self._freed, after))
         if not await self._layout.directory.has(before.log, self._deadline()):
             detail = f"log {before.log!r} is not in the store's directory"

@@ -12,7 +12,7 @@ from zlog._base.names import head_object
 from zlog._base.pool_full import explain
 from zlog._base.sequencer import SHARED_ADDRESS
 from zlog._layout.head import Directory, Head
-from zlog._layout.options import check_options, stripe_options
+from zlog._layout.options import MIRROR_OF, check_options, stripe_options
 from zlog._layout.reclaim import discard, remove_all
 from zlog._layout.stripe_objects import seal
 from zlog._layout.views import Change, activate_shared, backoff, change_view
@@ -112,7 +112,7 @@ async def _first_view(
         epoch=epoch,
         log=name,
         log_id=log_id,
-        sequencer=SHARED_ADDRESS if io.store.sequencer() is not None else "",
+        sequencer=_sequencer_of(io, new.options),
         stripes=(Stripe(epoch, 0, OPEN_END, new.width),),
         options=MappingProxyType(dict(new.options)),
         tail_floor=tail_floor,
@@ -129,6 +129,12 @@ async def _first_view(
             await remove_log(io, name, deadline)
             raise
     return view
+
+
+def _sequencer_of(io: Io, options: Mapping[str, str]) -> str:
+    """Return who hands out the positions of a new log: nobody where it is a mirror."""
+    shared = MIRROR_OF not in options and io.store.sequencer() is not None
+    return SHARED_ADDRESS if shared else ""
 
 
 async def find_log(io: Io, name: str, deadline: Deadline) -> View:

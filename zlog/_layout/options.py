@@ -21,6 +21,16 @@ RETENTION_AGE = "retention_age_s"
 RETENTION_BYTES = "retention_bytes"
 RETENTION_ENTRIES = "retention_entries"
 
+MIRROR_OF = "mirror_of"
+"""What a mirror is a copy of, for as long as it is one: see :data:`MIRROR_OF_FILE`, or its source's
+log_id, 16 hex digits (docs/design.md, "Copies")."""
+
+MIRROR_OF_FILE = "file"
+"""Of exports."""
+
+MIRROR_ENDED = "ended"
+"""Of nothing any more: it is being made a log of its own."""
+
 
 class StripeLimits(NamedTuple):
     """When a stripe is full: the most bytes and records that one of its objects may hold."""

@@ -17,7 +17,7 @@ from zlog.entry import Entry, Gap, GapKind
 
 if TYPE_CHECKING:
     from zlog._client import LogClient
-    from zlog._read.read import WindowItems, WindowRead
+    from zlog._read.read import WindowRead
 
 T = TypeVar("T")
 

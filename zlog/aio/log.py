@@ -302,6 +302,10 @@ class Log:
         """Start a new stripe of the same width; see :meth:`zlog.Log.roll`."""
         return await self._client.roll(timeout)
 
+    async def promote(self, *, timeout: Timeout = ...) -> None:
+        """Make a mirror a log of its own; see :meth:`zlog.Log.promote`."""
+        await self._client.promote(timeout)
+
     async def tail(self, *, checked: bool = True, timeout: Timeout = ...) -> int:
         """Return the next position that will be handed out; see :meth:`zlog.Log.tail`."""
         return await self._client.tail(timeout, checked=checked)

@@ -1,0 +1,129 @@
+"""export, import, mirror and promote: pipes, exit codes and what is said."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import struct
+from pathlib import Path
+
+import pytest
+
+import zlog
+
+from .conftest import Cli, Inside
+
+LINES = b"".join(b"line %d\n" % number for number in range(500))
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Cli:
+    """The command with another store."""
+    return Cli((tmp_path / "there").as_uri())
+
+
+@pytest.mark.parametrize("store_url", ["embedded", "ceph-memstore"], indirect=True)
+def test_a_log_goes_there_and_back(cli: Cli, store_url: str, tmp_path: Path) -> None:
+    target, back = Cli(store_url), Cli((tmp_path / "back").as_uri())
+    cli.ok("append", "orders", stdin=LINES)
+    cli.ok("cursor", "set", "orders", "billing", "7")
+    export = cli.ok("export", "orders", "--cursors")
+    assert export.startswith(b"zlog-export 1\n")
+    target.ok("import", "copy", stdin=export)
+    assert target.ok("export", "copy", "--cursors") == export
+    back.ok("import", "orders", stdin=target.ok("export", "copy", "--cursors"))
+    assert back.ok("export", "orders", "--cursors") == export
+    assert back.ok("read", "orders", "--json") == cli.ok("read", "orders", "--json")
+    back.ok("append", "orders", stdin=b"more\n")
+
+
+def test_a_part_of_a_log(cli: Cli, there: Cli) -> None:
+    cli.ok("append", "orders", stdin=LINES)
+    there.ok("import", "copy", "--no-promote", stdin=cli.ok("export", "orders", "--to", "200"))
+    assert there("append", "copy", stdin=b"x\n").code == 1
+    missing = there("import", "copy", stdin=cli.ok("export", "orders", "--from", "300"))
+    assert missing.code == 1
+    assert "zlog export LOG --from 200" in missing.err
+    there.ok("import", "copy", stdin=cli.ok("export", "orders", "--from", "-300"))
+    assert there.ok("read", "copy") == LINES
+
+
+def test_a_truncated_export(cli: Cli, there: Cli) -> None:
+    cli.ok("append", "orders", stdin=LINES)
+    export = cli.ok("export", "orders")
+    result = there("import", "copy", stdin=export[:-1])
+    assert result.code == 1
+    assert "it is truncated; it is whole up to position 500" in result.err
+    assert there("append", "copy", stdin=b"x\n").code == 1
+    there.ok("import", "copy", stdin=export)
+    assert there.ok("read", "copy") == LINES
+
+
+def test_what_is_no_export(inside: Inside) -> None:
+    result = inside("import", "copy", stdin=LINES)
+    assert (result.code, "this is no export of a log" in result.err) == (1, True)
+
+
+def test_a_reader_of_an_export_that_leaves(cli: Cli) -> None:
+    cli.ok("append", "orders", stdin=LINES * 100)
+    with cli.start("export", "orders") as exporter:
+        assert exporter.stdout is not None
+        exporter.stdout.read(1)
+        exporter.stdout.close()
+        assert exporter.wait(20) == 141
+
+
+def test_a_mirror(cli: Cli, there: Cli) -> None:
+    cli.ok("append", "orders", stdin=LINES)
+    cli.ok("mirror", "orders", "--to", there.url, "--as", "copy", "--width", "5")
+    info = json.loads(there.ok("info", "copy", "--json"))
+    assert (info["tail"], info["width"]) == (500, 5)
+    assert b"none: a mirror takes no appends" in there.ok("info", "copy")
+    refused = there("append", "copy", stdin=b"x\n")
+    assert (refused.code, "zlog promote LOG" in refused.err) == (1, True)
+    there.ok("promote", "copy")
+    there.ok("append", "copy", stdin=b"x\n")
+    again = cli("mirror", "orders", "--to", there.url, "--as", "copy")
+    assert (again.code, "is no mirror" in again.err) == (1, True)
+
+
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_following_ends_by_a_signal(cli: Cli, there: Cli, sent: int, code: int) -> None:
+    with cli.start("mirror", "orders", "--to", there.url, "--follow") as copier:
+        cli.ok("append", "orders", stdin=LINES)
+        with zlog.connect(there.url) as store:
+            while "orders" not in zlog.Log.list(store):
+                pass
+            items = zlog.Log.open(store, "orders").follow()
+            assert b"".join(next(items).data + b"\n" for _ in range(500)) == LINES  # type: ignore[union-attr]
+        os.kill(copier.pid, sent)
+        assert copier.wait(20) == code
+
+
+def test_following_outlasts_a_failure(cli: Cli, there: Cli, tmp_path: Path) -> None:
+    """The target is being compacted when it is opened."""
+    there.ok("create", "other")
+    with (tmp_path / "there" / "data.mdb").open("r+b") as data:
+        lock = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
+        fcntl.fcntl(data, fcntl.F_OFD_SETLK, lock)
+        copier = cli.start("mirror", "orders", "--to", there.url, "--follow")
+        assert copier.stderr is not None
+        assert b"it is being compacted; trying again" in copier.stderr.readline()
+    cli.ok("append", "orders", stdin=LINES)
+    with zlog.connect(there.url) as store:
+        while "orders" not in zlog.Log.list(store):
+            pass
+        items = zlog.Log.open(store, "orders").follow()
+        assert next(items).position == 0
+    copier.kill()
+    copier.communicate()
+    assert cli("mirror", "orders", "--to", "file:///proc/nowhere").code == 6
+
+
+@pytest.mark.parametrize(
+    "words", [["mirror", "orders"], ["mirror", "orders", "--to", "logs"], ["export"]]
+)
+def test_usage(inside: Inside, words: list[str]) -> None:
+    assert inside(*words).code == 2

@@ -1,0 +1,331 @@
+"""Exports and imports: the same log again, with positions, times and gaps; or a clear refusal."""
+
+from __future__ import annotations
+
+import io
+import random
+import re
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import zlog
+from zlog import CopyDiffers, Entry, ExportDamaged, Fill, FillReason, Gap, GapKind
+from zlog._transfer.export_file import ExportReader, ExportWriter, Info
+from zlog._transfer.pieces import Batch, Filled, Mark, Trimmed
+
+from ..support.programs import REPOSITORY
+from .copies import exported, imported, leave_hole, varied
+from .faulty import each_death
+
+
+@pytest.fixture
+def source(memory: zlog.Store) -> Iterator[zlog.Log]:
+    """A log that has all there is."""
+    with varied(memory) as log:
+        yield log
+
+
+@pytest.fixture
+def target() -> Iterator[zlog.Store]:
+    """Another store."""
+    with zlog.connect("mem://") as opened:
+        yield opened
+
+
+def test_a_log_is_the_same_on_every_host(store: zlog.Store, tmp_path: Path) -> None:
+    """Embedded, to the host, and back to an embedded store: equal exports."""
+    with (
+        zlog.connect(tmp_path / "here") as here,
+        zlog.connect(tmp_path / "back") as back,
+        varied(here) as log,
+    ):
+        export = exported(log, cursors=True)
+        done = imported(store, "copy", export)
+        assert (done.start, done.end) == (15, log.tail())
+        with zlog.Log.open(store, "copy") as copy:
+            assert exported(copy, cursors=True) == export
+            assert list(copy.check()) == []
+            imported(back, "orders", exported(copy, cursors=True), width=7)
+        with zlog.Log.open(back, "orders") as again:
+            assert [*again.read_range()] == [*log.read_range()]
+            assert again.append(b"new") == done.end
+            assert list(again.check()) == []
+
+
+def test_entries_keep_positions_times_and_gaps(source: zlog.Log, target: zlog.Store) -> None:
+    imported(target, "copy", exported(source))
+    copy = zlog.Log.open(target, "copy")
+    assert [*copy.read_range()] == [*source.read_range()]
+    assert (copy.tail(), copy.earliest()) == (source.tail(), source.earliest())
+    assert copy.view.options == source.view.options
+    assert copy.view.live_stripe.width == 5
+    gaps = [item for item in copy.read_range() if isinstance(item, Gap)]
+    assert {gap.kind for gap in gaps} == {GapKind.TRIMMED, GapKind.FILLED}
+    (fill,) = {gap.detail for gap in gaps if gap.position == 50}
+    assert isinstance(fill, Fill)
+    assert (fill.by, fill.why) == (source.writer_id, FillReason.READER_WAITED)
+
+
+def test_cursors_are_kept_if_asked(source: zlog.Log, target: zlog.Store) -> None:
+    imported(target, "without", exported(source))
+    assert zlog.Log.open(target, "without").cursors() == []
+    imported(target, "with", exported(source, cursors=True))
+    kept = zlog.Log.open(target, "with").cursors()
+    assert {each.name: each.position for each in kept} == {
+        "billing": 40,
+        "nightly": source.tail(),
+    }
+
+
+@pytest.mark.parametrize("start", [0, 15, 16, 50, 51, 100, 133])
+@pytest.mark.parametrize("end", [50, 51, 100, None, 10**9])
+def test_a_part_of_a_log(source: zlog.Log, target: zlog.Store, start: int, end: int | None) -> None:
+    tail = source.tail()
+    stop = min(tail if end is None else end, tail)
+    start = min(start, stop)
+    done = imported(target, "part", exported(source, start=start, end=end))
+    assert (done.start, done.end) == (start, stop)
+    part = zlog.Log.open(target, "part")
+    assert [*part.read_range(start)] == [*source.read_range(start, stop)]
+    assert part.tail() == stop
+    assert part.earliest() >= start
+    assert list(part.check()) == []
+
+
+def test_an_empty_log(memory: zlog.Store, target: zlog.Store) -> None:
+    log = zlog.Log.create(memory, "empty")
+    imported(target, "empty", exported(log))
+    assert zlog.Log.open(target, "empty").append(b"first") == 0
+
+
+def test_a_log_that_is_trimmed_as_a_whole(memory: zlog.Store, target: zlog.Store) -> None:
+    log = zlog.Log.create(memory, "orders", width=2)
+    log.append_many([b"x"] * 10)
+    log.trim_to(10)
+    imported(target, "orders", exported(log))
+    copy = zlog.Log.open(target, "orders")
+    assert (copy.earliest(), copy.append(b"next")) == (10, 10)
+
+
+def test_the_next_export_goes_on_where_the_last_one_ended(
+    source: zlog.Log, target: zlog.Store
+) -> None:
+    first = exported(source)
+    tail = source.tail()
+    source.append_many([b"later"] * 100)
+    imported(target, "copy", first, promote=False)
+    done = imported(target, "copy", exported(source, start=tail), promote=False)
+    assert (done.start, done.entries) == (tail, 100)
+    source.append(b"last")
+    done = imported(target, "copy", exported(source, start=tail - 20))
+    assert (done.start, done.entries) == (tail + 100, 1)
+    assert exported(zlog.Log.open(target, "copy")) == exported(source)
+
+
+def test_a_whole_export_again_changes_nothing(source: zlog.Log, target: zlog.Store) -> None:
+    export = exported(source)
+    imported(target, "copy", export, promote=False)
+    assert imported(target, "copy", export).entries == 0
+    assert exported(zlog.Log.open(target, "copy")) == export
+
+
+def test_positions_that_are_missing_in_between(source: zlog.Log, target: zlog.Store) -> None:
+    imported(target, "copy", exported(source, end=50), promote=False)
+    with pytest.raises(CopyDiffers, match="lacks positions 50 to 59") as caught:
+        imported(target, "copy", exported(source, start=60))
+    assert "zlog export LOG --from 50" in caught.value.hint
+
+
+@pytest.mark.parametrize("start", [0, 40, 59, 60])
+def test_an_export_of_another_log(memory: zlog.Store, target: zlog.Store, start: int) -> None:
+    logs = [zlog.Log.create(memory, name, width=2) for name in ("one", "other")]
+    for log in logs:
+        log.append_many([b"x"] * 100)
+    imported(target, "copy", exported(logs[0], end=60), promote=False)
+    with pytest.raises(CopyDiffers, match="different things at position 59"):
+        imported(target, "copy", exported(logs[1], start=start))
+    assert zlog.Log.open(target, "copy").tail() == 60
+
+
+def test_a_log_with_entries_of_its_own(source: zlog.Log, target: zlog.Store) -> None:
+    own = zlog.Log.create(target, "orders")
+    with pytest.raises(CopyDiffers, match="is no mirror: it has entries of its own"):
+        imported(target, "orders", exported(source))
+    assert own.tail() == 0
+
+
+def test_a_file_looks_as_documented() -> None:
+    page = (REPOSITORY / "docs" / "formats" / "export.md").read_text()
+    example = re.search(r"```text export\n(.*?)```", page, re.DOTALL)
+    assert example is not None
+    documented = bytes.fromhex("".join(line[:48] for line in example[1].splitlines()))
+    file, writer = io.BytesIO(), b"writer-00000000a"
+    export = ExportWriter(file, Info(40, 4, Mark(1, writer, 41), {"team": "a"}))
+    pieces = [
+        Batch(40, 1700000000000000, writer, 42, [b"hello", b"log"]),
+        Filled(42, 43, 1700000000000001, writer, 1),
+        Trimmed(43, 45),
+    ]
+    for piece in pieces:
+        export.add(piece)
+    export.end({"billing": 42})
+    assert file.getvalue() == documented
+    reader = ExportReader(io.BytesIO(documented))
+    assert [*reader.pieces()] == pieces
+    assert (reader.info.options, reader.cursors) == ({"team": "a"}, {"billing": 42})
+
+
+def test_no_export(target: zlog.Store) -> None:
+    for data in (b"", b"x", b"zlog-export 2\n" + bytes(100), b"zlog-embedded 1"):
+        with pytest.raises(ExportDamaged):
+            imported(target, "copy", data)
+    assert zlog.Log.list(target) == []
+
+
+def small_export(memory: zlog.Store) -> bytes:
+    log = zlog.Log.create(memory, "small", width=2, hole_timeout=0.01, options={"k": "v"})
+    log.append_many([b"a", b"bc"])
+    leave_hole(log)
+    log.append(b"d")
+    log.trim(1)
+    log.cursor("c", create=2)
+    return exported(log, cursors=True)
+
+
+def damaged(export: bytes, how: Callable[[bytes, int], bytes]) -> Iterator[tuple[int, bytes]]:
+    for at in range(len(export)):
+        yield at, how(export, at)
+
+
+DAMAGES: dict[str, Callable[[bytes, int], bytes]] = {
+    "truncated": lambda export, at: export[:at],
+    "flipped": lambda export, at: export[:at] + bytes((export[at] ^ 0x10,)) + export[at + 1 :],
+    "cut out": lambda export, at: export[:at] + export[at + 1 :],
+    "put in": lambda export, at: export[:at] + b"\0" + export[at:],
+}
+
+
+@pytest.mark.parametrize("how", DAMAGES)
+def test_damage_is_found_before_anything_of_it_is_written(memory: zlog.Store, how: str) -> None:
+    export = small_export(memory)
+    with zlog.connect("mem://") as whole_store:
+        imported(whole_store, "copy", export)
+        whole = [*zlog.Log.open(whole_store, "copy").read_range()]
+    for at, data in damaged(export, DAMAGES[how]):
+        with zlog.connect("mem://") as target:
+            with pytest.raises(ExportDamaged):
+                imported(target, "copy", data)
+            if zlog.Log.list(target):
+                log = zlog.Log.open(target, "copy")
+                assert [*log.read_range()] == whole[: len([*log.read_range()])], at
+                with pytest.raises(zlog.AppendRefused):
+                    log.append(b"x")
+            imported(target, "copy", export)
+            assert [*zlog.Log.open(target, "copy").read_range()] == whole
+
+
+def test_what_comes_behind_the_end_is_damage(memory: zlog.Store, target: zlog.Store) -> None:
+    with pytest.raises(ExportDamaged):
+        imported(target, "copy", small_export(memory) + b"x")
+
+
+def test_an_import_that_dies_is_finished_by_the_next() -> None:
+    with zlog.connect("mem://") as memory:
+        export = exported(varied(memory), cursors=True)
+    for number, store in each_death(
+        lambda _: None, lambda dying: imported(dying, "copy", export), step=3
+    ):
+        try:
+            imported(store, "copy", export)
+        except CopyDiffers:  # it died when all was there, and the log promoted or about to be
+            zlog.Log.open(store, "copy").promote()
+        copy = zlog.Log.open(store, "copy")
+        assert exported(copy, cursors=True) == export, f"died at {number}"
+        assert {finding.kind for finding in copy.check()} <= {zlog.FindingKind.LEFTOVER}
+
+
+def test_a_file_in_pieces_is_read_as_a_whole(source: zlog.Log, target: zlog.Store) -> None:
+    """Pipes return less than was asked for."""
+
+    class Pipe(io.BytesIO):
+        def read(self, count: int | None = -1, /) -> bytes:
+            return super().read(min(count or 0, chances.randint(1, 100)))
+
+    chances = random.Random(7)
+    export = exported(source)
+    zlog.import_log(target, "copy", Pipe(export))
+    assert exported(zlog.Log.open(target, "copy")) == export
+
+
+def test_a_lost_position_is_not_exported(memory: zlog.Store, source: zlog.Log) -> None:
+    ref = source.view.object_of(source.tail() - 1)
+    _, omap, _ = memory.peek(ref.name)  # type: ignore[attr-defined]
+    attrs, _, stream = memory.peek(ref.name)  # type: ignore[attr-defined]
+    memory.poke(  # type: ignore[attr-defined]
+        ref.name, attrs, {key: value[:-1] + b"?" for key, value in omap.items()}, stream
+    )
+    with pytest.raises(zlog.CorruptEntry, match=r"is lost .*no copy can have it"):
+        exported(source)
+
+
+def test_a_hole_that_can_not_be_filled_is_not_exported(tmp_path: Path) -> None:
+    with zlog.connect(tmp_path) as store, zlog.Log.create(store, "orders") as log:
+        log.append(b"a")
+        leave_hole(log)
+        log.append(b"b")
+    with (
+        zlog.connect(f"{tmp_path.as_uri()}?mode=ro") as store,
+        zlog.Log.open(store, "orders", hole_timeout=0.05) as log,
+    ):
+        with pytest.raises(zlog.NotWritten, match=r"position 1 .* is a hole"):
+            exported(log)
+        assert exported(log, end=1)
+
+
+def test_a_log_whose_layout_changes_meanwhile(source: zlog.Log, target: zlog.Store) -> None:
+    file = io.BytesIO()
+
+    def change(done: int, _: int) -> None:
+        if done:
+            source.reconfigure(width=source.view.live_stripe.width % 4 + 1)
+
+    zlog.export_log(source, file, progress=change)
+    imported(target, "copy", file.getvalue())
+    copy = zlog.Log.open(target, "copy")
+    assert [*copy.read_range()] == [*source.read_range()]
+
+
+COPY = """
+    import pathlib, sys, zlog
+    anonymous = []
+    def sample(*_):
+        status = pathlib.Path("/proc/self/status").read_text()
+        anonymous.append(int(status.partition("RssAnon:")[2].split()[0]))
+    with zlog.connect(sys.argv[1]) as store, open(sys.argv[2], "w+b") as file:
+        zlog.export_log(zlog.Log.open(store, "orders"), file, progress=sample)
+        file.seek(0)
+        zlog.import_log(store, "copy", file, progress=sample)
+    print(max(anonymous))
+"""
+
+
+def test_memory_is_bounded(tmp_path: Path) -> None:
+    with zlog.connect(tmp_path / "store") as store, zlog.Log.create(store, "orders") as log:
+        for _ in range(200):
+            log.append(bytes(1 << 20))
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", textwrap.dedent(COPY), tmp_path / "store", tmp_path / "file"],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    assert int(done.stdout) < 150 << 10, "in KiB"
+    with zlog.connect(tmp_path / "store") as store, zlog.Log.open(store, "copy") as copy:
+        assert sum(len(item.data) for item in copy.read_range() if isinstance(item, Entry)) == (
+            200 << 20
+        )

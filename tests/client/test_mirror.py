@@ -1,0 +1,360 @@
+"""Mirrors: copies that are kept up to date, whatever dies, and what becomes of them."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import zlog
+from zlog import AppendRefused, CopyDiffers, Entry, Gap, GapKind, aio
+from zlog._layout.options import MIRROR_OF
+from zlog._native import messages
+
+from .copies import exported, imported, leave_hole, mirrored, varied
+from .faulty import Died, FaultyStore, dies_in, each_death
+
+ENTRIES = [b"%d" % number for number in range(100)]
+
+
+@pytest.fixture
+def source(memory: zlog.Store) -> Iterator[zlog.Log]:
+    """A log with some entries."""
+    with zlog.Log.create(memory, "orders", width=3, options={"team": "a"}) as log:
+        log.append_many(ENTRIES)
+        yield log
+
+
+@pytest.fixture
+def target() -> Iterator[zlog.Store]:
+    """Another store."""
+    with zlog.connect("mem://") as opened:
+        yield opened
+
+
+def data_of(log: zlog.Log) -> list[bytes]:
+    return [item.data for item in log.read_range() if isinstance(item, Entry)]
+
+
+def test_a_mirror_is_the_same_on_every_host(store: zlog.Store, tmp_path: Path) -> None:
+    with zlog.connect(tmp_path / "here") as here, varied(here) as log:
+        assert mirrored(log, store, "copy", cursors=True) == log.tail()
+        log.append_many(ENTRIES)
+        leave_hole(log)
+        log.append(b"last")
+        assert mirrored(log, store, "copy", cursors=True) == log.tail()
+        with zlog.Log.open(store, "copy") as copy:
+            assert exported(copy, cursors=True) == exported(log, cursors=True)
+            assert list(copy.check()) == []
+
+
+def test_it_takes_no_appends_and_is_read_as_any_log(source: zlog.Log, target: zlog.Store) -> None:
+    mirrored(source, target, "copy")
+    copy = zlog.Log.open(target, "copy")
+    assert copy.view.options == {"team": "a", MIRROR_OF: f"{source.view.log_id:016x}"}
+    for append in (
+        lambda: copy.append(b"x"),
+        lambda: copy.append_many([b"x"]),
+        lambda: copy.deliver([b"x"], source="s", batch=0),
+        lambda: asyncio.run(append_in_a_loop(target)),
+    ):
+        with pytest.raises(AppendRefused, match="'copy' is a mirror"):
+            append()
+    assert copy.sources() == []
+    assert data_of(copy) == ENTRIES
+    assert copy.tail() == 100
+    copy.cursor("reader", create="earliest").commit(50)
+    copy.trim_to(50)
+    assert copy.stat().entries == 50
+    assert list(copy.check()) == []
+
+
+async def append_in_a_loop(store: zlog.Store) -> None:
+    async with aio.Log.open(store, "copy") as log:
+        await log.append(b"x")
+
+
+def test_it_goes_on_where_it_stopped(source: zlog.Log, target: zlog.Store) -> None:
+    for number in range(5):
+        source.append_many([b"more %d" % number] * number)
+        assert mirrored(source, target, "copy") == source.tail()
+    assert exported(zlog.Log.open(target, "copy")) == exported(source)
+
+
+def test_it_follows(source: zlog.Log, target: zlog.Store) -> None:
+    """Appends, holes, changes of width and trims of the source, while it is copied."""
+    stop = threading.Event()
+
+    def work() -> None:
+        for number in itertools.count():
+            source.append_many([b"%d" % number] * (number % 50 + 1))
+            if number % 20 == 7:
+                leave_hole(source)
+            if number % 40 == 31:
+                source.reconfigure(width=number // 40 % 4 + 1)
+            if stop.wait(0.002):
+                return
+
+    writer = threading.Thread(target=work)
+    log = zlog.Log.open(source.store, "orders", hole_timeout=0.01)
+    writer.start()
+    tails = [*itertools.islice(zlog.mirror_log(log, target, "copy", follow=True), 60)]
+    stop.set()
+    writer.join()
+    assert tails == sorted(tails)
+    assert mirrored(log, target, "copy") == source.tail()
+    assert [*zlog.Log.open(target, "copy").read_range()] == [*source.read_range()]
+
+
+def test_a_follower_is_told_that_it_waits(source: zlog.Log, target: zlog.Store) -> None:
+    """It yields within some seconds, so that its caller can stop it."""
+    mirroring = zlog.mirror_log(source, target, "copy", follow=True)
+    began = time.monotonic()
+    assert [*itertools.islice(mirroring, 3)] == [0, 100, 100]
+    assert time.monotonic() - began < 10
+
+
+def test_readers_of_a_mirror_see_up_to_one_position(source: zlog.Log, target: zlog.Store) -> None:
+    """A round that died half-way left entries above the tail, which no reader sees or fills."""
+    mirrored(source, target, "copy")
+    source.append_many([b"later"] * 30)
+    writes = 0
+
+    def fault(_: int, method: str) -> str | None:
+        nonlocal writes
+        writes += method == "write"
+        return "die" if writes > 2 else None
+
+    with pytest.raises(Died):
+        mirrored(source, FaultyStore(target, fault), "copy")
+    copy = zlog.Log.open(target, "copy", hole_timeout=0.01)
+    epoch = messages.max_position(copy.view.epoch)
+    refs = copy.view.objects()
+    highest = [target.execute(ref.name, "max_position", epoch)[1] for ref in refs]
+    assert len({*highest}) > 1, "some objects have more of the round than others"
+    assert copy.tail() == 100
+    assert data_of(copy) == ENTRIES
+    assert list(copy.check()) == []
+    with pytest.raises(zlog.BeyondTail):
+        copy.fill(101)
+    with pytest.raises(zlog.NotWritten):
+        zlog.Log.open(target, "copy").read(120)
+    assert mirrored(source, target, "copy") == 130
+    assert exported(copy) == exported(source)
+
+
+def test_a_mirror_that_dies_goes_on() -> None:
+    with zlog.connect("mem://") as memory:
+        log = varied(memory)
+        export = exported(log)
+        for number, store in each_death(
+            lambda _: None, lambda dying: mirrored(log, dying, "copy"), step=3
+        ):
+            mirrored(log, store, "copy")
+            assert exported(zlog.Log.open(store, "copy")) == export, f"died at {number}"
+
+
+def test_two_that_copy_at_once_do_no_harm(source: zlog.Log, target: zlog.Store) -> None:
+    logs = [zlog.Log.open(source.store, "orders") for _ in range(2)]
+    one, other = (zlog.mirror_log(log, target, "copy") for log in logs)
+    for _ in range(5):
+        source.append_many(ENTRIES)
+    for tail, _ in itertools.zip_longest(one, other):
+        assert tail is not None
+    assert exported(zlog.Log.open(target, "copy")) == exported(source, end=600)
+
+
+def test_a_mirror_whose_layout_changes(source: zlog.Log, target: zlog.Store) -> None:
+    """Also in the middle of a round: the new stripe begins above what of it is written."""
+    mirrored(source, target, "copy")
+    copy = zlog.Log.open(target, "copy")
+    source.append_many(ENTRIES)
+    writes = itertools.count()
+
+    def fault(_: int, method: str) -> str | None:
+        return "die" if method == "write" and next(writes) else None
+
+    with pytest.raises(Died):
+        mirrored(source, FaultyStore(target, fault), "copy")
+    copy.reconfigure(width=2)
+    assert copy.tail() == 100
+    assert copy.view.live_stripe.start > 101
+    source.append_many(ENTRIES)
+    mirrored(source, target, "copy")
+    assert data_of(copy) == ENTRIES * 3
+    assert list(copy.check()) == []
+
+
+def test_what_the_source_trims_later_stays(source: zlog.Log, target: zlog.Store) -> None:
+    mirrored(source, target, "copy", cursors=True)
+    source.trim_to(50)
+    source.append(b"last")
+    mirrored(source, target, "copy")
+    assert data_of(zlog.Log.open(target, "copy")) == [*ENTRIES, b"last"]
+
+
+def test_what_the_source_trimmed_first_is_a_gap(source: zlog.Log, target: zlog.Store) -> None:
+    mirrored(source, target, "copy")
+    source.append_many(ENTRIES)
+    source.trim_to(150)
+    mirrored(source, target, "copy")
+    copy = zlog.Log.open(target, "copy")
+    assert data_of(copy) == ENTRIES + ENTRIES[50:]
+    assert Gap(100, 150, GapKind.TRIMMED) in [*copy.read_range()]
+
+
+def test_cursors_are_copied_as_far_as_the_entries(source: zlog.Log, target: zlog.Store) -> None:
+    source.cursor("reader", create=40)
+    mirroring = zlog.mirror_log(source, target, "copy", follow=True, cursors=True)
+    assert [*itertools.islice(mirroring, 2)] == [0, 100]
+    copy = zlog.Log.open(target, "copy")
+    assert [(each.name, each.position) for each in copy.cursors()] == [("reader", 40)]
+    source.cursor("reader").commit(100)
+    source.cursor("late", create="latest")
+    source.append(b"more")
+    assert next(mirroring) == 101
+    assert {each.name: each.position for each in copy.cursors()} == {"reader": 100, "late": 100}
+
+
+@pytest.mark.parametrize("name", ["other", "promoted", "own"])
+def test_it_goes_to_no_other_log(source: zlog.Log, target: zlog.Store, name: str) -> None:
+    if name == "own":
+        zlog.Log.create(target, name)
+    else:
+        other = zlog.Log.create(source.store, "other", width=2)
+        other.append_many(ENTRIES)
+        mirrored(source if name == "promoted" else other, target, name)
+    if name == "promoted":
+        zlog.Log.open(target, name).promote()
+    before = zlog.Log.open(target, name).tail()
+    with pytest.raises(CopyDiffers):
+        mirrored(source, target, name)
+    assert zlog.Log.open(target, name).tail() == before
+
+
+def test_a_source_that_went_back_is_noticed(tmp_path: Path, target: zlog.Store) -> None:
+    """Restored from an earlier moment, it has fewer positions, or others in their place."""
+    with zlog.connect(tmp_path) as store, zlog.Log.create(store, "orders") as log:
+        log.append_many(ENTRIES)
+        earlier = (tmp_path / "data.mdb").read_bytes()
+        log.append_many(ENTRIES)
+        mirrored(log, target, "copy")
+    (tmp_path / "data.mdb").write_bytes(earlier)
+    (tmp_path / "sequencer").unlink()
+    with zlog.connect(tmp_path) as store, zlog.Log.open(store, "orders") as log:
+        with pytest.raises(CopyDiffers, match="is a mirror, but not of log 'orders'"):
+            mirrored(log, target, "copy")
+        log.append_many(ENTRIES * 2)
+        with pytest.raises(CopyDiffers, match="different things at position 199"):
+            mirrored(log, target, "copy")
+
+
+def test_an_import_can_be_kept_up_to_date(source: zlog.Log, target: zlog.Store) -> None:
+    imported(target, "copy", exported(source), promote=False)
+    source.append(b"more")
+    mirrored(source, target, "copy")
+    assert exported(zlog.Log.open(target, "copy")) == exported(source)
+    other = zlog.Log.create(source.store, "other", width=2)
+    other.append_many(ENTRIES * 2)
+    imported(target, "import", exported(source), promote=False)
+    with pytest.raises(CopyDiffers, match="different things at position 100"):
+        mirrored(other, target, "import")
+
+
+def test_a_promoted_mirror_takes_appends(source: zlog.Log, target: zlog.Store) -> None:
+    mirrored(source, target, "copy")
+    copy = zlog.Log.open(target, "copy")
+    copy.promote()
+    copy.promote()
+    assert copy.append(b"own") == 100
+    assert MIRROR_OF not in copy.view.options
+    source.promote()
+    assert source.append(b"x") == 100
+
+
+def test_asyncio_promotes_too(source: zlog.Log, target: zlog.Store) -> None:
+    async def promote() -> int:
+        async with aio.Log.open(target, "copy") as log:
+            await log.promote()
+            return await log.append(b"own")
+
+    mirrored(source, target, "copy")
+    assert asyncio.run(promote()) == 100
+
+
+def test_promotion_leaves_no_entry_behind_one_that_is_missing(
+    source: zlog.Log, target: zlog.Store
+) -> None:
+    """What of a round was written already is trimmed, whether readers could pass it or not."""
+    source.append_many(ENTRIES)
+    for number in range(1, 7):
+        name = f"copy{number}"
+        mirrored(source, target, name)
+        source.append_many(ENTRIES)
+        with pytest.raises(Died):
+            mirrored(source, FaultyStore(target, dies_in("write", number % 3 + 1)), name)
+        copy = zlog.Log.open(target, name, hole_timeout=0.01)
+        tail = copy.tail()
+        copy.promote()
+        position = copy.append(b"own")
+        assert data_of(copy) == [*data_of(source)[:tail], b"own"]
+        if number % 3:
+            assert Gap(tail, position, GapKind.TRIMMED) in [*copy.read_range()]
+        else:
+            assert position == tail
+        assert list(copy.check()) == []
+
+
+def test_promotion_that_dies_is_finished_by_the_next(source: zlog.Log) -> None:
+    def half_a_round(store: zlog.Store) -> None:
+        mirrored(source, store, "copy")
+        writes = itertools.count()
+
+        def fault(_: int, method: str) -> str | None:
+            return "die" if method == "write" and next(writes) else None
+
+        source.append_many(ENTRIES)
+        with pytest.raises(Died):
+            mirrored(source, FaultyStore(store, fault), "copy")
+
+    def promote(store: zlog.Store) -> None:
+        zlog.Log.open(store, "copy").promote()
+
+    for number, store in each_death(half_a_round, promote):
+        copy = zlog.Log.open(store, "copy", hole_timeout=0.01)
+        if copy.view.mirror:
+            tail = copy.tail()
+            assert data_of(copy) == data_of(source)[:tail]
+        promote(store)
+        with pytest.raises(CopyDiffers):
+            mirrored(source, store, "copy")
+        end = copy.append(b"own")
+        items = [*copy.read_range()]
+        gap = items[-2]
+        assert isinstance(gap, Gap), f"died at {number}"
+        assert (gap.end, gap.kind) == (end, GapKind.TRIMMED)
+
+
+def test_copying_stops_where_promotion_begins(source: zlog.Log, target: zlog.Store) -> None:
+    mirroring = zlog.mirror_log(source, target, "copy", follow=True)
+    assert next(mirroring) == 0
+    assert next(mirroring) == 100
+    copy = zlog.Log.open(target, "copy")
+    copy.promote()
+    source.append_many([b"later"] * 3)
+    with pytest.raises(CopyDiffers, match="is no mirror"):
+        next(mirroring)
+    assert copy.append(b"own") == 100
+
+
+def test_its_mark_is_not_to_be_set_by_hand(source: zlog.Log, target: zlog.Store) -> None:
+    mirrored(source, target, "copy")
+    with pytest.raises(ValueError, match="`promote` ends a mirror"):
+        zlog.Log.open(target, "copy").reconfigure(options={MIRROR_OF: None})
+    with pytest.raises(ValueError, match="`promote` ends a mirror"):
+        source.reconfigure(options={MIRROR_OF: "file"})

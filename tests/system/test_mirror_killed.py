@@ -1,0 +1,51 @@
+"""A mirror whose copying process is killed again and again, while its source is written to."""
+
+from __future__ import annotations
+
+import random
+import threading
+from pathlib import Path
+
+import pytest
+
+import zlog
+
+from ..cli.conftest import Cli
+
+KILLS = 15
+SEED = 4
+
+
+@pytest.mark.parametrize("store_url", ["embedded", "ceph-memstore"], indirect=True)
+def test_killed_at_any_moment_it_ends_up_the_same(tmp_path: Path, store_url: str) -> None:
+    chances = random.Random(SEED)
+    source = (tmp_path / "source").as_uri()
+    cli, target = Cli(source), Cli(store_url)
+    stop = threading.Event()
+    with zlog.connect(source) as store, zlog.Log.create(store, "orders", width=3) as log:
+
+        def write() -> None:
+            while not stop.is_set():
+                log.append_many([random.randbytes(chances.randint(0, 2000))] * 50)
+                stop.wait(0.005)
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        tails: list[int] = []
+        for _ in range(KILLS):
+            with cli.start("mirror", "orders", "--to", store_url, "--follow") as copier:
+                with pytest.raises(Exception, match="timed out"):
+                    copier.wait(chances.uniform(0.3, 1.2))
+                copier.kill()
+            with zlog.connect(store_url) as there:
+                if "orders" in zlog.Log.list(there):
+                    copy = zlog.Log.open(there, "orders")
+                    tails.append(copy.tail())
+                    assert len([*copy.read_range()]) == tails[-1]
+        stop.set()
+        writer.join()
+        assert tails == sorted(tails)
+        assert len({*tails}) > KILLS / 2, "it was killed before it had copied anything"
+        cli.ok("mirror", "orders", "--to", store_url)
+        assert target.ok("check", "orders") == b""
+        assert target.ok("export", "orders") == cli.ok("export", "orders")

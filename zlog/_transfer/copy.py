@@ -1,0 +1,217 @@
+"""Copying a log: to a file, from a file, and to another log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from zlog._audit.check import Progress
+from zlog._base.io import Io
+from zlog._client import LogClient, Settings
+from zlog._layout.options import MIRROR_OF, MIRROR_OF_FILE
+from zlog._layout.views import backoff
+from zlog._transfer.export_file import ExportReader, ExportWriter, Info, Readable, Writable
+from zlog._transfer.pieces import Batch, Mark, Piece, mark_of, part_from, rounds
+from zlog._transfer.source import Source, mark_at
+from zlog._transfer.target import Target
+from zlog.errors import CopyDiffers, Invalidated
+
+
+class Copied(NamedTuple):
+    """What was copied: the positions ``[start, end)``, and how many entries are among them."""
+
+    start: int
+    end: int
+    entries: int
+
+
+async def export_log(
+    client: LogClient,
+    file: Writable,
+    start: int | None,
+    end: int | None,
+    progress: Progress,
+    *,
+    cursors: bool,
+) -> Copied:
+    """Write a log to a file; see :func:`zlog.export_log`."""
+    trim_point = await client.earliest(...)
+    first = trim_point if start is None else start
+    tail = await client.tail()
+    last = tail if end is None else min(end, tail)
+    first = min(first, last)
+    view = client.layout.view
+    before = await mark_at(client, first - 1) if first > 0 else None
+    options = {key: value for key, value in view.options.items() if key != MIRROR_OF}
+    writer = ExportWriter(file, Info(first, view.live_stripe.width, before, options))
+    source = Source(client, first)
+    while source.position < last:
+        pieces = await source.next(last)
+        if not pieces:
+            raise source.open_hole()
+        for piece in pieces:
+            writer.add(piece)
+        progress(source.position - first, last - first)
+    kept = await client.cursors.list(client.deadline()) if cursors else None
+    writer.end(None if kept is None else {each.name: each.position for each in kept})
+    return Copied(first, last, writer.entries)
+
+
+async def import_log(
+    io: Io,
+    name: str,
+    settings: Settings,
+    file: Readable,
+    width: int | None,
+    progress: Callable[[int], object],
+    *,
+    promote: bool,
+) -> Copied:
+    """Write a file to a log; see :func:`zlog.import_log`."""
+    reader = ExportReader(file)
+    info = reader.info
+    target = await Target.open(
+        io,
+        name,
+        settings,
+        mark=MIRROR_OF_FILE,
+        width=width or info.width,
+        options=info.options,
+    )
+    await target.begin_at(info.start)
+    start, entries = target.tail, 0
+    last_mark = await target.last_mark()
+    if start == info.start:
+        target.compare("the export", info.before, last_mark)
+    for some in rounds(_missing(reader.pieces(), target, last_mark)):
+        await target.write(some)
+        entries += sum(len(piece.entries) for piece in some if isinstance(piece, Batch))
+        progress(target.tail)
+    await _set_cursors(target, reader.cursors or {})
+    if promote:
+        await target.client.promote(...)
+    return Copied(start, max(start, reader.position), entries)
+
+
+def _missing(pieces: Iterator[Piece], target: Target, last_mark: Mark | None) -> Iterator[Piece]:
+    """Leave out what the target has, after a look at the last of it."""
+    tail = target.tail
+    for piece in pieces:
+        if piece.start < tail <= piece.end:
+            target.compare("the export", mark_of(piece, tail - 1), last_mark)
+        if piece.end > tail:
+            yield part_from(piece, tail)
+
+
+class Mirroring:
+    """Copies a log to another one, in rounds.
+
+    Args:
+        source: the log that is copied.
+        follow: whether it goes on at the tail, for ever.
+        cursors: whether the log's cursors are copied too, again and again.
+    """
+
+    def __init__(self, source: LogClient, target: Target, *, follow: bool, cursors: bool) -> None:
+        self._client = source
+        self._target = target
+        self._follow = follow
+        self._with_cursors = cursors
+        self._cursors: dict[str, int] = {}
+        self._source = Source(source, target.tail)
+        self._end = 0
+        self._waits = 0
+
+    @classmethod
+    async def begin(
+        cls,
+        source: LogClient,
+        io: Io,
+        name: str,
+        settings: Settings,
+        width: int | None,
+        *,
+        follow: bool,
+        cursors: bool,
+    ) -> Mirroring:
+        """Open the mirror, or make it, and see that it is one of this log.
+
+        Raises:
+            CopyDiffers: it is not.
+        """
+        start = await source.earliest(...)
+        tail = await source.tail()
+        view = source.layout.view
+        mark = f"{view.log_id:016x}"
+        options = {key: value for key, value in view.options.items() if key != MIRROR_OF}
+        target = await Target.open(
+            io,
+            name,
+            settings,
+            mark=mark,
+            width=width or view.live_stripe.width,
+            options=options,
+        )
+        if not target.tail:
+            await target.begin_at(start)
+        if target.mark not in (mark, MIRROR_OF_FILE) or target.tail > tail:
+            raise CopyDiffers(f"log {target.client} is a mirror, but not of log {source}")
+        if target.tail:
+            own = await target.last_mark()
+            target.compare(f"log {source}", await mark_at(source, target.tail - 1), own)
+        mirroring = cls(source, target, follow=follow, cursors=cursors)
+        mirroring._end = tail
+        return mirroring
+
+    @property
+    def tail(self) -> int:
+        """The mirror's: how far the log was copied."""
+        return self._target.tail
+
+    async def step(self) -> bool:
+        """Copy what is next, or wait some seconds for it. False: all was copied.
+
+        Raises:
+            NotWritten: the log has a hole that stays open, and nothing is followed.
+        """
+        if self._source.position >= self._end:
+            if not self._follow:
+                return False
+            self._end = await self._client.wait(self._source.position) or self._end
+        if self._source.position < self._end:
+            pieces = await self._source.next(self._end)
+            await self._hole(pieces)
+            for some in rounds(pieces):
+                await self._target.write(some)
+        if self._with_cursors:
+            await self._copy_cursors()
+        return True
+
+    async def _hole(self, pieces: list[Piece]) -> None:
+        """Where a hole stays open, wait a while before the next look."""
+        if pieces:
+            self._waits = 0
+            return
+        if not self._follow:
+            raise self._source.open_hole()
+        self._end = self._source.position  # perhaps a tail that no longer counts
+        await backoff(self._client.io, self._waits)
+        self._waits += 1
+
+    async def _copy_cursors(self) -> None:
+        """Set the mirror's cursors as the log's, as far as it was copied."""
+        kept = await self._client.cursors.list(self._client.deadline())
+        wanted = {each.name: min(each.position, self.tail) for each in kept}
+        changed = {name: at for name, at in wanted.items() if self._cursors.get(name) != at}
+        await _set_cursors(self._target, changed)
+        self._cursors = wanted
+
+
+async def _set_cursors(target: Target, cursors: dict[str, int]) -> None:
+    for name, position in cursors.items():
+        client = target.client
+        try:
+            await client.cursors.set(name, min(position, target.tail), client.deadline())
+        except Invalidated:  # the copy is trimmed further: its reader begins with what is left
+            earliest = await client.earliest(...)
+            await client.cursors.set(name, earliest, client.deadline())

@@ -1,0 +1,287 @@
+"""The file of an export: written and read in one pass (docs/formats/export.md)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from itertools import accumulate, pairwise
+from typing import NamedTuple, Protocol, TypeVar
+
+from zlog._native import core
+from zlog._transfer.pieces import (
+    BYTES_MAX,
+    ENTRIES_MAX,
+    Batch,
+    Filled,
+    Joiner,
+    Mark,
+    Piece,
+    Trimmed,
+)
+from zlog.errors import ExportDamaged
+
+T = TypeVar("T")
+
+MAGIC = b"zlog-export 1\n"
+
+_INFO, _ENTRIES, _FILLED, _TRIMMED, _CURSORS, _END = range(1, 7)
+
+_FRAME = struct.Struct("<BII")
+_LENGTH = struct.Struct("<I")
+_INFO_HEAD = struct.Struct("<QIB16sQ")
+_BATCH_HEAD = struct.Struct("<QQ16sQI")
+_FILLED_BODY = struct.Struct("<QQQ16sB")
+_TRIMMED_BODY = struct.Struct("<QQ")
+_END_BODY = struct.Struct("<QQ")
+_POSITION = struct.Struct("<Q")
+
+_NO_MARK = Mark(0, bytes(16), 0)
+_ENTRY_BYTES_LIMIT = 16 << 20
+_BODY_BYTES_MAX = _ENTRY_BYTES_LIMIT + BYTES_MAX + 4 * ENTRIES_MAX + _BATCH_HEAD.size
+"""More than the largest frame has: a longer one is not even read."""
+
+
+class Writable(Protocol):
+    """A file or pipe, opened for writing bytes."""
+
+    def write(self, data: bytes, /) -> object:
+        """Write all of it."""
+        ...
+
+
+class Readable(Protocol):
+    """A file or pipe, opened for reading bytes."""
+
+    def read(self, count: int, /) -> bytes:
+        """Return up to so many bytes; none at the end."""
+        ...
+
+
+class Info(NamedTuple):
+    """What an export begins with.
+
+    Attributes:
+        start: the first position.
+        width: of the log's live stripe.
+        before: what the log holds just below ``start``; None: nothing, or it is trimmed.
+        options: of the log.
+    """
+
+    start: int
+    width: int
+    before: Mark | None
+    options: Mapping[str, str]
+
+
+class ExportWriter:
+    """Writes an export; ``end`` makes it whole.
+
+    Attributes:
+        entries: how many were written.
+    """
+
+    def __init__(self, file: Writable, info: Info) -> None:
+        self._file = file
+        self._joiner = Joiner()
+        self._position = info.start
+        self.entries = 0
+        file.write(MAGIC)
+        self._frame(_INFO, _encode_info(info))
+
+    def add(self, piece: Piece) -> None:
+        """Write the next piece."""
+        self._position = piece.end
+        for whole in self._joiner.add(piece):
+            self._piece(whole)
+
+    def end(self, cursors: Mapping[str, int] | None) -> None:
+        """Write the end, and the cursors if they are to be kept."""
+        for whole in self._joiner.end():
+            self._piece(whole)
+        if cursors is not None:
+            parts = [_string(name) + _POSITION.pack(at) for name, at in sorted(cursors.items())]
+            self._frame(_CURSORS, _LENGTH.pack(len(parts)), *parts)
+        self._frame(_END, _END_BODY.pack(self._position, self.entries))
+
+    def _piece(self, piece: Piece) -> None:
+        if isinstance(piece, Batch):
+            self.entries += len(piece.entries)
+            ends = accumulate(map(len, piece.entries))
+            head = _BATCH_HEAD.pack(
+                piece.start, piece.timestamp, piece.writer, piece.number, len(piece.entries)
+            )
+            columns = struct.pack(f"<{len(piece.entries)}I", *ends)
+            self._frame(_ENTRIES, head, columns, *piece.entries)
+        elif isinstance(piece, Filled):
+            self._frame(_FILLED, _FILLED_BODY.pack(*piece))
+        else:
+            self._frame(_TRIMMED, _TRIMMED_BODY.pack(*piece))
+
+    def _frame(self, kind: int, *parts: bytes) -> None:
+        body = b"".join(parts)
+        self._file.write(_FRAME.pack(kind, len(body), _crc(kind, body)) + body)
+
+
+class ExportReader:
+    """Reads an export, which is whole if it comes to ``end``.
+
+    Every frame's checksum is compared before anything of it is handed out.
+
+    Attributes:
+        info: what it begins with.
+        cursors: once all pieces were read; None: the export has none.
+        position: where the next piece begins.
+
+    Raises:
+        ExportDamaged: from every method, and also by making one.
+    """
+
+    def __init__(self, file: Readable) -> None:
+        self._file = file
+        self._at = 0
+        self._entries = 0
+        self.position = 0
+        self.cursors: dict[str, int] | None = None
+        if self._read(len(MAGIC)) != MAGIC:
+            raise ExportDamaged(
+                "this is no export of a log, or one of another version of zlog",
+                hint="`zlog export LOG > FILE` writes one.",
+            )
+        kind, body = self._frame()
+        if kind != _INFO:
+            raise self._malformed()
+        self.info = self._decoded(_decode_info, body)
+        self.position = self.info.start
+
+    def pieces(self) -> Iterator[Piece]:
+        """Iterate over the pieces, each of which begins where the one before ends."""
+        while True:
+            kind, body = self._frame()
+            if kind == _CURSORS:
+                self.cursors = self._decoded(_decode_cursors, body)
+            elif kind == _END:
+                end, entries = self._decoded(_END_BODY.unpack, body)
+                if (end, entries) != (self.position, self._entries) or self._file.read(1):
+                    raise self._malformed()
+                return
+            else:
+                piece = self._decoded(_DECODERS[kind], body) if kind in _DECODERS else None
+                if piece is None or piece.start != self.position or piece.end <= piece.start:
+                    raise self._malformed()
+                self.position = piece.end
+                self._entries += len(piece.entries) if isinstance(piece, Batch) else 0
+                yield piece
+
+    def _frame(self) -> tuple[int, bytes]:
+        kind, length, crc = _FRAME.unpack(self._read(_FRAME.size))
+        if length > _BODY_BYTES_MAX:
+            raise self._damaged("a frame is longer than any can be")
+        body = self._read(length)
+        if _crc(kind, body) != crc:
+            raise self._damaged("a frame fails its checksum")
+        return kind, body
+
+    def _read(self, count: int) -> bytes:
+        parts: list[bytes] = []
+        left = count
+        while left:
+            part = self._file.read(left)
+            if not part:
+                raise self._damaged("it is truncated")
+            parts.append(part)
+            left -= len(part)
+        self._at += count
+        return b"".join(parts)
+
+    def _decoded(self, decode: Callable[[bytes], T], body: bytes) -> T:
+        try:
+            return decode(body)
+        except (struct.error, ValueError):
+            raise self._malformed() from None
+
+    def _malformed(self) -> ExportDamaged:
+        return self._damaged("a frame says what it can't")
+
+    def _damaged(self, why: str) -> ExportDamaged:
+        return ExportDamaged(
+            f"the export is damaged at byte {self._at}: {why}; it is whole up to position"
+            f" {self.position}"
+        )
+
+
+def _crc(kind: int, body: bytes) -> int:
+    return core.crc32c(body, core.crc32c(bytes((kind,)) + _LENGTH.pack(len(body))))
+
+
+def _string(text: str) -> bytes:
+    data = text.encode()
+    return _LENGTH.pack(len(data)) + data
+
+
+def _encode_info(info: Info) -> bytes:
+    options = [_string(key) + _string(value) for key, value in sorted(info.options.items())]
+    head = _INFO_HEAD.pack(info.start, info.width, *(info.before or _NO_MARK))
+    return b"".join((head, _LENGTH.pack(len(options)), *options))
+
+
+def _decode_info(body: bytes) -> Info:
+    start, width, *mark = _INFO_HEAD.unpack_from(body)
+    fields = _Fields(body, _INFO_HEAD.size)
+    options = {fields.string(): fields.string() for _ in range(fields.number())}
+    fields.end()
+    before = None if mark[0] == _NO_MARK.kind else Mark(*mark)
+    return Info(start, width, before, options)
+
+
+def _decode_cursors(body: bytes) -> dict[str, int]:
+    fields = _Fields(body, 0)
+    cursors = {fields.string(): fields.position() for _ in range(fields.number())}
+    fields.end()
+    return cursors
+
+
+def _decode_batch(body: bytes) -> Batch:
+    start, timestamp, writer, number, count = _BATCH_HEAD.unpack_from(body)
+    ends = struct.unpack_from(f"<{count}I", body, _BATCH_HEAD.size)
+    data = body[_BATCH_HEAD.size + 4 * count :]
+    entries = [data[begin:end] for begin, end in pairwise((0, *ends))]
+    if sum(map(len, entries)) != len(data):  # ends that fall, or data that none of them covers
+        raise ValueError
+    return Batch(start, timestamp, writer, number, entries)
+
+
+_DECODERS: dict[int, Callable[[bytes], Piece]] = {
+    _ENTRIES: _decode_batch,
+    _FILLED: lambda body: Filled(*_FILLED_BODY.unpack(body)),
+    _TRIMMED: lambda body: Trimmed(*_TRIMMED_BODY.unpack(body)),
+}
+
+
+class _Fields:
+    """Takes a body apart. Raises struct.error or ValueError where it is not of that form."""
+
+    def __init__(self, body: bytes, at: int) -> None:
+        self._body = body
+        self._at = at
+
+    def number(self) -> int:
+        return int(self._take(_LENGTH))
+
+    def position(self) -> int:
+        return int(self._take(_POSITION))
+
+    def string(self) -> str:
+        length = self.number()
+        self._at += length
+        if self._at > len(self._body):
+            raise ValueError
+        return self._body[self._at - length : self._at].decode()
+
+    def end(self) -> None:
+        if self._at != len(self._body):
+            raise ValueError
+
+    def _take(self, form: struct.Struct) -> int:
+        (value,) = form.unpack_from(self._body, self._at)
+        self._at += form.size
+        return int(value)

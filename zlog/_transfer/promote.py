@@ -1,0 +1,55 @@
+"""Making a mirror a log of its own, which takes appends."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from zlog._base.deadline import Timeout
+from zlog._layout.options import MIRROR_ENDED, MIRROR_OF
+from zlog._layout.views import Edit
+from zlog.view import View
+
+if TYPE_CHECKING:
+    from zlog._client import LogClient
+
+_TRIMMED_AT_ONCE = 16384
+
+
+async def promote(client: LogClient, timeout: Timeout) -> None:
+    """End a mirror; a log that is none is left alone.
+
+    1. A view that says that the mirror has ended. Its seals keep out what is still being copied,
+       and the copier, which looks at the view then, stops.
+    2. Above the tail may lie parts of what was being copied, whose positions readers have not seen.
+       All of them are trimmed, so that the log is a copy of its source up to one position, and
+       no entry there follows one that it lacks.
+    3. A view without the mark: appends begin above these.
+
+    Whoever repeats it goes on where it died.
+    """
+    layout = client.layout
+    deadline = client.deadline(timeout)
+    view = await layout.change(_marked(MIRROR_ENDED), deadline)
+    if not view.mirror:
+        return
+    floor = (await layout.refresh(deadline)).tail_floor
+    end = await client.positions.written_end(deadline)
+    for start in range(floor, end, _TRIMMED_AT_ONCE):
+        await client.reader.trim(range(start, min(start + _TRIMMED_AT_ONCE, end)), deadline)
+    await layout.change(_marked(None), deadline)
+
+
+def _marked(mark: str | None) -> Edit:
+    """Return the edit that gives a mirror another mark, or none; others are left as they are."""
+
+    def edit(view: View) -> View | None:
+        if not view.mirror or view.options[MIRROR_OF] == mark:
+            return None
+        options = {key: value for key, value in view.options.items() if key != MIRROR_OF}
+        if mark is not None:
+            options[MIRROR_OF] = mark
+        return replace(view, options=MappingProxyType(options))
+
+    return edit

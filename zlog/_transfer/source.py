@@ -1,0 +1,210 @@
+"""Reading a log in pieces, with all that a copy of it has to keep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from zlog._base.deadline import Deadline
+from zlog._base.protocol import Code, State
+from zlog._native import core
+from zlog._read.iterate import WINDOW_BYTES, WINDOW_POSITIONS_MAX, Ahead
+from zlog._transfer.pieces import Batch, Filled, Mark, Piece, Trimmed, joined, mark_of
+from zlog.entry import Entry, Gap, GapKind
+from zlog.errors import CorruptEntry, NotWritten, UnsupportedVersion
+
+if TYPE_CHECKING:
+    from zlog._client import LogClient
+    from zlog._native.core import ReadReply, ReplyBytes
+    from zlog._read.read import WindowRead
+
+
+class _Held(NamedTuple):
+    """What a position holds."""
+
+    state: int
+    timestamp: int = 0
+    writer: bytes = b""
+    number: int = 0
+    reason: int = 0
+    data: bytes = b""
+
+
+_TRIMMED = _Held(State.TRIMMED)
+_SETTLED = (State.WRITTEN, State.FILLED, State.TRIMMED)
+
+
+class Source:
+    """Reads a log's pieces in order, and settles its holes as every reader does.
+
+    Args:
+        client: of the log.
+        start: the first position.
+    """
+
+    def __init__(self, client: LogClient, start: int) -> None:
+        self._client = client
+        self._windows = _PieceWindows(client)
+        self._ahead: Ahead[list[Piece]] = Ahead(client, self._windows, start, WINDOW_BYTES)
+
+    @property
+    def position(self) -> int:
+        """The next position."""
+        return self._ahead.position
+
+    async def next(self, tail: int) -> list[Piece]:
+        """Return what is next, below ``tail``. Nothing: ``position`` is a hole that stays open.
+
+        Raises:
+            CorruptEntry: a position is lost.
+        """
+        pieces = await self._ahead.next(tail)
+        if self._windows.hole is not None:
+            self._ahead.go_to(self._windows.hole)
+            self._windows.hole = None
+        return pieces
+
+    def open_hole(self) -> NotWritten:
+        """The error that says that ``position`` can't be copied."""
+        return NotWritten(
+            f"position {self.position} of log {self._client} is a hole that was not filled",
+            hint="Open the log so that it can be filled: in a store that can be written, with a"
+            " hole time-out. Or copy what lies below it.",
+        )
+
+
+async def mark_at(client: LogClient, position: int) -> Mark | None:
+    """Return the mark of a position below the tail; None where it is trimmed."""
+    source = Source(client, position)
+    pieces = await source.next(position + 1)
+    return mark_of(pieces[0], position) if pieces else None
+
+
+class _PieceWindows:
+    """Windows as pieces. ``hole``: a position of the last one that stays open, if there is any."""
+
+    def __init__(self, client: LogClient) -> None:
+        self._client = client
+        self.hole: int | None = None
+
+    def positions_max(self, _: int) -> int:
+        return WINDOW_POSITIONS_MAX
+
+    def start(self, start: int, end: int, bytes_max: int) -> WindowRead:
+        return self._client.reader.start(start, end, bytes_max, with_ids=True)
+
+    async def finish(self, read: WindowRead) -> tuple[list[Piece], int, int]:
+        deadline = self._client.window_deadline(self._client.settings.hole_timeout)
+        found: dict[int, _Held] = {}
+        for asked, reply in zip(read.parts, await read.started.finish(deadline), strict=True):
+            if reply.code == Code.OK:
+                _take(reply.payload, asked, found)
+        end = read.end
+        while missing := [p for p in range(read.start, end) if p not in found]:
+            left = read.bytes_max - _bytes_of(found)
+            if missing[0] == self.hole or (left <= 0 and missing[0] > read.start):
+                end = missing[0]
+            elif not await self._read(missing, left // len(read.parts), found, deadline):
+                await self._settle(missing, found, deadline)
+        return _pieces(found, read.start, end), _bytes_of(found), end
+
+    async def _read(
+        self, positions: Sequence[int], bytes_max: int, found: dict[int, _Held], deadline: Deadline
+    ) -> bool:
+        """Read positions that a window lacks; returns whether any of them holds something."""
+        before = len(found)
+        reader = self._client.reader
+        _, asked, replies = await reader.read_once(positions, max(1, bytes_max), deadline)
+        for (_, group), reply in zip(asked, replies, strict=True):
+            if reply.code == Code.OK:
+                _take(reply.payload, group, found)
+        return len(found) > before
+
+    async def _settle(
+        self, positions: Sequence[int], found: dict[int, _Held], deadline: Deadline
+    ) -> None:
+        """Have holes filled, take note of what was trimmed, and raise where something is lost."""
+        reader, hole_timeout = self._client.reader, self._client.settings.hole_timeout
+        slots = await reader.read(positions, deadline)
+        await reader.settle(slots, hole_timeout, self._client.positions.tail, deadline)
+        for position, slot in sorted(slots.items()):
+            if isinstance(slot, Entry) or slot.kind is GapKind.FILLED:
+                continue
+            if slot.kind is GapKind.LOST:
+                raise _lost(self._client, slot)
+            if slot.kind is GapKind.UNREADABLE:
+                what = f"position {position} of log {self._client}"
+                raise UnsupportedVersion(f"{what} was stored by a newer version of zlog", gap=slot)
+            if slot.kind is GapKind.UNWRITTEN:
+                self.hole = position
+                return
+            found[position] = _TRIMMED
+
+    def trimmed(self, gap: Gap) -> list[Piece]:
+        return [Trimmed(gap.position, gap.end)]
+
+    def cut(self, content: list[Piece]) -> tuple[list[Piece], Gap | None]:
+        return content, None  # pieces are joined where that matters
+
+    def put(self, gap: Gap, content: list[Piece]) -> list[Piece]:
+        return [Trimmed(gap.position, gap.end), *content]
+
+
+def _take(payload: ReplyBytes, positions: Sequence[int], found: dict[int, _Held]) -> None:
+    reply = core.decode_read(payload, positions)
+    for i in range(reply.count):
+        if reply.state(i) in _SETTLED:
+            found[positions[i]] = _held(reply, i)
+
+
+def _held(reply: ReadReply, i: int) -> _Held:
+    state = reply.state(i)
+    if state == State.WRITTEN:
+        return _Held(state, reply.timestamp(i), reply.writer(i), reply.number(i), 0, reply.data(i))
+    if state == State.FILLED:
+        return _Held(state, reply.timestamp(i), reply.writer(i), 0, reply.reason(i))
+    return _TRIMMED
+
+
+def _bytes_of(found: dict[int, _Held]) -> int:
+    return sum(len(each.data) for each in found.values())
+
+
+def _lost(client: LogClient, gap: Gap) -> CorruptEntry:
+    return CorruptEntry(
+        f"position {gap.position} of log {client} is lost ({gap.detail}), so no copy can have it",
+        hint="Repair it (`zlog check`), or give it up for good, for readers and copies alike:"
+        f" trim position {gap.position}.",
+        gap=gap,
+    )
+
+
+def _pieces(found: dict[int, _Held], start: int, end: int) -> list[Piece]:
+    pieces: list[Piece] = []
+    last: Piece | None = None
+    for position in range(start, end):
+        held = found[position]
+        if held.state == State.WRITTEN:
+            if not isinstance(last, Batch) or not _goes_on(last, held):
+                last = Batch(position, held.timestamp, held.writer, held.number, [])
+                pieces.append(last)
+            last.entries.append(held.data)
+            continue
+        piece: Piece = Trimmed(position, position + 1)
+        if held.state == State.FILLED:
+            piece = Filled(position, position + 1, held.timestamp, held.writer, held.reason)
+        one = None if last is None else joined(last, piece)
+        if one is None:
+            pieces.append(piece)
+        else:
+            pieces[-1] = one
+        last = pieces[-1]
+    return pieces
+
+
+def _goes_on(batch: Batch, held: _Held) -> bool:
+    return (
+        batch.writer == held.writer
+        and batch.timestamp == held.timestamp
+        and batch.number + len(batch.entries) == held.number
+    )
