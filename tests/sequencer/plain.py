@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import NamedTuple
 
 from zlog._base.sequencer import LogAddress
 from zlog._sequencer.frames import FRAME, FRAME_BYTES, TAIL_MAX, Code, Kind, payload_frames
+
+COUNT_MAX = 65536
+WAIT_SECONDS_MAX = 60.0
+
+
+class PlainWait(NamedTuple):
+    connection: object
+    handle: int
+    number: int
+    position: int
+    due: float
 
 
 class PlainLog:
@@ -14,20 +26,25 @@ class PlainLog:
         self.epoch_last = 0
         self.tail = 0
         self.granted = 0
-        self.waits: list[tuple[object, int, int, int]] = []
+        self.waits: list[PlainWait] = []
         self.openers: list[tuple[object, int, int]] = []
 
 
 class PlainSequencer:
-    """Greeted connections that open logs, append, wait and depose.
+    """Greeted connections that open logs, append, wait, depose and leave.
 
     A request is dealt with when its last byte is there. Logs are taken over by ``take_over``.
+
+    Args:
+        outstanding_max: OPENs and WAITs of one connection that wait for their answer.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, outstanding_max: int) -> None:
         self.logs: dict[LogAddress, PlainLog] = defaultdict(PlainLog)
+        self.now = 0.0
         self.requests = 0
         self.grants = 0
+        self._outstanding_max = outstanding_max
         self._handles: dict[object, list[PlainLog]] = defaultdict(list)
         self._streams: dict[object, bytes] = defaultdict(bytes)
         self._replies: dict[object, list[tuple[int, ...]]] = defaultdict(list)
@@ -52,6 +69,27 @@ class PlainSequencer:
             self.requests += 1
         self._streams[connection] = stream
 
+    def tail(self, connection, handle: int) -> int:
+        """The tail of a log that a connection has open; 0 of one that it has not."""
+        opened = self._handles[connection]
+        return opened[handle].tail if handle < len(opened) else 0
+
+    def leave(self, connection) -> None:
+        """Forget a connection, and what it waits for."""
+        self.requests += len(self._streams[connection]) >= FRAME_BYTES  # an OPEN without its end
+        for kept in (self._handles, self._streams, self._replies):
+            kept.pop(connection, None)
+        for log in self.logs.values():
+            log.waits = [wait for wait in log.waits if wait.connection is not connection]
+            log.openers = [opener for opener in log.openers if opener[0] is not connection]
+
+    def pass_time(self, seconds: float) -> None:
+        """End the waits whose time has passed."""
+        self.now += seconds
+        for log in self.logs.values():
+            answer = (Code.TIMEOUT, log.tail, log.epoch)
+            self._end_waits(log, lambda wait: wait.due <= self.now, answer)
+
     def take_over(self, address: LogAddress, skipped: int) -> tuple[int, int]:
         """Take a log over; returns its new epoch, and the tail."""
         log = self.logs[address]
@@ -61,10 +99,15 @@ class PlainSequencer:
             if dead_epoch < log.epoch:
                 self._opened(connection, number, log)
             else:
-                answer = (Kind.OPEN, Code.UNAVAILABLE, 0, number, 0, 0)
-                self._replies[connection].append(answer)
+                self._refuse(connection, number, Code.UNAVAILABLE)
         log.openers = []
         return log.epoch, log.tail
+
+    def fail_to_take_over(self, address: LogAddress, code: Code) -> None:
+        """Tell those who wait that it could not be done."""
+        openers, self.logs[address].openers = self.logs[address].openers, []
+        for connection, number, _ in openers:
+            self._refuse(connection, number, code)
 
     def _request(self, connection, kind, _, handle, number, a, b) -> None:
         opened = self._handles[connection]
@@ -75,8 +118,11 @@ class PlainSequencer:
             if log.tail > a or b == 0:
                 code = Code.OK if log.tail > a else Code.TIMEOUT
                 answer = (code, log.tail, log.epoch)
+            elif not self._may_wait(connection):
+                answer = (Code.LIMIT, 0, 0)
             else:
-                log.waits.append((connection, handle, number, a))
+                due = self.now + min(b / 1000, WAIT_SECONDS_MAX)
+                log.waits.append(PlainWait(connection, handle, number, a, due))
                 return
         elif b > log.epoch:
             answer = (Code.STALE_EPOCH, log.epoch, 0)
@@ -85,7 +131,7 @@ class PlainSequencer:
             answer = (Code.OK, log.tail, log.epoch)
         elif a == 0:
             answer = (Code.BAD_REQUEST, 0, 0)
-        elif a > 65536 or log.tail + a > TAIL_MAX:
+        elif a > COUNT_MAX or log.tail + a > TAIL_MAX:
             answer = (Code.LIMIT, 0, 0)
         else:
             answer = (Code.OK, log.tail, log.epoch)
@@ -99,9 +145,16 @@ class PlainSequencer:
         log = self.logs[LogAddress.decode(payload)]
         if log.epoch > frame[5]:
             self._opened(connection, frame[3], log)
+        elif not self._may_wait(connection):
+            self._refuse(connection, frame[3], Code.LIMIT)
         else:
             self._depose(log)
             log.openers.append((connection, frame[3], frame[5]))
+
+    def _may_wait(self, connection) -> bool:
+        waiting = [wait.connection for log in self.logs.values() for wait in log.waits]
+        waiting += [opener[0] for log in self.logs.values() for opener in log.openers]
+        return waiting.count(connection) < self._outstanding_max
 
     def _opened(self, connection, number: int, log: PlainLog) -> None:
         opened = self._handles[connection]
@@ -110,8 +163,12 @@ class PlainSequencer:
         answer = (Kind.OPEN, Code.OK, opened.index(log), number, log.epoch, log.tail)
         self._replies[connection].append(answer)
 
+    def _refuse(self, connection, number: int, code: Code) -> None:
+        self._replies[connection].append((Kind.OPEN, code, 0, number, 0, 0))
+
     def _wake(self, log: PlainLog) -> None:
-        self._end_waits(log, lambda position: log.tail > position, (Code.OK, log.tail, log.epoch))
+        answer = (Code.OK, log.tail, log.epoch)
+        self._end_waits(log, lambda wait: log.tail > wait.position, answer)
 
     def _depose(self, log: PlainLog) -> None:
         self._end_waits(log, lambda _: True, (Code.STALE_EPOCH, log.epoch, 0))
@@ -120,9 +177,8 @@ class PlainSequencer:
     def _end_waits(self, log: PlainLog, due, answer: tuple[int, int, int]) -> None:
         waits, log.waits = log.waits, []
         for wait in waits:
-            connection, handle, number, position = wait
-            if due(position):
-                reply = (Kind.WAIT, answer[0], handle, number, *answer[1:])
-                self._replies[connection].append(reply)
+            if due(wait):
+                reply = (Kind.WAIT, answer[0], wait.handle, wait.number, *answer[1:])
+                self._replies[wait.connection].append(reply)
             else:
                 log.waits.append(wait)

@@ -1,4 +1,4 @@
-"""The machine's connections, logs and limits: no sockets, and a clock that stands still."""
+"""The machine: no sockets, and a clock that stands still. See also `test_machine_model`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import json
 
 import pytest
 
-from zlog._sequencer.frames import FRAME, Code, Kind
+from zlog._base.sequencer import Grant
+from zlog._sequencer.frames import FRAME, TAIL_MAX, Code, Kind
+from zlog.limits import GRANT_COUNT_MAX
 from zlog.seqr.limits import Limits
 from zlog.seqr.machine.admission import Reason
 
@@ -64,55 +66,6 @@ def test_a_connection_too_many_is_refused_and_a_freed_place_can_be_taken():
 # OPEN
 
 
-def test_open_takes_the_log_over_and_then_answers():
-    desk = Desk()
-    client = desk.connect()
-    desk.send(client, open_request(number=9))
-    assert desk.take(client) == []
-    desk.activate(ORDERS, epoch=3, tail=40)
-    (reply,) = desk.take(client)
-    assert (reply.kind, reply.code, reply.handle, reply.request) == (Kind.OPEN, Code.OK, 0, 9)
-    assert (reply.a, reply.b) == (3, 40)
-
-
-def test_opens_that_come_meanwhile_share_one_take_over():
-    desk = Desk()
-    clients = [desk.connect() for _ in range(3)]
-    for client in clients:
-        desk.send(client, open_request())
-    desk.activate()
-    assert [reply.code for client in clients for reply in desk.take(client)] == [Code.OK] * 3
-
-
-def test_an_active_log_is_opened_at_once_with_its_current_tail():
-    desk = Desk()
-    writer = desk.client(epoch=2, tail=10)
-    desk.send(writer, request(Kind.NEXT, a=5, b=2))
-    late = desk.connect()
-    desk.send(late, open_request())
-    (reply,) = desk.take(late)
-    assert (reply.code, reply.a, reply.b) == (Code.OK, 2, 15)
-    assert not desk.wanted()
-
-
-def test_opening_a_log_again_gives_the_same_handle():
-    desk = Desk()
-    client = desk.client()
-    desk.send(client, open_request(), open_request())
-    assert [reply.handle for reply in desk.take(client)] == [0, 0]
-
-
-def test_logs_of_one_connection_have_handles_of_their_own():
-    desk = Desk()
-    client = desk.client()
-    desk.send(client, open_request(AUDIT))
-    desk.activate(AUDIT, epoch=8, tail=80)
-    (reply,) = desk.take(client)
-    assert reply.handle == 1
-    desk.send(client, request(Kind.NEXT, handle=1, a=1), request(Kind.NEXT, handle=0, a=1))
-    assert [(reply.a, reply.b) for reply in desk.take(client)] == [(80, 8), (0, 1)]
-
-
 def test_a_new_log_of_the_same_name_is_another_log():
     desk = Desk()
     desk.client(ORDERS, epoch=5)
@@ -135,15 +88,6 @@ def test_a_failed_take_over_is_told_to_all_who_wait_and_can_be_tried_again(code)
     desk.send(clients[0], open_request())
     desk.activate()
     assert desk.take(clients[0])[0].code == Code.OK
-
-
-def test_a_client_that_left_during_the_take_over_is_not_answered():
-    desk = Desk()
-    client = desk.connect()
-    desk.send(client, open_request())
-    desk.machine.disconnect(client)
-    desk.activate()
-    assert desk.take(client) == []
 
 
 def test_an_address_that_makes_no_sense_is_refused_and_the_connection_goes_on():
@@ -177,20 +121,57 @@ def test_payload_frames_are_never_taken_for_requests(cut):
     assert desk.machine.status(desk.now)["positions"] == 0
 
 
-# Limits
+# NEXT and WAIT; test_machine_model has the rest
 
 
-def test_a_connection_has_a_bounded_number_of_unanswered_requests():
-    desk = Desk(Limits(outstanding_per_connection_max=2))
+@pytest.mark.parametrize(
+    ("count", "code"),
+    [
+        (0, Code.BAD_REQUEST),
+        (GRANT_COUNT_MAX, Code.OK),
+        (GRANT_COUNT_MAX + 1, Code.LIMIT),
+        (2**64 - 1, Code.LIMIT),
+    ],
+)
+def test_how_many_positions_one_grant_may_have(count, code):
+    desk = Desk()
     client = desk.client()
-    wait = request(Kind.WAIT, a=5, b=1000)
-    desk.send(client, wait, open_request(AUDIT), wait, open_request(AUDIT))
-    assert [reply.code for reply in desk.take(client)] == [Code.LIMIT] * 2
-    desk.apply(desk.machine.expire(desk.now + 1))
-    desk.activate(AUDIT)
+    desk.send(client, request(Kind.NEXT, a=count, b=1))
+    assert desk.take(client)[0].code == code
+
+
+def test_positions_never_wrap_around():
+    desk = Desk()
+    client = desk.client(tail=TAIL_MAX - 3)
+    desk.send(client, *(request(Kind.NEXT, a=2, b=1) for _ in range(2)))
+    desk.send(client, request(Kind.NEXT, a=1, b=1), request(Kind.NEXT, a=1, b=1))
+    assert [(reply.code, reply.a) for reply in desk.take(client)] == [
+        (Code.OK, TAIL_MAX - 3),
+        (Code.LIMIT, 0),
+        (Code.OK, TAIL_MAX - 1),
+        (Code.LIMIT, 0),
+    ]
+
+
+def test_an_epoch_that_is_not_above_all_earlier_ones_is_never_granted_in():
+    desk = Desk()
+    client = desk.client(epoch=4, tail=10)
+    desk.send(client, request(Kind.NEXT, a=1, b=5), open_request(dead_epoch=5))
     desk.take(client)
-    desk.send(client, wait, wait, wait)
-    assert [reply.code for reply in desk.take(client)] == [Code.LIMIT]
+    with pytest.raises(ValueError, match="epoch 4"):
+        desk.machine.activated(ORDERS, Grant(4, 10))
+    desk.apply(desk.machine.activation_failed(ORDERS, Code.UNAVAILABLE))
+    assert desk.take(client)[0].code == Code.UNAVAILABLE
+
+
+def test_a_client_can_wait_and_append_in_one_chunk():
+    desk = Desk()
+    client = desk.client()
+    desk.send(client, request(Kind.WAIT, 1, a=0, b=1000), request(Kind.NEXT, 2, a=1, b=1))
+    assert [reply.request for reply in desk.take(client)] == [2, 1]
+
+
+# Limits
 
 
 def test_a_connection_has_a_bounded_number_of_logs():

@@ -12,6 +12,7 @@ import tarfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import pyspark
 import pytest
@@ -62,20 +63,32 @@ def wait_for(pattern: str, log: Path, process: subprocess.Popen[bytes]) -> str:
     return found[1]
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[str]:
-    """The URL of a master that has two workers."""
+class Cluster(NamedTuple):
+    """A master that has two workers, by its URL, and the folder with what all of them leave."""
+
+    url: str
+    folder: Path
+
+    def left(self, pattern: str) -> set[Path]:
+        """Return files of applications, by a pattern in the folders of their executors."""
+        return {*self.folder.glob(f"work/app-*/*/{pattern}")}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Spark's daemons."""
+    folder = tmp_path_factory.mktemp("cluster")
     with ExitStack() as stack:
-        log = tmp_path / "master.log"
+        log = folder / "master.log"
         words = [MASTER, "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
-        master = stack.enter_context(running(words, log, tmp_path))
+        master = stack.enter_context(running(words, log, folder))
         url = wait_for(r"Starting Spark master at (spark://\S+)", log, master)
         for number in range(2):
             words = [WORKER, "--host", "127.0.0.1", "--webui-port", "0", "-c", "1", "-m", "1g", url]
-            own = tmp_path / f"worker-{number}.log"
-            worker = stack.enter_context(running(words, own, tmp_path / "work"))
+            own = folder / f"worker-{number}.log"
+            worker = stack.enter_context(running(words, own, folder / "work"))
             wait_for(r"(Successfully registered with master)", own, worker)
-        yield url
+        yield Cluster(url, folder)
 
 
 class Copying:
@@ -107,16 +120,17 @@ class Copying:
         return sorted(table["position"].to_pylist())
 
 
-def test_two_workers_copy_a_log(cluster: str, ceph_url: str, tmp_path: Path) -> None:
-    copying = Copying(cluster, ceph_url, tmp_path, PYSPARK_PYTHON=sys.executable)
+def test_two_workers_copy_a_log(cluster: Cluster, ceph_url: str, tmp_path: Path) -> None:
+    before = cluster.left("stderr")
+    copying = Copying(cluster.url, ceph_url, tmp_path, PYSPARK_PYTHON=sys.executable)
     with zlog.connect(ceph_url) as store, zlog.Log.create(store, "orders", width=4) as log:
         log.append_many([b"%d" % i for i in range(1000)])
         assert copying.run("orders", "--spark-conf", "spark.log.level=INFO") == 1000
         assert [cursor.position for cursor in log.cursors()] == [1000]
     assert copying.positions() == list(range(1000))
-    executors = {path.parent.name for path in (tmp_path / "work").glob("app-*/*/stderr")}
+    executors = cluster.left("stderr") - before
     assert len(executors) == 2
-    logs = [*tmp_path.glob("*.log"), *(tmp_path / "work").rglob("stderr")]
+    logs = [*tmp_path.glob("*.log"), *cluster.folder.glob("*.log"), *executors]
     told = "".join(path.read_text(errors="replace") for path in logs)
     assert "CoarseGrainedExecutorBackend" in told
     assert not [key for key in secrets_of(ceph_url) if key in told]
@@ -144,7 +158,7 @@ def _without_sources(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
 
 
 def test_workers_without_zlog_get_it_in_a_packed_environment(
-    cluster: str, log: zlog.Log, tmp_path: Path
+    cluster: Cluster, log: zlog.Log, tmp_path: Path
 ) -> None:
     log.append_many([b"%d" % i for i in range(1000)])
     archive = tmp_path / "env.tar.gz"
@@ -152,8 +166,8 @@ def test_workers_without_zlog_get_it_in_a_packed_environment(
     python = "environment/bin/python"  # of the folder in which a process works: there is no other
     (tmp_path / "environment").mkdir()
     subprocess.run(["tar", "xzf", archive, "-C", tmp_path / "environment"], check=True)
-    copying = Copying(cluster, log.store.url, tmp_path, PYSPARK_PYTHON=python)
+    copying = Copying(cluster.url, log.store.url, tmp_path, PYSPARK_PYTHON=python)
     archives = f"spark.archives={archive}#environment"
     assert copying.run(log.name, "--spark-conf", archives) == 1000
     assert copying.positions() == list(range(1000))
-    assert len([*(tmp_path / "work").glob(f"app-*/*/{python}")]) == 2
+    assert len(cluster.left(python)) == 2

@@ -25,7 +25,7 @@ from zlog.seqr.election.lease import LEASE_SECONDS_DEFAULT
 from ..support.ceph import CephCluster, ClusterSpec
 from ..support.sequencer import SequencerProcess
 from ..support.waiting import wait_until
-from .workers import Appender, merge
+from .workers import Appender
 
 THREE_OSDS = ClusterSpec("bluestore", osds=3)
 WRITERS = 3
@@ -47,7 +47,7 @@ class Load:
     def __init__(self, url: str, folder: Path) -> None:
         self._store = zlog.connect(url)
         self.log = zlog.Log.create(self._store, "orders", width=4)
-        self._appenders = [Appender(url, "orders", f"w{n}", None, folder) for n in range(WRITERS)]
+        self._appenders = [Appender(url, "orders", f"w{n}", folder) for n in range(WRITERS)]
         self.wait_for_all()
 
     def wait_for_all(self) -> None:
@@ -85,7 +85,9 @@ class Load:
         """End, and see that every entry is in the log once, where it was acknowledged."""
         for appender in self._appenders:
             appender.finish()
-        acknowledged = merge(self._appenders)
+        reports = [appender.acknowledged() for appender in self._appenders]
+        acknowledged = {position: entry for each in reports for position, entry in each.items()}
+        assert len(acknowledged) == sum(map(len, reports)), "a position was acknowledged twice"
         read = {i.position: i.data for i in self.log.read_range() if isinstance(i, zlog.Entry)}
         assert read == acknowledged
         assert len(set(read.values())) == len(read)

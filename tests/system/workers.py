@@ -1,4 +1,4 @@
-"""What the processes of the system tests do, and say that they have done."""
+"""Processes that append, and say that they have done."""
 
 from __future__ import annotations
 
@@ -7,49 +7,36 @@ import sys
 from pathlib import Path
 
 _APPENDER = """
-import signal, sys, time, zlog
-url, name, writer, count, batch, report = sys.argv[1:]
-count, batch = int(count), int(batch)
+import itertools, signal, sys, time, zlog
+url, name, writer, report = sys.argv[1:]
 told = []
 signal.signal(signal.SIGTERM, lambda *_: told.append("to end"))
 with zlog.connect(url) as store, zlog.Log.open(store, name, timeout=120) as log, \\
         open(report, "w", buffering=1) as out:
-    for start in range(0, count, batch):
-        if told:
-            break
-        data = [f"{writer}.{i}".encode() for i in range(start, min(start + batch, count))]
-        for position, entry in zip(log.append_many(data), data):
-            print(position, entry.decode(), time.monotonic(), file=out)
+    for number in itertools.takewhile(lambda _: not told, itertools.count()):
+        entry = f"{writer}.{number}"
+        print(log.append(entry.encode()), entry, time.monotonic(), file=out)
 """
 
 
 class Appender:
-    """A process that appends ``count`` entries ``WRITER.NUMBER`` and reports each position.
+    """A process that appends entries ``WRITER.NUMBER``, and reports the position of each."""
 
-    Without ``count`` it does so until it is told to finish.
-    """
-
-    def __init__(
-        self, url: str, log: str, writer: str, count: int | None, folder: Path, batch: int = 1
-    ) -> None:
+    def __init__(self, url: str, log: str, writer: str, folder: Path) -> None:
         self.report = folder / f"{writer}.txt"
         self.report.touch()
-        words = [url, log, writer, str(count or sys.maxsize), str(batch), str(self.report)]
+        words = [url, log, writer, str(self.report)]
         # In another directory, or Python would import the sources instead of the package.
         self.process = subprocess.Popen([sys.executable, "-c", _APPENDER, *words], cwd=folder)
-
-    def wait(self, seconds: float = 300) -> None:
-        """Wait for the end, which must be a success."""
-        assert self.process.wait(seconds) == 0
 
     def finish(self) -> None:
         """Have it end after the append that is under way, and wait for that."""
         self.process.terminate()
-        self.wait()
+        assert self.process.wait(300) == 0
 
     @property
     def failed(self) -> bool:
-        """Whether it ended before its work was done."""
+        """Whether it ended although it was not told to."""
         return bool(self.process.poll())
 
     def acknowledged(self) -> dict[int, bytes]:
@@ -67,13 +54,3 @@ class Appender:
     def _lines(self) -> list[list[str]]:
         lines = self.report.read_text().splitlines(keepends=True)
         return [line.split() for line in lines if line.endswith("\n")]
-
-
-def merge(appenders: list[Appender]) -> dict[int, bytes]:
-    """Put the reports of several appenders together; no position may be in two of them."""
-    merged: dict[int, bytes] = {}
-    for appender in appenders:
-        found = appender.acknowledged()
-        assert not merged.keys() & found.keys()
-        merged.update(found)
-    return merged
