@@ -31,6 +31,7 @@ BUILD_TOOLS := 'cmake>=3.24' 'cython>=3.1' ninja 'scikit-build-core>=1.0'
 
 # Folders, and programs without a suffix, which ruff would not find in them.
 PYTHON_CODE := ceph-dev cli examples pyspark_zlog seqr tests zlog ceph-dev/cluster tools/check-links
+CPP_CODE := $(shell find cls_zlog seqr cli tests -name "*.cc" -o -name "*.h")
 SOURCES := pyproject.toml CMakeLists.txt \
 	$(shell find cls_zlog zlog seqr cli pyspark_zlog -type f -not -path '*/__pycache__/*')
 
@@ -118,8 +119,9 @@ chaos-faults: $(DONE)/package-rados ## MINUTES=10 of faults on a Ceph cluster of
 	$(BIN)/python -m tests.faults --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 .PHONY: lint
-lint: $(DONE)/dev-tools $(DONE)/spark $(DONE)/package-rados ## ruff and mypy, and that what is generated is current
+lint: $(DONE)/dev-tools $(DONE)/spark $(DONE)/package-rados ## ruff, mypy and clang-format, and that what is generated is current
 	$(BIN)/python -m tools.messages --check
+	$(BIN)/clang-format --dry-run --Werror $(CPP_CODE)
 	$(BIN)/ruff check $(PYTHON_CODE)
 	$(BIN)/ruff format --check $(PYTHON_CODE)
 	@# Not from here, where the folder zlog lacks what is installed below it: zlog.cli, zlog.seqr.

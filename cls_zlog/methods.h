@@ -15,10 +15,10 @@ constexpr const char* kClassName = "zlog";
 // What a method does to its object, as an OSD registers it; kAddsData: a full store refuses it.
 enum MethodFlags : int { kRead = 1, kWrite = 2, kAddsData = 4 };
 
-// One method of the class. `call` answers a negative errno or a Code, and puts the reply into `out`:
-// it decodes the request, runs the method and encodes what that answers. What it answers other than
-// kOk has changed nothing. It may throw std::bad_alloc and nothing else: every host catches
-// everything.
+// One method of the class. `call` answers a negative errno or a Code, and puts the reply into
+// `out`: it decodes the request, runs the method and encodes what that answers. What it answers
+// other than kOk has changed nothing. It may throw std::bad_alloc and nothing else: every host
+// catches everything.
 struct Method {
   const char* name;
   int flags;

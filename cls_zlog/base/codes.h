@@ -19,14 +19,14 @@ enum Code : int {
   kCursorAhead = 16,     // the cursor is at this position, which is higher
   kHeldByCursor = 17,    // a cursor, at this position, has not come so far
   kBelowTrimPoint = 18,  // the position is below this trim point
-  kNotFound = 19,        // there is no such cursor, source or part; of a source: the next incarnation
-  kExists = 20,          // the cursor exists, at this position
-  kSuperseded = 21,      // this attempt, or this incarnation of the source, has come since
-  kBatchDone = 22,       // the batch is done; this is the first one that is not
-  kLimitReached = 23,    // this is the limit that would be exceeded
-  kUnreadable = 24,      // a newer class stored something at this position
-  kRequestTooNew = 25,   // the request needs a class of this version of the message
-  kStoredTooNew = 26,    // what is stored needs a class of this version of the value
+  kNotFound = 19,      // there is no such cursor, source or part; of a source: the next incarnation
+  kExists = 20,        // the cursor exists, at this position
+  kSuperseded = 21,    // this attempt, or this incarnation of the source, has come since
+  kBatchDone = 22,     // the batch is done; this is the first one that is not
+  kLimitReached = 23,  // this is the limit that would be exceeded
+  kUnreadable = 24,    // a newer class stored something at this position
+  kRequestTooNew = 25,  // the request needs a class of this version of the message
+  kStoredTooNew = 26,   // what is stored needs a class of this version of the value
 };
 
 // The state of one position in a read's reply. The values are on the wire and on disk.

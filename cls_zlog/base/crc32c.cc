@@ -122,9 +122,9 @@ uint32_t through(const Zeros& zeros, uint32_t state) {
          zeros[3][state >> 24];
 }
 
-// How far ahead of the sum the next bytes are asked for. The hardware does not foresee three short stretches:
-// what is not in the cache would take more than twice as long. The end may be passed, since asking
-// for what is not there does nothing.
+// How far ahead of the sum the next bytes are asked for. The hardware does not foresee three short
+// stretches: what is not in the cache would take more than twice as long. The end may be passed,
+// since asking for what is not there does nothing.
 constexpr size_t kAheadBytes = 6u << 10;
 constexpr size_t kCacheLineBytes = 64;
 

@@ -12,43 +12,43 @@ constexpr uint64_t position_max = (uint64_t{1} << 63) - 1;
 constexpr uint64_t end_open = UINT64_MAX;  // the end of a stripe that has none
 
 // One request.
-constexpr uint32_t entries_max = 65536;  // positions per request
-constexpr uint32_t request_bytes_max = 32u << 20;  // bytes
-constexpr uint32_t entry_bytes_max = 16u << 20;  // bytes of one entry
+constexpr uint32_t entries_max = 65536;               // positions per request
+constexpr uint32_t request_bytes_max = 32u << 20;     // bytes
+constexpr uint32_t entry_bytes_max = 16u << 20;       // bytes of one entry
 constexpr uint32_t read_reply_bytes_max = 32u << 20;  // bytes of entry data in one read's reply
-constexpr uint32_t trim_records_max = 1024;  // records freed by one trim_to
-constexpr uint32_t writer_bytes = 16;  // bytes of a writer's id, exactly
+constexpr uint32_t trim_records_max = 1024;           // records freed by one trim_to
+constexpr uint32_t writer_bytes = 16;                 // bytes of a writer's id, exactly
 constexpr uint32_t padding_bytes_max = 4095;  // bytes between a write's columns and its data
 // Bytes an OSD lets a write method answer (osd_max_write_op_reply_len).
 constexpr uint32_t write_reply_bytes_max = 64;
 
 // Views, names and addresses.
-constexpr uint32_t width_max = 1024;  // stripe objects per stripe
-constexpr uint32_t view_stripes_max = 32;  // stripes in one view; older ones are archived
-constexpr uint32_t views_kept_max = 128;  // a head keeps the views of so many epochs
-constexpr uint32_t stripes_page_max = 1024;  // stripes in one reply of stripes_read, stripes_loose
-constexpr uint32_t stripes_moved_max = 256;  // archived stripes that one call makes loose
+constexpr uint32_t width_max = 1024;          // stripe objects per stripe
+constexpr uint32_t view_stripes_max = 32;     // stripes in one view; older ones are archived
+constexpr uint32_t views_kept_max = 128;      // a head keeps the views of so many epochs
+constexpr uint32_t stripes_page_max = 1024;   // stripes in one reply of stripes_read, stripes_loose
+constexpr uint32_t stripes_moved_max = 256;   // archived stripes that one call makes loose
 constexpr uint32_t log_name_bytes_max = 128;  // bytes
 constexpr uint32_t view_bytes_max = 1u << 20;  // bytes of one encoded view
-constexpr uint32_t views_page_max = 1024;  // views in one view_read reply
-constexpr uint32_t names_page_max = 4096;  // names in one directory_list reply
-constexpr uint32_t address_bytes_max = 256;  // bytes of a sequencer's address
-constexpr uint32_t list_page_max = 1024;  // rows in one cursor_list or delivery_list reply
-constexpr uint32_t cursors_max = 1024;  // cursors of one log; each trim looks at all of them
-constexpr uint32_t sources_max = 1024;  // sources of deliveries to one log, and of one listing
-constexpr uint32_t parts_max = 65536;  // parts of one source whose batches are not done
-constexpr uint32_t grants_max = 4096;  // grants of one part
+constexpr uint32_t views_page_max = 1024;      // views in one view_read reply
+constexpr uint32_t names_page_max = 4096;      // names in one directory_list reply
+constexpr uint32_t address_bytes_max = 256;    // bytes of a sequencer's address
+constexpr uint32_t list_page_max = 1024;       // rows in one cursor_list or delivery_list reply
+constexpr uint32_t cursors_max = 1024;         // cursors of one log; each trim looks at all of them
+constexpr uint32_t sources_max = 1024;       // sources of deliveries to one log, and of one listing
+constexpr uint32_t parts_max = 65536;        // parts of one source whose batches are not done
+constexpr uint32_t grants_max = 4096;        // grants of one part
 constexpr uint32_t attempts_max = 1u << 20;  // attempts at one part
 constexpr uint32_t parts_removed_max = 256;  // parts that one delivery_done removes
-constexpr uint32_t option_key_bytes_max = 128;  // bytes
+constexpr uint32_t option_key_bytes_max = 128;     // bytes
 constexpr uint32_t option_value_bytes_max = 4096;  // bytes
 
 // Physical layout of a stripe object (layout.cc).
 constexpr uint32_t inline_bytes_max = 32u << 10;  // bytes of a batch kept inside its record
 // Of an object's bytestream; Ceph's own limit (osd_max_object_size) is 128 MiB.
 constexpr uint64_t stream_bytes_max = 120u << 20;  // bytes
-constexpr uint32_t page_records_max = 256;  // records fetched by one listing
-constexpr uint32_t page_bytes_max = 4u << 20;  // bytes fetched by one listing (or 1 record)
+constexpr uint32_t page_records_max = 256;         // records fetched by one listing
+constexpr uint32_t page_bytes_max = 4u << 20;      // bytes fetched by one listing (or 1 record)
 
 constexpr uint64_t walk_bytes_max = 64u << 20;     // bytes of records one call looks at, or E2BIG
 constexpr uint64_t walk_bytes_enough = 32u << 20;  // bytes after which a call that may stop does

@@ -19,10 +19,10 @@ inline Failure failure_of(int code) { return {code, 0}; }
 inline Failure failure_of(const Failure& failure) { return failure; }
 
 // Returns from a function that answers an int, a Failure or a Result, if `call` has failed.
-#define ZLOG_TRY(call)                                                          \
-  do {                                                                          \
-    const ::zlog::Failure zlog_failure = ::zlog::failure_of(call);              \
-    if (zlog_failure.code != 0) return zlog_failure;                            \
+#define ZLOG_TRY(call)                                             \
+  do {                                                             \
+    const ::zlog::Failure zlog_failure = ::zlog::failure_of(call); \
+    if (zlog_failure.code != 0) return zlog_failure;               \
   } while (false)
 
 // What a method answers: its reply, or why there is none.

@@ -41,8 +41,7 @@ size_t padding_at(size_t offset) {
 
 }  // namespace
 
-int WriteEncoder::begin(const WriteHead& head, const NewEntry* entries, size_t count,
-                        size_t step) {
+int WriteEncoder::begin(const WriteHead& head, const NewEntry* entries, size_t count, size_t step) {
   if (head.writer.size() != limits::writer_bytes || count > limits::entries_max) return -EINVAL;
   entries_ = entries;
   count_ = count;

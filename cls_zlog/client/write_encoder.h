@@ -45,9 +45,9 @@ class WriteEncoder {
   const NewEntry* entries_ = nullptr;
   size_t count_ = 0;
   size_t step_ = 1;
-  uint64_t base_ = 0;    // the smallest number
-  size_t padding_ = 0;   // bytes before the data
-  std::string fields_;   // what comes before the columns
+  uint64_t base_ = 0;   // the smallest number
+  size_t padding_ = 0;  // bytes before the data
+  std::string fields_;  // what comes before the columns
   size_t size_ = 0;
 };
 

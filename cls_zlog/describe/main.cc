@@ -19,7 +19,8 @@ std::string text = "abcdefghijklmnop";
 void print(const describe::Field& field, bool first) {
   const wire::Bounds& bounds = field.bounds;
   std::printf(
-      "%s\n    {\"name\": \"%s\", \"type\": \"%s\", \"element\": \"%s\", \"min\": %llu, \"max\": %llu, "
+      "%s\n    {\"name\": \"%s\", \"type\": \"%s\", \"element\": \"%s\", \"min\": %llu, \"max\": "
+      "%llu, "
       "\"rule\": %d, \"raw\": %d, \"each\": %d, \"version\": %d, \"initial\": %llu}",
       first ? "" : ",", field.name.c_str(), field.type.c_str(), field.element.c_str(),
       static_cast<unsigned long long>(bounds.min), static_cast<unsigned long long>(bounds.max),
@@ -53,7 +54,8 @@ class Printer {
       hex += digits;
     }
     std::printf(
-        "%s\n  {\"name\": \"%s\", \"flags\": %d, \"request\": \"%s\", \"reply\": \"%s\", \"least\": "
+        "%s\n  {\"name\": \"%s\", \"flags\": %d, \"request\": \"%s\", \"reply\": \"%s\", "
+        "\"least\": "
         "\"%s\"}",
         first_ ? "" : ",", name, flags, describe::name_of<Request>().c_str(),
         describe::name_of<Message>().c_str(), hex.c_str());

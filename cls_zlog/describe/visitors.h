@@ -125,9 +125,7 @@ class Least {
   void set(std::string_view& value, const wire::Bounds& bounds) {
     value = std::string_view(*text_).substr(0, bounds.min);
   }
-  void set(std::string& value, const wire::Bounds& bounds) {
-    value = text_->substr(0, bounds.min);
-  }
+  void set(std::string& value, const wire::Bounds& bounds) { value = text_->substr(0, bounds.min); }
   void set(Runs& runs, const wire::Bounds&) { Runs::of(1, {0}, &runs); }
   void set(std::map<std::string, std::string>&, const wire::Bounds&) {}
   template <size_t n>

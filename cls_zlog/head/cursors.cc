@@ -84,8 +84,8 @@ Result<CursorListReply> list(Object& object, const NamesRequest& request) {
   ZLOG_TRY(Head::load(object, request.log_id, &head));
   std::vector<Row> rows;
   CursorListReply reply;
-  ZLOG_TRY(kCursors.list(object, kCursors.key(request.after), request.count_max, &rows,
-                         &reply.more));
+  ZLOG_TRY(
+      kCursors.list(object, kCursors.key(request.after), request.count_max, &rows, &reply.more));
   reply.cursors.reserve(rows.size());
   for (const auto& [name, cursor] : rows) {
     reply.cursors.push_back({name, cursor.position, cursor.created, cursor.updated});

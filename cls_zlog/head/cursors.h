@@ -10,14 +10,15 @@
 // Named cursors of a log's readers, kept by its head object: where each will go on reading, so that
 // it can stop and be started again elsewhere, and so that no trim takes from it what it has not
 // read (head.h, trim_point_raise). All answer -ENOENT when the log does not exist or has
-// another id, -EIO when stored bytes are damaged, and kStoredTooNew when they are of a later version.
+// another id, -EIO when stored bytes are damaged, and kStoredTooNew when they are of a later
+// version.
 namespace zlog::cursors {
 
 // Moves a cursor, or makes it; CommitMode says which. kNotFound: there is no such cursor to
 // advance. kExists (with its position): there is one already. kCursorAhead (with its position):
-// advancing would move it back; so the later of two readers of one cursor wins and neither undoes the
-// other. kBelowTrimPoint: a cursor is not made or set below the trim point, where nothing is left to
-// keep. kLimitReached: the log has cursors_max of them.
+// advancing would move it back; so the later of two readers of one cursor wins and neither undoes
+// the other. kBelowTrimPoint: a cursor is not made or set below the trim point, where nothing is
+// left to keep. kLimitReached: the log has cursors_max of them.
 //
 // Advancing goes on below the trim point: a trim that was told to pass the cursor leaves it where
 // it is, so that its reader learns what it has missed.

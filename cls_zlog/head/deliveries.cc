@@ -65,8 +65,8 @@ Source make(uint64_t timestamp, Head* head) {
 
 // The source that a delivery_done names; `made`: it was not there, and the head has it now. Not
 // another one of the name: the request may be a late one about a source that was forgotten and has
-// come again. One that is damaged has no incarnation; one that is not there yet is named by the next
-// one, so that this is done once.
+// come again. One that is damaged has no incarnation; one that is not there yet is named by the
+// next one, so that this is done once.
 Failure load_named(Object& object, const DeliveryDoneRequest& request, Head* head, Source* source,
                    bool* made) {
   *made = false;
@@ -209,8 +209,8 @@ Result<DeliveryListReply> list(Object& object, const NamesRequest& request) {
   ZLOG_TRY(Head::load(object, request.log_id, &head));
   std::vector<OmapTable<Source>::Row> rows;
   DeliveryListReply reply;
-  ZLOG_TRY(kSources.list(object, kSources.key(request.after), request.count_max, &rows,
-                         &reply.more));
+  ZLOG_TRY(
+      kSources.list(object, kSources.key(request.after), request.count_max, &rows, &reply.more));
   reply.sources.reserve(rows.size());
   for (const auto& [name, source] : rows) {
     reply.sources.push_back({name, source.batch, source.parts, source.created, source.updated});

@@ -6,7 +6,8 @@
 
 // Deliveries to a log, kept by its head object: which positions were granted for what, written down
 // before anything is written there. A delivery is a part of a batch of a source; an attempt after
-// a failure finds here where earlier ones may have got to, and shuts them out. So its entries are appended exactly once (docs/design.md, "Deliveries").
+// a failure finds here where earlier ones may have got to, and shuts them out. So its entries are
+// appended exactly once (docs/design.md, "Deliveries").
 //
 // The life of a part: begun, by one attempt after the other, each of which shuts the one before out
 // → granted positions, any number of times → removed, once its batch is done.
@@ -18,8 +19,8 @@ namespace zlog::deliveries {
 // Begins an attempt at a part: from here on those before it are granted nothing. Answers its
 // number, how many grants they had, and the source's incarnation. The writer's ids of a delivery's
 // appends are made of that and their numbers of the attempt's, so that none is ever used twice.
-// kBatchDone (with the first batch that is not): this one is. kLimitReached: the log has sources_max
-// of them, the source has parts_max, or the part has had attempts_max.
+// kBatchDone (with the first batch that is not): this one is. kLimitReached: the log has
+// sources_max of them, the source has parts_max, or the part has had attempts_max.
 Result<DeliveryBeginReply> begin(Object& object, const DeliveryBeginRequest& request);
 
 // Writes down that positions are granted to an attempt, and raises the tail floor above them, so

@@ -29,15 +29,16 @@ Result<Empty> tail_raise(Object& object, const TailRaiseRequest& request);
 // Raises the trim point: every position below it counts as trimmed from now on, and its space may
 // be freed. It never falls. Raising it costs no epoch. Archived stripes below it become loose, a
 // bounded number per call; answers whether some are left. kHeldByCursor (with the lowest one): a
-// cursor (cursors.h) lies below it, and the request does not say that it may pass cursors. -ENOENT also
-// when the log has another id.
+// cursor (cursors.h) lies below it, and the request does not say that it may pass cursors. -ENOENT
+// also when the log has another id.
 Result<MoreReply> trim_point_raise(Object& object, const TrimPointRequest& request);
 
 // Takes a view if it was made from the newest one and may follow it (view.h); a view that is the
-// newest already is taken again. The stripes that it leaves out are archived, or loose if nothing in
-// them is needed; views of epochs long ago are removed. kInvalidEpoch: its epoch is not above the
-// newest view's (with that) or was never handed out (with the counter). kStaleEpoch (with the newest
-// view's epoch): it was made from another view. kRequestTooNew: the view is of a later version.
+// newest already is taken again. The stripes that it leaves out are archived, or loose if nothing
+// in them is needed; views of epochs long ago are removed. kInvalidEpoch: its epoch is not above
+// the newest view's (with that) or was never handed out (with the counter). kStaleEpoch (with the
+// newest view's epoch): it was made from another view. kRequestTooNew: the view is of a later
+// version.
 Result<Empty> view_propose(Object& object, const ViewProposeRequest& request);
 
 // Views, ascending from an epoch on, or the newest.

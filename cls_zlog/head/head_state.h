@@ -34,9 +34,7 @@ struct Head {
   bool valid() const { return newest <= counter; }
 
   // -ENOENT: there is no such log.
-  static Failure load(Object& object, Head* out) {
-    return load_attribute(object, kAttribute, out);
-  }
+  static Failure load(Object& object, Head* out) { return load_attribute(object, kAttribute, out); }
 
   // The head of the log of this id. -ENOENT: another log has got its name.
   static Failure load(Object& object, uint64_t log_id, Head* out) {

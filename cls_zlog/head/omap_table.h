@@ -51,8 +51,8 @@ class OmapTable {
     return object.omap_set(key, to_stored(key, value));
   }
 
-  // Rows with keys above `after`, ascending, `count_max` of them unless there are fewer; `more`: some
-  // are left.
+  // Rows with keys above `after`, ascending, `count_max` of them unless there are fewer; `more`:
+  // some are left.
   Failure list(Object& object, std::string after, uint64_t count_max, std::vector<Row>* out,
                bool* more) const {
     const auto add = [&](const std::string& key, std::string_view value) {

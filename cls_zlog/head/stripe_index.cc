@@ -47,8 +47,8 @@ Result<StripesLooseReply> loose(Object& object, const StripesLooseRequest& reque
   std::vector<OmapTable<LooseStripe>::Row> rows;
   StripesLooseReply reply;
   reply.newest = head.newest;
-  ZLOG_TRY(kLoose.list(object, kLoose.key(request.after_id), request.count_max, &rows,
-                       &reply.more));
+  ZLOG_TRY(
+      kLoose.list(object, kLoose.key(request.after_id), request.count_max, &rows, &reply.more));
   reply.stripes = values_of<LooseStripe>(rows);
   return reply;
 }

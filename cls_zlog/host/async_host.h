@@ -83,8 +83,8 @@ class AsyncHost {
   virtual void give_up(Ticket) {}
 
   // Gives up what is outstanding (each `done` gets ECANCELED; whether such an operation took effect
-  // is unknown) and lets go of the store. Takes a bounded time. Not to be used afterwards; a call of
-  // another thread that comes too late is canceled too.
+  // is unknown) and lets go of the store. Takes a bounded time. Not to be used afterwards; a call
+  // of another thread that comes too late is canceled too.
   virtual void close() = 0;
 };
 

@@ -41,7 +41,13 @@ class Audit {
 
   // What a position holds: EntryState, and that it is not known.
   enum class State : uint8_t {
-    kWritten, kUnwritten, kFilled, kTrimmed, kLost, kUnreadable, kUnknown
+    kWritten,
+    kUnwritten,
+    kFilled,
+    kTrimmed,
+    kLost,
+    kUnreadable,
+    kUnknown
   };
 
   // Positions by what they hold, in all windows.

@@ -29,7 +29,7 @@ int copy_acl(const char* from, int to) {
 
 // Gives a file the owner and the permissions of another.
 int copy_permissions(const char* from, int to) {
-  struct stat status {};
+  struct stat status{};
   if (::stat(from, &status) != 0) return -errno;
   if (::fchown(to, status.st_uid, status.st_gid) != 0) return -errno;
   if (::fchmod(to, status.st_mode & 07777) != 0) return -errno;

@@ -26,8 +26,9 @@ class CompactCopy {
   // permissions, and syncs it.
   int write(MDB_env* env, std::string* reason);
 
-  // Puts the copy in place, durably, while `env` is closed and no other process of zlog has the database open.
-  // EBUSY when another program that uses LMDB has, as told by its lock on `lock_file`.
+  // Puts the copy in place, durably, while `env` is closed and no other process of zlog has the
+  // database open. EBUSY when another program that uses LMDB has, as told by its lock on
+  // `lock_file`.
   int put_in_place(const std::string& lock_file, std::string* reason);
 
   bool in_place() const { return in_place_; }

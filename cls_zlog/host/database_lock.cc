@@ -14,7 +14,7 @@ namespace zlog {
 namespace {
 
 // The bytes that are locked, whatever they hold.
-constexpr off_t kUse = 0;      // shared: has the database open; alone: puts another file in its place
+constexpr off_t kUse = 0;  // shared: has the database open; alone: puts another file in its place
 constexpr off_t kWriting = 1;  // shared: has it open for writing; only ever tested for, else
 constexpr off_t kGlance = 2;   // shared: a glance; alone: a writer waits for the end of all
 
@@ -33,7 +33,7 @@ int lock_in_time(int fd, short type, off_t byte) {
 }
 
 bool is_at(int fd, const std::string& path) {
-  struct stat held {}, there {};
+  struct stat held{}, there{};
   return ::fstat(fd, &held) == 0 && ::stat(path.c_str(), &there) == 0 &&
          held.st_dev == there.st_dev && held.st_ino == there.st_ino;
 }
@@ -63,7 +63,8 @@ int DatabaseLock::take_shared(bool writer, std::string* reason) {
   if (!writer) return 0;
   if (const int error = try_lock(fd_, F_RDLCK, kWriting)) return error;
   if (const int error = lock_in_time(fd_, F_WRLCK, kGlance)) {
-    if (error == -EBUSY) *reason = "a process that reads it (?mode=ro) has been stopped in the middle";
+    if (error == -EBUSY)
+      *reason = "a process that reads it (?mode=ro) has been stopped in the middle";
     return error;
   }
   return try_lock(fd_, F_UNLCK, kGlance);

@@ -6,13 +6,13 @@
 
 namespace zlog {
 
-// Tells the users of a database of each other, by locks on bytes of its file. They belong to the open
-// file (F_OFD_SETLK): they count between handles of one process too, and end with their owner. To
-// take one that is shared, permission to read is enough, on a read-only file system too.
+// Tells the users of a database of each other, by locks on bytes of its file. They belong to the
+// open file (F_OFD_SETLK): they count between handles of one process too, and end with their owner.
+// To take one that is shared, permission to read is enough, on a read-only file system too.
 //
 // LMDB's own locks are on lock.mdb. Readers list themselves there, so that the pages they read are
-// not written to meanwhile. One that can't write that file, or finds none, only looks at the database
-// for the length of a transaction, while no process has it open for writing: a glance.
+// not written to meanwhile. One that can't write that file, or finds none, only looks at the
+// database for the length of a transaction, while no process has it open for writing: a glance.
 class DatabaseLock {
  public:
   DatabaseLock() = default;
@@ -21,20 +21,20 @@ class DatabaseLock {
   DatabaseLock& operator=(const DatabaseLock&) = delete;
 
   // Notes a user of the file, which a writer makes if it is missing. A writer waits for the glances
-  // under way. Answers 0 or a negative errno: EBUSY, and what for in `reason`, when it had to wait for
-  // more than some seconds.
+  // under way. Answers 0 or a negative errno: EBUSY, and what for in `reason`, when it had to wait
+  // for more than some seconds.
   int take(const std::string& path, bool writer, std::string* reason);
 
-  // For a writer that puts another file in the place of this one: to be alone with the database (EBUSY
-  // while another process has it open), and not any more; and to hold the other file as this one
-  // before it is in place, and nothing but it then.
+  // For a writer that puts another file in the place of this one: to be alone with the database
+  // (EBUSY while another process has it open), and not any more; and to hold the other file as this
+  // one before it is in place, and nothing but it then.
   int take_alone();
   void share();
   int hold(int copy);
   void move_to(int copy);
 
-  // Begins a glance; several may overlap. Answers 0 or a negative errno: ETXTBSY while a process has
-  // the database open for writing.
+  // Begins a glance; several may overlap. Answers 0 or a negative errno: ETXTBSY while a process
+  // has the database open for writing.
   int begin_glance();
   void end_glance();
 

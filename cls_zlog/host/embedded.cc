@@ -4,9 +4,9 @@
 #include <chrono>
 #include <utility>
 
-#include "cls_zlog/methods.h"
 #include "cls_zlog/host/guarded.h"
 #include "cls_zlog/host/lmdb_object.h"
+#include "cls_zlog/methods.h"
 
 namespace zlog {
 namespace {
@@ -23,8 +23,8 @@ struct Answered {
 bool writes(const Method& method) { return (method.flags & kWrite) != 0; }
 
 // Runs one operation in a transaction of its own.
-int run_alone(LmdbEnv& env, std::string_view object, const Method& method,
-              std::string_view payload, std::string* reply) {
+int run_alone(LmdbEnv& env, std::string_view object, const Method& method, std::string_view payload,
+              std::string* reply) {
   if (object.empty()) return -EINVAL;
   int code = 0;
   const auto work = [&](MDB_txn* txn, MDB_dbi dbi) {
@@ -45,7 +45,8 @@ int run_alone(LmdbEnv& env, std::string_view object, const Method& method,
 
 // Runs all operations in one transaction, each seeing what those before it did. A refused one
 // leaves no trace, as its writes were only buffered. An error means that none of them took effect.
-int run_together(LmdbEnv& env, const std::vector<Operation>& batch, std::vector<Answered>* results) {
+int run_together(LmdbEnv& env, const std::vector<Operation>& batch,
+                 std::vector<Answered>* results) {
   const auto work = [&](MDB_txn* txn, MDB_dbi dbi) {
     for (size_t i = 0; i < batch.size(); i++) {
       Answered& result = (*results)[i];
@@ -133,14 +134,13 @@ int EmbeddedHost::execute(std::string_view object, std::string_view method,
 
 int EmbeddedHost::list(std::string_view prefix, std::string_view after, Listing* page) {
   return guarded([&] {
-    return env_->read([&](MDB_txn* txn, MDB_dbi dbi) {
-      return list_objects(txn, dbi, prefix, after, page);
-    });
+    return env_->read(
+        [&](MDB_txn* txn, MDB_dbi dbi) { return list_objects(txn, dbi, prefix, after, page); });
   });
 }
 
-Ticket EmbeddedHost::submit(std::string_view object, std::string_view method,
-                            SharedRequest payload, Done done) {
+Ticket EmbeddedHost::submit(std::string_view object, std::string_view method, SharedRequest payload,
+                            Done done) {
   std::vector<Submission> alone;
   alone.push_back({object, method, std::move(payload), std::move(done)});
   submit_all(std::move(alone));
@@ -156,7 +156,8 @@ void EmbeddedHost::submit_all(std::vector<Submission> submissions) {
       continue;
     }
     (writes(*found) ? to_write : to_read)
-        .push_back({std::string(each.object), found, std::move(each.payload), std::move(each.done)});
+        .push_back(
+            {std::string(each.object), found, std::move(each.payload), std::move(each.done)});
   }
   if (!to_write.empty()) writer_.push(std::move(to_write));
   if (!to_read.empty()) reader_.push(std::move(to_read));

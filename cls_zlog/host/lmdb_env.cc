@@ -19,7 +19,7 @@ namespace {
 
 // The unnamed database is the only one; LMDB gives it this handle.
 constexpr MDB_dbi kMainDatabase = 1;
-constexpr unsigned kReaders = 1024;               // snapshots at a time, over all processes
+constexpr unsigned kReaders = 1024;  // snapshots at a time, over all processes
 constexpr size_t kMapBytesMin = size_t{64} << 20;
 constexpr uint64_t kFullBytes = uint64_t{1} << 20;  // a file system with less left counts as full
 
@@ -71,7 +71,7 @@ int open_main_database(MDB_env* env) {
 }
 
 bool file_system_full(const std::string& directory) {
-  struct statvfs status {};
+  struct statvfs status{};
   return ::statvfs(directory.c_str(), &status) == 0 &&
          uint64_t{status.f_bavail} * status.f_frsize < kFullBytes;
 }
@@ -80,15 +80,23 @@ bool file_system_full(const std::string& directory) {
 
 int lmdb_errno(int result) {
   switch (result) {
-    case MDB_NOTFOUND: return -ENOENT;
-    case MDB_MAP_FULL: return -ENOSPC;
-    case MDB_TXN_FULL: return -E2BIG;
-    case MDB_READERS_FULL: return -EAGAIN;
-    case MDB_MAP_RESIZED: return -ENOMEM;
-    case MDB_BAD_VALSIZE: return -ENAMETOOLONG;
+    case MDB_NOTFOUND:
+      return -ENOENT;
+    case MDB_MAP_FULL:
+      return -ENOSPC;
+    case MDB_TXN_FULL:
+      return -E2BIG;
+    case MDB_READERS_FULL:
+      return -EAGAIN;
+    case MDB_MAP_RESIZED:
+      return -ENOMEM;
+    case MDB_BAD_VALSIZE:
+      return -ENAMETOOLONG;
     case MDB_INVALID:
-    case MDB_VERSION_MISMATCH: return -EPROTO;
-    default: return result >= 0 ? -result : -EIO;
+    case MDB_VERSION_MISMATCH:
+      return -EPROTO;
+    default:
+      return result >= 0 ? -result : -EIO;
   }
 }
 
@@ -158,8 +166,7 @@ int LmdbEnv::start_unguarded(std::string* reason) {
 
 int LmdbEnv::open_map(std::string* reason) {
   // NOTLS: a snapshot belongs to its transaction, so that threads may come and go.
-  const unsigned flags =
-      MDB_NOTLS | (read_only_ ? MDB_RDONLY : 0u) | (unlisted_ ? MDB_NOLOCK : 0u);
+  const unsigned flags = MDB_NOTLS | (read_only_ ? MDB_RDONLY : 0u) | (unlisted_ ? MDB_NOLOCK : 0u);
   for (size_t bytes = map_bytes_;; bytes /= 2) {
     MDB_env* handle = nullptr;
     if (const int result = ::mdb_env_create(&handle)) return lmdb_errno(result);

@@ -27,9 +27,9 @@ class LmdbEnv {
   // Opens the environment in `directory` (which must exist), mapping up to `map_bytes` of it, or
   // less where the process may not have so much address space. Read-only, it makes no file and
   // writes to none but lock.mdb. Answers 0 or a negative errno: EPROTO when the directory holds
-  // something that this version does not know, EIO when its files are damaged, EBUSY and ETXTBSY when
-  // other users of the database are in the way (DatabaseLock). `reason` then says more, where there is
-  // more to say than the errno does.
+  // something that this version does not know, EIO when its files are damaged, EBUSY and ETXTBSY
+  // when other users of the database are in the way (DatabaseLock). `reason` then says more, where
+  // there is more to say than the errno does.
   static int open(const std::string& directory, size_t map_bytes, bool read_only,
                   std::shared_ptr<LmdbEnv>* env, std::string* reason);
 
@@ -77,7 +77,7 @@ class LmdbEnv {
   DatabaseLock lock_;
   MDB_env* env_ = nullptr;
   std::shared_mutex map_mutex_;  // shared: inside a transaction; alone: changing the map
-  int lost_ = 0;  // why there is no map any more, an errno
+  int lost_ = 0;                 // why there is no map any more, an errno
 };
 
 }  // namespace zlog

@@ -52,7 +52,7 @@ class Pages {
       newest.swap(other);
     }
     // Now, since a commit writes its pages first, and its meta page then.
-    struct stat status {};
+    struct stat status{};
     if (::fstat(fd_, &status) != 0) return false;
     pages_ = static_cast<uint64_t>(status.st_size) / page_bytes_;
     for (const size_t tree : kTreesAt) {
@@ -90,8 +90,7 @@ class Pages {
   }
 
   static uint64_t child(const std::vector<char>& bytes, size_t node) {
-    return number_at<uint32_t>(bytes, node) |
-           uint64_t{number_at<uint16_t>(bytes, node + 4)} << 32;
+    return number_at<uint32_t>(bytes, node) | uint64_t{number_at<uint16_t>(bytes, node + 4)} << 32;
   }
 
   bool has_value(const std::vector<char>& bytes, size_t node) const {
@@ -112,7 +111,7 @@ class Pages {
 }  // namespace
 
 int check_not_emptied(const std::string& directory, std::string* reason) {
-  struct stat status {};
+  struct stat status{};
   // The lock file tells nothing: LMDB makes it first, and another process may be doing so. The
   // sequencer comes after the database was opened, and before the first entry.
   if (::stat((directory + "/sequencer").c_str(), &status) != 0) return 0;
@@ -131,7 +130,7 @@ int check_length(MDB_env* env, std::string* reason) {
   ::mdb_env_get_fd(env, &fd);
   ::mdb_env_info(env, &info);
   ::mdb_env_stat(env, &stat);
-  struct stat status {};
+  struct stat status{};
   if (::fstat(fd, &status) != 0) return -errno;
   const uint64_t needed = (uint64_t{info.me_last_pgno} + 1) * stat.ms_psize;
   const auto size = static_cast<uint64_t>(status.st_size);

@@ -18,8 +18,8 @@ int check_not_emptied(const std::string& directory, std::string* reason);
 // end.
 int check_length(MDB_env* env, std::string* reason);
 
-// Puts a directory's own entries on disk: a synced file is of no use where its name is lost. Answers
-// 0 or a negative errno.
+// Puts a directory's own entries on disk: a synced file is of no use where its name is lost.
+// Answers 0 or a negative errno.
 int sync_directory(const std::string& directory);
 
 }  // namespace zlog

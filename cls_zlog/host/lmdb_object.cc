@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "cls_zlog/wire/wire.h"
 #include "cls_zlog/host/lmdb_env.h"
+#include "cls_zlog/wire/wire.h"
 
 namespace zlog {
 namespace {
@@ -257,8 +257,8 @@ int LmdbObject::each_extent(uint64_t begin, uint64_t end, Visit&& visit) const {
   bool found = cursor.seek(extent_key(begin));
   if (const int error = cursor.error()) return error;
   if (found ? cursor.previous() : cursor.last()) {
-    const bool overlaps = starts_with(cursor.key(), prefix) &&
-                          offset_of(cursor) + cursor.value().size() > begin;
+    const bool overlaps =
+        starts_with(cursor.key(), prefix) && offset_of(cursor) + cursor.value().size() > begin;
     found = overlaps || cursor.next();
   } else {
     found = cursor.seek(extent_key(begin));

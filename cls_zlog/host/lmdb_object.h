@@ -18,7 +18,7 @@ int list_objects(MDB_txn* txn, MDB_dbi dbi, std::string_view prefix, std::string
 
 // One object inside a transaction of an LMDB database. All objects share the database's one tree;
 // docs/formats/embedded.md is the grammar of its keys:
-//   n ‖ object name               → id u64, size u64: the object exists, its bytestream is `size` long
+//   n ‖ object name               → id u64, size u64: the object exists, with so long a bytestream
 //   o ‖ id ‖ a ‖ attribute name   → value
 //   o ‖ id ‖ k ‖ key              → value
 //   o ‖ id ‖ x ‖ offset           → an extent: the bytes of the stream from there on
@@ -31,8 +31,8 @@ class LmdbObject final : public Backing {
   int exists(bool* exists) override;
   int attr_get(const std::string& name, std::string* value) override;
   int omap_get(const std::string& key, std::string* value) override;
-  int omap_list(const std::string& after, const std::string& prefix, uint64_t count_max,
-                Page* out, bool* more) override;
+  int omap_list(const std::string& after, const std::string& prefix, uint64_t count_max, Page* out,
+                bool* more) override;
   int read(uint64_t offset, uint64_t length, Pieces* pieces) override;
 
   int create() override;
@@ -67,7 +67,7 @@ class LmdbObject final : public Backing {
   bool loaded_ = false;  // what follows is as in the tree
   bool exists_ = false;
   uint64_t id_ = 0;
-  uint64_t size_ = 0;    // bytes
+  uint64_t size_ = 0;  // bytes
 };
 
 }  // namespace zlog

@@ -31,8 +31,8 @@ class MemoryBacking final : public Backing {
     return get(object_->second.omap, key, value, -ENOENT);
   }
 
-  int omap_list(const std::string& after, const std::string& prefix, uint64_t count_max,
-                Page* out, bool* more) override {
+  int omap_list(const std::string& after, const std::string& prefix, uint64_t count_max, Page* out,
+                bool* more) override {
     const std::map<std::string, std::string>& omap = object_->second.omap;
     auto at = after < prefix ? omap.lower_bound(prefix) : omap.upper_bound(after);
     const auto here = [&] {

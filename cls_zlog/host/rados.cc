@@ -31,11 +31,11 @@ constexpr ClassCall kLockCalls[] = {
     {"lock", "get_info", kRead},
 };
 
-// On a full cluster an operation that adds data waits for room, as RADOS has it, and every other one
-// goes through: else no client could trim, which gives the space back. Cursors and fills are among
-// these, though they add a little: a reader must get past holes and commit, since trims wait for it.
-// (FULL_TRY is no way to have it refused instead: an OSD then lets changes of keys and attributes
-// pass, until nothing passes.)
+// On a full cluster an operation that adds data waits for room, as RADOS has it, and every other
+// one goes through: else no client could trim, which gives the space back. Cursors and fills are
+// among these, though they add a little: a reader must get past holes and commit, since trims wait
+// for it. (FULL_TRY is no way to have it refused instead: an OSD then lets changes of keys and
+// attributes pass, until nothing passes.)
 int flags_when_full(const ClassCall& call) {
   return (call.flags & kAddsData) != 0 ? 0 : librados::OPERATION_FULL_FORCE;
 }
@@ -203,15 +203,14 @@ void RadosHost::ask_monitor(std::string_view command, Done done) {
     return;
   }
   const auto cluster = std::make_shared<librados::Rados>(io_);
-  start_quiet_thread(
-      [cluster, asking = asking_, command = std::string(command), done = std::move(done)]() mutable {
-        librados::bufferlist answer;
-        std::string words;
-        const int error = cluster->mon_command(std::move(command), {}, &answer, &words);
-        *asking = false;
-        done(error, error == 0 ? taken(std::move(answer)) : Buffer::of(std::move(words)));
-      })
-      .detach();
+  start_quiet_thread([cluster, asking = asking_, command = std::string(command),
+                      done = std::move(done)]() mutable {
+    librados::bufferlist answer;
+    std::string words;
+    const int error = cluster->mon_command(std::move(command), {}, &answer, &words);
+    *asking = false;
+    done(error, error == 0 ? taken(std::move(answer)) : Buffer::of(std::move(words)));
+  }).detach();
 }
 
 // A page looks at objects of all names in the namespace.
@@ -326,8 +325,8 @@ void RadosHost::close() {
     return;
   }
   io_.close();
-  // Not by its shutdown(): that takes a share of the client, its destructor another one, and a thread
-  // that still has its own would find none left.
+  // Not by its shutdown(): that takes a share of the client, its destructor another one, and a
+  // thread that still has its own would find none left.
   cluster_.reset();
 }
 

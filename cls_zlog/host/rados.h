@@ -10,18 +10,18 @@
 #include <string>
 #include <string_view>
 
-#include "cls_zlog/methods.h"
 #include "cls_zlog/host/async_host.h"
+#include "cls_zlog/methods.h"
 
 namespace zlog {
 
 // Where on which cluster the objects live.
 struct RadosTarget {
-  std::string conf;         // path of ceph.conf; empty: librados looks in its usual places
-  std::string client;       // the client's id without "client."; empty: librados' default
+  std::string conf;    // path of ceph.conf; empty: librados looks in its usual places
+  std::string client;  // the client's id without "client."; empty: librados' default
   std::string pool;
-  std::string nspace;       // namespace in the pool
-  unsigned timeout_s = 0;   // seconds for connecting and for every answer of a monitor
+  std::string nspace;      // namespace in the pool
+  unsigned timeout_s = 0;  // seconds for connecting and for every answer of a monitor
 };
 
 // Which method of which class an operation runs.
@@ -34,10 +34,11 @@ struct ClassCall {
 // The OSDs of a cluster as hosts: every operation is one call of the class's method in librados.
 //
 // Completions come on librados' threads; results belong to the operation until then. An operation
-// that is given up is taken from librados, which else would keep it, and send it again and again, for
-// as long as the cluster does not answer or has no room; if an OSD has it already, it takes effect.
-// Payloads are not copied: librados has a share of each for as long as anything in it refers to the
-// bytes, which may be longer than the operation (one that was cancelled while a messenger sends it).
+// that is given up is taken from librados, which else would keep it, and send it again and again,
+// for as long as the cluster does not answer or has no room; if an OSD has it already, it takes
+// effect. Payloads are not copied: librados has a share of each for as long as anything in it
+// refers to the bytes, which may be longer than the operation (one that was cancelled while a
+// messenger sends it).
 class RadosHost final : public AsyncHost {
  public:
   // Uses an I/O context of the caller, whose cluster handle must outlive this host. It is
@@ -104,7 +105,8 @@ class RadosConnecting {
   std::string failed_step() const { return std::string(finished_->reply().bytes); }
   std::unique_ptr<RadosHost> take() { return std::move(host_); }
 
-  // What the configuration says, if it could be read: where the key may be, and who the monitors are.
+  // What the configuration says, if it could be read: where the key may be, and who the monitors
+  // are.
   const std::string& keyring() const { return keyring_; }
   const std::string& monitors() const { return monitors_; }
 

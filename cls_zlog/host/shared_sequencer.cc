@@ -51,7 +51,7 @@ std::string boot_id() {
 
 // Lets those use a file who may use the database: another user than the store's may be making it.
 int share_as_database(int fd, const std::string& directory) {
-  struct stat status {};
+  struct stat status{};
   if (::stat((directory + "/data.mdb").c_str(), &status) != 0) return errno == ENOENT ? 0 : -errno;
   return ::fchmod(fd, status.st_mode & 0666) == 0 ? 0 : -errno;
 }
@@ -107,10 +107,10 @@ class SharedSequencer::Lock {
 
 // A cache line or two per log, so that two logs do not slow each other down.
 struct alignas(128) SharedSequencer::Slot {
-  pthread_mutex_t mutex;          // guards what follows, except where atomic
-  std::atomic<uint64_t> log_id;   // valid while `used`; read without the lock to find the slot
-  std::atomic<uint32_t> used;     // 0 or 1
-  uint32_t broken;                // 1: a process died holding it; nothing is granted till activated
+  pthread_mutex_t mutex;         // guards what follows, except where atomic
+  std::atomic<uint64_t> log_id;  // valid while `used`; read without the lock to find the slot
+  std::atomic<uint32_t> used;    // 0 or 1
+  uint32_t broken;               // 1: a process died holding it; nothing is granted till activated
   uint64_t epoch;
   uint64_t tail;
   std::atomic<uint32_t> changes;  // the futex: counts changes of epoch and tail
@@ -134,9 +134,9 @@ struct alignas(128) SharedSequencer::Slot {
 struct SharedSequencer::Region {
   char magic[sizeof kMagic];
   uint32_t version;
-  uint32_t slot_bytes;             // differs where the C library's mutex does
+  uint32_t slot_bytes;  // differs where the C library's mutex does
   char boot[kBootIdBytes];
-  pthread_mutex_t claiming;        // held while a log is given a slot, so that it gets only one
+  pthread_mutex_t claiming;  // held while a log is given a slot, so that it gets only one
   Slot slots[kSlots];
 };
 
@@ -159,8 +159,8 @@ int SharedSequencer::open(const std::string& directory,
 }
 
 int SharedSequencer::open_anonymous(std::shared_ptr<SharedSequencer>* sequencer) {
-  void* memory = ::mmap(nullptr, sizeof(Region), PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* memory =
+      ::mmap(nullptr, sizeof(Region), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return -errno;
   Region* region = static_cast<Region*>(memory);
   if (const int error = initialise(region)) {
@@ -185,8 +185,8 @@ int SharedSequencer::initialise(Region* region) {
   return 0;
 }
 
-// Makes a fresh file beside the old one and renames it: a process that still uses the old one keeps a
-// whole file, and finds out by its stale epoch.
+// Makes a fresh file beside the old one and renames it: a process that still uses the old one keeps
+// a whole file, and finds out by its stale epoch.
 int SharedSequencer::create_file(const std::string& directory, const std::string& path) {
   const std::string fresh = path + ".new";
   const File file(::open(fresh.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
@@ -194,8 +194,7 @@ int SharedSequencer::create_file(const std::string& directory, const std::string
   if (const int error = share_as_database(file.fd, directory)) return error;
   // Every block is allocated now: on a full disk this is an error here instead of a SIGBUS later.
   if (const int error = ::posix_fallocate(file.fd, 0, sizeof(Region))) return -error;
-  void* memory =
-      ::mmap(nullptr, sizeof(Region), PROT_READ | PROT_WRITE, MAP_SHARED, file.fd, 0);
+  void* memory = ::mmap(nullptr, sizeof(Region), PROT_READ | PROT_WRITE, MAP_SHARED, file.fd, 0);
   if (memory == MAP_FAILED) return -errno;
   Region* region = static_cast<Region*>(memory);
   const int error = initialise(region);
@@ -208,11 +207,10 @@ int SharedSequencer::create_file(const std::string& directory, const std::string
 int SharedSequencer::map_file(const std::string& path, Region** region) {
   const File file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (file.fd < 0) return -errno;
-  struct stat status {};
+  struct stat status{};
   if (::fstat(file.fd, &status) != 0) return -errno;
   if (status.st_size != off_t(sizeof(Region))) return -ENOENT;
-  void* memory =
-      ::mmap(nullptr, sizeof(Region), PROT_READ | PROT_WRITE, MAP_SHARED, file.fd, 0);
+  void* memory = ::mmap(nullptr, sizeof(Region), PROT_READ | PROT_WRITE, MAP_SHARED, file.fd, 0);
   if (memory == MAP_FAILED) return -errno;
   *region = static_cast<Region*>(memory);
   const std::string boot = boot_id();
@@ -294,9 +292,9 @@ int SharedSequencer::release(uint64_t log_id) {
   return 0;
 }
 
-// The slot of a log, or nullptr. Without locks, so that a caller that locks the slot must ask holds()
-// again. A log's search begins at a place of its own, and passes over free slots, since others may
-// have been freed.
+// The slot of a log, or nullptr. Without locks, so that a caller that locks the slot must ask
+// holds() again. A log's search begins at a place of its own, and passes over free slots, since
+// others may have been freed.
 SharedSequencer::Slot* SharedSequencer::find(uint64_t log_id) const {
   for (uint32_t i = 0; i < kSlots; i++) {
     Slot& slot = region_->slots[(log_id + i) % kSlots];

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "cls_zlog/methods.h"
 #include "cls_zlog/base/object.h"
+#include "cls_zlog/methods.h"
 
 namespace zlog {
 
@@ -56,8 +56,8 @@ class BufferedObject final : public Object {
   int attr_get(const std::string& name, std::string* value) override;
   int attr_set(const std::string& name, std::string_view value) override;
   int omap_get(const std::string& key, std::string* value) override;
-  int omap_list(const std::string& after, const std::string& prefix, uint64_t count_max,
-                Page* out, bool* more) override;
+  int omap_list(const std::string& after, const std::string& prefix, uint64_t count_max, Page* out,
+                bool* more) override;
   int omap_set(const std::string& key, std::string_view value) override;
   int omap_remove(const std::string& key) override;
   int omap_remove_range(const std::string& begin, const std::string& end) override;
@@ -79,14 +79,21 @@ class BufferedObject final : public Object {
 
  private:
   enum class Kind {
-    kCreate, kRemove, kAttrSet, kOmapSet, kOmapRemove, kOmapRemoveRange, kWrite, kZero
+    kCreate,
+    kRemove,
+    kAttrSet,
+    kOmapSet,
+    kOmapRemove,
+    kOmapRemoveRange,
+    kWrite,
+    kZero
   };
   struct Change {
     Kind kind;
-    std::string key;      // attribute or key; begin of a range
-    std::string value;    // or end of a range
-    uint64_t offset = 0;  // bytes
-    uint64_t length = 0;  // bytes
+    std::string key;             // attribute or key; begin of a range
+    std::string value;           // or end of a range
+    uint64_t offset = 0;         // bytes
+    uint64_t length = 0;         // bytes
     std::string_view data = {};  // to be written: in the request, which is there until commit()
   };
 
@@ -97,8 +104,8 @@ class BufferedObject final : public Object {
 
   Backing& backing_;
   const int flags_;
-  const bool exists_;    // before the method
-  bool exists_after_;    // once the buffered changes are applied
+  const bool exists_;  // before the method
+  bool exists_after_;  // once the buffered changes are applied
   std::vector<Change> changes_;
   Pieces answered_;
 };
@@ -111,8 +118,8 @@ struct Outcome {
 
 // Runs a method on an object as an OSD does: a read-only method on a missing object is ENOENT
 // without running; an exception becomes ENOMEM or EIO; so does a refusal that has changed
-// something; a write method's reply above 64 bytes is EOVERFLOW; a negative answer applies nothing and has no reply. Changes are applied to `backing`
-// before it returns.
+// something; a write method's reply above 64 bytes is EOVERFLOW; a negative answer applies nothing
+// and has no reply. Changes are applied to `backing` before it returns.
 Outcome run_method(const Method& method, Backing& backing, std::string_view payload,
                    std::string* reply);
 

@@ -83,8 +83,8 @@ void Worker::loop(const std::shared_ptr<State>& state) {
   for (;;) {
     state->changed.wait(lock, [&] { return state->stopping || !state->waiting.empty(); });
     if (state->stopping) break;
-    for (size_t bytes = 0; !state->waiting.empty() && bytes < kBatchBytes &&
-                           batch.size() < kBatchOperations;) {
+    for (size_t bytes = 0;
+         !state->waiting.empty() && bytes < kBatchBytes && batch.size() < kBatchOperations;) {
       bytes += state->waiting.front().payload->size();
       batch.push_back(std::move(state->waiting.front()));
       state->waiting.pop_front();

@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include "cls_zlog/methods.h"
 #include "cls_zlog/host/async_host.h"
+#include "cls_zlog/methods.h"
 
 namespace zlog {
 

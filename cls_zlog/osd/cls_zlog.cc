@@ -16,8 +16,8 @@
 #include <utility>
 
 #include "cls_zlog/base/limits.h"
-#include "cls_zlog/method_table.h"
 #include "cls_zlog/base/object.h"
+#include "cls_zlog/method_table.h"
 
 // Exported by ceph-osd but not declared in the public header. ceph-osd has all four since 15
 // (Octopus); the first two are older. map_get_vals lists keys with their values (the SDK can only
@@ -118,7 +118,8 @@ class OsdObject final : public zlog::Object {
     }
     const auto* list = static_cast<const ceph::bufferlist*>(value.owner.get());
     ceph::bufferlist part;
-    part.substr_of(*list, static_cast<unsigned>(value.bytes.data() - list->front().c_str()), length);
+    part.substr_of(*list, static_cast<unsigned>(value.bytes.data() - list->front().c_str()),
+                   length);
     answered_.claim_append(part);
     return 0;
   }
@@ -138,12 +139,14 @@ class OsdObject final : public zlog::Object {
   int write(uint64_t offset, std::string_view data) override {
     if (!fits(offset, data.size())) return -EFBIG;
     ceph::bufferlist list = shared(data);
-    return changing(cls_cxx_write(context_, static_cast<int>(offset), static_cast<int>(data.size()), &list));
+    return changing(
+        cls_cxx_write(context_, static_cast<int>(offset), static_cast<int>(data.size()), &list));
   }
 
   int zero(uint64_t offset, uint64_t length) override {
     if (!fits(offset, length)) return -EINVAL;
-    return changing(cls_cxx_write_zero(context_, static_cast<int>(offset), static_cast<int>(length)));
+    return changing(
+        cls_cxx_write_zero(context_, static_cast<int>(offset), static_cast<int>(length)));
   }
 
   bool changed() const { return changed_; }

@@ -14,16 +14,16 @@ namespace zlog {
 struct Header {
   static constexpr const char* kAttribute = "zlog.header";
 
-  uint64_t epoch = 0;        // the last one sealed
-  uint32_t stride = 1;       // positions from one of the object's to the next
-  uint32_t residue = 0;      // p % stride of all of them
+  uint64_t epoch = 0;               // the last one sealed
+  uint32_t stride = 1;              // positions from one of the object's to the next
+  uint32_t residue = 0;             // p % stride of all of them
   std::optional<uint64_t> highest;  // the highest position written, filled or trimmed here
-  uint64_t trim_point = 0;   // every position below it is trimmed
-  uint64_t entries = 0;      // written and not trimmed
-  uint64_t bytes = 0;        // data of those
-  uint64_t records = 0;      // stored records
-  uint64_t stream_end = 0;   // where the next batch goes in the bytestream; bytes
-  uint32_t value_bytes = 0;  // no record's value is larger: bounds what a listing fetches
+  uint64_t trim_point = 0;          // every position below it is trimmed
+  uint64_t entries = 0;             // written and not trimmed
+  uint64_t bytes = 0;               // data of those
+  uint64_t records = 0;             // stored records
+  uint64_t stream_end = 0;          // where the next batch goes in the bytestream; bytes
+  uint32_t value_bytes = 0;         // no record's value is larger: bounds what a listing fetches
   wire::Further further;
 
   template <typename V>
@@ -61,9 +61,7 @@ struct Header {
   }
 
   // Whether the request is about positions of this object.
-  bool owns(const Runs& runs) const {
-    return runs.stride() == stride && runs.residue() == residue;
-  }
+  bool owns(const Runs& runs) const { return runs.stride() == stride && runs.residue() == residue; }
 
   // Whether a request of this epoch may still act on the object: 0, or kStaleEpoch.
   Failure admit(uint64_t request_epoch) const {

@@ -79,8 +79,8 @@ RecordIterator::RecordIterator(Object& object, const Header& header, uint64_t li
 
 int RecordIterator::fetch(uint64_t position) {
   if (bytes_fetched_ > limits::walk_bytes_max) return -E2BIG;
-  const int r = object_.omap_list(key_bound(position), std::string(kPrefix), page_next_, &page_,
-                                  &more_);
+  const int r =
+      object_.omap_list(key_bound(position), std::string(kPrefix), page_next_, &page_, &more_);
   at_ = page_.begin();
   current_ = Stored();
   if (r < 0) return r;
@@ -233,8 +233,7 @@ int Layout::put_trimmed(const Span& span) {
 
 int Layout::trim(const Stored& stored, const std::vector<uint64_t>& positions) {
   if (stored.record.kind == RecordKind::kTrim) return 0;
-  return stored.record.holds_entries() ? trim_entries(stored, positions)
-                                       : split(stored, positions);
+  return stored.record.holds_entries() ? trim_entries(stored, positions) : split(stored, positions);
 }
 
 int Layout::trim_entries(const Stored& stored, const std::vector<uint64_t>& positions) {

@@ -6,10 +6,10 @@
 #include <string_view>
 #include <vector>
 
-#include "cls_zlog/stripe/header.h"
 #include "cls_zlog/base/object.h"
-#include "cls_zlog/stripe/record.h"
 #include "cls_zlog/base/span.h"
+#include "cls_zlog/stripe/header.h"
+#include "cls_zlog/stripe/record.h"
 
 // Where things are in a stripe object; nothing else knows (docs/formats/record.md):
 //
@@ -110,8 +110,8 @@ class Layout {
   int put_fill(const Span& span, const RecordOrigin& origin, FillReason reason);
   int put_trimmed(const Span& span);
 
-  // Trims some of the positions (ascending) of a record that is readable: the data of entries is freed and their identity
-  // kept; a record without entries is split.
+  // Trims some of the positions (ascending) of a record that is readable: the data of entries is
+  // freed and their identity kept; a record without entries is split.
   int trim(const Stored& stored, const std::vector<uint64_t>& positions);
 
   // Frees what a record that is about to be removed holds outside its key.
@@ -132,8 +132,8 @@ class Layout {
   int split(const Stored& stored, const std::vector<uint64_t>& positions);
   int put(const std::string& key, const Record& record,
           const std::vector<RecordEntry>& entries = {}, std::string_view data = {});
-  int put_new(const Span& span, const Record& record,
-              const std::vector<RecordEntry>& entries = {}, std::string_view data = {});
+  int put_new(const Span& span, const Record& record, const std::vector<RecordEntry>& entries = {},
+              std::string_view data = {});
   std::string key_of(const Span& span) const;
 
   Object& object_;

@@ -7,8 +7,7 @@ namespace {
 class Answering {
  public:
   Answering(Object& object, Header& header, const ReadRequest& request)
-      : layout_(object, header),
-        builder_(header.taken(), request.with_ids, request.runs.count()) {}
+      : layout_(object, header), builder_(header.taken(), request.with_ids, request.runs.count()) {}
 
   void add(const ReadEntry& entry) { builder_.add(entry); }
 

@@ -33,15 +33,15 @@ struct RecordOrigin {
 // not to be changed in any way.
 struct Record {
   RecordKind kind = RecordKind::kLost;
-  RecordOrigin origin;             // entries and fill; else empty
+  RecordOrigin origin;                       // entries and fill; else empty
   FillReason reason = FillReason::kUnknown;  // fill
-  uint64_t offset = 0;             // stream: where the data begins in the bytestream
-  wire::Column<uint8_t> states;    // entries: kWritten or kTrimmed
-  wire::Column<uint32_t> ends;     // entries: the end of each one's data in the batch's
-  wire::Column<uint32_t> crcs;     // entries: entry_crc of each
-  wire::Column<uint32_t> numbers;  // entries: the append's number less the base
-  std::string_view data;           // inline
-  uint32_t count = 0;              // positions
+  uint64_t offset = 0;                       // stream: where the data begins in the bytestream
+  wire::Column<uint8_t> states;              // entries: kWritten or kTrimmed
+  wire::Column<uint32_t> ends;               // entries: the end of each one's data in the batch's
+  wire::Column<uint32_t> crcs;               // entries: entry_crc of each
+  wire::Column<uint32_t> numbers;            // entries: the append's number less the base
+  std::string_view data;                     // inline
+  uint32_t count = 0;                        // positions
   wire::Further further;
 
   template <typename V>
@@ -50,7 +50,8 @@ struct Record {
     if (kind == RecordKind::kTrim || kind == RecordKind::kLost) return;
     v("timestamp", origin.timestamp);
     v("writer", origin.writer, wire::raw(limits::writer_bytes));
-    if (kind == RecordKind::kFill) return v("reason", reason, wire::at_most(FillReason::kWriterGaveUp));
+    if (kind == RecordKind::kFill)
+      return v("reason", reason, wire::at_most(FillReason::kWriterGaveUp));
     v("number", origin.number);
     if (kind == RecordKind::kStream) v("offset", offset, wire::at_most(limits::stream_bytes_max));
     v("states", states, wire::number_of(count));
@@ -60,8 +61,8 @@ struct Record {
   }
   bool valid() const;
 
-  // Not of the fields, since they differ by kind. A kind that a version brings in has that version's
-  // number for its compat.
+  // Not of the fields, since they differ by kind. A kind that a version brings in has that
+  // version's number for its compat.
   wire::Versions versions() const { return {1, 1}; }
 
   bool holds_entries() const { return kind == RecordKind::kInline || kind == RecordKind::kStream; }
@@ -81,9 +82,9 @@ struct Record {
 // One entry of a record to be stored.
 struct RecordEntry {
   EntryState state = EntryState::kWritten;  // or kTrimmed
-  uint32_t bytes = 0;   // of data
-  uint32_t crc = 0;     // entry_crc
-  uint32_t number = 0;  // less the record's base
+  uint32_t bytes = 0;                       // of data
+  uint32_t crc = 0;                         // entry_crc
+  uint32_t number = 0;                      // less the record's base
 };
 
 // The value to be stored of `record` (its kind, and for a fill and for entries the origin, the

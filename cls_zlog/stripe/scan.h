@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "cls_zlog/base/codes.h"
+#include "cls_zlog/base/limits.h"
 #include "cls_zlog/stripe/header.h"
 #include "cls_zlog/stripe/layout.h"
-#include "cls_zlog/base/limits.h"
 #include "cls_zlog/stripe/stripe.h"
 
 namespace zlog::stripe {

@@ -29,8 +29,8 @@ Result<SealReply> seal(Object& object, const SealRequest& request);
 // Writes entries, all or none. Identity goes before epoch: when every position holds the entry
 // already (same writer and number), the answer is kOk whatever the epoch. kReadOnly (with the
 // first position taken): a position was written by another append, filled or trimmed. kUnreadable
-// (with that position): a later version stored what is there. kStaleEpoch: at least one entry is not
-// there and never will be by this request. Answers how full the object is.
+// (with that position): a later version stored what is there. kStaleEpoch: at least one entry is
+// not there and never will be by this request. Answers how full the object is.
 Result<Fullness> write(Object& object, const WriteRequest& request);
 
 // What is known of each position, and its data.
@@ -49,9 +49,9 @@ Result<Empty> fill(Object& object, const FillRequest& request);
 Result<Empty> trim(Object& object, const TrimRequest& request);
 
 // Trims every position below one, and frees records that are wholly below it, a bounded number per
-// call; answers whether some are left. Takes effect for readers and writers with the first call, but
-// for what a later version stored and what is above that: kUnreadable (with its first position) when
-// nothing is left below it.
+// call; answers whether some are left. Takes effect for readers and writers with the first call,
+// but for what a later version stored and what is above that: kUnreadable (with its first position)
+// when nothing is left below it.
 Result<MoreReply> trim_to(Object& object, const TrimToRequest& request);
 
 // The highest position that is taken.

@@ -14,9 +14,9 @@ std::vector<uint64_t> positions_below(const Stored& stored, uint64_t point, uint
   return positions;
 }
 
-// Raises the header's trim point, and frees the records below it, at most `records_max` of them. The
-// record that the point cuts loses the data below it; a cut run without entries is left, since the
-// point decides. The point goes up to what can't be read, which is refused when it comes first.
+// Raises the header's trim point, and frees the records below it, at most `records_max` of them.
+// The record that the point cuts loses the data below it; a cut run without entries is left, since
+// the point decides. The point goes up to what can't be read, which is refused when it comes first.
 Failure trim_below(Object& object, uint64_t point, uint32_t records_max, Header* header,
                    bool* more) {
   const uint64_t installed = header->trim_point;

@@ -22,10 +22,10 @@ enum class CommitMode : unsigned char {
 
 struct CursorCommitRequest {
   uint64_t log_id = 0;
-  std::string_view name;    // the cursor's
+  std::string_view name;  // the cursor's
   CommitMode mode = CommitMode::kAdvance;
-  uint64_t position = 0;    // the next one to read
-  uint64_t timestamp = 0;   // µs since 1970, by the client's clock
+  uint64_t position = 0;   // the next one to read
+  uint64_t timestamp = 0;  // µs since 1970, by the client's clock
 
   template <typename V>
   void each(V& v) {

@@ -56,7 +56,7 @@ struct DeliveryBeginReply {
 struct DeliveryGrantRequest : DeliveryRequest {
   uint64_t incarnation = 0;
   uint32_t attempt = 0;
-  uint64_t epoch = 0;    // in which the positions were granted
+  uint64_t epoch = 0;  // in which the positions were granted
   uint64_t first = 0;
   uint32_t count = 0;
   bool reserve = false;  // no sequencer: these, or the first positions above the tail floor

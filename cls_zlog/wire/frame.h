@@ -33,8 +33,8 @@ enum class Decoded { kOk, kMalformed, kTooNew };
 template <typename T, typename = void>
 struct CompatOf : std::integral_constant<uint8_t, 1> {};
 template <typename T>
-struct CompatOf<T, std::void_t<decltype(T::compat)>>
-    : std::integral_constant<uint8_t, T::compat> {};
+struct CompatOf<T, std::void_t<decltype(T::compat)>> : std::integral_constant<uint8_t, T::compat> {
+};
 
 template <typename T, typename = void>
 struct HasFurther : std::false_type {};
@@ -67,8 +67,8 @@ struct Versions {
 template <typename T, typename = void>
 struct HasVersions : std::false_type {};
 template <typename T>
-struct HasVersions<T, std::void_t<decltype(std::declval<const T&>().versions())>>
-    : std::true_type {};
+struct HasVersions<T, std::void_t<decltype(std::declval<const T&>().versions())>> : std::true_type {
+};
 
 // Those of the message as this program knows it.
 template <typename T>

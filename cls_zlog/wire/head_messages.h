@@ -45,8 +45,8 @@ struct EpochNextReply {
 
 // epoch_read.
 struct HeadReply {
-  uint64_t counter = 0;     // the last epoch handed out; 0 none
-  uint64_t newest = 0;      // epoch of the newest view; 0 none
+  uint64_t counter = 0;  // the last epoch handed out; 0 none
+  uint64_t newest = 0;   // epoch of the newest view; 0 none
   uint64_t tail_floor = 0;
   uint64_t trim_point = 0;  // every position below it is trimmed
   uint64_t log_id = 0;
@@ -173,8 +173,8 @@ struct LooseStripe {
 };
 
 struct StripesLooseReply {
-  uint64_t newest = 0;  // epoch of the newest view
-  bool more = false;    // loose stripes above the last of these are left
+  uint64_t newest = 0;               // epoch of the newest view
+  bool more = false;                 // loose stripes above the last of these are left
   std::vector<LooseStripe> stripes;  // ascending
 
   template <typename V>

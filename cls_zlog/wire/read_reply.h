@@ -17,13 +17,13 @@ struct ReadReply {
   std::optional<uint64_t> highest;  // as in HighestReply
   uint32_t count = 0;
   bool with_ids = false;
-  wire::Column<uint8_t> states;  // EntryState
+  wire::Column<uint8_t> states;       // EntryState
   wire::Column<uint64_t> timestamps;  // µs since 1970-01-01 UTC; 0 where nothing is known
   wire::Column<uint32_t> ends;
-  wire::Column<uint32_t> crcs;        // entry_crc of written entries
-  std::string_view writers;           // with ids: writer_bytes each
-  wire::Column<uint64_t> numbers;     // with ids
-  wire::Column<uint8_t> reasons;      // with ids: FillReason
+  wire::Column<uint32_t> crcs;     // entry_crc of written entries
+  std::string_view writers;        // with ids: writer_bytes each
+  wire::Column<uint64_t> numbers;  // with ids
+  wire::Column<uint8_t> reasons;   // with ids: FillReason
   std::string_view data;
 
   template <typename V>
@@ -71,8 +71,8 @@ struct ReadEntry {
 struct ReadEntries {
   uint64_t timestamp = 0;
   std::string_view writer;
-  uint64_t number = 0;             // base of `numbers`
-  wire::Column<uint32_t> ends;     // of each one's data, in that of the record
+  uint64_t number = 0;          // base of `numbers`
+  wire::Column<uint32_t> ends;  // of each one's data, in that of the record
   wire::Column<uint32_t> crcs;
   wire::Column<uint32_t> numbers;
   uint32_t first = 0;

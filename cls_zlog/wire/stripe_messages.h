@@ -125,12 +125,12 @@ struct SealReply {
 // position order, and the data is behind the frame.
 struct WriteRequest {
   uint64_t epoch = 0;
-  uint64_t timestamp = 0;        // µs since 1970-01-01 UTC, the writer's clock
-  std::string_view writer;       // writer_bytes
-  uint64_t number = 0;           // base of `numbers`
+  uint64_t timestamp = 0;   // µs since 1970-01-01 UTC, the writer's clock
+  std::string_view writer;  // writer_bytes
+  uint64_t number = 0;      // base of `numbers`
   Runs runs;
-  wire::Column<uint32_t> ends;   // the end of each entry in `data`; ascending
-  wire::Column<uint32_t> crcs;   // entry_crc of each; not checked by decode
+  wire::Column<uint32_t> ends;     // the end of each entry in `data`; ascending
+  wire::Column<uint32_t> crcs;     // entry_crc of each; not checked by decode
   wire::Column<uint32_t> numbers;  // number of each append, less the base
   std::string_view data;
 
@@ -254,12 +254,12 @@ using WriterId = std::array<char, limits::writer_bytes>;
 
 // What is known of positions that follow each other in a verify's request.
 struct VerifiedRow {
-  uint32_t length = 0;  // positions
+  uint32_t length = 0;                        // positions
   EntryState state = EntryState::kUnwritten;  // kLost also where stored data fails its CRC
-  WriterId writer = {};  // zeros where no append is known
-  uint64_t number = 0;   // of the first position's append
-  uint32_t step = 0;     // what the number grows by from one position to the next
-  uint64_t bytes = 0;    // data of all written entries
+  WriterId writer = {};                       // zeros where no append is known
+  uint64_t number = 0;                        // of the first position's append
+  uint32_t step = 0;   // what the number grows by from one position to the next
+  uint64_t bytes = 0;  // data of all written entries
 
   template <typename V>
   void each(V& v) {

@@ -12,9 +12,9 @@ namespace zlog {
 // A range of positions [start, end) spread over `width` stripe objects. Also stored, when it is
 // archived.
 struct Stripe {
-  uint64_t id = 0;     // the epoch of the view that made it
+  uint64_t id = 0;  // the epoch of the view that made it
   uint64_t start = 0;
-  uint64_t end = 0;    // above start; limits::end_open for a view's last stripe
+  uint64_t end = 0;  // above start; limits::end_open for a view's last stripe
   uint32_t width = 0;
 
   template <typename V>
@@ -34,8 +34,8 @@ struct Stripe {
 enum class LogState : uint8_t { kLive = 0, kRemoved = 1 };
 
 // The log's layout in one epoch (CORFU: projection): the newest stripes, contiguous, of which only
-// the last one is open. Every position at or above the trim point lies in exactly one stripe, one of
-// these or an archived one (head/stripe_index.h).
+// the last one is open. Every position at or above the trim point lies in exactly one stripe, one
+// of these or an archived one (head/stripe_index.h).
 struct View {
   uint64_t epoch = 0;
   uint64_t log_id = 0;

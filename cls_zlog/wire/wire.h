@@ -42,8 +42,8 @@ void append(std::string* out, T value) {
   out->append(bytes, sizeof(T));
 }
 
-// An array of integers inside bytes that it does not own, which must outlive it. Made by Reader::column,
-// which has checked that all `size()` of them are there.
+// An array of integers inside bytes that it does not own, which must outlive it. Made by
+// Reader::column, which has checked that all `size()` of them are there.
 template <typename T>
 class Column {
  public:

@@ -10,13 +10,13 @@
 
 #include "check.h"
 #include "cls_zlog/base/codes.h"
-#include "cls_zlog/wire/cursor_messages.h"
-#include "cls_zlog/wire/delivery_messages.h"
-#include "cls_zlog/wire/head_messages.h"
-#include "cls_zlog/host/memory.h"
-#include "cls_zlog/wire/frame.h"
 #include "cls_zlog/base/limits.h"
 #include "cls_zlog/client/write_encoder.h"
+#include "cls_zlog/host/memory.h"
+#include "cls_zlog/wire/cursor_messages.h"
+#include "cls_zlog/wire/delivery_messages.h"
+#include "cls_zlog/wire/frame.h"
+#include "cls_zlog/wire/head_messages.h"
 
 namespace {
 
@@ -56,8 +56,7 @@ std::string call(MemoryHost* host, const char* object, const char* method,
 }
 
 template <typename Request>
-std::string call(MemoryHost* host, const char* object, const char* method,
-                 const Request& request) {
+std::string call(MemoryHost* host, const char* object, const char* method, const Request& request) {
   return call(host, object, method, std::string_view(wire::encoded(request)));
 }
 

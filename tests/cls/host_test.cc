@@ -8,11 +8,11 @@
 #include <string_view>
 
 #include "check.h"
+#include "cls_zlog/base/codes.h"
 #include "cls_zlog/base/crc32c.h"
+#include "cls_zlog/base/limits.h"
 #include "cls_zlog/host/memory.h"
 #include "cls_zlog/host/transaction.h"
-#include "cls_zlog/base/limits.h"
-#include "cls_zlog/base/codes.h"
 #include "cls_zlog/methods.h"
 #include "random.h"
 
@@ -65,8 +65,7 @@ class OneAttribute final : public Backing {
   }
   int remove() override { return -EIO; }
   int omap_get(const std::string&, std::string*) override { return -ENOENT; }
-  int omap_list(const std::string&, const std::string&, uint64_t,
-                Page*, bool*) override {
+  int omap_list(const std::string&, const std::string&, uint64_t, Page*, bool*) override {
     return 0;
   }
   int read(uint64_t, uint64_t, Pieces*) override { return 0; }
@@ -85,12 +84,8 @@ void only_a_positive_answer_applies() {
   const struct {
     const char* request;
     int code;
-  } cases[] = {{"error", -ESTALE},
-               {"refusal", -EIO},
-               {"long", -EOVERFLOW},
-               {"memory", -ENOMEM},
-               {"throw", -EIO},
-               {"int", -EIO}};
+  } cases[] = {{"error", -ESTALE},  {"refusal", -EIO}, {"long", -EOVERFLOW},
+               {"memory", -ENOMEM}, {"throw", -EIO},   {"int", -EIO}};
   for (const auto& [request, code] : cases) {
     OneAttribute object;
     std::string reply = "old";
@@ -132,14 +127,15 @@ void unknown_methods() {
 
 void crc32c_of_known_data() {
   CHECK(crc32c("") == 0);
-  CHECK(crc32c("123456789") == 0xe3069283);  // the check value of the CRC catalogue
+  CHECK(crc32c("123456789") == 0xe3069283);            // the check value of the CRC catalogue
   CHECK(crc32c(std::string(32, '\0')) == 0x8a9136aa);  // RFC 3720, appendix B.4
   CHECK(crc32c(std::string(32, '\xff')) == 0x62a8ab43);
   Random random(1);
   for (size_t count = 0; count < 700; count++) {
     // Short ones, then around what is cut into three stretches of 128 and of 1024 bytes.
-    const size_t length = count < 300 ? count : count < 500 ? 380 + random.below(800)
-                                                           : 3000 + random.below(13000);
+    const size_t length = count < 300   ? count
+                          : count < 500 ? 380 + random.below(800)
+                                        : 3000 + random.below(13000);
     const std::string bytes = random.bytes(length);
     const size_t cut = random.below(length + 1);
     const std::string_view whole = bytes;

@@ -51,9 +51,8 @@ void runs_that_lie() {
   CHECK(client.seal(1, true).code == kOk);
   for (const std::string& request :
        {raw_trim(4, 0, 1, 1), raw_trim(4, 2, 1, 1), raw_trim(4, UINT32_MAX, 1, 1),
-        raw_trim(4, 1, 1, 0), raw_trim(4, 1, 1, limits::entries_max + 1),
-        raw_trim(0, 1, 1, 1), raw_trim(limits::width_max + 1, 1, 1, 1), raw_trim(4, 1, 2, 1),
-        raw_trim(2, 1, 1, 1)}) {
+        raw_trim(4, 1, 1, 0), raw_trim(4, 1, 1, limits::entries_max + 1), raw_trim(0, 1, 1, 1),
+        raw_trim(limits::width_max + 1, 1, 1, 1), raw_trim(4, 1, 2, 1), raw_trim(2, 1, 1, 1)}) {
     CHECK(client.call("trim", request).code == -EINVAL);
   }
   std::string overlapping = raw_trim(4, 2, 1, 3).substr(wire::kFrameBytes);

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "check.h"
-#include "cls_zlog/host/memory.h"
 #include "cls_zlog/base/limits.h"
+#include "cls_zlog/client/write_encoder.h"
+#include "cls_zlog/host/memory.h"
 #include "cls_zlog/wire/frame.h"
 #include "cls_zlog/wire/read_reply.h"
 #include "cls_zlog/wire/stripe_messages.h"
-#include "cls_zlog/client/write_encoder.h"
 
 namespace zlog {
 

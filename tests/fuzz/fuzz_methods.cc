@@ -11,14 +11,14 @@
 #include <string_view>
 #include <vector>
 
+#include "cls_zlog/base/limits.h"
+#include "cls_zlog/client/write_encoder.h"
+#include "cls_zlog/host/memory.h"
+#include "cls_zlog/method_table.h"
 #include "cls_zlog/wire/cursor_messages.h"
 #include "cls_zlog/wire/delivery_messages.h"
 #include "cls_zlog/wire/envelope.h"
 #include "cls_zlog/wire/head_messages.h"
-#include "cls_zlog/host/memory.h"
-#include "cls_zlog/base/limits.h"
-#include "cls_zlog/method_table.h"
-#include "cls_zlog/client/write_encoder.h"
 
 namespace {
 
@@ -128,7 +128,8 @@ std::vector<std::string> good_requests() {
       address,
       address,
       empty,
-      zlog::wire::encoded(zlog::CursorCommitRequest{kLogId, "app", zlog::CommitMode::kSet, 7, 1000}),
+      zlog::wire::encoded(
+          zlog::CursorCommitRequest{kLogId, "app", zlog::CommitMode::kSet, 7, 1000}),
       cursor,
       zlog::wire::encoded(zlog::NamesRequest{kLogId, "", 10}),
       cursor,
@@ -161,19 +162,27 @@ std::vector<MemoryObject> make_states(const std::vector<std::string>& requests) 
       made_by({{"seal", seal}}),
       made_by({{"seal", seal}, {"write", write}, {"fill", request_of("fill")}}),
       made_by({{"seal", seal}, {"write", write_request(0, 8, 6000)}, {"trim", request_of("trim")}}),
-      made_by({{"seal", seal}, {"write", write}, {"write", write_request(8, 8, 5000)},
+      made_by({{"seal", seal},
+               {"write", write},
+               {"write", write_request(8, 8, 5000)},
                {"trim_to", request_of("trim_to")}}),
       made_by({{"head_create", create}, {"epoch_next", epoch}}),
-      made_by({{"head_create", create}, {"epoch_next", epoch},
+      made_by({{"head_create", create},
+               {"epoch_next", epoch},
                {"view_propose", request_of("view_propose")}}),
-      made_by({{"head_create", create}, {"epoch_next", epoch}, {"view_propose", last_view_request()}}),
+      made_by(
+          {{"head_create", create}, {"epoch_next", epoch}, {"view_propose", last_view_request()}}),
       made_by({{"head_create", create}, {"cursor_commit", request_of("cursor_commit")}}),
-      made_by({{"head_create", create}, {"epoch_next", epoch},
+      made_by({{"head_create", create},
+               {"epoch_next", epoch},
                {"delivery_begin", request_of("delivery_begin")},
                {"delivery_grant", request_of("delivery_grant")}}),
-      made_by({{"head_create", create}, {"epoch_next", epoch},
-               {"view_propose", request_of("view_propose")}, {"epoch_next", epoch},
-               {"epoch_next", epoch}, {"view_propose", next_view_request()}}),
+      made_by({{"head_create", create},
+               {"epoch_next", epoch},
+               {"view_propose", request_of("view_propose")},
+               {"epoch_next", epoch},
+               {"epoch_next", epoch},
+               {"view_propose", next_view_request()}}),
       made_by({{"directory_add", request_of("directory_add")},
                {"sequencer_announce", request_of("sequencer_announce")}}),
   };
@@ -239,8 +248,9 @@ void damage(Input* input, std::string* value) {
   }
 }
 
-// Damages what is inside a stored value and gives it a good CRC again: what only a bug or a client with
-// write access to the pool could store. It need not make sense to a method, but must not hurt it.
+// Damages what is inside a stored value and gives it a good CRC again: what only a bug or a client
+// with write access to the pool could store. It need not make sense to a method, but must not hurt
+// it.
 void forge(Input* input, std::string_view key, std::string* value) {
   zlog::Envelope stored;
   if (!zlog::unwrap(key, *value, &stored)) return;
@@ -298,9 +308,9 @@ void run(const uint8_t* data, size_t size) {
     const int code = host.execute("object", method.name, request, &reply);
     expect(code <= zlog::kStoredTooNew && code > -4096, "no such code", method.name, code);
     expect(code >= 0 || reply.empty(), "an error with a reply", method.name, code);
-    expect((method.flags & zlog::kWrite) == 0 ||
-               reply.size() <= zlog::limits::write_reply_bytes_max,
-           "a reply too long", method.name, code);
+    expect(
+        (method.flags & zlog::kWrite) == 0 || reply.size() <= zlog::limits::write_reply_bytes_max,
+        "a reply too long", method.name, code);
   }
 }
 

@@ -16,7 +16,7 @@
 namespace zlog::bench {
 namespace {
 
-constexpr size_t kMapBytes = size_t{1} << 40;  // address space, as the embedded store takes it
+constexpr size_t kMapBytes = size_t{1} << 40;      // address space, as the embedded store takes it
 constexpr uint64_t kBytesMax = uint64_t{4} << 30;  // on disk, by one measurement
 
 // Throws std::system_error for a result of LMDB: its own codes are negative, errno positive.

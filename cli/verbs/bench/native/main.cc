@@ -5,9 +5,9 @@
 //                             memory
 //
 // It says {} on stdout when the place is there. stdin: one measurement a line, see request.h. Each
-// is answered by a line of JSON (calls, seconds, cpu_seconds, memory_peak_bytes, latencies) and that
-// many float32, each the seconds of a call; where it failed, by a line with `error`. It ends, and
-// tidies up, at the end of stdin.
+// is answered by a line of JSON (calls, seconds, cpu_seconds, memory_peak_bytes, latencies) and
+// that many float32, each the seconds of a call; where it failed, by a line with `error`. It ends,
+// and tidies up, at the end of stdin.
 
 #include <sys/resource.h>
 
@@ -100,11 +100,12 @@ void answer(const std::vector<std::unique_ptr<Work>>& works, const std::string& 
   }
   if (!known) throw std::invalid_argument("this place has no " + request.kind());
   const rusage after = usage();
-  std::printf("{\"calls\":%llu,\"seconds\":%.9f,\"cpu_seconds\":%.6f,\"memory_peak_bytes\":%lld,"
-              "\"latencies\":%zu}\n",
-              static_cast<unsigned long long>(sample.calls), sample.seconds,
-              cpu_seconds(after) - cpu_seconds(before),
-              static_cast<long long>(after.ru_maxrss) * 1024, sample.latencies.size());
+  std::printf(
+      "{\"calls\":%llu,\"seconds\":%.9f,\"cpu_seconds\":%.6f,\"memory_peak_bytes\":%lld,"
+      "\"latencies\":%zu}\n",
+      static_cast<unsigned long long>(sample.calls), sample.seconds,
+      cpu_seconds(after) - cpu_seconds(before), static_cast<long long>(after.ru_maxrss) * 1024,
+      sample.latencies.size());
   std::fwrite(sample.latencies.data(), sizeof(float), sample.latencies.size(), stdout);
 }
 

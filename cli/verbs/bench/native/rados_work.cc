@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint64_t kObjectKeysMax = 10000;
 constexpr uint64_t kObjectBytesMax = uint64_t{48} << 20;
-constexpr uint64_t kSetsMax = 8;  // of objects that are there at the same time
+constexpr uint64_t kSetsMax = 8;                     // of objects that are there at the same time
 constexpr uint64_t kPieceBytes = uint64_t{4} << 20;  // of an object that is written to be read
 
 // A connection to a cluster and one namespace of a pool.
@@ -100,8 +100,8 @@ class RadosWork final : public Work {
 
   // One call: `size` bytes into one of the objects, which are left behind when they are full. Each
   // object gets bytes of its own, from a buffer of its own, as a log's does: librados remembers the
-  // checksum of a buffer that it has sent before, and the processor has few bytes at hand longer than
-  // many.
+  // checksum of a buffer that it has sent before, and the processor has few bytes at hand longer
+  // than many.
   Sample writes(const Request& request, uint64_t writes_max, Write write) {
     const uint64_t objects = request.number("objects"), size = request.number("size");
     writes_max = std::min(writes_max, std::max<uint64_t>(1, kObjectBytesMax / size));

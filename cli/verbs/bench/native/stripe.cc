@@ -7,10 +7,10 @@
 #include <string_view>
 
 #include "cls_zlog/base/codes.h"
+#include "cls_zlog/client/write_encoder.h"
 #include "cls_zlog/wire/frame.h"
 #include "cls_zlog/wire/read_reply.h"
 #include "cls_zlog/wire/stripe_messages.h"
-#include "cls_zlog/client/write_encoder.h"
 
 namespace zlog::bench {
 namespace {

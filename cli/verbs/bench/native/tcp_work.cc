@@ -19,7 +19,8 @@ namespace {
 constexpr int kWaitMs = 5000;
 constexpr uint8_t kNext = 3;  // the kind of frame that asks a sequencer for positions
 
-// A frame of the sequencer (zlog/_sequencer/frames.py), as it is on the wire of a little-endian machine.
+// A frame of the sequencer (zlog/_sequencer/frames.py), as it is on the wire of a little-endian
+// machine.
 struct Frame {
   uint8_t kind, code;
   uint16_t log;
@@ -167,9 +168,9 @@ class TcpWork final : public Work {
     std::vector<std::unique_ptr<Client>> clients;
     Epoll epoll;
     for (uint64_t i = 0; i < request.number("connections"); i++) {
-      clients.push_back(std::make_unique<Client>(
-          request.text("host"), request.text("port"), bytes_of_hex(request.text("preamble")),
-          request.number("replies"), depth));
+      clients.push_back(std::make_unique<Client>(request.text("host"), request.text("port"),
+                                                 bytes_of_hex(request.text("preamble")),
+                                                 request.number("replies"), depth));
       epoll.add(clients.back().get());
     }
     const double seconds = request.seconds();
