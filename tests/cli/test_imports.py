@@ -14,7 +14,6 @@ EXCEPTIONS = {
     "verbs/bench/echo.py",  # frames as a sequencer takes them, and nothing done with them
     "verbs/bench/frames.py",  # the greeting after which a C++ client sends them
     "verbs/bench/writers.py",  # in how many writes entries arrived, object by object
-    "verbs/spark/tail.py",  # the query that it runs
 }
 
 

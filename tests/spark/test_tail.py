@@ -16,8 +16,8 @@ import pytest
 import zlog
 from zlog._base.distribution import requirements
 from zlog.names import check_cursor_name
-from zlog.spark._parse import parser_of
-from zlog.spark._tail import Progress, Run, Tail, cursor_name_of
+from zlog.spark.parse import parser_of
+from zlog.spark.tail import Progress, Run, Tail, cursor_name_of
 
 from ..cli.conftest import Cli, Inside
 from ..docs.pages import REPOSITORY
@@ -237,7 +237,7 @@ def test_names_of_cursors() -> None:
         (["orders", "--to", "x", "--parse", "json"], 2, "--schema"),
         (["orders", "--to", "x", "--schema", "id int"], 2, "--parse"),
         (["orders", "--to", "x", "--parse", "/nowhere.py"], 1, "/nowhere.py"),
-        (["orders", "--to", "x", "--trigger", "soon"], 2, "span of time"),
+        (["orders", "--to", "x", "--trigger", "soon"], 2, "is not a duration"),
         (["orders", "--to", "x", "--cursor", "a/b"], 2, "cursor"),
         (["orders", "--to", "x", "--hole-timeout", "never"], 2, "--hole-timeout"),
         (["orders", "--to", "x", "--spark-conf", "spark.x"], 2, "KEY=VALUE"),

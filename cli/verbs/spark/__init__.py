@@ -34,9 +34,9 @@ spark.add_command(tail.tail)
     """,
 )
 def path() -> None:
-    """Print where the program is that spark-submit runs.
+    """Print the path of the program for spark-submit.
 
-    It is `zlog spark tail`, with the same arguments.
+    It takes the arguments of `zlog spark tail`.
     """
     with Output() as out:
         out.line(str(Path(submit.__file__).with_name("tail.py")))

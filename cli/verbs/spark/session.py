@@ -54,7 +54,7 @@ def _settings(
 def master_options(verb: F) -> F:
     """Give a verb the options that are Spark's."""
     master = click.option(
-        "--master", metavar="URL", help="Spark's.  [default: local[*], or spark-submit's]"
+        "--master", metavar="URL", help="Spark's master.  [default: local[*], or spark-submit's]"
     )
     conf = click.option(
         "--spark-conf",
@@ -62,7 +62,7 @@ def master_options(verb: F) -> F:
         multiple=True,
         callback=_settings,
         metavar="KEY=VALUE",
-        help="A setting of Spark's; may be given again.",
+        help="A setting of Spark; may be repeated.",
     )
     return master(conf(verb))
 
@@ -85,7 +85,7 @@ def check_spark() -> None:
 
 
 def check_delta() -> None:
-    """Complain if Delta tables can't be written.
+    """Refuse Delta tables if they are not writable here.
 
     Raises:
         click.ClickException: its package is not there, or is for an older PySpark.

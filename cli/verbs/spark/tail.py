@@ -25,7 +25,7 @@ from zlog.cli.verb import Verb
 from zlog.cli.verbs.spark.session import check_delta, check_spark, master_options, spark_session
 
 if TYPE_CHECKING:
-    from zlog.spark._tail import Progress, Run, Tail
+    from zlog.spark.tail import Progress, Run, Tail
 
 _AVAILABLE_NOW = "available-now"
 _NONE = "none"
@@ -54,46 +54,48 @@ def _cursor(word: str) -> str:
     """,
 )
 @log_argument
-@click.option("--to", "table", required=True, metavar="PATH", help="The table: a path or a URL.")
+@click.option("--to", "table", required=True, metavar="PATH", help="Path or URL of the table.")
 @click.option(
     "--format",
     "format_",
     type=click.Choice(["parquet", "json", "delta"]),
     default="parquet",
     show_default=True,
-    help="Of the table. Delta needs the package delta-spark.",
+    help="Format of the table. Delta needs the package delta-spark.",
 )
 @click.option(
     "--checkpoint",
     metavar="PATH",
-    help="Where the query remembers how far it has come.  [default: beside the table,"
+    help="Where the query records how far it has come.  [default: beside the table,"
     " PATH.checkpoint]",
 )
 @click.option(
     "--parse",
     metavar="HOW",
-    help="Make columns of entries: a pattern with named groups, as Python writes it, to be found in"
+    help="Make columns of entries: a pattern with named groups, as for Python's re, to be found in"
     " the line; json; or FILE.py, whose function parse(entries) takes a DataFrame and returns one.",
 )
 @click.option(
     "--schema",
     metavar="COLUMNS",
-    help="Names and types, as SQL declares them: of JSON's fields, or of some of the pattern's"
-    " groups, which else are strings.",
+    help="Names and types, as SQL declares them: of the fields of JSON, or of those groups of the"
+    " pattern that are not to be strings.",
 )
-@click.option("--drop-raw", is_flag=True, help="Leave the column data out, the entry's own bytes.")
+@click.option("--drop-raw", is_flag=True, help="Leave out the column data, the bytes of the entry.")
 @click.option(
     "--partition-by",
     "partitions",
     metavar="COLUMN,…",
-    help="Partition the table by these, or by none.  [default: date, the day of the append in UTC]",
+    help="Columns to partition the table by, or none.  [default: date, the day of the append in"
+    " UTC]",
 )
 @click.option(
     "--cursor",
     type=_cursor,
     shell_complete=CURSOR_NAME.shell_complete,
     metavar="NAME",
-    help="The log's cursor that follows, so that no trim takes what was not read; or none."
+    help="Cursor of the log that follows the table, so that no trim takes what was not copied; or"
+    " none."
     f"  [default: {_CURSOR_OF_ITS_OWN}, of the checkpoint's path]",
 )
 @click.option(
@@ -101,7 +103,7 @@ def _cursor(word: str) -> str:
     "begin",
     type=ranges.position_spec,
     metavar="POSITION",
-    help="Where a new query begins, as for `zlog read`; one with a checkpoint goes on there."
+    help="Where a new query starts, as for `zlog read`; one with a checkpoint resumes there."
     "  [default: earliest]",
 )
 @click.option(
@@ -110,8 +112,8 @@ def _cursor(word: str) -> str:
     default="5s",
     show_default=True,
     metavar="SPAN",
-    help="How often to look for new entries, such as 1m; or available-now: go as far as the"
-    " present tail, and end.",
+    help="How often to look for new entries, such as 1m; or available-now: copy up to the present"
+    " tail, and end.",
 )
 @click.option(
     "--max-entries",
@@ -120,12 +122,12 @@ def _cursor(word: str) -> str:
     default=_ENTRIES_MAX,
     show_default=True,
     metavar="N",
-    help="Of one batch.",
+    help="Limit of entries in one batch.",
 )
 @click.option(
     "--allow-data-loss",
     is_flag=True,
-    help="Go on where entries were trimmed before they were read, or are lost.",
+    help="Continue where entries were trimmed before they were read, or are lost.",
 )
 @hole_timeout_option
 @master_options
@@ -142,21 +144,21 @@ def tail(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Copy a log into a table, and go on with what is appended.
+    """Copy a log into a table, and follow it.
 
-    A task for each stripe object reads it. The table has the columns position, stripe, timestamp
-    and data, those of --parse, and date. Each position is in it once, whatever is killed and
-    started again. Lines that don't match stay: with null in the columns that would be parsed.
+    Each stripe object is read by tasks of its own. The table has the columns position, stripe,
+    timestamp and data, those of --parse, and date. Each position is in it once, even if the command
+    is killed and started again. Lines that do not match stay, with null in the parsed columns.
 
-    SIGINT and SIGTERM end it when the batch under way is done, or, told again, amid it; what was
-    not done the next run does. The exit code is then 0.
+    SIGINT and SIGTERM end the command after the batch under way, and a second signal amid it: the
+    next run completes it. The exit code is then 0.
     """
     check_spark()
     if given["format_"] == "delta":
         check_delta()
     seconds = or_none(hole_timeout)
     if not seconds:
-        raise click.UsageError("--hole-timeout: a table can't pass over unwritten positions")
+        raise click.UsageError("--hole-timeout must be above 0, and not 'never', for a table")
     if urlsplit(session.url).scheme == "mem":
         raise click.UsageError("mem:// belongs to one process, and Spark has several")
     with session.open_log(log) as opened, Output() as out, _Stopping() as stopping:
@@ -179,7 +181,7 @@ def tail(
                 query = job.start(at)
             except ValueError as error:
                 raise click.UsageError(str(error)) from error
-            from zlog.spark._tail import Run
+            from zlog.spark.tail import Run
 
             run = Run(query, opened, job.cursor)
             stopping.have_stopped(run)
@@ -215,10 +217,10 @@ def _job(
     """Put together what is to be done.
 
     Raises:
-        click.UsageError: it can't be.
+        click.UsageError: an option is invalid.
     """
-    from zlog.spark._parse import parser_of
-    from zlog.spark._tail import Tail, cursor_name_of
+    from zlog.spark.parse import parser_of
+    from zlog.spark.tail import Tail, cursor_name_of
 
     table = _absolute(table)
     checkpoint = f"{table}.checkpoint" if checkpoint is None else _absolute(checkpoint)

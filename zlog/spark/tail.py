@@ -1,4 +1,4 @@
-"""A query that copies a log into a table: what ``zlog spark tail`` runs."""
+"""A query that copies a log into a table: what ``zlog spark tail`` runs, for programs too."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import queue
 import re
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as f
@@ -21,7 +21,7 @@ from zlog.limits import NAME_BYTES_MAX
 from zlog.spark._driver import commit_cursor
 from zlog.spark._failures import FAILURES, cause
 from zlog.spark._offset import Offset
-from zlog.spark._parse import Parser, check_new
+from zlog.spark.parse import NoParser, Parser, check_new
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,8 +46,8 @@ class Tail:
     Attributes:
         store, log: which log.
         table: path or URL of the table.
-        format: ``parquet``, ``json`` or ``delta``.
         checkpoint: path or URL of what the query remembers.
+        format: ``parquet``, ``json`` or ``delta``.
         parser: makes columns of entries.
         partition_by: columns; None: by the day of the append.
         drop_raw: leave ``data`` out.
@@ -59,14 +59,14 @@ class Tail:
     store: str
     log: str
     table: str
-    format: str
     checkpoint: str
-    parser: Parser
-    partition_by: Sequence[str] | None
-    drop_raw: bool
-    cursor: str | None
-    trigger: dict[str, Any]
-    options: dict[str, str]
+    format: str = "parquet"
+    parser: Parser = field(default_factory=NoParser)
+    partition_by: Sequence[str] | None = None
+    drop_raw: bool = False
+    cursor: str | None = None
+    trigger: Mapping[str, Any] = field(default_factory=lambda: {"processingTime": "5 seconds"})
+    options: Mapping[str, str] = field(default_factory=dict)
 
     def start(self, spark: SparkSession) -> StreamingQuery:
         """Start the query.
