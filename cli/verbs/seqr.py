@@ -205,15 +205,15 @@ def status(session: Session, address: str | None, as_json: bool) -> None:
 def forget(session: Session, address: str) -> None:
     """Forget a sequencer that is gone for good.
 
-    Writers are no longer offered it, and the logs that name it go on without it. Needed neither
-    after SIGTERM nor once another sequencer leads. A sequencer that answers is left alone.
+    It is no longer offered to writers, and the logs that name it continue without it. This is not
+    needed after SIGTERM, nor once another sequencer leads. A sequencer that answers stays.
     """
     with session.connect() as store, usage_errors():
         forgotten = forget_sequencer(store, address, timeout=session.timeout)
     if forgotten.offered:
-        note(f"{address} is not on offer any more")
+        note(f"{address} is no longer offered")
     for log in forgotten.logs:
-        note(f"log {log!r} goes on without it")
+        note(f"log {log!r} continues without it")
 
 
 def _url_of(session: Session) -> str:

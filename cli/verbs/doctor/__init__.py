@@ -41,11 +41,11 @@ _COLOURS = {
 @json_option("Print a JSON object per part.")
 @pass_session
 def doctor(session: Session, as_json: bool) -> int:
-    """Say what is missing, and how to mend it.
+    """Report what is missing, and how to mend it.
 
-    Looks at the installation, the token file for sequencers, the store, the object class, and the
-    sequencers; changes nothing.
-    The exit code is that of the worst failure: 6 unreachable, 7 object class not loaded, 1 others.
+    Examines the installation, the token file for sequencers, the store, the object class, and the
+    sequencers; changes nothing. The exit code is that of the first failure: 6 unreachable, 7 object
+    class not loaded, 1 others.
     """
     found: list[Diagnosis] = []
     with Output() as out:

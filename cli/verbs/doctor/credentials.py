@@ -1,4 +1,4 @@
-"""Whether the files with the secrets that sequencers want can be used, and by nobody else."""
+"""Whether the token file for sequencers is usable, and closed to other users."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from zlog.admin import Credentials
 from zlog.cli.verbs.doctor.diagnosis import Diagnosis, Level, failed, ok
 
 _OTHERS = 0o077
-"""The permissions of everybody but the owner."""
+"""The permissions of group and others."""
 
 
 def examine(credentials: Credentials) -> Iterator[Diagnosis]:
@@ -37,7 +37,7 @@ def _permissions(path: str, mode: int) -> Diagnosis:
     return Diagnosis(
         "token file",
         Level.WARNING,
-        f"other users of this machine have access to {path} (mode {mode & 0o777:04o}), and whoever"
-        " can read it passes for a client, and for a sequencer",
+        f"other users of this machine have access to {path} (mode {mode & 0o777:04o}); a reader of"
+        " it can act as a client, and as a sequencer",
         f"chmod 600 {shlex.quote(path)}; if others may have read it, replace the token too",
     )

@@ -90,7 +90,7 @@ def _not_writable(what: Path, path: Path) -> Diagnosis:
     if os.statvfs(what).f_flag & os.ST_RDONLY:
         return _failure(f"{what} is on a read-only file system", f"{_ANOTHER}{read}")
     user = os.environ.get("USER", "USER")
-    # Never the parent of a store that is to be made: it is somebody else's, and may be large.
+    # Never the parent of a store that is to be made: it belongs to another user, and may be large.
     mend = f"chown -R {user}" if path.exists() else f"install -d -o {user}"
     return _failure(
         f"{what} is not writable for this user", f"sudo {mend} {_word(path)}, or {_ANOTHER}{read}"

@@ -34,10 +34,10 @@ def _librados(*, needed: bool) -> Diagnosis:
     try:
         return ok(part, f"built in ({extension_file('rados')})")
     except ModuleNotFoundError:
-        text = "not built: this installation of zlog can't talk to Ceph"
+        text = "not built: this installation of zlog cannot talk to Ceph"
         return Diagnosis(part, level, text, _BUILD_RADOS, ExitCode.UNREACHABLE)
     except ImportError as error:
-        text = f"can't be loaded: {error}"
+        text = f"it does not load: {error}"
         return Diagnosis(part, level, text, "apt install librados2", ExitCode.UNREACHABLE)
 
 
@@ -47,7 +47,7 @@ def _python_rados() -> Diagnosis:
         module = importlib.import_module("rados")
     except ImportError as error:
         missing = isinstance(error, ModuleNotFoundError)
-        why = "not installed" if missing else f"can't be loaded: {error}"
+        why = "not installed" if missing else f"it does not load: {error}"
         text = f"{why}; only needed to use a rados.Ioctx as a store"
         mend = (
             "apt install python3-rados, and make the virtual environment with"
