@@ -36,6 +36,7 @@ __all__ = [
     "announced_sequencer",
     "ask_monitors",
     "check_class",
+    "check_sequencer_address",
     "extension_file",
     "forget_sequencer",
     "how_to_install",
@@ -110,6 +111,15 @@ def announced_sequencer(store: Store, *, timeout: float | None = TIMEOUT_SECONDS
     """Return the address of the sequencer that offers itself in the store; empty if none does."""
     io = BlockingIo(store)
     return drive(Directory(io).sequencer(deadline_of(io, timeout)))
+
+
+def check_sequencer_address(address: str) -> str:
+    """Return a sequencer's address in full: ``tcp://HOST:PORT`` where ``HOST:PORT`` was given.
+
+    Raises:
+        ValueError: it is none.
+    """
+    return parse_given_address(address)
 
 
 def announce_sequencer(

@@ -119,7 +119,7 @@ def test_the_table(cli: Cli) -> None:
     ("store", "words", "complaint"),
     [
         ("mem://", ["append", "--writers", "2"], "one writer"),
-        ("mem://", ["tail"], "nobody else can follow"),
+        ("mem://", ["tail"], "no other can follow"),
         ("mem://", ["sequencer"], "no server"),
         (None, ["read", "--depth", "2"], "--order random"),
         (None, ["append", "--sequencer", "none"], "on Ceph"),
@@ -226,7 +226,7 @@ def test_failover(store_url: str) -> None:
     ("store", "words", "complaint"),
     [
         ("file:///nowhere", [], "no fail-over"),
-        ("ceph://nowhere", ["--sequencers", "1"], "somebody has to take over"),
+        ("ceph://nowhere", ["--sequencers", "1"], "one has to take over"),
     ],
 )
 def test_no_failover_without_anybody_to_follow(

@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 import click
 
 import zlog
-from zlog.admin import announce_sequencer
+from zlog.admin import announce_sequencer, check_sequencer_address
 from zlog.cli.ceph import Target
 from zlog.cli.session import Session
 from zlog.cli.signals import terminable
@@ -100,6 +100,11 @@ def new_testbed(session: Session, sequencer: str = _OWN) -> Iterator[Testbed]:
     kind = urlsplit(session.url).scheme
     if kind != "ceph" and sequencer != _OWN:
         raise click.UsageError("--sequencer is for stores on Ceph: others have one built in")
+    if sequencer not in (_OWN, NO_SEQUENCER):
+        try:
+            sequencer = check_sequencer_address(sequencer)
+        except ValueError as error:
+            raise click.UsageError(f"--sequencer: {error}") from error
     with ExitStack() as stack:
         stack.enter_context(terminable())
         if kind == "ceph":
@@ -118,10 +123,7 @@ def new_testbed(session: Session, sequencer: str = _OWN) -> Iterator[Testbed]:
         if kind == "ceph" and sequencer == _OWN:
             process = stack.enter_context(running_sequencer(url))
         elif kind == "ceph" and sequencer != NO_SEQUENCER:
-            try:
-                announce_sequencer(store, sequencer, timeout=session.timeout)
-            except ValueError as error:
-                raise click.UsageError(f"--sequencer: {error}") from error
+            announce_sequencer(store, sequencer, timeout=session.timeout)
         testbed = Testbed(
             store.url,
             store,
