@@ -55,7 +55,7 @@ Failure load_newest(Object& object, const Head& head, Newest* out) {
   return {-EIO};
 }
 
-// Stores a view, and removes those of epochs long ago, which nobody works in any more.
+// Stores a view, and removes those of epochs long ago, in which no client works.
 int put_view(Object& object, uint64_t epoch, std::string_view view) {
   ZLOG_TRY(kViews.put(object, kViews.key(epoch), {std::string(view)}));
   if (epoch <= limits::views_kept_max) return 0;

@@ -132,7 +132,7 @@ async def _first_view(
 
 
 def _sequencer_of(io: Io, options: Mapping[str, str]) -> str:
-    """Return who hands out the positions of a new log: nobody where it is a mirror."""
+    """Return who hands out the positions of a new log: no sequencer where it is a mirror."""
     shared = MIRROR_OF not in options and io.store.sequencer() is not None
     return SHARED_ADDRESS if shared else ""
 

@@ -27,7 +27,7 @@ async def promote(client: LogClient, timeout: Timeout) -> None:
        no entry there follows one that it lacks.
     3. A view without the mark: appends begin above these.
 
-    Whoever repeats it goes on where it died.
+    A repeated call goes on where it died.
     """
     layout = client.layout
     deadline = client.deadline(timeout)

@@ -33,11 +33,11 @@ class ClassWork final : public Work {
   // One call: a writing method that finds nothing to write.
   Sample calls(const Request& request) {
     Stripe stripe(host_, static_cast<uint32_t>(request.number("objects")));
-    const std::string nobody = wire::encoded(AddressMessage{"tcp://nobody.invalid:1"});
+    const std::string absent = wire::encoded(AddressMessage{"tcp://nobody.invalid:1"});
     uint64_t number = 0;
     return repeat(request.number("in_flight"), request.seconds(), [&](Finish finish) {
       const std::string& object = stripe.object(number++);
-      host_.submit(object, "sequencer_withdraw", RequestBytes::copy_of(nobody),
+      host_.submit(object, "sequencer_withdraw", RequestBytes::copy_of(absent),
                    [finish = std::move(finish)](int code, const Buffer&) { finish(code); });
       return true;
     });

@@ -9,7 +9,7 @@
 namespace zlog::bench {
 namespace {
 
-// Calls that have ended and that nobody has looked at yet.
+// Calls that have ended and were not looked at yet.
 class Ended {
  public:
   struct Call {
