@@ -146,9 +146,10 @@ def tail(
 ) -> None:
     """Copy a log into a table, and follow it.
 
-    Each stripe object is read by tasks of its own. The table has the columns position, stripe,
-    timestamp and data, those of --parse, and date. Each position is in it once, even if the command
-    is killed and started again. Lines that do not match stay, with null in the parsed columns.
+    As many tasks as the log's widest stripe has objects read it. The table has the columns
+    position, stripe, timestamp and data, those of --parse, and date. Each position is in it once,
+    even if the command is killed and started again. Lines that do not match stay, with null in the
+    parsed columns.
 
     SIGINT and SIGTERM end the command after the batch under way, and a second signal amid it: the
     next run completes it. The exit code is then 0.
