@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 _STDERR = 2
 _STARTED = b"\0started\0"
@@ -44,11 +44,12 @@ class _Keeper:
         self._started.wait()
 
     def _pass_on(self, data: bytes) -> None:
-        while data:
-            data = data[os.write(self._stderr, data) :]
+        with contextlib.suppress(OSError):  # stderr is closed; the JVM must not wait for that
+            while data:
+                data = data[os.write(self._stderr, data) :]
 
 
-@contextmanager
+@contextlib.contextmanager
 def quiet_startup() -> Iterator[None]:
     """Start a JVM in this block: what it writes to stderr meanwhile shows only if that fails.
 
