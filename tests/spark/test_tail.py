@@ -137,7 +137,7 @@ def test_a_function_in_a_file_runs_on_the_workers_too(copying: Copying, tmp_path
 def test_the_cursor_is_where_the_table_ends(copying: Copying) -> None:
     copying.log.append_many([b"x"] * 25)
     batches = copying.run(options={"maxEntriesPerTrigger": "10"})
-    assert [batch.position for batch in batches] == [10, 20, 25]
+    assert [batch.position for batch in batches if batch.rows] == [10, 20, 25]
     (cursor,) = copying.log.cursors()
     assert (cursor.position, cursor.name[:12]) == (25, "spark-table-")
     copying.log.append(b"y")
