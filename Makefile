@@ -12,7 +12,7 @@ BIN := $(CURDIR)/.venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 INSTALL := $(PIP) install --no-build-isolation --config-settings=build-dir=build/package
 DONE := .venv/done
-TEST_MINUTES := 30
+TEST_MINUTES := 45
 # Each has clusters of its own.
 TEST_WORKERS := 2
 PYTEST = timeout --signal=INT --kill-after=60 $(TEST_MINUTES)m $(BIN)/pytest \
