@@ -129,6 +129,10 @@ def render_conf(settings: Settings, folder: Folder, class_list: str) -> str:
     """
     root = folder.path
     auth = "cephx" if settings.cephx else "none"
+    # An OSD that was frozen for longer than its placement groups' read leases does not always look at
+    # them again where it has no peers, and then answers no operation until it is restarted. Without a
+    # second copy a lease guards nothing, so it may as well last for an hour.
+    read_lease_ratio = "0.8" if settings.size > 1 else "1200"
     sections: dict[str, dict[str, str]] = {
         "global": {
             "fsid": settings.fsid,
@@ -150,6 +154,7 @@ def render_conf(settings: Settings, folder: Folder, class_list: str) -> str:
             # See a dead or frozen OSD within seconds. The monitor must know the grace period too.
             "osd heartbeat interval": "1",
             "osd heartbeat grace": "3",
+            "osd pool default read lease ratio": read_lease_ratio,
         },
         "mon": {
             "mon data": str(root / "data" / "$name"),

@@ -51,6 +51,23 @@ def test_a_frozen_osd_is_missed_within_seconds(folder: FolderOfCluster) -> None:
     assert folder.status()["healthy"]
 
 
+def test_an_only_osd_answers_again_after_it_was_frozen(folder: FolderOfCluster) -> None:
+    """Also what came while its placement groups had no valid read lease."""
+    conf = folder.up()["conf"]
+    with open_pool(conf) as ioctx:
+        names = [f"object {number}" for number in range(64)]
+        for name in names:
+            ioctx.write_full(name, b"before")
+        folder.run("osd", "freeze", "0")
+        writes = [ioctx.aio_write_full(name, b"after") for name in names]
+        time.sleep(3.5)
+        folder.run("osd", "thaw", "0")
+        end = time.monotonic() + NOTICED
+        while not all(write.is_complete() for write in writes) and time.monotonic() < end:
+            time.sleep(0.1)
+        assert sum(not write.is_complete() for write in writes) == 0
+
+
 def test_a_monitor_comes_back_at_its_address(folder: FolderOfCluster) -> None:
     conf = folder.up()["conf"]
     with open_pool(conf) as ioctx:
