@@ -75,7 +75,7 @@ class Broken:
         (-errno.ENOMEM, b"", "not documented"),
         (-errno.EINVAL, b"x", "with a reply"),
         (99, b"", "no code"),
-        (0, b"x" * 33, "too long"),
+        (0, b"x" * (replies.WRITE_REPLY_BYTES_MAX + 1), "too long"),
     ],
 )
 def test_a_wrong_answer_is_noticed(

@@ -68,7 +68,7 @@ def test_a_pool_that_is_not_there(ceph_cluster: CephCluster) -> None:
 
 
 def test_a_client_that_is_not_known(ceph_cluster: CephCluster) -> None:
-    with pytest.raises(StoreUnavailable, match="connect to the cluster"):
+    with pytest.raises(StoreUnavailable, match=r"does not let client\.nobody in with the key"):
         zlog.connect(f"{ceph_cluster.url()}&id=nobody")
 
 
