@@ -10,8 +10,10 @@ cluster takes one of its own from `new_ceph_cluster`.
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import itertools
+import logging
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -56,6 +58,18 @@ def _interruptible() -> None:
     For each test again, since a uvloop that took the signal keeps it when it is closed.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_word_of_slow_callbacks() -> None:
+    """What asyncio's debug mode warns of on a busy machine; its errors remain."""
+    logging.getLogger("asyncio").setLevel(logging.ERROR)
+
+
+@pytest.fixture
+async def thousands_of_tasks() -> None:
+    """asyncio's debug mode is off: it takes ten times as long to make a task."""
+    asyncio.get_running_loop().set_debug(False)
 
 
 @pytest.fixture(scope="session")

@@ -137,6 +137,7 @@ async def test_a_task_keeps_its_own_context(log: aio.Log) -> None:
     assert await asyncio.gather(*(append(i) for i in range(10))) == list(range(10))
 
 
+@pytest.mark.usefixtures("thousands_of_tasks")
 async def test_tasks_go_on_in_the_order_of_their_calls(log: aio.Log) -> None:
     order: list[int] = []
 

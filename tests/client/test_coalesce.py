@@ -30,6 +30,7 @@ async def entries(log: aio.Log) -> list[bytes]:
     return [item.data async for item in log.read_range() if isinstance(item, zlog.Entry)]
 
 
+@pytest.mark.usefixtures("thousands_of_tasks")
 async def test_many_appends_make_few_operations(store: FaultyStore, log: aio.Log) -> None:
     before = store.operations
     positions = await asyncio.gather(*(log.append(b"%d" % i) for i in range(5000)))
@@ -38,6 +39,7 @@ async def test_many_appends_make_few_operations(store: FaultyStore, log: aio.Log
     assert await entries(log) == [b"%d" % i for i in range(5000)]
 
 
+@pytest.mark.usefixtures("thousands_of_tasks")
 async def test_many_callers_keep_two_rounds_of_equal_size(store: FaultyStore, log: aio.Log) -> None:
     """So that the store is busy with one while the callers of the other append again."""
     calls = 20

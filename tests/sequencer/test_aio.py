@@ -24,6 +24,7 @@ async def client(server):
     await client.close()
 
 
+@pytest.mark.usefixtures("thousands_of_tasks")
 async def test_thousands_of_tasks_share_a_connection_and_no_position(client, store):
     grants = await asyncio.gather(*(client.next(ORDERS, 2, 0, deadline()) for _ in range(3000)))
     assert sorted(grant.position for grant in grants) == list(range(0, 6000, 2))
