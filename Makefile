@@ -16,7 +16,7 @@ TEST_MINUTES := 45
 # Each has clusters of its own.
 TEST_WORKERS := 2
 PYTEST = timeout --signal=INT --kill-after=60 $(TEST_MINUTES)m $(BIN)/pytest \
-	--numprocesses=$(TEST_WORKERS) --dist=loadfile -o faulthandler_timeout=300
+	--numprocesses=$(TEST_WORKERS) --dist=loadfile --no-loadscope-reorder -o faulthandler_timeout=300
 FUZZ_RUNS := 10000000
 
 DEMO_PACKAGES := ca-certificates g++ liblmdb-dev python3-dev python3-venv

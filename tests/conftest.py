@@ -39,6 +39,26 @@ if TYPE_CHECKING:
 
 STORES = ("mem", "embedded", "ceph-memstore", "ceph-bluestore")
 
+SLOW_FILES = (
+    "spark/test_tail.py",
+    "spark/test_programs.py",
+    "spark/test_cluster.py",
+    "sim/test_simulation.py",
+    "faults/test_faults.py",
+    "cls/test_cls.py",
+    "docs/test_tutorial.py",
+    "system/test_failover.py",
+    "cli/test_bench.py",
+)
+"""Each takes a quarter of a minute or more, the longest first."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the files that take longest: one that comes last is what all workers wait for."""
+    here = Path(__file__).parent
+    ranks = {here / name: rank for rank, name in enumerate(SLOW_FILES)}
+    items.sort(key=lambda item: ranks.get(item.path, len(ranks)))
+
 
 @pytest.fixture(scope="session", autouse=True)
 def _elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
