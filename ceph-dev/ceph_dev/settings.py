@@ -129,9 +129,9 @@ def render_conf(settings: Settings, folder: Folder, class_list: str) -> str:
     """
     root = folder.path
     auth = "cephx" if settings.cephx else "none"
-    # An OSD that was frozen for longer than its placement groups' read leases does not always look at
-    # them again where it has no peers, and then answers no operation until it is restarted. Without a
-    # second copy a lease guards nothing, so it may as well last for an hour.
+    # An OSD without peers that was frozen for longer than the read leases of its placement groups
+    # does not always look at them again, and then answers no operation until it is restarted.
+    # Without a second copy a lease guards nothing: it may as well last for an hour.
     read_lease_ratio = "0.8" if settings.size > 1 else "1200"
     sections: dict[str, dict[str, str]] = {
         "global": {
