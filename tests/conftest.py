@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 STORES = ("mem", "embedded", "ceph-memstore", "ceph-bluestore")
 
 SLOW_FILES = (
+    "versions/test_side_by_side.py",
     "spark/test_tail.py",
     "spark/test_programs.py",
     "spark/test_cluster.py",
