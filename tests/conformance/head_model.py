@@ -5,14 +5,15 @@ from __future__ import annotations
 import errno
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
 from . import requests
+from .messages import METHODS, STRUCTS
 from .model import POSITION_MAX, WIDTH_MAX
 from .objects import ADVANCE, CREATE, SET, TIME
-from .replies import Answer, Code, Cursor, Delivery, HeadState, Loose, Source, Stripes, Views
+from .replies import Answer, Code
 from .requests import Grant, Part, StripeView, View
 from .wire import OPEN_END
 
@@ -28,9 +29,17 @@ PAGE_STRIPES_MAX = 1024
 STRIPES_MOVED_MAX = 256
 VIEW_STRIPES_MAX = 32
 VIEWS_KEPT_MAX = 128
+Cursor: Any = STRUCTS["NamedCursor"].type
+Delivery: Any = STRUCTS["DeliveryReadReply"].type
+Source: Any = STRUCTS["NamedSource"].type
 _OK = Answer(Code.OK)
 _MISSING = Answer(-errno.ENOENT)
 _INVALID = Answer(-errno.EINVAL)
+
+
+def _found(method: str, *fields: Any) -> Answer:
+    """OK, with these fields of the reply."""
+    return Answer(Code.OK, STRUCTS[METHODS[method].reply].type(*fields))
 
 
 @dataclass
@@ -75,21 +84,19 @@ class HeadModel:
         self.counter += 1
         if width:
             self.loose[self.counter] = width
-        return Answer(Code.OK, (self.counter, self.tail_floor))
+        return _found("epoch_next", self.counter, self.tail_floor)
 
-    def _state(self) -> HeadState:
-        return HeadState(self.counter, self.newest, self.tail_floor, self.trim_point, self.log_id)
+    def _state(self) -> tuple[int, ...]:
+        return self.counter, self.newest, self.tail_floor, self.trim_point, self.log_id
 
     def epoch_read(self) -> Answer:
         """epoch_read: looks, changes nothing."""
-        return Answer(Code.OK, self._state()) if self.exists else _MISSING
+        return _found("epoch_read", *self._state()) if self.exists else _MISSING
 
     def tail_raise(self, epoch: int, tail: int, log_id: int = 7) -> Answer:
         """tail_raise: only in the newest epoch, and only upwards."""
-        if tail > POSITION_MAX + 1:
-            return _INVALID
-        if self._absent(log_id):
-            return _MISSING
+        if refusal := self._refusal(tail <= POSITION_MAX + 1, log_id):
+            return refusal
         if epoch != self.counter:
             return Answer(Code.STALE_EPOCH, self.counter)
         self.tail_floor = max(self.tail_floor, tail)
@@ -99,10 +106,8 @@ class HeadModel:
         self, position: int, log_id: int = 7, past_cursors: bool = False
     ) -> Answer:
         """trim_point_raise: in any epoch, only upwards, and past cursors only if told to."""
-        if position > POSITION_MAX + 1:
-            return _INVALID
-        if self._absent(log_id):
-            return _MISSING
+        if refusal := self._refusal(position <= POSITION_MAX + 1, log_id):
+            return refusal
         lowest = min((cursor.position for cursor in self.cursors.values()), default=position)
         if position > self.trim_point and lowest < position and not past_cursors:
             return Answer(Code.HELD_BY_CURSOR, lowest)
@@ -113,6 +118,14 @@ class HeadModel:
             self.loose[stripe.id] = stripe.width
         return Answer(Code.OK, len(below) > STRIPES_MOVED_MAX)
 
+    def _refusal(self, sound: bool, log_id: int, *, reads: bool = False) -> Answer | None:
+        """What an unsound request gets, and one about another log; a read misses the head first."""
+        if reads and not self.exists:
+            return _MISSING
+        if not sound:
+            return _INVALID
+        return _MISSING if self._absent(log_id) else None
+
     def _absent(self, log_id: int) -> bool:
         return not self.exists or log_id != self.log_id
 
@@ -120,10 +133,9 @@ class HeadModel:
         self, name: str, mode: int, position: int, timestamp: int = TIME, log_id: int = 7
     ) -> Answer:
         """cursor_commit: forward only, unless set; made and set nowhere below the trim point."""
-        if not valid_name(name) or mode > SET or position > POSITION_MAX + 1:
-            return _INVALID
-        if self._absent(log_id):
-            return _MISSING
+        sound = valid_name(name) and mode <= SET and position <= POSITION_MAX + 1
+        if refusal := self._refusal(sound, log_id):
+            return refusal
         known = self.cursors.get(name)
         if known is None and mode == ADVANCE:
             return Answer(Code.NOT_FOUND)
@@ -136,30 +148,24 @@ class HeadModel:
         if known is None and len(self.cursors) >= CURSORS_MAX:
             return Answer(Code.LIMIT_REACHED, CURSORS_MAX)
         created = known.created if known else timestamp
-        self.cursors[name] = Cursor(position, created, timestamp)
+        self.cursors[name] = Cursor(name, position, created, timestamp)
         return _OK
 
     def cursor_read(self, name: str, log_id: int = 7) -> Answer:
         """cursor_read: one, if it is there."""
-        if not self.exists:
-            return _MISSING
-        if not valid_name(name):
-            return _INVALID
-        if self._absent(log_id):
-            return _MISSING
+        if refusal := self._refusal(valid_name(name), log_id, reads=True):
+            return refusal
         known = self.cursors.get(name)
-        return Answer(Code.NOT_FOUND) if known is None else Answer(Code.OK, known)
+        return Answer(Code.NOT_FOUND) if known is None else _found("cursor_read", *known[1:])
 
     def cursor_list(self, after: str = "", count_max: int = 1000, log_id: int = 7) -> Answer:
         """cursor_list: one page."""
-        return self._page(self.cursors, CURSORS_MAX, after, count_max, log_id)
+        return self._page("cursor_list", self.cursors, CURSORS_MAX, after, count_max, log_id)
 
     def cursor_remove(self, name: str, log_id: int = 7) -> Answer:
         """cursor_remove: once."""
-        if not valid_name(name):
-            return _INVALID
-        if self._absent(log_id):
-            return _MISSING
+        if refusal := self._refusal(valid_name(name), log_id):
+            return refusal
         return Answer(Code.NOT_FOUND) if self.cursors.pop(name, None) is None else _OK
 
     def _source(self, name: str, timestamp: int) -> Source | None:
@@ -170,17 +176,15 @@ class HeadModel:
         if known is None:
             self.incarnation += 1
             self.incarnations[name] = self.incarnation
-        return replace(known or Source(0, 0, timestamp, 0), updated=timestamp)
+        return (known or Source(name, 0, 0, timestamp, 0))._replace(updated=timestamp)
 
     def _count_parts(self, source: str) -> int:
         return sum(part.source == source for part in self.parts)
 
     def delivery_begin(self, part: Part, timestamp: int = TIME) -> Answer:
         """delivery_begin: one attempt more, unless the batch is done."""
-        if not _deliverable(part):
-            return _INVALID
-        if self._absent(part.log_id):
-            return _MISSING
+        if refusal := self._refusal(_deliverable(part), part.log_id):
+            return refusal
         state = self._source(part.source, timestamp)
         if state is None:
             return Answer(Code.LIMIT_REACHED, SOURCES_MAX)
@@ -188,18 +192,17 @@ class HeadModel:
             return Answer(Code.BATCH_DONE, state.batch)
         begun = Delivery(self.incarnations[part.source], 0, ())
         known = self.parts.get(part, begun)
-        self.parts[part] = replace(known, attempt=known.attempt + 1)
-        self.sources[part.source] = replace(state, parts=self._count_parts(part.source))
-        return Answer(Code.OK, (known.attempt + 1, len(known.grants), known.incarnation))
+        self.parts[part] = known._replace(attempt=known.attempt + 1)
+        self.sources[part.source] = state._replace(parts=self._count_parts(part.source))
+        grants, incarnation = len(known.grants), known.incarnation
+        return _found("delivery_begin", known.attempt + 1, grants, incarnation)
 
     def delivery_grant(self, grant: Grant) -> Answer:
         """delivery_grant: to the newest attempt, in the newest epoch; neighbours are one."""
         part, first, count = grant.part, grant.first, grant.count
         sound = 0 < count <= 65536 and first + count <= POSITION_MAX + 1
-        if not _deliverable(part) or not sound:
-            return _INVALID
-        if self._absent(part.log_id):
-            return _MISSING
+        if refusal := self._refusal(_deliverable(part) and sound, part.log_id):
+            return refusal
         if grant.epoch != self.counter:
             return Answer(Code.STALE_EPOCH, self.counter)
         known = self.parts.get(part)
@@ -216,18 +219,14 @@ class HeadModel:
             grants.append((begin, length + count))
         else:
             grants.append((first, count))
-        self.parts[part] = replace(known, grants=tuple(grants))
+        self.parts[part] = known._replace(grants=tuple(grants))
         self.tail_floor = max(self.tail_floor, first + count)
         return Answer(Code.OK, first)
 
     def delivery_read(self, part: Part) -> Answer:
         """delivery_read: one part."""
-        if not self.exists:
-            return _MISSING
-        if not _deliverable(part):
-            return _INVALID
-        if self._absent(part.log_id):
-            return _MISSING
+        if refusal := self._refusal(_deliverable(part), part.log_id, reads=True):
+            return refusal
         known = self.parts.get(part)
         return Answer(Code.NOT_FOUND) if known is None else Answer(Code.OK, known)
 
@@ -238,10 +237,8 @@ class HeadModel:
 
         Of the source of that incarnation only, and of one that is not there if it is the next one.
         """
-        if not valid_name(source):
-            return _INVALID
-        if self._absent(log_id):
-            return _MISSING
+        if refusal := self._refusal(valid_name(source), log_id):
+            return refusal
         if source in self.sources:
             if incarnation != self.incarnations[source]:
                 return Answer(Code.SUPERSEDED, self.incarnations[source])
@@ -261,25 +258,28 @@ class HeadModel:
         if batch == BATCH_ALL and not more:
             del self.sources[source]
         else:
-            self.sources[source] = replace(state, batch=batch, parts=self._count_parts(source))
+            self.sources[source] = state._replace(batch=batch, parts=self._count_parts(source))
         return Answer(Code.OK, more)
 
     def delivery_list(self, after: str = "", count_max: int = 1000, log_id: int = 7) -> Answer:
         """delivery_list: one page."""
-        return self._page(self.sources, SOURCES_MAX, after, count_max, log_id)
+        return self._page("delivery_list", self.sources, SOURCES_MAX, after, count_max, log_id)
 
     def _page(
-        self, named: Mapping[str, Any], most: int, after: str, count_max: int, log_id: int
+        self,
+        method: str,
+        named: Mapping[str, Any],
+        most: int,
+        after: str,
+        count_max: int,
+        log_id: int,
     ) -> Answer:
         """What comes after a name, ascending by the bytes of the names; at most `count_max`."""
-        if not self.exists:
-            return _MISSING
-        if not 1 <= count_max <= most or (after and not valid_name(after)):
-            return _INVALID
-        if self._absent(log_id):
-            return _MISSING
-        found = sorted((name, each) for name, each in named.items() if name > after)
-        return Answer(Code.OK, (len(found) > count_max, tuple(found[:count_max])))
+        sound = 1 <= count_max <= most and (not after or valid_name(after))
+        if refusal := self._refusal(sound, log_id, reads=True):
+            return refusal
+        found = [each for name, each in sorted(named.items()) if name > after]
+        return _found(method, len(found) > count_max, tuple(found[:count_max]))
 
     def view_propose(self, base: int, view: View) -> Answer:
         """view_propose: compare-and-swap on the newest view, in epoch order, of a sound view.
@@ -323,7 +323,7 @@ class HeadModel:
             return None
         stripes, empty = list(base.stripes), []
         if makes:
-            ended = replace(stripes.pop(), end=last.start)
+            ended = stripes.pop()._replace(end=last.start)
             if ended.end < ended.start:
                 return None
             (stripes if ended.end > ended.start else empty).append(ended)
@@ -333,26 +333,19 @@ class HeadModel:
 
     def stripes_read(self, log_id: int, position: int = 0, count_max: int = 100) -> Answer:
         """stripes_read: archived stripes that end above `position`."""
-        if not self.exists:
-            return _MISSING
-        if not 1 <= count_max <= PAGE_STRIPES_MAX or position > POSITION_MAX:
-            return _INVALID
-        if self._absent(log_id):
-            return _MISSING
+        sound = 1 <= count_max <= PAGE_STRIPES_MAX and position <= POSITION_MAX
+        if refusal := self._refusal(sound, log_id, reads=True):
+            return refusal
         found = [stripe for stripe in self.archived if stripe.end > position]
-        return Answer(Code.OK, Stripes(len(found) > count_max, tuple(found[:count_max])))
+        return _found("stripes_read", len(found) > count_max, tuple(found[:count_max]))
 
     def stripes_loose(self, log_id: int, after_id: int = 0, count_max: int = 100) -> Answer:
         """stripes_loose: by id."""
-        if not self.exists:
-            return _MISSING
-        if not 1 <= count_max <= PAGE_STRIPES_MAX:
-            return _INVALID
-        if self._absent(log_id):
-            return _MISSING
+        if refusal := self._refusal(1 <= count_max <= PAGE_STRIPES_MAX, log_id, reads=True):
+            return refusal
         found = sorted(each for each in self.loose.items() if each[0] > after_id)
         more = len(found) > count_max
-        return Answer(Code.OK, Loose(self.newest, more, tuple(found[:count_max])))
+        return _found("stripes_loose", self.newest, more, tuple(found[:count_max]))
 
     def stripe_forget(self, log_id: int, id: int) -> Answer:
         """stripe_forget: once the view that it was announced for can't come any more."""
@@ -372,7 +365,7 @@ class HeadModel:
         found = self.views[-1:] if latest else [v for v in self.views if v.epoch >= from_epoch]
         shown = found if latest else found[:count_max]
         encoded = tuple(requests.view(view) for view in shown)
-        return Answer(Code.OK, Views(self._state(), len(shown) < len(found), encoded))
+        return _found("view_read", *self._state(), len(shown) < len(found), encoded)
 
     def remove(self, epoch: int) -> Answer:
         """head_remove: only under a `removed` view of that epoch."""
@@ -438,7 +431,7 @@ class DirectoryModel:
         if not 1 <= count_max <= PAGE_NAMES_MAX:
             return _INVALID
         found = sorted(name for name in self.logs if name > after)
-        return Answer(Code.OK, (len(found) > count_max, tuple(found[:count_max])))
+        return _found("directory_list", len(found) > count_max, tuple(found[:count_max]))
 
     def announce(self, address: str) -> Answer:
         """sequencer_announce: the last one wins; makes the directory."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from random import Random
+from typing import Any
 
 from . import requests, wire
+from .messages import METHODS, request
 from .requests import Entry, Grant, Part, StripeView, View
 from .wire import OPEN_END
 
@@ -17,43 +19,46 @@ _VIEW = View(
 )
 
 # One sound request of every method, for an object of stride 1 that was sealed with epoch 1.
-SOUND: dict[str, bytes] = {
-    "seal": requests.seal(1, 1, 0, create=True),
-    "write": requests.write(1, 1, b"w" * 16, 1, _ENTRIES),
-    "read": requests.read(1, 1, [0, 1, 2, 5, 9], 1000, with_ids=True),
-    "verify": requests.verify(1, 1, [0, 1, 2, 5, 9], 1000),
-    "fill": requests.fill(1, 1, b"f" * 16, 1, 1, [3, 7, 8]),
-    "trim": requests.trim(1, 1, [2, 4]),
-    "trim_to": requests.trim_to(1, 1, 10),
-    "max_position": requests.epoch(1),
-    "stat": requests.epoch(1),
-    "remove": requests.epoch(1),
-    "head_create": requests.head_create("log", 7),
-    "epoch_next": requests.epoch_next(4),
-    "epoch_read": requests.empty(),
-    "tail_raise": requests.tail_raise(1, 5),
-    "trim_point_raise": requests.trim_point(5),
-    "view_propose": requests.view_propose(0, requests.view(_VIEW)),
-    "view_read": requests.view_read(0, 10, latest=False),
-    "head_remove": requests.epoch(1),
-    "stripes_read": requests.stripes_read(7, 0, 10),
-    "stripes_loose": requests.stripes_loose(7, 0, 10),
-    "stripe_forget": requests.stripe_forget(7, 1),
-    "directory_add": requests.directory_entry("log", 7),
-    "directory_remove": requests.directory_entry("log", 7),
-    "directory_list": requests.directory_list("a", 10),
-    "sequencer_announce": requests.address("tcp://a:1"),
-    "sequencer_withdraw": requests.address("tcp://a:1"),
-    "sequencer_find": requests.empty(),
-    "cursor_commit": requests.cursor_commit(7, "reader", 2, 5, 1),
-    "cursor_read": requests.cursor(7, "reader"),
-    "cursor_list": requests.cursor_list(7, "a", 10),
-    "cursor_remove": requests.cursor(7, "reader"),
-    "delivery_begin": requests.delivery_begin(_PART, 1),
-    "delivery_grant": requests.delivery_grant(Grant(_PART, 1, 1, 5, 4, False)),
-    "delivery_read": requests.delivery(_PART),
-    "delivery_done": requests.delivery_done(7, "query", 3, 1, 1),
-    "delivery_list": requests.delivery_list(7, "a", 10),
+_VALUES: dict[str, tuple[Any, ...]] = {
+    "seal": (1, 1, 0, True),
+    "read": (1, True, 1000, (1, [0, 1, 2, 5, 9])),
+    "verify": (1, 1000, (1, [0, 1, 2, 5, 9])),
+    "fill": (1, 1, b"f" * 16, 1, (1, [3, 7, 8])),
+    "trim": (1, (1, [2, 4])),
+    "trim_to": (1, 1, 10),
+    "max_position": (1,),
+    "stat": (1,),
+    "remove": (1,),
+    "head_create": ("log", 7),
+    "epoch_next": (4,),
+    "epoch_read": (),
+    "tail_raise": (7, 1, 5),
+    "trim_point_raise": (7, 5, False),
+    "view_propose": (0, requests.view(_VIEW)),
+    "view_read": (0, 10, False),
+    "head_remove": (1,),
+    "stripes_read": (7, 0, 10),
+    "stripes_loose": (7, 0, 10),
+    "stripe_forget": (7, 1),
+    "directory_add": ("log", 7),
+    "directory_remove": ("log", 7),
+    "directory_list": ("a", 10),
+    "sequencer_announce": ("tcp://a:1",),
+    "sequencer_withdraw": ("tcp://a:1",),
+    "sequencer_find": (),
+    "cursor_commit": (7, "reader", 2, 5, 1),
+    "cursor_read": (7, "reader"),
+    "cursor_list": (7, "a", 10),
+    "cursor_remove": (7, "reader"),
+    "delivery_begin": (*_PART.fields, 1),
+    "delivery_grant": Grant(_PART, 1, 1, 5, 4, False).fields,
+    "delivery_read": _PART.fields,
+    "delivery_done": (7, "query", 3, 1, 1),
+    "delivery_list": (7, "a", 10),
+}
+_WRITE = requests.write(1, 1, b"w" * 16, 1, _ENTRIES)
+SOUND = {
+    method: _WRITE if method == "write" else request(method, *_VALUES[method]) for method in METHODS
 }
 
 
@@ -104,9 +109,9 @@ def lies() -> Iterator[tuple[str, bytes]]:
         for method, fields in _fields_that_lie(count):
             yield method, wire.frame(fields)
             yield method, wire.u8(1) + wire.u8(1) + wire.u32(count) + fields
-        yield "view_propose", requests.view_propose(0, _view_that_lies(count))
-        yield "stripes_read", requests.stripes_read(7, 0, count)
-        yield "stripes_loose", requests.stripes_loose(7, 0, count)
+        yield "view_propose", request("view_propose", 0, _view_that_lies(count))
+        yield "stripes_read", request("stripes_read", 7, 0, count)
+        yield "stripes_loose", request("stripes_loose", 7, 0, count)
 
 
 def _fields_that_lie(count: int) -> Iterator[tuple[str, bytes]]:
@@ -129,7 +134,7 @@ def _fields_that_lie(count: int) -> Iterator[tuple[str, bytes]]:
     for method in ("delivery_begin", "delivery_read", "delivery_done"):
         yield method, cursor + b"query" + wire.u64(3)
     granted = wire.u64(1) + wire.u32(1) + wire.u64(1) + wire.u64(5) + wire.u32(count) + wire.u8(2)
-    yield "delivery_grant", requests.delivery(_PART)[6:] + granted
+    yield "delivery_grant", request("delivery_read", *_PART.fields)[6:] + granted
     yield "delivery_list", wire.u64(7) + wire.u32(0) + wire.u32(count)
     yield "cursor_list", wire.u64(7) + wire.u32(0) + wire.u32(count)
     yield "view_read", wire.u64(0) + wire.u32(count) + wire.u8(0)

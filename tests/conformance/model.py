@@ -248,7 +248,9 @@ class StripeModel:
         live = [slot for slot in self.cells.values() if slot.state == State.WRITTEN]
         size = sum(len(slot.data) for slot in live)
         counts = self.trim_point, len(live), size
-        return Answer(Code.OK, Stat(self.epoch, self.highest, *counts, *self.geometry))
+        stride, residue = self.geometry
+        stat = Stat(self.epoch, self.highest, *counts, stride=stride, residue=residue)
+        return Answer(Code.OK, stat)
 
     def remove(self, epoch: int) -> Answer:
         """remove: fenced like everything."""

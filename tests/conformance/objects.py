@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from . import replies, requests
+from .messages import request
 from .replies import Answer
 from .requests import Entry, Grant, Part
 
@@ -40,7 +41,11 @@ class _Object:
     store: Store
     name: str
 
-    def call(self, method: str, payload: bytes) -> Answer:
+    def call(self, method: str, *values: Any) -> Answer:
+        """Run a method, with the values of its request's fields, and parse its answer."""
+        return self.send(method, request(method, *values))
+
+    def send(self, method: str, payload: bytes) -> Answer:
         """Run a method with any payload and parse its answer (not that of a good read)."""
         return replies.parse(method, *self.store.execute(self.name, method, payload))
 
@@ -54,7 +59,7 @@ class Stripe(_Object):
 
     def seal(self, epoch: int, create: bool = True) -> Answer:
         """seal: OK with a `replies.Sealed`, or INVALID_EPOCH with the object's epoch."""
-        return self.call("seal", requests.seal(epoch, self.stride, self.residue, create))
+        return self.call("seal", epoch, self.stride, self.residue, create)
 
     def write(
         self,
@@ -65,8 +70,9 @@ class Stripe(_Object):
         crcs: Sequence[int] | None = None,
     ) -> Answer:
         """write: OK with `replies.Fullness`, STALE_EPOCH, or READ_ONLY with the first one taken."""
-        request = requests.write(epoch, timestamp, writer, self.stride, entries, crcs)
-        return self.call("write", request)
+        return self.send(
+            "write", requests.write(epoch, timestamp, writer, self.stride, entries, crcs)
+        )
 
     def put(self, epoch: int, position: int, data: bytes, writer: bytes = WRITER) -> Answer:
         """A write of one entry whose number is its position."""
@@ -80,13 +86,13 @@ class Stripe(_Object):
         with_ids: bool = False,
     ) -> Answer:
         """read: OK with a `replies.Read`, or STALE_EPOCH."""
-        request = requests.read(epoch, self.stride, positions, bytes_max, with_ids)
-        code, payload = self.store.execute(self.name, "read", request)
+        asked = request("read", epoch, with_ids, bytes_max, (self.stride, positions))
+        code, payload = self.store.execute(self.name, "read", asked)
         return replies.parse_read(code, payload, positions, with_ids)
 
     def verify(self, epoch: int, positions: Sequence[int], bytes_max: int = BYTES_MAX) -> Answer:
         """verify: OK with a `replies.Verified`, or STALE_EPOCH."""
-        return self.call("verify", requests.verify(epoch, self.stride, positions, bytes_max))
+        return self.call("verify", epoch, bytes_max, (self.stride, positions))
 
     def fill(
         self,
@@ -97,28 +103,27 @@ class Stripe(_Object):
         reason: int = 0,
     ) -> Answer:
         """fill: OK, STALE_EPOCH, or READ_ONLY with the first position written."""
-        request = requests.fill(epoch, timestamp, writer, reason, self.stride, positions)
-        return self.call("fill", request)
+        return self.call("fill", epoch, timestamp, writer, reason, (self.stride, positions))
 
     def trim(self, epoch: int, positions: Sequence[int]) -> Answer:
         """trim: OK or STALE_EPOCH."""
-        return self.call("trim", requests.trim(epoch, self.stride, positions))
+        return self.call("trim", epoch, (self.stride, positions))
 
     def trim_to(self, epoch: int, position: int, records_max: int = RECORDS_MAX) -> Answer:
         """trim_to: OK with True when records are left to free, or STALE_EPOCH."""
-        return self.call("trim_to", requests.trim_to(epoch, position, records_max))
+        return self.call("trim_to", epoch, position, records_max)
 
     def max_position(self, epoch: int) -> Answer:
         """max_position: OK with the highest position or None, or STALE_EPOCH."""
-        return self.call("max_position", requests.epoch(epoch))
+        return self.call("max_position", epoch)
 
     def stat(self, epoch: int) -> Answer:
         """stat: OK with a `replies.Stat`, or STALE_EPOCH."""
-        return self.call("stat", requests.epoch(epoch))
+        return self.call("stat", epoch)
 
     def remove(self, epoch: int) -> Answer:
         """remove: OK or STALE_EPOCH; after it the object is missing."""
-        return self.call("remove", requests.epoch(epoch))
+        return self.call("remove", epoch)
 
 
 @dataclass
@@ -127,71 +132,68 @@ class Head(_Object):
 
     def create(self, name: str, log_id: int) -> Answer:
         """head_create: OK, or the outer EEXIST."""
-        return self.call("head_create", requests.head_create(name, log_id))
+        return self.call("head_create", name, log_id)
 
     def epoch_next(self, width: int = 0) -> Answer:
         """epoch_next: OK with (epoch, tail floor)."""
-        return self.call("epoch_next", requests.epoch_next(width))
+        return self.call("epoch_next", width)
 
     def epoch_read(self) -> Answer:
-        """epoch_read: OK with a `replies.HeadState`."""
-        return self.call("epoch_read", requests.empty())
+        """epoch_read: OK with a HeadReply."""
+        return self.call("epoch_read")
 
     def tail_raise(self, epoch: int, tail: int, log_id: int = 7) -> Answer:
         """tail_raise: OK, or STALE_EPOCH with the counter."""
-        return self.call("tail_raise", requests.tail_raise(epoch, tail, log_id))
+        return self.call("tail_raise", log_id, epoch, tail)
 
     def trim_point_raise(
         self, position: int, log_id: int = 7, past_cursors: bool = False
     ) -> Answer:
         """trim_point_raise: OK with True when archived stripes below the point are left.
 
-        READ_ONLY with the lowest cursor.
+        HELD_BY_CURSOR with the lowest cursor.
         """
-        request = requests.trim_point(position, log_id, past_cursors)
-        return self.call("trim_point_raise", request)
+        return self.call("trim_point_raise", log_id, position, past_cursors)
 
     def cursor_commit(
         self, name: str, mode: int, position: int, timestamp: int = TIME, log_id: int = 7
     ) -> Answer:
         """cursor_commit: OK, or why not; mode is ADVANCE, CREATE or SET."""
-        request = requests.cursor_commit(log_id, name, mode, position, timestamp)
-        return self.call("cursor_commit", request)
+        return self.call("cursor_commit", log_id, name, mode, position, timestamp)
 
     def cursor_read(self, name: str, log_id: int = 7) -> Answer:
-        """cursor_read: OK with a `replies.Cursor`, or NOT_WRITTEN."""
-        return self.call("cursor_read", requests.cursor(log_id, name))
+        """cursor_read: OK with a CursorReply, or NOT_FOUND."""
+        return self.call("cursor_read", log_id, name)
 
     def cursor_list(self, after: str = "", count_max: int = 1000, log_id: int = 7) -> Answer:
-        """cursor_list: OK with (more, (name, `replies.Cursor`) pairs)."""
-        return self.call("cursor_list", requests.cursor_list(log_id, after, count_max))
+        """cursor_list: OK with (more, NamedCursors)."""
+        return self.call("cursor_list", log_id, after, count_max)
 
     def cursor_remove(self, name: str, log_id: int = 7) -> Answer:
-        """cursor_remove: OK, or NOT_WRITTEN."""
-        return self.call("cursor_remove", requests.cursor(log_id, name))
+        """cursor_remove: OK, or NOT_FOUND."""
+        return self.call("cursor_remove", log_id, name)
 
     def delivery_begin(self, part: Part, timestamp: int = TIME) -> Answer:
-        """delivery_begin: OK with (attempt, grants before, incarnation), or INVALIDATED."""
-        return self.call("delivery_begin", requests.delivery_begin(part, timestamp))
+        """delivery_begin: OK with (attempt, grants before, incarnation), or BATCH_DONE."""
+        return self.call("delivery_begin", *part.fields, timestamp)
 
     def delivery_grant(self, grant: Grant) -> Answer:
         """delivery_grant: OK with the first position, or why not."""
-        return self.call("delivery_grant", requests.delivery_grant(grant))
+        return self.call("delivery_grant", *grant.fields)
 
     def delivery_read(self, part: Part) -> Answer:
-        """delivery_read: OK with a `replies.Delivery`, or NOT_WRITTEN."""
-        return self.call("delivery_read", requests.delivery(part))
+        """delivery_read: OK with a DeliveryReadReply, or NOT_FOUND."""
+        return self.call("delivery_read", *part.fields)
 
     def delivery_done(
         self, source: str, batch: int, incarnation: int = 1, timestamp: int = TIME, log_id: int = 7
     ) -> Answer:
         """delivery_done: OK with whether to call again, or the incarnation that it is."""
-        request = requests.delivery_done(log_id, source, batch, incarnation, timestamp)
-        return self.call("delivery_done", request)
+        return self.call("delivery_done", log_id, source, batch, incarnation, timestamp)
 
     def delivery_list(self, after: str = "", count_max: int = 1000, log_id: int = 7) -> Answer:
-        """delivery_list: OK with (more, (name, `replies.Source`) pairs)."""
-        return self.call("delivery_list", requests.delivery_list(log_id, after, count_max))
+        """delivery_list: OK with (more, NamedSources)."""
+        return self.call("delivery_list", log_id, after, count_max)
 
     def view_propose(self, base: int, view: requests.View) -> Answer:
         """view_propose: OK, INVALID_EPOCH or STALE_EPOCH."""
@@ -199,27 +201,27 @@ class Head(_Object):
 
     def propose_bytes(self, base: int, view: bytes) -> Answer:
         """view_propose of a view that is encoded already, well or badly."""
-        return self.call("view_propose", requests.view_propose(base, view))
+        return self.call("view_propose", base, view)
 
     def view_read(self, from_epoch: int = 0, count_max: int = 100, latest: bool = False) -> Answer:
-        """view_read: OK with `replies.Views`."""
-        return self.call("view_read", requests.view_read(from_epoch, count_max, latest))
+        """view_read: OK with a ViewReadReply."""
+        return self.call("view_read", from_epoch, count_max, latest)
 
     def stripes_read(self, log_id: int, position: int = 0, count_max: int = 100) -> Answer:
-        """stripes_read: OK with `replies.Stripes`."""
-        return self.call("stripes_read", requests.stripes_read(log_id, position, count_max))
+        """stripes_read: OK with (more, stripes)."""
+        return self.call("stripes_read", log_id, position, count_max)
 
     def stripes_loose(self, log_id: int, after_id: int = 0, count_max: int = 100) -> Answer:
-        """stripes_loose: OK with a `replies.Loose`."""
-        return self.call("stripes_loose", requests.stripes_loose(log_id, after_id, count_max))
+        """stripes_loose: OK with (the newest view's epoch, more, (id, width) of stripes)."""
+        return self.call("stripes_loose", log_id, after_id, count_max)
 
     def stripe_forget(self, log_id: int, id: int) -> Answer:
         """stripe_forget: OK, or INVALID_EPOCH with the newest view's epoch."""
-        return self.call("stripe_forget", requests.stripe_forget(log_id, id))
+        return self.call("stripe_forget", log_id, id)
 
     def remove(self, epoch: int) -> Answer:
         """head_remove: OK, or INVALID_EPOCH."""
-        return self.call("head_remove", requests.epoch(epoch))
+        return self.call("head_remove", epoch)
 
 
 @dataclass
@@ -228,24 +230,24 @@ class Directory(_Object):
 
     def add(self, name: str, log_id: int = 7) -> Answer:
         """directory_add: OK."""
-        return self.call("directory_add", requests.directory_entry(name, log_id))
+        return self.call("directory_add", name, log_id)
 
     def remove(self, name: str, log_id: int = 7) -> Answer:
         """directory_remove: OK, or the outer ENOENT of a missing directory."""
-        return self.call("directory_remove", requests.directory_entry(name, log_id))
+        return self.call("directory_remove", name, log_id)
 
     def list(self, after: str = "", count_max: int = 1000) -> Answer:
         """directory_list: OK with (more, names)."""
-        return self.call("directory_list", requests.directory_list(after, count_max))
+        return self.call("directory_list", after, count_max)
 
     def announce(self, address: str) -> Answer:
         """sequencer_announce: OK."""
-        return self.call("sequencer_announce", requests.address(address))
+        return self.call("sequencer_announce", address)
 
     def withdraw(self, address: str) -> Answer:
         """sequencer_withdraw: OK."""
-        return self.call("sequencer_withdraw", requests.address(address))
+        return self.call("sequencer_withdraw", address)
 
     def find(self) -> Answer:
         """sequencer_find: OK with the address, empty when there is none."""
-        return self.call("sequencer_find", requests.empty())
+        return self.call("sequencer_find")

@@ -3,26 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from . import replies
 from .objects import TIME
-from .replies import (
-    Answer,
-    Cursor,
-    Delivery,
-    HeadState,
-    Loose,
-    Read,
-    Row,
-    Slot,
-    Source,
-    Stat,
-    State,
-    Stripes,
-    Verified,
-    Views,
-)
-from .requests import StripeView, View
+from .replies import Answer, Read, Row, Slot, Stat, State, Verified
+from .requests import View, parse_view
 from .wire import OPEN_END
 
 _SHOWN_BYTES_MAX = 40
@@ -37,6 +23,8 @@ def show_answer(method: str, answer: Answer) -> list[str]:
     if show is not None:
         first, *rest = show(value)
         return [f"{name} {first}".rstrip(), *rest]
+    if isinstance(value, tuple):
+        return [f"{name} {_show_fields(value)}"]
     return [f"{name} {value}"]
 
 
@@ -113,15 +101,15 @@ def _show_stat(stat: Stat) -> list[str]:
     return [" ".join([*parts, f"entries={stat.entries}", f"bytes={stat.data_bytes}"])]
 
 
-def _show_head(head: HeadState) -> list[str]:
-    epochs = f"counter={head.counter} newest={head.newest}"
-    points = f"tail_floor={head.tail_floor} trim_point={_or_none(head.trim_point)}"
-    return [f"{epochs} {points} log_id={head.log_id}"]
+def _show_fields(value: Any, count: int | None = None) -> str:
+    """A tuple's fields, or the first ones."""
+    pairs = zip(value._fields[:count], value, strict=False)
+    return " ".join(f"{name}={_or_none(each)}" for name, each in pairs)
 
 
-def _show_views(views: Views) -> list[str]:
-    lines = _show_head(views.head) + [_show_view(replies.parse_view(view)) for view in views.views]
-    return [*lines, "(more)"] if views.more else lines
+def _show_views(read: Any) -> list[str]:
+    views = [_show_view(parse_view(each)) for each in read.views]
+    return [_show_fields(read, 5), *views, *_more(read)]
 
 
 def _show_view(view: View) -> str:
@@ -132,55 +120,28 @@ def _show_view(view: View) -> str:
     return " ".join([*parts, *map(_show_stripe, view.stripes)])
 
 
-def _show_names(value: tuple[bool, tuple[str, ...]]) -> list[str]:
-    more, names = value
-    return [" ".join([*names, *(["(more)"] if more else [])])]
+def _show_delivery(read: Any) -> list[str]:
+    grants = [f"{first}..{first + count}" for first, count in read.grants]
+    return [" ".join([_show_fields(read, 2), *grants])]
 
 
-def _show_cursor(cursor: Cursor) -> list[str]:
-    times = f"created={cursor.created} updated={cursor.updated}"
-    return [f"position={_or_none(cursor.position)} {times}"]
+def _show_named(listed: Any) -> list[str]:
+    """One in each line: its name, then its other fields."""
+    lines = [f"{each.name} {_show_fields(each).partition(' ')[2]}" for each in listed[1]]
+    return ["", *lines, *_more(listed)]
 
 
-def _show_begun(value: tuple[int, int, int]) -> list[str]:
-    return [f"attempt={value[0]} grants={value[1]} incarnation={value[2]}"]
+def _more(listed: Any) -> list[str]:
+    return ["(more)"] if listed.more else []
 
 
-def _show_delivery(delivery: Delivery) -> list[str]:
-    grants = " ".join(f"{first}..{first + count}" for first, count in delivery.grants)
-    begun = f"incarnation={delivery.incarnation} attempt={delivery.attempt}"
-    return [f"{begun} {grants}".strip()]
-
-
-def _show_sources(value: tuple[bool, tuple[tuple[str, Source], ...]]) -> list[str]:
-    more, sources = value
-    lines = ["", *(f"{name} {_show_source(source)}" for name, source in sources)]
-    return [*lines, "(more)"] if more else lines
-
-
-def _show_source(source: Source) -> str:
-    times = f"created={source.created} updated={source.updated}"
-    return f"batch={source.batch} parts={source.parts} {times}"
-
-
-def _show_cursors(value: tuple[bool, tuple[tuple[str, Cursor], ...]]) -> list[str]:
-    more, cursors = value
-    lines = ["", *(f"{name} {_show_cursor(cursor)[0]}" for name, cursor in cursors)]
-    return [*lines, "(more)"] if more else lines
-
-
-def _show_stripe(s: StripeView) -> str:
+def _show_stripe(s: Any) -> str:
     return f"{s.id}:{s.start}-{'' if s.end == OPEN_END else s.end}/{s.width}"
 
 
-def _show_stripes(value: Stripes) -> list[str]:
-    shown = [_show_stripe(stripe) for stripe in value.stripes]
-    return [" ".join([*shown, *(["(more)"] if value.more else [])])]
-
-
-def _show_loose(value: Loose) -> list[str]:
+def _show_loose(value: Any) -> list[str]:
     shown = [f"{id_}/{width}" for id_, width in value.stripes]
-    return [" ".join([f"newest={value.newest}", *shown, *(["(more)"] if value.more else [])])]
+    return [" ".join([f"newest={value.newest}", *shown, *_more(value)])]
 
 
 def _show_more(more: bool) -> list[str]:
@@ -198,16 +159,12 @@ _SHOW: dict[str, Callable[..., list[str]]] = {
     "trim_point_raise": _show_more,
     "delivery_done": _show_more,
     "stat": _show_stat,
-    "epoch_next": lambda value: [f"epoch={value[0]} tail_floor={value[1]}"],
-    "epoch_read": _show_head,
     "view_read": _show_views,
-    "stripes_read": _show_stripes,
+    "stripes_read": lambda read: [" ".join([*map(_show_stripe, read.stripes), *_more(read)])],
     "stripes_loose": _show_loose,
-    "directory_list": _show_names,
-    "cursor_read": _show_cursor,
-    "cursor_list": _show_cursors,
-    "delivery_begin": _show_begun,
+    "directory_list": lambda listed: [" ".join([*listed.names, *_more(listed)])],
+    "cursor_list": _show_named,
     "delivery_read": _show_delivery,
-    "delivery_list": _show_sources,
+    "delivery_list": _show_named,
     "sequencer_find": lambda address: [f'"{address}"'],
 }

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import errno
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import zlog
-from zlog._native import core, messages
+from zlog._native import core
+from zlog._native import messages as native
 
-from . import golden, golden_conversations, replies, requests, wire
+from . import golden, replies, requests, wire
+from .messages import METHODS, STRUCTS, request
 from .model import POSITION_MAX
 from .objects import Store, Stripe
 from .replies import Slot, State
 from .requests import Entry, StripeView, View
+from .victims import Victims, targets
 from .wire import OPEN_END
 
 U32 = st.integers(0, 2**32 - 1)
@@ -34,40 +40,94 @@ def geometry_and_positions(draw: st.DrawFn) -> tuple[int, list[int]]:
     return stride, [(base + place) * stride + residue for place in sorted(places)]
 
 
-@given(epoch=st.integers(1, 2**64 - 1), stride=STRIDE, position=st.integers(0, POSITION_MAX + 1))
-def test_small_requests(epoch: int, stride: int, position: int) -> None:
-    residue, flag = position % stride, bool(position % 2)
-    ours = requests.seal(epoch, stride, residue, flag)
-    assert messages.seal(epoch, stride, residue, flag) == ours
-    ours = requests.trim_point(position, residue, flag)
-    assert messages.trim_point_raise(residue, position, flag) == ours
-    assert messages.stat(epoch) == requests.epoch(epoch)
-    ours = requests.tail_raise(epoch, position, stride)
-    assert messages.tail_raise(stride, epoch, position) == ours
-    assert messages.trim_to(epoch, position, stride) == requests.trim_to(epoch, position, stride)
-    ours = requests.view_read(epoch, stride, flag)
-    assert messages.view_read(epoch, stride, flag) == ours
+ENCODED = [method for method in METHODS if method != "write"]
+WIDEST = {"bool": 1, "u8": 2**8 - 1, "u32": 2**32 - 1, "u64": 2**64 - 1}
+NAME = st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,9}", fullmatch=True)
+OTHERS = {  # by what is said of them, or else by their kind
+    "u8[16]": WRITER,
+    "at most 1,048,576": st.binary(max_size=20),
+    "runs": geometry_and_positions(),
+    "a name": NAME,
+    "a name or empty": st.just("") | NAME,
+    "an address": st.text(st.characters(min_codepoint=33, max_codepoint=126), max_size=20),
+}
 
 
-@pytest.mark.parametrize(
-    ("method", "arguments"),
-    [
-        ("seal", (0, 4, 1, True)),
-        ("seal", (1, 4, 4, True)),
-        ("seal", (1, 1025, 4, True)),
-        ("trim_to", (1, 2**63 + 1, 1)),
-        ("trim_to", (1, 1, 0)),
-        ("head_create", ("", 1)),
-        ("cursor_read", (1, "a/b")),
-        ("cursor_commit", (1, "a", 3, 0, 0)),
-        ("sequencer_announce", ("two words",)),
-        ("delivery_grant", (1, "a", 1, 1, 1, 1, 1, 2**63 - 1, 2, False)),
-    ],
-    ids=str,
-)
-def test_requests_out_of_bounds_are_refused(method: str, arguments: tuple[object, ...]) -> None:
+def number(words: str) -> int:
+    """As the specification writes it: 1,024 or 2^64 - 2."""
+    power, _, less = words.replace(",", "").partition(" - ")
+    base, _, exponent = power.partition("^")
+    return int(base) ** int(exponent or 1) - int(less or 0)
+
+
+def bounds(kind: str, said: str) -> tuple[int, int]:
+    """The least and the greatest value of an integer."""
+    least, at_most, most = re.match(r"(?:at least )?(.*?)(at most | to |$)(.*)", said).groups()  # type: ignore[union-attr]
+    return number(least) if least else 0, number(most) if at_most else WIDEST[kind]
+
+
+def sound(kind: str, said: str) -> st.SearchStrategy[Any]:
+    """Values that a field may have."""
+    if kind == "bool":
+        return st.booleans()
+    return st.integers(*bounds(kind, said)) if kind in WIDEST else OTHERS[said or kind]
+
+
+@pytest.mark.parametrize("method", ENCODED)
+@settings(max_examples=50)
+@given(data=st.data())
+def test_requests_are_encoded_alike(method: str, data: st.DataObject) -> None:
+    struct = STRUCTS[METHODS[method].request]
+    values = [data.draw(sound(*each)) for each in zip(struct.kinds, struct.bounds, strict=True)]
+    if method == "seal":
+        values[2] %= values[1]  # its residue is below its stride
+    assume(method != "delivery_grant" or values[7] + values[8] <= POSITION_MAX + 1)
+    assert getattr(native, method)(*arguments(values)) == request(method, *values)
+
+
+def arguments(values: Sequence[Any]) -> list[Any]:
+    """As the native codec takes them: a stride, then positions."""
+    return [each for value in values for each in (value if type(value) is tuple else [value])]
+
+
+def out_of_bounds() -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """Each method with one value below or above what its field may have, and the others sound."""
+    for method in ENCODED:
+        struct = STRUCTS[METHODS[method].request]
+        fields = [*zip(struct.kinds, struct.bounds, strict=True)]
+        for at, (kind, said) in enumerate(fields):
+            if kind in WIDEST and said:
+                least, most = bounds(kind, said)
+                wrong = [least - 1] * (least > 0) + [most + 1] * (most < WIDEST[kind])
+                for value in wrong:
+                    values = [LEAST.get(kind, 1) for kind, _ in fields]
+                    yield method, (*values[:at], value, *values[at + 1 :])
+
+
+LEAST: dict[str, Any] = {"text": "a", "u8[16]": bytes(16), "string": b"", "runs": (1, [0])}
+OUT_OF_BOUNDS = [
+    *out_of_bounds(),
+    ("seal", (1, 4, 4, True)),
+    ("head_create", ("", 1)),
+    ("cursor_read", (1, "a/b")),
+    ("sequencer_announce", ("two words",)),
+    ("delivery_grant", (1, "a", 1, 1, 1, 1, 1, 2**63 - 1, 2, False)),
+]
+
+
+@pytest.mark.parametrize(("method", "values"), OUT_OF_BOUNDS, ids=str)
+def test_requests_out_of_bounds_are_not_made(method: str, values: tuple[Any, ...]) -> None:
     with pytest.raises(ValueError, match=f"not a valid {method} request"):
-        getattr(messages, method)(*arguments)
+        getattr(native, method)(*arguments(values))
+
+
+def test_requests_out_of_bounds_are_refused(store: Store, prefix: str) -> None:
+    """By a host that gets them all the same."""
+    victims = Victims(store, prefix)
+    for method, values in OUT_OF_BOUNDS:
+        name, _ = targets(method, victims)
+        answer = store.execute(name, method, request(method, *values))
+        assert answer == (-errno.EINVAL, b""), (method, values)
 
 
 @given(where=geometry_and_positions(), epoch=U64, time=U64, writer=WRITER, base=U64, data=st.data())
@@ -102,22 +162,10 @@ def test_the_data_of_a_large_write_begins_with_a_page(length: int) -> None:
     assert (begin % 4096 == 0) == (length >= 32 << 10)
 
 
-@given(where=geometry_and_positions(), epoch=U64, bytes_max=U32, ids=st.booleans(), writer=WRITER)
-def test_requests_about_positions(
-    where: tuple[int, list[int]], epoch: int, bytes_max: int, ids: bool, writer: bytes
-) -> None:
-    stride, positions = where
-    ours = requests.read(epoch, stride, positions, bytes_max, ids)
-    assert messages.read(epoch, ids, bytes_max, stride, positions) == ours
-    ours = requests.fill(epoch, bytes_max, writer, 2, stride, positions)
-    assert messages.fill(epoch, bytes_max, writer, 2, stride, positions) == ours
-    assert messages.trim(epoch, stride, positions) == requests.trim(epoch, stride, positions)
-
-
 def test_a_range_is_as_good_as_a_list() -> None:
     for positions in (range(3, 40, 4), range(7, 8), range(0, 4000, 4)):
-        ours = requests.read(1, 4, list(positions), 9, with_ids=False)
-        assert messages.read(1, False, 9, 4, positions) == ours
+        ours = request("read", 1, False, 9, (4, [*positions]))
+        assert native.read(1, False, 9, 4, positions) == ours
 
 
 @pytest.mark.parametrize(
@@ -125,7 +173,7 @@ def test_a_range_is_as_good_as_a_list() -> None:
 )
 def test_unsound_positions_are_refused(positions: list[int]) -> None:
     with pytest.raises((ValueError, OverflowError)):
-        messages.trim(1, 4, positions)
+        native.trim(1, 4, positions)
 
 
 @pytest.mark.parametrize(
@@ -150,11 +198,13 @@ def test_unsound_writes_are_refused(
 @pytest.mark.parametrize("length", [0, 15, 17])
 def test_a_writer_has_16_bytes(length: int) -> None:
     with pytest.raises(ValueError, match=r"."):
-        messages.fill(1, 1, b"w" * length, 0, 1, [0])
+        native.fill(1, 1, b"w" * length, 0, 1, [0])
     with pytest.raises(ValueError, match=r"."):
         core.encode_write(1, 1, b"w" * length, 1, [0], [0], [b""])
 
 
+READS = [e for e in golden.exchanges() if (e.method, e.code) == ("read", "OK")]
+A_VIEW = View(3, 7, False, "tcp://a:1", (StripeView(1, 0, OPEN_END, 4),), {"b": "2", "a": ""})
 VIEWS = st.builds(
     View,
     epoch=st.integers(1, 2**64 - 1),
@@ -171,8 +221,8 @@ VIEWS = st.builds(
 @given(view=VIEWS)
 def test_views(view: View) -> None:
     data = requests.view(view)
-    fields = messages.decode_view(data)
-    assert messages.encode_view(*fields) == data
+    fields = native.decode_view(data)
+    assert native.encode_view(*fields) == data
     stripes = [(s.id, s.start, s.end, s.width) for s in view.stripes]
     head = (view.epoch, view.log_id, int(view.removed), view.sequencer)
     assert fields == (*head, stripes, view.options)
@@ -204,15 +254,14 @@ def test_read_replies(store: Store, prefix: str) -> None:
     positions = range(1, 121, 4)
     for with_ids in (False, True):
         for bytes_max in (0, 50, 1000):
-            request = requests.read(1, 4, positions, bytes_max, with_ids)
-            code, payload = store.execute(prefix, "read", request)
+            asked = request("read", 1, with_ids, bytes_max, (4, positions))
+            code, payload = store.execute(prefix, "read", asked)
             ours = replies.parse_read(code, payload, positions, with_ids).value
-            native = core.decode_read(payload, positions)
-            assert slots(native, with_ids) == ours.slots
+            assert slots(core.decode_read(payload, positions), with_ids) == ours.slots
 
 
 def test_data_that_changed_on_its_way_is_lost_not_wrong() -> None:
-    step = next(s for s in golden_conversations.STRIPE if s.method == "read")
+    step, _ = READS
     positions = [5, 9, 13, 17, 21, 25]
     good = core.decode_read(step.reply, positions)
     assert good.state(0) == State.WRITTEN
@@ -225,27 +274,16 @@ def test_data_that_changed_on_its_way_is_lost_not_wrong() -> None:
     assert [elsewhere.state(i) for i in range(6)] == [4, 4, 2, 4, 3, 1]
 
 
-STEPS = [
-    step
-    for conversation in (
-        golden_conversations.STRIPE,
-        golden_conversations.HEAD,
-        golden_conversations.CURSOR,
-        golden_conversations.DELIVERY,
-        golden_conversations.DIRECTORY,
-    )
-    for step in conversation
-]
 DECODERS = {
-    f"{step.method}_reply": step.reply
-    for step in reversed(STEPS)
-    if step.code == 0 and hasattr(messages, f"{step.method}_reply")
-} | {"decode_view": golden.VIEW_BYTES, "refusal": wire.frame(bytes(8))}
+    f"{each.method}_reply": each.reply
+    for each in reversed(golden.exchanges())
+    if each.code == "OK" and hasattr(native, f"{each.method}_reply")
+} | {"decode_view": requests.view(A_VIEW), "refusal": wire.frame(bytes(8))}
 
 
 @pytest.mark.parametrize("name", DECODERS)
 def test_malformed_replies_are_refused(name: str) -> None:
-    decode, sound = getattr(messages, name), DECODERS[name]
+    decode, sound = getattr(native, name), DECODERS[name]
     decode(sound)
     for length in range(len(sound)):
         with pytest.raises(ERRORS):
@@ -256,7 +294,7 @@ def test_malformed_replies_are_refused(name: str) -> None:
 
 @pytest.mark.parametrize("name", DECODERS)
 def test_replies_of_later_versions_are_read_as_far_as_they_are_known(name: str) -> None:
-    decode, sound = getattr(messages, name), DECODERS[name]
+    decode, sound = getattr(native, name), DECODERS[name]
     further = sound[6:] + b"further"
     assert decode(wire.frame(further, version=2)) == decode(sound)
     with pytest.raises(zlog.UnsupportedVersion) as raised:
@@ -279,7 +317,7 @@ def test_damaged_replies_are_refused_or_read(name: str, data: st.DataObject) -> 
     for _ in range(data.draw(st.integers(1, 4))):
         sound[data.draw(st.integers(0, len(sound) - 1))] = data.draw(st.integers(0, 255))
     try:
-        getattr(messages, name)(bytes(sound))
+        getattr(native, name)(bytes(sound))
     except ERRORS:
         pass
     except UnicodeDecodeError as error:  # a ValueError, and yet: text must be refused as such
@@ -289,9 +327,8 @@ def test_damaged_replies_are_refused_or_read(name: str, data: st.DataObject) -> 
 @settings(max_examples=300)
 @given(data=st.data(), with_ids=st.booleans())
 def test_damaged_read_replies_never_give_wrong_data(data: st.DataObject, with_ids: bool) -> None:
-    steps = [s for s in golden_conversations.STRIPE if s.method == "read" and s.code == 0]
     positions = [5, 13] if with_ids else [5, 9, 13, 17, 21, 25]
-    reply = bytearray(steps[with_ids].reply)
+    reply = bytearray(READS[with_ids].reply)
     for _ in range(data.draw(st.integers(1, 3))):
         reply[data.draw(st.integers(0, len(reply) - 1))] = data.draw(st.integers(0, 255))
     try:

@@ -153,7 +153,7 @@ def test_a_slow_client_writes_nothing_across_a_reconfiguration(log: MiniLog) -> 
     assert highest == 5
     new = StripeView(epoch, highest + 1, OPEN_END, 2)
     log.seal(new, epoch, create=True)
-    closed = replace(old, end=highest + 1)
+    closed = old._replace(end=highest + 1)
     assert log.propose(replace(log.view, epoch=epoch, stripes=(closed, new))).code == Code.OK
 
     assert slow.write(granted, b"late").code == Code.STALE_EPOCH
@@ -185,7 +185,7 @@ def test_projections_stay_readable_in_their_order(log: MiniLog) -> None:
     for _ in range(3):
         assert log.propose(replace(log.view, epoch=log.next_epoch())).code == Code.OK
     views = log.head.view_read(from_epoch=2).value
-    assert (views.head.newest, len(views.views), views.more) == (4, 3, False)
+    assert (views.newest, len(views.views), views.more) == (4, 3, False)
 
 
 def test_a_client_that_seals_and_dies_blocks_nobody(log: MiniLog) -> None:

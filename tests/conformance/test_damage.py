@@ -14,7 +14,7 @@ from random import Random
 
 import pytest
 
-from . import requests, wire
+from . import wire
 from .damage import (
     DATA,
     EIO,
@@ -28,6 +28,7 @@ from .damage import (
     lost,
     make,
 )
+from .messages import request
 from .objects import Store, Stripe
 from .replies import Answer, Code, State
 from .stored import HEADER, STORES_WITH_DOORS, Content, Door, envelope, fields_of, of_version
@@ -196,8 +197,8 @@ def test_the_class_itself_says_that_data_is_missing(store: Store, prefix: str, d
     make(store, prefix)
     sound = door.load(prefix)
     door.save(prefix, replace(sound, stream=sound.stream[:20_000]))
-    request = requests.read(EPOCH, 1, range(8, 12), 1 << 20, with_ids=False)
-    code, reply = store.execute(prefix, "read", request)
+    asked = request("read", EPOCH, False, 1 << 20, (1, range(8, 12)))
+    code, reply = store.execute(prefix, "read", asked)
     states = list(reply[20:24])  # after the frame's head, highest, count and the flag
     assert (code, states) == (Code.OK, [State.WRITTEN] * 2 + [State.LOST] * 2)
 

@@ -107,7 +107,7 @@ class HeadMachine(_Machine):
         if grow:
             last = stripes.pop()
             end = last.start + cut
-            stripes += [replace(last, end=end)] if cut else []
+            stripes += [last._replace(end=end)] if cut else []
             stripes.append(StripeView(epoch, end, OPEN_END, 1 + cut))
         return replace(base, epoch=epoch, stripes=tuple(stripes[min(drop, len(stripes) - 1) :]))
 
@@ -227,9 +227,9 @@ def _spoil(view: View, flaw: str) -> View:
     if flaw == "log_id":
         return replace(view, log_id=view.log_id + 1)
     if flaw == "stripes":
-        return replace(view, stripes=(*view.stripes[:-1], replace(last, start=last.start + 1)))
+        return replace(view, stripes=(*view.stripes[:-1], last._replace(start=last.start + 1)))
     if flaw == "width":
-        return replace(view, stripes=(*view.stripes[:-1], replace(last, width=last.width + 1)))
+        return replace(view, stripes=(*view.stripes[:-1], last._replace(width=last.width + 1)))
     return view
 
 

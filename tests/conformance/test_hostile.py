@@ -13,7 +13,8 @@ from random import Random
 
 import pytest
 
-from . import hostile, replies
+from . import hostile
+from .messages import METHODS
 from .objects import Store, Stripe
 from .replies import Code, State
 from .requests import Entry
@@ -41,7 +42,7 @@ def unharmed(store: Store, prefix: str) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("unharmed", "daemons_stay_up")
-@pytest.mark.parametrize("method", replies.METHODS)
+@pytest.mark.parametrize("method", METHODS)
 def test_malformed_requests_are_einval(store: Store, prefix: str, method: str) -> None:
     victims = Victims(store, prefix)
     name, _ = targets(method, victims)
@@ -57,7 +58,7 @@ def test_noise_gets_an_answer(store: Store, prefix: str, host: str, seed: int) -
     for turn in range(ROUNDS[host]):
         if turn % REFRESH == 0:
             victims.replace()
-        for method in replies.METHODS:
+        for method in METHODS:
             right, wrong = targets(method, victims)
             for name in (right, wrong):
                 check(store, name, method, hostile.mutated(random, method))

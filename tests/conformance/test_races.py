@@ -16,7 +16,7 @@ from typing import TypeVar
 from zlog import Store
 from zlog._native import core
 
-from . import replies, requests
+from . import messages, replies, requests
 from .objects import ADVANCE, CREATE, TIME, Head, Stripe, writer_id
 from .replies import WRITTEN, Answer, Code, State
 from .requests import Entry
@@ -148,7 +148,7 @@ def test_submitted_operations_take_effect_one_by_one(store: Store, prefix: str) 
             ("write", write(1, [base + 2], "c"), Answer(Code.STALE_EPOCH, 2)),
             ("write", b"", Answer(-22)),
             ("write", write(1, [base], "a"), WRITTEN),
-            ("trim", requests.trim(2, 1, [base]), Answer(Code.OK)),
+            ("trim", messages.request("trim", 2, (1, [base])), Answer(Code.OK)),
             ("write", write(2, [base + 2], "d"), WRITTEN),
         ]
     for token, (method, request, _) in enumerate(calls):

@@ -13,16 +13,25 @@ import pytest
 
 import zlog
 
-from . import golden, requests
+from . import requests
 from .golden import bytes_of
 from .objects import ADVANCE, CREATE, Directory, Head, Store, Stripe
-from .replies import Code, Loose, Stripes
+from .replies import Code
 from .requests import Entry, Grant, Part, StripeView, View
 from .stored import STORES_WITH_DOORS, Content, Door, door_to, envelope, fields_of
 from .wire import OPEN_END
 
 TIME = 0x0005543DF729C000
+WRITER = bytes(range(16))
+ENTRIES = (Entry(5, 1007, b"five"), Entry(9, 1000, b""), Entry(17, 1001, b"\x00\xff"))
 FIRST_VIEW = View(1, 7, stripes=(StripeView(1, 0, OPEN_END, 8),))
+SECOND_VIEW = View(
+    3,
+    7,
+    sequencer="tcp://host:1",
+    stripes=(StripeView(1, 0, 200, 8), StripeView(3, 200, OPEN_END, 4)),
+    options={"b": "2", "a": ""},
+)
 THIRD_VIEW = View(4, 7, stripes=(StripeView(3, 200, OPEN_END, 4),))
 LARGE = b"x" * 32768  # from here on a batch's data goes to the bytestream
 
@@ -131,7 +140,7 @@ HEAD = Content(
             """
         ),
         b"v.0000000000000003": bytes_of(
-            "01 01 8a000000 a918cf6c 86000000 " + golden.VIEW_BYTES.hex()
+            "01 01 8a000000 a918cf6c 86000000 " + requests.view(SECOND_VIEW).hex()
         ),
         b"v.0000000000000004": bytes_of(
             """
@@ -160,16 +169,15 @@ DIRECTORY = Content(
 
 def make_objects(store: Store, prefix: str) -> dict[str, Content]:
     """Objects with a known history, by name, and what must be stored of them."""
-    writer = golden.WRITER
     stripe = Stripe(store, f"{prefix}.stripe", 4, 1)
     head = Head(store, f"{prefix}.head")
     directory = Directory(store, f"{prefix}.directory")
     answers = [
         stripe.seal(5),
-        stripe.write(5, golden.ENTRIES, writer, TIME),
-        stripe.fill(5, [13], writer, TIME, 1),
+        stripe.write(5, ENTRIES, WRITER, TIME),
+        stripe.fill(5, [13], WRITER, TIME, 1),
         stripe.trim(5, [9, 21]),
-        stripe.write(5, [Entry(25, 25, LARGE)], writer, TIME),
+        stripe.write(5, [Entry(25, 25, LARGE)], WRITER, TIME),
         head.create("orders", 7),
         head.epoch_next(8),
         head.view_propose(0, FIRST_VIEW),
@@ -181,7 +189,7 @@ def make_objects(store: Store, prefix: str) -> dict[str, Content]:
         head.cursor_commit("app", ADVANCE, 200, TIME + 1),
         head.delivery_begin(Part("query", 3, 1)),
         head.delivery_grant(Grant(Part("query", 3, 1), 1, 3, 100, 10)),
-        head.propose_bytes(1, golden.VIEW_BYTES),
+        head.view_propose(1, SECOND_VIEW),
         head.epoch_next(),
         head.view_propose(3, THIRD_VIEW),
         directory.add("orders", 7),
@@ -233,11 +241,11 @@ def test_an_object_that_was_stored_before_is_read(store: Store, prefix: str, doo
     views = Head(store, f"{prefix}.head").view_read(0).value
     assert views.views == (
         requests.view(FIRST_VIEW),
-        golden.VIEW_BYTES,
+        requests.view(SECOND_VIEW),
         requests.view(THIRD_VIEW),
     )
-    assert Head(store, f"{prefix}.head").stripes_loose(7).value == Loose(4, False, ((2, 4),))
-    archived = Stripes(False, (StripeView(1, 0, 200, 8),))
+    assert Head(store, f"{prefix}.head").stripes_loose(7).value == (4, False, ((2, 4),))
+    archived = False, (StripeView(1, 0, 200, 8),)
     assert Head(store, f"{prefix}.head").stripes_read(7).value == archived
     assert Directory(store, f"{prefix}.directory").list().value == (False, ("orders",))
     assert Directory(store, f"{prefix}.directory").find().value == "tcp://host:1"

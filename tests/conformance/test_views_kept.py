@@ -6,8 +6,8 @@ import errno
 from dataclasses import replace
 
 from .objects import Head, Store
-from .replies import Answer, Code, Stripes, parse_view
-from .requests import StripeView, View
+from .replies import Answer, Code
+from .requests import StripeView, View, parse_view
 from .wire import OPEN_END
 
 LOG_ID = 7
@@ -18,7 +18,7 @@ STRIPES_MOVED_MAX = 256
 
 def rolled(view: View, epoch: int, start: int, keep: int = VIEW_STRIPES_MAX) -> View:
     """The next view: the live stripe ends at `start`, where a new one begins."""
-    closed = replace(view.stripes[-1], end=start)
+    closed = view.stripes[-1]._replace(end=start)
     stripes = (*view.stripes[:-1], closed, StripeView(epoch, start, OPEN_END, 1))
     return replace(view, epoch=epoch, stripes=stripes[-keep:])
 
@@ -46,14 +46,14 @@ def test_a_view_holds_so_many_stripes_and_the_rest_is_archived(store: Store, pre
     every = view.stripes
     for start in range(10, 10 * (VIEW_STRIPES_MAX + 8), 10):
         view = roll(head, view, start)
-        every = (*every[:-1], replace(every[-1], end=start), view.stripes[-1])
+        every = (*every[:-1], every[-1]._replace(end=start), view.stripes[-1])
     epoch = head.epoch_next(1).value[0]
     too_long = rolled(view, epoch, 10_000, keep=VIEW_STRIPES_MAX + 1)
     assert head.view_propose(view.epoch, too_long) == Answer(-errno.EINVAL)
     archived = head.stripes_read(LOG_ID).value
-    assert archived == Stripes(False, every[:-VIEW_STRIPES_MAX])
+    assert archived == (False, every[:-VIEW_STRIPES_MAX])
     assert view.stripes == every[-VIEW_STRIPES_MAX:]
-    assert head.stripes_read(LOG_ID, 25, 2).value == Stripes(True, every[2:4])
+    assert head.stripes_read(LOG_ID, 25, 2).value == (True, every[2:4])
 
 
 def test_a_head_keeps_the_views_of_so_many_epochs(store: Store, prefix: str) -> None:
@@ -82,7 +82,7 @@ def test_a_raised_trim_point_moves_archived_stripes_a_bounded_number_at_a_time(
     assert head.stripes_read(LOG_ID).value.stripes[0].start == STRIPES_MOVED_MAX
     assert len(head.stripes_loose(LOG_ID, 0, 1024).value.stripes) == STRIPES_MOVED_MAX
     assert head.trim_point_raise(0) == Answer(Code.OK, False)
-    assert head.stripes_read(LOG_ID).value == Stripes(False, ())
+    assert head.stripes_read(LOG_ID).value == (False, ())
     loose = head.stripes_loose(LOG_ID, 0, 1024).value
     assert loose.stripes == tuple((id_, 1) for id_ in range(1, count + 1))
     assert head.epoch_read().value.trim_point == count

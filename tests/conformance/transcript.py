@@ -2,38 +2,7 @@
 
 A transcript is a file of blocks: comment lines (`#`), one command (which goes on in lines that
 begin with a space), a line `----`, the expected answer up to an empty line. Commands name the
-method. `POSITIONS` are `3`, `0,2,4` or `0..8` (8 not included, in steps of the object's stride);
-data is a word, `"a text"`, `""`, `x*1000` or `0xff00`; a writer is a letter, and an entry's number
-its position unless `#NUMBER` says otherwise.
-
-    seal EPOCH [existing]
-    write EPOCH WRITER POSITIONS[#NUMBER]=DATA… [time=µs] [crc=WRONG]
-    read EPOCH POSITIONS [bytes_max=N] [ids]
-    verify EPOCH POSITIONS [bytes_max=N]
-    fill EPOCH WRITER POSITIONS [reason=N] [time=µs]
-    trim EPOCH POSITIONS
-    trim_to EPOCH POSITION [records_max=N]
-    max_position EPOCH · stat EPOCH · remove EPOCH
-
-    head_create NAME LOG_ID · head_remove EPOCH
-    epoch_next [WIDTH] · epoch_read · tail_raise EPOCH TAIL [log_id=ID]
-    trim_point_raise POSITION [past_cursors] [log_id=ID]
-    cursor_commit NAME advance|create|set POSITION [time=µs] [log_id=ID]
-    cursor_read NAME [log_id=ID] · cursor_remove NAME [log_id=ID]
-    cursor_list [AFTER] [count=N] [log_id=ID]
-    delivery_begin SOURCE BATCH PART [time=µs] [log_id=ID]
-    delivery_read SOURCE BATCH PART [log_id=ID]
-    delivery_grant SOURCE BATCH PART ATTEMPT EPOCH FIRST COUNT [reserve] [incarnation=N] [log_id=ID]
-    delivery_done SOURCE BATCH [incarnation=N] [time=µs] [log_id=ID]
-    delivery_list [AFTER] [count=N] [log_id=ID]
-    view_propose BASE epoch=E [log_id=ID] [sequencer=ADDRESS] [removed] [option.KEY=VALUE]
-        ID:START-END/WIDTH…                     (END is left out when the stripe is open)
-    view_read FROM [count=N] [latest]
-    stripes_read POSITION [log_id=ID] [count=N] · stripes_loose AFTER [log_id=ID] [count=N]
-    stripe_forget ID [log_id=ID]
-
-    directory_add NAME [LOG_ID] · directory_remove NAME [LOG_ID] · directory_list [AFTER] [count=N]
-    sequencer_announce ADDRESS · sequencer_withdraw ADDRESS · sequencer_find
+method; see `COMMANDS`. A few are about the conversation itself:
 
     geometry STRIDE RESIDUE     what later requests claim about the object; 1 0 at first
     object NAME                 talk to another object from here on
@@ -45,19 +14,65 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from . import replies
 from .head_model import DirectoryModel, HeadModel
 from .model import StripeModel
-from .objects import BYTES_MAX, RECORDS_MAX, TIME, Directory, Head, Store, Stripe, writer_id
+from .objects import TIME, Directory, Head, Store, Stripe
 from .replies import Answer, Read
-from .requests import Grant, Part, View
+from .requests import Entry, Grant, Part, View
 from .show import show_answer
-from .words import Words, entries_of, stripe_view_of
+from .words import Words, stripe_view_of
 
 SEPARATOR = "----"
-_MODES = ("advance", "create", "set")  # of cursor_commit, by their values
+COMMANDS = """
+seal EPOCH [existing]
+write EPOCH WRITER ENTRIES [time=µs] [crc=WRONG]
+read EPOCH POSITIONS [bytes_max=N] [ids]
+verify EPOCH POSITIONS [bytes_max=N]
+fill EPOCH WRITER POSITIONS [reason=N] [time=µs]
+trim EPOCH POSITIONS
+trim_to EPOCH POSITION [records_max=N]
+max_position EPOCH
+stat EPOCH
+remove EPOCH
+head_create NAME LOG_ID
+epoch_next [WIDTH]
+epoch_read
+tail_raise EPOCH TAIL [log_id=ID]
+trim_point_raise POSITION [past_cursors] [log_id=ID]
+view_propose BASE STRIPES epoch=E [log_id=ID] [sequencer=ADDRESS] [removed] [option.KEY=VALUE]
+view_read FROM_EPOCH [count=N] [latest]
+head_remove EPOCH
+stripes_read POSITION [log_id=ID] [count=N]
+stripes_loose AFTER_ID [log_id=ID] [count=N]
+stripe_forget ID [log_id=ID]
+cursor_commit NAME MODE POSITION [time=µs] [log_id=ID]
+cursor_read NAME [log_id=ID]
+cursor_list [AFTER] [count=N] [log_id=ID]
+cursor_remove NAME [log_id=ID]
+delivery_begin SOURCE BATCH PART [time=µs] [log_id=ID]
+delivery_grant SOURCE BATCH PART ATTEMPT EPOCH FIRST COUNT [reserve] [incarnation=N] [log_id=ID]
+delivery_read SOURCE BATCH PART [log_id=ID]
+delivery_done SOURCE BATCH [incarnation=N] [time=µs] [log_id=ID]
+delivery_list [AFTER] [count=N] [log_id=ID]
+directory_add NAME [LOG_ID]
+directory_remove NAME [LOG_ID]
+directory_list [AFTER] [count=N]
+sequencer_announce ADDRESS
+sequencer_withdraw ADDRESS
+sequencer_find
+"""
+"""Each method's words, by the names of what they are (see `words`), and its options.
+
+Most are the arguments of the calls in `objects`. ENTRIES are words `POSITIONS[#NUMBER]=DATA`, an
+entry's number is its position unless that says otherwise. STRIPES are words `ID:START-END/WIDTH`,
+without END when the stripe is open.
+"""
+_GRAMMAR = {name: words for name, *words in map(str.split, COMMANDS.strip().splitlines())}
+_OPTIONS = {"[count=N]": "count_max", "[time=µs]": "timestamp", "[ids]": "with_ids"}
+"""Those that are called otherwise in `objects`."""
 
 
 @dataclass
@@ -185,161 +200,62 @@ class Interpreter:
             if answer is None:
                 return None
             return [f"{replies.code_name(answer[0])} {answer[1].hex()}".rstrip()]
-        if name not in replies.METHODS:
+        if name not in _GRAMMAR:
             raise ValueError(f"no command `{name}`")
-        answered: Answer = getattr(self, f"_{name}")(Words(words))
+        answered = self._answer(name, Words(words))
         if answered.value is not None and name == "trim_to" and not self._world.counts_records:
             return None
         return show_answer(name, answered)
 
-    def _seal(self, words: Words) -> Answer:
-        existing = words.flag("existing")
-        return self._stripe.seal(words.number(), create=not existing)
+    def _answer(self, name: str, words: Words) -> Answer:
+        if name == "view_propose":
+            return self._view_propose(words)
+        arguments = words.arguments(_GRAMMAR[name], self._stripe.stride, _OPTIONS)
+        own = getattr(self, f"_{name}", None)
+        return own(**arguments) if own else self._call(name, arguments)
 
-    def _write(self, words: Words) -> Answer:
-        epoch, writer = words.number(), writer_id(words.next())
-        entries = [e for word in words.plain() for e in entries_of(word, self._stripe.stride)]
-        time, crc = int(words.option("time", TIME)), words.option("crc")
-        crcs = None if crc is None else [int(crc, 0)] * len(entries)
-        return self._stripe.write(epoch, entries, writer, time, crcs)
+    def _call(self, name: str, arguments: dict[str, Any]) -> Answer:
+        """Call a method of the object that has it; some are named after their object."""
+        kind, _, rest = name.partition("_")
+        if kind in ("directory", "sequencer"):
+            call = getattr(self._directory, rest)
+        elif kind == "head":
+            call = getattr(self._head, rest)
+        else:
+            call = getattr(self._stripe, name, None) or getattr(self._head, name)
+        return call(**arguments)  # type: ignore[no-any-return]
 
-    def _read(self, words: Words) -> Answer:
-        epoch, positions = words.number(), words.positions(self._stripe.stride)
-        bytes_max = int(words.option("bytes_max", BYTES_MAX))
-        answer = self._stripe.read(epoch, positions, bytes_max, words.flag("ids"))
+    def _seal(self, epoch: int, existing: bool = False) -> Answer:
+        return self._stripe.seal(epoch, create=not existing)
+
+    def _write(
+        self, epoch: int, writer: bytes, entries: list[Entry], timestamp: int = TIME, crc: int = 0
+    ) -> Answer:
+        crcs = [crc] * len(entries) if crc else None
+        return self._stripe.write(epoch, entries, writer, timestamp, crcs)
+
+    def _read(self, positions: list[int], **arguments: Any) -> Answer:
+        answer = self._stripe.read(positions=positions, **arguments)
         if not isinstance(answer.value, Read):
             return answer
         return Answer(answer.code, (positions, self._stripe.stride, answer.value))
 
-    def _verify(self, words: Words) -> Answer:
-        epoch, positions = words.number(), words.positions(self._stripe.stride)
-        return self._stripe.verify(epoch, positions, int(words.option("bytes_max", BYTES_MAX)))
+    def _delivery_begin(self, timestamp: int = TIME, **part: Any) -> Answer:
+        return self._head.delivery_begin(Part(**part), timestamp)
 
-    def _fill(self, words: Words) -> Answer:
-        epoch, writer = words.number(), writer_id(words.next())
-        positions = words.positions(self._stripe.stride)
-        time, reason = int(words.option("time", TIME)), int(words.option("reason", 0))
-        return self._stripe.fill(epoch, positions, writer, time, reason)
+    def _delivery_read(self, **part: Any) -> Answer:
+        return self._head.delivery_read(Part(**part))
 
-    def _trim(self, words: Words) -> Answer:
-        return self._stripe.trim(words.number(), words.positions(self._stripe.stride))
-
-    def _trim_to(self, words: Words) -> Answer:
-        records_max = int(words.option("records_max", RECORDS_MAX))
-        return self._stripe.trim_to(words.number(), words.number(), records_max)
-
-    def _max_position(self, words: Words) -> Answer:
-        return self._stripe.max_position(words.number())
-
-    def _stat(self, words: Words) -> Answer:
-        return self._stripe.stat(words.number())
-
-    def _remove(self, words: Words) -> Answer:
-        return self._stripe.remove(words.number())
-
-    def _head_create(self, words: Words) -> Answer:
-        return self._head.create(words.next(), words.number())
-
-    def _epoch_next(self, words: Words) -> Answer:
-        return self._head.epoch_next(int(words.next("0")))
-
-    def _epoch_read(self, _words: Words) -> Answer:
-        return self._head.epoch_read()
-
-    def _tail_raise(self, words: Words) -> Answer:
-        log_id = int(words.option("log_id", 7))
-        return self._head.tail_raise(words.number(), words.number(), log_id)
-
-    def _trim_point_raise(self, words: Words) -> Answer:
-        past_cursors, log_id = words.flag("past_cursors"), int(words.option("log_id", 7))
-        return self._head.trim_point_raise(words.number(), log_id, past_cursors)
-
-    def _cursor_commit(self, words: Words) -> Answer:
-        time, log_id = int(words.option("time", TIME)), int(words.option("log_id", 7))
-        name, mode = words.next(), _MODES.index(words.next())
-        return self._head.cursor_commit(name, mode, words.number(), time, log_id)
-
-    def _cursor_read(self, words: Words) -> Answer:
-        log_id = int(words.option("log_id", 7))
-        return self._head.cursor_read(words.next(), log_id)
-
-    def _cursor_list(self, words: Words) -> Answer:
-        count, log_id = int(words.option("count", 1000)), int(words.option("log_id", 7))
-        return self._head.cursor_list(words.next(""), count, log_id)
-
-    def _cursor_remove(self, words: Words) -> Answer:
-        log_id = int(words.option("log_id", 7))
-        return self._head.cursor_remove(words.next(), log_id)
-
-    def _delivery_begin(self, words: Words) -> Answer:
-        time, log_id = int(words.option("time", TIME)), int(words.option("log_id", 7))
-        part = Part(words.next(), words.number(), words.number(), log_id)
-        return self._head.delivery_begin(part, time)
-
-    def _delivery_grant(self, words: Words) -> Answer:
-        reserve, log_id = words.flag("reserve"), int(words.option("log_id", 7))
-        incarnation = int(words.option("incarnation", 1))
-        part = Part(words.next(), words.number(), words.number(), log_id)
-        numbers = [words.number() for _ in range(4)]
-        return self._head.delivery_grant(Grant(part, *numbers, reserve, incarnation))
-
-    def _delivery_read(self, words: Words) -> Answer:
-        log_id = int(words.option("log_id", 7))
-        return self._head.delivery_read(Part(words.next(), words.number(), words.number(), log_id))
-
-    def _delivery_done(self, words: Words) -> Answer:
-        time, log_id = int(words.option("time", TIME)), int(words.option("log_id", 7))
-        incarnation = int(words.option("incarnation", 1))
-        source, batch = words.next(), words.number()
-        return self._head.delivery_done(source, batch, incarnation, time, log_id)
-
-    def _delivery_list(self, words: Words) -> Answer:
-        count, log_id = int(words.option("count", 1000)), int(words.option("log_id", 7))
-        return self._head.delivery_list(words.next(""), count, log_id)
+    def _delivery_grant(
+        self, source: str, batch: int, part: int, log_id: int = 7, **grant: Any
+    ) -> Answer:
+        return self._head.delivery_grant(Grant(Part(source, batch, part, log_id), **grant))
 
     def _view_propose(self, words: Words) -> Answer:
         base = words.number()
         removed = words.flag("removed")
         epoch, log_id = int(words.option("epoch", 0)), int(words.option("log_id", 7))
         sequencer, options = words.option("sequencer", ""), words.prefixed("option.")
-        stripes = tuple(stripe_view_of(word) for word in words.plain())
+        stripes = tuple(stripe_view_of(word) for word in words.rest())
         view = View(epoch, log_id, removed, sequencer, stripes, options)
         return self._head.view_propose(base, view)
-
-    def _view_read(self, words: Words) -> Answer:
-        latest, count = words.flag("latest"), int(words.option("count", 100))
-        return self._head.view_read(words.number(), count, latest)
-
-    def _stripes_read(self, words: Words) -> Answer:
-        log_id, count = int(words.option("log_id", 7)), int(words.option("count", 100))
-        return self._head.stripes_read(log_id, words.number(), count)
-
-    def _stripes_loose(self, words: Words) -> Answer:
-        log_id, count = int(words.option("log_id", 7)), int(words.option("count", 100))
-        return self._head.stripes_loose(log_id, words.number(), count)
-
-    def _stripe_forget(self, words: Words) -> Answer:
-        log_id = int(words.option("log_id", 7))
-        return self._head.stripe_forget(log_id, words.number())
-
-    def _head_remove(self, words: Words) -> Answer:
-        return self._head.remove(words.number())
-
-    def _directory_add(self, words: Words) -> Answer:
-        return self._directory.add(words.next(), int(words.next("7")))
-
-    def _directory_remove(self, words: Words) -> Answer:
-        return self._directory.remove(words.next(), int(words.next("7")))
-
-    def _directory_list(self, words: Words) -> Answer:
-        count = int(words.option("count", 1000))
-        return self._directory.list(words.next(""), count)
-
-    def _sequencer_announce(self, words: Words) -> Answer:
-        return self._directory.announce(words.next())
-
-    def _sequencer_withdraw(self, words: Words) -> Answer:
-        return self._directory.withdraw(words.next())
-
-    def _sequencer_find(self, _words: Words) -> Answer:
-        return self._directory.find()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import errno
 
-from . import replies
+from .messages import METHODS
 from .objects import SET, Directory, Head, Store, Stripe
-from .replies import Code
+from .replies import WRITE_REPLY_BYTES_MAX, Code
 from .requests import Entry, Part
 
 HEAD_METHODS = ("head", "epoch", "tail", "trim_point", "view", "stripe", "cursor", "delivery")
@@ -62,7 +62,7 @@ def wrong_with(name: str, method: str, code: int, reply: bytes) -> str:
         return "" if code in REFUSALS or foreign else "an error that is not documented"
     if code not in set(Code):
         return "no code of the class"
-    if method not in replies.READ_METHODS and len(reply) > replies.WRITE_REPLY_BYTES_MAX:
+    if not METHODS[method].reads and len(reply) > WRITE_REPLY_BYTES_MAX:
         return "a reply that is too long"
     return ""
 

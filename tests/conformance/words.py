@@ -1,9 +1,19 @@
-"""The words of a transcript's command: numbers, positions, data, entries, options."""
+"""The words of a transcript's command: numbers, positions, data, entries, options.
+
+`POSITIONS` are `3`, `0,2,4` or `0..8` (8 not included, in steps of the object's stride); data is a
+word, `"a text"`, `""`, `x*1000` or `0xff00`; a writer is a letter or 0x and 16 bytes.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from .objects import writer_id
 from .requests import Entry, StripeView
 from .wire import OPEN_END
+
+_MODES = ("advance", "create", "set")  # of cursor_commit, by their values
 
 
 class Words:
@@ -21,10 +31,6 @@ class Words:
     def number(self) -> int:
         """The next plain word, a number; `max` is the highest position there can be."""
         return _number(self.next())
-
-    def positions(self, stride: int) -> list[int]:
-        """The next plain word, positions."""
-        return _positions(self.next(), stride)
 
     def flag(self, name: str) -> bool:
         """Whether the word stands there; it is taken."""
@@ -48,9 +54,41 @@ class Words:
         pairs = (word.removeprefix(prefix).partition("=") for word in found)
         return {key: value for key, _, value in pairs}
 
-    def plain(self) -> list[str]:
-        """The words left that are no options."""
-        return [word for word in self._words if not word.startswith(("time=", "crc="))]
+    def rest(self) -> list[str]:
+        """The words left."""
+        left, self._words = self._words, []
+        return left
+
+    def arguments(
+        self, grammar: list[str], stride: int, names: Mapping[str, str]
+    ) -> dict[str, Any]:
+        """All words of a command, by the names that its grammar or `names` gives them."""
+        found: dict[str, Any] = {}
+        for word in grammar:
+            name, equals, _ = word.strip("[]").partition("=")
+            if equals and (value := self.option(name)) is not None:
+                found[names.get(word, name)] = _number(value)
+            elif name.islower() and self.flag(name):
+                found[names.get(word, name)] = True
+        for word in grammar:
+            name = word.strip("[]")
+            if name.isupper() and (self._words or not word.startswith("[")):
+                found[name.lower()] = self._argument(name, stride)
+        if "[log_id=ID]" in grammar:
+            found.setdefault("log_id", 7)
+        return found
+
+    def _argument(self, name: str, stride: int) -> Any:
+        if name == "ENTRIES":
+            return [entry for word in self.rest() for entry in entries_of(word, stride)]
+        word = self.next()
+        if name in ("NAME", "AFTER", "SOURCE", "ADDRESS"):
+            return word
+        if name == "POSITIONS":
+            return _positions(word, stride)
+        if name == "WRITER":
+            return _data(word) if word.startswith("0x") else writer_id(word)
+        return _MODES.index(word) if name == "MODE" else _number(word)
 
 
 def _number(word: str) -> int:
@@ -85,7 +123,7 @@ def _data(word: str) -> bytes:
     return unit.encode() * int(count) if star else word.encode()
 
 
-def stripe_view_of(word: str) -> StripeView:
+def stripe_view_of(word: str) -> Any:
     """The stripe of `ID:START-[END]/WIDTH`."""
     id_, _, rest = word.partition(":")
     span, _, width = rest.partition("/")

@@ -20,7 +20,8 @@ from pathlib import Path
 
 import zlog
 
-from ..conformance import hostile, replies
+from ..conformance import hostile
+from ..conformance.messages import METHODS
 from ..conformance.replies import Code, code_name
 from ..conformance.stored import Content, door_to
 from ..conformance.victims import Victims, targets, wrong_with
@@ -45,8 +46,9 @@ WRONG_MAX = 20
 _ENTRIES = 100
 _CRASHED = ("Caught signal", "ceph_assert", "terminate called", "*** Aborted")
 _ODD = "odd.object"
+_METHODS = (*METHODS,)
 _LIES = tuple(hostile.lies())
-_MALFORMED = {method: tuple(hostile.malformed(method)) for method in replies.METHODS}
+_MALFORMED = {method: tuple(hostile.malformed(method)) for method in METHODS}
 
 
 @dataclass
@@ -173,7 +175,7 @@ class _Sender:
 
     def _request(self) -> tuple[str, bytes]:
         chance = self._random
-        method = chance.choice(replies.METHODS)
+        method = chance.choice(_METHODS)
         kind = chance.random()
         if kind < 0.3:
             return method, hostile.SOUND[method]

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..conformance import golden_requests, hostile
+from ..conformance import golden, hostile
 
 STATES = 12
 """As many as fuzz_methods.cc makes, and one more: no object."""
@@ -24,17 +24,18 @@ def inputs(methods: list[str]) -> Iterator[tuple[str, bytes]]:
     Args:
         methods: the class's, in its own order.
     """
-    for method, request in _requests():
+    for number, (method, request) in enumerate(_requests()):
         call = bytes([methods.index(method), _OWN_BYTES, len(request)]) + request
         for state in range(STATES):
-            yield f"{method}-{len(request)}-{state}", bytes([state, _WHOLE_OBJECT]) + call
+            yield f"{method}-{number}-{state}", bytes([state, _WHOLE_OBJECT]) + call
 
 
 def _requests() -> Iterator[tuple[str, bytes]]:
     yield from hostile.SOUND.items()
-    for sample in golden_requests.SAMPLES:  # what several methods take has a name of its own
-        if sample.name in hostile.SOUND and len(sample.expected) <= _REQUEST_BYTES_MAX:
-            yield sample.name, sample.expected
+    golden_requests = ((each.method, each.request) for each in golden.exchanges())
+    for method, request in (*golden_requests, *hostile.lies()):
+        if len(request) <= _REQUEST_BYTES_MAX:
+            yield method, request
 
 
 def main() -> None:

@@ -12,7 +12,8 @@ import zlog
 from zlog._base.sequencer import LogAddress
 from zlog._native import messages
 
-from ..conformance import hostile, replies
+from ..conformance import hostile
+from ..conformance.messages import METHODS
 from ..support.sequencer import SequencerProcess
 
 CLASS = "allow pool zlog class zlog"
@@ -96,7 +97,7 @@ def refused(url: str, names: list[str]) -> set[str]:
     with zlog.connect(url) as store:
         answers = {
             method: {store.execute(name, method, b"", timeout=30)[0] for name in names}
-            for method in replies.METHODS
+            for method in METHODS
         }
     for method, codes in answers.items():  # an empty request is malformed, where it arrives
         assert codes in ({-errno.EPERM}, {-errno.EINVAL}), (method, codes)
@@ -108,7 +109,7 @@ def test_a_user_may_call_what_its_caps_name_and_nothing_else(
     user: Callable[..., str], log: zlog.Log, methods: str
 ) -> None:
     url = user(*allowed(methods), name="app")
-    assert refused(url, objects(log)) == {*replies.METHODS} - {*methods.split()}
+    assert refused(url, objects(log)) == {*METHODS} - {*methods.split()}
 
 
 def test_who_may_only_look_changes_nothing(user: Callable[..., str], log: zlog.Log) -> None:

@@ -1,0 +1,138 @@
+"""Messages field by field, as the tables of docs/formats/wire.md say that they are.
+
+Nothing here knows more of a message than its specification does, and bounds are not looked at: to
+refuse what is outside of them is the host's part. The data behind the fields of a write and of the
+reply of a read, and the columns of that reply, are in `requests` and `answers`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ..support.programs import REPOSITORY
+from . import wire
+from .wire import Malformed, Reader
+
+_PAGE = (REPOSITORY / "docs" / "formats" / "wire.md").read_text()
+_FIELD = re.compile(  # its name, its kind, and what is said of it
+    r"(\w+) (u8, u64|list of \w+|map of strings|[\w\[\]]+(?: × n)?)(?: \(([^)]*)\))?(?:, |$)"
+)
+_TEXT = ("a name", "an address")  # what is said of a string that is text
+_INTEGERS = {"bool": wire.u8, "u8": wire.u8, "u32": wire.u32, "u64": wire.u64}
+
+
+def _rows(table: str) -> Iterator[list[str]]:
+    """The rows of a table, cell by cell."""
+    content = _PAGE.partition(f"<!-- generated: {table} -->")[2].partition("<!-- end -->")[0]
+    for line in content.strip().splitlines()[2:]:
+        yield [cell.strip() for cell in line.strip("|").split("|")]
+
+
+@dataclass(frozen=True)
+class Struct:
+    """A message, or an element of a list in one: a tuple of its fields, and what each is.
+
+    Attributes:
+        type: the tuple's.
+        kinds: as in the specification, and `text` for a string that is a name or an address.
+        bounds: what the specification says of each field's values; often nothing.
+    """
+
+    type: Any
+    kinds: tuple[str, ...]
+    bounds: tuple[str, ...]
+
+
+def _struct(name: str, fields: str) -> Struct:
+    found = _FIELD.findall(fields)
+    kinds = tuple("text" if bounds.startswith(_TEXT) else kind for _, kind, bounds in found)
+    fields_type = NamedTuple(name, [(field, Any) for field, *_ in found])  # type: ignore[misc]
+    return Struct(fields_type, kinds, tuple(bounds for *_, bounds in found))
+
+
+@dataclass(frozen=True)
+class Method:
+    """What a method is sent and answers, and whether it only reads."""
+
+    request: str
+    reply: str
+    reads: bool
+
+
+STRUCTS = {name: _struct(name, fields) for name, fields in _rows("messages")}
+METHODS = {
+    name: Method(request, reply, kind == "reads") for name, kind, request, reply in _rows("methods")
+}
+
+
+def request(method: str, *values: Any) -> bytes:
+    """A request, with the values of its fields in their order; positions as (stride, positions)."""
+    return encode(METHODS[method].request, *values)
+
+
+def encode(name: str, *values: Any) -> bytes:
+    """A message or an element in its frame."""
+    kinds = STRUCTS[name].kinds
+    return wire.frame(b"".join(_encoded(k, v) for k, v in zip(kinds, values, strict=True)))
+
+
+def _encoded(kind: str, value: Any) -> bytes:
+    if kind in _INTEGERS:
+        return _INTEGERS[kind](value)
+    if kind == "u8[16]":
+        return bytes(value)
+    if kind == "text":
+        return wire.text(value)
+    if kind == "string":
+        return wire.blob(value)
+    if kind == "runs":
+        return wire.positions_in(*value)
+    if kind == "u32 × n":
+        return wire.column_u32(value)
+    if kind == "map of strings":
+        pairs = sorted(value.items())
+        return wire.u32(len(pairs)) + b"".join(wire.text(k) + wire.text(v) for k, v in pairs)
+    element = kind.removeprefix("list of ")
+    return wire.u32(len(value)) + b"".join(encode(element, *each) for each in value)
+
+
+def decode(name: str, data: bytes) -> Any:
+    """The fields of a message, which has not a byte too many."""
+    whole = Reader(data)
+    found = decode_frame(name, whole)
+    whole.done()
+    return found
+
+
+def decode_frame(name: str, reader: Reader) -> Any:
+    """The fields of the message or element that comes next."""
+    struct, fields = STRUCTS[name], reader.frame()
+    found = struct.type(*(_decoded(kind, fields) for kind in struct.kinds))
+    fields.done()
+    return found
+
+
+def _decoded(kind: str, reader: Reader) -> Any:
+    if kind == "bool":
+        return reader.flag()
+    if kind in _INTEGERS:
+        return getattr(reader, kind)()
+    if kind == "u8, u64":
+        return reader.optional_u64()
+    if kind == "u8[16]":
+        return reader.take(16)
+    if kind in ("text", "names"):
+        return reader.text()
+    if kind == "string":
+        return reader.blob()
+    if kind == "map of strings":
+        return {reader.text(): reader.text() for _ in range(reader.u32())}
+    element = kind.removeprefix("list of ")
+    if element == kind:
+        raise Malformed(f"no field of {kind} is read here")
+    if element in STRUCTS:
+        return tuple(decode_frame(element, reader) for _ in range(reader.u32()))
+    return tuple(_decoded(element, reader) for _ in range(reader.u32()))
