@@ -1,4 +1,4 @@
-"""The protocol core in C++: its own tests, and that the documented bytes are the real ones."""
+"""The protocol core in C++: its own tests and fuzzers, under the sanitizers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,11 +16,6 @@ from ..fuzz.corpus import inputs
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-FORMATS = ROOT / "docs" / "formats"
-
-# A fenced block of hex with the name of its example, and in it the bytes at the start of each line.
-BLOCK = re.compile(r"^```hex ([a-z-]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-BYTES = re.compile(r"^(?:[0-9a-f]{2} ?)+(?=\s|$)", re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
@@ -49,23 +43,8 @@ def run(program: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def documented() -> Iterator[tuple[str, str]]:
-    for page in sorted(FORMATS.glob("*.md")):
-        for name, block in BLOCK.findall(page.read_text()):
-            yield name, "".join(match.group().replace(" ", "") for match in BYTES.finditer(block))
-
-
-def test_documented_bytes_are_those_that_the_code_makes(programs: Path) -> None:
-    made = dict(line.split() for line in run(programs / "examples").splitlines())
-    assert dict(documented()) == made
-
-
 def test_hosts_apply_a_method_whole_or_not_at_all(programs: Path) -> None:
     run(programs / "host_test")
-
-
-def test_the_protocol_at_its_limits(programs: Path) -> None:
-    run(programs / "limits_test")
 
 
 def test_every_message_can_grow(programs: Path) -> None:

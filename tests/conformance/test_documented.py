@@ -1,0 +1,129 @@
+"""The examples in docs/formats are what is sent, answered and stored, byte for byte."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import zlog
+
+from ..docs.pages import DOCS, blocks
+from . import requests
+from .golden import Taped
+from .objects import CREATE, Directory, Head, Stripe
+from .requests import Entry, Grant, Part, StripeView, View
+from .stored import Door, MemoryDoor
+from .wire import OPEN_END
+
+BYTES = re.compile(r"^(?:[0-9a-f]{2} ?)+(?=\s|$)", re.MULTILINE)  # at the start of a line
+LOG_ID = 0x1122334455667788
+TIME = 1_700_000_000_000_000
+WRITER = b"writer-00000000a"
+Example = tuple[str, bytes]
+
+
+def documented() -> Iterator[Example]:
+    """Every example and its name; some pages show the same one."""
+    for page in sorted((DOCS / "formats").glob("*.md")):
+        for block in blocks(page):
+            if block.language == "hex":
+                shown = "".join(match.group() for match in BYTES.finditer(block.text))
+                yield block.words[0], bytes.fromhex(shown)
+
+
+def test_the_examples_are_what_the_class_makes() -> None:
+    made: dict[str, bytes] = {}
+    for examples in (stripe, large_and_lost, head, stripe_index, cursor_and_delivery, directory):
+        with zlog.connect("mem://") as store:
+            made |= dict(examples(Taped(store), MemoryDoor(store)))
+    for name, shown in documented():
+        assert made[name].hex(" ") == shown.hex(" "), name
+    assert made.keys() == {name for name, _ in documented()}
+
+
+def last(store: Taped, name: str) -> Iterator[Example]:
+    """What has passed last."""
+    yield f"{name}-request", store.passed.request
+    yield f"{name}-reply", store.passed.reply
+
+
+def stripe(store: Taped, door: Door) -> Iterator[Example]:
+    made = Stripe(store, "stripe", 4, 2)
+    made.seal(3)
+    yield from last(store, "seal")
+    made.seal(3)
+    yield "refusal-reply", store.passed.reply
+    made.write(3, [Entry(2, 41, b"hello"), Entry(6, 42, b"log")], WRITER, TIME)
+    yield from last(store, "write")
+    yield "stored-header", door.load("stripe").attrs[b"zlog.header"]
+    yield "record-inline", door.load("stripe").omap[b"e.0000000000000006.2"]
+    made.fill(3, [10, 14, 18], WRITER, TIME + 1, reason=1)
+    made.trim(3, [6, 14])
+    records = door.load("stripe").omap
+    yield "record-inline-trimmed", records[b"e.0000000000000006.2"]
+    yield "record-fill", records[b"e.000000000000000a.1"]
+    yield "record-trim", records[b"e.000000000000000e.1"]
+    made.read(3, [2, 6, 10], 4096, with_ids=True)
+    yield from last(store, "read")
+
+
+def large_and_lost(store: Taped, door: Door) -> Iterator[Example]:
+    """A batch that is large enough for the bytestream; a record that was lost and then trimmed."""
+    made = Stripe(store, "stripe", 4, 2)
+    made.seal(3)
+    entries = [Entry(2, 41, b"a" * 20_000), Entry(6, 42, b"b" * 12_768)]
+    made.write(3, entries, WRITER, TIME)
+    content = door.load("stripe")
+    assert content.stream == b"".join(entry.data for entry in entries)
+    key = b"e.0000000000000006.2"
+    record = content.omap[key]
+    yield "record-stream", record
+    door.save("stripe", content.with_value(key, record[:-1] + bytes([record[-1] ^ 1])))
+    made.trim(3, [2])
+    yield "record-lost", door.load("stripe").omap[b"e.0000000000000006.1"]
+
+
+def head(store: Taped, door: Door) -> Iterator[Example]:
+    made = Head(store, "head")
+    made.create("orders", LOG_ID)
+    made.epoch_next(4)
+    made.tail_raise(1, 100, LOG_ID)
+    made.trim_point_raise(40, LOG_ID)
+    stripes = (StripeView(1, 0, OPEN_END, 4),)
+    view = View(1, LOG_ID, False, "tcp://10.0.0.1:7878", stripes, {"owner": "shop"})
+    yield "view", requests.view(view)
+    made.view_propose(0, view)
+    yield "stored-head", door.load("head").attrs[b"zlog.head"]
+    yield "stored-view", door.load("head").omap[b"v.0000000000000001"]
+
+
+def stripe_index(store: Taped, door: Door) -> Iterator[Example]:
+    """A stripe that was announced and not made, and one that a view has left out."""
+    made = Head(store, "head")
+    made.create("orders", LOG_ID)
+    for width in (4, 8, 2):
+        made.epoch_next(width)
+    made.view_propose(0, View(1, LOG_ID, stripes=(StripeView(1, 0, OPEN_END, 4),)))
+    made.view_propose(1, View(3, LOG_ID, stripes=(StripeView(3, 100, OPEN_END, 2),)))
+    yield "stored-archived-stripe", door.load("head").omap[b"t.0000000000000063"]
+    yield "stored-loose-stripe", door.load("head").omap[b"l.0000000000000002"]
+
+
+def cursor_and_delivery(store: Taped, door: Door) -> Iterator[Example]:
+    made, part = Head(store, "head"), Part("query", 3, 1, LOG_ID)
+    made.create("orders", LOG_ID)
+    made.cursor_commit("app", CREATE, 100, TIME, LOG_ID)
+    made.delivery_begin(part, TIME)
+    made.delivery_grant(Grant(part, 1, 0, 100, 10))
+    values = door.load("head").omap
+    yield "stored-cursor", values[b"c.app"]
+    yield "stored-source", values[b"s.query"]
+    yield "stored-delivery", values[b"p.query/0000000000000003.00000001"]
+
+
+def directory(store: Taped, door: Door) -> Iterator[Example]:
+    made = Directory(store, "directory")
+    made.add("orders", LOG_ID)
+    made.announce("tcp://10.0.0.1:7878")
+    yield "stored-directory-entry", door.load("directory").omap[b"n.orders"]
+    yield "stored-sequencer", door.load("directory").attrs[b"zlog.sequencer"]
