@@ -48,6 +48,11 @@ def test_what_is_no_tcp_address(address):
         parse_address(address)
 
 
+def test_an_address_of_another_scheme_is_refused():
+    with pytest.raises(ValueError, match=r"'udp://h:1' is not an address of the form tcp://"):
+        parse_given_address("udp://h:1")
+
+
 def test_a_log_is_shown_with_its_pool():
     assert str(LogAddress("", "", "orders", 1)) == "orders"
     assert str(LogAddress("pool", "", "orders", 1)) == "pool/orders"

@@ -163,9 +163,7 @@ def parse_given_address(text: str) -> str:
     Raises:
         ValueError: it is something else.
     """
-    if not is_remote(text):
-        text = _TCP + text
-    return format_address(*parse_address(text))
+    return format_address(*parse_address(text if "://" in text else _TCP + text))
 
 
 def format_address(host: str, port: int, tls: bool = False) -> str:
