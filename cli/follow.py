@@ -25,7 +25,7 @@ async def follow(
     renderer: Renderer,
     out: Output,
 ) -> bool:
-    """Print entries from ``start`` on, until so many were printed, or its user or reader ends it.
+    """Print entries from ``start`` on, until ``count`` were printed or the user or reader ends it.
 
     With a cursor, what was printed and flushed is committed to it, every second and at the end.
 

@@ -31,7 +31,7 @@ class Tally:
         self._unknown = 0
 
     def sent(self, count: int) -> None:
-        """Note that so many entries are on their way, with an outcome that is unknown so far."""
+        """Note that ``count`` entries are on their way; their outcome is unknown so far."""
         self._unknown = count
 
     def acknowledged(self, positions: Sequence[int]) -> None:

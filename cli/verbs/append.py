@@ -25,7 +25,7 @@ from zlog.limits import ENTRY_BYTES_MAX_DEFAULT
 
 _BATCH_BYTES = 4 << 20
 _JSON_OVERHEAD = 8
-"""A line of JSON may be so many times as long as its entry: an escape takes six bytes for one."""
+"""A line of JSON may be this many times as long as its entry: an escape takes six bytes for one."""
 
 
 @click.command(

@@ -29,8 +29,8 @@ def cursor() -> None:
     """Show and set the cursors of a log: where its readers resume.
 
     A cursor has a name and the position that its reader reads next. Readers are `zlog tail
-    --cursor`, `zlog read --cursor`, and programs. A trim does not pass a cursor unless it is told
-    to: remove the cursors of readers that are gone.
+    --cursor`, `zlog read --cursor`, and programs. A trim does not pass a cursor without
+    --past-cursors: remove the cursors of readers that are gone.
     """
 
 

@@ -89,7 +89,7 @@ bool has_instruction() { return (getauxval(AT_HWCAP) & HWCAP_CRC32) != 0; }
 
 #ifdef ZLOG_CRC_TARGET
 
-// The effect of so many zero bytes on a register, which is linear in it: one table per byte of it.
+// The effect of a number of zero bytes on a register, linear in it: one table per byte of it.
 using Zeros = std::array<std::array<uint32_t, 256>, 4>;
 
 // A linear map of registers: what it makes of each bit.
