@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import argparse
 import os
-import time
-from array import array
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -24,9 +22,9 @@ from zlog._base.deadline import Deadline
 from zlog._io import BlockingIo, drive
 from zlog._layout.views import change_view
 from zlog.cli.session import Session
-from zlog.cli.verbs.bench.measure import Contender, Ratio, Slice, contest
+from zlog.cli.verbs.bench.measure import Ratio, Slice, contest, repeat
 from zlog.cli.verbs.bench.results import Report, show
-from zlog.cli.verbs.bench.testbed import Testbed, cpu_between, new_testbed
+from zlog.cli.verbs.bench.testbed import Testbed, new_testbed
 
 BATCH = 1024
 WIDTH = 8
@@ -64,7 +62,7 @@ class SizedLog:
             self._open().close()
             return 1
 
-        return self._repeat(seconds, call)
+        return repeat(call, seconds)
 
     def take_over(self, seconds: float) -> Slice:
         """What a sequencer does at its start: new epoch, every object sealed, new view."""
@@ -77,7 +75,7 @@ class SizedLog:
             drive(change_view(io, self._name, edit, Deadline(self._testbed.timeout)))
             return 1
 
-        return self._repeat(seconds, call)
+        return repeat(call, seconds)
 
     def append(self, seconds: float) -> Slice:
         """append_many of 1024 entries, one by one."""
@@ -90,7 +88,7 @@ class SizedLog:
                 return BATCH
 
             call()  # the view may have to be looked up first
-            return self._repeat(seconds, call)
+            return repeat(call, seconds)
 
     def read(self, seconds: float) -> Slice:
         """read_range over the whole log; a call is 1024 entries."""
@@ -104,7 +102,7 @@ class SizedLog:
                     items = log.read_range(0, self.count)
                 return step
 
-            return self._repeat(seconds, call)
+            return repeat(call, seconds)
 
     def _open(self) -> zlog.Log:
         return zlog.Log.open(self._testbed.store, self._name, timeout=self._testbed.timeout)
@@ -120,18 +118,6 @@ class SizedLog:
             for left in range(self.count, 0, -BATCH):
                 log.append_many(self._batch[:left])
         self._tail = self.count
-
-    def _repeat(self, seconds: float, call: Callable[[], int]) -> Slice:
-        latencies = array("d")
-        entries = 0
-        before = self._testbed.cpu()
-        now = began = time.perf_counter()
-        while now < began + seconds:
-            entries += call()
-            then, now = now, time.perf_counter()
-            latencies.append(now - then)
-        used = cpu_between(before, self._testbed.cpu())
-        return Slice(len(latencies), entries, now - began, latencies, used)
 
 
 _MEASURES = (
@@ -150,7 +136,7 @@ def measure(url: str, small: int, large: int, size: int, seconds: float) -> Iter
     with ExitStack() as stack:
         testbed = stack.enter_context(new_testbed(Session(url)))
         logs = [stack.enter_context(SizedLog(testbed, count, size)) for count in (large, small)]
-        class_call = testbed.limits.contender(
+        class_call = testbed.limit(
             "class call",
             "a call of a class method that writes nothing, one after the other, from C++",
             "class_calls",
@@ -161,7 +147,7 @@ def measure(url: str, small: int, large: int, size: int, seconds: float) -> Iter
         for what, run, compare in _MEASURES:
             timed = compare is Ratio.LATENCY
             load, *limits = (
-                Contender(f"{what}, {log.count}", run.__doc__ or "", partial(run, log), compare)
+                testbed.load(f"{what}, {log.count}", run.__doc__ or "", partial(run, log), compare)
                 for log in logs
             )
             if timed:

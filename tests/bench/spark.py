@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import zlog
 from zlog.cli.session import Session
-from zlog.cli.verbs.bench.measure import ROUNDS, Contender, Ratio, Slice, contest
+from zlog.cli.verbs.bench.measure import ROUNDS, Contender, Ratio, Slice, contest, repeat
 from zlog.cli.verbs.bench.results import Report, show
 from zlog.cli.verbs.bench.testbed import Testbed, new_testbed
 from zlog.cli.verbs.spark.session import spark_session
@@ -178,14 +178,11 @@ class SparkLoads:
         return self._spark.read.parquet(self._parquet).select("data")
 
     def _repeat(self, work: Callable[[], None], seconds: float) -> Slice:
-        latencies = array("d")
-        now = began = time.monotonic()
-        while not latencies or now < began + seconds:
+        def call() -> int:
             work()
-            before, now = now, time.monotonic()
-            latencies.append(now - before)
-        entries = len(latencies) * self._given.entries
-        return Slice(len(latencies), entries, now - began, latencies)
+            return int(self._given.entries)
+
+        return repeat(call, seconds)
 
 
 def _batches(query: StreamingQuery) -> list[Batch]:

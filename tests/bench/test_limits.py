@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import json
+import struct
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import zlog
-from zlog.cli.verbs.bench.echo import running_echo
-from zlog.cli.verbs.bench.frames import to_echo
-from zlog.cli.verbs.bench.limits import PROGRAM, Limits
+from zlog.cli.verbs.bench.echo import ask_echo, start_echo
+from zlog.cli.verbs.bench.limits import PROGRAM, Limit
 from zlog.cli.verbs.bench.usage import Processes, connected_osds, own_cpu_seconds
-
-
-@pytest.fixture
-def limits(tmp_path: Path) -> Iterator[Limits]:
-    with Limits(("directory", str(tmp_path))) as running:
-        yield running
 
 
 @pytest.mark.parametrize(
@@ -38,84 +30,88 @@ def limits(tmp_path: Path) -> Iterator[Limits]:
     ],
 )
 def test_what_a_directory_can_be_asked(
-    limits: Limits, kind: str, options: dict[str, object]
+    tmp_path: Path, kind: str, options: dict[str, object]
 ) -> None:
-    done = limits.measure(kind, 7, seconds=0.05, **options)
-    assert done.calls == len(done.latencies) > 0
-    assert done.entries == 7 * done.calls
-    assert 0.05 <= done.seconds < 20
-    assert all(0 <= latency <= done.seconds for latency in done.latencies)
-    assert done.cpu["client"] >= 0
-    assert done.memory > 0
+    with Limit(kind, {"directory": tmp_path, **options}) as limit:
+        for _ in range(2):
+            done = limit.measure(0.05, 7)
+            assert 0 < len(done.latencies) <= min(done.calls, 100_000)
+            assert done.entries == 7 * done.calls
+            assert 0.05 <= done.seconds < 20
+            assert all(0 <= latency <= done.seconds for latency in done.latencies)
+            assert done.cpu["client"] >= 0
+            assert done.memory > 0
+    assert {each.name for each in tmp_path.iterdir()} <= {"data.mdb", "lock.mdb"}
 
 
-def test_what_was_written_is_gone_in_the_end(tmp_path: Path) -> None:
-    with Limits(("directory", str(tmp_path))) as limits:
-        limits.measure("lmdb_puts", seconds=0.01, keys=1, size=1)
-        limits.measure("lmdb_gets", seconds=0.01, entries=1, size=1)
-        limits.measure("file_syncs", seconds=0.01, size=1)
-    assert {each.name for each in tmp_path.iterdir()} == {"data.mdb", "lock.mdb"}
+def test_limits_of_one_directory_stand_beside_each_other(tmp_path: Path) -> None:
+    options = {"directory": tmp_path, "objects": 2, "in_flight": 1}
+    with (
+        Limit("class_calls", options) as calls,
+        Limit("class_writes", {**options, "batch": 1, "size": 1}) as writes,
+    ):
+        for limit in (calls, writes, calls):
+            assert limit.measure(0.01).calls > 0
 
 
 @pytest.mark.parametrize(
     ("kind", "options", "complaint"),
     [
-        ("nonsense", {}, "has no nonsense"),
-        ("rados_keys", {"objects": 1, "size": 1, "in_flight": 1}, "has no rados_keys"),
-        ("class_calls", {"in_flight": 1}, "needs objects"),
+        ("nonsense", {}, "no such limit: nonsense"),
+        ("class_calls", {"in_flight": 1}, "missing option: objects"),
         ("class_calls", {"objects": 0, "in_flight": 1}, "from 1 on"),
-        ("class_writes", {"objects": 1, "size": 1, "in_flight": 1, "batch": 1 << 20}, "argument"),
+        ("lmdb_gets", {"directory": "/missing/one", "size": 1, "entries": 1}, "/missing/one"),
+        ("class_calls", {"directory": "/missing", "objects": 1, "in_flight": 1}, "/missing"),
     ],
 )
-def test_what_can_not_be_done_is_an_error_and_no_end(
-    limits: Limits, kind: str, options: dict[str, object], complaint: str
+def test_what_can_not_be_prepared_is_an_error(
+    kind: str, options: dict[str, object], complaint: str
 ) -> None:
-    with pytest.raises(zlog.ZlogError, match=complaint):
-        limits.measure(kind, 1, seconds=0.01, **options)
-    assert limits.measure("class_calls", seconds=0.01, objects=1, in_flight=1).calls > 0
+    with pytest.raises(zlog.StoreUnavailable, match=complaint):
+        Limit(kind, options)
 
 
-def test_a_place_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(zlog.StoreUnavailable):
-        Limits(("directory", str(tmp_path / "missing")))
-    with pytest.raises(zlog.StoreUnavailable, match="no such store"):
-        Limits(("nowhere",))
+def test_what_fails_while_it_is_measured_is_an_error() -> None:
+    options = {"objects": 1, "size": 1, "in_flight": 1, "batch": 1 << 20}
+    with (
+        Limit("class_writes", options) as limit,
+        pytest.raises(zlog.StoreUnavailable, match="argument"),
+    ):
+        limit.measure(0.01)
 
 
-def test_a_program_that_died_is_noticed(limits: Limits) -> None:
-    limits._process.kill()
-    limits._process.wait()
-    with pytest.raises(zlog.ZlogError, match="has died"):
-        limits.measure("class_calls", seconds=0.01, objects=1, in_flight=1)
+def test_a_program_that_died_is_noticed() -> None:
+    with Limit("class_calls", {"objects": 1, "in_flight": 1}) as limit:
+        limit._process.kill()
+        limit._process.wait()
+        with pytest.raises(zlog.ZlogError, match="has died"):
+            limit.measure(0.01)
 
 
 def test_its_own_words() -> None:
     done = subprocess.run(
-        [PROGRAM, "memory"],
-        input=b'class_calls objects=1 in_flight=1 seconds=0.01\nx"y\\z\n',
+        [PROGRAM, "class_calls", "objects=1", "in_flight=1"],
+        input=b"0.3\n",
         capture_output=True,
         check=True,
     )
-    assert done.stdout.startswith(b"{}\n")
-    head, _, rest = done.stdout[3:].partition(b"\n")
-    found = json.loads(head)
-    assert {"calls", "seconds", "cpu_seconds", "memory_peak_bytes", "latencies"} == set(found)
-    assert "error" in json.loads(rest[4 * found["latencies"] :])
+    ready, line, rest = done.stdout.split(b"\n", 2)
+    assert ready == b"ready"
+    calls, seconds, cpu_seconds, memory, told = map(float, line.split())
+    assert seconds >= 0.3
+    assert cpu_seconds >= 0
+    assert memory > 1 << 20
+    assert 0 < told <= min(calls, 100_000)
+    assert len(struct.unpack(f"{int(told)}f", rest)) == told
 
 
-@pytest.mark.parametrize("kind", ["echo", "frames"])
+@pytest.mark.parametrize("kind", ["echo", "parsed echo"])
 @pytest.mark.parametrize(("connections", "depth"), [(1, 1), (3, 300)])
-def test_frames_are_echoed(limits: Limits, kind: str, connections: int, depth: int) -> None:
-    with running_echo(kind) as echo:
-        done = limits.measure(
-            "frames",
-            1,
-            seconds=0.1,
-            connections=connections,
-            depth=depth,
-            **to_echo(echo.address),
-        )
-        assert done.calls >= connections * depth
+def test_frames_are_echoed(kind: str, connections: int, depth: int) -> None:
+    with start_echo(kind) as echo:
+        load = {"connections": connections, "depth": depth, **ask_echo(echo.address)}
+        with Limit("frames", load) as limit:
+            assert limit.measure(0.1).calls >= connections * depth
         assert Processes([echo.pid]).cpu_seconds() > 0
 
 

@@ -13,9 +13,9 @@ from zlog.cli.verbs.bench.measure import (
     Slice,
     contest,
     one_after_the_other,
-    quantiles,
+    repeat,
 )
-from zlog.cli.verbs.bench.workload import Traffic, Workload
+from zlog.cli.verbs.bench.writers import Traffic, Workload
 
 
 def constant(calls: int, latency: float, entries_per_call: float = 1) -> Slice:
@@ -23,8 +23,21 @@ def constant(calls: int, latency: float, entries_per_call: float = 1) -> Slice:
 
 
 def test_quantiles_over_several_slices() -> None:
-    slices = [array("d", (i / 1000 for i in range(start, start + 500))) for start in (0, 500)]
-    assert quantiles(slices) == {"p50": 500, "p99": 990, "p99.9": 999, "max": 999}
+    starts = iter([0, 200, 400, 600, 800])
+
+    def run(_: float) -> Slice:
+        start = next(starts)
+        return Slice(200, 200, 1.0, array("d", (i / 1000 for i in range(start, start + 200))))
+
+    (load,) = contest(Contender("load", "", run), [], 1.0, 1)
+    assert load["latency_ms"] == {"p50": 500, "p99": 990, "p99.9": 999, "max": 999}
+
+
+def test_calls_are_repeated_until_the_time_is_up_or_so_many_were_made() -> None:
+    done = repeat(lambda: 3, 0.01)
+    assert done.entries == 3 * done.calls == 3 * len(done.latencies) > 3
+    assert 0.01 <= done.seconds < 5
+    assert repeat(lambda: 1, 60, 2).calls == 2
 
 
 def test_everybody_has_a_turn_in_every_round_each_time_after_somebody_else() -> None:
@@ -60,10 +73,11 @@ def test_the_ratio_is_the_median_of_the_rounds_ratios() -> None:
         1.0,
         100,
     )
-    assert (load.calls, load.entries, load.bytes) == (100, 400, 40_000)
-    assert limit.ratios == [0.5, 0.5, 0.5, 2.0, 0.5]
-    assert limit.ratio == 0.5
-    assert load.ratios == []
+    rates = ("calls_per_second", "entries_per_second", "bytes_per_second")
+    assert [load[rate] for rate in rates] == [100, 400, 40_000]
+    assert limit["ratios"] == [0.5, 0.5, 0.5, 2.0, 0.5]
+    assert limit["ratio"] == 0.5
+    assert "ratio" not in load
 
 
 def test_latencies_are_compared_by_their_medians() -> None:
@@ -73,7 +87,7 @@ def test_latencies_are_compared_by_their_medians() -> None:
         1.0,
         1,
     )
-    assert limit.ratio == pytest.approx(3.0)
+    assert limit["ratio"] == pytest.approx(3.0)
 
 
 def test_cpu_is_per_entry_and_by_who_used_it() -> None:
@@ -83,7 +97,7 @@ def test_cpu_is_per_entry_and_by_who_used_it() -> None:
         return done
 
     (load,) = contest(Contender("load", "", run), [], 1.0, 1)
-    assert load.cpu == pytest.approx({"client": 10.0, "osd": 20.0})
+    assert load["cpu_us_per_entry"] == pytest.approx({"client": 10.0, "osd": 20.0})
 
 
 def test_a_contender_without_a_single_call_says_so() -> None:

@@ -12,7 +12,6 @@ CLI = Path(zlog.cli.__file__).parent
 
 EXCEPTIONS = {
     "verbs/bench/echo.py",  # frames as a sequencer takes them, and nothing done with them
-    "verbs/bench/frames.py",  # the greeting after which a C++ client sends them
     "verbs/bench/writers.py",  # in how many writes entries arrived, object by object
 }
 

@@ -1,18 +1,41 @@
-"""Servers that do nothing with frames: what a sequencer in Python could reach at most."""
+"""Frames as a sequencer takes them: how it is greeted, and servers that do nothing with them.
+
+Such a server shows what a sequencer in Python could reach at most.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import re
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import cast
+import sys
+from typing import Any, cast
 
 import zlog
-from zlog._sequencer.frames import FRAME, FRAME_BYTES
-from zlog.cli.verbs.bench.processes import python
+from zlog._base.sequencer import LogAddress, parse_address
+from zlog._sequencer.frames import FRAME, FRAME_BYTES, PROTOCOL_VERSION, Kind, pack_payload
+from zlog.cli.verbs.bench.servers import ServerProcess
 from zlog.seqr.service import new_event_loop
+
+
+def ask_sequencer(store: zlog.Store, log: str, address: str) -> dict[str, Any]:
+    """Return the options of ``frames`` for positions of a log, from the sequencer at an address."""
+    with zlog.Log.open(store, log) as opened:
+        log_id = opened.view.log_id
+    payload = LogAddress(store.pool, store.namespace, log, log_id).encode()
+    opening = FRAME.pack(Kind.OPEN, 0, 0, 1, len(payload), 0) + pack_payload(payload)
+    return _ask(address, _HELLO + opening, replies=2)
+
+
+def ask_echo(address: str) -> dict[str, Any]:
+    """Return the options of ``frames`` for a server that sends everything back."""
+    return _ask(address, _HELLO, replies=1)
+
+
+_HELLO = FRAME.pack(Kind.HELLO, 0, 0, 0, PROTOCOL_VERSION, 0)
+
+
+def _ask(address: str, greeting: bytes, replies: int) -> dict[str, Any]:
+    host, port, _ = parse_address(address)
+    return {"host": host, "port": port, "preamble": greeting.hex(), "replies": replies}
 
 
 class _Echo(asyncio.Protocol):
@@ -25,7 +48,7 @@ class _Echo(asyncio.Protocol):
         self.transport.write(data)
 
 
-class _Frames(_Echo):
+class _ParsedEcho(_Echo):
     """Takes every chunk apart and puts it together again, frame by frame.
 
     One ``iter_unpack`` and one write per chunk, as a sequencer does, and no decision at all.
@@ -41,43 +64,18 @@ class _Frames(_Echo):
         self.transport.write(b"".join([pack(*frame) for frame in FRAME.iter_unpack(data[:whole])]))
 
 
-KINDS = {"echo": _Echo, "frames": _Frames}
+_KINDS = {"echo": _Echo, "parsed echo": _ParsedEcho}
 
 
 def serve(kind: str) -> None:
-    """Be such a server on a free port, until killed; says on stdout which."""
+    """Be such a server on a free port, until killed; says on stderr which."""
     loop = new_event_loop()
-    listening = loop.run_until_complete(loop.create_server(KINDS[kind], "127.0.0.1", 0))
-    print(f"listening on=127.0.0.1:{listening.sockets[0].getsockname()[1]}", flush=True)
+    server = loop.run_until_complete(loop.create_server(_KINDS[kind], "127.0.0.1", 0))
+    port = server.sockets[0].getsockname()[1]
+    print(f"listening address=tcp://127.0.0.1:{port}", file=sys.stderr, flush=True)
     loop.run_forever()
 
 
-class EchoProcess:
-    """Such a server as a process.
-
-    Attributes:
-        pid: of the process.
-        address: where it listens, ``tcp://HOST:PORT``.
-    """
-
-    def __init__(self, pid: int, address: str) -> None:
-        self.pid = pid
-        self.address = address
-
-
-@contextmanager
-def running_echo(kind: str) -> Iterator[EchoProcess]:
-    """Run a server for the length of a ``with`` block: ``echo`` or ``frames``."""
-    code = f"from zlog.cli.verbs.bench.echo import serve; serve({kind!r})"
-    with subprocess.Popen(  # noqa: S603  # our own program, no shell
-        python(code), stdout=subprocess.PIPE, text=True, start_new_session=True
-    ) as process:
-        try:
-            assert process.stdout is not None
-            found = re.search(r"on=(\S+)", process.stdout.readline())
-            if found is None:
-                raise zlog.ZlogError("the benchmark's echo server did not start")
-            yield EchoProcess(process.pid, f"tcp://{found[1]}")
-        finally:
-            process.terminate()
-            process.wait()
+def start_echo(kind: str) -> ServerProcess:
+    """Start such a server: ``echo`` or ``parsed echo``."""
+    return ServerProcess(f"from zlog.cli.verbs.bench.echo import serve; serve({kind!r})")

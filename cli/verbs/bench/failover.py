@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from concurrent import futures
+from functools import partial
 from urllib.parse import urlsplit
 
 import click
@@ -20,9 +22,8 @@ from zlog.cli.session import Session, pass_session
 from zlog.cli.tables import table
 from zlog.cli.verb import Verb
 from zlog.cli.verbs.bench.options import count_option, width_option
-from zlog.cli.verbs.bench.processes import SequencerProcess
-from zlog.cli.verbs.bench.steady import SteadyWriters
-from zlog.cli.verbs.bench.testbed import NO_SEQUENCER, new_testbed
+from zlog.cli.verbs.bench.servers import ServerProcess, start_sequencer
+from zlog.cli.verbs.bench.testbed import NO_SEQUENCER, Testbed, new_testbed
 from zlog.seqr.election.lease import LEASE_SECONDS_DEFAULT, LEASE_SECONDS_MAX, LEASE_SECONDS_MIN
 
 _FAULTS = {
@@ -34,6 +35,8 @@ _FAULTS = {
 _STATUS_SECONDS = 2.0
 _READY_SECONDS = 60.0
 _LOOK_SECONDS = 0.1
+_STALL_SECONDS_MAX = 60.0
+_ENTRY = b"x" * 100
 
 
 @click.command(
@@ -86,13 +89,9 @@ def failover(
     if urlsplit(session.url).scheme != "ceph":
         raise click.UsageError(f"{session.url} needs no sequencer, so there is no fail-over")
     results = []
-    with ExitStack() as stack:
-        testbed = stack.enter_context(new_testbed(session, NO_SEQUENCER))
-        crew = Crew(testbed.url, sequencers, lease)
-        stack.callback(crew.end)
-        name = stack.enter_context(testbed.new_log(width))
-        crew.wait_until_ready()
-        load = stack.enter_context(SteadyWriters(testbed.store, name, writers, session.timeout))
+    with new_testbed(session, NO_SEQUENCER) as testbed:
+        crew = Crew(testbed, sequencers, lease)
+        load = Writers(testbed, testbed.enter(testbed.new_log(width)), writers)
         for each in fault or _FAULTS:
             note(f"measuring: {each}")
             stalls = [_round(crew, load, _FAULTS[each]) for _ in range(rounds)]
@@ -115,68 +114,104 @@ def failover(
 
 
 class Crew:
-    """Some sequencers of one store, one of which leads.
+    """Some sequencers of a testbed, one of which leads.
 
     Args:
-        url: of the store.
+        testbed: whose store they serve, and with which they end.
         count: how many there shall be.
         lease: in seconds.
     """
 
-    def __init__(self, url: str, count: int, lease: float) -> None:
-        self._url = url
+    def __init__(self, testbed: Testbed, count: int, lease: float) -> None:
+        self._testbed = testbed
         self._lease = lease
-        self._members = [SequencerProcess(url, lease) for _ in range(count)]
+        self._members = [self._start() for _ in range(count)]
+        self._wait_until_ready()
 
-    def wait_until_ready(self) -> None:
-        """Wait until one leads and knows of all others.
+    def _start(self) -> ServerProcess:
+        return self._testbed.enter(start_sequencer(self._testbed.url, self._lease))
 
-        Raises:
-            SequencerUnavailable: it takes longer than can be.
-        """
+    def hit_leader(self, number: signal.Signals) -> None:
+        """Send the leader a signal."""
+        self._hit = next(member for member in self._members if self._leads(member))
+        self._hit.signal(number)
+
+    def heal(self, number: signal.Signals) -> None:
+        """Bring the crew back to its strength, after the leader got that signal."""
+        if number == signal.SIGSTOP:
+            self._hit.signal(signal.SIGCONT)
+        else:
+            self._hit.end()
+            self._members[self._members.index(self._hit)] = self._start()
+        self._wait_until_ready()
+
+    def _wait_until_ready(self) -> None:
+        """Wait until one leads and knows of all others."""
         end = time.monotonic() + _READY_SECONDS
         while not any(self._leads(member, knowing_all=True) for member in self._members):
             if time.monotonic() > end:
                 raise zlog.SequencerUnavailable("the sequencers don't agree who leads")
             time.sleep(_LOOK_SECONDS)
 
-    def hit_leader(self, number: signal.Signals) -> Callable[[], None]:
-        """Send the leader a signal. Returns what brings the crew back to its strength."""
-        leader = next(member for member in self._members if self._leads(member))
-        leader.signal(number)
-
-        def heal() -> None:
-            if number == signal.SIGSTOP:
-                leader.signal(signal.SIGCONT)
-            else:
-                leader.end()
-                self._members[self._members.index(leader)] = SequencerProcess(
-                    self._url, self._lease
-                )
-            self.wait_until_ready()
-
-        return heal
-
-    def end(self) -> None:
-        """Stop all of them."""
-        for member in self._members:
-            member.end()
-
-    def _leads(self, member: SequencerProcess, *, knowing_all: bool = False) -> bool:
+    def _leads(self, member: ServerProcess, *, knowing_all: bool = False) -> bool:
         (namespace,) = sequencer_status(member.address, timeout=_STATUS_SECONDS)["namespaces"]
         others = {other.address for other in self._members if other is not member}
         leads = namespace["role"] == "leader"
         return leads and (not knowing_all or others <= set(namespace["others"]))
 
 
-def _round(crew: Crew, load: SteadyWriters, number: signal.Signals) -> tuple[float, float]:
+class Writers:
+    """Threads that append one entry after the other, each through a handle of its own."""
+
+    def __init__(self, testbed: Testbed, name: str, count: int) -> None:
+        self._logs = [
+            testbed.enter(zlog.Log.open(testbed.store, name, timeout=testbed.timeout))
+            for _ in range(count)
+        ]
+        self._threads = testbed.enter(futures.ThreadPoolExecutor(count))
+        self._fault = math.inf
+
+    def wait_for_all(self) -> None:
+        """Have every writer append something."""
+        list(self._threads.map(lambda log: log.append(_ENTRY), self._logs))
+
+    def stalls(self, fault: Callable[[], None]) -> list[float]:
+        """Append all the time, while there is a fault.
+
+        Returns:
+            for each writer, the seconds from the fault to the acknowledgement of the first append
+            that began after it.
+
+        Raises:
+            StoreTimeout: some writer did not get there.
+            ZlogError: what an append failed with.
+        """
+        self._fault = math.inf
+        running = [self._threads.submit(self._append_past_fault, log) for log in self._logs]
+        try:
+            began = time.monotonic()
+            fault()
+            self._fault = time.monotonic()
+            if futures.wait(running, _STALL_SECONDS_MAX).not_done:
+                raise zlog.StoreTimeout(f"nothing was appended for {_STALL_SECONDS_MAX:g} s")
+        finally:
+            self._fault = -math.inf
+        return [each.result() - began for each in running]
+
+    def _append_past_fault(self, log: zlog.Log) -> float:
+        while True:
+            began = time.monotonic()
+            log.append(_ENTRY)
+            if began > self._fault:
+                return time.monotonic()
+
+
+def _round(crew: Crew, load: Writers, number: signal.Signals) -> tuple[float, float]:
     """Return after how many seconds the first writer went on, and the last."""
     load.wait_for_all()
-    began = time.monotonic()
-    heal = crew.hit_leader(number)
-    ends = load.first_since(time.monotonic())
-    heal()
-    return min(ends) - began, max(ends) - began
+    stalls = load.stalls(partial(crew.hit_leader, number))
+    crew.heal(number)
+    return min(stalls), max(stalls)
 
 
 def _fields(stalls: Sequence[tuple[float, float]]) -> dict[str, object]:

@@ -7,10 +7,12 @@ counts is the ratio of two slices of the same round, and of all rounds their med
 from __future__ import annotations
 
 import statistics
+import time
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 ROUNDS = 5
 """How often every contender has its turn."""
@@ -42,6 +44,34 @@ class Slice:
         return self.entries / self.seconds
 
 
+def repeat(call: Callable[[], int], seconds: float, calls_max: int | None = None) -> Slice:
+    """Make one call after the other for a while.
+
+    Args:
+        call: returns how many entries it carried.
+        seconds: no call begins later.
+        calls_max: None for no limit.
+    """
+    latencies = array("d")
+    entries = 0
+    now = began = time.perf_counter()
+    while now < began + seconds and len(latencies) != calls_max:
+        entries += call()
+        before, now = now, time.perf_counter()
+        latencies.append(now - before)
+    return Slice(len(latencies), entries, now - began, latencies)
+
+
+def one_after_the_other(first: Slice, second: Slice) -> Slice:
+    """Return what comes of doing a call of the first kind and then one of the second, and so on.
+
+    Both have one entry per call and one call at a time.
+    """
+    latencies = array("d", map(float.__add__, first.latencies, second.latencies))
+    each = first.seconds / first.calls + second.seconds / second.calls
+    return Slice(len(latencies), len(latencies), each * len(latencies), latencies)
+
+
 class Ratio(Enum):
     """What of two contenders is compared."""
 
@@ -58,7 +88,7 @@ class Contender:
     Attributes:
         name: what, in two or three words.
         how: what is done exactly, one sentence.
-        run: does it for so many seconds.
+        run: does it for a number of seconds.
         compare: how the load is compared with it.
     """
 
@@ -68,39 +98,13 @@ class Contender:
     compare: Ratio = Ratio.RATE
 
 
-@dataclass(frozen=True)
-class Measured:
-    """What came of one contender: medians of its slices, latencies and CPU of all of them.
-
-    Attributes:
-        name, how, compare: the contender's.
-        calls, entries, bytes: per second.
-        latencies: milliseconds of a call at p50, p99, p99.9 and at most.
-        cpu: microseconds of CPU per entry, by who used them.
-        memory: bytes at most.
-        ratios: of the load to this limit, round by round; empty for the load itself.
-    """
-
-    name: str
-    how: str
-    compare: Ratio
-    calls: float
-    entries: float
-    bytes: float
-    latencies: dict[str, float]
-    cpu: dict[str, float]
-    memory: int
-    ratios: list[float]
-
-    @property
-    def ratio(self) -> float:
-        """The median of the ratios."""
-        return statistics.median(self.ratios)
+Figures = dict[str, Any]
+"""What came of one contender, as it is printed: the medians of its slices, see docs/cli.md."""
 
 
 def contest(
     load: Contender, limits: Sequence[Contender], seconds: float, entry_bytes: int
-) -> list[Measured]:
+) -> list[Figures]:
     """Measure a load and its limits in turns; the load comes first in the result.
 
     Args:
@@ -121,10 +125,16 @@ def contest(
                 name = contenders[index].name
                 raise ValueError(f"{name}: not one call ended in time; give it more --seconds")
             slices[index].append(done)
-    return [
-        _summary(contender, own, slices[0] if index else [], entry_bytes)
-        for index, (contender, own) in enumerate(zip(contenders, slices, strict=True))
+    figures = [
+        _figures(contender, own, entry_bytes)
+        for contender, own in zip(contenders, slices, strict=True)
     ]
+    for limit, own, its in zip(limits, slices[1:], figures[1:], strict=True):
+        ratios = [_ratio(limit.compare, *pair) for pair in zip(slices[0], own, strict=True)]
+        its["compare"] = limit.compare.value
+        its["ratio"] = round(statistics.median(ratios), 4)
+        its["ratios"] = [round(ratio, 4) for ratio in ratios]
+    return figures
 
 
 def _order(number: int, count: int) -> list[int]:
@@ -138,30 +148,6 @@ def _order(number: int, count: int) -> list[int]:
     return row[::-1] if number % 2 else row
 
 
-def _summary(
-    contender: Contender, own: list[Slice], load: list[Slice], entry_bytes: int
-) -> Measured:
-    entries = statistics.median(each.rate for each in own)
-    total = sum(each.entries for each in own)
-    return Measured(
-        name=contender.name,
-        how=contender.how,
-        compare=contender.compare,
-        calls=statistics.median(each.calls / each.seconds for each in own),
-        entries=entries,
-        bytes=entries * entry_bytes,
-        latencies=quantiles([each.latencies for each in own]),
-        cpu={
-            who: 1e6 * sum(each.cpu.get(who, 0.0) for each in own) / total
-            for who in sorted({who for each in own for who in each.cpu})
-        },
-        memory=max(each.memory for each in own),
-        ratios=[
-            _ratio(contender.compare, ours, limit) for ours, limit in zip(load, own, strict=False)
-        ],
-    )
-
-
 def _ratio(compare: Ratio, load: Slice, limit: Slice) -> float:
     if compare is Ratio.RATE:
         return load.rate / limit.rate
@@ -171,21 +157,27 @@ def _ratio(compare: Ratio, load: Slice, limit: Slice) -> float:
 _QUANTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
 
 
-def quantiles(latencies: Sequence[array[float]]) -> dict[str, float]:
-    """Return milliseconds at p50, p99, p99.9 and at most, of all seconds given."""
-    ascending = sorted(latency for part in latencies for latency in part)
+def _figures(contender: Contender, slices: Sequence[Slice], entry_bytes: int) -> Figures:
+    """Return medians of the slices; latencies and CPU time are of all of them together."""
+    rate = statistics.median(each.rate for each in slices)
+    entries = sum(each.entries for each in slices)
+    ascending = sorted(latency for each in slices for latency in each.latencies)
     last = len(ascending) - 1
     return {
-        name: 1e3 * ascending[min(last, int(share * len(ascending)))] if ascending else 0.0
-        for name, share in _QUANTILES.items()
+        "name": contender.name,
+        "how": contender.how,
+        "entries_per_second": round(rate, 1),
+        "bytes_per_second": round(rate * entry_bytes),
+        "calls_per_second": round(
+            statistics.median(each.calls / each.seconds for each in slices), 1
+        ),
+        "latency_ms": {
+            name: round(1e3 * ascending[min(last, int(share * len(ascending)))], 4)
+            for name, share in _QUANTILES.items()
+        },
+        "cpu_us_per_entry": {
+            who: round(1e6 * sum(each.cpu.get(who, 0.0) for each in slices) / entries, 3)
+            for who in sorted({who for each in slices for who in each.cpu})
+        },
+        "memory_peak_bytes": max(each.memory for each in slices),
     }
-
-
-def one_after_the_other(first: Slice, second: Slice) -> Slice:
-    """Return what comes of doing a call of the first kind and then one of the second, and so on.
-
-    Both have one entry per call and one call at a time.
-    """
-    latencies = array("d", map(float.__add__, first.latencies, second.latencies))
-    each = first.seconds / first.calls + second.seconds / second.calls
-    return Slice(len(latencies), len(latencies), each * len(latencies), latencies)

@@ -1,8 +1,8 @@
-"""Options that several benchmarks have."""
+"""Options that several benchmarks have, and the course that they all take."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import update_wrapper
@@ -10,11 +10,13 @@ from typing import Any, TypeVar
 
 import click
 
+from zlog.cli.output import note
 from zlog.cli.parameters import json_option
 from zlog.cli.session import Session, pass_session
 from zlog.cli.units import size
+from zlog.cli.verbs.bench.measure import ROUNDS, Contender, contest
 from zlog.cli.verbs.bench.results import Report, show
-from zlog.cli.verbs.bench.testbed import SEQUENCER_HELP, Testbed, new_testbed
+from zlog.cli.verbs.bench.testbed import OWN, SEQUENCER_HELP, Run, Testbed, new_testbed
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -45,79 +47,79 @@ def size_option(default: str) -> Callable[[F], F]:
 
 width_option = count_option("--width", 8, 1024, "Stripe objects of the log.")
 
-
-def seconds_option(default: float) -> Callable[[F], F]:
-    """Make ``--seconds``."""
-    return click.option(
-        "--seconds",
-        type=click.FloatRange(min=0, min_open=True),
-        default=default,
-        show_default=True,
-        metavar="S",
-        help="How long to measure: so long the log, and so long each limit.",
-    )
-
-
-sequencer_option = click.option(
-    "--sequencer", default="own", show_default=True, metavar="own|none|ADDRESS", help=SEQUENCER_HELP
+_seconds_option = click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    default=5.0,
+    show_default=True,
+    metavar="S",
+    help="How long to measure: so long the log, and so long each limit.",
 )
 
-
-report_option = json_option("Print one JSON object.")
+_sequencer_option = click.option(
+    "--sequencer", default=OWN, show_default=True, metavar="own|none|ADDRESS", help=SEQUENCER_HELP
+)
 
 
 @dataclass(frozen=True)
 class Bench:
-    """What every benchmark of a log is told.
+    """What every benchmark gets from the command line.
 
     Attributes:
-        url: of the store.
-        width: stripe objects of the log.
-        seconds: how long the log is to be measured, and each limit.
-        as_json: whether the results are printed as JSON.
+        session: says in which store.
+        seconds: how long the load is to be measured, and each limit.
+        sequencer: see :func:`new_testbed`.
     """
 
-    url: str
-    width: int
+    session: Session
     seconds: float
-    as_json: bool
-    _session: Session
-    _sequencer: str
+    sequencer: str = OWN
 
     def testbed(self) -> AbstractContextManager[Testbed]:
-        """Make a testbed in the store, see :func:`new_testbed`."""
-        return new_testbed(self._session, self._sequencer)
+        """Make a testbed in the store."""
+        return new_testbed(self.session, self.sequencer)
 
-    def workload(self, **load: object) -> dict[str, object]:
-        """Return what is measured, for a report: its own numbers, and those of every benchmark."""
-        return {**load, "width": self.width, "store": self.url, "seconds": self.seconds}
+    def warm_up(self, run: Run) -> None:
+        """Run a load for a moment, before it is measured."""
+        run(self.seconds / ROUNDS / 2)
 
-    def show(self, report: Report) -> None:
-        """Print what was measured."""
-        show([report], as_json=self.as_json)
+    def measure(
+        self,
+        load: Contender,
+        limits: Iterable[Contender],
+        title: str,
+        entry_bytes: int,
+        **workload: object,
+    ) -> Report:
+        """Measure a load and its limits.
+
+        Args:
+            load, limits, entry_bytes: see :func:`contest`.
+            title: what is measured, in one line, without the store.
+            workload: the same, number by number.
+        """
+        contenders = [*limits]
+        note(f"measuring {load.name} and its limits, {self.seconds:g} s each")
+        measured = contest(load, contenders, self.seconds, entry_bytes)
+        benchmark = click.get_current_context().info_name or ""
+        workload = {**workload, "store": self.session.url, "seconds": self.seconds}
+        return Report(benchmark, f"{title}, on {self.session.url}", workload, measured)
 
 
-def bench_options(seconds: float) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a benchmark of a log the options of all; it gets them as a :class:`Bench`.
+def bench_options(verb: Callable[..., Report]) -> Callable[..., None]:
+    """Give a benchmark the options that all have; it gets them as a :class:`Bench`."""
+    return _seconds_option(_shown(verb))
 
-    Args:
-        seconds: how long it measures if nothing else is said.
-    """
 
-    def decorate(verb: Callable[..., None]) -> Callable[..., None]:
-        def with_bench(
-            session: Session,
-            /,
-            *,
-            width: int,
-            seconds: float,
-            sequencer: str,
-            as_json: bool,
-            **own: Any,
-        ) -> None:
-            verb(Bench(session.url, width, seconds, as_json, session, sequencer), **own)
+def log_options(verb: Callable[..., Report]) -> Callable[..., None]:
+    """Give a benchmark of a log those, ``--width`` and the choice of the sequencer."""
+    return width_option(_seconds_option(_sequencer_option(_shown(verb))))
 
-        told = report_option(pass_session(update_wrapper(with_bench, verb)))
-        return width_option(seconds_option(seconds)(sequencer_option(told)))
 
-    return decorate
+def _shown(verb: Callable[..., Report]) -> Callable[..., None]:
+    def with_bench(session: Session, /, *, as_json: bool, seconds: float, **others: Any) -> None:
+        chosen = {"sequencer": others.pop("sequencer")} if "sequencer" in others else {}
+        show([verb(Bench(session, seconds, **chosen), **others)], as_json=as_json)
+
+    named = update_wrapper(with_bench, verb)
+    return json_option("Print one JSON object.")(pass_session(named))

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import random
+import time
+from array import array
+from collections import deque
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from dataclasses import asdict, dataclass
+from itertools import count, islice
+from typing import Any
 
 import click
 
+import zlog
+from zlog import aio
 from zlog.cli.output import note
 from zlog.cli.units import human_bytes
 from zlog.cli.verb import Verb
-from zlog.cli.verbs.bench.measure import ROUNDS, Contender, contest
-from zlog.cli.verbs.bench.options import Bench, bench_options, count_option, size_option
-from zlog.cli.verbs.bench.readers import RandomReader, RangeReader, Reader, ReadLoad, prepare
+from zlog.cli.verbs.bench.measure import Contender, Slice, repeat
+from zlog.cli.verbs.bench.options import Bench, count_option, log_options, size_option
 from zlog.cli.verbs.bench.results import Report
 from zlog.cli.verbs.bench.testbed import Testbed
+
+_STEP = 1024
+"""Entries that a range reader takes between two looks at the clock: one call, as it is counted."""
 
 _RAW_READS_PER_OBJECT = 2
 """Plain reads in flight per object, beside a range read: one that arrives, and one on its way."""
@@ -39,8 +51,10 @@ _RAW_READS_PER_OBJECT = 2
 @count_option("--entries", 262144, 1 << 27, "Entries that are written first, to be read.")
 @count_option("--batch", 1024, 16384, "Entries that one append wrote.")
 @count_option("--depth", 1, 4096, "Random reads in flight.")
-@bench_options(5.0)
-def read(bench: Bench, order: str, size: int, entries: int, batch: int, depth: int) -> None:
+@log_options
+def read(
+    bench: Bench, order: str, size: int, entries: int, batch: int, depth: int, width: int
+) -> Report:
     """Measure how fast entries are read.
 
     Beside it stand the raw limits of the same store, measured in turns with it: plain librados
@@ -49,88 +63,180 @@ def read(bench: Bench, order: str, size: int, entries: int, batch: int, depth: i
     """
     if order == "range" and depth > 1:
         raise click.UsageError("--depth is for --order random: a range has its own read-ahead")
-    load = ReadLoad(size, entries, batch, depth, bench.width)
-    with ExitStack() as stack:
-        testbed = stack.enter_context(bench.testbed())
-        log = stack.enter_context(testbed.new_log(bench.width))
+    load = ReadLoad(order, size, entries, batch, depth, width)
+    title = (
+        f"{order} read of {human_bytes(size)}, entries {entries}, batch {batch}, depth {depth},"
+        f" width {width}"
+    )
+    with bench.testbed() as testbed:
+        log = testbed.enter(testbed.new_log(width))
         note(f"writing {entries} entries in {testbed.url}")
-        prepare(testbed, log, load)
-        kind = RangeReader if order == "range" else RandomReader
-        reader: Reader = stack.enter_context(closing(kind(testbed, log, load)))
-        reader.run(bench.seconds / ROUNDS / 2)
-        note(f"reading and measuring the limits, {bench.seconds:g} s each")
-        contender = Contender(f"{order} read", reader.how, reader.run)
-        if order == "range":
-            limits = [*_range_limits(testbed, load, reader.per_operation)]
+        reader = Reader(testbed, log, load)
+        bench.warm_up(reader.run)
+        contender = testbed.load(f"{order} read", reader.how, reader.run)
+        limits = _limits(testbed, load, reader.per_operation)
+        return bench.measure(contender, limits, title, size, **asdict(load))
+
+
+@dataclass(frozen=True)
+class ReadLoad:
+    """A load of reads.
+
+    Attributes:
+        order: ``range`` or ``random``.
+        size: bytes of one entry.
+        entries: that the log has.
+        batch: entries that one append wrote.
+        depth: random reads in flight.
+        width: stripe objects of the log.
+    """
+
+    order: str
+    size: int
+    entries: int
+    batch: int
+    depth: int
+    width: int
+
+
+class Reader:
+    """Reads a log, which it writes first.
+
+    Attributes:
+        how: what it does, one sentence.
+        per_operation: entries that one read of an object brings, on average.
+        run: reads for a while.
+    """
+
+    def __init__(self, testbed: Testbed, log: str, load: ReadLoad) -> None:
+        self._testbed = testbed
+        self._name = log
+        self._load = load
+        self._random = random.Random(1)
+        self._log = testbed.enter(zlog.Log.open(testbed.store, log, timeout=testbed.timeout))
+        batch = [os.urandom(load.size) for _ in range(load.batch)]
+        for left in range(load.entries, 0, -load.batch):
+            self._log.append_many(batch[:left])
+        self.per_operation = 1.0
+        if load.order == "range":
+            self.run = self._range
+            self.per_operation = self._learn()
+            self.how = (
+                f"read_range; {self.per_operation:.0f} entries per read of a stripe object; a call"
+                f" is {_STEP} entries"
+            )
+        elif load.depth == 1:
+            self.run = lambda seconds: repeat(self._one, seconds)
+            self.how = "read, one position after the other, anywhere"
         else:
-            limits = [*_random_limits(testbed, load)]
-        measured = contest(contender, limits, bench.seconds, size)
-        title = (
-            f"{order} read of {human_bytes(size)}, entries {entries}, batch {batch},"
-            f" depth {depth}, width {bench.width}, on {bench.url}"
-        )
-        workload = bench.workload(order=order, size=size, entries=entries, batch=batch, depth=depth)
-    bench.show(Report("read", title, workload, measured))
+            self.run = lambda seconds: asyncio.run(self._concurrently(seconds))
+            self.how = f"{load.depth} concurrent reads of one event loop, anywhere"
+
+    def _learn(self) -> float:
+        """Read all once, and see how many entries a read of an object brings."""
+        counting: Any = _Counting(self._testbed.store)
+        with zlog.Log.open(counting, self._name, timeout=self._testbed.timeout) as log:
+            found = sum(1 for _ in log.read_range(0, self._load.entries))
+        return found / max(1, int(counting.reads))
+
+    def _range(self, seconds: float) -> Slice:
+        """Go through the whole log, again and again."""
+        items = self._log.read_range(0, self._load.entries)
+
+        def call() -> int:
+            nonlocal items
+            taken, last = _take(items, _STEP)
+            if taken and not isinstance(last, zlog.Entry):
+                raise zlog.CorruptEntry(f"the log has a gap: {last}")
+            if taken < _STEP:
+                items = self._log.read_range(0, self._load.entries)
+            return taken
+
+        return repeat(call, seconds)
+
+    def _anywhere(self) -> int:
+        return self._random.randrange(self._load.entries)
+
+    def _one(self) -> int:
+        self._log.read(self._anywhere())
+        return 1
+
+    async def _concurrently(self, seconds: float) -> Slice:
+        latencies = array("d")
+
+        async def reads(log: aio.Log, until: float) -> None:
+            now = time.perf_counter()
+            while now < until:
+                await log.read(self._anywhere())
+                before, now = now, time.perf_counter()
+                latencies.append(now - before)
+
+        testbed = self._testbed
+        async with await aio.Log.open(testbed.store, self._name, timeout=testbed.timeout) as log:
+            began = time.perf_counter()
+            await asyncio.gather(*(reads(log, began + seconds) for _ in range(self._load.depth)))
+            took = time.perf_counter() - began
+        return Slice(len(latencies), len(latencies), took, latencies)
 
 
-def _range_limits(testbed: Testbed, load: ReadLoad, per_operation: float) -> Iterator[Contender]:
-    window = max(load.width, round(per_operation * load.width))
+class _Counting:
+    """A store that counts the operations on their way to another one."""
+
+    def __init__(self, store: zlog.Store) -> None:
+        self._store = store
+        self.reads = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def execute(self, object: str, method: str, *rest: Any, **others: Any) -> Any:
+        self.reads += method == "read"
+        return self._store.execute(object, method, *rest, **others)
+
+    def submit(self, queue: Any, token: int, calls: Any) -> Any:
+        self.reads += sum(method == "read" for _, method, _ in calls)
+        return self._store.submit(queue, token, calls)
+
+
+def _take(items: Iterator[zlog.Entry | zlog.Gap], most: int) -> tuple[int, object]:
+    """Take some entries one after the other, and keep none; tells how many, and the last one."""
+    for number, item in deque(zip(count(1), islice(items, most)), maxlen=1):
+        return number, item
+    return 0, None
+
+
+def _limits(testbed: Testbed, load: ReadLoad, per_operation: float) -> Iterator[Contender]:
+    """Give the limits that this kind of store has, with operations as large as the load's."""
+    ranges = load.order == "range"
+    window = min(max(load.width, round(per_operation * load.width)), load.entries) if ranges else 1
     if testbed.kind == "ceph":
         size = max(1, round(per_operation * load.size))
-        in_flight = _RAW_READS_PER_OBJECT * load.width
-        yield testbed.limits.contender(
+        in_flight = _RAW_READS_PER_OBJECT * load.width if ranges else load.depth
+        yield testbed.limit(
             "plain librados",
             f"reads of {size} bytes from {load.width} objects, {in_flight} in flight, counted as"
             f" {per_operation:.0f} entries each",
             "rados_reads",
             per_operation,
-            order="range",
+            order=load.order,
             objects=load.width,
             size=size,
             bytes=load.size * load.entries,
             in_flight=in_flight,
         )
     if testbed.kind == "file":
-        yield testbed.limits.contender(
+        values = f"{window} values after each other" if ranges else "one value anywhere"
+        yield testbed.limit(
             "LMDB",
-            f"LMDB alone in C++: {window} values after each other, copied out",
-            "lmdb_scans",
-            min(window, load.entries),
+            f"LMDB alone in C++: {values}, copied out, in a transaction of its own",
+            "lmdb_scans" if ranges else "lmdb_gets",
+            window,
             size=load.size,
             entries=load.entries,
             window=window,
         )
-    yield _class_reads(testbed, load, window, _RAW_READS_PER_OBJECT)
-
-
-def _random_limits(testbed: Testbed, load: ReadLoad) -> Iterator[Contender]:
-    if testbed.kind == "ceph":
-        yield testbed.limits.contender(
-            "plain librados",
-            f"reads of {load.size} bytes from {load.width} objects, {load.depth} in flight",
-            "rados_reads",
-            1,
-            order="random",
-            objects=load.width,
-            size=load.size,
-            bytes=load.size * load.entries,
-            in_flight=load.depth,
-        )
-    if testbed.kind == "file":
-        yield testbed.limits.contender(
-            "LMDB",
-            "LMDB alone in C++: one value anywhere, copied out, in a transaction of its own",
-            "lmdb_gets",
-            1,
-            size=load.size,
-            entries=load.entries,
-        )
-    yield _class_reads(testbed, load, 1, load.depth)
-
-
-def _class_reads(testbed: Testbed, load: ReadLoad, window: int, in_flight: int) -> Contender:
-    window = min(window, load.entries)
-    return testbed.limits.contender(
+    in_flight = _RAW_READS_PER_OBJECT if ranges else load.depth
+    yield testbed.limit(
         "class reads",
         f"a C++ program that sends the same operations, for batches of {window},"
         f" {in_flight} in flight, and checks every entry",

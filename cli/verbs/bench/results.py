@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from zlog.cli.output import Output
 from zlog.cli.render import to_json
 from zlog.cli.tables import table
-from zlog.cli.verbs.bench.measure import Measured, Ratio
+from zlog.cli.verbs.bench.measure import Figures, Ratio
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Report:
     benchmark: str
     title: str
     workload: Mapping[str, object]
-    measured: Sequence[Measured]
+    measured: Sequence[Figures]
 
 
 def show(reports: Sequence[Report], *, as_json: bool) -> None:
@@ -44,29 +44,8 @@ def _fields(report: Report) -> dict[str, object]:
         "benchmark": report.benchmark,
         "title": report.title,
         "workload": dict(report.workload),
-        "result": _rate(load),
-        "limits": [
-            {
-                **_rate(limit),
-                "compare": limit.compare.value,
-                "ratio": round(limit.ratio, 4),
-                "ratios": [round(ratio, 4) for ratio in limit.ratios],
-            }
-            for limit in limits
-        ],
-    }
-
-
-def _rate(measured: Measured) -> dict[str, object]:
-    return {
-        "name": measured.name,
-        "how": measured.how,
-        "entries_per_second": round(measured.entries, 1),
-        "bytes_per_second": round(measured.bytes),
-        "calls_per_second": round(measured.calls, 1),
-        "latency_ms": {key: round(value, 4) for key, value in measured.latencies.items()},
-        "cpu_us_per_entry": {who: round(spent, 3) for who, spent in measured.cpu.items()},
-        "memory_peak_bytes": measured.memory,
+        "result": load,
+        "limits": limits,
     }
 
 
@@ -76,30 +55,30 @@ _CPU = {"client": "CLIENT", "osd": "OSD", "sequencer": "SEQR"}
 def _table(out: Output, report: Report) -> None:
     """Print a line for the load and one for each limit, then what each of them did."""
     out.line(report.title)
-    who = [name for name in _CPU if any(name in each.cpu for each in report.measured)]
+    used = {name for each in report.measured for name in each["cpu_us_per_entry"]}
+    who = [name for name in _CPU if name in used]
     rates = ("", "ENTRIES/S", "MB/S", "P50 MS", "P99 MS", "P99.9 MS")
     head = (*rates, *(f"{_CPU[name]} US" for name in who), "MIB", "RATIO")
     table(out, head, [_row(each, who) for each in report.measured], head_always=True)
     for each in report.measured:
-        out.line(f"{each.name}: {each.how}")
+        out.line(f"{each['name']}: {each['how']}")
 
 
-def _row(each: Measured, who: Sequence[str]) -> tuple[str, ...]:
-    times = (f"{each.latencies[name]:.3f}" for name in ("p50", "p99", "p99.9"))
-    cpu = (f"{each.cpu[name]:.2f}" if name in each.cpu else "" for name in who)
-    memory = f"{each.memory / (1 << 20):.0f}" if each.memory else ""
+def _row(each: Figures, who: Sequence[str]) -> tuple[str, ...]:
+    times, cpu, memory = each["latency_ms"], each["cpu_us_per_entry"], each["memory_peak_bytes"]
     return (
-        each.name,
-        f"{each.entries:,.0f}",
-        f"{each.bytes / 1e6:,.2f}",
-        *times,
-        *cpu,
-        memory,
+        each["name"],
+        f"{each['entries_per_second']:,.0f}",
+        f"{each['bytes_per_second'] / 1e6:,.2f}",
+        *(f"{times[name]:.3f}" for name in ("p50", "p99", "p99.9")),
+        *(f"{cpu[name]:.2f}" if name in cpu else "" for name in who),
+        f"{memory / (1 << 20):.0f}" if memory else "",
         _ratio(each),
     )
 
 
-def _ratio(each: Measured) -> str:
-    if not each.ratios:
+def _ratio(each: Figures) -> str:
+    if "ratio" not in each:
         return ""
-    return f"{each.ratio:.2f}" if each.compare is Ratio.RATE else f"{each.ratio:.1f} x as long"
+    rate = each["compare"] == Ratio.RATE.value
+    return f"{each['ratio']:.2f}" if rate else f"{each['ratio']:.1f} x as long"

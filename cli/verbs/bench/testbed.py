@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 import click
@@ -21,16 +22,26 @@ from zlog.admin import announce_sequencer, check_sequencer_address
 from zlog.cli.ceph import Target
 from zlog.cli.session import Session
 from zlog.cli.signals import terminable
-from zlog.cli.verbs.bench.limits import Limits
-from zlog.cli.verbs.bench.processes import running_sequencer
-from zlog.cli.verbs.bench.usage import Processes, connected_osds, own_cpu_seconds
+from zlog.cli.verbs.bench.limits import Limit
+from zlog.cli.verbs.bench.measure import Contender, Ratio, Slice
+from zlog.cli.verbs.bench.servers import start_sequencer
+from zlog.cli.verbs.bench.usage import (
+    Processes,
+    connected_osds,
+    own_cpu_seconds,
+    own_memory_peak,
+)
 
-_OWN = "own"
+OWN = "own"
 NO_SEQUENCER = "none"
 SEQUENCER_HELP = (
     "Who hands out positions, on Ceph: a sequencer started for the benchmark, the one at an"
     " address, or none (writers find the tail themselves)."
 )
+
+T = TypeVar("T")
+
+Run = Callable[[float], Slice]
 
 
 @dataclass
@@ -40,32 +51,22 @@ class Testbed:
     Attributes:
         url: of the benchmark's own part of the store.
         store: that part, opened.
-        limits: the program that measures what it can do at most.
         timeout: seconds for one call; None for no limit.
-        osds: the OSDs on this machine that serve it.
-        sequencer: the process of its sequencer, where it was started for it.
+        servers: the processes of this machine that serve it: ``osd``, and ``sequencer`` where one
+            was started for it.
     """
 
     url: str
     store: zlog.Store
-    limits: Limits
     timeout: float | None
-    osds: Processes
-    sequencer: Processes
+    servers: dict[str, Processes]
+    _limit_options: Mapping[str, object]
+    _stack: ExitStack
 
     @property
     def kind(self) -> str:
         """``ceph``, ``file`` or ``mem``."""
         return urlsplit(self.url).scheme
-
-    def cpu(self) -> dict[str, float]:
-        """Return the CPU seconds used so far, by who used them."""
-        used = {"client": own_cpu_seconds()}
-        if self.osds:
-            used["osd"] = self.osds.cpu_seconds()
-        if self.sequencer:
-            used["sequencer"] = self.sequencer.cpu_seconds()
-        return used
 
     @contextmanager
     def new_log(self, width: int) -> Iterator[str]:
@@ -78,14 +79,60 @@ class Testbed:
             with suppress(zlog.LogNotFound):  # interrupted before it was made
                 zlog.Log.remove(self.store, name, timeout=self.timeout)
 
+    def enter(self, context: AbstractContextManager[T]) -> T:
+        """Enter a context, such as :meth:`new_log`'s, until the testbed ends."""
+        return self._stack.enter_context(context)
 
-def cpu_between(before: dict[str, float], after: dict[str, float]) -> dict[str, float]:
-    """Return what was used between two moments."""
-    return {who: seconds - before.get(who, 0.0) for who, seconds in after.items()}
+    def load(self, name: str, how: str, run: Run, compare: Ratio = Ratio.RATE) -> Contender:
+        """Return a load of this testbed, with the CPU time that its servers spend on it."""
+        return Contender(name, how, _watched(self.servers, run), compare)
+
+    def limit(
+        self,
+        name: str,
+        how: str,
+        kind: str,
+        entries_per_call: float = 1,
+        compare: Ratio = Ratio.RATE,
+        servers: Mapping[str, Processes] | None = None,
+        **options: object,
+    ) -> Contender:
+        """Return a limit that is measured in turns with a load, prepared until the testbed ends.
+
+        Args:
+            name, how, compare: the contender's.
+            kind, entries_per_call, options: see :class:`Limit`.
+            servers: whose CPU time counts; the OSDs' unless given.
+        """
+        limit = self.enter(Limit(kind, {**self._limit_options, **options}))
+
+        def run(seconds: float) -> Slice:
+            return limit.measure(seconds, entries_per_call)
+
+        if servers is None:
+            servers = {"osd": self.servers["osd"]}
+        return Contender(name, how, _watched(servers, run), compare)
+
+
+def _watched(servers: Mapping[str, Processes], run: Run) -> Run:
+    """Have a slice tell what its servers used, and its client: this process unless it says."""
+    seen = {who: processes for who, processes in servers.items() if processes}
+
+    def watched(seconds: float) -> Slice:
+        before = {who: processes.cpu_seconds() for who, processes in seen.items()}
+        own = own_cpu_seconds()
+        done = run(seconds)
+        done.cpu.setdefault("client", own_cpu_seconds() - own)
+        done.memory = done.memory or own_memory_peak()
+        for who, processes in seen.items():
+            done.cpu[who] = processes.cpu_seconds() - before[who]
+        return done
+
+    return watched
 
 
 @contextmanager
-def new_testbed(session: Session, sequencer: str = _OWN) -> Iterator[Testbed]:
+def new_testbed(session: Session, sequencer: str = OWN) -> Iterator[Testbed]:
     """Make a testbed for the length of a ``with`` block.
 
     Args:
@@ -98,51 +145,46 @@ def new_testbed(session: Session, sequencer: str = _OWN) -> Iterator[Testbed]:
     """
     name = f"bench-{os.urandom(8).hex()}"
     kind = urlsplit(session.url).scheme
-    if kind != "ceph" and sequencer != _OWN:
+    if kind != "ceph" and sequencer != OWN:
         raise click.UsageError("--sequencer is for stores on Ceph: others have one built in")
-    if sequencer not in (_OWN, NO_SEQUENCER):
+    if sequencer not in (OWN, NO_SEQUENCER):
         try:
             sequencer = check_sequencer_address(sequencer)
         except ValueError as error:
             raise click.UsageError(f"--sequencer: {error}") from error
+    options: dict[str, object] = {}
     with ExitStack() as stack:
         stack.enter_context(terminable())
         if kind == "ceph":
-            url, words = _in_namespace(session.url, name)
+            url, options = _in_namespace(session.url, name)
         elif kind == "mem":
-            url, words = session.url, ("memory",)
+            url = session.url
         else:
             folder = stack.enter_context(_folder_in(_path_of(session.url), name))
-            url, words = (folder / "store").as_uri(), ("directory", str(folder / "limits"))
+            url, options = (folder / "store").as_uri(), {"directory": folder / "limits"}
         own = replace(session, store=url, pool=None, namespace=None, conf=None, name=None)
         store = stack.enter_context(own.connect(create=True))
-        limits = stack.enter_context(Limits(words))
+        servers = {"osd": Processes(()), "sequencer": Processes(())}
         if kind == "ceph":
-            stack.callback(limits.measure, "clear")
-        process = None
-        if kind == "ceph" and sequencer == _OWN:
-            process = stack.enter_context(running_sequencer(url))
-        elif kind == "ceph" and sequencer != NO_SEQUENCER:
-            announce_sequencer(store, sequencer, timeout=session.timeout)
-        testbed = Testbed(
-            store.url,
-            store,
-            limits,
-            session.timeout,
-            Processes(()),
-            Processes(() if process is None else (process.pid,)),
-        )
+            stack.callback(lambda: Limit("clear", options).close())
+            if sequencer == OWN:
+                process = stack.enter_context(start_sequencer(url))
+                servers["sequencer"] = Processes((process.pid,))
+            elif sequencer != NO_SEQUENCER:
+                announce_sequencer(store, sequencer, timeout=session.timeout)
+        testbed = Testbed(store.url, store, session.timeout, servers, options, stack)
         with testbed.new_log(1):  # after which there are connections to look at
-            limits.osds = testbed.osds = connected_osds()
+            servers["osd"] = connected_osds()
         yield testbed
 
 
-def _in_namespace(url: str, name: str) -> tuple[str, tuple[str, ...]]:
+def _in_namespace(url: str, name: str) -> tuple[str, dict[str, object]]:
     target = Target.parse(url)
     namespace = f"{target.namespace}.{name}" if target.namespace else name
     path = f"/{quote(namespace, safe='')}"
-    words = ("rados", target.conf or "-", target.client_id, target.pool, namespace)
-    return urlunsplit(urlsplit(url)._replace(path=path)), words
+    options = {"pool": target.pool, "namespace": namespace, "client": target.client_id}
+    conf = {"conf": target.conf} if target.conf else {}
+    return urlunsplit(urlsplit(url)._replace(path=path)), {**options, **conf}
 
 
 def _path_of(url: str) -> Path:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 _PROC = Path("/proc")
 _TICKS = os.sysconf("SC_CLK_TCK")
-_OSD = "ceph-osd"
 
 
 def own_cpu_seconds() -> float:
@@ -38,42 +37,37 @@ class Processes:
 
 
 def _cpu_seconds(pid: int) -> float:
-    try:
-        text = (_PROC / str(pid) / "stat").read_text()
-    except OSError:
-        return 0.0
-    fields = text.rpartition(")")[2].split()  # the name before may hold anything
-    return (int(fields[11]) + int(fields[12])) / _TICKS
+    fields = _read(_PROC / str(pid) / "stat").rpartition(")")[2].split()  # the name may hold spaces
+    return (int(fields[11]) + int(fields[12])) / _TICKS if fields else 0.0
 
 
 def connected_osds() -> Processes:
     """Return the OSDs of this machine to which this process has a connection.
 
-    Other clusters' OSDs on the same machine are none of ours; those of other machines, and those
-    that this user may not look at are not seen.
+    Those of other clusters on this machine don't count; those of other machines, and those that
+    this user may not look at, are not seen.
     """
-    ends = {(local, remote) for local, remote, inode in _connections() if inode in _sockets("self")}
-    theirs = {inode for local, remote, inode in _connections() if (remote, local) in ends}
-    return Processes(pid for pid in _pids_of(_OSD) if theirs & _sockets(str(pid)))
+    # Local address, remote address and inode of every TCP connection.
+    connections = [
+        (words[1], words[2], words[9])
+        for name in ("tcp", "tcp6")
+        for words in map(str.split, _read(_PROC / "net" / name).splitlines()[1:])
+    ]
+    own = _sockets(_PROC / "self")
+    ends = {(local, remote) for local, remote, inode in connections if inode in own}
+    theirs = {inode for local, remote, inode in connections if (remote, local) in ends}
+    return Processes(
+        int(process.name)
+        for process in _PROC.iterdir()
+        if _read(process / "comm").strip() == "ceph-osd" and theirs & _sockets(process)
+    )
 
 
-def _connections() -> list[tuple[str, str, str]]:
-    """Return local address, remote address and inode of every TCP connection."""
-    found = []
-    for name in ("tcp", "tcp6"):
-        try:
-            lines = (_PROC / "net" / name).read_text().splitlines()[1:]
-        except OSError:
-            continue
-        found += [(words[1], words[2], words[9]) for words in map(str.split, lines)]
-    return found
-
-
-def _sockets(process: str) -> set[str]:
+def _sockets(process: Path) -> set[str]:
     """Return the inodes of a process's sockets."""
     found = set()
     try:
-        for descriptor in (_PROC / process / "fd").iterdir():
+        for descriptor in (process / "fd").iterdir():
             target = str(descriptor.readlink())
             if target.startswith("socket:["):
                 found.add(target[len("socket:[") : -1])
@@ -82,14 +76,9 @@ def _sockets(process: str) -> set[str]:
     return found
 
 
-def _pids_of(name: str) -> list[int]:
-    pids = []
-    for process in _PROC.iterdir():
-        if not process.name.isdecimal():
-            continue
-        try:
-            if (process / "comm").read_text().strip() == name:
-                pids.append(int(process.name))
-        except OSError:
-            continue
-    return pids
+def _read(path: Path) -> str:
+    """Return a file's text, or nothing where it is not there or can't be read."""
+    try:
+        return path.read_text()
+    except OSError:
+        return ""

@@ -3,31 +3,85 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import os
-import threading
 import time
 from array import array
-from collections.abc import Callable, Coroutine
-from multiprocessing.connection import Connection
-from multiprocessing.synchronize import Barrier
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import zlog
 from zlog import aio
 from zlog._native import messages
-from zlog.cli.verbs.bench.measure import Slice
-from zlog.cli.verbs.bench.testbed import Testbed, cpu_between
-from zlog.cli.verbs.bench.usage import own_cpu_seconds, own_memory_peak
-from zlog.cli.verbs.bench.workload import Traffic, Workload
+from zlog.cli.verbs.bench.measure import Slice, repeat
+from zlog.cli.verbs.bench.testbed import Testbed
+from zlog.cli.verbs.bench.workers import Begin, Worker, do
 
-T = TypeVar("T")
-
-_START_SECONDS = 60.0
-"""How long writers may take to start and connect, and after their time to come to an end."""
+_OBJECT_BYTES_MAX = 48 << 20
+"""A turn ends, and the next one takes a new log, when stripe objects are this full."""
 
 _LATENCY_TASKS = 64
 """Of how many concurrent calls the latency is taken."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A load of appends.
+
+    Attributes:
+        size: bytes of one entry.
+        batch: entries that one call appends.
+        writers: processes that append at the same time.
+        depth: calls that each writer has in flight.
+        width: stripe objects of the log.
+        alone: appends in flight don't travel together: an operation carries one call's entries.
+    """
+
+    size: int
+    batch: int
+    writers: int
+    depth: int
+    width: int
+    alone: bool = False
+
+    @property
+    def in_flight(self) -> int:
+        """Entries on their way, altogether."""
+        return self.writers * self.depth * self.batch
+
+    @property
+    def calls_max(self) -> int:
+        """Calls of one writer in one turn, at most: what a log's objects should hold."""
+        entry_bytes = self.batch * (self.size + 1)
+        return max(1, _OBJECT_BYTES_MAX * self.width // entry_bytes // self.writers)
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """How a load's entries travelled.
+
+    Attributes:
+        per_operation: entries in one write to a stripe object, on average.
+        operations: such writes that are in flight at the same time.
+        width: stripe objects.
+    """
+
+    per_operation: float
+    operations: int
+    width: int
+
+    @property
+    def batch(self) -> int:
+        """Entries that leave together, for all stripe objects."""
+        return 1 if self.per_operation < 1.5 else round(self.per_operation * self.width)
+
+    @property
+    def lanes(self) -> int:
+        """How many such batches are in flight."""
+        operations_per_batch = min(self.batch, self.width)
+        return max(1, round(self.operations / operations_per_batch))
 
 
 class Writers:
@@ -40,37 +94,47 @@ class Writers:
         self.traffic = Traffic(1, 1, load.width)
         self._testbed = testbed
         self._load = load
-        self._crew: _Crew | None = None
-        self._writer: _Writer | None = None
-        if load.writers == 1:
-            self._writer = _Writer(testbed.store, load, testbed.timeout)
-        else:
-            self._crew = _Crew(testbed, load)
-
-    def run(self, seconds: float) -> Slice:
-        """Append to a new log for a while; also learns how the entries travel."""
-        with self._testbed.new_log(self._load.width) as log:
-            done = self._append(log, seconds)
-            self._learn(log)
-        return done
-
-    def _append(self, log: str, seconds: float) -> Slice:
-        if self._crew is not None:
-            return self._crew.append(log, seconds)
-        assert self._writer is not None
-        before = self._testbed.cpu()
-        done = self._writer.append(log, seconds)
-        done.cpu = cpu_between(before, self._testbed.cpu())
-        return done
+        self._stack = ExitStack()
+        make = partial(Writer, load, testbed.timeout)
+        self._own = make(testbed.store) if load.writers == 1 else None
+        self._workers = (
+            []
+            if self._own
+            else [self._stack.enter_context(Worker(testbed.url, make)) for _ in range(load.writers)]
+        )
 
     def __enter__(self) -> Writers:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        if self._crew is not None:
-            self._crew.close()
-        if self._writer is not None:
-            self._writer.close()
+        self._stack.close()
+
+    def run(self, seconds: float) -> Slice:
+        """Append to a new log for a while; also learns how the entries travel."""
+        with self._testbed.new_log(self._load.width) as log:
+            if self._own:
+                done = do(self._own, time.perf_counter, log, seconds)
+            else:
+                done = self._run_workers(log, seconds)
+            self._learn(log)
+        return done
+
+    def _run_workers(self, log: str, seconds: float) -> Slice:
+        for worker in self._workers:
+            worker.send((log, seconds))
+        for worker in self._workers:
+            worker.wait_until_ready()
+        for worker in self._workers:
+            worker.begin()
+        results = [worker.result(seconds) for worker in self._workers]
+        return Slice(
+            sum(each.calls for each in results),
+            sum(each.entries for each in results),
+            max(each.seconds for each in results),
+            array("d", (latency for each in results for latency in each.latencies)),
+            {"client": sum(each.cpu["client"] for each in results)},
+            sum(each.memory for each in results),
+        )
 
     def _learn(self, name: str) -> None:
         """Ask the stripe objects how many entries they got in how many writes."""
@@ -85,208 +149,67 @@ class Writers:
         self.traffic = Traffic(per_operation, operations, self._load.width)
 
 
-class _Crew:
-    """Several writers, each a process."""
-
-    def __init__(self, testbed: Testbed, load: Workload) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._testbed = testbed
-        self._load = load
-        self._pipes: list[Connection] = []
-        self._processes = []
-        # Kept, as the writers open it by name when they start.
-        self._barrier = barrier = context.Barrier(load.writers)
-        for _ in range(load.writers):
-            ours, theirs = context.Pipe()
-            process = context.Process(
-                target=_be_writer,
-                args=(testbed.url, load, testbed.timeout, barrier, theirs),
-                daemon=True,
-            )
-            process.start()
-            theirs.close()
-            self._processes.append(process)
-            self._pipes.append(ours)
-
-    def append(self, log: str, seconds: float) -> Slice:
-        """Have all of them append to one log at the same time."""
-        before = self._testbed.cpu()
-        for pipe in self._pipes:
-            pipe.send((log, seconds))
-        results = [self._result(pipe, seconds) for pipe in self._pipes]
-        used = cpu_between(before, self._testbed.cpu())
-        used["client"] = sum(each.cpu["client"] for each in results)
-        whole = max(each.seconds for each in results)
-        latencies = array("d")
-        for each in results:
-            latencies.extend(each.latencies)
-        calls = sum(each.calls for each in results)
-        memory = sum(each.memory for each in results)
-        return Slice(calls, calls * self._load.batch, whole, latencies, used, memory)
-
-    def close(self) -> None:
-        """End the processes."""
-        for process in self._processes:
-            process.terminate()
-            process.join()
-
-    def _result(self, pipe: Connection, seconds: float) -> Slice:
-        if not pipe.poll(2 * _START_SECONDS + seconds):
-            raise zlog.StoreTimeout("a writer of the benchmark did not come to an end")
-        try:
-            result = pipe.recv()
-        except (EOFError, ConnectionError):
-            raise zlog.ZlogError("a writer of the benchmark died") from None
-        if isinstance(result, Exception):
-            raise result
-        assert isinstance(result, Slice)  # what _be_writer sends
-        return result
-
-
-def _be_writer(
-    url: str, load: Workload, timeout: float | None, barrier: Barrier, pipe: Connection
-) -> None:
-    """Be one of several writers: turn after turn, begin when all are ready, send the result."""
-    try:
-        with zlog.connect(url) as store:
-            writer = _Writer(store, load, timeout, barrier)
-            while True:
-                log, seconds = pipe.recv()
-                before = own_cpu_seconds()
-                done = writer.append(log, seconds)
-                done.cpu = {"client": own_cpu_seconds() - before}
-                pipe.send(done)
-    except threading.BrokenBarrierError:
-        pipe.send(zlog.ZlogError("another writer of the benchmark failed"))
-    except zlog.ZlogError as error:
-        barrier.abort()
-        pipe.send(error)
-    except (EOFError, KeyboardInterrupt):
-        pass  # the benchmark is over
-
-
-class _Writer:
+class Writer:
     """One process's part of the load."""
 
-    def __init__(
-        self,
-        store: zlog.Store,
-        load: Workload,
-        timeout: float | None,
-        barrier: Barrier | None = None,
-    ) -> None:
-        self._store = store
+    def __init__(self, load: Workload, timeout: float | None, store: zlog.Store) -> None:
         self._load = load
         self._timeout = timeout
-        self._barrier = barrier
+        self._store = store
         self._entries = [os.urandom(load.size) for _ in range(load.batch)]
-        self._loop: asyncio.AbstractEventLoop | None = None
-        if load.depth > 1:
-            self._loop = asyncio.new_event_loop()
 
-    def append(self, log: str, seconds: float) -> Slice:
+    def __call__(self, begin: Begin, log: str, seconds: float) -> Slice:
         """Append to a log for a while."""
-        if self._loop is None:
-            done = self._append_blocking(log, seconds)
-        else:
-            done = self._drive(self._append_concurrently(log, seconds))
-        done.memory = own_memory_peak()
-        return done
+        if self._load.depth > 1:
+            return asyncio.run(self._append_concurrently(begin, log, seconds))
+        return self._append_blocking(begin, log, seconds)
 
-    def close(self) -> None:
-        """Let go of the event loop."""
-        if self._loop is not None:
-            self._loop.close()
-
-    def _drive(self, work: Coroutine[Any, Any, T]) -> T:
-        assert self._loop is not None
-        task = self._loop.create_task(work)
-        try:
-            return self._loop.run_until_complete(task)
-        except BaseException:  # Ctrl-C too: the coroutine still has a log to close
-            task.cancel()
-            self._loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
-            raise
-
-    def _begin(self) -> float:
-        if self._barrier is not None:
-            self._barrier.wait(_START_SECONDS)
-        return time.perf_counter()
-
-    def _append_blocking(self, name: str, seconds: float) -> Slice:
-        entries, latencies = self._entries, array("d")
+    def _append_blocking(self, begin: Begin, name: str, seconds: float) -> Slice:
+        entries = self._entries
         with zlog.Log.open(self._store, name, timeout=self._timeout) as log:
-            log.append_many(entries)  # takes the log over, which is not what is measured
-            left = self._load.calls_max
-            now = began = self._begin()
-            while now < began + seconds and left > 0:
+
+            def call() -> int:
                 if len(entries) == 1:
                     log.append(entries[0])
                 else:
                     log.append_many(entries)
-                before, now = now, time.perf_counter()
-                latencies.append(now - before)
-                left -= 1
-        calls = len(latencies)
-        return Slice(calls, calls * len(entries), now - began, latencies)
+                return len(entries)
 
-    async def _append_concurrently(self, name: str, seconds: float) -> Slice:
+            log.append_many(entries)  # takes the log over, which is not what is measured
+            begin()
+            return repeat(call, seconds, self._load.calls_max)
+
+    async def _append_concurrently(self, begin: Begin, name: str, seconds: float) -> Slice:
         load, latencies = self._load, array("d")
         every = max(1, load.depth // _LATENCY_TASKS)
+        calls_max = max(1, load.calls_max // load.depth)  # of one task
+        over = False
+
+        def end() -> None:
+            nonlocal over
+            over = True
+
+        async def append_again(*, timed: bool) -> int:
+            call: Callable[[Any], Awaitable[object]] = log.append
+            data: bytes | list[bytes] = self._entries[0]
+            if load.alone or load.batch > 1:
+                call, data = log.append_many, self._entries
+            calls = 0
+            now = time.perf_counter()
+            # The event loop tells that the time is up: looking at the clock costs time.
+            while calls < calls_max and not over:
+                await call(data)
+                calls += 1
+                if timed:
+                    before, now = now, time.perf_counter()
+                    latencies.append(now - before)
+            return calls
+
         async with await aio.Log.open(self._store, name, timeout=self._timeout) as log:
             await log.append_many(self._entries)
-            turn = _Turn(self._begin(), seconds, max(1, load.calls_max // load.depth))
-            calls = await asyncio.gather(
-                *(
-                    self._repeat(log, turn) if number % every else self._time(log, turn, latencies)
-                    for number in range(load.depth)
-                )
-            )
-            took = time.perf_counter() - turn.began
-        return Slice(sum(calls), sum(calls) * load.batch, took, latencies)
-
-    def _call(self, log: aio.Log) -> tuple[Callable[[Any], Coroutine[Any, Any, object]], Any]:
-        """Return what to call again and again, and with what."""
-        if self._load.alone or len(self._entries) > 1:
-            return log.append_many, self._entries
-        return log.append, self._entries[0]
-
-    async def _repeat(self, log: aio.Log, turn: _Turn) -> int:
-        """Make one call after the other; returns how many."""
-        append, data = self._call(log)
-        calls = 0
-        while calls < turn.calls_max and not turn.over:
-            await append(data)
-            calls += 1
-        return calls
-
-    async def _time(self, log: aio.Log, turn: _Turn, latencies: array[float]) -> int:
-        """Do the same, and look at the clock."""
-        append, data = self._call(log)
-        calls = 0
-        now = time.perf_counter()
-        while calls < turn.calls_max and not turn.over:
-            await append(data)
-            calls += 1
-            before, now = now, time.perf_counter()
-            latencies.append(now - before)
-        return calls
-
-
-class _Turn:
-    """For how long calls are made, told by the event loop: looking at the clock costs time.
-
-    Attributes:
-        began: when it began, on ``time.perf_counter``.
-        calls_max: what one task calls at most.
-        over: whether its time is up.
-    """
-
-    def __init__(self, began: float, seconds: float, calls_max: int) -> None:
-        self.began = began
-        self.calls_max = calls_max
-        self.over = False
-        asyncio.get_running_loop().call_later(seconds, self._end)
-
-    def _end(self) -> None:
-        self.over = True
+            began = begin()
+            asyncio.get_running_loop().call_later(seconds, end)
+            tasks = (append_again(timed=number % every == 0) for number in range(load.depth))
+            calls = sum(await asyncio.gather(*tasks))
+            took = time.perf_counter() - began
+        return Slice(calls, calls * load.batch, took, latencies)

@@ -43,11 +43,6 @@ double seconds_since(Clock::time_point began) {
   return std::chrono::duration<double>(Clock::now() - began).count();
 }
 
-void Sample::add(Clock::time_point began) {
-  calls++;
-  latencies.push_back(static_cast<float>(seconds_since(began)));
-}
-
 Sample repeat(uint64_t in_flight, double seconds, const Start& start) {
   Ended ended;
   Sample sample;
@@ -64,7 +59,6 @@ Sample repeat(uint64_t in_flight, double seconds, const Start& start) {
     for (const Ended::Call& call : ended.take()) {
       outstanding--;
       failed = failed != 0 ? failed : call.error;
-      sample.calls++;
       const std::chrono::duration<float> took = call.at - started[call.lane];
       sample.latencies.push_back(took.count());
       if (failed == 0 && seconds_since(began) < seconds) begin(call.lane);
@@ -81,7 +75,7 @@ Sample repeat_alone(double seconds, const std::function<bool()>& call) {
   do {
     const Clock::time_point now = Clock::now();
     if (!call()) break;
-    sample.add(now);
+    sample.latencies.push_back(static_cast<float>(seconds_since(now)));
   } while (seconds_since(began) < seconds);
   sample.seconds = seconds_since(began);
   return sample;

@@ -12,14 +12,11 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point began);
 
-// What was measured: calls that ended, the time from the first one's beginning to the last one's
-// end, and how long each took.
+// What was measured: the seconds from the first call's beginning to the last one's end, and how
+// long each call took.
 struct Sample {
-  uint64_t calls = 0;
   double seconds = 0;
   std::vector<float> latencies;  // seconds
-
-  void add(Clock::time_point began);  // a call that ends now
 };
 
 // Ends one call: 0, or a negative errno. May be called from any thread, also at once.
@@ -28,7 +25,7 @@ using Finish = std::function<void(int error)>;
 // Starts a call. Answers false, with `finish` left alone, when there is nothing more to do.
 using Start = std::function<bool(Finish finish)>;
 
-// Keeps so many calls in flight until the time is up. Throws std::system_error when one failed.
+// Keeps `in_flight` calls in flight until the time is up. Throws std::system_error when one failed.
 Sample repeat(uint64_t in_flight, double seconds, const Start& start);
 
 // Makes one call after the other in this thread until the time is up, or `call` answers false.

@@ -1,10 +1,13 @@
 #include "stripe.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <memory>
 #include <string_view>
+#include <utility>
 
 #include "cls_zlog/base/codes.h"
 #include "cls_zlog/client/write_encoder.h"
@@ -17,6 +20,7 @@ namespace {
 
 constexpr uint64_t kEpoch = 1;
 constexpr uint64_t kObjectBytesMax = uint64_t{48} << 20;
+constexpr uint32_t kReadBytesMax = 4u << 20;
 constexpr std::string_view kWriter = "limits of a log.";
 static_assert(kWriter.size() == limits::writer_bytes);
 
@@ -58,15 +62,16 @@ int verify(std::string_view reply, uint64_t first, uint64_t stride, uint32_t ask
 
 }  // namespace
 
-Stripe::Stripe(AsyncHost& host, uint32_t width) : host_(host) {
-  static std::atomic<uint64_t> made{0};
-  const std::string name = "limits." + std::to_string(made++);
-  for (uint32_t residue = 0; residue < width; residue++) {
+Stripe::Stripe(std::shared_ptr<AsyncHost> host, uint64_t width) : host_(std::move(host)) {
+  static uint64_t made = 0;
+  // Programs that measure other limits work beside this one.
+  const std::string name = "limits." + std::to_string(::getpid()) + "." + std::to_string(made++);
+  for (uint64_t residue = 0; residue < width; residue++) {
     objects_.push_back(name + "." + std::to_string(residue));
     SealRequest seal;
     seal.epoch = kEpoch;
-    seal.stride = width;
-    seal.residue = residue;
+    seal.stride = static_cast<uint32_t>(width);
+    seal.residue = static_cast<uint32_t>(residue);
     seal.create = true;
     check(run(objects_.back(), "seal", wire::encoded(seal)), "seal " + objects_.back());
   }
@@ -82,56 +87,55 @@ bool Stripe::full() const { return bytes_ >= kObjectBytesMax * objects_.size(); 
 
 int Stripe::run(const std::string& object, const char* method, const std::string& request) {
   const auto pending = std::make_shared<Pending>();
-  host_.run(object, method, RequestBytes::copy_of(request), Pending::completer(pending));
+  host_->run(object, method, RequestBytes::copy_of(request), Pending::completer(pending));
   while (!pending->wait(1000)) {
   }
   return error_of(pending->code());
 }
 
 void Stripe::append(const Entries& entries, const Finish& finish) {
-  const uint64_t width = objects_.size(), first = tail_;
-  tail_ += entries.count();
+  const uint64_t width = objects_.size(), first = tail_, count = entries.count();
+  const uint64_t operations = std::min(count, width);
+  tail_ += count;
   bytes_ += entries.bytes();
-  const auto join = std::make_shared<Join>(std::min(entries.count(), width), finish);
-  std::vector<NewEntry> share;
+  std::vector<NewEntry> placed;
+  for (uint64_t i = 0; i < count; i++) placed.push_back({first + i, first + i, entries[i]});
+  const WriteHead head = {kEpoch, now_us(), kWriter, static_cast<uint32_t>(width)};
+  const auto join = std::make_shared<Join>(operations, finish);
   std::vector<Submission> submissions;
-  for (uint64_t start = first; start < std::min(first + width, tail_); start++) {
-    share.clear();
-    for (uint64_t position = start; position < tail_; position += width) {
-      share.push_back({position, position, entries[position - first]});
-    }
+  for (uint64_t i = 0; i < operations; i++) {
     WriteEncoder encoder;
-    const WriteHead head = {kEpoch, now_us(), kWriter, static_cast<uint32_t>(width)};
-    if (encoder.begin(head, share.data(), share.size()) < 0) {
+    const uint64_t share = (count - i + width - 1) / width;
+    if (encoder.begin(head, &placed[i], share, width) < 0) {
       join->end(-EINVAL);
       continue;
     }
     auto request = std::make_shared<RequestBytes>(encoder.size());
     encoder.encode(request->data());
-    submissions.push_back({object(start), "write", std::move(request),
+    submissions.push_back({object(first + i), "write", std::move(request),
                            [join](int code, const Buffer&) { join->end(error_of(code)); }});
   }
-  host_.submit_all(std::move(submissions));
+  host_->submit_all(std::move(submissions));
 }
 
-void Stripe::read(uint64_t start, uint64_t end, uint32_t bytes_max, const Finish& finish) {
-  const uint64_t width = objects_.size();
-  const auto join = std::make_shared<Join>(std::min(end - start, width), finish);
-  for (uint64_t first = start; first < std::min(start + width, end); first++) {
-    std::vector<uint64_t> positions;
-    for (uint64_t at = first; at < end; at += width) positions.push_back(at);
+void Stripe::read(uint64_t start, uint64_t end, const Finish& finish) {
+  const uint64_t width = objects_.size(), operations = std::min(end - start, width);
+  const auto join = std::make_shared<Join>(operations, finish);
+  for (uint64_t first = start; first < start + operations; first++) {
+    const auto asked = static_cast<uint32_t>((end - first + width - 1) / width);
+    const auto position_at = [&](size_t i) { return first + i * width; };
     ReadRequest request;
     request.epoch = kEpoch;
-    request.bytes_max = bytes_max;
-    if (!Runs::of(static_cast<uint32_t>(width), positions, &request.runs)) {
+    request.bytes_max = kReadBytesMax;
+    if (!Runs::of(static_cast<uint32_t>(width), asked, position_at, &request.runs)) {
       join->end(-EINVAL);
       continue;
     }
-    const auto asked = static_cast<uint32_t>(positions.size());
-    host_.submit(object(first), "read", RequestBytes::copy_of(wire::encoded(request)),
-                 [join, first, width, asked](int code, const Buffer& reply) {
-                   join->end(code == 0 ? verify(reply.bytes, first, width, asked) : error_of(code));
-                 });
+    host_->submit(
+        object(first), "read", RequestBytes::copy_of(wire::encoded(request)),
+        [join, first, width, asked](int code, const Buffer& reply) {
+          join->end(code == 0 ? verify(reply.bytes, first, width, asked) : error_of(code));
+        });
   }
 }
 

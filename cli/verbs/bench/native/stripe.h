@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,7 +31,7 @@ class Entries {
 class Stripe {
  public:
   // Throws std::system_error when the objects can't be made.
-  Stripe(AsyncHost& host, uint32_t width);
+  Stripe(std::shared_ptr<AsyncHost> host, uint64_t width);
   ~Stripe();
   Stripe(const Stripe&) = delete;
   Stripe& operator=(const Stripe&) = delete;
@@ -45,13 +46,13 @@ class Stripe {
   void append(const Entries& entries, const Finish& finish);
 
   // Reads [start, end), one operation per object, and checks every entry. An object whose share has
-  // more bytes than `bytes_max` answers the beginning of it.
-  void read(uint64_t start, uint64_t end, uint32_t bytes_max, const Finish& finish);
+  // more bytes than a reader asks for at once answers the beginning of it.
+  void read(uint64_t start, uint64_t end, const Finish& finish);
 
  private:
   int run(const std::string& object, const char* method, const std::string& request);
 
-  AsyncHost& host_;
+  const std::shared_ptr<AsyncHost> host_;
   std::vector<std::string> objects_;
   uint64_t tail_ = 0;
   uint64_t bytes_ = 0;

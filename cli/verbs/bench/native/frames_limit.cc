@@ -1,7 +1,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sys/epoll.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -9,9 +9,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <utility>
 
-#include "work.h"
+#include "limits.h"
 
 namespace zlog::bench {
 namespace {
@@ -40,15 +39,13 @@ std::string bytes_of_hex(const std::string& hex) {
 // A connection on which `depth` requests are on their way: each answer makes room for the next.
 class Client {
  public:
-  // Connects, sends `preamble` and waits for `replies` frames, of which the last one says which log
-  // and epoch to ask for. Throws std::system_error.
-  Client(const std::string& host, const std::string& port, const std::string& preamble,
-         uint64_t replies, uint64_t depth)
-      : started_(depth) {
-    connect(host, port);
-    send(preamble);
+  // Connects to the server at `host` and `port`, sends `preamble` and waits for `replies` frames, of
+  // which the last one says which log and epoch to ask for. Throws std::system_error.
+  Client(const Options& options, uint64_t depth) : started_(depth) {
+    connect(options.text("host"), options.text("port"));
+    send(bytes_of_hex(options.text("preamble")));
     Frame frame{};
-    for (uint64_t i = 0; i < replies; i++) {
+    for (uint64_t i = 0; i < options.number("replies"); i++) {
       errno = 0;
       if (::recv(socket_, &frame, sizeof frame, MSG_WAITALL) != sizeof frame) {
         check(errno == EAGAIN ? -ETIMEDOUT : -ECONNRESET, "the server's greeting");
@@ -62,7 +59,6 @@ class Client {
   Client& operator=(const Client&) = delete;
 
   int socket() const { return socket_; }
-  uint64_t outstanding() const { return outstanding_; }
 
   // Sends requests.
   void ask(uint64_t count, Clock::time_point now) {
@@ -72,7 +68,6 @@ class Client {
       outgoing_.append(reinterpret_cast<const char*>(&request_), sizeof request_);
       request_.request++;
     }
-    outstanding_ += count;
     if (count != 0) send(outgoing_);
   }
 
@@ -94,8 +89,6 @@ class Client {
     }
     held_ -= count * sizeof(Frame);
     std::memmove(buffer_.data(), buffer_.data() + count * sizeof(Frame), held_);
-    sample->calls += count;
-    outstanding_ -= count;
     return count;
   }
 
@@ -129,69 +122,38 @@ class Client {
   std::string outgoing_;
   std::array<char, 1 << 16> buffer_;
   size_t held_ = 0;
-  uint64_t outstanding_ = 0;
-};
-
-class Epoll {
- public:
-  Epoll() : epoll_(::epoll_create1(EPOLL_CLOEXEC)) {}
-  ~Epoll() { ::close(epoll_); }
-  Epoll(const Epoll&) = delete;
-  Epoll& operator=(const Epoll&) = delete;
-
-  void add(Client* client) {
-    epoll_event event{};
-    event.events = EPOLLIN;
-    event.data.ptr = client;
-    ::epoll_ctl(epoll_, EPOLL_CTL_ADD, client->socket(), &event);
-  }
-
-  // Waits; calls `ready` for each client that has something.
-  template <typename Ready>
-  void wait(const Ready& ready) {
-    std::array<epoll_event, 64> events;
-    const int count = ::epoll_wait(epoll_, events.data(), events.size(), kWaitMs);
-    if (count == 0) check(-ETIMEDOUT, "the server's answer");
-    for (int i = 0; i < count; i++) ready(*static_cast<Client*>(events[i].data.ptr));
-  }
-
- private:
-  const int epoll_;
-};
-
-class TcpWork final : public Work {
- public:
-  // frames: one call is a frame sent and its answer.
-  bool measure(const Request& request, Sample* sample) override {
-    if (request.kind() != "frames") return false;
-    const uint64_t depth = request.number("depth");
-    std::vector<std::unique_ptr<Client>> clients;
-    Epoll epoll;
-    for (uint64_t i = 0; i < request.number("connections"); i++) {
-      clients.push_back(std::make_unique<Client>(request.text("host"), request.text("port"),
-                                                 bytes_of_hex(request.text("preamble")),
-                                                 request.number("replies"), depth));
-      epoll.add(clients.back().get());
-    }
-    const double seconds = request.seconds();
-    const Clock::time_point began = Clock::now();
-    uint64_t outstanding = depth * clients.size();
-    for (const auto& client : clients) client->ask(depth, began);
-    while (outstanding != 0) {
-      epoll.wait([&](Client& client) {
-        const uint64_t count = client.take(sample);
-        const bool more = seconds_since(began) < seconds;
-        if (more) client.ask(count, Clock::now());
-        outstanding -= more ? 0 : count;
-      });
-    }
-    sample->seconds = seconds_since(began);
-    return true;
-  }
 };
 
 }  // namespace
 
-std::unique_ptr<Work> tcp_work() { return std::make_unique<TcpWork>(); }
+// One call: a frame sent and its answer.
+Measure frames_limit(const std::string& kind, const Options& options) {
+  if (kind != "frames") return nullptr;
+  const uint64_t depth = options.number("depth"), connections = options.number("connections");
+  return [=](double seconds) {
+    std::vector<std::unique_ptr<Client>> clients;
+    std::vector<pollfd> sockets;
+    for (uint64_t i = 0; i < connections; i++) {
+      clients.push_back(std::make_unique<Client>(options, depth));
+      sockets.push_back({clients.back()->socket(), POLLIN, 0});
+    }
+    Sample sample;
+    const Clock::time_point began = Clock::now();
+    for (const auto& client : clients) client->ask(depth, began);
+    for (uint64_t outstanding = depth * connections; outstanding != 0;) {
+      const int ready = ::poll(sockets.data(), sockets.size(), kWaitMs);
+      if (ready == 0) check(-ETIMEDOUT, "the server's answer");
+      for (uint64_t i = 0; i < connections; i++) {
+        if (ready < 0 || sockets[i].revents == 0) continue;
+        const uint64_t count = clients[i]->take(&sample);
+        const bool more = seconds_since(began) < seconds;
+        if (more) clients[i]->ask(count, Clock::now());
+        outstanding -= more ? 0 : count;
+      }
+    }
+    sample.seconds = seconds_since(began);
+    return sample;
+  };
+}
 
 }  // namespace zlog::bench

@@ -1,17 +1,14 @@
 #include <fcntl.h>
 #include <lmdb.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <random>
-#include <utility>
 
-#include "work.h"
+#include "limits.h"
 
 namespace zlog::bench {
 namespace {
@@ -109,73 +106,66 @@ class Database {
   uint64_t keys_ = 0;
 };
 
-class DirectoryWork final : public Work {
- public:
-  explicit DirectoryWork(std::string directory) : directory_(std::move(directory)) {}
-
-  bool measure(const Request& request, Sample* sample) override {
-    if (request.kind() == "lmdb_puts") {
-      *sample = puts(request);
-    } else if (request.kind() == "lmdb_gets" || request.kind() == "lmdb_scans") {
-      *sample = gets(request);
-    } else if (request.kind() == "file_syncs") {
-      *sample = syncs(request);
-    } else {
-      return false;
-    }
-    return true;
-  }
-
- private:
-  // One call: a transaction of `keys` values, `size` bytes each, synced.
-  Sample puts(const Request& request) {
-    const uint64_t keys = request.number("keys");
-    std::string data = noise(request.number("size"));
-    Database database(directory_ + "/lmdb");
-    return repeat_alone(request.seconds(), [&] {
+// One call: a transaction of `keys` values, `size` bytes each, synced.
+Measure puts(const std::string& directory, const Options& options) {
+  const uint64_t keys = options.number("keys");
+  return [=, data = noise(options.number("size"))](double seconds) mutable {
+    Database database(directory + "/lmdb");
+    return repeat_alone(seconds, [&] {
       if (database.keys() * data.size() > kBytesMax) return false;
       database.append(keys, data);
       return true;
     });
-  }
+  };
+}
 
-  // One call: one value anywhere, or a window of values in a row, copied out.
-  Sample gets(const Request& request) {
-    constexpr uint64_t kPutTogether = 4096;
-    const uint64_t size = request.number("size"), entries = request.number("entries");
-    if (!to_read_ || to_read_size_ != size || to_read_->keys() < entries) {
-      to_read_.reset();
-      to_read_ = std::make_unique<Database>(directory_ + "/lmdb-to-read");
-      to_read_size_ = size;
-      std::string data = noise(size);
-      while (to_read_->keys() < entries) to_read_->append(kPutTogether, data);
-    }
+// A database of `entries` values, to be read.
+std::shared_ptr<Database> filled(const std::string& directory, const Options& options) {
+  constexpr uint64_t kPutTogether = 4096;
+  auto database = std::make_shared<Database>(directory + "/lmdb-to-read");
+  std::string data = noise(options.number("size"));
+  while (database->keys() < options.number("entries")) database->append(kPutTogether, data);
+  return database;
+}
+
+// One call: one value anywhere, copied out.
+Measure gets(const std::string& directory, const Options& options) {
+  const uint64_t entries = options.number("entries");
+  return [=, database = filled(directory, options)](double seconds) {
+    std::mt19937_64 generator(1);
     std::string out;
-    if (request.kind() == "lmdb_gets") {
-      std::mt19937_64 generator(1);
-      return repeat_alone(request.seconds(), [&] {
-        to_read_->get(generator() % entries, &out);
-        return true;
-      });
-    }
-    const uint64_t window = std::min(request.number("window"), entries);
+    return repeat_alone(seconds, [&] {
+      database->get(generator() % entries, &out);
+      return true;
+    });
+  };
+}
+
+// One call: a window of values in a row, copied out.
+Measure scans(const std::string& directory, const Options& options) {
+  const uint64_t entries = options.number("entries");
+  const uint64_t window = std::min(options.number("window"), entries);
+  return [=, database = filled(directory, options)](double seconds) {
     uint64_t next = 0;
-    return repeat_alone(request.seconds(), [&] {
+    std::string out;
+    return repeat_alone(seconds, [&] {
       if (next + window > entries) next = 0;
-      to_read_->scan(next, window, &out);
+      database->scan(next, window, &out);
       next += window;
       return true;
     });
-  }
+  };
+}
 
-  // One call: `size` bytes at the end of a plain file, and a sync.
-  Sample syncs(const Request& request) {
-    const std::string data = noise(request.number("size")), path = directory_ + "/plain";
+// One call: `size` bytes at the end of a plain file, and a sync.
+Measure syncs(const std::string& directory, const Options& options) {
+  const std::string path = directory + "/plain";
+  return [=, data = noise(options.number("size"))](double seconds) {
     const int file = ::open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
     if (file < 0) check(-errno, path);
     uint64_t bytes = 0;
     int error = 0;
-    const Sample sample = repeat_alone(request.seconds(), [&] {
+    Sample sample = repeat_alone(seconds, [&] {
       if (bytes > kBytesMax || error != 0) return false;
       const ssize_t written = ::write(file, data.data(), data.size());
       if (written != static_cast<ssize_t>(data.size())) error = -EIO;
@@ -187,17 +177,18 @@ class DirectoryWork final : public Work {
     ::unlink(path.c_str());
     check(error, "writing and syncing " + path);
     return sample;
-  }
-
-  const std::string directory_;
-  std::unique_ptr<Database> to_read_;
-  uint64_t to_read_size_ = 0;
-};
+  };
+}
 
 }  // namespace
 
-std::unique_ptr<Work> directory_work(const std::string& directory) {
-  return std::make_unique<DirectoryWork>(directory);
+Measure directory_limit(const std::string& kind, const Options& options) {
+  const std::string directory = options.text_or_empty("directory");
+  if (kind == "lmdb_puts") return puts(directory, options);
+  if (kind == "lmdb_gets") return gets(directory, options);
+  if (kind == "lmdb_scans") return scans(directory, options);
+  if (kind == "file_syncs") return syncs(directory, options);
+  return nullptr;
 }
 
 }  // namespace zlog::bench

@@ -1,0 +1,71 @@
+#include <utility>
+
+#include "cls_zlog/wire/frame.h"
+#include "cls_zlog/wire/head_messages.h"
+#include "limits.h"
+#include "stripe.h"
+
+namespace zlog::bench {
+namespace {
+
+using Host = std::shared_ptr<AsyncHost>;
+
+// One call: a writing method that finds nothing to write.
+Measure class_calls(const Host& host, const Options& options) {
+  const auto stripe = std::make_shared<Stripe>(host, options.number("objects"));
+  const std::string absent = wire::encoded(AddressMessage{"tcp://absent.invalid:1"});
+  return [=, in_flight = options.number("in_flight")](double seconds) {
+    uint64_t number = 0;
+    return repeat(in_flight, seconds, [&](Finish finish) {
+      host->submit(stripe->object(number++), "sequencer_withdraw", RequestBytes::copy_of(absent),
+                   [finish = std::move(finish)](int code, const Buffer&) { finish(code); });
+      return true;
+    });
+  };
+}
+
+// One call: a batch, as one write per object; it ends when the last one does.
+Measure class_writes(const Host& host, const Options& options) {
+  const auto batch = std::make_shared<Entries>(options.number("batch"), options.number("size"));
+  const uint64_t objects = options.number("objects"), in_flight = options.number("in_flight");
+  return [=](double seconds) {
+    Stripe stripe(host, objects);
+    return repeat(in_flight, seconds, [&](Finish finish) {
+      if (stripe.full()) return false;
+      stripe.append(*batch, finish);
+      return true;
+    });
+  };
+}
+
+// One call: a window of positions, as one read per object, checked as a reader checks it.
+Measure class_reads(const Host& host, const Options& options) {
+  const auto stripe = std::make_shared<Stripe>(host, options.number("objects"));
+  const Entries batch(options.number("batch"), options.number("size"));
+  repeat(2, 3600, [&, entries = options.number("entries")](Finish finish) {
+    if (stripe->tail() >= entries) return false;
+    stripe->append(batch, finish);
+    return true;
+  });
+  const uint64_t window = options.number("window"), in_flight = options.number("in_flight");
+  return [=](double seconds) {
+    uint64_t next = 0;
+    return repeat(in_flight, seconds, [&](Finish finish) {
+      if (next + window > stripe->tail()) next = 0;
+      stripe->read(next, next + window, finish);
+      next += window;
+      return true;
+    });
+  };
+}
+
+}  // namespace
+
+Measure class_limit(const std::string& kind, const Options& options, const Host& host) {
+  if (kind == "class_calls") return class_calls(host, options);
+  if (kind == "class_writes") return class_writes(host, options);
+  if (kind == "class_reads") return class_reads(host, options);
+  return nullptr;
+}
+
+}  // namespace zlog::bench
