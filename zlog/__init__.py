@@ -24,14 +24,15 @@ except ImportError as error:
     ) from error
 
 from zlog import aio
-from zlog._append.deliveries import DeliverySource
+from zlog._append.delivery_records import DeliverySource
 from zlog._audit.check import Progress
 from zlog._audit.findings import CheckSummary, Finding, FindingKind
 from zlog._base.deadline import Timeout
-from zlog._client import LogStat
+from zlog._layout.positions import PositionSpec
+from zlog._layout.stat import LogStat
 from zlog._read.columns import Columns
-from zlog._read.cursors import CursorState, PositionSpec
-from zlog._read.retention import Retention
+from zlog._read.cursors import CursorState
+from zlog._trim.retention import Retention
 from zlog.check import Check
 from zlog.cursor import Cursor
 from zlog.entry import Entry, Fill, FillReason, Gap, GapKind, Loss, LossReason

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from zlog._base.deadline import Timeout
 from zlog._io import drive
-from zlog._read.cursors import CursorClient, CursorState, PositionSpec
+from zlog._layout.positions import PositionSpec
+from zlog._read.cursors import CursorClient, CursorState
 
 
 class Cursor:

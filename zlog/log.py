@@ -8,28 +8,24 @@ from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn
 
-from zlog._append.deliveries import DeliveryKey, DeliverySource
+from zlog._append.delivery_records import DeliveryKey, DeliverySource
 from zlog._audit.check import Checker, Progress
 from zlog._base.deadline import Timeout
 from zlog._base.io import deadline_of
-from zlog._base.names import check_position
-from zlog._client import (
-    LogClient,
-    LogStat,
-    Settings,
-    check_range,
-    entry_iterable,
-    entry_list,
-    new_log,
-)
+from zlog._base.options import merged_options
+from zlog._base.settings import Settings
+from zlog._client import LogClient, entry_iterable, entry_list, new_log
 from zlog._io import BlockingIo, drive
 from zlog._layout.admin import NewLog, list_logs, remove_log
-from zlog._layout.options import stripe_options
+from zlog._layout.positions import PositionSpec
+from zlog._layout.reconfigure import reconfigure, roll
+from zlog._layout.stat import LogStat, stat
 from zlog._native.core import Items
 from zlog._read.columns import Columns, ColumnsReader
-from zlog._read.cursors import CursorClient, CursorState, PositionSpec
+from zlog._read.cursors import CursorState
 from zlog._read.iterate import Follower, RangeReader
-from zlog._read.retention import Retention, enforce, set_retention
+from zlog._transfer.promote import promote
+from zlog._trim.retention import Retention, enforce, set_retention
 from zlog.check import Check
 from zlog.cursor import Cursor
 from zlog.entry import Entry, Gap
@@ -62,6 +58,7 @@ class Log:
     def __init__(self, client: LogClient) -> None:
         """Wrap a client; programs call :meth:`open` or :meth:`create`."""
         self._client = client
+        self._deadline = client.deadline
 
     @classmethod
     def create(
@@ -185,7 +182,7 @@ class Log:
             EntryTooLarge: nothing was sent.
             StoreTimeout: the entry may be in the log or not, at one position at most.
         """
-        return drive(self._client.append([data], timeout))[0]
+        return drive(self._client.appender.append([data], self._deadline(timeout)))[0]
 
     def append_many(
         self, entries: Iterable[bytes], *, timeout: Timeout = ...
@@ -203,7 +200,7 @@ class Log:
             ZlogError: as in :meth:`append`; its ``positions`` tells what was acknowledged before.
         """
         data = entry_list(entries)
-        return drive(self._client.append(data, timeout))
+        return drive(self._client.appender.append(data, self._deadline(timeout)))
 
     def reserve(self, count: int = 1, *, timeout: Timeout = ...) -> range:
         """Take positions without writing to them yet, and return them: they follow each other.
@@ -220,7 +217,7 @@ class Log:
         Raises:
             SequencerUnavailable: the log has no sequencer. Without one, writers take what is free.
         """
-        return drive(self._client.reserve(count, timeout))
+        return drive(self._client.reserved.reserve(count, self._deadline(timeout)))
 
     def write(self, position: int, data: bytes, *, timeout: Timeout = ...) -> None:
         """Write an entry at a position that was reserved, and return once it is durable.
@@ -234,7 +231,7 @@ class Log:
             EntryTooLarge: nothing was sent.
             StoreTimeout: the entry may be there or not.
         """
-        drive(self._client.write(position, data, timeout))
+        drive(self._client.reserved.write(position, data, self._deadline(timeout)))
 
     def deliver(
         self,
@@ -287,7 +284,7 @@ class Log:
             before: batches below this one are done.
             timeout: budget of the call.
         """
-        drive(self._client.deliveries.done(source, before, timeout))
+        drive(self._client.deliveries.records.done(source, before, self._deadline(timeout)))
 
     def forget_source(self, source: str, *, timeout: Timeout = ...) -> None:
         """Forget a source of deliveries that is gone for good, and all that it has delivered.
@@ -300,14 +297,14 @@ class Log:
             source: as in :meth:`deliver`.
             timeout: budget of the call.
         """
-        drive(self._client.deliveries.forget(source, timeout))
+        drive(self._client.deliveries.records.forget(source, self._deadline(timeout)))
 
     def sources(self, *, timeout: Timeout = ...) -> builtins.list[DeliverySource]:
         """Return all sources of deliveries that the log knows, in the order of their names.
 
         A log takes 1,024 of them. Remove those that are gone with :meth:`forget_source`.
         """
-        return drive(self._client.deliveries.sources(timeout))
+        return drive(self._client.deliveries.records.sources(self._deadline(timeout)))
 
     def read(self, position: int, *, timeout: Timeout = ...) -> Entry:
         """Read one entry as it is now, without waiting for it.
@@ -317,7 +314,7 @@ class Log:
             Invalidated: filled or trimmed.
             CorruptEntry: its bytes are damaged or its object is missing.
         """
-        return drive(self._client.read(position, timeout))
+        return drive(self._client.read(position, self._deadline(timeout)))
 
     def read_range(
         self,
@@ -335,8 +332,8 @@ class Log:
             end: one past the last; None or beyond the tail: up to the tail.
             hole_timeout: as in :meth:`open`; if not given, the handle's own.
         """
-        check_range(start, end)
-        reader = RangeReader(self._client, start, end, self._client.hole_timeout(hole_timeout))
+        client = self._client
+        reader = RangeReader(client.reader, client.budget, start, end, hole_timeout)
         return Items(lambda: drive(reader.next()))
 
     def read_columns(
@@ -364,9 +361,10 @@ class Log:
         Raises:
             ValueError: a negative position or index, or no room for a window.
         """
-        check_range(start, end)
-        waits = self._client.hole_timeout(hole_timeout)
-        reader = ColumnsReader(self._client, start, end, indexes, window_bytes, waits)
+        client = self._client
+        reader = ColumnsReader(
+            client.reader, client.budget, start, end, indexes, window_bytes, hole_timeout
+        )
         return Items(lambda: drive(reader.next()))
 
     def follow(self, start: int = 0, *, hole_timeout: Timeout = ...) -> Iterator[Entry | Gap]:
@@ -380,8 +378,8 @@ class Log:
             hole_timeout: as in :meth:`open`; if not given, the handle's own. None makes the reader
                 wait at a hole until another client settles it.
         """
-        check_position(start)
-        follower = Follower(self._client, start, self._client.hole_timeout(hole_timeout))
+        client = self._client
+        follower = Follower(client.reader, client.budget, start, hole_timeout)
         return Items(lambda: drive(follower.next()))
 
     def fill(self, position: int, *, timeout: Timeout = ...) -> None:
@@ -391,7 +389,7 @@ class Log:
             AlreadyWritten: it holds an entry.
             BeyondTail: it has not been handed out yet.
         """
-        drive(self._client.fill(position, timeout))
+        drive(self._client.fill(position, self._deadline(timeout)))
 
     def trim(self, position: int, *, timeout: Timeout = ...) -> None:
         """Mark one position as no longer needed and free its space. Safe to repeat.
@@ -399,7 +397,7 @@ class Log:
         Raises:
             BeyondTail: it has not been handed out yet.
         """
-        drive(self._client.trim(position, timeout))
+        drive(self._client.trim(position, self._deadline(timeout)))
 
     def trim_to(self, position: int, *, past_cursors: bool = False, timeout: Timeout = ...) -> None:
         """Trim every position below ``position``. Safe to repeat.
@@ -413,7 +411,7 @@ class Log:
             BeyondTail: some of them have not been handed out yet.
             HeldByCursor: some of them have not been read yet. Nothing was trimmed.
         """
-        drive(self._client.trim_to(position, timeout, past_cursors=past_cursors))
+        drive(self._client.trim_to(position, self._deadline(timeout), past_cursors=past_cursors))
 
     @property
     def retention(self) -> Retention:
@@ -426,7 +424,7 @@ class Log:
         It trims nothing by itself: the sequencer that leads enforces it from time to time, and
         :meth:`apply_retention` does at once.
         """
-        drive(set_retention(self._client, retention, self._client.deadline(timeout)))
+        drive(set_retention(self._client.layout, retention, self._deadline(timeout)))
 
     def apply_retention(self, *, timeout: Timeout = ...) -> int:
         """Trim now what need not be kept, and return the first position that is left.
@@ -435,7 +433,7 @@ class Log:
         entries' times and this machine's clock; bytes are exact to whole stripes and go by the
         entries' average size inside one.
         """
-        return drive(enforce(self._client, self._client.deadline(timeout)))
+        return drive(enforce(self._client.reader, self._deadline(timeout)))
 
     def reconfigure(
         self,
@@ -461,11 +459,8 @@ class Log:
         Raises:
             ValueError: a width or an option is invalid.
         """
-        return drive(
-            self._client.reconfigure(
-                width, {**(options or {}), **stripe_options(stripe_bytes, stripe_records)}, timeout
-            )
-        )
+        wanted = merged_options(options, stripe_bytes, stripe_records)
+        return drive(reconfigure(self._client.layout, width, wanted, self._deadline(timeout)))
 
     def roll(self, *, timeout: Timeout = ...) -> View:
         """End the live stripe, start the next one of the same width, and return the new view.
@@ -475,7 +470,7 @@ class Log:
         for some milliseconds meanwhile. Each call starts one more stripe; of several clients that
         do so at once one does it for all.
         """
-        return drive(self._client.roll(timeout))
+        return drive(roll(self._client.layout, self._deadline(timeout)))
 
     def promote(self, *, timeout: Timeout = ...) -> None:
         """Make a mirror a log of its own, which takes appends. Other logs are left as they are.
@@ -483,7 +478,7 @@ class Log:
         Copying to it ends, and can't go on. Positions that were being copied, which no reader has
         seen, are trimmed: the log is a copy of its source up to one position.
         """
-        drive(self._client.promote(timeout))
+        drive(promote(self._client.reader, self._deadline(timeout)))
 
     def tail(self, *, checked: bool = True, timeout: Timeout = ...) -> int:
         """Return the next position that will be handed out.
@@ -497,7 +492,7 @@ class Log:
                 replaced a moment ago may answer once more, too high or too low.
             timeout: budget of the call.
         """
-        return drive(self._client.tail(timeout, checked=checked))
+        return drive(self._client.positions.tail(self._deadline(timeout), checked=checked))
 
     def earliest(self, *, timeout: Timeout = ...) -> int:
         """Return the first position that is not trimmed; the tail when all are.
@@ -505,7 +500,7 @@ class Log:
         A reader that begins there misses nothing that is left. The position may hold no entry
         itself, when it was filled or trimmed alone.
         """
-        return drive(self._client.earliest(timeout))
+        return drive(self._client.positions.resolve("earliest", self._deadline(timeout)))
 
     def find_time(self, when: datetime | float, *, timeout: Timeout = ...) -> int:
         """Return the first position whose entry is not older than ``when``; else the tail.
@@ -525,7 +520,7 @@ class Log:
         Raises:
             ValueError: a datetime without a time zone.
         """
-        return drive(self._client.find_time(when, timeout))
+        return drive(self._client.find_time(when, self._deadline(timeout)))
 
     def cursor(
         self, name: str, *, create: PositionSpec | None = None, timeout: Timeout = ...
@@ -543,11 +538,13 @@ class Log:
             Invalidated: it can't begin below the trim point.
             BeyondTail: nor beyond the tail.
         """
-        return Cursor(drive(CursorClient.open(self._client, name, create, timeout)))
+        cursor = self._client.cursor(name)
+        drive(cursor.open(create, timeout))
+        return Cursor(cursor)
 
     def cursors(self, *, timeout: Timeout = ...) -> builtins.list[CursorState]:
         """Return all cursors of the log, in the order of their names."""
-        return drive(self._client.cursors.list(self._client.deadline(timeout)))
+        return drive(self._client.cursors.list(self._deadline(timeout)))
 
     def stripes(
         self, start: int = 0, end: int | None = None, *, timeout: Timeout = ...
@@ -567,7 +564,7 @@ class Log:
         Raises:
             CorruptEntry: the head has lost a stripe.
         """
-        return drive(self._client.stripes(start, end, timeout))
+        return drive(self._client.stripes(start, end, self._deadline(timeout)))
 
     def stat(self, start: int = 0, end: int | None = None, *, timeout: Timeout = ...) -> LogStat:
         """Return the log at a glance; asks every stripe object once.
@@ -577,11 +574,11 @@ class Log:
                 whole; None: the range has no end.
             timeout: budget of the call.
         """
-        return drive(self._client.stat(start, end, timeout))
+        return drive(stat(self._client.positions, start, end, self._deadline(timeout)))
 
     def views(self, *, timeout: Timeout = ...) -> builtins.list[View]:
         """Return the layouts of the last 128 epochs, oldest first."""
-        return drive(self._client.views(timeout))
+        return drive(self._client.layout.head.views(self._deadline(timeout)))
 
     def check(self, *, orphans: bool = True, progress: Progress | None = None) -> Check:
         """Audit the log while it is used; yields what is wrong, nothing if all is well.
@@ -597,7 +594,8 @@ class Log:
             progress: called now and then with how many positions were looked at, and how many
                 there are.
         """
-        return Check(Checker(self._client, orphans=orphans, progress=progress))
+        client = self._client
+        return Check(Checker(client.positions, client.budget, orphans=orphans, progress=progress))
 
     def close(self) -> None:
         """Close this handle; the store stays open. Safe to call twice.
@@ -607,7 +605,7 @@ class Log:
         drive(self._client.io.close())
 
     def __repr__(self) -> str:
-        return f"<zlog.Log {self._client}>"
+        return f"<zlog.Log {self._client.layout}>"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

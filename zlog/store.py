@@ -16,9 +16,9 @@ from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 
 import platformdirs
 
+from zlog._base.sequencer import CREDENTIAL_OPTIONS
 from zlog._native import core
 from zlog._native.core import CompletionQueue, Request, SharedSequencer, UnderWay
-from zlog._sequencer import CREDENTIAL_OPTIONS
 from zlog.errors import StoreUnavailable
 from zlog.limits import CONNECT_TIMEOUT_SECONDS
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from zlog._audit.check import Progress
-from zlog._client import Settings
+from zlog._base.settings import Settings
 from zlog._io import BlockingIo, drive
 from zlog._transfer import copy
 from zlog._transfer.copy import Copied, Mirroring

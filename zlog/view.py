@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from zlog._base.names import stripe_object
-from zlog._layout.options import MIRROR_OF
+from zlog._base.options import MIRROR_OF
 from zlog._native import messages
 from zlog.limits import WIDTH_MAX
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 
 from zlog._base.io import Io, deadline_of
-from zlog._client import LogClient, Settings
+from zlog._base.settings import Settings
+from zlog._client import LogClient
 from zlog._layout.head import Directory
 from zlog._layout.reclaim import reclaim
-from zlog._read.retention import enforce
+from zlog._trim.retention import enforce
 from zlog.errors import LogNotFound, ZlogError
 
 _logger = logging.getLogger(__name__)
@@ -62,7 +63,7 @@ class Duties:
         log = (name, layout.view.log_id)
         layout.reclaimed = reclaimed.get(log, layout.reclaimed)
         before = layout.view.trim_point
-        point = await enforce(client, client.deadline())
+        point = await enforce(client.reader, client.deadline())
         if point > before:
             _logger.info("trimmed log=%s to=%d, as its retention says", name, point)
         count = await reclaim(layout, client.deadline())

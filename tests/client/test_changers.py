@@ -10,10 +10,12 @@ import pytest
 
 import zlog
 from zlog._base.deadline import Deadline
-from zlog._client import LogClient, Settings
+from zlog._base.settings import Settings
+from zlog._client import LogClient
 from zlog._layout.admin import NewLog, create_log
 from zlog._layout.head import Head
 from zlog._layout.reclaim import reclaim
+from zlog._layout.reconfigure import reconfigure
 from zlog._native.core import MemoryStore
 from zlog._read.iterate import RangeReader
 from zlog.testing import run_virtually
@@ -58,7 +60,8 @@ def test_nothing_is_lost_doubled_or_left_behind(
         async def write(number: int) -> None:
             for turn in range(ENTRIES):
                 data = b"%d.%d" % (number, turn)
-                (position,) = await clients[number].append([data], None)
+                client = clients[number]
+                (position,) = await client.appender.append([data], client.deadline())
                 assert position not in acknowledged
                 acknowledged[position] = data
 
@@ -68,7 +71,8 @@ def test_nothing_is_lost_doubled_or_left_behind(
                 await io.sleep(io.random())
                 patience = io.random() if dying else None
                 with contextlib.suppress(asyncio.TimeoutError):
-                    await asyncio.wait_for(client.reconfigure(width, {}, None), patience)
+                    changed = reconfigure(client.layout, width, {}, client.deadline())
+                    await asyncio.wait_for(changed, patience)
 
         async def read(number: int) -> list[zlog.Entry | zlog.Gap]:
             found: list[zlog.Entry | zlog.Gap] = []
@@ -76,7 +80,8 @@ def test_nothing_is_lost_doubled_or_left_behind(
                 start = found[-1].position + 1 if found else 0
                 if found and isinstance(found[-1], zlog.Gap):
                     start = found[-1].end
-                reader = RangeReader(clients[WRITERS + CHANGERS + number], start, None, 0.5)
+                client = clients[WRITERS + CHANGERS + number]
+                reader = RangeReader(client.reader, client.budget, start, None)
                 while (items := await reader.next()) is not None:
                     found += items
             return found

@@ -12,7 +12,8 @@ import pytest
 
 import zlog
 from zlog import DeliveryDiffers, DeliverySuperseded, aio, testing
-from zlog._append.deliveries import DeliveryKey, _writer_id
+from zlog._append.deliveries import _writer_id
+from zlog._append.delivery_records import DeliveryKey
 from zlog._base.protocol import Code
 from zlog.testing import AT_ONCE, Fate, StoreCall
 

@@ -9,7 +9,8 @@ import pytest
 import zlog
 from zlog._base.deadline import Deadline
 from zlog._base.io import deadline_of
-from zlog._client import LogClient, Settings
+from zlog._base.settings import Settings
+from zlog._client import LogClient
 from zlog._io import BlockingIo, drive
 from zlog._layout.admin import NewLog, create_log
 from zlog._layout.head import Head
@@ -74,7 +75,7 @@ def test_many_writers_of_a_sealed_log_get_on(memory: zlog.Store, seed: int) -> N
         epoch, _ = await head.epoch_next(clients.patient)
         await seal(clients.io, opened[0].layout.view.objects(), epoch, clients.patient)
         began = clients.io.monotonic()
-        positions = await asyncio.gather(*(c.append([b"x"], None) for c in opened))
+        positions = await asyncio.gather(*(c.appender.append([b"x"], c.deadline()) for c in opened))
         assert sorted(p for (p,) in positions) == list(range(8))
         await clients.assert_settled()
         return clients.io.monotonic() - began

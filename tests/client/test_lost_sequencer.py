@@ -143,7 +143,7 @@ def test_a_follower_leaves_a_sequencer_that_was_replaced(
     log: zlog.Log, sequencer: LocalSequencer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The old one lives, knows nothing of it, and would let its followers wait for ever."""
-    monkeypatch.setattr("zlog._client._WAIT_SECONDS", 0.2)
+    monkeypatch.setattr("zlog._read.iterate._WAIT_SECONDS", 0.2)
     reader = zlog.Log.open(log.store, "orders")
     follower = reader.follow(1)
     seen: list[bytes] = []
@@ -168,7 +168,7 @@ def test_a_follower_leaves_a_sequencer_that_was_replaced(
 def test_a_follower_hears_that_its_log_was_removed(
     log: zlog.Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("zlog._client._WAIT_SECONDS", 0.2)
+    monkeypatch.setattr("zlog._read.iterate._WAIT_SECONDS", 0.2)
     follower = zlog.Log.open(log.store, "orders").follow(1)
     zlog.Log.remove(log.store, "orders")
     heard: list[zlog.LogNotFound] = []

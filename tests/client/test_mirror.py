@@ -13,7 +13,7 @@ import pytest
 
 import zlog
 from zlog import AppendRefused, CopyDiffers, Entry, Gap, GapKind, aio
-from zlog._layout.options import MIRROR_OF
+from zlog._base.options import MIRROR_OF
 from zlog._native import messages
 
 from .copies import exported, imported, leave_hole, mirrored, varied

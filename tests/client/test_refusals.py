@@ -55,7 +55,7 @@ def test_an_entry_is_what_it_was_when_the_call_began(memory: zlog.Store) -> None
         view, position = await inner(count, deadline)
         if not filled:  # so that there is a second attempt
             filled = True
-            await client.fill(position, None)
+            await client.fill(position, client.deadline())
         return view, position
 
     log._client.positions.grant = grant  # type: ignore[method-assign]

@@ -16,11 +16,10 @@ from unittest import mock
 
 from zlog._append import deliveries
 from zlog._append.deliveries import _Attempt
-from zlog._append.positions import Positions
-from zlog._append.reserved import Reserved
 from zlog._base.io import Call
 from zlog._base.protocol import Code
 from zlog._layout import views
+from zlog._layout.positions import Positions
 from zlog._layout.stripe_objects import seal
 from zlog._native import messages
 from zlog._sequencer import greeting
@@ -152,7 +151,7 @@ _grant = Positions.grant
 async def _grant_again(self, count, deadline):  # type: ignore[no-untyped-def]
     """Use the positions of the last grant once more, if there is a newer epoch."""
     epoch, first, granted = self.__dict__.pop("_kept", (0, 0, 0))
-    view = self._layout.view
+    view = self.layout.view
     if epoch and view.epoch > epoch and granted >= count:
         return view, first
     view, first = await _grant(self, count, deadline)
@@ -162,7 +161,7 @@ async def _grant_again(self, count, deadline):  # type: ignore[no-untyped-def]
 
 async def _reserve_unrecorded(self, count, deadline):  # type: ignore[no-untyped-def]
     """Take a sequencer's word for it that positions are handed out once."""
-    _, first = await self._positions.grant(count, deadline)
+    _, first = await self.grant(count, deadline)
     self._handed_out = max(self._handed_out, first + count)
     return range(first, first + count)
 
@@ -176,23 +175,23 @@ async def _grant_to_all(self, count, deadline):  # type: ignore[no-untyped-def]
         try:
             return await _deliver_grant(self, count, deadline)
         except DeliverySuperseded:
-            request = messages.delivery_read(self._log_id, *self._key)
-            reply = await deliveries._call(self._client, "delivery_read", request, deadline)
+            layout = self._reader.layout
+            request = messages.delivery_read(layout.address.log_id, *self._key)
+            call = Call(layout.head._object, "delivery_read", request)
+            (reply,) = await layout.io.execute([call], deadline)
             if reply.code != Code.OK:
                 raise
             self._number = messages.delivery_read_reply(reply.payload).attempt
 
 
 async def _grant_unrecorded(self, count, deadline):  # type: ignore[no-untyped-def]
-    return await self._client.positions.grant(count, deadline)
+    return await self._reader.positions.grant(count, deadline)
 
 
 async def _read_unsettled(self, positions, deadline):  # type: ignore[no-untyped-def]
     """Take note of what earlier attempts have written by now, and let them go on."""
     writers: dict[int, bytes] = {}
-    found = await self._client.reader.read_some(
-        positions, deadline, bytes_max=1 << 20, writers=writers
-    )
+    found = await self._reader.read_some(positions, deadline, bytes_max=1 << 20, writers=writers)
     for position, slot in found.items():
         if isinstance(slot, Entry) and writers[position] == self._writer:
             self._written[deliveries._digest(slot.data)] += 1
@@ -230,7 +229,7 @@ MUTANTS = {
     "reservation-not-recorded": Mutant(
         "a later epoch may hand out what was reserved",
         40,
-        patch=lambda: mock.patch.object(Reserved, "reserve", _reserve_unrecorded),
+        patch=lambda: mock.patch.object(Positions, "reserve", _reserve_unrecorded),
         shows="P16",
     ),
     "attempt-not-shut-out": Mutant(
@@ -248,7 +247,7 @@ MUTANTS = {
     "attempt-not-settled": Mutant(
         "an attempt leaves open what earlier ones were granted and have not written",
         80,
-        patch=lambda: mock.patch.object(_Attempt, "_settle", _read_unsettled),
+        patch=lambda: mock.patch.object(_Attempt, "recover", _read_unsettled),
         shows="P15",
     ),
     "any-token": Mutant(

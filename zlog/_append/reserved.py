@@ -15,18 +15,15 @@ import hashlib
 from typing import NoReturn
 
 from zlog._append.append import Appender
-from zlog._append.positions import Positions
 from zlog._append.roll import RollWatch
 from zlog._base.deadline import Deadline
-from zlog._base.names import check_position
 from zlog._base.pool_full import explain
 from zlog._base.protocol import Code
-from zlog._layout.layout import Layout
 from zlog._native import core
 from zlog._read.items import no_entry
 from zlog._read.read import Reader
 from zlog.entry import Entry
-from zlog.errors import AlreadyWritten, BeyondTail, SequencerUnavailable, StoreTimeout
+from zlog.errors import AlreadyWritten, StoreTimeout
 from zlog.limits import GRANT_COUNT_MAX
 from zlog.view import ObjectRef, View
 
@@ -35,21 +32,14 @@ class Reserved:
     """Reserves positions of one log, and writes at them.
 
     Args:
-        layout: of the log.
-        positions: where they come from.
-        reader: tells what stands at those that are taken.
+        reader: of the log; tells what stands at positions that are taken.
         appender: knows how large an entry may be.
     """
 
-    def __init__(
-        self, layout: Layout, positions: Positions, reader: Reader, appender: Appender
-    ) -> None:
-        self._layout = layout
-        self._positions = positions
+    def __init__(self, reader: Reader, appender: Appender) -> None:
         self._reader = reader
         self._appender = appender
-        self._rolls = RollWatch(layout)
-        self._handed_out = 0  # positions below it have been, as far as this handle knows
+        self._rolls = RollWatch(reader.layout)
 
     async def reserve(self, count: int, deadline: Deadline) -> range:
         """Return so many positions that are handed out to no one else."""
@@ -61,25 +51,13 @@ class Reserved:
             )
         if self._rolls.alert:
             await self._rolls.act(deadline)
-        layout = self._layout
-        while True:
-            view, first = await self._positions.grant(count, deadline)
-            if not view.sequencer:
-                raise SequencerUnavailable(
-                    f"log {view.log!r} has no sequencer, and only a sequencer reserves positions",
-                    hint="Start one: `zlog seqr`.",
-                )
-            end = first + count
-            if await layout.head.tail_raise(view.log_id, view.epoch, end, deadline):
-                self._handed_out = max(self._handed_out, end)
-                return range(first, end)
-            await layout.advance(view, deadline)
+        return await self._reader.positions.reserve(count, deadline)
 
     async def write(self, position: int, data: bytes, deadline: Deadline) -> None:
         """Write an entry at a position, or find that this very entry is there."""
-        layout = self._layout
+        layout = self._reader.layout
         self._appender.check([data])
-        await self._check_handed_out(position, deadline)
+        await self._reader.positions.check_handed_out("write at", position, deadline)
         (entry,) = core.entries_owned([data])
         now = layout.io.wall_clock_us()
         writer = _writer_id(layout.address.log_id, position, entry)
@@ -100,18 +78,8 @@ class Reserved:
         if position >= view.live_stripe.start:
             self._rolls.note(view, [reply for _, reply in replies])
 
-    async def _check_handed_out(self, position: int, deadline: Deadline) -> None:
-        check_position(position)
-        if position >= self._handed_out:
-            self._handed_out = await self._positions.tail(deadline)
-        if position >= self._handed_out:
-            raise BeyondTail(
-                f"can't write at {position}: the tail of log {self._layout.view.log!r} is"
-                f" {self._handed_out}"
-            )
-
     async def _refuse(self, position: int, deadline: Deadline) -> NoReturn:
-        log = self._layout.view.log
+        log = self._reader.layout.view.log
         found = (await self._reader.read([position], deadline))[position]
         if isinstance(found, Entry):
             raise AlreadyWritten(f"position {position} of log {log!r} holds another entry")

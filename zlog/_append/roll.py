@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from zlog._base.deadline import Deadline
 from zlog._base.io import Reply
+from zlog._base.options import StripeLimits
 from zlog._layout.layout import Layout
-from zlog._layout.options import StripeLimits
 from zlog._native import core
 from zlog.errors import ZlogError
 from zlog.view import Stripe, View

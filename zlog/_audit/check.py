@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import TYPE_CHECKING
 
 from zlog._audit.findings import CheckSummary, Finding, FindingKind, about
 from zlog._audit.inspect import ANY_EPOCH, Inspector, walk
@@ -14,13 +13,12 @@ from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply
 from zlog._base.names import head_object
 from zlog._base.protocol import Code
+from zlog._base.settings import Budget
+from zlog._layout.positions import Positions
 from zlog._native import core, messages
 from zlog.errors import CorruptEntry, from_code
 from zlog.limits import HOLE_TIMEOUT_SECONDS
 from zlog.view import ObjectRef, Stripe
-
-if TYPE_CHECKING:
-    from zlog._client import LogClient
 
 _CALL_POSITIONS = 1 << 16
 _CALL_BYTES = 8 << 20
@@ -48,13 +46,20 @@ class Checker:
     """
 
     def __init__(
-        self, client: LogClient, *, orphans: bool = True, progress: Progress | None = None
+        self,
+        positions: Positions,
+        budget: Budget,
+        *,
+        orphans: bool = True,
+        progress: Progress | None = None,
     ) -> None:
-        self._client = client
-        self._layout = client.layout
+        self._positions = positions
+        self._budget = budget
+        self._layout = layout = positions.layout
+        self._io = layout.io
         self._progress = progress
-        self._inspector = Inspector(client.layout, self._deadline)
-        self._strays = Strays(client.layout, self._deadline) if orphans else None
+        self._inspector = Inspector(layout, self._deadline)
+        self._strays = Strays(layout, self._deadline) if orphans else None
         self._audit = core.Audit()
         self._end = 0
         self._unreadable: set[str] = set()
@@ -67,7 +72,7 @@ class Checker:
 
     def _deadline(self) -> Deadline:
         """Start the budget of one step: how long a whole audit takes is not known."""
-        return self._client.deadline()
+        return self._budget.deadline()
 
     @property
     def summary(self) -> CheckSummary:
@@ -104,7 +109,7 @@ class Checker:
         suspected = {_identity(each) for each in await self._look_at_objects()}
         if not suspected:
             return []
-        await self._wait_since(self._client.io.monotonic())
+        await self._wait_since(self._io.monotonic())
         again = await self._look_at_objects()
         return [each for each in again if _identity(each) in suspected]
 
@@ -116,7 +121,7 @@ class Checker:
         """Ask for the tail, and compare it with what was taken before."""
         taken = self._inspector.taken
         try:
-            self._end = await self._client.positions.tail(self._deadline())
+            self._end = await self._positions.tail(self._deadline())
         except CorruptEntry:  # objects that can't tell, as was found, and no sequencer that knows
             self._end = taken
         if self._end >= taken:
@@ -133,7 +138,7 @@ class Checker:
             yield lost.take(window, self._audit.lost)
             yield unreadable.take(window, self._audit.unreadable)
             yield doubles.take(window, self._audit.found)
-            holes.take(window, self._audit.holes, self._client.io.monotonic())
+            holes.take(window, self._audit.holes, self._io.monotonic())
             if holes.full:
                 yield await self._settle(holes)
         yield lost.end()
@@ -161,11 +166,11 @@ class Checker:
 
     async def _wait_since(self, moment: float) -> None:
         """Leave others the time that a reader leaves a writer, from a moment on."""
-        patience = self._client.settings.hole_timeout
+        patience = self._budget.hole_timeout(...)
         patience = HOLE_TIMEOUT_SECONDS if patience is None else patience
-        left = moment + patience - self._client.io.monotonic()
+        left = moment + patience - self._io.monotonic()
         if left > 0:
-            await self._client.io.sleep(left)
+            await self._io.sleep(left)
 
     async def _walk(self, purpose: str) -> AsyncIterator[Window]:
         """Go upwards from the trim point to the tail as it was at the beginning."""

@@ -11,11 +11,6 @@ Timeout = float | EllipsisType | None
 """Seconds that a call may take; None: without limit; ``...``: as its handle was opened."""
 
 
-def own_or(given: Timeout, own: float | None) -> float | None:
-    """Return the time-out that a call was given, or the handle's own where it was given none."""
-    return own if isinstance(given, EllipsisType) else given
-
-
 def check_seconds(what: str, seconds: float | None, *, optional: bool = True) -> None:
     """Raise TypeError or ValueError unless ``seconds`` is a valid time-out.
 

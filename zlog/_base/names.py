@@ -14,6 +14,13 @@ def check_position(position: int) -> None:
         raise ValueError(f"a position is 0 to 2**63 - 1, not {position}")
 
 
+def check_range(start: int, end: int | None) -> None:
+    """Raise TypeError or ValueError unless a range can begin and end there (None: at the tail)."""
+    check_position(start)
+    if end is not None:
+        check_int(end)
+
+
 def check_int(position: int) -> None:
     """Raise TypeError unless it is a number that could be a position."""
     if not hasattr(position, "__index__"):  # which NumPy's integers have too

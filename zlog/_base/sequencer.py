@@ -1,4 +1,4 @@
-"""What sequencer clients take and give: addresses, grants, and the interface all of them have."""
+"""What sequencer clients take and give: addresses, options, grants, and the interface of all."""
 
 from __future__ import annotations
 
@@ -15,6 +15,15 @@ SHARED_ADDRESS = "store:"
 """The address of the sequencer that processes share through an embedded store."""
 
 _TCP, _TLS = "tcp://", "tls://"
+
+CREDENTIAL_OPTIONS = {
+    "sequencer_ca": "ca",
+    "sequencer_cert": "certificate",
+    "sequencer_key": "key",
+    "sequencer_token_file": "token_file",
+}
+"""Options of a ``ceph://`` URL. In upper case with ``ZLOG_`` before, they are the environment
+variables that count where the URL does not say."""
 
 
 class Endpoint(NamedTuple):

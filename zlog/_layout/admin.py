@@ -9,11 +9,11 @@ from types import MappingProxyType
 from zlog._base.deadline import Deadline
 from zlog._base.io import Io
 from zlog._base.names import head_object
+from zlog._base.options import MIRROR_OF, check_options, merged_options
 from zlog._base.pool_full import explain
 from zlog._base.sequencer import SHARED_ADDRESS
+from zlog._layout.discard import discard, remove_all
 from zlog._layout.head import Directory, Head
-from zlog._layout.options import MIRROR_OF, check_options, stripe_options
-from zlog._layout.reclaim import discard, remove_all
 from zlog._layout.stripe_objects import seal
 from zlog._layout.views import Change, activate_shared, backoff, change_view
 from zlog.errors import (
@@ -59,8 +59,8 @@ class NewLog:
         options: Mapping[str, str] | None,
     ) -> NewLog:
         """Return it as :meth:`zlog.Log.create` is told; None leaves a default."""
-        settled = {**(options or {}), **stripe_options(stripe_bytes, stripe_records)}
-        return cls(WIDTH_DEFAULT if width is None else width, settled)
+        wanted = merged_options(options, stripe_bytes, stripe_records)
+        return cls(WIDTH_DEFAULT if width is None else width, wanted)
 
 
 async def create_log(io: Io, name: str, new: NewLog, deadline: Deadline) -> View:

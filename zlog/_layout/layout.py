@@ -84,6 +84,9 @@ class Layout:
         self.reclaimed: frozenset[int] = frozenset()
         """Stripes of the view, by id, whose objects were removed since all of it is trimmed."""
 
+    def __str__(self) -> str:
+        return f"{self.view.log!r} in {self.io.store.url}"
+
     def objects(self, view: View, stripe: Stripe) -> list[ObjectRef]:
         """Return the objects of a stripe, by index; made once, since a stripe never changes."""
         objects = self._objects.get(stripe.id)

@@ -8,8 +8,8 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from zlog._base.deadline import Deadline
+from zlog._base.options import MIRROR_OF, check_options
 from zlog._layout.layout import Layout
-from zlog._layout.options import check_options
 from zlog._layout.reclaim import reclaim
 from zlog._layout.views import Edit, with_new_stripe
 from zlog.errors import ZlogError
@@ -33,6 +33,8 @@ async def reconfigure(
     Raises:
         ValueError: an invalid width or option.
     """
+    if MIRROR_OF in options:
+        raise ValueError(f"option {MIRROR_OF!r} is zlog's own: `promote` ends a mirror")
     if width is not None:
         check_width(width)
     check_options({key: value for key, value in options.items() if value is not None})

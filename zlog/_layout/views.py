@@ -32,10 +32,10 @@ from typing import NamedTuple
 
 from zlog._base.deadline import Deadline
 from zlog._base.io import Io
+from zlog._base.options import StripeLimits
 from zlog._base.sequencer import SHARED_ADDRESS
+from zlog._layout.discard import discard
 from zlog._layout.head import Head
-from zlog._layout.options import StripeLimits
-from zlog._layout.reclaim import discard
 from zlog._layout.stripe_objects import remove, seal
 from zlog._native import messages
 from zlog.errors import CorruptEntry, InvalidEpoch, LogNotFound, NotLeader, ZlogError

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
+from zlog._base.deadline import Timeout
+from zlog._base.names import check_range
 from zlog._base.protocol import Code
+from zlog._base.settings import Budget
 from zlog._native import core
 from zlog._read.items import Slot, join
 from zlog._read.iterate import WINDOW_BYTES, WINDOW_POSITIONS_MAX, Ahead, Bounded
+from zlog._read.read import Reader, WindowRead
 from zlog.entry import Gap, GapKind
-
-if TYPE_CHECKING:
-    from zlog._client import LogClient
-    from zlog._read.read import WindowRead
 
 _DATA_BYTES_MAX = 2**31 - 1
 """Data of one `Columns`: its offsets have 32 bits and a sign."""
@@ -59,29 +58,34 @@ class _ColumnWindows:
     """Windows of one stripe each, or of some of its objects, as columns."""
 
     def __init__(
-        self, client: LogClient, indexes: frozenset[int] | None, hole_timeout: float | None
+        self,
+        reader: Reader,
+        budget: Budget,
+        indexes: frozenset[int] | None,
+        hole_timeout: float | None,
     ) -> None:
-        self._client = client
+        self._reader = reader
+        self._budget = budget
         self._indexes = indexes
         self._hole_timeout = hole_timeout
 
     def positions_max(self, start: int) -> int:
         """As many positions between those that are read as there are objects left out."""
-        width = self._client.layout.width_at(start)
+        width = self._reader.layout.width_at(start)
         wanted = range(width) if self._indexes is None else self._indexes
         read = sum(1 for index in wanted if index < width)
         return WINDOW_POSITIONS_MAX * width // max(1, read)
 
     def start(self, start: int, end: int, bytes_max: int) -> WindowRead:
-        layout = self._client.layout
+        layout = self._reader.layout
         stripe = layout.stripe_of(layout.view, start)
-        return self._client.reader.start(start, min(end, stripe.end), bytes_max, self._indexes)
+        return self._reader.start(start, min(end, stripe.end), bytes_max, self._indexes)
 
     async def finish(self, read: WindowRead) -> tuple[list[Columns], int, int]:
         if not read.parts:
             return [], 0, read.end
-        client = self._client
-        deadline = client.window_deadline(self._hole_timeout)
+        reader = self._reader
+        deadline = self._budget.longer(self._hole_timeout)
         window = core.ColumnWindow(read.parts[0].step)
         replies = await read.started.finish(deadline)
         for asked, reply in zip(read.parts, replies, strict=True):
@@ -89,9 +93,8 @@ class _ColumnWindows:
             window.add(payload, asked.start, asked.stop)
         settled: dict[int, Slot] = {}
         if positions := window.open():
-            settled = await client.reader.read(positions, deadline)
-            tail_of = client.positions.tail
-            await client.reader.settle(settled, self._hole_timeout, tail_of, deadline)
+            settled = await reader.read(positions, deadline)
+            await reader.settle(settled, self._hole_timeout, deadline)
         return *_columns_of(window, settled, read.parts[0].start), read.end
 
     def trimmed(self, gap: Gap) -> list[Columns]:
@@ -143,17 +146,20 @@ class ColumnsReader(Bounded[list[Columns]]):
 
     def __init__(
         self,
-        client: LogClient,
+        reader: Reader,
+        budget: Budget,
         start: int,
         end: int | None,
         indexes: Collection[int] | None,
         window_bytes: int | None,
-        hole_timeout: float | None,
+        hole_timeout: Timeout,
     ) -> None:
+        check_range(start, end)
         if window_bytes is not None and window_bytes < 1:
             raise ValueError(f"a window takes at least one byte, not {window_bytes}")
         chosen = None if indexes is None else frozenset(indexes)
         if chosen is not None and any(index < 0 for index in chosen):
             raise ValueError("a stripe's objects are numbered from 0")
-        windows = _ColumnWindows(client, chosen, hole_timeout)
-        super().__init__(client, Ahead(client, windows, start, window_bytes or WINDOW_BYTES), end)
+        windows = _ColumnWindows(reader, budget, chosen, budget.hole_timeout(hole_timeout))
+        ahead = Ahead(reader, budget, windows, start, window_bytes or WINDOW_BYTES)
+        super().__init__(reader.positions, budget, ahead, end)

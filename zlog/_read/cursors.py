@@ -8,23 +8,20 @@ atomic steps (cls_zlog/head/cursors.cc).
 from __future__ import annotations
 
 import errno
+from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import NamedTuple
 
 from zlog._base.deadline import Deadline, Timeout
 from zlog._base.io import Call, Io, Reply
 from zlog._base.names import check_position, head_object
 from zlog._base.protocol import Code
 from zlog._base.sequencer import LogAddress
+from zlog._base.settings import Budget
+from zlog._layout.positions import Positions, PositionSpec
 from zlog._native import core, messages
 from zlog.errors import CursorAhead, CursorNotFound, Invalidated, LimitReached, LogNotFound
 from zlog.names import check_cursor_name
-
-if TYPE_CHECKING:
-    from zlog._client import LogClient
-
-PositionSpec = int | Literal["earliest", "latest"]
-"""Where a reader begins: a position, the first one that is not trimmed, or the tail."""
 
 _CURSORS_PER_READ = 256
 _ADVANCE, _CREATE, _SET = 0, 1, 2
@@ -102,13 +99,16 @@ class Cursors:
                 position=kept,
             )
 
-    async def set(self, name: str, position: int, deadline: Deadline) -> None:
+    async def set(self, name: str, position: int, deadline: Deadline) -> int:
         """Put a cursor anywhere at or above the trim point; make it if it is not there.
+
+        Returns where it is.
 
         Raises:
             Invalidated: the position lies below the trim point.
         """
         await self._commit(_SET, name, position, deadline)
+        return position
 
     async def remove(self, name: str, deadline: Deadline) -> None:
         """Remove a cursor, so that it holds no trim back any more.
@@ -165,87 +165,80 @@ def _state(name: str, position: int, created: int, updated: int) -> CursorState:
 class CursorClient:
     """One reader's handle on one cursor; `zlog.Cursor` and `zlog.aio.Cursor` are its two faces.
 
-    Attributes:
+    Args:
+        cursors: of the log.
+        positions: of the log.
+        budget: of the log's handle.
         name: the cursor's.
+
+    Attributes:
+        name: see there.
         position: where it is, as far as this handle knows.
     """
 
-    def __init__(self, client: LogClient, name: str, position: int) -> None:
+    def __init__(self, cursors: Cursors, positions: Positions, budget: Budget, name: str) -> None:
         self.name = name
-        self.position = position
-        self._client = client
-        self._tail = 0  # positions below it have been handed out
+        self.position = 0
+        self._cursors = cursors
+        self._positions = positions
+        self._deadline = budget.deadline
 
-    @classmethod
-    async def open(
-        cls, client: LogClient, name: str, create: PositionSpec | None, timeout: Timeout
-    ) -> CursorClient:
-        """Find a cursor, or make it; see :meth:`zlog.Log.cursor`."""
-        deadline = client.deadline(timeout)
+    async def open(self, create: PositionSpec | None, timeout: Timeout) -> None:
+        """Find the cursor, or make it; see :meth:`zlog.Log.cursor`."""
+        deadline = self._deadline(timeout)
         check_spec(create)
-        state = await client.cursors.read(name, deadline)
+        state = await self._cursors.read(self.name, deadline)
         if state is not None:
-            return cls(client, name, state.position)
-        if create is None:
-            raise client.cursors.missing(name)
-        position = await cls._make(client, name, create, deadline)
-        return cls(client, name, position)
-
-    @staticmethod
-    async def _make(client: LogClient, name: str, create: PositionSpec, deadline: Deadline) -> int:
-        while True:
-            position = await client.resolve(create, deadline)
-            try:
-                return await client.cursors.create(name, position, deadline)
-            except Invalidated:
-                if create != "earliest":  # which a trim has just moved
-                    raise
+            self.position = state.position
+        elif create is None:
+            raise self._cursors.missing(self.name)
+        else:
+            self.position = await self._put(self._cursors.create, create, deadline)
 
     async def state(self, timeout: Timeout) -> CursorState:
         """Return the cursor as the log keeps it."""
-        state = await self._client.cursors.read(self.name, self._client.deadline(timeout))
+        state = await self._cursors.read(self.name, self._deadline(timeout))
         if state is None:
-            raise self._client.cursors.missing(self.name)
+            raise self._cursors.missing(self.name)
         return state
 
     async def commit(self, position: int, timeout: Timeout) -> None:
         """Move it forward; see :meth:`zlog.Cursor.commit`."""
-        deadline = self._client.deadline(timeout)
-        await self._check("commit", position, deadline)
-        await self._client.cursors.advance(self.name, position, deadline)
+        deadline = self._deadline(timeout)
+        check_position(position)
+        await self._positions.check_reached("commit", position, position, deadline)
+        await self._cursors.advance(self.name, position, deadline)
         self.position = position
 
     async def reset(self, spec: PositionSpec, timeout: Timeout) -> None:
         """Put it anywhere; see :meth:`zlog.Cursor.reset`."""
-        deadline = self._client.deadline(timeout)
         check_spec(spec)
-        while True:
-            position = await self._client.resolve(spec, deadline)
-            try:
-                await self._client.cursors.set(self.name, position, deadline)
-                break
-            except Invalidated:
-                if spec != "earliest":
-                    raise
-        self.position = position
+        self.position = await self._put(self._cursors.set, spec, self._deadline(timeout))
 
     async def lag(self, timeout: Timeout) -> int:
         """Return how many positions lie between it and the tail; see :meth:`zlog.Cursor.lag`."""
         state = await self.state(timeout)
         self.position = state.position
-        return max(0, await self._client.tail(timeout) - state.position)
+        return max(0, await self._positions.tail(self._deadline(timeout)) - state.position)
 
     async def remove(self, timeout: Timeout) -> None:
         """Remove it; see :meth:`zlog.Cursor.remove`."""
-        await self._client.cursors.remove(self.name, self._client.deadline(timeout))
+        await self._cursors.remove(self.name, self._deadline(timeout))
 
-    async def _check(self, verb: str, position: int, deadline: Deadline) -> None:
-        """Refuse a position that no reader can have reached. Asks for the tail when it must."""
-        check_position(position)
-        if position > self._tail:
-            self._tail = await self._client.positions.tail(deadline)
-        if position > self._tail:
-            raise self._client.beyond_tail(f"{verb} {position}", self._tail)
+    async def _put(
+        self,
+        put: Callable[[str, int, Deadline], Awaitable[int]],
+        spec: PositionSpec,
+        deadline: Deadline,
+    ) -> int:
+        """Put the cursor where ``spec`` says, in one of two ways; returns where it is then."""
+        while True:
+            position = await self._positions.resolve(spec, deadline)
+            try:
+                return await put(self.name, position, deadline)
+            except Invalidated:
+                if spec != "earliest":  # which a trim has just moved
+                    raise
 
 
 def check_spec(spec: PositionSpec | None) -> None:

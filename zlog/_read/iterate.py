@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
+from zlog._base.deadline import Timeout
+from zlog._base.names import check_position, check_range
+from zlog._base.settings import Budget
 from zlog._layout.layout import StripeUnknown
+from zlog._layout.positions import Positions
 from zlog._layout.views import backoff
 from zlog._read.items import joined
+from zlog._read.read import Reader, WindowItems, WindowRead
 from zlog.entry import Entry, Gap, GapKind
-
-if TYPE_CHECKING:
-    from zlog._client import LogClient
-    from zlog._read.read import WindowRead
 
 T = TypeVar("T")
 
@@ -29,6 +30,9 @@ WINDOW_BYTES = 8 << 20
 
 _BYTES_SLACK = 2
 """By how much larger than expected entries may be, before a window is read in several goes."""
+
+_WAIT_SECONDS = 5.0
+"""How long a follower waits for a new entry at the sequencer, before it asks again."""
 
 _WINDOWS_AHEAD = 2
 """Windows under way while the caller works: with the one in hand, three times WINDOW_BYTES."""
@@ -70,9 +74,15 @@ class Ahead(Generic[T]):
     """
 
     def __init__(
-        self, client: LogClient, windows: Windows[T], position: int, window_bytes: int
+        self,
+        reader: Reader,
+        budget: Budget,
+        windows: Windows[T],
+        position: int,
+        window_bytes: int,
     ) -> None:
-        self._client = client
+        self._layout = reader.layout
+        self._budget = budget
         self._windows = windows
         self.position = position
         self._asked = position
@@ -101,7 +111,7 @@ class Ahead(Generic[T]):
         self.position = self._asked = position
 
     async def _window(self, tail: int) -> T:
-        layout = self._client.layout
+        layout = self._layout
         while True:
             trimmed = min(layout.view.trim_point, tail)
             if self.position < trimmed:
@@ -130,8 +140,8 @@ class Ahead(Generic[T]):
             try:
                 read = self._windows.start(self._asked, end, _BYTES_SLACK * self._bytes)
             except StripeUnknown as unknown:
-                deadline = self._client.deadline()
-                if await self._client.layout.stripe_at(unknown.position, deadline) is None:
+                deadline = self._budget.deadline()
+                if await self._layout.stripe_at(unknown.position, deadline) is None:
                     return  # trimmed meanwhile, with its stripe
                 continue
             self._under_way.append(read)
@@ -147,18 +157,20 @@ class Ahead(Generic[T]):
 class _Items:
     """Windows as entries and gaps, in order."""
 
-    def __init__(self, client: LogClient, hole_timeout: float | None) -> None:
-        self._client = client
+    def __init__(self, reader: Reader, budget: Budget, hole_timeout: float | None) -> None:
+        self._reader = reader
+        self._budget = budget
         self._hole_timeout = hole_timeout
 
     def positions_max(self, _: int) -> int:
         return WINDOW_POSITIONS_MAX
 
     def start(self, start: int, end: int, bytes_max: int) -> WindowRead:
-        return self._client.reader.start(start, end, bytes_max)
+        return self._reader.start(start, end, bytes_max)
 
-    async def finish(self, read: WindowRead) -> tuple[Sequence[Entry | Gap], int, int]:
-        return await self._client.finish_window(read, self._hole_timeout)
+    async def finish(self, read: WindowRead) -> WindowItems:
+        deadline = self._budget.longer(self._hole_timeout)
+        return await self._reader.finish(read, self._hole_timeout, deadline)
 
     def trimmed(self, gap: Gap) -> Sequence[Entry | Gap]:
         return [gap]
@@ -178,22 +190,27 @@ class _Items:
 
 
 def _items_ahead(
-    client: LogClient, start: int, hole_timeout: float | None
+    reader: Reader, budget: Budget, start: int, hole_timeout: Timeout
 ) -> Ahead[Sequence[Entry | Gap]]:
-    return Ahead(client, _Items(client, hole_timeout), start, WINDOW_BYTES)
+    windows = _Items(reader, budget, budget.hole_timeout(hole_timeout))
+    return Ahead(reader, budget, windows, start, WINDOW_BYTES)
 
 
 class Bounded(Generic[T]):
     """Reads once as far as the tail at its beginning, or as an end before it.
 
     Args:
-        client: of the log.
+        positions: tell the tail.
+        budget: of the handle.
         ahead: reads the windows.
         end: the first position that is not read; None for the tail.
     """
 
-    def __init__(self, client: LogClient, ahead: Ahead[T], end: int | None) -> None:
-        self._client = client
+    def __init__(
+        self, positions: Positions, budget: Budget, ahead: Ahead[T], end: int | None
+    ) -> None:
+        self._positions = positions
+        self._budget = budget
         self._ahead = ahead
         self._end = end
         self._tail: int | None = None
@@ -201,7 +218,7 @@ class Bounded(Generic[T]):
     async def next(self) -> T | None:
         """Return what is next, which may be nothing; None at the end."""
         if self._tail is None:
-            tail = await self._client.tail()
+            tail = await self._positions.tail(self._budget.deadline())
             self._tail = tail if self._end is None else min(self._end, tail)
         if self._ahead.position >= self._tail:
             return None
@@ -212,24 +229,35 @@ class RangeReader(Bounded[Sequence[Entry | Gap]]):
     """Reads ``[start, end)`` once, as far as the tail at its beginning."""
 
     def __init__(
-        self, client: LogClient, start: int, end: int | None, hole_timeout: float | None
+        self,
+        reader: Reader,
+        budget: Budget,
+        start: int,
+        end: int | None,
+        hole_timeout: Timeout = ...,
     ) -> None:
-        super().__init__(client, _items_ahead(client, start, hole_timeout), end)
+        check_range(start, end)
+        ahead = _items_ahead(reader, budget, start, hole_timeout)
+        super().__init__(reader.positions, budget, ahead, end)
 
 
 class Follower:
     """Reads from ``start`` on and waits at the tail for more. Never passes an open hole."""
 
-    def __init__(self, client: LogClient, start: int, hole_timeout: float | None) -> None:
-        self._client = client
+    def __init__(
+        self, reader: Reader, budget: Budget, start: int, hole_timeout: Timeout = ...
+    ) -> None:
+        check_position(start)
+        self._reader = reader
+        self._budget = budget
         self._tail = 0
-        self._ahead = _items_ahead(client, start, hole_timeout)
+        self._ahead = _items_ahead(reader, budget, start, hole_timeout)
         self._waits = 0
 
     async def next(self) -> Sequence[Entry | Gap]:
         """Return the next batch; empty when nothing came for a while."""
         if self._ahead.position >= self._tail:
-            tail = await self._client.wait(self._ahead.position)
+            tail = await wait_for_more(self._reader.positions, self._budget, self._ahead.position)
             if tail is None:
                 return ()
             self._tail = tail
@@ -242,9 +270,14 @@ class Follower:
         if hole == 0:
             # An open hole; or a sequencer that was replaced has told a tail that no longer counts.
             self._tail = 0
-            await backoff(self._client.io, self._waits)
+            await backoff(self._reader.layout.io, self._waits)
             self._waits += 1
         return items[:hole]
+
+
+async def wait_for_more(positions: Positions, budget: Budget, position: int) -> int | None:
+    """Wait some seconds for the tail to pass ``position``. Returns the tail, or None."""
+    return await positions.wait(position, _WAIT_SECONDS, budget.longer(_WAIT_SECONDS))
 
 
 def _first_hole(items: Sequence[Entry | Gap]) -> int | None:

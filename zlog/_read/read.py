@@ -8,13 +8,13 @@ never disagree about a position.
 from __future__ import annotations
 
 import errno
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply, Started
 from zlog._base.protocol import Code, FillCode, State
-from zlog._layout.layout import Layout
+from zlog._layout.positions import Positions
 from zlog._native import core, messages
 from zlog._read.items import Slot, gap_of, in_order, is_open, lost, slot_of, trimmed
 from zlog.entry import Entry, Gap, LossReason
@@ -31,8 +31,6 @@ _POLL_SECONDS = 0.0003
 _POLL_SECONDS_MAX = 0.1
 """How often an unwritten position is looked at. A sequencer tells of positions when it hands them
 out, so a follower is usually there a moment before the entry; the first look again is soon."""
-
-TailOf = Callable[[Deadline], Awaitable[int]]
 
 _PLAIN = (State.UNWRITTEN, State.TRIMMED)
 """Gaps that a window tells all of. Who filled a position, or what lost it, is asked for."""
@@ -63,12 +61,19 @@ class WindowItems(NamedTuple):
 
 
 class Reader:
-    """Reads positions of one log, and fills them under the id of its writer."""
+    """Reads positions of one log, and fills them under the id of its writer.
 
-    def __init__(self, layout: Layout, writer: bytes) -> None:
-        self._layout = layout
+    Attributes:
+        layout: of the log.
+        positions: tell the tail. Nothing is filled at or beyond the checked one: a sequencer that
+            was replaced may have handed out what its successor will hand out again.
+    """
+
+    def __init__(self, positions: Positions, writer: bytes) -> None:
+        self.layout = positions.layout
+        self.positions = positions
         self._writer = writer
-        self._io = layout.io
+        self._io = self.layout.io
 
     async def read(self, positions: Sequence[int], deadline: Deadline) -> dict[int, Slot]:
         """Read positions as they are now: no waiting, no filling.
@@ -125,10 +130,10 @@ class Reader:
         Raises:
             StripeUnknown: of ``start``, already, the stripe must be looked up first.
         """
-        view = self._layout.view
+        view = self.layout.view
         wanted: list[tuple[ObjectRef, range]] = []
-        for first, last, stripe in self._layout.known_stripes(view, start, end):
-            objects = self._layout.objects(view, stripe)
+        for first, last, stripe in self.layout.known_stripes(view, start, end):
+            objects = self.layout.objects(view, stripe)
             for position in range(first, min(last, first + stripe.width)):
                 ref = objects[position % stripe.width]
                 if indexes is None or ref.residue in indexes:
@@ -142,7 +147,7 @@ class Reader:
         return WindowRead(start, end, bytes_max, parts, self._io.start(calls))
 
     async def finish(
-        self, read: WindowRead, hole_timeout: float | None, tail_of: TailOf, deadline: Deadline
+        self, read: WindowRead, hole_timeout: float | None, deadline: Deadline
     ) -> WindowItems:
         """Bring in what :meth:`start` asked for, in order, nothing left out.
 
@@ -154,8 +159,6 @@ class Reader:
             hole_timeout: seconds to wait for an unwritten position before filling it; None leaves
                 holes alone and reports them as UNWRITTEN, as happens after the wait in a store
                 that is read-only.
-            tail_of: tells the checked tail. Nothing is filled at or beyond it: a sequencer that
-                was replaced may have handed out what its successor will hand out again.
             deadline: budget of the whole call.
         """
         window = core.Window(read.start, read.end)
@@ -181,15 +184,11 @@ class Reader:
             data_bytes += sum(len(slot.data) for slot in more.values() if isinstance(slot, Entry))
             found.update(more)
         found = {position: found[position] for position in range(read.start, end)}
-        await self.settle(found, hole_timeout, tail_of, deadline)
+        await self.settle(found, hole_timeout, deadline)
         return WindowItems(in_order(found, read.start, end), data_bytes, end)
 
     async def settle(
-        self,
-        found: dict[int, Slot],
-        hole_timeout: float | None,
-        tail_of: TailOf,
-        deadline: Deadline,
+        self, found: dict[int, Slot], hole_timeout: float | None, deadline: Deadline
     ) -> None:
         """Wait for the holes among what was found, and fill those that stay; see :meth:`finish`.
 
@@ -204,9 +203,9 @@ class Reader:
             if left > 0:
                 await io.sleep(min(poll, left))
                 poll = min(poll * 2, _POLL_SECONDS_MAX)
-            elif not _is_trimmed(await self._layout.refresh(deadline), holes[0]):
+            elif not _is_trimmed(await self.layout.refresh(deadline), holes[0]):
                 never = give_up is None or io.store.read_only
-                tail = 0 if never else await tail_of(deadline)
+                tail = 0 if never else await self.positions.tail(deadline)
                 abandoned = [p for p in holes if p < tail]
                 if not abandoned:
                     break
@@ -233,14 +232,6 @@ class Reader:
                 written = reply.number
         return written
 
-    async def trim(self, positions: Sequence[int], deadline: Deadline) -> None:
-        """Trim single positions, written or not."""
-
-        def request(view: View, ref: ObjectRef, group: list[int]) -> bytes:
-            return messages.trim(view.epoch, ref.stride, group)
-
-        await self.change_positions("trim", request, positions, deadline)
-
     async def change_positions(
         self,
         method: str,
@@ -260,11 +251,11 @@ class Reader:
             groups[:] = self._by_object(view, positions)
             return [Call(ref.name, method, request(view, ref, group)) for ref, group in groups]
 
-        view, replies = await self._layout.guarded(calls, deadline)
+        view, replies = await self.layout.guarded(calls, deadline)
         result: list[tuple[ObjectRef, Reply]] = []
         for (ref, _), reply in zip(groups, replies, strict=True):
             if reply.code == -errno.ENOENT:
-                if await self._layout.outdated(view, deadline):
+                if await self.layout.outdated(view, deadline):
                     return await self.change_positions(
                         method, request, positions, deadline, *refusals
                     )
@@ -285,7 +276,7 @@ class Reader:
                 for ref, group in groups
             ]
 
-        view, replies = await self._layout.guarded(calls, deadline)
+        view, replies = await self.layout.guarded(calls, deadline)
         return view, groups, replies
 
     async def _take(
@@ -307,12 +298,12 @@ class Reader:
             else:
                 reply.check(f"read on {ref.name}")
                 _decode(reply.payload, ref.name, group, found, writers)
-        if gone and not await self._layout.outdated(view, deadline):
+        if gone and not await self.layout.outdated(view, deadline):
             found.update((gap.position, gap) for gap in gone)
 
     def _by_object(self, view: View, positions: Iterable[int]) -> list[tuple[ObjectRef, list[int]]]:
         """Sort positions that are not trimmed, in ascending order, by the object that has them."""
-        layout = self._layout
+        layout = self.layout
         groups: dict[ObjectRef, list[int]] = {}
         for position in positions:
             if not _is_trimmed(view, position):

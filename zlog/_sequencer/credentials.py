@@ -13,18 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qs, urlsplit
 
+from zlog._base.sequencer import CREDENTIAL_OPTIONS
 from zlog._sequencer.reasons import reason_of
 from zlog._sequencer.token import Token, read_tokens
 from zlog.errors import SequencerRefused
-
-CREDENTIAL_OPTIONS = {
-    "sequencer_ca": "ca",
-    "sequencer_cert": "certificate",
-    "sequencer_key": "key",
-    "sequencer_token_file": "token_file",
-}
-"""Options of a ``ceph://`` URL. In upper case with ``ZLOG_`` before, they are the environment
-variables that count where the URL does not say."""
 
 
 @dataclass(frozen=True, slots=True)

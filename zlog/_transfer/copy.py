@@ -7,14 +7,17 @@ from typing import NamedTuple
 
 from zlog._audit.check import Progress
 from zlog._base.io import Io
-from zlog._client import LogClient, Settings
-from zlog._layout.options import MIRROR_OF, MIRROR_OF_FILE
+from zlog._base.options import MIRROR_OF, MIRROR_OF_FILE
+from zlog._base.settings import Settings
+from zlog._client import LogClient
+from zlog._layout.admin import NewLog
 from zlog._layout.views import backoff
+from zlog._read.iterate import wait_for_more
 from zlog._transfer.export_file import ExportReader, ExportWriter, Info, Readable, Writable
 from zlog._transfer.pieces import Batch, Mark, Piece, mark_of, part_from, rounds
 from zlog._transfer.source import Source, mark_at
 from zlog._transfer.target import Target
-from zlog.errors import CopyDiffers, Invalidated
+from zlog.errors import CopyDiffers
 
 
 class Copied(NamedTuple):
@@ -35,16 +38,16 @@ async def export_log(
     cursors: bool,
 ) -> Copied:
     """Write a log to a file; see :func:`zlog.export_log`."""
-    trim_point = await client.earliest(...)
+    trim_point = await client.positions.resolve("earliest", client.deadline())
     first = trim_point if start is None else start
-    tail = await client.tail()
+    tail = await client.positions.tail(client.deadline())
     last = tail if end is None else min(end, tail)
     first = min(first, last)
     view = client.layout.view
-    before = await mark_at(client, first - 1) if first > 0 else None
+    before = await mark_at(client.reader, client.budget, first - 1) if first > 0 else None
     options = {key: value for key, value in view.options.items() if key != MIRROR_OF}
     writer = ExportWriter(file, Info(first, view.live_stripe.width, before, options))
-    source = Source(client, first)
+    source = Source(client.reader, client.budget, first)
     while source.position < last:
         pieces = await source.next(last)
         if not pieces:
@@ -70,14 +73,8 @@ async def import_log(
     """Write a file to a log; see :func:`zlog.import_log`."""
     reader = ExportReader(file)
     info = reader.info
-    target = await Target.open(
-        io,
-        name,
-        settings,
-        mark=MIRROR_OF_FILE,
-        width=width or info.width,
-        options=info.options,
-    )
+    new = NewLog(width or info.width, {**info.options, MIRROR_OF: MIRROR_OF_FILE})
+    target = await _open_mirror(io, name, settings, new)
     await target.begin_at(info.start)
     start, entries = target.tail, 0
     last_mark = await target.last_mark()
@@ -87,10 +84,20 @@ async def import_log(
         await target.write(some)
         entries += sum(len(piece.entries) for piece in some if isinstance(piece, Batch))
         progress(target.tail)
-    await _set_cursors(target, reader.cursors or {})
+    await target.set_cursors(reader.cursors or {})
     if promote:
-        await target.client.promote(...)
+        await target.promote()
     return Copied(start, max(start, reader.position), entries)
+
+
+async def _open_mirror(io: Io, name: str, settings: Settings, new: NewLog) -> Target:
+    """Open a mirror, or make it; one that is there keeps its own mark.
+
+    Raises:
+        CopyDiffers: there is a log of this name that is no mirror, or is being promoted.
+    """
+    client = await LogClient.open(io, name, settings, new)
+    return Target(client.reader, client.cursors, client.budget)
 
 
 def _missing(pieces: Iterator[Piece], target: Target, last_mark: Mark | None) -> Iterator[Piece]:
@@ -118,7 +125,7 @@ class Mirroring:
         self._follow = follow
         self._with_cursors = cursors
         self._cursors: dict[str, int] = {}
-        self._source = Source(source, target.tail)
+        self._source = Source(source.reader, source.budget, target.tail)
         self._end = 0
         self._waits = 0
 
@@ -139,26 +146,20 @@ class Mirroring:
         Raises:
             CopyDiffers: it is not.
         """
-        start = await source.earliest(...)
-        tail = await source.tail()
+        start = await source.positions.resolve("earliest", source.deadline())
+        tail = await source.positions.tail(source.deadline())
         view = source.layout.view
         mark = f"{view.log_id:016x}"
-        options = {key: value for key, value in view.options.items() if key != MIRROR_OF}
-        target = await Target.open(
-            io,
-            name,
-            settings,
-            mark=mark,
-            width=width or view.live_stripe.width,
-            options=options,
-        )
+        new = NewLog(width or view.live_stripe.width, {**view.options, MIRROR_OF: mark})
+        target = await _open_mirror(io, name, settings, new)
         if not target.tail:
             await target.begin_at(start)
         if target.mark not in (mark, MIRROR_OF_FILE) or target.tail > tail:
-            raise CopyDiffers(f"log {target.client} is a mirror, but not of log {source}")
+            raise CopyDiffers(f"{target} is a mirror, but not of log {source.layout}")
         if target.tail:
             own = await target.last_mark()
-            target.compare(f"log {source}", await mark_at(source, target.tail - 1), own)
+            last = await mark_at(source.reader, source.budget, target.tail - 1)
+            target.compare(f"log {source.layout}", last, own)
         mirroring = cls(source, target, follow=follow, cursors=cursors)
         mirroring._end = tail
         return mirroring
@@ -177,7 +178,8 @@ class Mirroring:
         if self._source.position >= self._end:
             if not self._follow:
                 return False
-            self._end = await self._client.wait(self._source.position) or self._end
+            at, client = self._source.position, self._client
+            self._end = await wait_for_more(client.positions, client.budget, at) or self._end
         if self._source.position < self._end:
             pieces = await self._source.next(self._end)
             await self._hole(pieces)
@@ -203,15 +205,5 @@ class Mirroring:
         kept = await self._client.cursors.list(self._client.deadline())
         wanted = {each.name: min(each.position, self.tail) for each in kept}
         changed = {name: at for name, at in wanted.items() if self._cursors.get(name) != at}
-        await _set_cursors(self._target, changed)
+        await self._target.set_cursors(changed)
         self._cursors = wanted
-
-
-async def _set_cursors(target: Target, cursors: dict[str, int]) -> None:
-    for name, position in cursors.items():
-        client = target.client
-        try:
-            await client.cursors.set(name, min(position, target.tail), client.deadline())
-        except Invalidated:  # the copy is trimmed further: its reader begins with what is left
-            earliest = await client.earliest(...)
-            await client.cursors.set(name, earliest, client.deadline())

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
-from zlog._base.deadline import Timeout
-from zlog._layout.options import MIRROR_ENDED, MIRROR_OF
+from zlog._base.deadline import Deadline
+from zlog._base.options import MIRROR_ENDED, MIRROR_OF
 from zlog._layout.views import Edit
+from zlog._read.read import Reader
+from zlog._trim.trim import trim
 from zlog.view import View
-
-if TYPE_CHECKING:
-    from zlog._client import LogClient
 
 _TRIMMED_AT_ONCE = 16384
 
 
-async def promote(client: LogClient, timeout: Timeout) -> None:
+async def promote(reader: Reader, deadline: Deadline) -> None:
     """End a mirror; a log that is none is left alone.
 
     1. A view that says that the mirror has ended. Its seals keep out what is still being copied,
@@ -29,15 +27,14 @@ async def promote(client: LogClient, timeout: Timeout) -> None:
 
     A repeated call goes on where it died.
     """
-    layout = client.layout
-    deadline = client.deadline(timeout)
+    layout = reader.layout
     view = await layout.change(_marked(MIRROR_ENDED), deadline)
     if not view.mirror:
         return
     floor = (await layout.refresh(deadline)).tail_floor
-    end = await client.positions.written_end(deadline)
+    end = await reader.positions.written_end(deadline)
     for start in range(floor, end, _TRIMMED_AT_ONCE):
-        await client.reader.trim(range(start, min(start + _TRIMMED_AT_ONCE, end)), deadline)
+        await trim(reader, range(start, min(start + _TRIMMED_AT_ONCE, end)), deadline)
     await layout.change(_marked(None), deadline)
 
 

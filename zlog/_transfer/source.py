@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from zlog._base.deadline import Deadline
 from zlog._base.protocol import Code, State
+from zlog._base.settings import Budget
+from zlog._layout.layout import Layout
 from zlog._native import core
 from zlog._read.iterate import WINDOW_BYTES, WINDOW_POSITIONS_MAX, Ahead
+from zlog._read.read import Reader, WindowRead
 from zlog._transfer.pieces import Batch, Filled, Mark, Piece, Trimmed, joined, mark_of
 from zlog.entry import Entry, Gap, GapKind
 from zlog.errors import CorruptEntry, NotWritten, UnsupportedVersion
 
 if TYPE_CHECKING:
-    from zlog._client import LogClient
     from zlog._native.core import ReadReply, ReplyBytes
-    from zlog._read.read import WindowRead
 
 
 class _Held(NamedTuple):
@@ -38,14 +39,15 @@ class Source:
     """Reads a log's pieces in order, and settles its holes as every reader does.
 
     Args:
-        client: of the log.
+        reader: of the log.
+        budget: of its handle.
         start: the first position.
     """
 
-    def __init__(self, client: LogClient, start: int) -> None:
-        self._client = client
-        self._windows = _PieceWindows(client)
-        self._ahead: Ahead[list[Piece]] = Ahead(client, self._windows, start, WINDOW_BYTES)
+    def __init__(self, reader: Reader, budget: Budget, start: int) -> None:
+        self._layout = reader.layout
+        self._windows = _PieceWindows(reader, budget)
+        self._ahead: Ahead[list[Piece]] = Ahead(reader, budget, self._windows, start, WINDOW_BYTES)
 
     @property
     def position(self) -> int:
@@ -67,15 +69,15 @@ class Source:
     def open_hole(self) -> NotWritten:
         """The error that says that ``position`` can't be copied."""
         return NotWritten(
-            f"position {self.position} of log {self._client} is a hole that was not filled",
+            f"position {self.position} of log {self._layout} is a hole that was not filled",
             hint="Open the log so that it can be filled: in a store that can be written, with a"
             " hole time-out. Or copy what lies below it.",
         )
 
 
-async def mark_at(client: LogClient, position: int) -> Mark | None:
+async def mark_at(reader: Reader, budget: Budget, position: int) -> Mark | None:
     """Return the mark of a position below the tail; None where it is trimmed."""
-    source = Source(client, position)
+    source = Source(reader, budget, position)
     pieces = await source.next(position + 1)
     return mark_of(pieces[0], position) if pieces else None
 
@@ -83,18 +85,20 @@ async def mark_at(client: LogClient, position: int) -> Mark | None:
 class _PieceWindows:
     """Windows as pieces. ``hole``: a position of the last one that stays open, if there is any."""
 
-    def __init__(self, client: LogClient) -> None:
-        self._client = client
+    def __init__(self, reader: Reader, budget: Budget) -> None:
+        self._reader = reader
+        self._budget = budget
+        self._hole_timeout = budget.hole_timeout(...)
         self.hole: int | None = None
 
     def positions_max(self, _: int) -> int:
         return WINDOW_POSITIONS_MAX
 
     def start(self, start: int, end: int, bytes_max: int) -> WindowRead:
-        return self._client.reader.start(start, end, bytes_max, with_ids=True)
+        return self._reader.start(start, end, bytes_max, with_ids=True)
 
     async def finish(self, read: WindowRead) -> tuple[list[Piece], int, int]:
-        deadline = self._client.window_deadline(self._client.settings.hole_timeout)
+        deadline = self._budget.longer(self._hole_timeout)
         found: dict[int, _Held] = {}
         for asked, reply in zip(read.parts, await read.started.finish(deadline), strict=True):
             if reply.code == Code.OK:
@@ -113,8 +117,7 @@ class _PieceWindows:
     ) -> bool:
         """Read positions that a window lacks; returns whether any of them holds something."""
         before = len(found)
-        reader = self._client.reader
-        _, asked, replies = await reader.read_once(positions, max(1, bytes_max), deadline)
+        _, asked, replies = await self._reader.read_once(positions, max(1, bytes_max), deadline)
         for (_, group), reply in zip(asked, replies, strict=True):
             if reply.code == Code.OK:
                 _take(reply.payload, group, found)
@@ -124,16 +127,15 @@ class _PieceWindows:
         self, positions: Sequence[int], found: dict[int, _Held], deadline: Deadline
     ) -> None:
         """Have holes filled, take note of what was trimmed, and raise where something is lost."""
-        reader, hole_timeout = self._client.reader, self._client.settings.hole_timeout
-        slots = await reader.read(positions, deadline)
-        await reader.settle(slots, hole_timeout, self._client.positions.tail, deadline)
+        slots = await self._reader.read(positions, deadline)
+        await self._reader.settle(slots, self._hole_timeout, deadline)
         for position, slot in sorted(slots.items()):
             if isinstance(slot, Entry) or slot.kind is GapKind.FILLED:
                 continue
             if slot.kind is GapKind.LOST:
-                raise _lost(self._client, slot)
+                raise _lost(self._reader.layout, slot)
             if slot.kind is GapKind.UNREADABLE:
-                what = f"position {position} of log {self._client}"
+                what = f"position {position} of log {self._reader.layout}"
                 raise UnsupportedVersion(f"{what} was stored by a newer version of zlog", gap=slot)
             if slot.kind is GapKind.UNWRITTEN:
                 self.hole = position
@@ -170,9 +172,9 @@ def _bytes_of(found: dict[int, _Held]) -> int:
     return sum(len(each.data) for each in found.values())
 
 
-def _lost(client: LogClient, gap: Gap) -> CorruptEntry:
+def _lost(layout: Layout, gap: Gap) -> CorruptEntry:
     return CorruptEntry(
-        f"position {gap.position} of log {client} is lost ({gap.detail}), so no copy can have it",
+        f"position {gap.position} of log {layout} is lost ({gap.detail}), so no copy can have it",
         hint="Repair it (`zlog check`), or give it up for good, for readers and copies alike:"
         f" trim position {gap.position}.",
         gap=gap,

@@ -17,18 +17,20 @@ from dataclasses import replace
 
 from zlog._append.roll import RollWatch
 from zlog._base.deadline import Deadline
-from zlog._base.io import Call, Io, Reply
+from zlog._base.io import Call, Reply
+from zlog._base.options import MIRROR_ENDED, MIRROR_OF
 from zlog._base.pool_full import explain
 from zlog._base.protocol import Code
-from zlog._client import LogClient, Settings
-from zlog._layout.admin import NewLog
+from zlog._base.settings import Budget
 from zlog._layout.layout import Layout
-from zlog._layout.options import MIRROR_ENDED, MIRROR_OF
-from zlog._layout.trim import trim_to
 from zlog._native import core, messages
+from zlog._read.cursors import Cursors
+from zlog._read.read import Reader
 from zlog._transfer.pieces import Batch, Filled, Mark, Piece
+from zlog._transfer.promote import promote
 from zlog._transfer.source import mark_at
-from zlog.errors import CopyDiffers, CorruptEntry, StoreTimeout, from_code
+from zlog._trim.trim import trim_to
+from zlog.errors import CopyDiffers, CorruptEntry, Invalidated, StoreTimeout, from_code
 from zlog.view import Stripe, View
 
 
@@ -36,43 +38,24 @@ class Target:
     """A mirror that is written to.
 
     Args:
-        client: of the log.
+        reader: of the log.
+        cursors: of the log.
+        budget: of its handle.
+
+    Raises:
+        CopyDiffers: the log is no mirror, or is being promoted.
     """
 
-    def __init__(self, client: LogClient) -> None:
-        self.client = client
-        self._layout = client.layout
-        self._rolls = RollWatch(client.layout)
+    def __init__(self, reader: Reader, cursors: Cursors, budget: Budget) -> None:
+        self._reader = reader
+        self._cursors = cursors
+        self._budget = budget
+        self._layout = reader.layout
+        self._rolls = RollWatch(reader.layout)
+        self._check(self._layout.view)
 
-    @classmethod
-    async def open(
-        cls,
-        io: Io,
-        name: str,
-        settings: Settings,
-        *,
-        mark: str,
-        width: int,
-        options: Mapping[str, str],
-    ) -> Target:
-        """Open a mirror, or make it.
-
-        Args:
-            io: the driver of its store.
-            name: the log's.
-            settings: of the handle.
-            mark: what a new one is a mirror of; an existing one has its own.
-            width: of a new one.
-            options: of a new one.
-
-        Raises:
-            CopyDiffers: there is a log of this name that is no mirror, or is being promoted.
-        """
-        new = NewLog(width, {**options, MIRROR_OF: mark})
-        client = await LogClient.open(io, name, settings, new)
-        target = cls(client)
-        target.check(client.layout.view)
-        return target
+    def __str__(self) -> str:
+        return f"log {self._layout}"
 
     @property
     def mark(self) -> str:
@@ -84,13 +67,13 @@ class Target:
         """The next position to be copied."""
         return self._layout.view.tail_floor
 
-    def check(self, view: View) -> None:
+    def _check(self, view: View) -> None:
         """Raise CopyDiffers unless the log is a mirror in this view."""
         if not view.mirror:
-            raise CopyDiffers(f"log {self.client} is no mirror: it has entries of its own")
+            raise CopyDiffers(f"{self} is no mirror: it has entries of its own")
         if view.options[MIRROR_OF] == MIRROR_ENDED:
             raise CopyDiffers(
-                f"log {self.client} is being promoted to a log of its own",
+                f"{self} is being promoted to a log of its own",
                 hint="Finish that: `zlog promote LOG`.",
             )
 
@@ -98,13 +81,15 @@ class Target:
         """Raise CopyDiffers if what stands just below the tail is known and not the same."""
         if mark is not None and own is not None and mark != own:
             raise CopyDiffers(
-                f"log {self.client} is no copy of {source}: they hold different things at position"
+                f"{self} is no copy of {source}: they hold different things at position"
                 f" {self.tail - 1}"
             )
 
     async def last_mark(self) -> Mark | None:
         """Return the mark of the position just below the tail; None where there is none."""
-        return await mark_at(self.client, self.tail - 1) if self.tail else None
+        if not self.tail:
+            return None
+        return await mark_at(self._reader, self._budget, self.tail - 1)
 
     async def begin_at(self, position: int) -> None:
         """Have the first position to be copied be this one: those below are trimmed.
@@ -116,10 +101,10 @@ class Target:
             return
         if self.tail:
             raise CopyDiffers(
-                f"log {self.client} lacks positions {self.tail} to {position - 1} in between",
+                f"{self} lacks positions {self.tail} to {position - 1} in between",
                 hint=f"Copy these first: `zlog export LOG --from {self.tail}`.",
             )
-        deadline = self.client.deadline()
+        deadline = self._budget.deadline()
         await trim_to(self._layout, position, deadline)
         await self._confirm(position, deadline)
 
@@ -129,13 +114,13 @@ class Target:
         Raises:
             CopyDiffers: a position holds something else, or the log is no mirror any more.
         """
-        deadline = self.client.deadline()
+        deadline = self._budget.deadline()
         if self._rolls.alert:
             await self._rolls.act(deadline)
         made: list[tuple[Call, Stripe]] = []
 
         def calls(view: View) -> list[Call]:
-            self.check(view)
+            self._check(view)
             made[:] = _calls(self._layout, view, pieces)
             return [call for call, _ in made]
 
@@ -149,10 +134,24 @@ class Target:
             self._rolls.note(view, live)
         await self._confirm(pieces[-1].end, deadline)
 
+    async def set_cursors(self, wanted: Mapping[str, int]) -> None:
+        """Put cursors at positions, as far as the log was copied; those that lack are made."""
+        for name, position in wanted.items():
+            deadline = self._budget.deadline()
+            try:
+                await self._cursors.set(name, min(position, self.tail), deadline)
+            except Invalidated:  # the copy is trimmed further: its reader begins with what is left
+                earliest = await self._reader.positions.resolve("earliest", deadline)
+                await self._cursors.set(name, earliest, deadline)
+
+    async def promote(self) -> None:
+        """Make it a log of its own: the last call on it."""
+        await promote(self._reader, self._budget.deadline())
+
     async def _judge(self, call: Call, reply: Reply) -> None:
         if reply.code == Code.READ_ONLY:
             raise CopyDiffers(
-                f"log {self.client} is no copy of its source: it holds something else at position"
+                f"{self} is no copy of its source: it holds something else at position"
                 f" {reply.number}"
             )
         if reply.code == -errno.ENOENT:
@@ -168,7 +167,7 @@ class Target:
         log_id = layout.address.log_id
         while not await layout.head.tail_raise(log_id, layout.view.epoch, end, deadline):
             await layout.advance(layout.view, deadline)
-            self.check(layout.view)
+            self._check(layout.view)
         layout.adopt(replace(layout.view, tail_floor=end))
 
 

@@ -17,27 +17,23 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from zlog._append.coalesce import Coalescer
-from zlog._append.deliveries import DeliveryKey, DeliverySource
+from zlog._append.delivery_records import DeliveryKey, DeliverySource
 from zlog._audit.check import Checker, Progress
 from zlog._base.deadline import Timeout
 from zlog._base.io import Io, deadline_of
-from zlog._base.names import check_position
-from zlog._client import (
-    LogClient,
-    LogStat,
-    Settings,
-    check_range,
-    entry_iterable,
-    entry_list,
-    new_log,
-)
+from zlog._base.options import merged_options
+from zlog._base.settings import Settings
+from zlog._client import LogClient, entry_iterable, entry_list, new_log
 from zlog._io import AsyncioIo
 from zlog._layout.admin import NewLog, list_logs, remove_log
-from zlog._layout.options import stripe_options
+from zlog._layout.positions import PositionSpec
+from zlog._layout.reconfigure import reconfigure, roll
+from zlog._layout.stat import LogStat, stat
 from zlog._read.columns import Columns, ColumnsReader
-from zlog._read.cursors import CursorClient, CursorState, PositionSpec
+from zlog._read.cursors import CursorState
 from zlog._read.iterate import Follower, RangeReader
-from zlog._read.retention import Retention, enforce, set_retention
+from zlog._transfer.promote import promote
+from zlog._trim.retention import Retention, enforce, set_retention
 from zlog.aio.check import Check
 from zlog.aio.cursor import Cursor
 from zlog.aio.opening import Opening
@@ -62,6 +58,7 @@ class Log:
     def __init__(self, client: LogClient) -> None:
         """Wrap a client; programs call :meth:`open` or :meth:`create`."""
         self._client = client
+        self._deadline = client.deadline
         self._coalescer = Coalescer(client.appender, client.io, client.settings.timeout)
         self._append = self._coalescer.append
 
@@ -170,22 +167,22 @@ class Log:
         return self._append(data) if timeout is ... else self._append_alone(data, timeout)
 
     async def _append_alone(self, data: bytes, timeout: float | None) -> int:
-        return (await self._client.append([data], timeout))[0]
+        return (await self._client.appender.append([data], self._deadline(timeout)))[0]
 
     async def append_many(
         self, entries: Iterable[bytes], *, timeout: Timeout = ...
     ) -> builtins.list[int]:
         """Append entries in one go; see :meth:`zlog.Log.append_many`."""
         data = entry_list(entries)
-        return await self._client.append(data, timeout)
+        return await self._client.appender.append(data, self._deadline(timeout))
 
     async def reserve(self, count: int = 1, *, timeout: Timeout = ...) -> range:
         """Take positions without writing to them yet; see :meth:`zlog.Log.reserve`."""
-        return await self._client.reserve(count, timeout)
+        return await self._client.reserved.reserve(count, self._deadline(timeout))
 
     async def write(self, position: int, data: bytes, *, timeout: Timeout = ...) -> None:
         """Write an entry at a position that was reserved; see :meth:`zlog.Log.write`."""
-        await self._client.write(position, data, timeout)
+        await self._client.reserved.write(position, data, self._deadline(timeout))
 
     async def deliver(
         self,
@@ -202,19 +199,19 @@ class Log:
 
     async def deliveries_done(self, source: str, *, before: int, timeout: Timeout = ...) -> None:
         """Say which batches of a source are delivered; see :meth:`zlog.Log.deliveries_done`."""
-        await self._client.deliveries.done(source, before, timeout)
+        await self._client.deliveries.records.done(source, before, self._deadline(timeout))
 
     async def forget_source(self, source: str, *, timeout: Timeout = ...) -> None:
         """Forget a source of deliveries that is gone; see :meth:`zlog.Log.forget_source`."""
-        await self._client.deliveries.forget(source, timeout)
+        await self._client.deliveries.records.forget(source, self._deadline(timeout))
 
     async def sources(self, *, timeout: Timeout = ...) -> builtins.list[DeliverySource]:
         """Return all sources of deliveries; see :meth:`zlog.Log.sources`."""
-        return await self._client.deliveries.sources(timeout)
+        return await self._client.deliveries.records.sources(self._deadline(timeout))
 
     async def read(self, position: int, *, timeout: Timeout = ...) -> Entry:
         """Read one entry as it is now; see :meth:`zlog.Log.read`."""
-        return await self._client.read(position, timeout)
+        return await self._client.read(position, self._deadline(timeout))
 
     async def read_range(
         self,
@@ -224,8 +221,8 @@ class Log:
         hole_timeout: Timeout = ...,
     ) -> AsyncIterator[Entry | Gap]:
         """Iterate over ``[start, end)`` in order; see :meth:`zlog.Log.read_range`."""
-        check_range(start, end)
-        reader = RangeReader(self._client, start, end, self._client.hole_timeout(hole_timeout))
+        client = self._client
+        reader = RangeReader(client.reader, client.budget, start, end, hole_timeout)
         while (items := await reader.next()) is not None:
             for item in items:
                 yield item
@@ -240,9 +237,10 @@ class Log:
         hole_timeout: Timeout = ...,
     ) -> AsyncIterator[Columns]:
         """Iterate over ``[start, end)`` as columns; see :meth:`zlog.Log.read_columns`."""
-        check_range(start, end)
-        waits = self._client.hole_timeout(hole_timeout)
-        reader = ColumnsReader(self._client, start, end, indexes, window_bytes, waits)
+        client = self._client
+        reader = ColumnsReader(
+            client.reader, client.budget, start, end, indexes, window_bytes, hole_timeout
+        )
         while (windows := await reader.next()) is not None:
             for columns in windows:
                 yield columns
@@ -251,25 +249,25 @@ class Log:
         self, start: int = 0, *, hole_timeout: Timeout = ...
     ) -> AsyncIterator[Entry | Gap]:
         """Iterate from ``start`` on, for ever; see :meth:`zlog.Log.follow`."""
-        check_position(start)
-        follower = Follower(self._client, start, self._client.hole_timeout(hole_timeout))
+        client = self._client
+        follower = Follower(client.reader, client.budget, start, hole_timeout)
         while True:
             for item in await follower.next():
                 yield item
 
     async def fill(self, position: int, *, timeout: Timeout = ...) -> None:
         """Fill an unwritten position; see :meth:`zlog.Log.fill`."""
-        await self._client.fill(position, timeout)
+        await self._client.fill(position, self._deadline(timeout))
 
     async def trim(self, position: int, *, timeout: Timeout = ...) -> None:
         """Trim one position; see :meth:`zlog.Log.trim`."""
-        await self._client.trim(position, timeout)
+        await self._client.trim(position, self._deadline(timeout))
 
     async def trim_to(
         self, position: int, *, past_cursors: bool = False, timeout: Timeout = ...
     ) -> None:
         """Trim every position below ``position``; see :meth:`zlog.Log.trim_to`."""
-        await self._client.trim_to(position, timeout, past_cursors=past_cursors)
+        await self._client.trim_to(position, self._deadline(timeout), past_cursors=past_cursors)
 
     @property
     def retention(self) -> Retention:
@@ -278,11 +276,11 @@ class Log:
 
     async def set_retention(self, retention: Retention, *, timeout: Timeout = ...) -> None:
         """Set what is kept of the log from now on; see :meth:`zlog.Log.set_retention`."""
-        await set_retention(self._client, retention, self._client.deadline(timeout))
+        await set_retention(self._client.layout, retention, self._deadline(timeout))
 
     async def apply_retention(self, *, timeout: Timeout = ...) -> int:
         """Trim now what need not be kept; see :meth:`zlog.Log.apply_retention`."""
-        return await enforce(self._client, self._client.deadline(timeout))
+        return await enforce(self._client.reader, self._deadline(timeout))
 
     async def reconfigure(
         self,
@@ -294,59 +292,61 @@ class Log:
         timeout: Timeout = ...,
     ) -> View:
         """Change the log's width or options while it is used; see the synchronous one."""
-        return await self._client.reconfigure(
-            width, {**(options or {}), **stripe_options(stripe_bytes, stripe_records)}, timeout
-        )
+        wanted = merged_options(options, stripe_bytes, stripe_records)
+        return await reconfigure(self._client.layout, width, wanted, self._deadline(timeout))
 
     async def roll(self, *, timeout: Timeout = ...) -> View:
         """Start a new stripe of the same width; see :meth:`zlog.Log.roll`."""
-        return await self._client.roll(timeout)
+        return await roll(self._client.layout, self._deadline(timeout))
 
     async def promote(self, *, timeout: Timeout = ...) -> None:
         """Make a mirror a log of its own; see :meth:`zlog.Log.promote`."""
-        await self._client.promote(timeout)
+        await promote(self._client.reader, self._deadline(timeout))
 
     async def tail(self, *, checked: bool = True, timeout: Timeout = ...) -> int:
         """Return the next position that will be handed out; see :meth:`zlog.Log.tail`."""
-        return await self._client.tail(timeout, checked=checked)
+        return await self._client.positions.tail(self._deadline(timeout), checked=checked)
 
     async def earliest(self, *, timeout: Timeout = ...) -> int:
         """Return the first position that is not trimmed; see :meth:`zlog.Log.earliest`."""
-        return await self._client.earliest(timeout)
+        return await self._client.positions.resolve("earliest", self._deadline(timeout))
 
     async def find_time(self, when: datetime | float, *, timeout: Timeout = ...) -> int:
         """Return the first position that is not older; see :meth:`zlog.Log.find_time`."""
-        return await self._client.find_time(when, timeout)
+        return await self._client.find_time(when, self._deadline(timeout))
 
     async def cursor(
         self, name: str, *, create: PositionSpec | None = None, timeout: Timeout = ...
     ) -> Cursor:
         """Open a cursor; see :meth:`zlog.Log.cursor`."""
-        return Cursor(await CursorClient.open(self._client, name, create, timeout))
+        cursor = self._client.cursor(name)
+        await cursor.open(create, timeout)
+        return Cursor(cursor)
 
     async def cursors(self, *, timeout: Timeout = ...) -> builtins.list[CursorState]:
         """Return all cursors of the log, in the order of their names."""
-        return await self._client.cursors.list(self._client.deadline(timeout))
+        return await self._client.cursors.list(self._deadline(timeout))
 
     async def stripes(
         self, start: int = 0, end: int | None = None, *, timeout: Timeout = ...
     ) -> builtins.list[Stripe]:
         """Return all stripes of a range of positions; see :meth:`zlog.Log.stripes`."""
-        return await self._client.stripes(start, end, timeout)
+        return await self._client.stripes(start, end, self._deadline(timeout))
 
     async def stat(
         self, start: int = 0, end: int | None = None, *, timeout: Timeout = ...
     ) -> LogStat:
         """Return the log at a glance; see :meth:`zlog.Log.stat`."""
-        return await self._client.stat(start, end, timeout)
+        return await stat(self._client.positions, start, end, self._deadline(timeout))
 
     async def views(self, *, timeout: Timeout = ...) -> builtins.list[View]:
         """Return every layout that the log had, oldest first."""
-        return await self._client.views(timeout)
+        return await self._client.layout.head.views(self._deadline(timeout))
 
     def check(self, *, orphans: bool = True, progress: Progress | None = None) -> Check:
         """Audit the log while it is used; see :meth:`zlog.Log.check`."""
-        return Check(Checker(self._client, orphans=orphans, progress=progress))
+        client = self._client
+        return Check(Checker(client.positions, client.budget, orphans=orphans, progress=progress))
 
     async def close(self) -> None:
         """Wait for appends under way and close what this handle opened. Safe to call twice."""
@@ -354,7 +354,7 @@ class Log:
         await self._client.io.close()
 
     def __repr__(self) -> str:
-        return f"<zlog.aio.Log {self._client}>"
+        return f"<zlog.aio.Log {self._client.layout}>"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

@@ -1,19 +1,30 @@
-"""Trimming all positions below a point."""
+"""Trimming single positions, and all below a point."""
 
 from __future__ import annotations
 
 import errno
+from collections.abc import Sequence
 
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call
 from zlog._layout.layout import Layout
 from zlog._layout.reclaim import reclaim
 from zlog._native import messages
+from zlog._read.read import Reader
 from zlog.errors import HeldByCursor
-from zlog.view import Stripe, View
+from zlog.view import ObjectRef, Stripe, View
 
 _RECORDS_PER_CALL = 1024
 """What one call frees at most, so that it never keeps an OSD busy for long."""
+
+
+async def trim(reader: Reader, positions: Sequence[int], deadline: Deadline) -> None:
+    """Trim single positions, written or not."""
+
+    def request(view: View, ref: ObjectRef, group: list[int]) -> bytes:
+        return messages.trim(view.epoch, ref.stride, group)
+
+    await reader.change_positions("trim", request, positions, deadline)
 
 
 async def trim_to(

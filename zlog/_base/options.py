@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from zlog.limits import (
     OPTION_KEY_BYTES_MAX,
@@ -13,6 +13,8 @@ from zlog.limits import (
     STRIPE_BYTES_DEFAULT,
     STRIPE_RECORDS_DEFAULT,
 )
+
+T = TypeVar("T", bound=str | None)
 
 STRIPE_BYTES = "stripe_bytes"
 STRIPE_RECORDS = "stripe_records"
@@ -47,10 +49,14 @@ class StripeLimits(NamedTuple):
         )
 
 
-def stripe_options(stripe_bytes: int | None, stripe_records: int | None) -> dict[str, str]:
-    """Return the options that say when a stripe is full; None leaves one out."""
+def merged_options(
+    options: Mapping[str, T] | None, stripe_bytes: int | None, stripe_records: int | None
+) -> dict[str, T | str]:
+    """Return options, and those that say when a stripe is full; None leaves one out."""
     given = {STRIPE_BYTES: stripe_bytes, STRIPE_RECORDS: stripe_records}
-    return {key: str(value) for key, value in given.items() if value is not None}
+    merged: dict[str, T | str] = {**(options or {})}
+    merged.update((key, str(value)) for key, value in given.items() if value is not None)
+    return merged
 
 
 def check_options(options: Mapping[str, str]) -> None:

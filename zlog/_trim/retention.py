@@ -10,18 +10,18 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from zlog._base.deadline import Deadline
-from zlog._layout.options import RETENTION_AGE, RETENTION_BYTES, RETENTION_ENTRIES, amount
+from zlog._base.options import RETENTION_AGE, RETENTION_BYTES, RETENTION_ENTRIES, amount
+from zlog._layout.layout import Layout
 from zlog._layout.reconfigure import reconfigure
-from zlog._layout.trim import trim_to
+from zlog._layout.stat import object_stats
+from zlog._read.read import Reader
 from zlog._read.times import find_crossing
+from zlog._trim.trim import trim_to
 from zlog.errors import HeldByCursor
 from zlog.view import OPEN_END
-
-if TYPE_CHECKING:
-    from zlog._client import LogClient
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,43 +72,44 @@ class Retention:
         return {key: None if each is None else f"{each:.15g}" for key, each in limits.items()}
 
 
-async def set_retention(client: LogClient, retention: Retention, deadline: Deadline) -> None:
+async def set_retention(layout: Layout, retention: Retention, deadline: Deadline) -> None:
     """Set what is kept of a log from now on: a new view, in which only the options differ."""
     if not isinstance(retention, Retention):
         raise TypeError(f"expected a Retention, as in Retention(age=3600), not {retention!r}")
-    await reconfigure(client.layout, None, retention.options(), deadline)
+    await reconfigure(layout, None, retention.options(), deadline)
 
 
-async def enforce(client: LogClient, deadline: Deadline) -> int:
+async def enforce(reader: Reader, deadline: Deadline) -> int:
     """Trim what a log's settings say need not be kept. Returns the trim point.
 
     No cursor is passed: what a reader has not read yet is kept for it. Bounded work where it is
     done often: a binary search, one look at every stripe object, and a trim. If it dies half-way,
     the next one goes on.
     """
-    view = await client.layout.refresh(deadline)
+    view = await reader.layout.refresh(deadline)
     retention = Retention.of(view.options)
     if retention.unlimited:
         return view.trim_point
-    tail = await client.positions.tail(deadline)
-    point = await _first_to_keep(client, retention, view.trim_point, tail, deadline)
-    return await _trim_up_to(client, point, deadline)
+    tail = await reader.positions.tail(deadline)
+    point = await _first_to_keep(reader, retention, view.trim_point, tail, deadline)
+    return await _trim_up_to(reader.layout, point, deadline)
 
 
 async def _first_to_keep(
-    client: LogClient, retention: Retention, start: int, tail: int, deadline: Deadline
+    reader: Reader, retention: Retention, start: int, tail: int, deadline: Deadline
 ) -> int:
     """Return the first position in ``[start, tail]`` that goes beyond none of the limits."""
     point = start
     if retention.entries is not None:
         point = max(point, tail - retention.entries)
     if retention.age is not None:
-        oldest = _oldest(client.io.wall_clock_us(), retention.age)
-        crossing = await find_crossing(client.reader, point, tail, oldest, deadline)
+        oldest = _oldest(reader.layout.io.wall_clock_us(), retention.age)
+        crossing = await find_crossing(reader, point, tail, oldest, deadline)
         # Not up to the first entry to keep: what holds none yet may be about to hold a new one.
         point = max(point, crossing.older_end)
     if retention.bytes is not None:
-        point = max(point, await _first_within(client, retention.bytes, point, tail, deadline))
+        first = await _first_within(reader.layout, retention.bytes, point, tail, deadline)
+        point = max(point, first)
     return point
 
 
@@ -118,15 +119,15 @@ def _oldest(now_us: int, age: float) -> datetime:
     return epoch + timedelta(seconds=seconds)
 
 
-async def _trim_up_to(client: LogClient, point: int, deadline: Deadline) -> int:
+async def _trim_up_to(layout: Layout, point: int, deadline: Deadline) -> int:
     """Trim to ``point``, or to the lowest cursor if that comes first."""
-    while point > client.layout.view.trim_point:
+    while point > layout.view.trim_point:
         try:
-            await trim_to(client.layout, point, deadline)
+            await trim_to(layout, point, deadline)
             break
         except HeldByCursor as held:
             point = held.position
-    return client.layout.view.trim_point
+    return layout.view.trim_point
 
 
 class _Span(NamedTuple):
@@ -144,14 +145,14 @@ class _Span(NamedTuple):
 
 
 async def _first_within(
-    client: LogClient, bytes_max: int, start: int, tail: int, deadline: Deadline
+    layout: Layout, bytes_max: int, start: int, tail: int, deadline: Deadline
 ) -> int:
     """Return the first of the newest positions whose data is ``bytes_max`` at most.
 
     The objects know how many bytes they hold, so whole stripes are counted exactly. Inside the
     stripe where the limit falls, all entries are taken for as large as their average.
     """
-    spans = [span.above(start) for span in await _spans(client, tail, deadline)]
+    spans = [span.above(start) for span in await _spans(layout, tail, deadline)]
     excess = sum(span.bytes for span in spans) - bytes_max
     for span in spans:
         if excess <= 0:
@@ -163,15 +164,14 @@ async def _first_within(
     return start
 
 
-async def _spans(client: LogClient, tail: int, deadline: Deadline) -> list[_Span]:
+async def _spans(layout: Layout, tail: int, deadline: Deadline) -> list[_Span]:
     """Ask the objects of all stripes what they hold, a stripe after the other."""
-    layout = client.layout
     point = layout.view.trim_point
     # Space that an earlier trim did not come to free would be taken for that of entries.
     await trim_to(layout, point, deadline)
     found: list[_Span] = []
     async for stripe in layout.stripes(point, tail, deadline):
-        stats = await client.object_stats(stripe, deadline)
+        stats = await object_stats(layout, stripe, deadline)
         end = min(stripe.end, tail)
         if stripe.end == OPEN_END:  # what lies above all that is taken may still be written
             taken = (stat.highest + 1 for stat in stats if stat.highest is not None)

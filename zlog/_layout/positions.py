@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import errno
 import logging
+from typing import Literal
 
-from zlog._append.offers import Offers
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call
+from zlog._base.names import check_position
 from zlog._layout.layout import Layout
+from zlog._layout.offers import Offers
 from zlog._layout.views import backoff
 from zlog._native import messages
 from zlog.errors import (
     AppendRefused,
+    BeyondTail,
     CorruptEntry,
     SequencerRefused,
     SequencerTimeout,
@@ -34,11 +37,20 @@ _POLL_SECONDS_MAX = 0.25
 """How often a follower without a sequencer asks for the tail."""
 
 
+PositionSpec = int | Literal["earliest", "latest"]
+"""Where a reader begins: a position, the first one that is not trimmed, or the tail."""
+
+
 class Positions:
-    """Hands out positions of one log, and tells its tail."""
+    """Hands out positions of one log, and tells its tail.
+
+    Attributes:
+        layout: of the log.
+    """
 
     def __init__(self, layout: Layout) -> None:
-        self._layout = layout
+        self.layout = layout
+        self._handed_out = 0  # positions below it have been, as far as this handle knows
         self._io = layout.io
         self._outage = layout.outage
         self._offers = Offers(layout)
@@ -59,10 +71,10 @@ class Positions:
         while True:
             if deadline.expired:
                 raise SequencerTimeout(
-                    f"log {self._layout.view.log!r}: the time was up before a position was granted",
+                    f"log {self.layout.view.log!r}: the time was up before a position was granted",
                     hint="Nothing was written; give the call more time: `timeout=`, `--timeout`.",
                 )
-            view = self._layout.view
+            view = self.layout.view
             if not view.sequencer:
                 await self._offers.look(view, deadline)
                 view, position = await self._scan(deadline, whole=True)
@@ -70,24 +82,22 @@ class Positions:
                     return view, position
             if self._outage.lost(view.epoch):
                 self._offers.postpone()
-                await self._layout.drop_sequencer(view, deadline)
+                await self.layout.drop_sequencer(view, deadline)
                 continue
             began = self._io.monotonic()
             try:
                 granted = await self._ask(view, count, deadline)
             except StaleEpoch:
-                await self._layout.advance(view, deadline)
+                await self.layout.advance(view, deadline)
             except SequencerRefused:
-                if (await self._layout.refresh(deadline)).epoch == view.epoch:
+                if (await self.layout.refresh(deadline)).epoch == view.epoch:
                     raise
             except SequencerUnavailable:
                 self._outage.failed(view.epoch, began)
                 if deadline.expired:
                     raise
-                newest = await self._layout.refresh(deadline)
-                if newest.epoch == view.epoch and not await self._layout.find_leader(
-                    view, deadline
-                ):
+                newest = await self.layout.refresh(deadline)
+                if newest.epoch == view.epoch and not await self.layout.find_leader(view, deadline):
                     await backoff(self._io, attempt)
                     attempt += 1
             else:
@@ -101,11 +111,11 @@ class Positions:
             StoreReadOnly: nothing can be written in this store.
             AppendRefused: the log is a mirror.
         """
-        log = self._layout.view.log
+        log = self.layout.view.log
         if self._io.store.read_only:
             raise from_errno(-errno.EROFS, f"append to log {log!r}")
         # It may have been promoted since: no log ever becomes a mirror.
-        if self._layout.view.mirror and (await self._layout.refresh(deadline)).mirror:
+        if self.layout.view.mirror and (await self.layout.refresh(deadline)).mirror:
             raise AppendRefused(
                 f"log {log!r} is a mirror, which takes entries from its source only"
             )
@@ -118,16 +128,64 @@ class Positions:
         costs one operation on the head object.
         """
         while True:
-            view = self._layout.view
+            view = self.layout.view
             tail = await self._quick_tail(view, deadline)
             if tail is None:
-                if view.sequencer and (await self._layout.refresh(deadline)).epoch > view.epoch:
+                if view.sequencer and (await self.layout.refresh(deadline)).epoch > view.epoch:
                     continue
-                return (await self._scan(deadline))[1]
-            log_id, head = self._layout.address.log_id, self._layout.head
-            if not checked or await head.tail_raise(log_id, view.epoch, tail, deadline):
+                tail = (await self._scan(deadline))[1]
+            elif not checked:
                 return tail
-            await self._layout.advance(view, deadline)
+            elif not await self.layout.head.tail_raise(view.log_id, view.epoch, tail, deadline):
+                await self.layout.advance(view, deadline)
+                continue
+            self._handed_out = max(self._handed_out, tail)
+            return tail
+
+    async def reserve(self, count: int, deadline: Deadline) -> range:
+        """Return so many positions that are handed out to no one else, in no epoch.
+
+        Raises:
+            SequencerUnavailable: there is no sequencer. Without one, writers take what is free.
+        """
+        while True:
+            view, first = await self.grant(count, deadline)
+            if not view.sequencer:
+                raise SequencerUnavailable(
+                    f"log {view.log!r} has no sequencer, and only a sequencer reserves positions",
+                    hint="Start one: `zlog seqr`.",
+                )
+            end = first + count
+            if await self.layout.head.tail_raise(view.log_id, view.epoch, end, deadline):
+                self._handed_out = max(self._handed_out, end)
+                return range(first, end)
+            await self.layout.advance(view, deadline)
+
+    async def check_handed_out(self, verb: str, position: int, deadline: Deadline) -> None:
+        """Raise BeyondTail if a position has not been handed out, as far as the tail tells."""
+        check_position(position)
+        await self.check_reached(verb, position, position + 1, deadline)
+
+    async def check_reached(self, verb: str, position: int, end: int, deadline: Deadline) -> None:
+        """Raise BeyondTail if the tail has not reached ``end``. Asks for it when it must."""
+        if end > self._handed_out and end > (tail := await self.tail(deadline)):
+            raise BeyondTail(
+                f"can't {verb} {position}: the tail of log {self.layout.view.log!r} is {tail}"
+            )
+
+    async def resolve(self, spec: PositionSpec, deadline: Deadline) -> int:
+        """Return where a reader begins that says so.
+
+        Raises:
+            BeyondTail: a position that has not been handed out yet.
+        """
+        if spec == "earliest":
+            return (await self.layout.refresh(deadline)).trim_point
+        if spec == "latest":
+            return await self.tail(deadline)
+        check_position(spec)
+        await self.check_reached("begin at", spec, spec, deadline)
+        return spec
 
     async def wait(self, position: int, timeout: float, deadline: Deadline) -> int | None:
         """Wait until the tail has passed ``position``. Returns the tail; None at the timeout."""
@@ -141,7 +199,7 @@ class Positions:
             left = end - io.monotonic()
             if left <= 0:
                 # Has the sequencer been replaced without knowing? Then it would wait for ever.
-                await self._layout.refresh(deadline)
+                await self.layout.refresh(deadline)
                 return None
             if tail is not None:  # no sequencer to wait at: this was one look at the objects
                 await io.sleep(min(poll, left))
@@ -151,10 +209,10 @@ class Positions:
         """Ask the view's sequencer. None: it serves another epoch than the newest view's."""
         step = deadline.sooner(self._outage.patience(view.epoch))
         sequencer = self._io.sequencer(view.sequencer)
-        grant = await sequencer.next(self._layout.address, count, view.epoch, step)
+        grant = await sequencer.next(self.layout.address, count, view.epoch, step)
         self._outage.answered()
         if grant.epoch != view.epoch:
-            view = await self._layout.refresh(deadline)
+            view = await self.layout.refresh(deadline)
         # The positions are only good in the epoch in which they were granted.
         return (view, grant.position) if grant.epoch == view.epoch else None
 
@@ -170,7 +228,7 @@ class Positions:
         step = deadline.sooner(self._outage.patience(view.epoch))
         try:
             sequencer = self._io.sequencer(view.sequencer)
-            grant = await sequencer.tail(self._layout.address, view.epoch, step)
+            grant = await sequencer.tail(self.layout.address, view.epoch, step)
         except SequencerRefused as error:
             self._tell(error)
             return None
@@ -180,18 +238,18 @@ class Positions:
 
     async def _wait_once(self, position: int, timeout: float, deadline: Deadline) -> int | None:
         """Wait at the sequencer (None: in vain), or without one look at the objects once."""
-        view = self._layout.view
+        view = self.layout.view
         if view.sequencer:
             try:
                 sequencer = self._io.sequencer(view.sequencer)
                 grant = await sequencer.wait(
-                    self._layout.address, view.epoch, position, max(timeout, 0.0), deadline
+                    self.layout.address, view.epoch, position, max(timeout, 0.0), deadline
                 )
                 return None if grant is None else grant.position
             except SequencerRefused as error:
                 self._tell(error)
             except (StaleEpoch, SequencerUnavailable):
-                await self._layout.refresh(deadline)
+                await self.layout.refresh(deadline)
         return (await self._scan(deadline))[1]
 
     def _tell(self, refused: SequencerRefused) -> None:
@@ -200,7 +258,7 @@ class Positions:
             self._told = True
             _logger.warning(
                 "log %r is read without its sequencer: %s. %s",
-                self._layout.view.log,
+                self.layout.view.log,
                 refused,
                 refused.hint,
             )
@@ -229,10 +287,10 @@ class Positions:
 
         while True:
             # The floor is read before the objects: tails shown later lie above what they hold.
-            view = await self._layout.refresh(deadline)
+            view = await self.layout.refresh(deadline)
             if shown and view.mirror:
                 return view, view.tail_floor
-            view, replies = await self._layout.guarded(calls, deadline)
+            view, replies = await self.layout.guarded(calls, deadline)
             tail = max(view.live_stripe.start, view.tail_floor)
             missing = False
             for reply in replies:
@@ -245,5 +303,5 @@ class Positions:
                     tail = max(tail, highest + 1)
             if not (missing and whole):
                 return view, tail
-            if (await self._layout.refresh(deadline)).epoch == view.epoch:
+            if (await self.layout.refresh(deadline)).epoch == view.epoch:
                 raise CorruptEntry(f"a stripe object of log {view.log!r} is missing")

@@ -1,0 +1,243 @@
+"""Calls on what a log's head object keeps of deliveries (cls_zlog/head/deliveries.cc)."""
+
+from __future__ import annotations
+
+import errno
+from datetime import datetime
+from typing import NamedTuple
+
+from zlog._base.deadline import Deadline
+from zlog._base.io import Call, Io, Reply
+from zlog._base.names import head_object
+from zlog._base.protocol import ATTEMPTS_MAX, GRANTS_MAX, PARTS_MAX, SOURCES_MAX, Code
+from zlog._base.sequencer import LogAddress
+from zlog._native import core, messages
+from zlog.errors import DeliverySuperseded, LimitReached, LogNotFound, ZlogError
+from zlog.names import check_source_name
+from zlog.view import View
+
+BATCH_MAX = 2**64 - 2
+PART_MAX = 2**32 - 1
+
+_SOURCES_PER_READ = 256
+_BATCH_ALL = 2**64 - 1
+
+_LIMITS = {
+    SOURCES_MAX: (
+        f"has {SOURCES_MAX:,} sources of deliveries already",
+        (
+            "List them, and remove those that are gone: `zlog delivery ls` and `zlog delivery rm`,"
+            " or `sources()` and `forget_source(source)`."
+        ),
+    ),
+    PARTS_MAX: (
+        f"keeps {PARTS_MAX:,} parts of this source already that are not done",
+        "Say which batches will not be delivered again: `deliveries_done(source, before=batch)`.",
+    ),
+    ATTEMPTS_MAX: (
+        "has seen a million attempts at this part, and counts no more",
+        (
+            "See why they fail. Then give the batch another number; what was appended stays, and"
+            " would be appended again."
+        ),
+    ),
+    GRANTS_MAX: (
+        f"keeps {GRANTS_MAX:,} grants for one part of a batch, and this one needs more",
+        "Deliver it in more parts.",
+    ),
+}
+"""By the limit that a method would exceed: what happened, and what to do."""
+
+
+class DeliveryKey(NamedTuple):
+    """Which delivery.
+
+    Attributes:
+        source: who delivers, by a name of its own.
+        batch: only ever grows.
+        part: those of a batch may be delivered at the same time.
+    """
+
+    source: str
+    batch: int
+    part: int
+
+    def check(self) -> None:
+        """Raise TypeError or ValueError unless it can name a delivery."""
+        check_source_name(self.source)
+        _check_number("batch", self.batch, BATCH_MAX)
+        _check_number("part", self.part, PART_MAX)
+
+    def __str__(self) -> str:
+        return f"part {self.part} of batch {self.batch} of {self.source!r}"
+
+
+class DeliverySource(NamedTuple):
+    """A source of deliveries as its log keeps it.
+
+    Attributes:
+        name: the source's.
+        batch: the first one that it has not said to be done; see :meth:`zlog.Log.deliveries_done`.
+        parts: how many parts of this and later batches the log keeps.
+        created: when it first delivered, by its clock, UTC.
+        updated: when it last began to deliver or said what is done, by its clock, UTC.
+    """
+
+    name: str
+    batch: int
+    parts: int
+    created: datetime
+    updated: datetime
+
+
+class DeliveryRecords:
+    """Calls on the deliveries of one log."""
+
+    def __init__(self, io: Io, address: LogAddress) -> None:
+        self._io = io
+        self._address = address
+        self._object = head_object(address.name)
+
+    async def begin(self, key: DeliveryKey, deadline: Deadline) -> messages.DeliveryBeginReply:
+        """Begin an attempt; those before it are granted nothing more."""
+        now = self._io.wall_clock_us()
+        request = messages.delivery_begin(self._address.log_id, *key, now)
+        reply = await self._call("delivery_begin", request, deadline, Code.BATCH_DONE)
+        if reply.code == Code.BATCH_DONE:
+            raise self._being_forgotten(key) if reply.number == _BATCH_ALL else self._done(key)
+        return messages.delivery_begin_reply(reply.payload)
+
+    async def granted(self, key: DeliveryKey, incarnation: int, deadline: Deadline) -> list[range]:
+        """Return the positions that all attempts at a delivery were granted.
+
+        Raises:
+            DeliverySuperseded: the batch is done, or its source was forgotten.
+        """
+        request = messages.delivery_read(self._address.log_id, *key)
+        reply = await self._call("delivery_read", request, deadline, Code.NOT_FOUND)
+        if reply.code == Code.NOT_FOUND:
+            raise self._done(key)
+        part = messages.delivery_read_reply(reply.payload)
+        if part.incarnation != incarnation:
+            raise self._done(key)
+        return [range(each.first, each.first + each.count) for each in part.grants]
+
+    async def grant(
+        self,
+        key: DeliveryKey,
+        incarnation: int,
+        attempt: int,
+        view: View,
+        positions: range,
+        deadline: Deadline,
+    ) -> int | None:
+        """Write down what an attempt was granted, before anything is written there.
+
+        Returns the first position, which the head chooses where there is no sequencer; None: the
+        view is not the newest.
+
+        Raises:
+            DeliverySuperseded: another attempt has begun since, or the batch is done.
+        """
+        request = messages.delivery_grant(
+            self._address.log_id,
+            *key,
+            incarnation,
+            attempt,
+            view.epoch,
+            positions.start,
+            len(positions),
+            not view.sequencer,
+        )
+        refusals = (Code.STALE_EPOCH, Code.NOT_FOUND, Code.SUPERSEDED)
+        reply = await self._call("delivery_grant", request, deadline, *refusals)
+        if reply.code == Code.NOT_FOUND:
+            raise self._done(key)
+        if reply.code == Code.SUPERSEDED:
+            raise DeliverySuperseded(
+                f"log {view.log!r}: another attempt at {key} has begun since this one"
+            )
+        if reply.code == Code.STALE_EPOCH:
+            return None
+        return messages.delivery_grant_reply(reply.payload).first
+
+    async def done(self, source: str, before: int, deadline: Deadline) -> None:
+        """Forget batches that are done; see :meth:`zlog.Log.deliveries_done`."""
+        _check_number("batch", before, BATCH_MAX)
+        await self._forget(source, before, deadline)
+
+    async def forget(self, source: str, deadline: Deadline) -> None:
+        """Forget a source; see :meth:`zlog.Log.forget_source`."""
+        await self._forget(source, _BATCH_ALL, deadline)
+
+    async def _forget(self, source: str, batch: int, deadline: Deadline) -> None:
+        """Refuse the batches below one from now on, and forget them a part at a time.
+
+        The first call that is not refused raises the batch, and so refuses the others from then on;
+        the last one removes a source that comes no more. Each names the incarnation of the source
+        that this one saw, and so does nothing to another one of its name, however late it comes.
+        """
+        check_source_name(source)
+        log_id, now = self._address.log_id, self._io.wall_clock_us()
+        refusals = (Code.SUPERSEDED, Code.NOT_FOUND)
+        incarnation, seen, more = 0, False, True
+        while more:
+            request = messages.delivery_done(log_id, source, batch, incarnation, now)
+            reply = await self._call("delivery_done", request, deadline, *refusals)
+            if reply.code == Code.OK:
+                seen, more = True, messages.delivery_done_reply(reply.payload).more
+                continue
+            if seen:  # it was forgotten meanwhile
+                return
+            incarnation = reply.number
+            seen = reply.code == Code.SUPERSEDED
+
+    async def sources(self, deadline: Deadline) -> list[DeliverySource]:
+        """Return all sources, in the order of their names."""
+        found: list[DeliverySource] = []
+        more = True
+        while more:
+            after = found[-1].name if found else ""
+            request = messages.delivery_list(self._address.log_id, after, _SOURCES_PER_READ)
+            reply = await self._call("delivery_list", request, deadline)
+            more, page = messages.delivery_list_reply(reply.payload)
+            for name, batch, parts, *times in page:
+                created, updated = map(core.from_timestamp, times)
+                found.append(DeliverySource(name, batch, parts, created, updated))
+        return found
+
+    async def _call(
+        self, method: str, request: bytes, deadline: Deadline, *refusals: Code
+    ) -> Reply:
+        log = self._address.name
+        (reply,) = await self._io.execute([Call(self._object, method, request)], deadline)
+        if reply.code == Code.LIMIT_REACHED:
+            what, hint = _LIMITS[reply.number]
+            raise LimitReached(f"log {log!r} {what}", hint=hint)
+        if (method, reply.code) == ("delivery_grant", -errno.ERANGE):
+            what = "has no positions left: the last one is 2^63 - 1"
+            raise ZlogError(f"log {log!r} {what}", hint="Deliver to another log.")
+        if reply.code == -errno.ENOENT:
+            raise LogNotFound(f"there is no log {log!r} in {self._io.store.url}")
+        reply.check(f"{method} on {self._object}", *refusals)
+        return reply
+
+    def _done(self, key: DeliveryKey) -> DeliverySuperseded:
+        return DeliverySuperseded(
+            f"log {self._address.name!r}: {key} is delivered: its batch is done"
+        )
+
+    def _being_forgotten(self, key: DeliveryKey) -> DeliverySuperseded:
+        log, source = self._address.name, key.source
+        return DeliverySuperseded(
+            f"log {log!r}: source {source!r} is being forgotten, or that was broken off amid it",
+            hint=f"Have it forgotten to the end, and then deliver: `forget_source({source!r})`, or"
+            f" `zlog delivery rm {log} {source}`.",
+        )
+
+
+def _check_number(what: str, value: int, most: int) -> None:
+    if not hasattr(value, "__index__"):
+        raise TypeError(f"the number of a {what} is an int, not {value!r}")
+    if not 0 <= value <= most:
+        raise ValueError(f"the number of a {what} is 0 to {most}, not {value}")

@@ -1,0 +1,72 @@
+"""How one handle on a log behaves, and the time budgets of its calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import EllipsisType
+
+from zlog._base.deadline import Deadline, Timeout, check_seconds
+from zlog._base.io import Io, deadline_of
+from zlog.limits import (
+    ENTRY_BYTES_MAX,
+    ENTRY_BYTES_MAX_DEFAULT,
+    HOLE_TIMEOUT_SECONDS,
+    SEQUENCER_TIMEOUT_SECONDS,
+    TIMEOUT_SECONDS,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How one handle on a log behaves.
+
+    Attributes:
+        timeout: budget of a whole call in seconds, unless the call has its own; None: no limit.
+        hole_timeout: seconds to wait for a hole before filling it; None: never fill.
+        sequencer_timeout: seconds that a sequencer may be out of reach before writers bring in a
+            view without it.
+        entry_bytes_max: bytes of one entry, at most; 1 to 16 MiB.
+    """
+
+    timeout: float | None = TIMEOUT_SECONDS
+    hole_timeout: float | None = HOLE_TIMEOUT_SECONDS
+    sequencer_timeout: float = SEQUENCER_TIMEOUT_SECONDS
+    entry_bytes_max: int = ENTRY_BYTES_MAX_DEFAULT
+
+    def __post_init__(self) -> None:
+        check_seconds("timeout", self.timeout)
+        check_seconds("hole_timeout", self.hole_timeout)
+        check_seconds("sequencer_timeout", self.sequencer_timeout, optional=False)
+        if not hasattr(self.entry_bytes_max, "__index__"):
+            raise TypeError(f"entry_bytes_max is an int, not {self.entry_bytes_max!r}")
+        if not 0 < self.entry_bytes_max <= ENTRY_BYTES_MAX:
+            raise ValueError(
+                f"entry_bytes_max is 1 to {ENTRY_BYTES_MAX} bytes, not {self.entry_bytes_max}"
+            )
+
+
+class Budget:
+    """Starts the time budgets of one handle's calls, on the clock of its Io."""
+
+    def __init__(self, io: Io, settings: Settings) -> None:
+        self._io = io
+        self._settings = settings
+
+    def deadline(self, timeout: Timeout = ...) -> Deadline:
+        """Start the budget of one call."""
+        return deadline_of(self._io, _own_or(timeout, self._settings.timeout))
+
+    def longer(self, seconds: float | None) -> Deadline:
+        """Start that of a call which may wait so long for others first; None: it never does."""
+        own = self._settings.timeout
+        return deadline_of(self._io, own if own is None or seconds is None else own + seconds)
+
+    def hole_timeout(self, given: Timeout) -> float | None:
+        """Return the hole time-out that a call was given, or the handle's own."""
+        wanted = _own_or(given, self._settings.hole_timeout)
+        check_seconds("hole_timeout", wanted)
+        return wanted
+
+
+def _own_or(given: Timeout, own: float | None) -> float | None:
+    return own if isinstance(given, EllipsisType) else given

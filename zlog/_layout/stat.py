@@ -1,0 +1,89 @@
+"""What the objects of stripes hold, and a log at a glance."""
+
+from __future__ import annotations
+
+import errno
+from typing import NamedTuple
+
+from zlog._base.deadline import Deadline
+from zlog._base.io import Call
+from zlog._base.names import check_range
+from zlog._base.protocol import Code
+from zlog._layout.layout import Layout
+from zlog._layout.positions import Positions
+from zlog._native import messages
+from zlog.view import OPEN_END, Stripe, View
+
+
+class LogStat(NamedTuple):
+    """A log at a glance, or a range of its positions. Trimmed entries are not counted.
+
+    Attributes:
+        name: the log's name.
+        log_id: tells it from other logs that had its name.
+        epoch: of the newest view.
+        tail: the next position to be handed out.
+        trim_point: positions below it are trimmed.
+        width: stripe objects of the live stripe.
+        stripes: stripes that hold positions of the range and are not trimmed as a whole.
+        objects: stripe objects of these.
+        sequencer: its address; empty when writers find the tail themselves.
+        entries: entries of these stripes that can be read.
+        bytes: their data together.
+    """
+
+    name: str
+    log_id: int
+    epoch: int
+    tail: int
+    trim_point: int
+    width: int
+    stripes: int
+    objects: int
+    sequencer: str
+    entries: int
+    bytes: int
+
+
+async def stat(positions: Positions, start: int, end: int | None, deadline: Deadline) -> LogStat:
+    """Return a log at a glance; see :meth:`zlog.Log.stat`."""
+    check_range(start, end)
+    tail = await positions.tail(deadline)
+    layout = positions.layout
+    await layout.refresh(deadline)
+    stripes = objects = entries = size = 0
+    async for stripe in layout.stripes(start, OPEN_END if end is None else end, deadline):
+        stripes += 1
+        objects += stripe.width
+        for object_stat in await object_stats(layout, stripe, deadline):
+            entries += object_stat.entries
+            size += object_stat.bytes
+    view = layout.view
+    return LogStat(
+        name=view.log,
+        log_id=view.log_id,
+        epoch=view.epoch,
+        tail=tail,
+        trim_point=view.trim_point,
+        width=view.live_stripe.width,
+        stripes=stripes,
+        objects=objects,
+        sequencer=view.sequencer,
+        entries=entries,
+        bytes=size,
+    )
+
+
+async def object_stats(
+    layout: Layout, stripe: Stripe, deadline: Deadline
+) -> list[messages.StatReply]:
+    """Return what the objects of a stripe hold, without those that are missing."""
+
+    def calls(view: View) -> list[Call]:
+        request = messages.stat(view.epoch)
+        return [Call(ref.name, "stat", request) for ref in layout.objects(view, stripe)]
+
+    view, replies = await layout.guarded(calls, deadline)
+    for reply in replies:
+        reply.check(f"stat of log {view.log!r}", -errno.ENOENT)
+    return [messages.stat_reply(each.payload) for each in replies if each.code == Code.OK]
