@@ -371,6 +371,13 @@ def from_errno(code: int, what: str) -> ZlogError:
             hint="Let this user write lock.mdb (data.mdb need only be readable), or read a copy:"
             " docs/operating.md, Embedded stores.",
         )
+    if number == errno.ESTALE:
+        return StoreUnavailable(
+            f"{what}: the files of the store were removed or replaced while this process had them"
+            " open",
+            hint="Close the store and connect again: its directory holds another one now, or none.",
+            retryable=False,
+        )
     if number in (errno.ENOSPC, errno.EDQUOT):
         return StoreUnavailable(
             f"{what}: the store is full", hint="Trim logs (`zlog trim --to`) or add space."

@@ -9,15 +9,14 @@
 #include <cstdio>
 #include <vector>
 
-#include "cls_zlog/host/file_lock.h"
 #include "cls_zlog/host/lmdb_env.h"
 #include "cls_zlog/host/lmdb_file.h"
+#include "cls_zlog/host/lmdb_locks.h"
 
 namespace zlog {
 namespace {
 
 constexpr const char* kAcl = "system.posix_acl_access";  // acl(5); absent where there is none
-constexpr off_t kLmdbUse = 0;  // LMDB 0.9 locks this byte of its lock file, shared, while it's open
 
 int copy_acl(const char* from, int to) {
   const ssize_t size = ::getxattr(from, kAcl, nullptr, 0);
@@ -83,15 +82,14 @@ int CompactCopy::write(MDB_env* env, std::string* reason) {
   return ::fsync(fd_) == 0 ? 0 : -errno;
 }
 
-int CompactCopy::put_in_place(const std::string& lock_file, std::string* reason) {
-  const int locks = ::open(lock_file.c_str(), O_RDWR | O_CLOEXEC);
-  if (locks < 0) return -errno;
-  int error = try_lock(locks, F_WRLCK, kLmdbUse);
-  if (error == -EBUSY) *reason = "a program that uses LMDB has it open";
-  if (error == 0 && ::rename(copy_path_.c_str(), path_.c_str()) != 0) error = -errno;
-  in_place_ = error == 0;
-  ::close(locks);
-  return error == 0 ? sync_directory(path_.substr(0, path_.rfind('/'))) : error;
+int CompactCopy::put_in_place(LmdbLocks* locks, std::string* reason) {
+  if (const int error = locks->take_alone()) {
+    if (error == -EBUSY) *reason = "a program that uses LMDB has it open";
+    return error;
+  }
+  if (::rename(copy_path_.c_str(), path_.c_str()) != 0) return -errno;
+  in_place_ = true;
+  return sync_directory(path_.substr(0, path_.rfind('/')));
 }
 
 int CompactCopy::release() {

@@ -6,6 +6,8 @@
 
 namespace zlog {
 
+class LmdbLocks;
+
 // A copy of a database without its free pages, which then takes the database's place. A process may
 // die at any moment: until the copy is whole and synced the database is as before, then it is the
 // copy.
@@ -27,9 +29,8 @@ class CompactCopy {
   int write(MDB_env* env, std::string* reason);
 
   // Puts the copy in place, durably, while `env` is closed and no other process of zlog has the
-  // database open. EBUSY when another program that uses LMDB has, as told by its lock on
-  // `lock_file`.
-  int put_in_place(const std::string& lock_file, std::string* reason);
+  // database open. EBUSY when another program that uses LMDB has, as told by its lock on lock.mdb.
+  int put_in_place(LmdbLocks* locks, std::string* reason);
 
   bool in_place() const { return in_place_; }
   int fd() const { return fd_; }

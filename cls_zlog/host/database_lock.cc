@@ -1,12 +1,9 @@
 #include "cls_zlog/host/database_lock.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
-#include <thread>
 
 #include "cls_zlog/host/file_lock.h"
 
@@ -18,26 +15,6 @@ constexpr off_t kUse = 0;  // shared: has the database open; alone: puts another
 constexpr off_t kWriting = 1;  // shared: has it open for writing; only ever tested for, else
 constexpr off_t kGlance = 2;   // shared: a glance; alone: a writer waits for the end of all
 
-constexpr std::chrono::seconds kWait{5};
-constexpr std::chrono::milliseconds kWaitStep{2};
-
-// EBUSY when others keep the byte locked for too long.
-int lock_in_time(int fd, short type, off_t byte) {
-  using Clock = std::chrono::steady_clock;
-  const auto deadline = Clock::now() + kWait;
-  for (;;) {
-    const int error = try_lock(fd, type, byte);
-    if (error != -EBUSY || Clock::now() >= deadline) return error;
-    std::this_thread::sleep_for(kWaitStep);
-  }
-}
-
-bool is_at(int fd, const std::string& path) {
-  struct stat held{}, there{};
-  return ::fstat(fd, &held) == 0 && ::stat(path.c_str(), &there) == 0 &&
-         held.st_dev == there.st_dev && held.st_ino == there.st_ino;
-}
-
 }  // namespace
 
 DatabaseLock::~DatabaseLock() {
@@ -45,6 +22,7 @@ DatabaseLock::~DatabaseLock() {
 }
 
 int DatabaseLock::take(const std::string& path, bool writer, std::string* reason) {
+  path_ = path;
   const int flags = writer ? O_RDWR | O_CREAT : O_RDONLY;
   for (;;) {
     fd_ = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
@@ -71,6 +49,8 @@ int DatabaseLock::take_shared(bool writer, std::string* reason) {
 }
 
 int DatabaseLock::take_alone() { return try_lock(fd_, F_WRLCK, kUse); }
+
+bool DatabaseLock::in_place() const { return is_at(fd_, path_); }
 
 void DatabaseLock::share() { try_lock(fd_, F_RDLCK, kUse); }
 

@@ -25,6 +25,9 @@ class DatabaseLock {
   // for more than some seconds.
   int take(const std::string& path, bool writer, std::string* reason);
 
+  // Whether the file is still the one at its path.
+  bool in_place() const;
+
   // For a writer that puts another file in the place of this one: to be alone with the database
   // (EBUSY while another process has it open), and not any more; and to hold the other file as this
   // one before it is in place, and nothing but it then.
@@ -41,6 +44,7 @@ class DatabaseLock {
  private:
   int take_shared(bool writer, std::string* reason);
 
+  std::string path_;
   int fd_ = -1;
   std::mutex mutex_;
   size_t glances_ = 0;  // guarded by mutex_: the lock is one for all of them

@@ -1,8 +1,12 @@
 #pragma once
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <cerrno>
+#include <chrono>
+#include <string>
+#include <thread>
 
 namespace zlog {
 
@@ -21,6 +25,17 @@ inline int try_lock(int fd, short type, off_t byte) {
   return errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
 }
 
+// Does so as soon as others let it; EBUSY when they have not within some seconds.
+inline int lock_in_time(int fd, short type, off_t byte) {
+  using Clock = std::chrono::steady_clock;
+  const auto deadline = Clock::now() + std::chrono::seconds(5);
+  for (;;) {
+    const int error = try_lock(fd, type, byte);
+    if (error != -EBUSY || Clock::now() >= deadline) return error;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+}
+
 // Whether others hold a byte, in whatever way. Needs no more than a file that is open for reading.
 inline int is_locked(int fd, off_t byte, bool* locked) {
   struct flock lock{};
@@ -31,6 +46,13 @@ inline int is_locked(int fd, off_t byte, bool* locked) {
   if (::fcntl(fd, F_OFD_GETLK, &lock) != 0) return -errno;
   *locked = lock.l_type != F_UNLCK;
   return 0;
+}
+
+// Whether the file that `path` names is the one that is open. Not where the path can't be looked at.
+inline bool is_at(int fd, const std::string& path) {
+  struct stat held{}, there{};
+  if (::stat(path.c_str(), &there) != 0) return errno != ENOENT;
+  return ::fstat(fd, &held) == 0 && held.st_dev == there.st_dev && held.st_ino == there.st_ino;
 }
 
 }  // namespace zlog

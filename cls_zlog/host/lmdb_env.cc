@@ -35,13 +35,8 @@ MDB_val value_of(std::string_view bytes) {
 
 // The environments that this process has open, by their directories' real paths.
 struct Registry {
-  struct Entry {
-    LmdbEnv* env;
-    size_t users;
-    pid_t pid;
-  };
   std::mutex mutex;
-  std::map<std::string, Entry> entries;
+  std::map<std::string, LmdbEnv*> entries;
 };
 
 Registry& registry() {
@@ -58,16 +53,6 @@ Registry& registry() {
 // opening the file: closing it again would end the locks that this process may have on it.
 bool can_list_itself(const std::string& directory) {
   return ::faccessat(AT_FDCWD, (directory + kLockFile).c_str(), R_OK | W_OK, AT_EACCESS) == 0;
-}
-
-// Opens the one database, once for all transactions.
-int open_main_database(MDB_env* env) {
-  MDB_txn* txn = nullptr;
-  if (const int result = ::mdb_txn_begin(env, nullptr, MDB_RDONLY, &txn)) return result;
-  MDB_dbi dbi = 0;
-  const int result = ::mdb_dbi_open(txn, nullptr, 0, &dbi);
-  ::mdb_txn_abort(txn);
-  return result;
 }
 
 bool file_system_full(const std::string& directory) {
@@ -108,22 +93,22 @@ int LmdbEnv::open(const std::string& directory, size_t map_bytes, bool read_only
   std::free(resolved);
 
   const std::lock_guard<std::mutex> lock(registry().mutex);
-  auto found = registry().entries.find(path);
+  LmdbEnv*& known = registry().entries[path];
   // What a parent process had open is of no use here, and must not even be closed.
-  if (found == registry().entries.end() || found->second.pid != ::getpid()) {
+  if (known == nullptr || known->pid_ != ::getpid() || !known->in_place()) {
     auto* const made = new LmdbEnv(path, map_bytes, read_only);
     if (const int error = made->start(reason)) {
       delete made;
       return error;
     }
-    found = registry().entries.insert_or_assign(path, Registry::Entry{made, 0, ::getpid()}).first;
+    known = made;
   }
-  if (found->second.env->read_only_ && !read_only) {
+  if (known->read_only_ && !read_only) {
     *reason = "this process reads it with ?mode=ro: close that store first";
     return -EBUSY;
   }
-  found->second.users++;
-  env->reset(found->second.env, &LmdbEnv::release);
+  known->users_++;
+  env->reset(known, &LmdbEnv::release);
   return 0;
 }
 
@@ -131,7 +116,8 @@ LmdbEnv::LmdbEnv(const std::string& directory, size_t map_bytes, bool read_only)
     : directory_(directory),
       map_bytes_(map_bytes),
       read_only_(read_only),
-      unlisted_(read_only && !can_list_itself(directory)) {}
+      unlisted_(read_only && !can_list_itself(directory)),
+      pid_(::getpid()) {}
 
 LmdbEnv::~LmdbEnv() {
   if (env_ != nullptr) ::mdb_env_close(env_);
@@ -139,11 +125,9 @@ LmdbEnv::~LmdbEnv() {
 
 void LmdbEnv::release(LmdbEnv* env) {
   const std::lock_guard<std::mutex> lock(registry().mutex);
-  const auto found = registry().entries.find(env->directory_);
-  const bool ours = found != registry().entries.end() && found->second.env == env &&
-                    found->second.pid == ::getpid();
-  if (!ours || --found->second.users != 0) return;
-  registry().entries.erase(found);
+  if (env->pid_ != ::getpid() || --env->users_ != 0) return;
+  const auto known = registry().entries.find(env->directory_);
+  if (known != registry().entries.end() && known->second == env) registry().entries.erase(known);
   delete env;  // still under the mutex: it must be closed before anyone can open it again
 }
 
@@ -152,9 +136,16 @@ int LmdbEnv::start(std::string* reason) {
   if (const int error = check_not_emptied(directory_, reason)) return error;
   if (const int error = lock_.take(file, !read_only_, reason)) return error;
   if (!read_only_) CompactCopy::remove_left(file);  // none is at work: it would hold the lock alone
-  if (!unlisted_) return start_unguarded(reason);
+  if (!unlisted_) return start_listed(reason);
   const Glance glance(&lock_);
   return glance.error() != 0 ? glance.error() : start_unguarded(reason);
+}
+
+int LmdbEnv::start_listed(std::string* reason) {
+  if (const int error = locks_.open(directory_ + kLockFile, !read_only_)) return error;
+  const Opening opening(&locks_);
+  if (opening.error() == -EBUSY) *reason = "a process that opens it has been stopped in the middle";
+  return opening.error() != 0 ? opening.error() : start_unguarded(reason);
 }
 
 int LmdbEnv::start_unguarded(std::string* reason) {
@@ -173,10 +164,10 @@ int LmdbEnv::open_map(std::string* reason) {
     ::mdb_env_set_mapsize(handle, bytes);
     ::mdb_env_set_maxreaders(handle, kReaders);
     int result = ::mdb_env_open(handle, directory_.c_str(), flags, 0666);
-    if (result == 0) result = open_main_database(handle);
+    if (result == 0) result = open_database(handle);
     if (result == 0) {
       env_ = handle;
-      return 0;
+      return unlisted_ ? 0 : locks_.keep();
     }
     ::mdb_env_close(handle);
     if (result != ENOMEM || bytes / 2 < kMapBytesMin) {
@@ -184,6 +175,18 @@ int LmdbEnv::open_map(std::string* reason) {
       return lmdb_errno(result);
     }
   }
+}
+
+// Opens the one database, once for all transactions. Its reader is the first of this process, for
+// which LMDB locks the process's pid.
+int LmdbEnv::open_database(MDB_env* handle) {
+  MDB_txn* txn = nullptr;
+  const unsigned flags = locks_.pid_taken() ? 0 : MDB_RDONLY;
+  if (const int result = ::mdb_txn_begin(handle, nullptr, flags, &txn)) return result;
+  MDB_dbi dbi = 0;
+  const int result = ::mdb_dbi_open(txn, nullptr, 0, &dbi);
+  ::mdb_txn_abort(txn);
+  return result;
 }
 
 // Makes sure that the database says which format it holds, and that it is this one.
@@ -212,12 +215,15 @@ int LmdbEnv::check_format() {
   });
 }
 
-int LmdbEnv::write(const Work& work) { return transact(0, work); }
+bool LmdbEnv::in_place() const { return lock_.in_place() && (unlisted_ || locks_.in_place()); }
+
+int LmdbEnv::write(const Work& work) { return transact(0, true, work); }
 
 int LmdbEnv::read(const Work& work) {
-  if (!unlisted_) return transact(MDB_RDONLY, work);
+  // Without a pid of its own it can't be listed as a reader; a writer needs not be.
+  if (!unlisted_) return transact(locks_.pid_taken() ? 0 : MDB_RDONLY, false, work);
   const Glance glance(&lock_);
-  return glance.error() != 0 ? glance.error() : transact(MDB_RDONLY, work);
+  return glance.error() != 0 ? glance.error() : transact(MDB_RDONLY, false, work);
 }
 
 int LmdbEnv::release_freed_pages() {
@@ -251,13 +257,14 @@ int LmdbEnv::compact(std::string* reason) {
 int LmdbEnv::replace_by(CompactCopy* copy, std::string* reason) {
   ::mdb_env_close(env_);
   env_ = nullptr;
-  const int error = copy->put_in_place(directory_ + kLockFile, reason);
+  const int error = copy->put_in_place(&locks_, reason);
   if (copy->in_place()) lock_.move_to(copy->release());
+  locks_.drop();
   lost_ = -open_map(reason);
   return error != 0 ? error : -lost_;
 }
 
-int LmdbEnv::transact(unsigned flags, const Work& work) {
+int LmdbEnv::transact(unsigned flags, bool changes, const Work& work) {
   std::shared_lock<std::shared_mutex> lock(map_mutex_);
   MDB_txn* txn = nullptr;
   int result = begin(flags, &txn);
@@ -268,14 +275,14 @@ int LmdbEnv::transact(unsigned flags, const Work& work) {
     result = begin(flags, &txn);
   }
   if (result != 0) return lmdb_errno(result);
-  int error = -EIO;
+  int error = -ESTALE;
   try {
-    error = work(txn, kMainDatabase);
+    if (in_place()) error = work(txn, kMainDatabase);
   } catch (...) {
     ::mdb_txn_abort(txn);
     throw;
   }
-  if (error == 0 && !(flags & MDB_RDONLY)) return commit(txn);
+  if (error == 0 && changes) return commit(txn);
   ::mdb_txn_abort(txn);
   return error;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <lmdb.h>
+#include <sys/types.h>
 
 #include <cstddef>
 #include <functional>
@@ -9,6 +10,7 @@
 #include <string>
 
 #include "cls_zlog/host/database_lock.h"
+#include "cls_zlog/host/lmdb_locks.h"
 
 namespace zlog {
 
@@ -17,8 +19,9 @@ class CompactCopy;
 // The negative errno for what an LMDB call returned.
 int lmdb_errno(int result);
 
-// An LMDB environment in a directory, opened once per process however often it is asked for: LMDB's
-// locks belong to the process, and closing a second handle would drop those of the first.
+// An LMDB environment in a directory, opened once per process however often it is asked for: LMDB
+// tells its users apart by their process. Once its files have been removed or replaced it does
+// nothing more, and the directory is opened anew.
 class LmdbEnv {
  public:
   // Works on the one database of a transaction. Answers 0 or a negative errno.
@@ -37,11 +40,13 @@ class LmdbEnv {
   LmdbEnv& operator=(const LmdbEnv&) = delete;
 
   // Does the work in a transaction and commits if it answered 0; durable once this returns 0, and
-  // nothing is changed otherwise. Waits for other writers, those of other processes too.
+  // nothing is changed otherwise. Waits for other writers, those of other processes too. ESTALE:
+  // the files of the environment were removed or replaced.
   int write(const Work& work);
 
-  // Does the work in a snapshot, which may not be changed; never waits. ETXTBSY: the environment
-  // is read-only, this process can't write lock.mdb, and another one has come to write.
+  // Does the work in a snapshot, which may not be changed. Waits for writers only where a process in
+  // another container has the same pid. ESTALE: as write. ETXTBSY: the environment is read-only,
+  // this process can't write lock.mdb, and another one has come to write.
   int read(const Work& work);
 
   // Lets the next transaction have the pages that the last one freed: LMDB keeps them back for one
@@ -61,11 +66,14 @@ class LmdbEnv {
 
   static void release(LmdbEnv* env);
   int start(std::string* reason);
+  int start_listed(std::string* reason);
   int start_unguarded(std::string* reason);
+  int open_database(MDB_env* handle);
   int open_map(std::string* reason);
   int replace_by(CompactCopy* copy, std::string* reason);
   int check_format();
-  int transact(unsigned flags, const Work& work);
+  bool in_place() const;
+  int transact(unsigned flags, bool changes, const Work& work);
   int begin(unsigned flags, MDB_txn** txn);
   int adopt_map_of_others();
   int commit(MDB_txn* txn);
@@ -74,7 +82,10 @@ class LmdbEnv {
   const size_t map_bytes_;
   const bool read_only_;
   const bool unlisted_;  // reads in glances, since it can't list itself in lock.mdb
+  const pid_t pid_;
+  size_t users_ = 0;  // guarded by the registry's mutex
   DatabaseLock lock_;
+  LmdbLocks locks_;
   MDB_env* env_ = nullptr;
   std::shared_mutex map_mutex_;  // shared: inside a transaction; alone: changing the map
   int lost_ = 0;                 // why there is no map any more, an errno

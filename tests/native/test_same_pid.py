@@ -1,0 +1,57 @@
+"""Processes of several containers, whose pids are the same, share an embedded store."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import zlog
+
+from .support import finish
+
+APPEND_AND_READ = """
+    import os, sys, zlog
+    with zlog.connect(sys.argv[1] + "/") as store, zlog.Log.open(store, "orders") as log:
+        print(os.getpid(), flush=True)
+        sys.stdin.readline()
+        for number in range(100):
+            position = log.append(b"%d" % number)
+            assert log.read(position).data == b"%d" % number
+        sys.stdin.readline()
+"""
+
+
+def in_a_container(*arguments: object) -> subprocess.Popen[str]:
+    """Start a process with a PID namespace of its own, in which its pid is 1."""
+    command = ["unshare", "--pid", "--fork", sys.executable, "-I", "-c"]
+    return subprocess.Popen(
+        [*command, textwrap.dedent(APPEND_AND_READ), *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_two_processes_of_the_same_pid_share_a_store(tmp_path: Path) -> None:
+    unshare = shutil.which("unshare")
+    if unshare is None or subprocess.run([unshare, "--pid", "--fork", "true"]).returncode != 0:
+        pytest.skip("may not make a PID namespace here")
+    with zlog.connect(tmp_path) as store:
+        log = zlog.Log.create(store, "orders")
+        processes = [in_a_container(tmp_path) for _ in range(2)]
+        for process in processes:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "1\n"
+        for process in processes:
+            assert process.stdin is not None
+            process.stdin.write("\n")
+            process.stdin.flush()
+        for process in processes:
+            finish(process)
+        assert sum(isinstance(item, zlog.Entry) for item in log.read_range(0)) == 200
+        log.close()
