@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import itertools
 import os
@@ -16,7 +15,7 @@ import pytest
 from zlog._base.deadline import Deadline
 from zlog._base.sequencer import Grant
 from zlog._io import drive
-from zlog._sequencer import AsyncioSequencer, BlockingSequencer, Credentials
+from zlog._sequencer import BlockingSequencer
 from zlog._sequencer.frames import FRAME, Code, Kind
 from zlog.admin import sequencer_status
 from zlog.errors import (
@@ -39,48 +38,6 @@ from .fakes import (
     hold,
     read_frames,
 )
-
-
-class Caller:
-    """A client of either kind, called the same way."""
-
-    def __init__(self, kind: str) -> None:
-        self._loop = asyncio.new_event_loop() if kind == "aio" else None
-        self._clients: list = []
-
-    def connect(self, address: str, credentials: Credentials = Credentials()):  # noqa: B008
-        if self._loop is None:
-            client = BlockingSequencer(address, credentials)
-        else:
-            client = self._run(self._make(address, credentials))
-        self._clients.append(client)
-        return client
-
-    def __call__(self, method, *args, seconds: float | None = 10.0):
-        return self._run(method(*args, Deadline(seconds)))
-
-    def close(self) -> None:
-        for client in self._clients:
-            self._run(client.close())
-        if self._loop is not None:
-            self._loop.close()
-
-    async def _make(self, address: str, credentials: Credentials):
-        return AsyncioSequencer(address, credentials)
-
-    def _run(self, coroutine):
-        if self._loop is not None:
-            return self._loop.run_until_complete(coroutine)
-        with pytest.raises(StopIteration) as stop:  # a blocking client never suspends
-            coroutine.send(None)
-        return stop.value.value
-
-
-@pytest.fixture(params=["blocking", "aio"])
-def call(request):
-    caller = Caller(request.param)
-    yield caller
-    caller.close()
 
 
 @pytest.fixture

@@ -1,0 +1,86 @@
+"""How many connections there may be, how long an idle one lasts, and what is said of strangers."""
+
+from __future__ import annotations
+
+import logging
+import socket
+
+import pytest
+
+from zlog._sequencer.frames import Code, Kind
+from zlog.errors import SequencerUnavailable
+from zlog.seqr.limits import Limits
+from zlog.seqr.security import Security
+
+from .fakes import (
+    HELLO,
+    ORDERS,
+    Desk,
+    read_frames,
+    request,
+)
+
+SECRET = "3f1c-the-right-one-9b"
+
+
+def test_connections_of_one_address_are_bounded(call, serve):
+    server = serve(Security(), Limits(connections_per_address_max=1))
+    first = call.connect(server.address)
+    assert call(first.status)["connections"] == 1
+    with pytest.raises(SequencerUnavailable, match=r"too many connections|ended"):
+        call(call.connect(server.address).status)
+    assert call(first.status)["closed"]["limit"] == 1
+
+
+def test_those_who_are_not_greeted_yet_are_bounded(serve):
+    server = serve(Security(), Limits(greeting_max=1))
+    with socket.create_connection(server.where) as first:
+        with socket.create_connection(server.where) as second:
+            assert read_frames(second)[0][:2] == (Kind.HELLO, Code.LIMIT)
+        first.sendall(HELLO)
+        assert read_frames(first)[0][1] == Code.OK
+        with socket.create_connection(server.where) as third:
+            third.sendall(HELLO)
+            assert read_frames(third)[0][1] == Code.OK
+
+
+def test_an_idle_connection_is_closed_and_made_again(call, serve):
+    server = serve(Security(), Limits(idle_s_max=0.1))
+    client = call.connect(server.address)
+    assert call(client.next, ORDERS, 1, 0).position == 0
+    with socket.create_connection(server.where) as idle:
+        idle.settimeout(10)
+        idle.sendall(HELLO)
+        assert len(read_frames(idle)) == 1
+        assert idle.recv(1) == b""
+    assert call(client.next, ORDERS, 1, 0).position == 1
+    assert call(client.status)["closed"]["idle"] >= 1
+
+
+def test_what_waits_on_all_connections_is_bounded():
+    desk = Desk(Limits(outstanding_max=2))
+    first, second = desk.client(), desk.client()
+    desk.send(first, *(request(Kind.WAIT, n, a=9, b=1000) for n in range(2)))
+    desk.send(second, request(Kind.WAIT, 7, a=9, b=1000))
+    assert [reply.code for reply in desk.take(second)] == [Code.LIMIT]
+    assert desk.machine.status(desk.now)["outstanding"] == 2
+    desk.machine.disconnect(first)
+    assert desk.machine.status(desk.now)["outstanding"] == 0
+    desk.send(second, request(Kind.WAIT, 8, a=9, b=1000))
+    assert desk.take(second) == []
+    desk.send(second, request(Kind.NEXT, 9, a=10, b=1))
+    assert desk.machine.status(desk.now)["outstanding"] == 0
+
+
+def test_a_crowd_of_strangers_leaves_few_lines_in_the_log(serve, caplog, token):
+    server = serve(Security(token_file=token(SECRET)))
+    with caplog.at_level(logging.DEBUG):
+        for _ in range(30):
+            with socket.create_connection(server.where) as stranger:
+                stranger.sendall(HELLO + request(Kind.PROVE, 1, a=5, b=6))
+                assert [frame[1] for frame in read_frames(stranger, 2)] == [
+                    Code.TOKEN_WANTED,
+                    Code.TOKEN_WRONG,
+                ]
+    lines = [record.getMessage() for record in caplog.records if "closed" in record.getMessage()]
+    assert lines == ["closed a connection reason=token peer=127.0.0.1: a wrong token"]

@@ -1,0 +1,150 @@
+"""TLS and certificates, for both clients, over real sockets."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+
+import pytest
+
+from zlog._base.sequencer import Grant
+from zlog._sequencer import Credentials
+from zlog.errors import SequencerRefused, SequencerUnavailable
+from zlog.seqr.limits import Limits
+from zlog.seqr.security import Security
+
+from .callers import Caller
+from .fakes import (
+    HELLO,
+    ORDERS,
+    read_frames,
+)
+
+SECRET = "3f1c-the-right-one-9b"
+
+
+def test_over_tls_everything_works_as_without(call, serve, authority, token):
+    security = Security(certificate=authority.sign("seqr"), token_file=token(SECRET))
+    server = serve(security)
+    assert server.address.startswith("tls://")
+    shown = Credentials(ca=authority.certificate, token_file=token(SECRET))
+    client = call.connect(server.address, shown)
+    for turn in range(50):
+        assert call(client.next, ORDERS, 2, 1 if turn else 0) == Grant(1, 2 * turn)
+    server.cut()
+    assert call(client.next, ORDERS, 1, 1) == Grant(1, 100)
+
+
+def test_a_stop_ends_connections_that_do_not_answer(serve, authority):
+    server = serve(Security(certificate=authority.sign("seqr")))
+    context = ssl.create_default_context(cafile=authority.certificate)
+    with (
+        socket.create_connection(server.where) as plain,
+        context.wrap_socket(plain, server_hostname="127.0.0.1") as deaf,
+    ):
+        deaf.sendall(HELLO)
+        assert len(read_frames(deaf)) == 1
+        server.call("stop")  # which TLS would have the other side confirm
+        deaf.settimeout(10)
+        while deaf.recv(1024):
+            pass
+
+
+def test_threads_share_a_connection_with_tls(serve, authority):
+    server = serve(Security(certificate=authority.sign("seqr")))
+    caller = Caller("blocking")
+    client = caller.connect(server.address, Credentials(ca=authority.certificate))
+    granted: list[int] = []
+
+    def work() -> None:
+        granted.extend(caller(client.next, ORDERS, 1, 0).position for _ in range(200))
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert sorted(granted) == [*range(1600)]
+    assert caller(client.status)["connections"] == 1
+    caller.close()
+
+
+def test_a_certificate_of_a_stranger_is_refused(call, serve, authority, stranger):
+    server = serve(Security(certificate=stranger.sign("seqr")))
+    client = call.connect(server.address, Credentials(ca=authority.certificate))
+    with pytest.raises(SequencerRefused, match="not trusted here") as caught:
+        call(client.status)
+    assert "sequencer_ca" in caught.value.hint
+
+
+def test_a_certificate_of_another_host_is_refused(call, serve, authority):
+    server = serve(Security(certificate=authority.sign("elsewhere", "DNS:elsewhere.example")))
+    client = call.connect(server.address, Credentials(ca=authority.certificate))
+    with pytest.raises(SequencerRefused, match="not trusted here"):
+        call(client.status)
+
+
+def test_a_client_needs_the_right_certificate_where_one_is_wanted(
+    call, serve, store, authority, stranger
+):
+    server = serve(Security(certificate=authority.sign("seqr"), client_ca=authority.certificate))
+    trusted = Credentials(ca=authority.certificate)
+    with pytest.raises(SequencerRefused, match="wants a client's certificate"):
+        call(call.connect(server.address, trusted).status)
+    wrong = Credentials(ca=authority.certificate, certificate=stranger.sign("client"))
+    with pytest.raises(SequencerUnavailable):
+        call(call.connect(server.address, wrong).next, ORDERS, 1, 0)
+    assert store.takeovers == 0
+    right = Credentials(ca=authority.certificate, certificate=authority.sign("client"))
+    assert call(call.connect(server.address, right).next, ORDERS, 1, 0) == Grant(1, 0)
+
+
+def test_plain_text_at_a_sequencer_with_tls_gets_no_answer(call, serve, authority):
+    server = serve(Security(certificate=authority.sign("seqr")))
+    with pytest.raises(SequencerUnavailable, match="ended") as caught:
+        call(call.connect(server.address.replace("tls", "tcp")).status)
+    assert "tls://HOST:PORT" in caught.value.hint
+
+
+def test_an_unfinished_handshake_takes_a_place_only_for_a_while(serve, authority):
+    limits = Limits(hello_s_max=0.2, greeting_max=2)
+    server = serve(Security(certificate=authority.sign("seqr")), limits)
+    caller = Caller("blocking")
+    silent = [socket.create_connection(server.where) for _ in range(2)]
+    for each in silent:
+        each.settimeout(10)
+        assert each.recv(1) == b""
+        each.close()
+    client = caller.connect(server.address, Credentials(ca=authority.certificate))
+    assert caller(client.status)["closed"]["silent"] + caller(client.status)["closed"]["tls"] == 2
+    caller.close()
+
+
+def test_files_that_can_not_be_used_are_told(call, serve, authority, tmp_path):
+    garbage = tmp_path / "garbage.pem"
+    garbage.write_text("nothing")
+    for security in (
+        Security(certificate=str(garbage)),
+        Security(certificate=str(tmp_path / "missing")),
+        Security(certificate=authority.sign("seqr"), client_ca=str(garbage)),
+    ):
+        with pytest.raises(ValueError, match="can't speak TLS"):
+            security.context()
+    alone = authority.certificate
+    for security in (Security(certificate=alone), Security(certificate=alone, key=alone)):
+        with pytest.raises(ValueError, match="no certificate with its private key is there"):
+            security.context()
+    with pytest.raises(ValueError, match="sequencer's own"):
+        Security(client_ca=authority.certificate)
+    server = serve(Security(certificate=authority.sign("seqr")))
+    with pytest.raises(SequencerRefused, match="can't speak TLS"):
+        call(call.connect(server.address, Credentials(ca=str(garbage))).status)
+
+
+def test_old_versions_of_tls_are_not_spoken(serve, authority):
+    server = serve(Security(certificate=authority.sign("seqr")))
+    context = ssl.create_default_context(cafile=authority.certificate)
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    with socket.create_connection(server.where) as plain, pytest.raises((ssl.SSLError, OSError)):
+        context.wrap_socket(plain, server_hostname="127.0.0.1")

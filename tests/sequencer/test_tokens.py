@@ -1,0 +1,201 @@
+"""Who gets in by a token, for both clients and both event loops, over real sockets."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zlog._base.sequencer import Grant
+from zlog._sequencer import Credentials
+from zlog._sequencer.frames import FRAME, Code, Kind
+from zlog._sequencer.token import Pair, Token, read_tokens
+from zlog.errors import SequencerRefused
+from zlog.seqr.machine.admission import Admission
+from zlog.seqr.security import Security
+
+from ..support.programs import REPOSITORY
+from .fakes import (
+    HELLO,
+    ORDERS,
+    Desk,
+    ScriptedServer,
+    open_request,
+    read_frames,
+    request,
+)
+
+SECRET, OTHER = "3f1c-the-right-one-9b", "77aa-quite-another-02"
+
+
+def test_with_the_same_token_both_sides_are_content(call, serve, token):
+    server = serve(Security(token_file=token(SECRET)))
+    client = call.connect(server.address, Credentials(token_file=token(SECRET)))
+    assert call(client.next, ORDERS, 3, 0) == Grant(1, 0)
+    assert call(client.next, ORDERS, 1, 1) == Grant(1, 3)
+
+
+def test_any_line_of_the_sequencers_file_lets_a_client_in(call, serve, token):
+    """So that a token can be replaced without an interruption."""
+    server = serve(Security(token_file=token(SECRET, "", OTHER)))
+    for secret in (SECRET, OTHER):
+        client = call.connect(server.address, Credentials(token_file=token(secret)))
+        assert call(client.status)["connections"] >= 1
+
+
+@pytest.mark.parametrize(("lines", "says"), [((), "wants a token"), ((OTHER,), "another token")])
+def test_who_does_not_know_the_token_gets_nowhere(call, serve, store, token, lines, says):
+    server = serve(Security(token_file=token(SECRET)))
+    credentials = Credentials(token_file=token(*lines) if lines else "")
+    client = call.connect(server.address, credentials)
+    for ask in (client.status, lambda deadline: client.next(ORDERS, 1, 0, deadline)):
+        with pytest.raises(SequencerRefused, match=says) as caught:
+            call(ask)
+        assert not caught.value.retryable
+        assert "sequencer_token_file" in caught.value.hint
+    assert store.takeovers == 0
+
+
+def test_a_refused_client_does_not_knock_again_and_again(call):
+    knocks = []
+
+    def refuse(connected):
+        knocks.append(read_frames(connected))
+        connected.sendall(FRAME.pack(Kind.HELLO, Code.TOKEN_WANTED, 0, 0, 1, 2))
+
+    server = ScriptedServer(refuse)
+    client = call.connect(server.address)
+    for _ in range(20):
+        with pytest.raises(SequencerRefused, match="wants a token"):
+            call(client.next, ORDERS, 1, 0)
+    server.join()
+    assert len(knocks) == 1
+
+
+def test_a_client_with_a_token_refuses_a_sequencer_without(call, serve, token):
+    server = serve(Security())
+    client = call.connect(server.address, Credentials(token_file=token(SECRET)))
+    with pytest.raises(SequencerRefused, match="does not ask for the token"):
+        call(client.status)
+
+
+def test_a_client_refuses_a_sequencer_that_only_says_that_it_knows_the_token(call, token):
+    def pretend(connected):
+        read_frames(connected)
+        connected.sendall(FRAME.pack(Kind.HELLO, Code.TOKEN_WANTED, 0, 0, 1, 2))
+        ((_, _, _, number, a, b),) = read_frames(connected)
+        connected.sendall(FRAME.pack(Kind.PROVE, Code.OK, 0, number, a, b))  # the client's own
+
+    server = ScriptedServer(pretend)
+    client = call.connect(server.address, Credentials(token_file=token(SECRET)))
+    with pytest.raises(SequencerRefused, match="does not know the token"):
+        call(client.status)
+    server.join()
+
+
+def test_an_optional_token_lets_those_without_in_and_wrong_ones_not(call, serve, token):
+    server = serve(Security(token_file=token(SECRET), token_optional=True))
+    assert call(call.connect(server.address).status)["connections"] == 1
+    right = call.connect(server.address, Credentials(token_file=token(SECRET)))
+    assert call(right.status)["connections"] == 2
+    wrong = call.connect(server.address, Credentials(token_file=token(OTHER)))
+    with pytest.raises(SequencerRefused, match="another token"):
+        call(wrong.status)
+
+
+@pytest.mark.parametrize("content", ["", "\n \n", "short"])
+def test_a_token_file_that_is_of_no_use(call, serve, tmp_path, content):
+    path = tmp_path / "token"
+    path.write_text(content)
+    server = serve(Security())
+    client = call.connect(server.address, Credentials(token_file=str(path)))
+    with pytest.raises(SequencerRefused, match=str(path)):
+        call(client.status)
+    with pytest.raises(ValueError, match=str(path)):
+        Security(token_file=str(path)).admission()
+
+
+def test_a_token_shows_itself_nowhere(token):
+    (secret,) = read_tokens(token(SECRET))
+    assert SECRET not in repr(secret) + str(secret)
+    with pytest.raises(ValueError, match="16 bytes") as caught:
+        Token(b"short-secret")
+    assert "short-secret" not in str(caught.value)
+
+
+def test_proofs_differ_by_side_number_challenge_and_token():
+    one, other = Token(SECRET.encode()), Token(OTHER.encode())
+    proofs = {
+        one.client_proof(1, Pair(2, 3)),
+        one.server_proof(1, Pair(2, 3)),
+        one.client_proof(2, Pair(2, 3)),
+        one.client_proof(1, Pair(3, 2)),
+        other.client_proof(1, Pair(2, 3)),
+    }
+    assert len(proofs) == 5
+
+
+def test_the_documented_proof_is_the_real_one():
+    page = REPOSITORY / "docs" / "formats" / "sequencer.md"
+    proof = Token(b"an example of a token").client_proof(1, Pair(2, 3))
+    assert f"```\n{struct.pack('<QQ', *proof).hex()}\n```" in page.read_text()
+
+
+def test_a_proof_is_of_no_use_on_another_connection(token):
+    """Every connection is challenged anew, and sending a proof again is of no use."""
+    desk = Desk(admission=Security(token_file=token(SECRET)).admission())
+    hello = request(Kind.HELLO, a=1, b=99)
+    first, second = desk.connect(greet=False), desk.connect(greet=False)
+    for connection in (first, second):
+        desk.send(connection, hello)
+    challenge, another = (Pair(*desk.take(each)[0][4:6]) for each in (first, second))
+    assert challenge != another
+    proof = Token(SECRET.encode()).client_proof(99, challenge)
+    prove = request(Kind.PROVE, 1, a=proof.a, b=proof.b)
+    desk.send(second, prove)
+    assert desk.take(second)[0].code == Code.TOKEN_WRONG
+    assert desk.closed() == [second]
+    desk.send(first, prove)
+    assert desk.take(first)[0].code == Code.OK
+
+
+@pytest.mark.parametrize("kind", [k for k in Kind if k is not Kind.PROVE])
+def test_before_the_proof_nothing_else_is_understood(token, kind):
+    desk = Desk(admission=Security(token_file=token(SECRET)).admission())
+    stranger = desk.connect(greet=False)
+    desk.send(stranger, HELLO, request(kind, 1, a=24), open_request())
+    assert [reply.code for reply in desk.take(stranger)] == [Code.TOKEN_WANTED]
+    assert desk.closed() == [stranger]
+    assert not desk.wanted()
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.binary(max_size=60),
+            st.builds(
+                lambda kind, number, a, b: request(kind, number, a=a, b=b),
+                st.integers(0, 255),
+                st.integers(0, 9),
+                st.integers(0, 2**64 - 1),
+                st.integers(0, 2**64 - 1),
+            ),
+            st.just(HELLO),
+        ),
+        max_size=12,
+    )
+)
+def test_no_bytes_get_a_stranger_past_the_greeting(chunks):
+    desk = Desk(admission=Admission((Token(SECRET.encode()),)))
+    stranger = desk.connect(greet=False)
+    for chunk in chunks:
+        desk.send_directly(stranger, chunk)
+    assert not stranger.greeted
+    assert not desk.wanted()
+    assert {reply.code for reply in desk.take(stranger)} <= {
+        Code.TOKEN_WANTED,
+        Code.TOKEN_WRONG,
+        Code.BAD_VERSION,
+    }
