@@ -1,9 +1,9 @@
-# Completions, and the stores whose objects live in this process or on its disk.
+# Completions, stores over any host, and the one whose objects live in memory.
 
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from cython.operator cimport dereference as deref
-from libc.errno cimport EACCES, EBUSY, EIO, EPERM, EPROTO, EROFS, ETIMEDOUT, ETXTBSY
+from libc.errno cimport ETIMEDOUT
 from libc.stddef cimport size_t
 from libcpp.map cimport map as cpp_map
 from libcpp.memory cimport make_shared, shared_ptr, unique_ptr
@@ -11,11 +11,9 @@ from libcpp.utility cimport move
 from posix.unistd cimport getpid
 
 import math
-import os
 import time
-from pathlib import Path
 
-from zlog.errors import StoreUnavailable, ZlogError, from_errno
+from zlog.errors import StoreUnavailable, ZlogError
 
 
 cdef extern from "cls_zlog/host/host.h" namespace "zlog" nogil:
@@ -39,24 +37,10 @@ cdef extern from "cls_zlog/host/memory.h" namespace "zlog" nogil:
         cbool peek(const string& object, MemoryObject* out) except +
         void poke(const string& object, MemoryObject content) except +
 
-cdef extern from "cls_zlog/host/embedded.h" namespace "zlog" nogil:
-    cdef cppclass EmbeddedHost(AsyncHost):
-        @staticmethod
-        int open(
-            const string& directory,
-            size_t map_bytes,
-            cbool read_only,
-            unique_ptr[EmbeddedHost]* host,
-            string* reason,
-        ) except +
-        int compact(string* reason)
-
 
 # A wait that no event ends is cut into slices of this length: a signal may have come just before.
 cdef enum:
     SLICE_MS = 100
-
-MAP_BYTES = 1 << 40  # address space, not memory or disk: the file grows as it fills
 
 
 # The text of a str, which keeps it as long as it lives.
@@ -353,127 +337,3 @@ cdef class MemoryStore(HostStore):
         cdef MemoryObject content
         content.attrs, content.omap, content.stream = attrs, omap, stream
         self.memory.poke(<bytes> object.encode(), content)
-
-
-def check_holds_store(path):
-    data, sequencer = os.path.join(path, "data.mdb"), os.path.join(path, "sequencer")
-    try:
-        if os.stat(data).st_size > 0:
-            return
-    except FileNotFoundError:
-        pass
-    except NotADirectoryError:
-        raise not_a_directory(path) from None
-    except OSError:
-        return  # opening it tells what is wrong
-    if not os.path.exists(sequencer):  # with it, opening tells that the database was lost
-        failure = StoreUnavailable(
-            f"there is no store in {os.path.abspath(path)}",
-            hint="`zlog create` makes one; check the URL and $ZLOG_STORE.",
-        )
-        failure.retryable = False
-        raise failure
-
-
-def not_a_directory(path):
-    failure = StoreUnavailable(
-        f"{os.path.abspath(path)} is not a directory, as an embedded store is",
-        hint="Choose another path; check the URL and $ZLOG_STORE.",
-    )
-    failure.retryable = False
-    return failure
-
-
-def make_directory(path):
-    try:
-        os.makedirs(path, exist_ok=True)
-    except (FileExistsError, NotADirectoryError):
-        raise not_a_directory(path) from None
-    except OSError as failed:
-        raise StoreUnavailable(
-            f"can't make the store's directory {os.fspath(path)}: {failed.strerror}"
-        ) from failed
-
-
-READ_ONLY_URL = "?mode=ro"
-NOT_OPENED = {
-    # What happened, what to do, and whether it may be otherwise later.
-    -EPROTO: (
-        "{folder} holds something else, or a store of another version of zlog{more}",
-        "Choose another directory, or use the version that made it.",
-        False,
-    ),
-    -EIO: ("can't open the store in {folder}: {reason}", "Restore it from a backup.", False),
-    -EBUSY: ("can't open the store in {folder}: {reason}", "Try again when that is over.", True),
-    -EACCES: (
-        "can't open the store in {folder}: {reason}",
-        f"To read it, open it with {READ_ONLY_URL} at the end of its URL.",
-        False,
-    ),
-}
-NOT_OPENED[-EPERM] = NOT_OPENED[-EROFS] = NOT_OPENED[-EACCES]
-
-
-def not_opened(str folder, int error, str reason, bint read_only):
-    if error == -ETXTBSY:
-        return from_errno(error, f"can't open the store in {folder}")
-    text, hint, retryable = NOT_OPENED.get(error, NOT_OPENED[-EBUSY][:1] + (None, True))
-    if read_only and error == -EACCES:
-        hint = "Ask its owner for permission to read data.mdb."
-    more = f" ({reason})" if reason else ""
-    reason = reason or os.strerror(-error)
-    failure = StoreUnavailable(text.format(folder=folder, more=more, reason=reason), hint=hint)
-    failure.retryable = retryable
-    return failure
-
-
-cdef class EmbeddedStore(HostStore):
-    cdef EmbeddedHost* embedded  # owned by the host
-    cdef readonly str path
-    cdef SharedSequencer shared
-
-    def __init__(
-        self, path, *, size_t map_bytes=MAP_BYTES, create=True, bint read_only=False
-    ):
-        cdef unique_ptr[EmbeddedHost] host
-        cdef string directory, reason
-        cdef size_t bytes_wanted = map_bytes
-        cdef int error
-        if read_only or not create:
-            check_holds_store(path)
-        if not read_only:
-            make_directory(path)
-        folder = os.path.realpath(path)
-        directory = os.fsencode(folder)
-        with nogil:
-            error = EmbeddedHost.open(directory, bytes_wanted, read_only, &host, &reason)
-        if error != 0:
-            raise not_opened(folder, error, reason.decode(), read_only)
-        url = Path(folder).as_uri() + (READ_ONLY_URL if read_only else "")
-        self.embedded = host.get()
-        self.attach(shared_ptr[AsyncHost](host.release()), url)
-        self.path, self.read_only = folder, read_only
-
-    def sequencer(self):
-        self.opened()
-        if self.shared is None and not self.read_only:
-            self.shared = SharedSequencer(self.path)
-        return self.shared
-
-    def compact(self):
-        cdef shared_ptr[AsyncHost] host = self.opened()
-        cdef string reason
-        cdef int error
-        file = os.path.join(self.path, "data.mdb")
-        before = os.stat(file).st_size
-        with nogil:
-            error = self.embedded.compact(&reason)
-        if error == -EBUSY:
-            raise StoreUnavailable(
-                f"can't compact {file}: {reason.decode()}",
-                hint=f"End them (`fuser -v {file}` lists them), then try again.",
-            )
-        if error != 0:
-            more = f" ({reason.decode()})" if reason.size() else ""
-            raise from_errno(error, f"compact {file}{more}")
-        return before - os.stat(file).st_size
