@@ -34,9 +34,10 @@ from zlog.seqr.machine.state import (
     Opener,
     Release,
     Turn,
+    Wait,
 )
 from zlog.seqr.machine.statistics import Statistics
-from zlog.seqr.machine.waits import Wait, WaitHeap
+from zlog.seqr.machine.waits import WaitHeap
 
 _pack = FRAME.pack
 
@@ -67,7 +68,7 @@ class Machine:
         self._describe = describe
         self._occupancy = Occupancy(self._limits)
         self._logs: dict[LogAddress, LogState] = {}
-        self._timeouts = WaitHeap()
+        self._timeouts: WaitHeap[Wait] = WaitHeap()
         self._stopping = False
         self._statistics = Statistics(address, version, now)
 

@@ -8,7 +8,7 @@ from zlog._base.sequencer import Grant, LogAddress
 from zlog._sequencer.frames import FRAME, TAIL_MAX, Code, Kind, Payload, RawFrame
 from zlog.seqr.machine._grants import Counters, LogTail, Stream
 from zlog.seqr.machine.admission import Greeting, Reason
-from zlog.seqr.machine.waits import Wait, WaitHeap
+from zlog.seqr.machine.waits import WaitHeap
 
 
 class Connection(Stream["LogState"]):
@@ -34,6 +34,22 @@ class Connection(Stream["LogState"]):
         """An OPEN whose payload is still arriving."""
         self.outstanding = 0
         self.waits: set[Wait] = set()
+
+
+class Wait:
+    """One unanswered WAIT. It stands in its log's heap, by position, and in the one by time."""
+
+    __slots__ = ("answered", "connection", "handle", "log", "position", "request")
+
+    def __init__(
+        self, connection: Connection, handle: int, request: int, log: LogState, position: int
+    ) -> None:
+        self.connection = connection
+        self.handle = handle
+        self.request = request
+        self.log = log
+        self.position = position
+        self.answered = False
 
 
 class Opener(NamedTuple):
@@ -73,7 +89,7 @@ class LogState(LogTail):
         self.epoch_last = 0
         self.first = 0
         self.granted_before = 0
-        self.waits = WaitHeap()
+        self.waits: WaitHeap[Wait] = WaitHeap()
         self.activating = False
         self.openers: list[Opener] = []
         self.handles = 0

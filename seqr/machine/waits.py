@@ -1,34 +1,24 @@
-"""Requests that wait for a position or a time, found by either without a scan."""
+"""What waits for a position or a time, found by either without a scan."""
 
 from __future__ import annotations
 
 import heapq
 from itertools import count
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from zlog.seqr.machine.state import Connection, LogState
+from typing import Generic, Protocol, TypeVar
 
 _COMPACT_MIN = 64
 
 
-class Wait:
-    """One unanswered WAIT. It stands in its log's heap, by position, and in the one by time."""
+class Waiting(Protocol):
+    """One that waits until it is answered."""
 
-    __slots__ = ("answered", "connection", "handle", "log", "position", "request")
-
-    def __init__(
-        self, connection: Connection, handle: int, request: int, log: LogState, position: int
-    ) -> None:
-        self.connection = connection
-        self.handle = handle
-        self.request = request
-        self.log = log
-        self.position = position
-        self.answered = False
+    answered: bool
 
 
-class WaitHeap:
+W = TypeVar("W", bound=Waiting)
+
+
+class WaitHeap(Generic[W]):
     """Waits in the order of a number: a position, or a time in seconds.
 
     A wait that was answered through the other heap stays until it comes up, or until more than
@@ -38,14 +28,14 @@ class WaitHeap:
     __slots__ = ("_answered", "_heap", "_order")
 
     def __init__(self) -> None:
-        self._heap: list[tuple[float, int, Wait]] = []
+        self._heap: list[tuple[float, int, W]] = []
         self._order = count()
         self._answered = 0
 
     def __len__(self) -> int:
         return len(self._heap)
 
-    def push(self, key: float, wait: Wait) -> None:
+    def push(self, key: float, wait: W) -> None:
         """Add a wait under ``key``."""
         heapq.heappush(self._heap, (key, next(self._order), wait))
 
@@ -57,7 +47,7 @@ class WaitHeap:
             self._answered -= 1
         return heap[0][0] if heap else None
 
-    def pop_through(self, key: float) -> list[Wait]:
+    def pop_through(self, key: float) -> list[W]:
         """Remove the waits up to and including ``key``; return those that have no answer yet."""
         waits = []
         heap = self._heap

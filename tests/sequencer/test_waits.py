@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from zlog._base.sequencer import LogAddress
 from zlog.seqr.machine._grants import Counters
-from zlog.seqr.machine.state import Connection, LogState
-from zlog.seqr.machine.waits import Wait, WaitHeap
+from zlog.seqr.machine.state import Connection, LogState, Wait
+from zlog.seqr.machine.waits import WaitHeap
 
 CONNECTION = Connection(Counters())
 LOG = LogState(LogAddress("", "", "orders", 1))
