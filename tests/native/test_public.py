@@ -88,6 +88,11 @@ def annotations(node: ast.AST, name: str, value: Any) -> Iterator[tuple[str, ast
                 yield from annotations(member, f"{name}.{own}", None)
 
 
+def classes(value: Any) -> list[Any]:
+    """A class, and the classes of zlog that it extends."""
+    return [each for each in value.__mro__ if each.__module__.split(".")[0] == "zlog"]
+
+
 def definition(value: Any) -> tuple[str, ast.ClassDef | ast.FunctionDef] | None:
     """The module that defines a class or a function, and its node there; None for others."""
     if not (inspect.isclass(value) or inspect.isroutine(value)):
@@ -102,19 +107,24 @@ def definition(value: Any) -> tuple[str, ast.ClassDef | ast.FunctionDef] | None:
 def used_names() -> Iterator[tuple[str, str, str]]:
     """Names in annotations of what is public: where, and the module and name that it stands for."""
     for name, value in PUBLIC.items():
-        found = definition(value)
-        if found is None:
-            continue
-        module, defined = found
-        local = {getattr(node, "name", None) for node in source(module).body}
-        for where, annotation in annotations(defined, name, value):
-            if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
-                annotation = ast.parse(annotation.value, mode="eval").body
-            for used in ast.walk(annotation):
-                if isinstance(used, ast.Name) and used.id in imports(module):
-                    yield where, *imports(module)[used.id]
-                elif isinstance(used, ast.Name) and used.id in local:
-                    yield where, module, used.id
+        parts = classes(value) if inspect.isclass(value) else [value]
+        for module, defined in filter(None, map(definition, parts)):
+            yield from names_in(module, defined, name, value)
+
+
+def names_in(
+    module: str, defined: ast.AST, name: str, value: Any
+) -> Iterator[tuple[str, str, str]]:
+    """Those of one definition."""
+    local = {getattr(node, "name", None) for node in source(module).body}
+    for where, annotation in annotations(defined, name, value):
+        if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+            annotation = ast.parse(annotation.value, mode="eval").body
+        for used in ast.walk(annotation):
+            if isinstance(used, ast.Name) and used.id in imports(module):
+                yield where, *imports(module)[used.id]
+            elif isinstance(used, ast.Name) and used.id in local:
+                yield where, module, used.id
 
 
 def test_every_name_in_a_public_signature_can_be_imported() -> None:
@@ -132,8 +142,9 @@ def test_every_name_in_a_public_signature_can_be_imported() -> None:
 @pytest.mark.parametrize("name", sorted(PUBLIC))
 def test_annotations_can_be_evaluated(name: str) -> None:
     value = PUBLIC[name]
-    members = vars(value).items() if inspect.isclass(value) else ()
-    for each in [value, *(member for own, member in members if own[0] != "_")]:
+    defining = classes(value) if inspect.isclass(value) else []
+    members = [member for each in defining for own, member in vars(each).items() if own[0] != "_"]
+    for each in [value, *members]:
         plain = getattr(each, "__func__", getattr(each, "fget", each))
         if inspect.isfunction(plain) or inspect.isclass(plain):
             typing.get_type_hints(plain, localns=FOREIGN)

@@ -14,7 +14,7 @@ from collections.abc import (
 )
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from zlog._append.coalesce import Coalescer
 from zlog._append.delivery_records import DeliveryKey, DeliverySource
@@ -29,6 +29,7 @@ from zlog._layout.admin import NewLog, list_logs, remove_log
 from zlog._layout.positions import PositionSpec
 from zlog._layout.reconfigure import reconfigure, roll
 from zlog._layout.stat import LogStat, stat
+from zlog._log.handle import LogHandle
 from zlog._read.columns import Columns, ColumnsReader
 from zlog._read.cursors import CursorState
 from zlog._read.iterate import Follower, RangeReader
@@ -52,13 +53,12 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class Log:
+class Log(LogHandle):
     """A handle on one log, for one event loop. See :class:`zlog.Log` for what each call does."""
 
     def __init__(self, client: LogClient) -> None:
         """Wrap a client; programs call :meth:`open` or :meth:`create`."""
-        self._client = client
-        self._deadline = client.deadline
+        super().__init__(client)
         self._coalescer = Coalescer(client.appender, client.io, client.settings.timeout)
         self._append = self._coalescer.append
 
@@ -136,26 +136,6 @@ class Log:
             await remove_log(io, name, deadline_of(io, timeout))
         finally:
             await io.close()
-
-    @property
-    def name(self) -> str:
-        """The log's name."""
-        return self._client.layout.view.log
-
-    @property
-    def store(self) -> Store:
-        """The store that holds the log."""
-        return self._client.io.store
-
-    @property
-    def writer_id(self) -> str:
-        """The id, 32 hex digits, that this handle's appends and fills carry, and no other's."""
-        return self._client.writer.hex()
-
-    @property
-    def view(self) -> View:
-        """The newest layout that this handle has seen; no request is made."""
-        return self._client.layout.view
 
     def append(self, data: bytes, *, timeout: Timeout = ...) -> Coroutine[Any, Any, int]:
         """Append one entry and return its position; see :meth:`zlog.Log.append`.
@@ -269,11 +249,6 @@ class Log:
         """Trim every position below ``position``; see :meth:`zlog.Log.trim_to`."""
         await self._client.trim_to(position, self._deadline(timeout), past_cursors=past_cursors)
 
-    @property
-    def retention(self) -> Retention:
-        """What is kept of the log, as this handle's newest :attr:`view` has it."""
-        return Retention.of(self.view.options)
-
     async def set_retention(self, retention: Retention, *, timeout: Timeout = ...) -> None:
         """Set what is kept of the log from now on; see :meth:`zlog.Log.set_retention`."""
         await set_retention(self._client.layout, retention, self._deadline(timeout))
@@ -355,11 +330,6 @@ class Log:
 
     def __repr__(self) -> str:
         return f"<zlog.aio.Log {self._client.layout}>"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            f"a log can't be pickled or copied: open {self.name!r} in the other process"
-        )
 
     async def __aenter__(self) -> Self:
         return self

@@ -1,0 +1,163 @@
+"""The calls of `zlog.Log` that read it, and say where readers begin."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from datetime import datetime
+
+from zlog._base.deadline import Timeout
+from zlog._io import drive
+from zlog._layout.positions import PositionSpec
+from zlog._log.handle import LogHandle
+from zlog._native.core import Items
+from zlog._read.columns import Columns, ColumnsReader
+from zlog._read.cursors import CursorState
+from zlog._read.iterate import Follower, RangeReader
+from zlog.cursor import Cursor
+from zlog.entry import Entry, Gap
+
+
+class Reading(LogHandle):
+    """Reads, follows, and keeps cursors."""
+
+    def read(self, position: int, *, timeout: Timeout = ...) -> Entry:
+        """Read one entry as it is now, without waiting for it.
+
+        Raises:
+            NotWritten: nothing there yet.
+            Invalidated: filled or trimmed.
+            CorruptEntry: its bytes are damaged or its object is missing.
+        """
+        return drive(self._client.read(position, self._deadline(timeout)))
+
+    def read_range(
+        self,
+        start: int = 0,
+        end: int | None = None,
+        *,
+        hole_timeout: Timeout = ...,
+    ) -> Iterator[Entry | Gap]:
+        """Iterate over ``[start, end)`` in order, as far as the tail when the first is read.
+
+        Every position is accounted for: as an Entry, or inside a Gap.
+
+        Args:
+            start: the first position.
+            end: one past the last; None or beyond the tail: up to the tail.
+            hole_timeout: as in :meth:`open`; if not given, the handle's own.
+        """
+        client = self._client
+        reader = RangeReader(client.reader, client.budget, start, end, hole_timeout)
+        return Items(lambda: drive(reader.next()))
+
+    def read_columns(
+        self,
+        start: int = 0,
+        end: int | None = None,
+        *,
+        indexes: Collection[int] | None = None,
+        window_bytes: int | None = None,
+        hole_timeout: Timeout = ...,
+    ) -> Iterator[Columns]:
+        """Iterate over ``[start, end)`` as :meth:`read_range` does, a window of entries at a time.
+
+        Made for tables: no Python object per entry. A window has positions of one stripe.
+
+        Args:
+            start: the first position.
+            end: one past the last; None or beyond the tail: up to the tail.
+            indexes: read only the positions of these stripe objects, those p with ``p % width`` in
+                ``indexes``, where ``width`` is the stripe's; None: all.
+            window_bytes: data that a window aims at, 8 MiB unless given; three windows are in
+                memory at a time. A window of a few large entries may take more.
+            hole_timeout: as in :meth:`open`; if not given, the handle's own.
+
+        Raises:
+            ValueError: a negative position or index, or no room for a window.
+        """
+        client = self._client
+        reader = ColumnsReader(
+            client.reader, client.budget, start, end, indexes, window_bytes, hole_timeout
+        )
+        return Items(lambda: drive(reader.next()))
+
+    def follow(self, start: int = 0, *, hole_timeout: Timeout = ...) -> Iterator[Entry | Gap]:
+        """Iterate from ``start`` on, for ever: wait at the tail for new entries.
+
+        With a sequencer, new entries are announced; without one the tail is looked up, at least
+        four times a second. A reader that trim overtakes gets a Gap and goes on.
+
+        Args:
+            start: the first position; it may lie ahead of the tail.
+            hole_timeout: as in :meth:`open`; if not given, the handle's own. None makes the reader
+                wait at a hole until another client settles it.
+        """
+        client = self._client
+        follower = Follower(client.reader, client.budget, start, hole_timeout)
+        return Items(lambda: drive(follower.next()))
+
+    def tail(self, *, checked: bool = True, timeout: Timeout = ...) -> int:
+        """Return the next position that will be handed out.
+
+        A reader that begins there gets only what comes from now on.
+
+        Args:
+            checked: the answer is linearizable: above everything acknowledged before the call, and
+                never below an earlier checked answer to any client. The head records it, which
+                costs one operation. Unchecked, it is what the sequencer says, and one that was
+                replaced a moment ago may answer once more, too high or too low.
+            timeout: budget of the call.
+        """
+        return drive(self._client.positions.tail(self._deadline(timeout), checked=checked))
+
+    def earliest(self, *, timeout: Timeout = ...) -> int:
+        """Return the first position that is not trimmed; the tail when all are.
+
+        A reader that begins there misses nothing that is left. The position may hold no entry
+        itself, when it was filled or trimmed alone.
+        """
+        return drive(self._client.positions.resolve("earliest", self._deadline(timeout)))
+
+    def find_time(self, when: datetime | float, *, timeout: Timeout = ...) -> int:
+        """Return the first position whose entry is not older than ``when``; else the tail.
+
+        A binary search over the entries' times: about twenty small reads in a log of a million.
+        Positions without an entry are passed over.
+
+        Entries have the time of their writers' clocks. As long as times don't fall along the log,
+        the answer is exact. Where they do, it is one of the places where the log passes ``when``:
+        the entry there is not older, and the one before it is. Clocks that agree to within a
+        second are exact to within a second.
+
+        Args:
+            when: a datetime with a time zone, or seconds since 1970.
+            timeout: budget of the call.
+
+        Raises:
+            ValueError: a datetime without a time zone.
+        """
+        return drive(self._client.find_time(when, self._deadline(timeout)))
+
+    def cursor(
+        self, name: str, *, create: PositionSpec | None = None, timeout: Timeout = ...
+    ) -> Cursor:
+        """Open a cursor: where a reader goes on that stops and is started again, anywhere.
+
+        Args:
+            name: 1 to 128 letters, digits, ``_``, ``.`` or ``-``.
+            create: where it begins if there is none of that name: a position, ``"earliest"`` or
+                ``"latest"``; None: it has to be there.
+            timeout: budget of the call.
+
+        Raises:
+            CursorNotFound: there is none, and ``create`` is not given.
+            Invalidated: it can't begin below the trim point.
+            BeyondTail: nor beyond the tail.
+        """
+        cursor = self._client.cursor(name)
+        drive(cursor.open(create, timeout))
+        return Cursor(cursor)
+
+    def cursors(self, *, timeout: Timeout = ...) -> list[CursorState]:
+        """Return all cursors of the log, in the order of their names."""
+        return drive(self._client.cursors.list(self._deadline(timeout)))

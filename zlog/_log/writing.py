@@ -1,0 +1,144 @@
+"""The calls of `zlog.Log` that put entries in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from zlog._append.delivery_records import DeliveryKey, DeliverySource
+from zlog._base.deadline import Timeout
+from zlog._client import entry_iterable, entry_list
+from zlog._io import drive
+from zlog._log.handle import LogHandle
+
+
+class Writing(LogHandle):
+    """Appends, reserves and delivers."""
+
+    def append(self, data: bytes, *, timeout: Timeout = ...) -> int:
+        """Append one entry and return its position, once it is durable.
+
+        Raises:
+            EntryTooLarge: nothing was sent.
+            StoreTimeout: the entry may be in the log or not, at one position at most.
+        """
+        return drive(self._client.appender.append([data], self._deadline(timeout)))[0]
+
+    def append_many(self, entries: Iterable[bytes], *, timeout: Timeout = ...) -> list[int]:
+        """Append entries in one go and return their positions, in the entries' order.
+
+        Much faster than one by one: a range of positions is asked for once, and each stripe object
+        gets one write. Positions ascend, except for an entry that lost its position meanwhile:
+        because a reader filled it, because the layout changed, or, without a sequencer, because
+        another writer was faster. That one moves behind its successors. Entries that must never
+        change places are appended one by one.
+
+        Raises:
+            EntryTooLarge: nothing was sent.
+            ZlogError: as in :meth:`append`; its ``positions`` tells what was acknowledged before.
+        """
+        data = entry_list(entries)
+        return drive(self._client.appender.append(data, self._deadline(timeout)))
+
+    def reserve(self, count: int = 1, *, timeout: Timeout = ...) -> range:
+        """Take positions without writing to them yet, and return them: they follow each other.
+
+        They are handed out to no one else, whatever becomes of the sequencer and the layout. Write
+        to each with :meth:`write`, from any process. A position that is not written is a hole:
+        readers wait for it as long as their ``hole_timeout`` says, one second unless set, and then
+        fill it, after which it can't be written any more. :meth:`fill` what is not needed.
+
+        Args:
+            count: 1 to 65,536.
+            timeout: budget of the call.
+
+        Raises:
+            SequencerUnavailable: the log has no sequencer. Without one, writers take what is free.
+        """
+        return drive(self._client.reserved.reserve(count, self._deadline(timeout)))
+
+    def write(self, position: int, data: bytes, *, timeout: Timeout = ...) -> None:
+        """Write an entry at a position that was reserved, and return once it is durable.
+
+        Safe to repeat with the same data, also in another process: it finds the entry there.
+
+        Raises:
+            AlreadyWritten: the position holds another entry.
+            Invalidated: it was filled or trimmed; ``gap`` says which. Reserve another one.
+            BeyondTail: it was not handed out yet.
+            EntryTooLarge: nothing was sent.
+            StoreTimeout: the entry may be there or not.
+        """
+        drive(self._client.reserved.write(position, data, self._deadline(timeout)))
+
+    def deliver(
+        self,
+        entries: Iterable[bytes],
+        *,
+        source: str,
+        batch: int,
+        part: int = 0,
+        timeout: Timeout = ...,
+    ) -> int:
+        """Append entries exactly once, however often it is tried and fails meanwhile.
+
+        Source, batch and part name the delivery. After a failure, of the call, the process or the
+        machine, deliver the same entries under the same name again, in any order: those that are
+        in the log stay where they are, the others are appended. While two try at the same time,
+        the later one goes on and the other one fails.
+
+        Equal entries count as often as they are given. Where a delivery that failed was trimmed
+        before it was repeated, what is gone looks like what never came, and is appended
+        again.
+
+        Args:
+            entries: taken as they are needed, up to 16 MiB at a time.
+            source: who delivers: a name of your own, of 1 to 128 letters, digits, `_`, `.`, `-`.
+            batch: 0 or more; see :meth:`deliveries_done`.
+            part: batches may be delivered in parts, at the same time; which entry is in which part
+                must be the same each time.
+            timeout: for each round of up to 16,384 entries or 16 MiB.
+
+        Returns:
+            How many entries this call has appended.
+
+        Raises:
+            DeliverySuperseded: another attempt has begun since, or the batch is done.
+            DeliveryDiffers: an earlier attempt has appended something else.
+            EntryTooLarge: those before it may be appended.
+            ZlogError: as in :meth:`append`; after any error the delivery can be repeated.
+        """
+        key = DeliveryKey(source, batch, part)
+        return drive(self._client.deliveries.deliver(entry_iterable(entries), key, timeout))
+
+    def deliveries_done(self, source: str, *, before: int, timeout: Timeout = ...) -> None:
+        """Say which batches of a source are delivered, so that the log need not remember them.
+
+        They are never delivered again: an attempt that was cut off for a while, and comes back,
+        gets DeliverySuperseded. Safe to repeat.
+
+        Args:
+            source: as in :meth:`deliver`.
+            before: batches below this one are done.
+            timeout: budget of the call.
+        """
+        drive(self._client.deliveries.records.done(source, before, self._deadline(timeout)))
+
+    def forget_source(self, source: str, *, timeout: Timeout = ...) -> None:
+        """Forget a source of deliveries that is gone for good, and all that it has delivered.
+
+        Its entries stay in the log. A source that comes again by this name starts afresh: what it
+        delivers is appended, delivered before or not. Safe to repeat. When the call is broken off,
+        by a time-out or a death, all that the source delivers is refused until it is repeated.
+
+        Args:
+            source: as in :meth:`deliver`.
+            timeout: budget of the call.
+        """
+        drive(self._client.deliveries.records.forget(source, self._deadline(timeout)))
+
+    def sources(self, *, timeout: Timeout = ...) -> list[DeliverySource]:
+        """Return all sources of deliveries that the log knows, in the order of their names.
+
+        A log takes 1,024 of them. Remove those that are gone with :meth:`forget_source`.
+        """
+        return drive(self._client.deliveries.records.sources(self._deadline(timeout)))
