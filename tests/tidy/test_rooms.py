@@ -1,0 +1,162 @@
+"""Which parts of the package know which: imports go down the rooms of docs/design.md, never up."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from .files import ROOT, described, tracked
+
+FOLDERS = {"zlog": "zlog", "seqr": "zlog.seqr", "cli": "zlog.cli"}
+"""What each folder of sources is installed as."""
+
+ROOMS: tuple[tuple[str, ...], ...] = (
+    ("_base", "_native", "errors", "limits", "names", "entry", "store", "view"),
+    ("_sequencer",),
+    ("_io",),
+    ("_layout",),
+    ("_read",),
+    ("_append",),
+    ("_trim",),
+    ("_audit",),
+    ("_client",),
+    ("_transfer",),
+    ("_log", "log", "aio", "cursor", "check"),
+    ("transfer", "admin"),
+    ("zlog",),
+    ("spark", "testing"),
+    ("seqr",),
+    ("cli", "__main__"),
+)
+"""From the lowest up, members of the package; ``zlog`` is its own ``__init__``."""
+
+LEVELS = {member: level for level, room in enumerate(ROOMS) for member in room}
+
+
+class Import(NamedTuple):
+    """A module of zlog, or a name of one, that another module takes."""
+
+    source: str
+    line: int
+    target: str
+
+    def __str__(self) -> str:
+        return f"{self.source}:{self.line} imports {self.target}"
+
+
+def modules() -> dict[str, Path]:
+    """All modules of the package, by their names when it is installed."""
+    found = {}
+    for file in tracked(".py", ".pyx", ".pxi", below=(*FOLDERS,)):
+        folder, *parts = file.relative_to(ROOT).with_suffix("").parts
+        name = ".".join([FOLDERS[folder], *parts])
+        found[name.removesuffix(".__init__")] = file
+    return found
+
+
+MODULES = modules()
+
+
+@cache
+def imports() -> list[Import]:
+    """All of them, wherever they stand: those in functions and for type checkers too."""
+    return [each for module, file in MODULES.items() for each in imports_of(module, file)]
+
+
+def imports_of(module: str, file: Path) -> Iterator[Import]:
+    """What a module imports of zlog; of Cython the plain imports, which stand on one line."""
+    text = file.read_text()
+    if file.suffix != ".py":
+        text = "\n".join(re.findall(r"^(?:from zlog[.\w]* )?import .*", text, re.MULTILINE))
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module}:{node.lineno} imports by a relative name"
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
+            continue
+        yield from (Import(module, node.lineno, n) for n in names if n.split(".")[0] == "zlog")
+
+
+def module_of(name: str) -> str:
+    """The module that a name is, or is defined in."""
+    return name if name in MODULES else name.rpartition(".")[0]
+
+
+def member(name: str) -> str:
+    """The member of the package in which a module or a name lies."""
+    parts = module_of(name).split(".")
+    return parts[1] if len(parts) > 1 else parts[0]
+
+
+def test_every_module_is_in_a_room() -> None:
+    assert {member(module) for module in MODULES} == {*LEVELS}
+
+
+def test_imports_go_down() -> None:
+    offences = [
+        str(each) for each in imports() if LEVELS[member(each.target)] > LEVELS[member(each.source)]
+    ]
+    assert not offences, described(offences)
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Compiled modules raise zlog's errors, which name what is compiled: they are left out."""
+    wanted: dict[str, set[str]] = {module: set() for module in MODULES}
+    for each in imports():
+        target = module_of(each.target)
+        if target != each.source and MODULES[each.source].suffix == ".py":
+            wanted[each.source].add(target)
+    try:
+        TopologicalSorter(wanted).prepare()
+    except CycleError as error:
+        pytest.fail(" imports ".join(reversed(error.args[1])))
+
+
+def test_what_is_private_in_a_package_stays_in_it() -> None:
+    """A name that begins with an underscore, of a package, a module, or of what a module has."""
+    offences = [
+        str(each)
+        for each in imports()
+        if not all(f"{each.source}.".startswith(f"{owner}.") for owner in owners(each.target))
+    ]
+    assert not offences, described(offences)
+
+
+def owners(name: str) -> Iterator[str]:
+    """The packages to which the private parts of a name belong."""
+    parts = name.split(".")
+    for i, part in enumerate(parts):
+        if part.startswith("_") and not part.endswith("__"):
+            holder = ".".join(parts[:i])
+            is_package = MODULES[holder].name == "__init__.py"
+            yield holder if is_package else holder.rpartition(".")[0]
+
+
+def test_the_design_page_has_the_rooms_in_this_order() -> None:
+    page = (ROOT / "docs" / "design.md").read_text()
+    table = page.partition("### Rooms of the client")[2].partition("\n#")[0]
+    rows = re.findall(r"^\| ([^|]*`[^|]*) \|", table, re.MULTILINE)
+    shown = [{name.strip("/") for name in re.findall(r"`([^`]+)`", row)} for row in rows]
+    assert shown == [{*room} for room in ROOMS]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("zlog._base.io.Call", ["zlog"]),
+        ("zlog.spark._read", ["zlog.spark"]),
+        ("zlog._layout.views._secret", ["zlog", "zlog._layout"]),
+        ("zlog.errors.ZlogError", []),
+    ],
+)
+def test_owners_of_private_names(name: str, expected: list[str]) -> None:
+    assert [*owners(name)] == expected
