@@ -41,7 +41,7 @@ class LogClient:
         self.writer = io.token(16)
         """Identifies this handle's appends and fills; no other handle or process has it."""
         self.reader = Reader(self.positions, self.writer)
-        self.cursors = Cursors(io, address)
+        self.cursors = Cursors(self.layout)
         self.appender = Appender(self.layout, self.positions, self.writer, settings.entry_bytes_max)
         self.reserved = Reserved(self.reader, self.appender)
         self.deliveries = Deliveries(self.reader, self.budget, settings.entry_bytes_max)

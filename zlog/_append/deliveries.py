@@ -52,7 +52,7 @@ class Deliveries:
     """
 
     def __init__(self, reader: Reader, budget: Budget, entry_bytes_max: int) -> None:
-        self.records = DeliveryRecords(reader.layout.io, reader.layout.address)
+        self.records = DeliveryRecords(reader.layout)
         self._reader = reader
         self._deadline = budget.deadline
         self._entry_bytes_max = entry_bytes_max

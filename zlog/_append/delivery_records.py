@@ -7,12 +7,11 @@ from datetime import datetime
 from typing import NamedTuple
 
 from zlog._base.deadline import Deadline
-from zlog._base.io import Call, Io, Reply
-from zlog._base.names import head_object
+from zlog._base.io import Reply
 from zlog._base.protocol import ATTEMPTS_MAX, GRANTS_MAX, PARTS_MAX, SOURCES_MAX, Code
-from zlog._base.sequencer import LogAddress
+from zlog._layout.layout import Layout
 from zlog._native import core, messages
-from zlog.errors import DeliverySuperseded, LimitReached, LogNotFound, ZlogError
+from zlog.errors import DeliverySuperseded, LimitReached, ZlogError
 from zlog.names import check_source_name
 from zlog.view import View
 
@@ -93,10 +92,10 @@ class DeliverySource(NamedTuple):
 class DeliveryRecords:
     """Calls on the deliveries of one log."""
 
-    def __init__(self, io: Io, address: LogAddress) -> None:
-        self._io = io
-        self._address = address
-        self._object = head_object(address.name)
+    def __init__(self, layout: Layout) -> None:
+        self._head = layout.head
+        self._address = layout.address
+        self._io = layout.io
 
     async def begin(self, key: DeliveryKey, deadline: Deadline) -> messages.DeliveryBeginReply:
         """Begin an attempt; those before it are granted nothing more."""
@@ -149,7 +148,7 @@ class DeliveryRecords:
             len(positions),
             not view.sequencer,
         )
-        refusals = (Code.STALE_EPOCH, Code.NOT_FOUND, Code.SUPERSEDED)
+        refusals = (Code.STALE_EPOCH, Code.NOT_FOUND, Code.SUPERSEDED, -errno.ERANGE)
         reply = await self._call("delivery_grant", request, deadline, *refusals)
         if reply.code == Code.NOT_FOUND:
             raise self._done(key)
@@ -157,6 +156,9 @@ class DeliveryRecords:
             raise DeliverySuperseded(
                 f"log {view.log!r}: another attempt at {key} has begun since this one"
             )
+        if reply.code == -errno.ERANGE:
+            what = "has no positions left: the last one is 2^63 - 1"
+            raise ZlogError(f"log {view.log!r} {what}", hint="Deliver to another log.")
         if reply.code == Code.STALE_EPOCH:
             return None
         return messages.delivery_grant_reply(reply.payload).first
@@ -206,20 +208,11 @@ class DeliveryRecords:
                 found.append(DeliverySource(name, batch, parts, created, updated))
         return found
 
-    async def _call(
-        self, method: str, request: bytes, deadline: Deadline, *refusals: Code
-    ) -> Reply:
-        log = self._address.name
-        (reply,) = await self._io.execute([Call(self._object, method, request)], deadline)
+    async def _call(self, method: str, request: bytes, deadline: Deadline, *refusals: int) -> Reply:
+        reply = await self._head.call(method, request, deadline, Code.LIMIT_REACHED, *refusals)
         if reply.code == Code.LIMIT_REACHED:
             what, hint = _LIMITS[reply.number]
-            raise LimitReached(f"log {log!r} {what}", hint=hint)
-        if (method, reply.code) == ("delivery_grant", -errno.ERANGE):
-            what = "has no positions left: the last one is 2^63 - 1"
-            raise ZlogError(f"log {log!r} {what}", hint="Deliver to another log.")
-        if reply.code == -errno.ENOENT:
-            raise LogNotFound(f"there is no log {log!r} in {self._io.store.url}")
-        reply.check(f"{method} on {self._object}", *refusals)
+            raise LimitReached(f"log {self._address.name!r} {what}", hint=hint)
         return reply
 
     def _done(self, key: DeliveryKey) -> DeliverySuperseded:

@@ -36,7 +36,7 @@ class HeadState(NamedTuple):
     view: View | None
 
 
-async def execute_one(io: Io, call: Call, deadline: Deadline, *refusals: Code) -> Reply:
+async def execute_one(io: Io, call: Call, deadline: Deadline, *refusals: int) -> Reply:
     """Run one call; what it answers other than OK, ENOENT and ``refusals`` is raised."""
     (reply,) = await io.execute([call], deadline)
     reply.check(f"{call.method} on {call.object}", -errno.ENOENT, *refusals)
@@ -60,7 +60,7 @@ class Head:
 
     async def read(self, deadline: Deadline) -> HeadState:
         """Return the counter and the newest view. Raises LogNotFound."""
-        reply = await self._call("view_read", messages.view_read(0, 1, latest=True), deadline)
+        reply = await self.call("view_read", messages.view_read(0, 1, latest=True), deadline)
         head = messages.view_read_reply(reply.payload)
         view = self._view(head, head.views[0]) if head.views else None
         return HeadState(head.counter, head.tail_floor, head.trim_point, head.log_id, view)
@@ -75,7 +75,7 @@ class Head:
         while more:
             start = found[-1].epoch + 1 if found else 0
             request = messages.view_read(start, _VIEWS_PER_READ, latest=False)
-            reply = await self._call("view_read", request, deadline)
+            reply = await self.call("view_read", request, deadline)
             head = messages.view_read_reply(reply.payload)
             found += (self._view(head, each) for each in head.views)
             more = head.more
@@ -91,14 +91,14 @@ class Head:
             width: of the stripe that may be made in this epoch; 0: none. It is noted as loose
                 first, so that its objects are found should their maker die.
         """
-        reply = await self._call("epoch_next", messages.epoch_next(width), deadline)
+        reply = await self.call("epoch_next", messages.epoch_next(width), deadline)
         epoch, tail_floor = messages.epoch_next_reply(reply.payload)
         return epoch, tail_floor
 
     async def propose(self, base: int, view: View, deadline: Deadline) -> bool:
         """Make ``view`` the newest if ``base`` still is. Returns False when it is not."""
         request = messages.view_propose(base, view.encode())
-        reply = await self._call(
+        reply = await self.call(
             "view_propose", request, deadline, Code.STALE_EPOCH, Code.INVALID_EPOCH
         )
         return reply.code == Code.OK
@@ -129,7 +129,7 @@ class Head:
         """
         request = messages.trim_point_raise(log_id, position, past_cursors)
         while True:
-            reply = await self._call("trim_point_raise", request, deadline, Code.HELD_BY_CURSOR)
+            reply = await self.call("trim_point_raise", request, deadline, Code.HELD_BY_CURSOR)
             if reply.code == Code.HELD_BY_CURSOR:
                 return reply.number
             if not messages.trim_point_raise_reply(reply.payload).more:
@@ -141,7 +141,7 @@ class Head:
         A page of them: where it ends before a position that one needs, ask again from there.
         """
         request = messages.stripes_read(log_id, position, _STRIPES_PER_READ)
-        reply = await self._call("stripes_read", request, deadline)
+        reply = await self.call("stripes_read", request, deadline)
         return [Stripe(*each) for each in messages.stripes_read_reply(reply.payload).stripes]
 
     async def loose_stripes(
@@ -156,7 +156,7 @@ class Head:
         while more:
             after = found[-1][0] if found else 0
             request = messages.stripes_loose(log_id, after, _STRIPES_PER_READ)
-            reply = await self._call("stripes_loose", request, deadline)
+            reply = await self.call("stripes_loose", request, deadline)
             last, more, stripes = messages.stripes_loose_reply(reply.payload)
             newest = newest or last  # stripes read later may have become loose later
             found += ((stripe.id, stripe.width) for stripe in stripes)
@@ -168,16 +168,15 @@ class Head:
         Nothing happens while the view that it was announced for may still come.
         """
         request = messages.stripe_forget(log_id, id)
-        await self._call("stripe_forget", request, deadline, Code.INVALID_EPOCH)
+        await self.call("stripe_forget", request, deadline, Code.INVALID_EPOCH)
 
     async def remove(self, epoch: int, deadline: Deadline) -> None:
         """Remove the head object, if its newest view is that of ``epoch`` and says removed."""
         call = Call(self._object, "head_remove", messages.head_remove(epoch))
         await execute_one(self._io, call, deadline, Code.INVALID_EPOCH)
 
-    async def _call(
-        self, method: str, request: bytes, deadline: Deadline, *refusals: Code
-    ) -> Reply:
+    async def call(self, method: str, request: bytes, deadline: Deadline, *refusals: int) -> Reply:
+        """Run one method; it answers OK or one of ``refusals``. Raises LogNotFound."""
         call = Call(self._object, method, request)
         reply = await execute_one(self._io, call, deadline, *refusals)
         if reply.code == -errno.ENOENT:

@@ -7,25 +7,30 @@ atomic steps (cls_zlog/head/cursors.cc).
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import NamedTuple
 
 from zlog._base.deadline import Deadline, Timeout
-from zlog._base.io import Call, Io, Reply
-from zlog._base.names import check_position, head_object
+from zlog._base.io import Reply
+from zlog._base.names import check_position
 from zlog._base.protocol import Code
-from zlog._base.sequencer import LogAddress
 from zlog._base.settings import Budget
+from zlog._layout.layout import Layout
 from zlog._layout.positions import Positions, PositionSpec
 from zlog._native import core, messages
-from zlog.errors import CursorAhead, CursorNotFound, Invalidated, LimitReached, LogNotFound
+from zlog.errors import CursorAhead, CursorNotFound, Invalidated, LimitReached
 from zlog.names import check_cursor_name
 
 _CURSORS_PER_READ = 256
 _ADVANCE, _CREATE, _SET = 0, 1, 2
-_COMMIT_REFUSALS = (Code.NOT_FOUND, Code.EXISTS, Code.CURSOR_AHEAD, Code.BELOW_TRIM_POINT)
+_COMMIT_REFUSALS = (
+    Code.NOT_FOUND,
+    Code.EXISTS,
+    Code.CURSOR_AHEAD,
+    Code.BELOW_TRIM_POINT,
+    Code.LIMIT_REACHED,
+)
 
 
 class CursorState(NamedTuple):
@@ -47,15 +52,15 @@ class CursorState(NamedTuple):
 class Cursors:
     """Calls on the cursors of one log."""
 
-    def __init__(self, io: Io, address: LogAddress) -> None:
-        self._io = io
-        self._address = address
-        self._object = head_object(address.name)
+    def __init__(self, layout: Layout) -> None:
+        self._head = layout.head
+        self._address = layout.address
+        self._io = layout.io
 
     async def read(self, name: str, deadline: Deadline) -> CursorState | None:
         """Return a cursor; None when there is none of that name."""
         request = messages.cursor_read(self._address.log_id, check_cursor_name(name))
-        reply = await self._call("cursor_read", request, deadline, Code.NOT_FOUND)
+        reply = await self._head.call("cursor_read", request, deadline, Code.NOT_FOUND)
         if reply.code == Code.NOT_FOUND:
             return None
         return _state(name, *messages.cursor_read_reply(reply.payload))
@@ -67,7 +72,7 @@ class Cursors:
         while more:
             after = found[-1].name if found else ""
             request = messages.cursor_list(self._address.log_id, after, _CURSORS_PER_READ)
-            reply = await self._call("cursor_list", request, deadline)
+            reply = await self._head.call("cursor_list", request, deadline)
             more, page = messages.cursor_list_reply(reply.payload)
             found += (_state(*each) for each in page)
         return found
@@ -117,7 +122,7 @@ class Cursors:
             CursorNotFound: there is none of that name.
         """
         request = messages.cursor_remove(self._address.log_id, check_cursor_name(name))
-        reply = await self._call("cursor_remove", request, deadline, Code.NOT_FOUND)
+        reply = await self._head.call("cursor_remove", request, deadline, Code.NOT_FOUND)
         if reply.code == Code.NOT_FOUND:
             raise self.missing(name)
 
@@ -133,27 +138,18 @@ class Cursors:
             position,
             self._io.wall_clock_us(),
         )
-        reply = await self._call("cursor_commit", request, deadline, *_COMMIT_REFUSALS)
+        reply = await self._head.call("cursor_commit", request, deadline, *_COMMIT_REFUSALS)
+        if reply.code == Code.LIMIT_REACHED:
+            raise LimitReached(
+                f"log {self._address.name!r} has {reply.number} cursors already",
+                hint="Remove those without a reader: `zlog cursor ls`, `zlog cursor rm`.",
+            )
         if reply.code == Code.BELOW_TRIM_POINT:
             raise Invalidated(
                 f"cursor {name!r} cannot be put at {position}: log {self._address.name!r} is"
                 f" trimmed below {reply.number}",
                 hint="Begin at `earliest`, the first position that is left.",
             )
-        return reply
-
-    async def _call(
-        self, method: str, request: bytes, deadline: Deadline, *refusals: Code
-    ) -> Reply:
-        (reply,) = await self._io.execute([Call(self._object, method, request)], deadline)
-        if reply.code == Code.LIMIT_REACHED:
-            raise LimitReached(
-                f"log {self._address.name!r} has {reply.number} cursors already",
-                hint="Remove those without a reader: `zlog cursor ls`, `zlog cursor rm`.",
-            )
-        if reply.code == -errno.ENOENT:
-            raise LogNotFound(f"there is no log {self._address.name!r} in {self._io.store.url}")
-        reply.check(f"{method} on {self._object}", *refusals)
         return reply
 
 
