@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import math
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -184,7 +185,9 @@ class History:
         return sha256(content.encode()).hexdigest()[:16]
 
 
-def _kind_of(error: Invalidated) -> GapKind:
+def _kind_of(error: NotWritten | Invalidated) -> GapKind:
+    if isinstance(error, NotWritten):
+        return GapKind.UNWRITTEN
     return error.gap.kind if error.gap else GapKind.TRIMMED
 
 
@@ -203,15 +206,10 @@ class RecordedLog:
 
     async def append(self, data: bytes, *, timeout: Timeout = ...) -> int:
         """See :meth:`zlog.Log.append`."""
-        operation = self._history.invoke(self.process, Action.APPEND, entry=data)
-        before = self.log.view.epoch
-        try:
+        with self._operation(Action.APPEND, entry=data) as operation:
+            before = self.log.view.epoch
             operation.position = await self.log.append(data, timeout=timeout)
-        except Exception as error:
-            self._failed([operation], error)
-            raise
-        operation.epochs = before, self.log.view.epoch
-        self._history.returns([operation], Result.OK)
+            operation.epochs = before, self.log.view.epoch
         return operation.position
 
     async def append_many(self, entries: Sequence[bytes], *, timeout: Timeout = ...) -> list[int]:
@@ -244,19 +242,15 @@ class RecordedLog:
     async def write(self, position: int, data: bytes, *, timeout: Timeout = ...) -> None:
         """See :meth:`zlog.Log.write`. An append, which began when its position was reserved."""
         began, epochs = self._reserved.pop(position, (None, None))
-        operation = self._history.invoke(self.process, Action.APPEND, entry=data, invoked=began)
-        try:
-            await self.log.write(position, data, timeout=timeout)
-        except Exception as error:
-            # What was trimmed may have been there before.
-            filled = isinstance(error, Invalidated) and _kind_of(error) is GapKind.FILLED
-            if filled or isinstance(error, AlreadyWritten):
-                self._history.returns([operation], Result.REFUSED, f"{type(error).__name__}")
-            else:
-                self._failed([operation], error)
-            raise
-        operation.position, operation.epochs = position, epochs
-        self._history.returns([operation], Result.OK)
+        with self._operation(Action.APPEND, entry=data, invoked=began) as operation:
+            try:
+                await self.log.write(position, data, timeout=timeout)
+            except (AlreadyWritten, Invalidated) as error:
+                # What was trimmed may have been there before.
+                if isinstance(error, AlreadyWritten) or _kind_of(error) is GapKind.FILLED:
+                    self._history.returns([operation], Result.REFUSED, type(error).__name__)
+                raise
+            operation.position, operation.epochs = position, epochs
 
     async def deliver(
         self,
@@ -298,20 +292,14 @@ class RecordedLog:
 
     async def read(self, position: int, *, timeout: Timeout = ...) -> Entry:
         """See :meth:`zlog.Log.read`."""
-        operation = self._history.invoke(self.process, Action.READ, position=position)
-        try:
-            entry = await self.log.read(position, timeout=timeout)
-        except NotWritten:
-            self._found(operation, GapKind.UNWRITTEN)
-            raise
-        except Invalidated as error:
-            self._found(operation, _kind_of(error))
-            raise
-        except Exception as error:
-            self._failed([operation], error)
-            raise
-        operation.entry = entry.data
-        self._history.returns([operation], Result.OK)
+        with self._operation(Action.READ, position=position) as operation:
+            try:
+                entry = await self.log.read(position, timeout=timeout)
+            except (NotWritten, Invalidated) as error:
+                operation.found = _kind_of(error)
+                self._history.returns([operation], Result.OK)
+                raise
+            operation.entry = entry.data
         return entry
 
     async def read_range(
@@ -336,45 +324,47 @@ class RecordedLog:
 
     async def tail(self, *, timeout: Timeout = ...) -> int:
         """See :meth:`zlog.Log.tail`: the checked one."""
-        operation = self._history.invoke(self.process, Action.TAIL)
-        try:
+        with self._operation(Action.TAIL) as operation:
             operation.position = await self.log.tail(timeout=timeout)
-        except Exception as error:
-            self._failed([operation], error)
-            raise
-        self._history.returns([operation], Result.OK)
         return operation.position
 
     async def fill(self, position: int, *, timeout: Timeout = ...) -> None:
         """See :meth:`zlog.Log.fill`."""
-        operation = self._history.invoke(self.process, Action.FILL, position=position)
-        try:
-            await self.log.fill(position, timeout=timeout)
-        except AlreadyWritten:
-            self._history.returns([operation], Result.WRITTEN)
-            raise
-        except Exception as error:
-            self._failed([operation], error)
-            raise
-        self._history.returns([operation], Result.OK)
+        with self._operation(Action.FILL, position=position) as operation:
+            try:
+                await self.log.fill(position, timeout=timeout)
+            except AlreadyWritten:
+                self._history.returns([operation], Result.WRITTEN)
+                raise
 
     async def trim(self, position: int, *, timeout: Timeout = ...) -> None:
         """See :meth:`zlog.Log.trim`."""
-        operation = self._history.invoke(self.process, Action.TRIM, position=position)
-        try:
+        with self._operation(Action.TRIM, position=position):
             await self.log.trim(position, timeout=timeout)
-        except Exception as error:
-            self._failed([operation], error)
-            raise
-        self._history.returns([operation], Result.OK)
 
     async def trim_to(self, position: int, *, timeout: Timeout = ...) -> None:
         """See :meth:`zlog.Log.trim_to`."""
-        operation = self._history.invoke(self.process, Action.TRIM_TO, position=position)
-        try:
+        with self._operation(Action.TRIM_TO, position=position):
             await self.log.trim_to(position, timeout=timeout)
+
+    @contextlib.contextmanager
+    def _operation(
+        self,
+        action: Action,
+        *,
+        position: int | None = None,
+        entry: bytes | None = None,
+        invoked: float | None = None,
+    ) -> Iterator[Operation]:
+        """Note an operation's beginning and its end, unless that is noted inside."""
+        operation = self._history.invoke(
+            self.process, action, position=position, entry=entry, invoked=invoked
+        )
+        try:
+            yield operation
         except Exception as error:
-            self._failed([operation], error)
+            if operation.result is Result.PENDING:
+                self._failed([operation], error)
             raise
         self._history.returns([operation], Result.OK)
 
@@ -386,10 +376,6 @@ class RecordedLog:
             operation.epochs = epoch, self.log.view.epoch
         done = [each for each in operations if each.position is not None]
         self._history.returns(done, Result.OK)
-
-    def _found(self, operation: Operation, gap: GapKind) -> None:
-        operation.found = gap
-        self._history.returns([operation], Result.OK)
 
     def _failed(self, operations: Sequence[Operation], error: Exception) -> None:
         result = Result.REFUSED if isinstance(error, _NO_EFFECT) else Result.FAILED
