@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import textwrap
 from collections.abc import Sequence
@@ -125,11 +126,10 @@ def _cython_type(field: Field) -> str:
 def _declarations(described: dict[str, Any]) -> str:
     structs, enums, lines = described["structs"], set(), []
     for name in _wrapped(described):
+        enums |= {field["element"] for field in structs[name] if field["type"] == "enum"}
         lines.append(f'    cdef cppclass Cpp{name} "zlog::{name}":')
-        for field in structs[name]:
-            if field["type"] == "enum":
-                enums.add(field["element"])
-            lines.append(f"        {_cython_type(field)} {field['name']}")
+        for type_, fields in itertools.groupby(structs[name], _cython_type):
+            lines.append(f"        {type_} {', '.join(field['name'] for field in fields)}")
         if not structs[name]:
             lines.append("        pass")
         lines.append("")
@@ -290,8 +290,11 @@ def _tuple_class(name: str, fields: Sequence[Field], *, doc: str = "") -> str:
 
 
 def _converter(name: str, fields: Sequence[Field]) -> str:
-    values = "".join(f"        {_value(field, 'm')},\n" for field in fields)
-    return f"cdef object to_{_snake(name)}(Cpp{name}& m):\n    return {name}(\n{values}    )\n"
+    values = ", ".join(_value(field, "m") for field in fields)
+    call = f"return {name}({values})"
+    if len(call) > 96:
+        call = f"return {name}(\n{textwrap.indent(textwrap.fill(values, 92, break_on_hyphens=False), '        ')}\n    )"
+    return f"cdef object to_{_snake(name)}(Cpp{name}& m):\n    {call}\n"
 
 
 def _replies(described: dict[str, Any]) -> list[str]:

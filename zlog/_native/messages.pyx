@@ -64,14 +64,11 @@ cdef extern from "cls_zlog/method_table.h" namespace "zlog" nogil:
         uint64_t number
 
     cdef cppclass CppStripe "zlog::Stripe":
-        uint64_t id
-        uint64_t start
-        uint64_t end
+        uint64_t id, start, end
         uint32_t width
 
     cdef cppclass CppView "zlog::View":
-        uint64_t epoch
-        uint64_t log_id
+        uint64_t epoch, log_id
         CppLogState state
         string_view sequencer
         vector[CppStripe] stripes
@@ -79,8 +76,7 @@ cdef extern from "cls_zlog/method_table.h" namespace "zlog" nogil:
 
     cdef cppclass CppSealRequest "zlog::SealRequest":
         uint64_t epoch
-        uint32_t stride
-        uint32_t residue
+        uint32_t stride, residue
         cbool create
 
     cdef cppclass CppSealReply "zlog::SealReply":
@@ -100,8 +96,7 @@ cdef extern from "cls_zlog/method_table.h" namespace "zlog" nogil:
         Runs runs
 
     cdef cppclass CppFillRequest "zlog::FillRequest":
-        uint64_t epoch
-        uint64_t timestamp
+        uint64_t epoch, timestamp
         string_view writer
         CppFillReason reason
         Runs runs
@@ -114,8 +109,7 @@ cdef extern from "cls_zlog/method_table.h" namespace "zlog" nogil:
         Runs runs
 
     cdef cppclass CppTrimToRequest "zlog::TrimToRequest":
-        uint64_t epoch
-        uint64_t position
+        uint64_t epoch, position
         uint32_t records_max
 
     cdef cppclass CppMoreReply "zlog::MoreReply":
@@ -130,13 +124,8 @@ cdef extern from "cls_zlog/method_table.h" namespace "zlog" nogil:
     cdef cppclass CppStatReply "zlog::StatReply":
         uint64_t object_epoch
         optional[uint64_t] highest
-        uint64_t trim_point
-        uint64_t entries
-        uint64_t bytes
-        uint64_t records
-        uint64_t stream_bytes
-        uint32_t stride
-        uint32_t residue
+        uint64_t trim_point, entries, bytes, records, stream_bytes
+        uint32_t stride, residue
 
     cdef cppclass CppHeadCreateRequest "zlog::HeadCreateRequest":
         string_view name
@@ -146,24 +135,16 @@ cdef extern from "cls_zlog/method_table.h" namespace "zlog" nogil:
         uint32_t width
 
     cdef cppclass CppEpochNextReply "zlog::EpochNextReply":
-        uint64_t epoch
-        uint64_t tail_floor
+        uint64_t epoch, tail_floor
 
     cdef cppclass CppHeadReply "zlog::HeadReply":
-        uint64_t counter
-        uint64_t newest
-        uint64_t tail_floor
-        uint64_t trim_point
-        uint64_t log_id
+        uint64_t counter, newest, tail_floor, trim_point, log_id
 
     cdef cppclass CppTailRaiseRequest "zlog::TailRaiseRequest":
-        uint64_t log_id
-        uint64_t epoch
-        uint64_t tail
+        uint64_t log_id, epoch, tail
 
     cdef cppclass CppTrimPointRequest "zlog::TrimPointRequest":
-        uint64_t log_id
-        uint64_t position
+        uint64_t log_id, position
         cbool past_cursors
 
     cdef cppclass CppViewProposeRequest "zlog::ViewProposeRequest":
@@ -176,17 +157,12 @@ cdef extern from "cls_zlog/method_table.h" namespace "zlog" nogil:
         cbool latest
 
     cdef cppclass CppViewReadReply "zlog::ViewReadReply":
-        uint64_t counter
-        uint64_t newest
-        uint64_t tail_floor
-        uint64_t trim_point
-        uint64_t log_id
+        uint64_t counter, newest, tail_floor, trim_point, log_id
         cbool more
         vector[string] views
 
     cdef cppclass CppStripesReadRequest "zlog::StripesReadRequest":
-        uint64_t log_id
-        uint64_t position
+        uint64_t log_id, position
         uint32_t count_max
 
     cdef cppclass CppStripesReadReply "zlog::StripesReadReply":
@@ -194,8 +170,7 @@ cdef extern from "cls_zlog/method_table.h" namespace "zlog" nogil:
         vector[CppStripe] stripes
 
     cdef cppclass CppStripesLooseRequest "zlog::StripesLooseRequest":
-        uint64_t log_id
-        uint64_t after_id
+        uint64_t log_id, after_id
         uint32_t count_max
 
     cdef cppclass CppLooseStripe "zlog::LooseStripe":
@@ -208,8 +183,7 @@ cdef extern from "cls_zlog/method_table.h" namespace "zlog" nogil:
         vector[CppLooseStripe] stripes
 
     cdef cppclass CppStripeForgetRequest "zlog::StripeForgetRequest":
-        uint64_t log_id
-        uint64_t id
+        uint64_t log_id, id
 
     cdef cppclass CppDirectoryEntryRequest "zlog::DirectoryEntryRequest":
         string_view name
@@ -230,17 +204,14 @@ cdef extern from "cls_zlog/method_table.h" namespace "zlog" nogil:
         uint64_t log_id
         string_view name
         CppCommitMode mode
-        uint64_t position
-        uint64_t timestamp
+        uint64_t position, timestamp
 
     cdef cppclass CppCursorRequest "zlog::CursorRequest":
         uint64_t log_id
         string_view name
 
     cdef cppclass CppCursorReply "zlog::CursorReply":
-        uint64_t position
-        uint64_t created
-        uint64_t updated
+        uint64_t position, created, updated
 
     cdef cppclass CppNamesRequest "zlog::NamesRequest":
         uint64_t log_id
@@ -249,9 +220,7 @@ cdef extern from "cls_zlog/method_table.h" namespace "zlog" nogil:
 
     cdef cppclass CppNamedCursor "zlog::NamedCursor":
         string_view name
-        uint64_t position
-        uint64_t created
-        uint64_t updated
+        uint64_t position, created, updated
 
     cdef cppclass CppCursorListReply "zlog::CursorListReply":
         cbool more
@@ -265,8 +234,7 @@ cdef extern from "cls_zlog/method_table.h" namespace "zlog" nogil:
         uint64_t timestamp
 
     cdef cppclass CppDeliveryBeginReply "zlog::DeliveryBeginReply":
-        uint32_t attempt
-        uint32_t grants
+        uint32_t attempt, grants
         uint64_t incarnation
 
     cdef cppclass CppDeliveryGrantRequest "zlog::DeliveryGrantRequest":
@@ -276,8 +244,7 @@ cdef extern from "cls_zlog/method_table.h" namespace "zlog" nogil:
         uint32_t part
         uint64_t incarnation
         uint32_t attempt
-        uint64_t epoch
-        uint64_t first
+        uint64_t epoch, first
         uint32_t count
         cbool reserve
 
@@ -291,8 +258,7 @@ cdef extern from "cls_zlog/method_table.h" namespace "zlog" nogil:
         uint32_t part
 
     cdef cppclass CppGrant "zlog::Grant":
-        uint64_t first
-        uint64_t count
+        uint64_t first, count
 
     cdef cppclass CppDeliveryReadReply "zlog::DeliveryReadReply":
         uint64_t incarnation
@@ -302,16 +268,13 @@ cdef extern from "cls_zlog/method_table.h" namespace "zlog" nogil:
     cdef cppclass CppDeliveryDoneRequest "zlog::DeliveryDoneRequest":
         uint64_t log_id
         string_view source
-        uint64_t batch
-        uint64_t incarnation
-        uint64_t timestamp
+        uint64_t batch, incarnation, timestamp
 
     cdef cppclass CppNamedSource "zlog::NamedSource":
         string_view name
         uint64_t batch
         uint32_t parts
-        uint64_t created
-        uint64_t updated
+        uint64_t created, updated
 
     cdef cppclass CppDeliveryListReply "zlog::DeliveryListReply":
         cbool more
@@ -323,9 +286,7 @@ class RefusalReply(NamedTuple):
 
 
 cdef object to_refusal_reply(CppRefusalReply& m):
-    return RefusalReply(
-        m.number,
-    )
+    return RefusalReply(m.number)
 
 
 class Stripe(NamedTuple):
@@ -336,12 +297,7 @@ class Stripe(NamedTuple):
 
 
 cdef object to_stripe(CppStripe& m):
-    return Stripe(
-        m.id,
-        m.start,
-        m.end,
-        m.width,
-    )
+    return Stripe(m.id, m.start, m.end, m.width)
 
 
 class View(NamedTuple):
@@ -355,12 +311,8 @@ class View(NamedTuple):
 
 cdef object to_view(CppView& m):
     return View(
-        m.epoch,
-        m.log_id,
-        <uint8_t> m.state,
-        text_of(bytes_of(m.sequencer)),
-        [to_stripe(each) for each in m.stripes],
-        {text_of(each.first): text_of(each.second) for each in m.options},
+        m.epoch, m.log_id, <uint8_t> m.state, text_of(bytes_of(m.sequencer)), [to_stripe(each) for
+        each in m.stripes], {text_of(each.first): text_of(each.second) for each in m.options}
     )
 
 
@@ -371,11 +323,7 @@ class SealReply(NamedTuple):
 
 
 cdef object to_seal_reply(CppSealReply& m):
-    return SealReply(
-        m.highest.value() if m.highest.has_value() else None,
-        m.records,
-        m.bytes,
-    )
+    return SealReply(m.highest.value() if m.highest.has_value() else None, m.records, m.bytes)
 
 
 class MoreReply(NamedTuple):
@@ -383,9 +331,7 @@ class MoreReply(NamedTuple):
 
 
 cdef object to_more_reply(CppMoreReply& m):
-    return MoreReply(
-        bool(m.more),
-    )
+    return MoreReply(bool(m.more))
 
 
 class HighestReply(NamedTuple):
@@ -393,9 +339,7 @@ class HighestReply(NamedTuple):
 
 
 cdef object to_highest_reply(CppHighestReply& m):
-    return HighestReply(
-        m.highest.value() if m.highest.has_value() else None,
-    )
+    return HighestReply(m.highest.value() if m.highest.has_value() else None)
 
 
 class StatReply(NamedTuple):
@@ -412,15 +356,8 @@ class StatReply(NamedTuple):
 
 cdef object to_stat_reply(CppStatReply& m):
     return StatReply(
-        m.object_epoch,
-        m.highest.value() if m.highest.has_value() else None,
-        m.trim_point,
-        m.entries,
-        m.bytes,
-        m.records,
-        m.stream_bytes,
-        m.stride,
-        m.residue,
+        m.object_epoch, m.highest.value() if m.highest.has_value() else None, m.trim_point,
+        m.entries, m.bytes, m.records, m.stream_bytes, m.stride, m.residue
     )
 
 
@@ -430,10 +367,7 @@ class EpochNextReply(NamedTuple):
 
 
 cdef object to_epoch_next_reply(CppEpochNextReply& m):
-    return EpochNextReply(
-        m.epoch,
-        m.tail_floor,
-    )
+    return EpochNextReply(m.epoch, m.tail_floor)
 
 
 class HeadReply(NamedTuple):
@@ -445,13 +379,7 @@ class HeadReply(NamedTuple):
 
 
 cdef object to_head_reply(CppHeadReply& m):
-    return HeadReply(
-        m.counter,
-        m.newest,
-        m.tail_floor,
-        m.trim_point,
-        m.log_id,
-    )
+    return HeadReply(m.counter, m.newest, m.tail_floor, m.trim_point, m.log_id)
 
 
 class ViewReadReply(NamedTuple):
@@ -466,13 +394,8 @@ class ViewReadReply(NamedTuple):
 
 cdef object to_view_read_reply(CppViewReadReply& m):
     return ViewReadReply(
-        m.counter,
-        m.newest,
-        m.tail_floor,
-        m.trim_point,
-        m.log_id,
-        bool(m.more),
-        [(<bytes> each) for each in m.views],
+        m.counter, m.newest, m.tail_floor, m.trim_point, m.log_id, bool(m.more), [(<bytes> each) for
+        each in m.views]
     )
 
 
@@ -482,10 +405,7 @@ class StripesReadReply(NamedTuple):
 
 
 cdef object to_stripes_read_reply(CppStripesReadReply& m):
-    return StripesReadReply(
-        bool(m.more),
-        [to_stripe(each) for each in m.stripes],
-    )
+    return StripesReadReply(bool(m.more), [to_stripe(each) for each in m.stripes])
 
 
 class LooseStripe(NamedTuple):
@@ -494,10 +414,7 @@ class LooseStripe(NamedTuple):
 
 
 cdef object to_loose_stripe(CppLooseStripe& m):
-    return LooseStripe(
-        m.id,
-        m.width,
-    )
+    return LooseStripe(m.id, m.width)
 
 
 class StripesLooseReply(NamedTuple):
@@ -507,11 +424,7 @@ class StripesLooseReply(NamedTuple):
 
 
 cdef object to_stripes_loose_reply(CppStripesLooseReply& m):
-    return StripesLooseReply(
-        m.newest,
-        bool(m.more),
-        [to_loose_stripe(each) for each in m.stripes],
-    )
+    return StripesLooseReply(m.newest, bool(m.more), [to_loose_stripe(each) for each in m.stripes])
 
 
 class DirectoryListReply(NamedTuple):
@@ -520,10 +433,7 @@ class DirectoryListReply(NamedTuple):
 
 
 cdef object to_directory_list_reply(CppDirectoryListReply& m):
-    return DirectoryListReply(
-        bool(m.more),
-        [text_of(<bytes> each) for each in m.names],
-    )
+    return DirectoryListReply(bool(m.more), [text_of(<bytes> each) for each in m.names])
 
 
 class AddressMessage(NamedTuple):
@@ -531,9 +441,7 @@ class AddressMessage(NamedTuple):
 
 
 cdef object to_address_message(CppAddressMessage& m):
-    return AddressMessage(
-        text_of(bytes_of(m.address)),
-    )
+    return AddressMessage(text_of(bytes_of(m.address)))
 
 
 class CursorReply(NamedTuple):
@@ -543,11 +451,7 @@ class CursorReply(NamedTuple):
 
 
 cdef object to_cursor_reply(CppCursorReply& m):
-    return CursorReply(
-        m.position,
-        m.created,
-        m.updated,
-    )
+    return CursorReply(m.position, m.created, m.updated)
 
 
 class NamedCursor(NamedTuple):
@@ -558,12 +462,7 @@ class NamedCursor(NamedTuple):
 
 
 cdef object to_named_cursor(CppNamedCursor& m):
-    return NamedCursor(
-        text_of(bytes_of(m.name)),
-        m.position,
-        m.created,
-        m.updated,
-    )
+    return NamedCursor(text_of(bytes_of(m.name)), m.position, m.created, m.updated)
 
 
 class CursorListReply(NamedTuple):
@@ -572,10 +471,7 @@ class CursorListReply(NamedTuple):
 
 
 cdef object to_cursor_list_reply(CppCursorListReply& m):
-    return CursorListReply(
-        bool(m.more),
-        [to_named_cursor(each) for each in m.cursors],
-    )
+    return CursorListReply(bool(m.more), [to_named_cursor(each) for each in m.cursors])
 
 
 class DeliveryBeginReply(NamedTuple):
@@ -585,11 +481,7 @@ class DeliveryBeginReply(NamedTuple):
 
 
 cdef object to_delivery_begin_reply(CppDeliveryBeginReply& m):
-    return DeliveryBeginReply(
-        m.attempt,
-        m.grants,
-        m.incarnation,
-    )
+    return DeliveryBeginReply(m.attempt, m.grants, m.incarnation)
 
 
 class DeliveryGrantReply(NamedTuple):
@@ -597,9 +489,7 @@ class DeliveryGrantReply(NamedTuple):
 
 
 cdef object to_delivery_grant_reply(CppDeliveryGrantReply& m):
-    return DeliveryGrantReply(
-        m.first,
-    )
+    return DeliveryGrantReply(m.first)
 
 
 class Grant(NamedTuple):
@@ -608,10 +498,7 @@ class Grant(NamedTuple):
 
 
 cdef object to_grant(CppGrant& m):
-    return Grant(
-        m.first,
-        m.count,
-    )
+    return Grant(m.first, m.count)
 
 
 class DeliveryReadReply(NamedTuple):
@@ -621,11 +508,7 @@ class DeliveryReadReply(NamedTuple):
 
 
 cdef object to_delivery_read_reply(CppDeliveryReadReply& m):
-    return DeliveryReadReply(
-        m.incarnation,
-        m.attempt,
-        [to_grant(each) for each in m.grants],
-    )
+    return DeliveryReadReply(m.incarnation, m.attempt, [to_grant(each) for each in m.grants])
 
 
 class NamedSource(NamedTuple):
@@ -637,13 +520,7 @@ class NamedSource(NamedTuple):
 
 
 cdef object to_named_source(CppNamedSource& m):
-    return NamedSource(
-        text_of(bytes_of(m.name)),
-        m.batch,
-        m.parts,
-        m.created,
-        m.updated,
-    )
+    return NamedSource(text_of(bytes_of(m.name)), m.batch, m.parts, m.created, m.updated)
 
 
 class DeliveryListReply(NamedTuple):
@@ -652,10 +529,7 @@ class DeliveryListReply(NamedTuple):
 
 
 cdef object to_delivery_list_reply(CppDeliveryListReply& m):
-    return DeliveryListReply(
-        bool(m.more),
-        [to_named_source(each) for each in m.sources],
-    )
+    return DeliveryListReply(bool(m.more), [to_named_source(each) for each in m.sources])
 
 
 def encode_view(uint64_t epoch, uint64_t log_id, uint8_t state, str sequencer not None, stripes, options):
