@@ -57,7 +57,7 @@ def ceph_options() -> list[click.Option]:
 
 
 class Verb(click.Command):
-    """A verb.
+    """A verb, or what a group that is one has of a verb.
 
     Args:
         examples: command lines for ``--help``, one per line; ``#`` begins a remark.
@@ -137,20 +137,10 @@ class Verbs(click.Group):
             raise
 
 
-class VerbGroup(Verbs):
+class VerbGroup(Verb, Verbs):
     """A verb with verbs of its own, such as ``bench append``."""
 
     command_class = Verb
-
-    def __init__(self, *args: Any, examples: str, **others: Any) -> None:
-        super().__init__(*args, **others)
-        self.examples = examples
-        self.params += global_options(hidden=True)
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the examples."""
-        write_examples(self.examples, formatter)
-        super().format_epilog(ctx, formatter)
 
 
 def write_examples(examples: str, formatter: click.HelpFormatter) -> None:
