@@ -8,13 +8,17 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
+from zlog._base import protocol
 from zlog._base.names import stripe_object
 from zlog._base.options import MIRROR_OF
 from zlog._native import messages
 from zlog.limits import WIDTH_MAX
 
-OPEN_END = 2**64 - 1
+OPEN_END = protocol.END_OPEN
 """``end`` of the last stripe: it has none yet."""
+
+STRIPES_MAX = protocol.VIEW_STRIPES_MAX
+"""Stripes of one view, at most; older ones are in the stripe index."""
 
 
 def check_width(width: int) -> None:
@@ -23,10 +27,6 @@ def check_width(width: int) -> None:
         raise TypeError(f"a width is an int, not {width!r}")
     if not 1 <= width <= WIDTH_MAX:
         raise ValueError(f"width must be 1 to {WIDTH_MAX} stripe objects, not {width}")
-
-
-STRIPES_MAX = 32
-"""Stripes of one view, at most; older ones are in the stripe index. The class enforces the same."""
 
 
 @dataclass(frozen=True, slots=True)
