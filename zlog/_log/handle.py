@@ -1,10 +1,11 @@
-"""A handle on a log, of either kind: what needs no request."""
+"""Handles on logs and cursors, of either kind: what needs no request."""
 
 from __future__ import annotations
 
 from typing import NoReturn
 
 from zlog._client import LogClient
+from zlog._read.cursors import CursorClient
 from zlog._trim.retention import Retention
 from zlog.store import Store
 from zlog.view import View
@@ -47,3 +48,21 @@ class LogHandle:
         raise TypeError(
             f"a log can't be pickled or copied: open {self.name!r} in the other process"
         )
+
+
+class CursorHandle:
+    """What handles on cursors have in common."""
+
+    def __init__(self, client: CursorClient) -> None:
+        """Wrap a client; programs call ``cursor`` of a log."""
+        self._client = client
+
+    @property
+    def name(self) -> str:
+        """The cursor's name."""
+        return self._client.name
+
+    @property
+    def position(self) -> int:
+        """The next position to read, as this handle found or left it; no request is made."""
+        return self._client.position

@@ -4,25 +4,12 @@ from __future__ import annotations
 
 from zlog._base.deadline import Timeout
 from zlog._layout.positions import PositionSpec
-from zlog._read.cursors import CursorClient, CursorState
+from zlog._log.handle import CursorHandle
+from zlog._read.cursors import CursorState
 
 
-class Cursor:
+class Cursor(CursorHandle):
     """A handle on one named cursor of a log. See :class:`zlog.Cursor` for what each call does."""
-
-    def __init__(self, client: CursorClient) -> None:
-        """Wrap a client; programs call :meth:`zlog.aio.Log.cursor`."""
-        self._client = client
-
-    @property
-    def name(self) -> str:
-        """The cursor's name."""
-        return self._client.name
-
-    @property
-    def position(self) -> int:
-        """The next position to read, as this handle found or left it; no request is made."""
-        return self._client.position
 
     async def state(self, *, timeout: Timeout = ...) -> CursorState:
         """Return the cursor as the log keeps it now."""
