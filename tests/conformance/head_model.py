@@ -1,4 +1,4 @@
-"""What a head object and a directory must do, in plain Python; see `model` for stripe objects."""
+"""What a head object must do, in plain Python; see `model` for stripe objects."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from itertools import pairwise
 from typing import Any
 
 from . import requests
-from .messages import METHODS, STRUCTS
+from .messages import STRUCTS
 from .model import POSITION_MAX, WIDTH_MAX
 from .objects import ADVANCE, CREATE, SET, TIME
-from .replies import Answer, Code
+from .replies import Answer, Code, answered
 from .requests import Grant, Part, StripeView, View
 from .wire import OPEN_END
 
 PAGE_VIEWS_MAX = 1024
-PAGE_NAMES_MAX = 4096
 CURSORS_MAX = 1024
 BATCH_ALL = 2**64 - 1
 SOURCES_MAX = 1024
@@ -35,11 +34,6 @@ Source: Any = STRUCTS["NamedSource"].type
 _OK = Answer(Code.OK)
 _MISSING = Answer(-errno.ENOENT)
 _INVALID = Answer(-errno.EINVAL)
-
-
-def _found(method: str, *fields: Any) -> Answer:
-    """OK, with these fields of the reply."""
-    return Answer(Code.OK, STRUCTS[METHODS[method].reply].type(*fields))
 
 
 @dataclass
@@ -84,14 +78,14 @@ class HeadModel:
         self.counter += 1
         if width:
             self.loose[self.counter] = width
-        return _found("epoch_next", self.counter, self.tail_floor)
+        return answered("epoch_next", self.counter, self.tail_floor)
 
     def _state(self) -> tuple[int, ...]:
         return self.counter, self.newest, self.tail_floor, self.trim_point, self.log_id
 
     def epoch_read(self) -> Answer:
         """epoch_read: looks, changes nothing."""
-        return _found("epoch_read", *self._state()) if self.exists else _MISSING
+        return answered("epoch_read", *self._state()) if self.exists else _MISSING
 
     def tail_raise(self, epoch: int, tail: int, log_id: int = 7) -> Answer:
         """tail_raise: only in the newest epoch, and only upwards."""
@@ -156,7 +150,7 @@ class HeadModel:
         if refusal := self._refusal(valid_name(name), log_id, reads=True):
             return refusal
         known = self.cursors.get(name)
-        return Answer(Code.NOT_FOUND) if known is None else _found("cursor_read", *known[1:])
+        return Answer(Code.NOT_FOUND) if known is None else answered("cursor_read", *known[1:])
 
     def cursor_list(self, after: str = "", count_max: int = 1000, log_id: int = 7) -> Answer:
         """cursor_list: one page."""
@@ -195,7 +189,7 @@ class HeadModel:
         self.parts[part] = known._replace(attempt=known.attempt + 1)
         self.sources[part.source] = state._replace(parts=self._count_parts(part.source))
         grants, incarnation = len(known.grants), known.incarnation
-        return _found("delivery_begin", known.attempt + 1, grants, incarnation)
+        return answered("delivery_begin", known.attempt + 1, grants, incarnation)
 
     def delivery_grant(self, grant: Grant) -> Answer:
         """delivery_grant: to the newest attempt, in the newest epoch; neighbours are one."""
@@ -279,7 +273,7 @@ class HeadModel:
         if refusal := self._refusal(sound, log_id, reads=True):
             return refusal
         found = [each for name, each in sorted(named.items()) if name > after]
-        return _found(method, len(found) > count_max, tuple(found[:count_max]))
+        return answered(method, len(found) > count_max, tuple(found[:count_max]))
 
     def view_propose(self, base: int, view: View) -> Answer:
         """view_propose: compare-and-swap on the newest view, in epoch order, of a sound view.
@@ -337,7 +331,7 @@ class HeadModel:
         if refusal := self._refusal(sound, log_id, reads=True):
             return refusal
         found = [stripe for stripe in self.archived if stripe.end > position]
-        return _found("stripes_read", len(found) > count_max, tuple(found[:count_max]))
+        return answered("stripes_read", len(found) > count_max, tuple(found[:count_max]))
 
     def stripes_loose(self, log_id: int, after_id: int = 0, count_max: int = 100) -> Answer:
         """stripes_loose: by id."""
@@ -345,7 +339,7 @@ class HeadModel:
             return refusal
         found = sorted(each for each in self.loose.items() if each[0] > after_id)
         more = len(found) > count_max
-        return _found("stripes_loose", self.newest, more, tuple(found[:count_max]))
+        return answered("stripes_loose", self.newest, more, tuple(found[:count_max]))
 
     def stripe_forget(self, log_id: int, id: int) -> Answer:
         """stripe_forget: once the view that it was announced for can't come any more."""
@@ -365,7 +359,7 @@ class HeadModel:
         found = self.views[-1:] if latest else [v for v in self.views if v.epoch >= from_epoch]
         shown = found if latest else found[:count_max]
         encoded = tuple(requests.view(view) for view in shown)
-        return _found("view_read", *self._state(), len(shown) < len(found), encoded)
+        return answered("view_read", *self._state(), len(shown) < len(found), encoded)
 
     def remove(self, epoch: int) -> Answer:
         """head_remove: only under a `removed` view of that epoch."""
@@ -400,50 +394,3 @@ def well_formed(view: View) -> bool:
 def _sound(stripe: StripeView, view: View) -> bool:
     in_order = stripe.start < stripe.end and stripe.start <= POSITION_MAX
     return in_order and 1 <= stripe.width <= WIDTH_MAX and 1 <= stripe.id <= view.epoch
-
-
-@dataclass
-class DirectoryModel:
-    """The directory: the id of each log by its name, and at most one address."""
-
-    logs: dict[str, int] = field(default_factory=dict)
-    exists: bool = False
-    address: str = ""
-
-    def add(self, name: str, log_id: int = 7) -> Answer:
-        """directory_add: idempotent, makes the directory; a new log takes a name over."""
-        if not valid_name(name):
-            return _INVALID
-        self.exists = True
-        self.logs[name] = log_id
-        return _OK
-
-    def remove(self, name: str, log_id: int = 7) -> Answer:
-        """directory_remove: idempotent; a new log of that name stays."""
-        if self.logs.get(name) == log_id:
-            del self.logs[name]
-        return _OK
-
-    def list(self, after: str = "", count_max: int = 1000) -> Answer:
-        """directory_list: ascending by bytes."""
-        if not self.exists:
-            return _MISSING
-        if not 1 <= count_max <= PAGE_NAMES_MAX:
-            return _INVALID
-        found = sorted(name for name in self.logs if name > after)
-        return _found("directory_list", len(found) > count_max, tuple(found[:count_max]))
-
-    def announce(self, address: str) -> Answer:
-        """sequencer_announce: the last one wins; makes the directory."""
-        self.exists, self.address = True, address
-        return _OK
-
-    def withdraw(self, address: str) -> Answer:
-        """sequencer_withdraw: only the one that is announced; else, and without one, nothing."""
-        if self.address == address:
-            self.address = ""
-        return _OK
-
-    def find(self) -> Answer:
-        """sequencer_find: the address announced, or nothing."""
-        return Answer(Code.OK, self.address) if self.exists else _MISSING

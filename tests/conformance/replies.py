@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
-from .messages import METHODS, decode
+from .messages import METHODS, STRUCTS, decode
 from .wire import Malformed, Reader, entry_crc
 
 WRITE_REPLY_BYTES_MAX = 64  # what an OSD lets through (osd_max_write_op_reply_len)
@@ -187,6 +187,11 @@ _REFUSALS: dict[str, set[Code]] = {
     "delivery_read": {Code.NOT_FOUND},
     "delivery_done": _OF_ATTEMPTS,
 }
+
+
+def answered(method: str, *fields: Any) -> Answer:
+    """OK, with these fields of the method's reply."""
+    return Answer(Code.OK, STRUCTS[METHODS[method].reply].type(*fields))
 
 
 def parse(method: str, code: int, payload: bytes) -> Answer:

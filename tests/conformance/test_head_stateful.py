@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, note, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from .head_model import DirectoryModel, HeadModel
+from .directory_model import DirectoryModel
+from .head_model import HeadModel
 from .objects import ADVANCE, CREATE, SET, Directory, Head, Store
 from .replies import Answer
 from .requests import Grant, Part, StripeView, View

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from . import replies
-from .head_model import DirectoryModel, HeadModel
+from .directory_model import DirectoryModel
+from .head_model import HeadModel
 from .model import StripeModel
 from .objects import TIME, Directory, Head, Store, Stripe
 from .replies import Answer, Read
