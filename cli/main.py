@@ -42,6 +42,7 @@ _VERBS = (
     "mirror",
     "promote",
     "compact",
+    "restore",
     "spark",
     "seqr",
     "doctor",

@@ -378,6 +378,14 @@ def from_errno(code: int, what: str) -> ZlogError:
             hint="Close the store and connect again: its directory holds another one now, or none.",
             retryable=False,
         )
+    if number == errno.EUCLEAN:
+        return StoreUnavailable(
+            f"{what}: data.mdb holds another database than the one that was written there, or an"
+            " earlier state of it: it was put back from a backup, or overwritten",
+            hint="To go on with what it holds now, end all processes that use the store and run"
+            " `zlog restore`.",
+            retryable=False,
+        )
     if number in (errno.ENOSPC, errno.EDQUOT):
         return StoreUnavailable(
             f"{what}: the store is full", hint="Trim logs (`zlog trim --to`) or add space."

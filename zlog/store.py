@@ -38,6 +38,7 @@ __all__ = [
     "UnderWay",
     "connect",
     "default_url",
+    "restore",
 ]
 
 STORE_VARIABLE = "ZLOG_STORE"
@@ -235,7 +236,8 @@ def connect(
             )
         return core.MemoryStore()
     if parts.scheme == "file":
-        return _open_embedded(target, parts, create)
+        path = _directory_of(target, parts)
+        return core.EmbeddedStore(path, create=create, read_only=bool(parts.query))
     if parts.scheme == "ceph":
         return _open_ceph(target, unquote(parts.netloc), unquote(parts.path), parts.query)
     if not parts.scheme and ("/" in target or target in (".", "..")):
@@ -251,7 +253,41 @@ def connect(
     )
 
 
-def _open_embedded(url: str, parts: SplitResult, create: bool) -> Store:
+def restore(
+    target: str | os.PathLike[str] | None = None, backup: str | os.PathLike[str] | None = None
+) -> None:
+    """Put an embedded store back to a backup. What was written since then is lost.
+
+    It may die at any moment: then the store is as it was, or restored. The disk needs room for a
+    copy. Positions behind the backup's tail are granted once more, for other entries.
+
+    Args:
+        target: the store: a path or URL, as :func:`connect` takes it.
+        backup: another store's directory, or a copy of its ``data.mdb``, which nothing writes to.
+            None: the ``data.mdb`` that was put into the store's directory by other means.
+
+    Raises:
+        ValueError: the store is no embedded one.
+        StoreUnavailable: the store is open, in this process or another; or the backup holds
+            something else, or is damaged.
+    """
+    if target is None:
+        target = default_url()
+    if isinstance(target, str) and (parts := urlsplit(target)).scheme:
+        if parts.scheme != "file" or parts.query:
+            raise ValueError(f"only an embedded store is restored, and {target!r} is none")
+        target = _directory_of(target, parts)
+    file = Path(target if backup is None else backup)
+    if file.is_dir():
+        file /= "data.mdb"
+    if not file.exists():
+        raise StoreUnavailable(
+            f"there is no {file}", hint="Name a directory or file with a backup.", retryable=False
+        )
+    core.restore(target, file)
+
+
+def _directory_of(url: str, parts: SplitResult) -> str:
     if parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
         raise ValueError(f"{url!r} names no local directory: write file:///ABSOLUTE/PATH")
     if parts.query not in ("", "mode=ro") or parts.fragment:
@@ -259,7 +295,7 @@ def _open_embedded(url: str, parts: SplitResult, create: bool) -> Store:
             f"an embedded store's one setting is ?mode=ro, and not as in {url!r}: in a path write"
             " %3F for '?' and %23 for '#'"
         )
-    return core.EmbeddedStore(unquote(parts.path), create=create, read_only=bool(parts.query))
+    return unquote(parts.path)
 
 
 def _open_ceph(url: str, pool: str, path: str, query: str) -> Store:

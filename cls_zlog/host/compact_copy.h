@@ -32,6 +32,7 @@ class CompactCopy {
   // database open. EBUSY when another program that uses LMDB has, as told by its lock on lock.mdb.
   int put_in_place(LmdbLocks* locks, std::string* reason);
 
+  const std::string& path() const { return copy_path_; }
   bool in_place() const { return in_place_; }
   int fd() const { return fd_; }
 

@@ -9,10 +9,10 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
-#include <string_view>
 
 #include "cls_zlog/host/compact_copy.h"
 #include "cls_zlog/host/lmdb_file.h"
+#include "cls_zlog/host/lmdb_identity.h"
 
 namespace zlog {
 namespace {
@@ -25,13 +25,6 @@ constexpr uint64_t kFullBytes = uint64_t{1} << 20;  // a file system with less l
 
 constexpr const char* kDataFile = "/data.mdb";
 constexpr const char* kLockFile = "/lock.mdb";
-
-constexpr std::string_view kFormatKey = "F";
-constexpr std::string_view kFormat = "zlog-embedded 1";
-
-MDB_val value_of(std::string_view bytes) {
-  return MDB_val{bytes.size(), const_cast<char*>(bytes.data())};
-}
 
 // The environments that this process has open, by their directories' real paths.
 struct Registry {
@@ -152,7 +145,8 @@ int LmdbEnv::start_unguarded(std::string* reason) {
   if (const int error = open_map(reason)) return error;
   forget_dead_readers();
   if (const int error = check_length(env_, reason)) return error;
-  return check_format();
+  if (const int error = check_identity()) return error;
+  return read_only_ ? 0 : check_history();
 }
 
 int LmdbEnv::open_map(std::string* reason) {
@@ -190,29 +184,55 @@ int LmdbEnv::open_database(MDB_env* handle) {
 }
 
 // Makes sure that the database says which format it holds, and that it is this one.
-int LmdbEnv::check_format() {
-  MDB_val key = value_of(kFormatKey), found{};
-  const auto known = [&](MDB_txn* txn, MDB_dbi dbi) {
-    const int result = ::mdb_get(txn, dbi, &key, &found);
-    if (result != 0) return lmdb_errno(result);
-    const std::string_view format(static_cast<const char*>(found.mv_data), found.mv_size);
-    return format == kFormat ? 0 : -EPROTO;
-  };
-  const int error = read(known);
+int LmdbEnv::check_identity() {
+  const int error = read([&](MDB_txn* txn, MDB_dbi dbi) {
+    const int failed = check_format(txn, dbi);
+    return failed != 0 || read_only_ ? failed : read_incarnation(txn, dbi, &incarnation_);
+  });
   if (error == -ENOENT && read_only_) return -EPROTO;  // its maker died, or another program's
   if (error != -ENOENT) return error;
   for (const std::string& folder : {directory_, directory_ + "/.."}) {
     if (const int failed = sync_directory(folder)) return failed;
   }
   return write([&](MDB_txn* txn, MDB_dbi dbi) {
-    const int now = known(txn, dbi);  // another process may have been first
-    if (now != -ENOENT) return now;
     MDB_stat stat{};
     if (const int result = ::mdb_stat(txn, dbi, &stat)) return lmdb_errno(result);
-    if (stat.ms_entries != 0) return -EPROTO;  // another program's database
-    MDB_val value = value_of(kFormat);
-    return lmdb_errno(::mdb_put(txn, dbi, &key, &value, 0));
+    const int known = check_format(txn, dbi);
+    if (known == -ENOENT && stat.ms_entries != 0) return -EPROTO;  // another program's database
+    if (known != 0 && known != -ENOENT) return known;
+    if (const int failed = put_format(txn, dbi)) return failed;
+    return put_new_incarnation(txn, dbi, &incarnation_);
   });
+}
+
+// Compares the database with what its users have noted of it beside it.
+int LmdbEnv::check_history() {
+  if (SharedSequencer::open(directory_, &shared_) != 0) return 0;  // there may be no room for it
+  if (!shared_->belongs_to(incarnation_, transactions())) return -EUCLEAN;
+  shared_->note(incarnation_, transactions());
+  return 0;
+}
+
+// Whether a transaction that has begun is one of the database that was opened, in its last state.
+int LmdbEnv::check_current(MDB_txn* txn, unsigned flags) const {
+  if (!in_place()) return -ESTALE;
+  // LMDB counts transactions in lock.mdb, and in the file. A reader may have been overtaken.
+  const uint64_t number = ::mdb_txn_id(txn);
+  if (flags & MDB_RDONLY) return transactions() >= number ? 0 : -EUCLEAN;
+  if (transactions() != number - 1) return -EUCLEAN;
+  if (shared_ == nullptr) return 0;
+  std::string incarnation;
+  if (const int error = read_incarnation(txn, kMainDatabase, &incarnation)) {
+    return error == -ENOENT ? -EUCLEAN : error;
+  }
+  return shared_->belongs_to(incarnation, number - 1) ? 0 : -EUCLEAN;
+}
+
+// How many the database has had, as the file says.
+uint64_t LmdbEnv::transactions() const {
+  MDB_envinfo info{};
+  ::mdb_env_info(env_, &info);
+  return info.me_last_txnid;
 }
 
 bool LmdbEnv::in_place() const { return lock_.in_place() && (unlisted_ || locks_.in_place()); }
@@ -226,12 +246,7 @@ int LmdbEnv::read(const Work& work) {
   return glance.error() != 0 ? glance.error() : transact(MDB_RDONLY, false, work);
 }
 
-int LmdbEnv::release_freed_pages() {
-  return write([](MDB_txn* txn, MDB_dbi dbi) {
-    MDB_val key = value_of(kFormatKey), value = value_of(kFormat);
-    return lmdb_errno(::mdb_put(txn, dbi, &key, &value, 0));
-  });
-}
+int LmdbEnv::release_freed_pages() { return write(put_format); }
 
 void LmdbEnv::forget_dead_readers() {
   const std::shared_lock<std::shared_mutex> lock(map_mutex_);
@@ -257,10 +272,12 @@ int LmdbEnv::compact(std::string* reason) {
 int LmdbEnv::replace_by(CompactCopy* copy, std::string* reason) {
   ::mdb_env_close(env_);
   env_ = nullptr;
+  if (shared_ != nullptr) shared_->forget();  // the copy counts its transactions from 1
   const int error = copy->put_in_place(&locks_, reason);
   if (copy->in_place()) lock_.move_to(copy->release());
   locks_.drop();
   lost_ = -open_map(reason);
+  if (lost_ == 0 && shared_ != nullptr) shared_->note(incarnation_, transactions());
   return error != 0 ? error : -lost_;
 }
 
@@ -275,9 +292,10 @@ int LmdbEnv::transact(unsigned flags, bool changes, const Work& work) {
     result = begin(flags, &txn);
   }
   if (result != 0) return lmdb_errno(result);
-  int error = -ESTALE;
+  int error = -EIO;
   try {
-    if (in_place()) error = work(txn, kMainDatabase);
+    error = check_current(txn, flags);
+    if (error == 0) error = work(txn, kMainDatabase);
   } catch (...) {
     ::mdb_txn_abort(txn);
     throw;
@@ -309,6 +327,7 @@ int LmdbEnv::adopt_map_of_others() {
 
 int LmdbEnv::commit(MDB_txn* txn) {
   const int error = lmdb_errno(::mdb_txn_commit(txn));
+  if (error == 0 && shared_ != nullptr) shared_->note(incarnation_, transactions());
   // LMDB calls a write that the file system cut short EIO.
   return error == -EIO && file_system_full(directory_) ? -ENOSPC : error;
 }

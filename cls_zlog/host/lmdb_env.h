@@ -11,6 +11,7 @@
 
 #include "cls_zlog/host/database_lock.h"
 #include "cls_zlog/host/lmdb_locks.h"
+#include "cls_zlog/host/shared_sequencer.h"
 
 namespace zlog {
 
@@ -41,7 +42,8 @@ class LmdbEnv {
 
   // Does the work in a transaction and commits if it answered 0; durable once this returns 0, and
   // nothing is changed otherwise. Waits for other writers, those of other processes too. ESTALE:
-  // the files of the environment were removed or replaced.
+  // the files of the environment were removed or replaced. EUCLEAN: the database does not go on where
+  // its users left off, having been put back from a backup or overwritten.
   int write(const Work& work);
 
   // Does the work in a snapshot, which may not be changed. Waits for writers only where a process in
@@ -71,7 +73,10 @@ class LmdbEnv {
   int open_database(MDB_env* handle);
   int open_map(std::string* reason);
   int replace_by(CompactCopy* copy, std::string* reason);
-  int check_format();
+  int check_identity();
+  int check_history();
+  int check_current(MDB_txn* txn, unsigned flags) const;
+  uint64_t transactions() const;
   bool in_place() const;
   int transact(unsigned flags, bool changes, const Work& work);
   int begin(unsigned flags, MDB_txn** txn);
@@ -86,6 +91,8 @@ class LmdbEnv {
   size_t users_ = 0;  // guarded by the registry's mutex
   DatabaseLock lock_;
   LmdbLocks locks_;
+  std::string incarnation_;                  // empty where it has none yet
+  std::shared_ptr<SharedSequencer> shared_;  // to compare histories with; may be missing
   MDB_env* env_ = nullptr;
   std::shared_mutex map_mutex_;  // shared: inside a transaction; alone: changing the map
   int lost_ = 0;                 // why there is no map any more, an errno

@@ -137,6 +137,8 @@ struct SharedSequencer::Region {
   uint32_t slot_bytes;  // differs where the C library's mutex does
   char boot[kBootIdBytes];
   pthread_mutex_t claiming;  // held while a log is given a slot, so that it gets only one
+  char incarnation[kIncarnationBytes];
+  std::atomic<uint64_t> transactions;  // 0: no database is noted
   Slot slots[kSlots];
 };
 
@@ -291,6 +293,22 @@ int SharedSequencer::release(uint64_t log_id) {
   slot->announce();
   return 0;
 }
+
+bool SharedSequencer::belongs_to(std::string_view incarnation, uint64_t transactions) const {
+  const uint64_t noted = region_->transactions;
+  return noted == 0 || (noted <= transactions &&
+                        incarnation == std::string_view(region_->incarnation, kIncarnationBytes));
+}
+
+void SharedSequencer::note(std::string_view incarnation, uint64_t transactions) {
+  uint64_t noted = region_->transactions;
+  if (noted == 0) incarnation.copy(region_->incarnation, kIncarnationBytes);
+  while (noted < transactions &&
+         !region_->transactions.compare_exchange_weak(noted, transactions)) {
+  }
+}
+
+void SharedSequencer::forget() { region_->transactions = 0; }
 
 // The slot of a log, or nullptr. Without locks, so that a caller that locks the slot must ask
 // holds() again. A log's search begins at a place of its own, and passes over free slots, since

@@ -1,10 +1,14 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace zlog {
+
+constexpr size_t kIncarnationBytes = 16;
 
 // A sequencer that several processes share through memory: what makes a daemon needless on one
 // machine.
@@ -47,6 +51,19 @@ class SharedSequencer {
 
   // Frees the slot of a log that is gone. 0 also when it has none.
   int release(uint64_t log_id);
+
+  // The database that the positions were granted for, as its users have left it: its incarnation
+  // (kIncarnationBytes) and how many transactions it had had. One that was put back from a backup
+  // has another, or had fewer.
+
+  // Whether a database may be the noted one, or nothing is noted.
+  bool belongs_to(std::string_view incarnation, uint64_t transactions) const;
+
+  // Notes a database that belongs here. One call at a time where nothing is noted.
+  void note(std::string_view incarnation, uint64_t transactions);
+
+  // Forgets it, before another takes its place.
+  void forget();
 
  private:
   struct Slot;

@@ -14,7 +14,7 @@ from .conftest import Cli, Inside
 VERBS = [
     *("create", "ls", "info", "views", "reconfigure", "rm"),
     *("append", "read", "tail", "fill", "trim", "retention", "cursor"),
-    *("delivery", "check", "export", "import", "mirror", "promote", "compact"),
+    *("delivery", "check", "export", "import", "mirror", "promote", "compact", "restore"),
     *("spark", "seqr", "doctor", "bench", "completion", "help"),
 ]
 

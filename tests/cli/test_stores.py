@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,32 @@ def test_a_store_gives_space_back(tmp_path: Path) -> None:
         assert "can't compact" in result.err
         assert "other processes have it open" in result.err
         follower.kill()
+
+
+def test_a_store_is_restored(tmp_path: Path) -> None:
+    cli = Cli((tmp_path / "store").as_uri())
+    cli.ok("create", "app")
+    cli.ok("append", "app", stdin=b"kept\n")
+    shutil.copytree(tmp_path / "store", tmp_path / "backup")
+    cli.ok("append", "app", stdin=b"lost\n")
+    shutil.copy(tmp_path / "backup" / "data.mdb", tmp_path / "store")
+    refused = cli("read", "app")
+    assert refused.code == 6
+    assert "put back from a backup" in refused.err
+    assert "run `zlog restore`" in refused.err
+    for words in (["restore"], ["restore", tmp_path / "backup"]):
+        cli.ok(*words)
+        assert cli.ok("read", "app") == b"kept\n"
+    with cli.start("tail", "app", "--follow") as follower:
+        assert follower.stdout is not None
+        assert follower.stdout.readline()
+        in_use = cli("restore", tmp_path / "backup")
+        assert in_use.code == 6
+        assert "it is open" in in_use.err
+        follower.kill()
+    nothing = cli("restore", "--store", "ceph://logs", tmp_path / "backup")
+    assert nothing.code == 2
+    assert "only an embedded store is restored" in nothing.err
 
 
 @pytest.mark.parametrize(

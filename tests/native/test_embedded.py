@@ -105,6 +105,7 @@ def test_a_sequencer_that_is_made_anew_is_open_to_the_users_of_the_database(tmp_
         core.EmbeddedStore(sys.argv[1]).sequencer()
     """
     EmbeddedStore(tmp_path).close()
+    (tmp_path / "sequencer").unlink()
     (tmp_path / "data.mdb").chmod(0o660)
     run(code, tmp_path)
     assert mode_of(tmp_path / "sequencer") == 0o660

@@ -490,6 +490,9 @@ class HostStore:
         trace: TracebackType | None,
     ) -> None: ...
 
+def restore(path: str | os.PathLike[str], backup: str | os.PathLike[str]) -> None:
+    """Put the store in a directory back to a backup, a database file; `zlog.store.restore`."""
+
 class MemoryStore(HostStore):
     """Objects in this process's memory, for tests and simulation."""
 

@@ -20,6 +20,12 @@ cdef extern from "cls_zlog/host/embedded.h" namespace "zlog" nogil:
         ) except +
         int compact(string* reason)
 
+cdef extern from "cls_zlog/host/restore.h" namespace "zlog" nogil:
+    int restore_store(const string& directory, const string& backup, string* reason) except +
+
+cdef extern from "<errno.h>" nogil:
+    int EUCLEAN  # Linux's own, which Cython does not have
+
 
 MAP_BYTES = 1 << 40  # address space, not memory or disk: the file grows as it fills
 
@@ -74,6 +80,13 @@ NOT_OPENED = {
     ),
     -EIO: ("can't open the store in {folder}: {reason}", "Restore it from a backup.", False),
     -EBUSY: ("can't open the store in {folder}: {reason}", "Try again when that is over.", True),
+    -EUCLEAN: (
+        "{folder} holds another database than the one that was written there, or an earlier state"
+        " of it: data.mdb was put back from a backup, or overwritten",
+        "To go on with what it holds now, end all processes that use the store and run"
+        " `zlog restore`.",
+        False,
+    ),
     -EACCES: (
         "can't open the store in {folder}: {reason}",
         f"To read it, open it with {READ_ONLY_URL} at the end of its URL.",
@@ -94,6 +107,32 @@ def not_opened(str folder, int error, str reason, bint read_only):
     failure = StoreUnavailable(text.format(folder=folder, more=more, reason=reason), hint=hint)
     failure.retryable = retryable
     return failure
+
+
+def restore(path, backup):
+    folder, file = os.path.realpath(path), os.fspath(backup)
+    cdef string directory = os.fsencode(folder), source = os.fsencode(file), reason
+    cdef int error
+    with nogil:
+        error = restore_store(directory, source, &reason)
+    if error != 0:
+        raise not_restored(folder, file, error, reason.decode())
+
+
+def not_restored(str folder, str backup, int error, str reason):
+    if error == -EBUSY:
+        return StoreUnavailable(
+            f"can't restore the store in {folder}: {reason}",
+            hint=f"End those who use it (`fuser -v {folder}/data.mdb` lists them), then try again.",
+        )
+    if error in (-EPROTO, -EIO):
+        more = f" ({reason})" if reason else ""
+        return StoreUnavailable(
+            f"{backup} is no embedded store of this version of zlog, or is damaged{more}",
+            hint="Take another backup.",
+            retryable=False,
+        )
+    return from_errno(error, f"restore the store in {folder} from {backup}")
 
 
 cdef class EmbeddedStore(HostStore):

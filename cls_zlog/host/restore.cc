@@ -1,0 +1,89 @@
+#include "cls_zlog/host/restore.h"
+
+#include <lmdb.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "cls_zlog/host/compact_copy.h"
+#include "cls_zlog/host/database_lock.h"
+#include "cls_zlog/host/lmdb_env.h"
+#include "cls_zlog/host/lmdb_file.h"
+#include "cls_zlog/host/lmdb_identity.h"
+#include "cls_zlog/host/lmdb_locks.h"
+
+namespace zlog {
+namespace {
+
+// A database file that only this process uses.
+class File {
+ public:
+  ~File() {
+    if (env_ != nullptr) ::mdb_env_close(env_);
+  }
+  File() = default;
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  int open(const std::string& path, unsigned flags) {
+    if (const int result = ::mdb_env_create(&env_)) return lmdb_errno(result);
+    return lmdb_errno(::mdb_env_open(env_, path.c_str(), flags | MDB_NOSUBDIR | MDB_NOLOCK, 0));
+  }
+
+  // Does work(txn, dbi) in a transaction, and commits if it answered 0.
+  template <typename Work>
+  int transact(unsigned flags, Work&& work) {
+    MDB_txn* txn = nullptr;
+    if (const int result = ::mdb_txn_begin(env_, nullptr, flags, &txn)) return lmdb_errno(result);
+    MDB_dbi dbi = 0;
+    int error = lmdb_errno(::mdb_dbi_open(txn, nullptr, 0, &dbi));
+    if (error == 0) error = work(txn, dbi);
+    if (error == 0) return lmdb_errno(::mdb_txn_commit(txn));
+    ::mdb_txn_abort(txn);
+    return error;
+  }
+
+  MDB_env* env() const { return env_; }
+
+ private:
+  MDB_env* env_ = nullptr;
+};
+
+int copy_backup(const std::string& backup, CompactCopy* copy, std::string* reason) {
+  File file;
+  if (const int error = file.open(backup, MDB_RDONLY)) return error;
+  if (const int error = check_length(file.env(), reason)) return error;
+  const int error = file.transact(MDB_RDONLY, check_format);
+  if (error != 0) return error == -ENOENT ? -EPROTO : error;
+  return copy->write(file.env(), reason);
+}
+
+int begin_incarnation(const std::string& path) {
+  File file;
+  if (const int error = file.open(path, 0)) return error;
+  return file.transact(0, [](MDB_txn* txn, MDB_dbi dbi) {
+    std::string incarnation;
+    return put_new_incarnation(txn, dbi, &incarnation);
+  });
+}
+
+}  // namespace
+
+int restore_store(const std::string& directory, const std::string& backup, std::string* reason) {
+  const std::string path = directory + "/data.mdb", sequencer = directory + "/sequencer";
+  DatabaseLock lock;
+  if (const int error = lock.take(path, true, reason)) return error;
+  const int error = lock.take_alone();
+  if (error == -EBUSY) *reason = "it is open, in this process or another";
+  if (error != 0) return error;
+  LmdbLocks locks;
+  if (const int failed = locks.open(directory + "/lock.mdb", true)) return failed;
+  CompactCopy copy(path);
+  if (const int failed = copy_backup(backup, &copy, reason)) return failed;
+  if (const int failed = begin_incarnation(copy.path())) return failed;
+  // It notes a later state, and higher epochs and positions. Nothing is lost with it.
+  if (::unlink(sequencer.c_str()) != 0 && errno != ENOENT) return -errno;
+  return copy.put_in_place(&locks, reason);
+}
+
+}  // namespace zlog

@@ -1,0 +1,164 @@
+"""A `data.mdb` that was put back from a backup: noticed by all who use the store, and restored."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import zlog
+from zlog import StoreUnavailable
+from zlog.store import restore
+
+from .support import finish, run, start
+
+BEFORE, AFTER = [b"0", b"1", b"2"], [b"lost"] * 50
+GONE = "put back from a backup, or overwritten"
+
+APPEND = """
+    import sys, zlog
+    with zlog.connect(sys.argv[1] + "/") as store, zlog.Log.open(store, "orders") as log:
+        print(log.append(b"3"))
+"""
+
+APPEND_WHEN_TOLD = """
+    import sys, zlog
+    with zlog.connect(sys.argv[1] + "/") as store, zlog.Log.open(store, "orders") as log:
+        print(log.append(b"lost"), flush=True)
+        sys.stdin.readline()
+        try:
+            log.append(b"nowhere")
+        except zlog.StoreUnavailable as error:
+            print(error, error.hint)
+"""
+
+
+@pytest.fixture
+def backup(tmp_path: Path) -> Path:
+    """The backup of a store, whose log then got more entries, and nine more epochs."""
+    with zlog.connect(tmp_path / "store") as store:
+        with zlog.Log.create(store, "orders") as log:
+            log.append_many(BEFORE)
+        shutil.copy(tmp_path / "store" / "data.mdb", tmp_path / "backup")
+        with zlog.Log.open(store, "orders") as log:
+            for width in range(2, 11):
+                log.reconfigure(width=width)
+            log.append_many(AFTER)
+    return tmp_path / "backup"
+
+
+@pytest.fixture
+def folder(backup: Path) -> Path:
+    return backup.with_name("store")
+
+
+def contents(folder: Path) -> list[object]:
+    with zlog.connect(folder) as store, zlog.Log.open(store, "orders") as log:
+        items = list(log.read_range(0))
+        assert list(log.check()) == []
+        return [item.data if isinstance(item, zlog.Entry) else item for item in items]
+
+
+@pytest.mark.parametrize("how", ["in place", "as another file"])
+def test_a_store_that_is_older_than_its_sequencer_is_refused(
+    folder: Path, backup: Path, how: str
+) -> None:
+    if how == "in place":
+        shutil.copyfile(backup, folder / "data.mdb")
+    else:
+        backup.rename(folder / "data.mdb")
+    with pytest.raises(StoreUnavailable, match=GONE) as caught:
+        zlog.connect(folder)
+    assert "`zlog restore`" in caught.value.hint
+    assert not caught.value.retryable
+    restore(folder)
+    assert contents(folder) == BEFORE
+
+
+def test_another_stores_database_is_refused(folder: Path, tmp_path: Path) -> None:
+    with zlog.connect(tmp_path / "other") as store:
+        zlog.Log.create(store, "orders").append_many(AFTER)
+        for _ in range(100):
+            zlog.Log.open(store, "orders").append(b"later than the first store's")
+    shutil.copy(tmp_path / "other" / "data.mdb", folder / "data.mdb")
+    with pytest.raises(StoreUnavailable, match=GONE):
+        zlog.connect(folder)
+
+
+def test_a_database_that_is_put_back_under_a_process_takes_nothing(
+    folder: Path, backup: Path
+) -> None:
+    """The file is overwritten in place; this process, another one, and one that comes then."""
+    with zlog.connect(folder) as store, zlog.Log.open(store, "orders") as log:
+        other = start(APPEND_WHEN_TOLD, folder)
+        assert other.stdout is not None
+        assert other.stdout.readline()
+        with (folder / "data.mdb").open("rb+") as file:  # without truncating it: that kills
+            file.write(backup.read_bytes())
+        with pytest.raises(StoreUnavailable, match=GONE) as caught:
+            log.append(b"nowhere")
+        assert "`zlog restore`" in caught.value.hint
+        assert GONE in finish(other)
+        with pytest.raises(StoreUnavailable, match="it is open, in this process"):
+            restore(folder)
+        assert GONE in run(APPEND_ANYWAY, folder)
+    restore(folder)
+    assert contents(folder) == BEFORE
+
+
+APPEND_ANYWAY = """
+    import sys, zlog
+    try:
+        zlog.connect(sys.argv[1] + "/")
+    except zlog.StoreUnavailable as error:
+        print(error)
+"""
+
+
+def test_a_restored_store_goes_on_where_the_backup_ended(folder: Path, backup: Path) -> None:
+    """In one step: the epochs since the backup are not gone through one by one."""
+    kept = backup.read_bytes()
+    restore(folder, backup)
+    assert backup.read_bytes() == kept
+    with zlog.connect(folder) as store, zlog.Log.open(store, "orders") as log:
+        epoch = log.view.epoch
+        assert log.append(b"3") == 3
+        assert log.view.epoch == epoch + 1
+    assert run(APPEND, folder) == "4\n"
+    assert contents(folder) == [*BEFORE, b"3", b"3"]
+    assert {path.name for path in folder.iterdir()} == {"data.mdb", "lock.mdb", "sequencer"}
+
+
+def test_a_store_that_was_lost_is_restored(folder: Path, backup: Path) -> None:
+    (folder / "data.mdb").unlink()
+    restore(folder, backup)
+    assert contents(folder) == BEFORE
+    shutil.rmtree(folder)
+    folder.mkdir()
+    restore(folder.as_uri(), backup)
+    assert contents(folder) == BEFORE
+
+
+def test_what_is_no_backup_changes_nothing(folder: Path, tmp_path: Path, backup: Path) -> None:
+    (tmp_path / "text").write_bytes(b"something else" * 1000)
+    shutil.copy(backup, tmp_path / "short")
+    with (tmp_path / "short").open("rb+") as file:
+        file.truncate(3 * 4096)
+    before = contents(folder)
+    for name in ("text", "short"):
+        with pytest.raises(StoreUnavailable, match="or is damaged"):
+            restore(folder, tmp_path / name)
+    with pytest.raises(StoreUnavailable, match="there is no"):
+        restore(tmp_path)
+    with pytest.raises(ValueError, match="only an embedded store"):
+        restore("ceph://logs", backup)
+    assert contents(folder) == before
+
+
+def test_a_compacted_store_is_no_older_one(folder: Path) -> None:
+    with zlog.connect(folder) as store:
+        store.compact()
+    before = contents(folder)
+    assert run(APPEND, folder) == f"{len(before)}\n"
+    assert contents(folder) == [*before, b"3"]
