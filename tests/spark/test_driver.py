@@ -152,13 +152,16 @@ def test_a_stream_starts_where_it_is_told_and_goes_on_from_there(log: zlog.Log) 
 def test_a_replayed_first_batch_is_the_one_that_was_written_down(log: zlog.Log) -> None:
     """Spark asks for the initial offset again then, and the latest one is another by now."""
     log.append_many([b"x"] * 10)
-    reader = stream(log, startingPosition="latest")
+    reader = stream(log, startingPosition="latest", cursor="query")
     start = reader.initial()
     log.append_many([b"x"] * 5)
     end = reader.latest(start, None)
-    again = stream(log, startingPosition="latest")
-    assert again.initial().position == 15
-    assert span(again.plan(Offset.from_json(end.to_json()))) == (10, 15)
+    log.append_many([b"x"] * 3)
+    again = stream(log, startingPosition="latest", cursor="query")
+    for planner in (reader, again):
+        assert planner.initial().position == 18
+        assert span(planner.plan(Offset.from_json(end.to_json()))) == (10, 15)
+        assert log.cursor("query").position == 10
 
 
 def test_limits_cut_batches_and_count_from_what_is_left(log: zlog.Log) -> None:

@@ -124,9 +124,14 @@ class StreamPlanner:
         return self._planner.log
 
     def initial(self) -> Offset:
-        """Return where a new query begins, and have the cursor hold the log from there on."""
+        """Return where a new query begins, and make the cursor that holds the log from there on.
+
+        Spark asks again when it runs or replays the first batch, which may begin before what is the
+        latest position then: a cursor that is there stays where it is.
+        """
         position = self._planner.position(self.options.starting)
-        self._commit(position)
+        if (name := self.options.cursor) is not None:
+            self.log.call(lambda handle: handle.cursor(name, create=position))
         return self._offset(position, position)
 
     def end_now(self) -> None:
