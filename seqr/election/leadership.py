@@ -62,27 +62,38 @@ class Leadership:
         self._limits = limits
 
     async def run(self) -> None:
-        """Lead until cancelled."""
+        """Lead until cancelled. The duties, which may take minutes, hold up nothing else."""
+        await asyncio.gather(self._hold(), self._serve_duties())
+
+    async def _hold(self) -> None:
+        """Keep the offer out, and take over what others served."""
         left: list[str] | None = None  # logs that may have to be taken over; None: all of them
-        duties = Duties(self._io)
-        duty = self._io.monotonic() + DUTY_SECONDS
         while True:
+            pause = _ANNOUNCEMENT_SECONDS
             try:
                 if self._lease.left:  # else this process slept, and perhaps another leads by now
                     await announce(self._io, self._address, self._deadline())
                 if left is None:
                     left = await Directory(self._io).names(self._deadline())
                 left = await self._sweep(left)
-                if self._lease.left and self._io.monotonic() >= duty:
-                    duty = self._io.monotonic() + DUTY_SECONDS
-                    await duties.round()
-                await self._io.sleep(_ANNOUNCEMENT_SECONDS)
             except ZlogError as error:
                 _logger.warning("leads with difficulty namespace=%s: %s", self._namespace, error)
-                await self._io.sleep(_RETRY_SECONDS)
+                pause = _RETRY_SECONDS
             except Exception:  # any error: a leader that does nothing any more is of no use
                 _logger.exception("leads with difficulty namespace=%s", self._namespace)
-                await self._io.sleep(_ANNOUNCEMENT_SECONDS)
+            await self._io.sleep(pause)
+
+    async def _serve_duties(self) -> None:
+        duties = Duties(self._io)
+        while True:
+            await self._io.sleep(DUTY_SECONDS)
+            try:
+                if self._lease.left:
+                    await duties.round()
+            except ZlogError as error:
+                _logger.warning("duties left undone namespace=%s: %s", self._namespace, error)
+            except Exception:  # any error: the next round tries again
+                _logger.exception("duties left undone namespace=%s", self._namespace)
 
     async def _sweep(self, names: list[str]) -> list[str]:
         """Take over the logs whose views name a sequencer: it is not the leader any more.

@@ -17,6 +17,7 @@ from zlog.errors import StoreUnavailable
 from zlog.seqr.election.candidate import Candidate, Role
 from zlog.seqr.election.election import Election
 from zlog.seqr.election.lease import LEASE_SECONDS_DEFAULT
+from zlog.seqr.election.maintenance import Duties
 from zlog.seqr.limits import Limits
 from zlog.seqr.namespaces import Namespace, Stores
 
@@ -151,7 +152,7 @@ async def test_a_damaged_head_keeps_nobody_from_the_other_logs(memory, logs, mon
     assert "could not look at log=broken" in caplog.text
 
 
-async def test_an_error_of_an_unknown_kind_does_not_end_a_reign(memory, monkeypatch, caplog):
+async def test_an_error_of_an_unknown_kind_does_not_end_a_leadership(memory, monkeypatch, caplog):
     monkeypatch.setattr("zlog.seqr.election.leadership._ANNOUNCEMENT_SECONDS", 0.01)
     failures: list[Exception] = []
 
@@ -228,6 +229,23 @@ async def test_a_store_that_fails_meanwhile_is_asked_again(memory, logs, monkeyp
 async def test_the_announcement_is_renewed_when_another_has_replaced_it(memory, monkeypatch):
     monkeypatch.setattr("zlog.seqr.election.leadership._ANNOUNCEMENT_SECONDS", 0.01)
     async with Sequencer(memory) as sequencer:
+        await Directory(sequencer.stores.first).announce(FORMER, Deadline(5))
+        plain = BlockingIo(memory)
+        await until(lambda: drive(Directory(plain).sequencer(Deadline(5))) == HERE)
+
+
+async def test_a_duty_that_takes_long_holds_up_no_announcement(memory, monkeypatch):
+    monkeypatch.setattr("zlog.seqr.election.leadership._ANNOUNCEMENT_SECONDS", 0.01)
+    monkeypatch.setattr("zlog.seqr.election.leadership.DUTY_SECONDS", 0.01)
+    begun = asyncio.Event()
+
+    async def never_done(_: Duties) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Duties, "round", never_done)
+    async with Sequencer(memory) as sequencer:
+        await begun.wait()
         await Directory(sequencer.stores.first).announce(FORMER, Deadline(5))
         plain = BlockingIo(memory)
         await until(lambda: drive(Directory(plain).sequencer(Deadline(5))) == HERE)
