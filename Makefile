@@ -31,7 +31,7 @@ BUILD_TOOLS := 'cmake>=3.24' 'cython>=3.1' ninja 'scikit-build-core>=1.0'
 
 # Folders, and programs without a suffix, which ruff would not find in them.
 PYTHON_CODE := ceph-dev cli examples pyspark_zlog seqr tests zlog ceph-dev/cluster tools/check-links
-CPP_CODE := $(shell find cls_zlog seqr cli tests -name "*.cc" -o -name "*.h")
+CPP_FOLDERS := cls_zlog seqr cli tests
 SOURCES := pyproject.toml CMakeLists.txt \
 	$(shell find cls_zlog zlog seqr cli pyspark_zlog -type f -not -path '*/__pycache__/*')
 
@@ -59,7 +59,8 @@ fuzz: $(DONE)/package-rados ## run each fuzzer for FUZZ_RUNS inputs; those in C+
 	$(BIN)/cmake --build build/fuzz --parallel 2 --target fuzz_methods fuzz_grants
 	mkdir -p build/fuzz/corpus/methods build/fuzz/corpus/grants
 	$(PYTHON) -m tests.fuzz.corpus build/fuzz/corpus/methods
-	build/fuzz/fuzz_methods -runs=$(FUZZ_RUNS) -max_len=240 -rss_limit_mb=512 build/fuzz/corpus/methods
+	build/fuzz/fuzz_methods -runs=$(FUZZ_RUNS) -max_len=240 -rss_limit_mb=512 \
+		-dict=tests/fuzz/methods.dict build/fuzz/corpus/methods
 	build/fuzz/fuzz_grants -runs=$(FUZZ_RUNS) -max_len=480 build/fuzz/corpus/grants
 	$(BIN)/python -m tests.fuzz --inputs $(FUZZ_RUNS)
 
@@ -119,9 +120,10 @@ chaos-faults: $(DONE)/package-rados ## MINUTES=10 of faults on a Ceph cluster of
 	$(BIN)/python -m tests.faults --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 .PHONY: lint
-lint: $(DONE)/dev-tools $(DONE)/spark $(DONE)/package-rados ## ruff, mypy and clang-format, and that what is generated is current
+lint: $(DONE)/dev-tools $(DONE)/spark $(DONE)/package-rados ## ruff, mypy, clang-format and clang-tidy, and that what is generated is current
 	$(BIN)/python -m tools.messages --check
-	$(BIN)/clang-format --dry-run --Werror $(CPP_CODE)
+	find $(CPP_FOLDERS) -name '*.cc' -o -name '*.h' | xargs $(BIN)/clang-format --dry-run --Werror
+	find $(CPP_FOLDERS) -name '*.cc' | xargs --max-procs=$$(nproc) --max-args=1 $(BIN)/clang-tidy --quiet
 	$(BIN)/ruff check $(PYTHON_CODE)
 	$(BIN)/ruff format --check $(PYTHON_CODE)
 	@# Not from here, where the folder zlog lacks what is installed below it: zlog.cli, zlog.seqr.

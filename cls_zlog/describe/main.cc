@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cls_zlog/describe/visitors.h"
@@ -14,7 +15,7 @@ namespace {
 
 using namespace zlog;
 
-std::string text = "abcdefghijklmnop";
+constexpr std::string_view kText = "abcdefghijklmnop";
 
 void print(const describe::Field& field, bool first) {
   const wire::Bounds& bounds = field.bounds;
@@ -48,7 +49,7 @@ class Printer {
     describe::describe<Request>(&structs);
     describe::describe<Message>(&structs);
     std::string hex;
-    for (const unsigned char byte : describe::least<Request>(&text)) {
+    for (const unsigned char byte : describe::least<Request>(kText)) {
       char digits[3];
       std::snprintf(digits, sizeof(digits), "%02x", byte);
       hex += digits;

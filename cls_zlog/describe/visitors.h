@@ -109,7 +109,7 @@ void describe(Structs* structs) {
 // Gives each field the least value that its bounds allow.
 class Least {
  public:
-  explicit Least(std::string* text) : text_(text) {}
+  explicit Least(std::string_view text) : text_(text) {}
 
   template <typename T>
   void operator()(const char*, T& value, const wire::Bounds& bounds = wire::any()) {
@@ -123,9 +123,9 @@ class Least {
   }
   void set(std::optional<uint64_t>&, const wire::Bounds&) {}
   void set(std::string_view& value, const wire::Bounds& bounds) {
-    value = std::string_view(*text_).substr(0, bounds.min);
+    value = text_.substr(0, bounds.min);
   }
-  void set(std::string& value, const wire::Bounds& bounds) { value = text_->substr(0, bounds.min); }
+  void set(std::string& value, const wire::Bounds& bounds) { value = text_.substr(0, bounds.min); }
   void set(Runs& runs, const wire::Bounds&) { Runs::of(1, {0}, &runs); }
   void set(std::map<std::string, std::string>&, const wire::Bounds&) {}
   template <size_t n>
@@ -140,13 +140,13 @@ class Least {
   }
 
   static constexpr char zeros_[64] = {};
-  std::string* text_;
+  std::string_view text_;
 };
 
 // The bytes of a message of which each field is as small as it may be; `text` is what its strings
 // and identities are cut from.
 template <typename T>
-std::string least(std::string* text) {
+std::string least(std::string_view text) {
   T value;
   Least visitor(text);
   value.each(visitor);

@@ -29,7 +29,8 @@ std::string_view view_of(const MDB_val& value) {
 
 // Big-endian, so that keys sort as their numbers do.
 void append_sortable(std::string* out, uint64_t number) {
-  for (int shift = 56; shift >= 0; shift -= 8) out->push_back(char((number >> shift) & 0xff));
+  for (int shift = 56; shift >= 0; shift -= 8)
+    out->push_back(static_cast<char>(number >> shift & 0xff));
 }
 
 uint64_t load_sortable(std::string_view bytes) {

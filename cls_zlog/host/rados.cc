@@ -151,6 +151,7 @@ class RadosHost::Outstanding {
   std::vector<std::shared_ptr<Call>> snapshot() {
     const std::lock_guard<std::mutex> lock(mutex_);
     std::vector<std::shared_ptr<Call>> calls;
+    calls.reserve(calls_.size());
     for (const auto& [ticket, call] : calls_) calls.push_back(call);
     return calls;
   }
@@ -321,7 +322,7 @@ void RadosHost::close() {
   if (!outstanding_->cancel_all(&io_, deadline)) {
     // An operation that can't even be cancelled may still come back: its handles are left to it.
     new librados::IoCtx(std::move(io_));
-    cluster_.release();
+    cluster_.release();  // NOLINT(bugprone-unused-return-value)
     return;
   }
   io_.close();

@@ -76,7 +76,7 @@ class RadosHost final : public AsyncHost {
   class Outstanding;
 
   RadosHost(std::unique_ptr<librados::Rados> cluster, librados::IoCtx io);
-  static void on_complete(rados_completion_t completion, void* call);
+  static void on_complete(rados_completion_t completion, void* argument);
   Ticket begin(const ClassCall& what, std::string_view object, const SharedRequest& payload,
                Done done);
   int start(const ClassCall& what, const std::string& object, RequestBytes& payload, Call* call);

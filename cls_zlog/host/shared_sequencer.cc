@@ -45,8 +45,8 @@ struct File {
 std::string boot_id() {
   const File file(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
   char id[kBootIdBytes] = {};
-  if (file.fd < 0 || ::read(file.fd, id, sizeof id) != ssize_t(sizeof id)) return {};
-  return std::string(id, sizeof id);
+  if (file.fd < 0 || ::read(file.fd, id, sizeof id) != ssize_t{sizeof id}) return {};
+  return {id, sizeof id};
 }
 
 // Lets those use a file who may use the database: another user than the store's may be making it.
@@ -164,7 +164,7 @@ int SharedSequencer::open_anonymous(std::shared_ptr<SharedSequencer>* sequencer)
   void* memory =
       ::mmap(nullptr, sizeof(Region), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return -errno;
-  Region* region = static_cast<Region*>(memory);
+  auto* region = static_cast<Region*>(memory);
   if (const int error = initialise(region)) {
     ::munmap(region, sizeof *region);
     return error;
@@ -198,7 +198,7 @@ int SharedSequencer::create_file(const std::string& directory, const std::string
   if (const int error = ::posix_fallocate(file.fd, 0, sizeof(Region))) return -error;
   void* memory = ::mmap(nullptr, sizeof(Region), PROT_READ | PROT_WRITE, MAP_SHARED, file.fd, 0);
   if (memory == MAP_FAILED) return -errno;
-  Region* region = static_cast<Region*>(memory);
+  auto* region = static_cast<Region*>(memory);
   const int error = initialise(region);
   ::munmap(memory, sizeof(Region));
   if (error != 0) return error;
@@ -211,7 +211,7 @@ int SharedSequencer::map_file(const std::string& path, Region** region) {
   if (file.fd < 0) return -errno;
   struct stat status{};
   if (::fstat(file.fd, &status) != 0) return -errno;
-  if (status.st_size != off_t(sizeof(Region))) return -ENOENT;
+  if (status.st_size != off_t{sizeof(Region)}) return -ENOENT;
   void* memory = ::mmap(nullptr, sizeof(Region), PROT_READ | PROT_WRITE, MAP_SHARED, file.fd, 0);
   if (memory == MAP_FAILED) return -errno;
   *region = static_cast<Region*>(memory);

@@ -19,7 +19,7 @@ constexpr std::chrono::seconds kStopTimeout{5};
 
 template <typename Operations>
 void cancel(Operations* operations) {
-  for (Operation& operation : *operations) operation.done(-ECANCELED, {});
+  for (const Operation& operation : *operations) operation.done(-ECANCELED, {});
   operations->clear();
 }
 

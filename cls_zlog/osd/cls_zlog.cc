@@ -174,7 +174,7 @@ class OsdObject final : public zlog::Object {
   // As list_of, but what is part of the request is not copied: it stays in the message that it came
   // in, which lives as long as anything refers to it.
   ceph::bufferlist shared(std::string_view bytes) const {
-    const std::less_equal<const char*> not_after;
+    const std::less_equal<> not_after;  // in order for all pointers, as <= is not
     const char* const begin = request_bytes_.data();
     const bool inside = not_after(begin, bytes.data()) &&
                         not_after(bytes.data() + bytes.size(), begin + request_bytes_.size());

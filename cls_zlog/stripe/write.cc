@@ -142,6 +142,7 @@ Result<Empty> fill(Object& object, const FillRequest& request) {
   ZLOG_TRY(claims.blocked);
   if (claims.open.empty()) return Empty();
   std::vector<uint64_t> holes;
+  holes.reserve(claims.open.size());
   for (const uint32_t i : claims.open) holes.push_back(positions[i]);
   Layout layout(object, header);
   for (const Span& span : spans_of(holes, header.stride)) {

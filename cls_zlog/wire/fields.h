@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -79,7 +80,7 @@ constexpr Bounds address() { return {0, limits::address_bytes_max, Rule::kAddres
 inline bool follows(Rule rule, std::string_view text) {
   switch (rule) {
     case Rule::kAny:
-      return true;
+      break;
     case Rule::kName:
       return valid_name(text);
     case Rule::kNameOrNone:
@@ -87,7 +88,7 @@ inline bool follows(Rule rule, std::string_view text) {
     case Rule::kAddress:
       return valid_address(text);
   }
-  return false;
+  return true;
 }
 
 inline bool allows(const Bounds& bounds, std::string_view text) {
@@ -99,7 +100,7 @@ class Newest {
  public:
   template <typename T>
   void operator()(const char*, const T&, const Bounds& bounds = any()) {
-    if (bounds.version > version) version = bounds.version;
+    version = std::max(version, bounds.version);
   }
   uint8_t version = 1;
 };

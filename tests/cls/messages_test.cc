@@ -16,7 +16,7 @@ namespace {
 using namespace zlog;
 using wire::Decoded;
 
-std::string text = "abcdefghijklmnop";
+constexpr std::string_view kText = "abcdefghijklmnop";
 
 uint64_t number_of(std::string_view reply) {
   RefusalReply refusal;
@@ -34,7 +34,7 @@ std::string with_further(std::string message, uint8_t version, uint8_t compat) {
 
 template <typename Request>
 void check_message(const char* method) {
-  const std::string sound = describe::least<Request>(&text);
+  const std::string sound = describe::least<Request>(kText);
   const auto decode = [](std::string_view bytes) {
     Request request;
     return wire::decode(bytes, &request);

@@ -19,7 +19,6 @@
 namespace {
 
 using zlog::seqr::kFrameBytes;
-using zlog::seqr::kPositionMax;
 using zlog::seqr::LogTail;
 
 constexpr size_t kLogs = 3;
@@ -65,6 +64,7 @@ void check_answer(const char* frame, const char* answer, const LogTail& before,
 void run(const uint8_t* data, size_t size) {
   std::vector<LogTail> logs = take_logs(&data, &size);
   std::vector<LogTail*> handles;
+  handles.reserve(logs.size());
   for (LogTail& log : logs) handles.push_back(&log);
   // On the heap, and as large as it is: the sanitizer sees the first byte beyond it.
   const std::unique_ptr<char[]> bytes(new char[size]);
@@ -76,6 +76,7 @@ void run(const uint8_t* data, size_t size) {
   std::vector<uint16_t> passed;
   size_t done = 0;
   while (done < count) {  // one frame at a time: so it is known what each of them did
+    // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): the handles change the original
     const std::vector<LogTail> before = logs;
     const char* frame = stream.data() + done * kFrameBytes;
     const std::unique_ptr<char[]> answer(new char[kFrameBytes]);
@@ -106,7 +107,3 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   run(data, size);
   return 0;
 }
-
-#ifndef ZLOG_LIBFUZZER
-#include "random_main.h"
-#endif

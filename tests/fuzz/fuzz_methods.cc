@@ -28,7 +28,7 @@ using zlog::MemoryObject;
 constexpr uint32_t kStride = 3;
 constexpr uint32_t kResidue = 1;
 constexpr uint64_t kLogId = 7;
-const std::string kWriter(zlog::limits::writer_bytes, 'w');
+constexpr std::string_view kWriter = "wwwwwwwwwwwwwwww";
 
 zlog::Runs runs_of(const std::vector<uint64_t>& positions) {
   zlog::Runs runs;
@@ -39,6 +39,7 @@ zlog::Runs runs_of(const std::vector<uint64_t>& positions) {
 std::string write_request(uint64_t first, uint32_t count, size_t entry_bytes) {
   const std::string data(entry_bytes, 'd');
   std::vector<zlog::NewEntry> entries;
+  entries.reserve(count);
   for (uint32_t i = 0; i < count; i++) {
     entries.push_back({kResidue + (first + i) * kStride, first + i, data});
   }
@@ -320,7 +321,3 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   run(data, size);
   return 0;
 }
-
-#ifndef ZLOG_LIBFUZZER
-#include "random_main.h"
-#endif

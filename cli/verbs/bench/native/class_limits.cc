@@ -30,7 +30,7 @@ Measure class_writes(const Host& host, const Options& options) {
   const uint64_t objects = options.number("objects"), in_flight = options.number("in_flight");
   return [=](double seconds) {
     Stripe stripe(host, objects);
-    return repeat(in_flight, seconds, [&](Finish finish) {
+    return repeat(in_flight, seconds, [&](const Finish& finish) {
       if (stripe.full()) return false;
       stripe.append(*batch, finish);
       return true;
@@ -42,7 +42,7 @@ Measure class_writes(const Host& host, const Options& options) {
 Measure class_reads(const Host& host, const Options& options) {
   const auto stripe = std::make_shared<Stripe>(host, options.number("objects"));
   const Entries batch(options.number("batch"), options.number("size"));
-  repeat(2, 3600, [&, entries = options.number("entries")](Finish finish) {
+  repeat(2, 3600, [&, entries = options.number("entries")](const Finish& finish) {
     if (stripe->tail() >= entries) return false;
     stripe->append(batch, finish);
     return true;
@@ -50,7 +50,7 @@ Measure class_reads(const Host& host, const Options& options) {
   const uint64_t window = options.number("window"), in_flight = options.number("in_flight");
   return [=](double seconds) {
     uint64_t next = 0;
-    return repeat(in_flight, seconds, [&](Finish finish) {
+    return repeat(in_flight, seconds, [&](const Finish& finish) {
       if (next + window > stripe->tail()) next = 0;
       stripe->read(next, next + window, finish);
       next += window;

@@ -61,6 +61,7 @@ class Namespace {
   // The names of further objects, which the caller writes.
   std::vector<std::string> make(uint64_t objects) {
     std::vector<std::string> names;
+    names.reserve(objects);
     for (uint64_t i = 0; i < objects; i++) {
       names.push_back("limits.raw." + std::to_string(number_++));
     }

@@ -99,6 +99,7 @@ void Stripe::append(const Entries& entries, const Finish& finish) {
   tail_ += count;
   bytes_ += entries.bytes();
   std::vector<NewEntry> placed;
+  placed.reserve(count);
   for (uint64_t i = 0; i < count; i++) placed.push_back({first + i, first + i, entries[i]});
   const WriteHead head = {kEpoch, now_us(), kWriter, static_cast<uint32_t>(width)};
   const auto join = std::make_shared<Join>(operations, finish);

@@ -1,5 +1,3 @@
-#pragma once
-
 // main() of a fuzz target where libFuzzer is not there: random inputs, or stored ones again.
 
 #include <cstdint>
