@@ -31,7 +31,10 @@ def crc32c(data: Buffer, seed: int = 0) -> int:
 # Stripe objects ---------------------------------------------------------------------------------
 
 def fullest(replies: Iterable[tuple[int, ReplyBytes]]) -> tuple[int, int]:
-    """Return the most ``(records, bytes)`` that any object holds, from OK replies of writes."""
+    """Return the most ``(records, bytes)`` that any object holds, from OK replies of writes.
+
+    OK alone acknowledges a write: a reply that can't be read is no error, and tells nothing.
+    """
 
 def encode_write(
     epoch: int,
