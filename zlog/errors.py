@@ -243,7 +243,8 @@ class StoreTimeout(StoreUnavailable, TimeoutError):
     """The time budget ended before the store answered.
 
     For an append this means *indeterminate*: the entry may or may not be in the log, at one
-    position at most.
+    position at most. So an append raises it, too, where the store does answer, and can't tell: a
+    newer version of zlog stored what is at the entry's position.
     """
 
     hint = (

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
 import zlog
+from zlog._append.append import Appender
+from zlog._base.deadline import Deadline
+from zlog._base.io import Call, Reply, deadline_of
+from zlog._io import BlockingIo, drive
+from zlog._native.core import MemoryStore
+from zlog.view import View
 
 from ..conformance.stored import HEAD, HEADER, MemoryDoor, of_version
+
+
+def make_unreadable(store: zlog.Store, log: zlog.Log, position: int) -> None:
+    """What is stored at a position is of a newer version from now on."""
+    door, name = MemoryDoor(store), log.view.object_of(position).name
+    content, key = door.load(name), b"e.%016x.1" % position
+    newer = of_version(key, content.omap[key], 2, compat=2)
+    door.save(name, content.with_value(key, newer))
 
 
 @pytest.fixture
@@ -17,10 +31,7 @@ def log(memory: zlog.Store) -> Iterator[zlog.Log]:
     with zlog.Log.create(memory, "orders", width=1) as log:
         for number in range(5):
             log.append(b"entry %d" % number)
-        door, name = MemoryDoor(memory), log.view.object_of(2).name
-        content, key = door.load(name), b"e.0000000000000002.1"
-        newer = of_version(key, content.omap[key], 2, compat=2)
-        door.save(name, content.with_value(key, newer))
+        make_unreadable(memory, log, 2)
         yield log
 
 
@@ -52,6 +63,78 @@ def test_an_audit_tells_it_from_damage(log: zlog.Log) -> None:
     assert finding.kind is zlog.FindingKind.UNREADABLE
     assert finding.positions == range(2, 3)
     assert (audit.summary.unreadable, audit.summary.lost, audit.summary.entries) == (1, 0, 4)
+
+
+class GrantedBefore:
+    """Grants of a sequencer that gave these positions to this writer already."""
+
+    def __init__(self, view: View, first: int) -> None:
+        self._granted = view, first
+
+    async def grant(self, *_: object) -> tuple[View, int]:
+        return self._granted
+
+
+def test_an_append_that_meets_it_does_not_know_whether_it_is_its_own(memory: zlog.Store) -> None:
+    with zlog.Log.create(memory, "orders", width=2) as log:
+        for number in range(3):
+            log.append(b"entry %d" % number)
+        client = log._client
+        late = Appender(client.layout, GrantedBefore(log.view, 2), client.writer, 1000)
+        make_unreadable(memory, log, 2)
+        with pytest.raises(zlog.StoreTimeout, match="at position 2") as raised:
+            drive(late.append([b"slow", b"other object"], deadline_of(client.io, 5)))
+    assert raised.value.positions == (None, 3)
+    assert raised.value.retryable
+    assert "Upgrade" in raised.value.hint
+
+
+def test_an_entry_is_acknowledged_by_a_reply_of_a_newer_class(
+    memory: zlog.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    execute = BlockingIo.execute
+
+    async def newer(io: BlockingIo, calls: Sequence[Call], deadline: Deadline) -> list[Reply]:
+        replies = await execute(io, calls, deadline)
+        return [
+            reply._replace(payload=b"\x02\x02" + bytes(reply.payload)[2:])
+            if call.method == "write"
+            else reply
+            for call, reply in zip(calls, replies, strict=True)
+        ]
+
+    monkeypatch.setattr(BlockingIo, "execute", newer)
+    with zlog.Log.create(memory, "orders", width=1) as log:
+        assert log.append(b"entry") == 0
+        (reserved,) = log.reserve()
+        log.write(reserved, b"later")
+
+
+def test_a_trim_frees_all_else_before_it_tells(memory: zlog.Store) -> None:
+    assert isinstance(memory, MemoryStore)
+    with zlog.Log.create(memory, "orders", width=1) as log:
+        log.append(b"of the first stripe")
+        first = log.view.object_of(0).name
+        log.reconfigure(width=2)
+        for number in range(1, 9):
+            log.append(b"entry %d" % number)
+        objects = {log.view.object_of(position).name for position in (1, 2)}
+        make_unreadable(memory, log, 1)
+        with pytest.raises(zlog.UnsupportedVersion):
+            log.trim_to(7)
+        assert log.view.trim_point == 7
+        assert memory.peek(first) is None
+        left = {name: [*MemoryDoor(memory).load(name).omap] for name in objects}
+        assert sorted(len(keys) for keys in left.values()) == [1, 4]
+
+
+def test_retention_by_bytes_goes_on_above_it(log: zlog.Log) -> None:
+    for keep in (10, 1):
+        log.set_retention(zlog.Retention(bytes=keep))
+        with pytest.raises(zlog.UnsupportedVersion):
+            log.apply_retention()
+    assert log.view.trim_point == 5
+    assert log.apply_retention() == 5
 
 
 @pytest.mark.parametrize("attribute", [HEAD, HEADER])

@@ -1,11 +1,14 @@
 """Appending: ask for positions, write there, and know for certain what became of every entry.
 
 Each entry carries its append id, the writer's id and a number. The class answers "that very entry
-is here already" before it looks at the epoch, so each answer of a write is definite:
+is here already" before it looks at the epoch, so these answers of a write are definite:
 
 - OK: the entry is at this position, now or since an attempt whose reply was lost.
 - READ_ONLY: another entry, junk or a trim is there; this one is not and never will be.
 - STALE_EPOCH: it is not there, and the seal keeps it out.
+
+Any other answer ends the call. One is indefinite: UNREADABLE, where a newer class stored what is at
+the position, be it this entry or another one.
 
 Only after READ_ONLY or STALE_EPOCH does an entry move on to another position. An entry is
 therefore at one position at most, also when the call ends in a time-out.
@@ -240,7 +243,8 @@ class _Round:
             again: _Groups = {}
             for (ref, group), reply in zip(groups.items(), replies, strict=True):
                 rest, failure = self._take_answer(ref, group, reply)
-                error = failure or error
+                if not isinstance(error, StoreTimeout):  # which holds for others as well
+                    error = failure or error
                 if rest:
                     again[ref] = rest
             if error is not None:
@@ -270,6 +274,8 @@ class _Round:
             self._missing = ref.name if reply.code < 0 else self._missing
         else:
             what = f"append to log {self._layout.view.log!r}, object {ref.name}"
+            if reply.code == Code.UNREADABLE:
+                return [], _indefinite(what, reply.number)
             return [], from_code(reply.code, what)
         return [], None
 
@@ -280,6 +286,15 @@ class _Round:
         elif self._missing and (await self._layout.refresh(deadline)).epoch == view.epoch:
             raise CorruptEntry(f"stripe object {self._missing} is missing")
         self._stale, self._missing = False, ""
+
+
+def _indefinite(what: str, position: int) -> StoreTimeout:
+    return StoreTimeout(
+        f"{what}: a newer version of zlog stored what is at position {position}: this entry, or"
+        " another one",
+        hint="Whether the entry is in the log is unknown. Upgrade libcls_zlog.so on every OSD host"
+        " (`zlog doctor`).",
+    )
 
 
 def _by_object(view: View, slots: Sequence[_Slot]) -> _Groups:

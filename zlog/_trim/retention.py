@@ -6,6 +6,7 @@ command ``zlog retention --apply``, :meth:`zlog.Log.apply_retention`, and the se
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from zlog._layout.stat import object_stats
 from zlog._read.read import Reader
 from zlog._read.times import find_crossing
 from zlog._trim.trim import trim_to
-from zlog.errors import HeldByCursor
+from zlog.errors import HeldByCursor, UnsupportedVersion
 from zlog.view import OPEN_END
 
 
@@ -167,8 +168,10 @@ async def _first_within(
 async def _spans(layout: Layout, tail: int, deadline: Deadline) -> list[_Span]:
     """Ask the objects of all stripes what they hold, a stripe after the other."""
     point = layout.view.trim_point
-    # Space that an earlier trim did not come to free would be taken for that of entries.
-    await trim_to(layout, point, deadline)
+    # Space that an earlier trim did not come to free would be taken for that of entries, as is what
+    # an older class can't free.
+    with contextlib.suppress(UnsupportedVersion):
+        await trim_to(layout, point, deadline)
     found: list[_Span] = []
     async for stripe in layout.stripes(point, tail, deadline):
         stats = await object_stats(layout, stripe, deadline)

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call
+from zlog._base.protocol import Code
 from zlog._layout.layout import Layout
 from zlog._layout.reclaim import reclaim
 from zlog._native import messages
 from zlog._read.read import Reader
-from zlog.errors import HeldByCursor
+from zlog.errors import HeldByCursor, ZlogError, from_code
 from zlog.view import ObjectRef, Stripe, View
 
 _RECORDS_PER_CALL = 1024
@@ -34,7 +35,9 @@ async def trim_to(
 
     The trim point is recorded in the head before any space is freed. Stripes that lie wholly below
     it have their objects removed; the one that it cuts gives its records back. If this dies
-    half-way, the positions are trimmed all the same, and the next call frees what is left.
+    half-way, the positions are trimmed all the same, and the next call frees what is left. An
+    object that fails, as an older class does at a record of a newer version, is passed over: all
+    else is freed before its error is raised.
 
     Raises:
         HeldByCursor: a cursor lies below ``position``, and the trim may not go ``past_cursors``.
@@ -52,14 +55,23 @@ async def trim_to(
     view = await layout.refresh(deadline)
     point = view.trim_point
     cut = await layout.stripe_at(point, deadline)
+    refused: ZlogError | None = None
     if cut is not None and cut.start < point:
-        await _free_records(layout, cut, point, deadline)
+        refused = await _free_records(layout, cut, point, deadline)
     await reclaim(layout, deadline)
+    if refused is not None:
+        raise refused
 
 
-async def _free_records(layout: Layout, stripe: Stripe, point: int, deadline: Deadline) -> None:
-    """Free what lies below ``point`` inside the objects of a stripe that goes on above it."""
+async def _free_records(
+    layout: Layout, stripe: Stripe, point: int, deadline: Deadline
+) -> ZlogError | None:
+    """Free what lies below ``point`` inside the objects of a stripe that goes on above it.
+
+    Returns why an object did not, if one did not.
+    """
     left = {ref.name for ref in layout.objects(layout.view, stripe)}
+    refused: ZlogError | None = None
     while left:
 
         def calls(view: View) -> list[Call]:
@@ -69,6 +81,8 @@ async def _free_records(layout: Layout, stripe: Stripe, point: int, deadline: De
         names = sorted(left)
         _, replies = await layout.guarded(calls, deadline)
         for name, reply in zip(names, replies, strict=True):
-            reply.check(f"trim_to on {name}", -errno.ENOENT)
-            if reply.code < 0 or not messages.trim_to_reply(reply.payload).more:
+            if reply.code not in (Code.OK, -errno.ENOENT):
+                refused = from_code(reply.code, f"trim_to on {name}")
+            if reply.code != Code.OK or not messages.trim_to_reply(reply.payload).more:
                 left.discard(name)
+    return refused
