@@ -99,6 +99,36 @@ def each_death(
             yield number, store
 
 
+def each_moment(
+    prepare: Callable[[zlog.Store], object],
+    work: Callable[[zlog.Store], object],
+    other: Callable[[zlog.Store], object],
+) -> Iterator[tuple[int, zlog.Store]]:
+    """For each operation of ``work``, a store on which ``other`` was done just before it.
+
+    Args:
+        prepare: makes what the work needs in a new store.
+        work: goes on after it, to its end.
+        other: as if the process that works stood still meanwhile.
+    """
+    number, reached = 0, True
+    while reached:
+        with zlog.connect("mem://") as store:
+            prepare(store)
+            reached = False
+
+            def fault(at: int, _: str, store: zlog.Store = store, number: int = number) -> None:
+                nonlocal reached
+                if at == number:
+                    reached = True
+                    other(store)
+
+            work(FaultyStore(store, fault))
+            if reached:
+                yield number, store
+        number += 1
+
+
 def dies_at(number: int) -> Callable[[int, str], str | None]:
     """Fault that kills the process before operation ``number``."""
     return lambda at, _: "die" if at >= number else None

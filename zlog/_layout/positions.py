@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import logging
+from collections.abc import Callable
 from typing import Literal
 
 from zlog._base.deadline import Deadline
@@ -263,45 +264,61 @@ class Positions:
                 refused.hint,
             )
 
-    async def written_end(self, deadline: Deadline) -> int:
-        """Return one past the highest position of the live stripe that is taken, or its start."""
-        return (await self._scan(deadline, shown=False))[1]
-
-    async def _scan(
-        self, deadline: Deadline, *, whole: bool = False, shown: bool = True
+    async def written_end(
+        self, deadline: Deadline, check: Callable[[View], None]
     ) -> tuple[View, int]:
+        """Return one past the highest position of the live stripe that is taken, or its start.
+
+        And the view whose epoch the objects still accepted; ``check`` raises where it is not one
+        in which the answer is wanted.
+        """
+        view, tail, _ = await self._taken(deadline, check)
+        return view, tail
+
+    async def _scan(self, deadline: Deadline, *, whole: bool = False) -> tuple[View, int]:
         """Find the tail by asking every object of the live stripe for its highest position.
 
-        What ``shown`` leaves out is above a mirror's floor: it was not copied whole yet.
+        A mirror's is its floor: what lies above was not copied whole yet.
 
         Returns the view whose epoch the objects still accepted, and the tail. Objects that are
         lost are passed over, so that the rest can be read; ``whole`` is for handing out positions,
         which must not go on below what a lost object held.
         """
+        while True:
+            # The floor is read before the objects: tails shown later lie above what they hold.
+            view = await self.layout.refresh(deadline)
+            if view.mirror:
+                return view, view.tail_floor
+            view, tail, missing = await self._taken(deadline)
+            if not (missing and whole):
+                return view, tail
+            if (await self.layout.refresh(deadline)).epoch == view.epoch:
+                raise CorruptEntry(f"a stripe object of log {view.log!r} is missing")
+
+    async def _taken(
+        self, deadline: Deadline, check: Callable[[View], None] = lambda _: None
+    ) -> tuple[View, int, bool]:
+        """Ask every object of the live stripe for its highest position.
+
+        Returns the view, one past the highest of all, and whether an object is missing.
+        """
 
         def calls(view: View) -> list[Call]:
+            check(view)
             request = messages.max_position(view.epoch)
             return [
                 Call(ref.name, "max_position", request) for ref in view.objects(view.live_stripe)
             ]
 
-        while True:
-            # The floor is read before the objects: tails shown later lie above what they hold.
-            view = await self.layout.refresh(deadline)
-            if shown and view.mirror:
-                return view, view.tail_floor
-            view, replies = await self.layout.guarded(calls, deadline)
-            tail = max(view.live_stripe.start, view.tail_floor)
-            missing = False
-            for reply in replies:
-                if reply.code == -errno.ENOENT:
-                    missing = True
-                    continue
-                reply.check(f"max_position of log {view.log!r}")
-                highest = messages.max_position_reply(reply.payload).highest
-                if highest is not None:
-                    tail = max(tail, highest + 1)
-            if not (missing and whole):
-                return view, tail
-            if (await self.layout.refresh(deadline)).epoch == view.epoch:
-                raise CorruptEntry(f"a stripe object of log {view.log!r} is missing")
+        view, replies = await self.layout.guarded(calls, deadline)
+        tail = max(view.live_stripe.start, view.tail_floor)
+        missing = False
+        for reply in replies:
+            if reply.code == -errno.ENOENT:
+                missing = True
+                continue
+            reply.check(f"max_position of log {view.log!r}")
+            highest = messages.max_position_reply(reply.payload).highest
+            if highest is not None:
+                tail = max(tail, highest + 1)
+        return view, tail, missing

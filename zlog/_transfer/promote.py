@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from types import MappingProxyType
 
 from zlog._base.deadline import Deadline
 from zlog._base.options import MIRROR_ENDED, MIRROR_OF
 from zlog._layout.views import Edit
+from zlog._native import messages
 from zlog._read.read import Reader
-from zlog._trim.trim import trim
-from zlog.view import View
+from zlog._trim.trim import trim_to
+from zlog.view import ObjectRef, View
 
 _TRIMMED_AT_ONCE = 16384
+
+
+class _Promoted(Exception):
+    """Another call has finished the promotion."""
 
 
 async def promote(reader: Reader, deadline: Deadline) -> None:
@@ -25,17 +31,41 @@ async def promote(reader: Reader, deadline: Deadline) -> None:
        no entry there follows one that it lacks.
     3. A view without the mark: appends begin above these.
 
-    A repeated call goes on where it died.
+    A repeated call goes on where it died. Of two at once each takes its second step in views that
+    say that the mirror has ended, and in their epochs: what is appended after the other's third is
+    out of its reach.
     """
     layout = reader.layout
     view = await layout.change(_marked(MIRROR_ENDED), deadline)
     if not view.mirror:
         return
-    floor = (await layout.refresh(deadline)).tail_floor
-    end = await reader.positions.written_end(deadline)
-    for start in range(floor, end, _TRIMMED_AT_ONCE):
-        await trim(reader, range(start, min(start + _TRIMMED_AT_ONCE, end)), deadline)
-    await layout.change(_marked(None), deadline)
+    with contextlib.suppress(_Promoted):
+        await _trim_rest(reader, view, deadline)
+        await layout.change(_marked(None), deadline)
+
+
+async def _trim_rest(reader: Reader, ended: View, deadline: Deadline) -> None:
+    """Trim all above the tail.
+
+    Raises:
+        _Promoted: the log is no mirror any more.
+    """
+    if ended.trim_point > ended.tail_floor:  # the copier died while it began the mirror there
+        await trim_to(reader.layout, ended.trim_point, deadline, past_cursors=True)
+    view, end = await reader.positions.written_end(deadline, _check_ended)
+
+    def request(view: View, ref: ObjectRef, group: list[int]) -> bytes:
+        _check_ended(view)
+        return messages.trim(view.epoch, ref.stride, group)
+
+    for start in range(max(view.tail_floor, view.trim_point), end, _TRIMMED_AT_ONCE):
+        positions = range(start, min(start + _TRIMMED_AT_ONCE, end))
+        await reader.change_positions("trim", request, positions, deadline)
+
+
+def _check_ended(view: View) -> None:
+    if view.options.get(MIRROR_OF) != MIRROR_ENDED:
+        raise _Promoted
 
 
 def _marked(mark: str | None) -> Edit:

@@ -1,0 +1,129 @@
+"""Copiers and promotions of one mirror at once, whichever of them stands still meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import zlog
+from zlog import CopyDiffers, Entry
+
+from .copies import exported, imported
+from .faulty import Died, FaultyStore, dies_in, each_death, each_moment
+
+ENTRIES = [b"%d" % number for number in range(100)]
+LATER = [b"later %d" % number for number in range(50)]
+OWN = [b"own %d" % number for number in range(5)]
+
+
+class Source:
+    """A log as it was copied first, with 100 entries, and later, with 150."""
+
+    def __init__(self, log: zlog.Log) -> None:
+        self.log = log
+        log.append_many(ENTRIES)
+        self._first = exported(log)
+        log.append_many(LATER)
+        self._later = exported(log)
+
+    def copy(self, store: zlog.Store) -> None:
+        """Copy what was there first."""
+        imported(store, "copy", self._first, promote=False)
+
+    def go_on(self, store: zlog.Store) -> None:
+        """Copy what is there later: one round of it, in a write for each object."""
+        imported(store, "copy", self._later, promote=False)
+
+    def copy_and_die(self, store: zlog.Store) -> None:
+        """Copy what was there first, and a part of the round that follows."""
+        self.copy(store)
+        with pytest.raises(Died):
+            self.go_on(FaultyStore(store, dies_in("write", 2)))
+
+
+@pytest.fixture
+def source(memory: zlog.Store) -> Iterator[Source]:
+    with zlog.Log.create(memory, "orders", width=3) as log:
+        yield Source(log)
+
+
+def promote(store: zlog.Store) -> None:
+    zlog.Log.open(store, "copy").promote()
+
+
+def promote_and_append(store: zlog.Store) -> None:
+    promote(store)
+    zlog.Log.open(store, "copy").append_many(OWN)
+
+
+def check_promoted(store: zlog.Store, copied: set[int], moment: int) -> int:
+    """See that the log is its source up to one position, with its own entries above, and sound.
+
+    Returns how many entries were copied.
+    """
+    copy = zlog.Log.open(store, "copy", hole_timeout=0.01)
+    found = [item.data for item in copy.read_range() if isinstance(item, Entry)]
+    count = len(found) - len(OWN)
+    assert found == [*(ENTRIES + LATER)[:count], *OWN], f"at operation {moment}"
+    assert count in copied, f"at operation {moment}"
+    assert list(copy.check()) == [], f"at operation {moment}"
+    return count
+
+
+def test_a_promotion_that_stood_still_leaves_what_was_appended_since(source: Source) -> None:
+    """Another one finished it meanwhile, and the application has gone on."""
+    for number, store in each_moment(source.copy_and_die, promote, promote_and_append):
+        check_promoted(store, {100}, number)
+
+
+def test_what_died_while_it_began_is_promoted_to_a_log_of_its_own(memory: zlog.Store) -> None:
+    """Its tail lies above what is trimmed, though the floor was not raised yet."""
+    with zlog.Log.create(memory, "orders", width=3) as log:
+        log.append_many(ENTRIES)
+        log.trim_to(60)
+        export = exported(log)
+    for number, store in each_death(
+        lambda _: None, lambda dying: imported(dying, "copy", export, promote=False)
+    ):
+        if "copy" in zlog.Log.list(store):
+            promote(store)
+            copy = zlog.Log.open(store, "copy")
+            copy.append(b"own")
+            *_, last = copy.read_range()
+            assert isinstance(last, Entry), f"died at {number}"
+            assert last.data == b"own"
+
+
+def test_a_copier_at_any_moment_of_a_promotion(source: Source) -> None:
+    """It copies all of its round, or is told that the mirror has ended: never half of one."""
+
+    def copier(store: zlog.Store) -> None:
+        try:
+            source.go_on(store)
+        except CopyDiffers:
+            return
+        assert zlog.Log.open(store, "copy").tail() == 150
+
+    counts = set()
+    for number, store in each_moment(source.copy_and_die, promote, copier):
+        zlog.Log.open(store, "copy").append_many(OWN)
+        counts.add(check_promoted(store, {100, 150}, number))
+    assert counts == {100, 150}
+
+
+def test_a_promotion_at_any_moment_of_a_copier(source: Source) -> None:
+    """A round that is under way is not copied, and its copier does not take it for copied."""
+    copied = 0
+
+    def copier(store: zlog.Store) -> None:
+        nonlocal copied
+        copied = 100
+        try:
+            source.go_on(store)
+        except CopyDiffers:
+            return
+        copied = 150
+
+    for number, store in each_moment(source.copy, copier, promote_and_append):
+        check_promoted(store, {copied}, number)
