@@ -17,19 +17,20 @@ from zlog._read.iterate import WINDOW_BYTES
 READ = """
     import pathlib, sys, zlog
     with zlog.connect(sys.argv[1]) as store, zlog.Log.open(store, "orders") as log:
-        items = log.read_range()
-        next(items)
+        reader = getattr(log, sys.argv[2])()
+        first = next(reader)
         status = pathlib.Path("/proc/self/status").read_text()
         print(status.partition("RssAnon:")[2].split()[0])
 """
 
 
-def test_entries_that_are_larger_than_expected_end_a_window(tmp_path: Path) -> None:
+@pytest.mark.parametrize("read", ["read_range", "follow", "read_columns"])
+def test_entries_that_are_larger_than_expected_end_a_window(tmp_path: Path, read: str) -> None:
     with zlog.connect(tmp_path) as store, zlog.Log.create(store, "orders", width=4) as log:
         for _ in range(200):
             log.append(bytes(1 << 20))
     done = subprocess.run(
-        [sys.executable, "-I", "-c", textwrap.dedent(READ), str(tmp_path)],
+        [sys.executable, "-I", "-c", textwrap.dedent(READ), str(tmp_path), read],
         stdout=subprocess.PIPE,
         text=True,
         check=True,
@@ -47,5 +48,8 @@ def test_windows_of_all_sizes_are_read_whole(memory: zlog.Store, large: range) -
             items = [*log.read_range(start)]
             assert [item.position for item in items] == [*range(start, 40)]
             assert [item.data for item in items if isinstance(item, Entry)] == entries[start:]
+        columns = [*log.read_columns()]
+        assert [p for window in columns for p in window.positions] == [*range(40)]
+        assert b"".join(bytes(window.data) for window in columns) == b"".join(entries)
         followed = [*itertools.islice(log.follow(), 40)]
         assert [item.data for item in followed if isinstance(item, Entry)] == entries

@@ -66,7 +66,7 @@ cdef class ColumnWindow:
                     found.append(self.parts[k].first + <uint64_t> row * self.stride)
         return found
 
-    def columns(self, dict settled not None, uint64_t start, uint64_t bytes_max):
+    def columns(self, dict settled not None, uint64_t start, uint64_t end, uint64_t bytes_max):
         cdef vector[Cell] cells
         cdef Cell cell
         cdef Asked* asked
@@ -91,7 +91,7 @@ cdef class ColumnWindow:
                     continue
                 any_left = True
                 cell.position = asked.first + row * self.stride
-                if cell.position < start:
+                if not start <= cell.position < end:
                     continue
                 state = asked.states[row]
                 item = None

@@ -229,13 +229,14 @@ class ColumnWindow:
         """
 
     def columns(
-        self, settled: Mapping[int, Entry | Gap], start: int, bytes_max: int
+        self, settled: Mapping[int, Entry | Gap], start: int, end: int, bytes_max: int
     ) -> tuple[memoryview, memoryview, memoryview, memoryview, list[list[Gap | range]], int | None]:
-        """Return the columns of positions from ``start`` on.
+        """Return the columns of positions in ``[start, end)``.
 
         Args:
             settled: what the open positions hold by now.
             start: one of the positions.
+            end: above ``start``.
             bytes_max: bytes of data to stop before, below 2 GiB; one entry comes in any case.
 
         Returns:

@@ -88,14 +88,17 @@ class _ColumnWindows:
         deadline = self._budget.longer(self._hole_timeout)
         window = core.ColumnWindow(read.parts[0].step)
         replies = await read.started.finish(deadline)
+        data_bytes = 0
         for asked, reply in zip(read.parts, replies, strict=True):
             payload = reply.payload if reply.code == Code.OK else None
             window.add(payload, asked.start, asked.stop)
+            data_bytes += len(payload or b"")
         settled: dict[int, Slot] = {}
-        if positions := window.open():
-            settled = await reader.read(positions, deadline)
-            await reader.settle(settled, self._hole_timeout, deadline)
-        return *_columns_of(window, settled, read.parts[0].start), read.end
+        rest = sorted(window.open())
+        _, end = await reader.read_rest(read, rest, data_bytes, settled, deadline)
+        settled = {position: slot for position, slot in settled.items() if position < end}
+        await reader.settle(settled, self._hole_timeout, deadline)
+        return *_columns_of(window, settled, read.parts[0].start, end), end
 
     def trimmed(self, gap: Gap) -> list[Columns]:
         return [_only_gap(gap)]
@@ -125,7 +128,7 @@ def _gap_of(item: Gap | range) -> Gap:
 
 
 def _columns_of(
-    window: core.ColumnWindow, settled: dict[int, Slot], start: int
+    window: core.ColumnWindow, settled: dict[int, Slot], start: int, end: int
 ) -> tuple[list[Columns], int]:
     """Return a window's columns: one `Columns`, or more where the data is too much for one."""
     result: list[Columns] = []
@@ -133,7 +136,7 @@ def _columns_of(
     at: int | None = start
     while at is not None:
         positions, timestamps, offsets, data, rows, at = window.columns(
-            settled, at, _DATA_BYTES_MAX
+            settled, at, end, _DATA_BYTES_MAX
         )
         gaps = [gap for row in rows for gap in join(map(_gap_of, row))]
         result.append(Columns(positions, timestamps, offsets, data, gaps))

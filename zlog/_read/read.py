@@ -174,18 +174,42 @@ class Reader:
             for position, item in window.found().items()
             if isinstance(item, Entry) or item in _PLAIN
         }
-        data_bytes, end = window.data_bytes, read.end
-        while rest := [p for p in range(read.start, end) if p not in found]:
-            if rest[0] > read.start and data_bytes >= read.bytes_max:
-                end = rest[0]
-                break
-            share = max(1, (read.bytes_max - data_bytes) // max(1, len(read.parts)))
-            more = await self.read_some(rest, deadline, bytes_max=share)
-            data_bytes += sum(len(slot.data) for slot in more.values() if isinstance(slot, Entry))
-            found.update(more)
+        rest = [p for p in range(read.start, read.end) if p not in found]
+        data_bytes, end = await self.read_rest(read, rest, window.data_bytes, found, deadline)
         found = {position: found[position] for position in range(read.start, end)}
         await self.settle(found, hole_timeout, deadline)
         return WindowItems(in_order(found, read.start, end), data_bytes, end)
+
+    async def read_rest(
+        self,
+        read: WindowRead,
+        rest: list[int],
+        data_bytes: int,
+        found: dict[int, Slot],
+        deadline: Deadline,
+    ) -> tuple[int, int]:
+        """Read what is left of a window into ``found``, until its data is as much as it may be.
+
+        Args:
+            read: the window.
+            rest: positions to read, in ascending order.
+            data_bytes: data of the window that is there already.
+            found: gets what they hold.
+            deadline: budget.
+
+        Returns:
+            The bytes of data with that, and where the window ends now: positions from there on may
+            be in ``found``, and do not count.
+        """
+        while rest:
+            if rest[0] > read.parts[0].start and data_bytes >= read.bytes_max:
+                return data_bytes, rest[0]
+            share = max(1, (read.bytes_max - data_bytes) // len(read.parts))
+            more = await self.read_some(rest, deadline, bytes_max=share)
+            data_bytes += sum(len(slot.data) for slot in more.values() if isinstance(slot, Entry))
+            found.update(more)
+            rest = [p for p in rest if p not in more]
+        return data_bytes, read.end
 
     async def settle(
         self, found: dict[int, Slot], hole_timeout: float | None, deadline: Deadline
