@@ -18,8 +18,7 @@ from .conftest import Cli
 @pytest.mark.parametrize("store_url", ["ceph-memstore"], indirect=True)
 def test_status_of_a_sequencer(store_url: str) -> None:
     cli = Cli(store_url)
-    sequencer = SequencerProcess(cli.url)
-    try:
+    with SequencerProcess(cli.url) as sequencer:
         where = f"127.0.0.1:{sequencer.port}"
         found = json.loads(cli.ok("seqr", "status", where, "--json"))
         assert found["address"] == sequencer.address
@@ -35,7 +34,6 @@ def test_status_of_a_sequencer(store_url: str) -> None:
         shown = cli.ok("seqr", "status", sequencer.address)
         assert shown.startswith(b"address")
         assert b"NAMESPACE" in shown
-    finally:
         assert sequencer.stop() == 0
     with zlog.connect(cli.url) as store:
         assert announced_sequencer(store) == ""
@@ -106,14 +104,12 @@ def test_info_and_status_name_the_sequencer_that_serves(
 ) -> None:
     cli = Cli(store_url)
     cli.ok("create", "orders")
-    sequencer = SequencerProcess(store_url)
-    try:
+    with SequencerProcess(store_url) as sequencer:
         cli.ok("append", "orders", stdin=b"a\nb\n")
         assert json.loads(cli.ok("info", "orders", "--json"))["sequencer"] == sequencer.address
         (log,) = json.loads(cli.ok("seqr", "status", "--json"))["logs"]
         assert (log["log"], log["tail"]) == ("orders", 2)
         assert b"orders" in cli.ok("seqr", "status")
-    finally:
         assert sequencer.stop() == 0
     assert json.loads(cli.ok("info", "orders", "--json"))["sequencer"] == ""
     assert cli.ok("read", "orders") == b"a\nb\n"
@@ -129,8 +125,10 @@ def test_a_lease_of_no_use(lease: str) -> None:
 @pytest.mark.parametrize("store_url", ["ceph-memstore"], indirect=True)
 def test_status_of_a_leader_and_of_a_standby(store_url: str) -> None:
     cli = Cli(store_url)
-    leader, standby = SequencerProcess(cli.url), SequencerProcess(cli.url, "--lease", "1")
-    try:
+    with (
+        SequencerProcess(cli.url) as leader,
+        SequencerProcess(cli.url, "--lease", "1") as standby,
+    ):
         wait_until(lambda: leader.others() == [standby.address])
         found = json.loads(cli.ok("seqr", "status", standby.address, "--json"))
         (namespace,) = found["namespaces"]
@@ -140,6 +138,5 @@ def test_status_of_a_leader_and_of_a_standby(store_url: str) -> None:
         doctor = cli("doctor")
         assert f"{leader.address}, announced in the store, answers" in doctor.out.decode()
         assert "leader)" in doctor.out.decode()
-    finally:
         assert standby.stop() == 0
         assert leader.stop() == 0

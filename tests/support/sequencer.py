@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import signal
 import subprocess
+import sys
 import threading
+from typing import TYPE_CHECKING
 
 from zlog._base.deadline import Deadline
 from zlog._io import BlockingIo, drive
@@ -15,6 +17,11 @@ from zlog.store import Store
 
 from .programs import ZLOG
 
+if sys.version_info >= (3, 11):
+    from typing import Self
+elif TYPE_CHECKING:
+    from typing_extensions import Self
+
 _START_SECONDS = 30
 _STATUS_SECONDS = 10
 
@@ -23,11 +30,8 @@ class SequencerProcess:
     """``zlog seqr`` for one store, on a free port unless told otherwise."""
 
     def __init__(self, url: str, *options: str, port: int = 0) -> None:
-        self.process = subprocess.Popen(
-            [ZLOG, "--store", url, "seqr", "--listen", f"127.0.0.1:{port}", *options],
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        command = [*self.command(url, f"127.0.0.1:{port}"), *options]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         self.log: list[str] = []
         self.address = ""
         self._listening = threading.Event()
@@ -36,6 +40,17 @@ class SequencerProcess:
         if not self._listening.wait(_START_SECONDS) or not self.address:
             self.kill()
             raise AssertionError("zlog seqr did not start:\n" + "".join(self.log))
+
+    def __enter__(self) -> Self:
+        """Itself; it is killed in the end, if it still runs."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+    def command(self, url: str, listen: str) -> list[str]:
+        """Return the words that start it."""
+        return [ZLOG, "--store", url, "seqr", "--listen", listen]
 
     @property
     def port(self) -> int:

@@ -134,8 +134,7 @@ def test_who_may_only_look_changes_nothing(user: Callable[..., str], log: zlog.L
 def test_a_writer_behind_a_sequencer_appends_and_can_neither_seal_nor_trim(
     user: Callable[..., str], log: zlog.Log
 ) -> None:
-    sequencer = SequencerProcess(log.store.url)
-    try:
+    with SequencerProcess(log.store.url) as sequencer:
         assert log.append(b"fourth") == 3  # from now on the view names the sequencer
         with zlog.connect(user(*allowed(APPENDING), name="app")) as store:
             mine = zlog.Log.open(store, "orders")
@@ -151,5 +150,3 @@ def test_a_writer_behind_a_sequencer_appends_and_can_neither_seal_nor_trim(
                     attempt()
             assert [entry.data for entry in mine.read_range(3)] == [b"fourth", b"fifth"]
         assert log.append(b"sixth") == 5
-    finally:
-        sequencer.kill()

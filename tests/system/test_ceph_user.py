@@ -7,6 +7,7 @@ import logging
 import re
 import subprocess
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -35,24 +36,6 @@ LOCK = "allow pool zlog object_prefix zlog.directory class lock"
 _SECONDS = 60.0
 
 
-def test_the_documented_caps_are_enough_to_lead_and_to_follow(user: Callable[..., str]) -> None:
-    url = user(CLASS, LOCK)
-    leader, standby = SequencerProcess(url), SequencerProcess(url)
-    try:
-        with zlog.connect(url) as store:
-            log = zlog.Log.create(store, "orders", width=2)
-            log.append(b"first")
-            assert log.view.sequencer == leader.address
-            leader.kill()
-            wait_until(lambda: standby.role() == "leader")
-            log.append(b"second")
-            assert log.view.sequencer == standby.address
-        assert standby.stop() == 0
-    finally:
-        leader.kill()
-        standby.kill()
-
-
 def test_without_the_class_lock_a_sequencer_says_what_it_needs(user: Callable[..., str]) -> None:
     command = [ZLOG, "--store", user(CLASS), "seqr", "--listen", "127.0.0.1:0"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
@@ -71,9 +54,10 @@ def managed(
 
 def test_ceph_shows_sequencers_and_who_leads(managed: CephCluster, tmp_path: Path) -> None:
     certificate = Authority(tmp_path, "authority").sign("seqr")
-    leader = SequencerProcess(managed.url())
-    standby = SequencerProcess(managed.url(), "--tls-cert", certificate)
-    try:
+    with (
+        SequencerProcess(managed.url()) as leader,
+        SequencerProcess(managed.url(), "--tls-cert", certificate) as standby,
+    ):
 
         def roles() -> dict[str, Any]:
             found = json.loads(ceph(managed, "service", "status", "--format", "json"))
@@ -90,9 +74,6 @@ def test_ceph_shows_sequencers_and_who_leads(managed: CephCluster, tmp_path: Pat
         assert metadata["pool"] == managed.pool
         leader.kill()
         wait_until(lambda: roles()[names[1]] == "leader")
-    finally:
-        leader.kill()
-        standby.kill()
 
 
 def test_who_may_not_list_objects_is_told_that_orphans_were_not_looked_for(
@@ -174,23 +155,22 @@ def sequencer_caps() -> list[str]:
 
 def test_the_documented_methods_are_enough_to_be_the_sequencer(user: Callable[..., str]) -> None:
     url = user(*sequencer_caps(), name="seqr")
-    leader, standby = SequencerProcess(url), SequencerProcess(url)
-    try:
-        with zlog.connect(user(CLASS, name="owner")) as own:
-            log = zlog.Log.create(own, "orders", width=2, stripe_records=2)
-            for number in range(10):  # each a record: a stripe is full again and again
-                assert log.append(b"x") == number
-            assert log.view.sequencer == leader.address
-            leader.kill()
-            wait_until(lambda: standby.role() == "leader")
-            assert log.append(b"x") == 10
-            assert log.view.sequencer == standby.address
-            assert standby.stop() == 0
-            assert log.append(b"x") == 11
-            assert list(log.check()) == []
-    finally:
+    with (
+        SequencerProcess(url) as leader,
+        SequencerProcess(url) as standby,
+        zlog.connect(user(CLASS, name="owner")) as own,
+    ):
+        log = zlog.Log.create(own, "orders", width=2, stripe_records=2)
+        for number in range(10):  # each a record: a stripe is full again and again
+            assert log.append(b"x") == number
+        assert log.view.sequencer == leader.address
         leader.kill()
-        standby.kill()
+        wait_until(lambda: standby.role() == "leader")
+        assert log.append(b"x") == 10
+        assert log.view.sequencer == standby.address
+        assert standby.stop() == 0
+        assert log.append(b"x") == 11
+        assert list(log.check()) == []
 
 
 def test_a_sequencer_without_the_methods_of_retention_leaves_a_lost_stripe_to_others(
@@ -227,25 +207,24 @@ def test_the_documented_methods_are_enough_to_deliver(
     uses = ["read", "append behind a sequencer", append, "deliver too"]
     app = user(*documented(*uses), name="app")
     owner = user(CLASS, LOCK, name="owner")
-    sequencer = SequencerProcess(owner) if sequenced else None
-    try:
-        with zlog.connect(owner) as own, zlog.connect(app) as store:
-            log = zlog.Log.create(own, "orders", width=2)
-            log.append(b"first")
-            mine = zlog.Log.open(store, "orders")
-            assert mine.deliver([b"a", b"b"], source="crm", batch=1) == 2
-            log.reconfigure(width=3)
-            log.append(b"other")
-            assert mine.deliver([b"b", b"c", b"a"], source="crm", batch=1) == 1
-            mine.deliveries_done("crm", before=2)
-            assert [each.name for each in mine.sources()] == ["crm"]
-            with pytest.raises(zlog.DeliverySuperseded):
-                mine.deliver([b"a"], source="crm", batch=1)
-            found = [item.data for item in log.read_range(0)]  # type: ignore[union-attr]
-            assert found == [b"first", b"a", b"b", b"other", b"c"]
-    finally:
-        if sequencer:
-            sequencer.kill()
+    with (
+        SequencerProcess(owner) if sequenced else nullcontext(),
+        zlog.connect(owner) as own,
+        zlog.connect(app) as store,
+    ):
+        log = zlog.Log.create(own, "orders", width=2)
+        log.append(b"first")
+        mine = zlog.Log.open(store, "orders")
+        assert mine.deliver([b"a", b"b"], source="crm", batch=1) == 2
+        log.reconfigure(width=3)
+        log.append(b"other")
+        assert mine.deliver([b"b", b"c", b"a"], source="crm", batch=1) == 1
+        mine.deliveries_done("crm", before=2)
+        assert [each.name for each in mine.sources()] == ["crm"]
+        with pytest.raises(zlog.DeliverySuperseded):
+            mine.deliver([b"a"], source="crm", batch=1)
+        found = [item.data for item in log.read_range(0)]  # type: ignore[union-attr]
+        assert found == [b"first", b"a", b"b", b"other", b"c"]
 
 
 def test_who_may_append_may_not_deliver(user: Callable[..., str]) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from itertools import groupby
 from pathlib import Path
 from uuid import uuid4
@@ -93,7 +94,7 @@ class Load:
         assert len(set(read.values())) == len(read)
         assert [finding for finding in self.log.check() if finding.serious] == []
 
-    def end(self) -> None:
+    def close(self) -> None:
         for appender in self._appenders:
             appender.process.kill()
             appender.process.wait()
@@ -103,29 +104,15 @@ class Load:
 @pytest.fixture
 def start() -> Iterator[Callable[..., SequencerProcess]]:
     """Starts sequencers, which end with the test."""
-    started = []
-
-    def start(url: str, *, port: int = 0) -> SequencerProcess:
-        started.append(SequencerProcess(url, port=port))
-        return started[-1]
-
-    yield start
-    for sequencer in started:
-        sequencer.kill()
+    with ExitStack() as started:
+        yield lambda url, port=0: started.enter_context(SequencerProcess(url, port=port))
 
 
 @pytest.fixture
 def load(tmp_path: Path) -> Iterator[Callable[[str], Load]]:
     """Starts writers, which end with the test."""
-    started = []
-
-    def load(url: str) -> Load:
-        started.append(Load(url, tmp_path))
-        return started[-1]
-
-    yield load
-    for each in started:
-        each.end()
+    with ExitStack() as started:
+        yield lambda url: started.enter_context(closing(Load(url, tmp_path)))
 
 
 @pytest.fixture
@@ -186,13 +173,20 @@ def test_a_leader_that_is_stopped_hands_over(url, start, load):
     writers.check()
 
 
-def test_without_any_left_writers_go_on_alone_until_one_is_back(url, start, load):
+@pytest.mark.parametrize("fate", ["kill", "freeze"])
+def test_without_any_left_writers_go_on_alone_until_one_is_back(url, start, load, fate):
+    """A frozen one that wakes up has a dead epoch, and does no harm either."""
     leader, standby = crew(url, start, 2)
     writers = load(url)
     standby.kill()
-    leader.kill()
+    getattr(leader, fate)()
     writers.wait_for_all()
     assert writers.views() == ["", leader.address, ""]
+    if fate == "freeze":
+        leader.thaw()
+        wait_until(lambda: writers.views()[-1] == leader.address)
+        writers.check()
+        return
     back = start(url)
     wait_until(lambda: writers.views()[-1] == back.address)
     writers.wait_for_all()

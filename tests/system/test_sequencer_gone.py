@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from uuid import uuid4
 
 import pytest
@@ -14,8 +14,7 @@ from zlog.admin import announced_sequencer
 from ..cli.conftest import Cli
 from ..support.ceph import CephCluster
 from ..support.sequencer import SequencerProcess
-
-SECONDS = 30.0
+from ..support.waiting import wait_until
 
 
 @pytest.fixture
@@ -32,9 +31,8 @@ def store(cli: Cli) -> Iterator[zlog.Store]:
 
 @pytest.fixture
 def sequencer(cli: Cli) -> Iterator[SequencerProcess]:
-    running = SequencerProcess(cli.url)
-    yield running
-    running.kill()
+    with SequencerProcess(cli.url) as running:
+        yield running
 
 
 def served(cli: Cli, log: str) -> None:
@@ -43,13 +41,6 @@ def served(cli: Cli, log: str) -> None:
     cli.ok("append", log, stdin=b"first\n")
     with zlog.connect(cli.url) as store:
         assert zlog.Log.open(store, log).view.sequencer == announced_sequencer(store)
-
-
-def wait_until(reached: Callable[[], bool]) -> None:
-    end = time.monotonic() + SECONDS
-    while not reached():
-        assert time.monotonic() < end
-        time.sleep(0.1)
 
 
 def test_what_a_killed_sequencer_left_goes_by_itself(
@@ -121,12 +112,9 @@ def test_a_sequencer_that_was_forgotten_too_early_is_found_again(
 def test_another_sequencer_replaces_what_was_left(cli: Cli, sequencer: SequencerProcess) -> None:
     served(cli, "orders")
     sequencer.kill()
-    other = SequencerProcess(cli.url)
-    try:
+    with SequencerProcess(cli.url) as other:
         wait_until(lambda: cli("doctor").code == 0)
         assert other.address in cli.ok("doctor").decode()
-    finally:
-        other.stop()
 
 
 @pytest.mark.parametrize("address", ["nowhere", "host:port"])

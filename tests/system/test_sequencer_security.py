@@ -65,9 +65,7 @@ def log(place: Place) -> Iterator[zlog.Log]:
 
 
 def test_a_standby_with_the_same_files_takes_over(place: Place, log: zlog.Log) -> None:
-    leader = place.start()
-    standby = place.start()
-    try:
+    with place.start() as leader, place.start() as standby:
         assert leader.address.startswith("tls://")
         assert log.append(b"first") == 0
         assert log.view.sequencer == leader.address
@@ -77,14 +75,10 @@ def test_a_standby_with_the_same_files_takes_over(place: Place, log: zlog.Log) -
         assert log.view.sequencer == standby.address
         assert standby.stop() == 0, "".join(standby.log)
         assert not any("can't watch" in line for line in standby.log)
-    finally:
-        leader.kill()
-        standby.kill()
 
 
 def test_a_stranger_gets_nowhere_and_changes_nothing(place: Place, log: zlog.Log) -> None:
-    sequencer = place.start()
-    try:
+    with place.start() as sequencer:
         log.append(b"first")
         epoch = log.view.epoch
         asked = BlockingSequencer(sequencer.address)
@@ -104,13 +98,10 @@ def test_a_stranger_gets_nowhere_and_changes_nothing(place: Place, log: zlog.Log
         assert "not trusted here" in done.stdout
         assert "sequencer_ca" in done.stdout
         assert place.status(sequencer.address)["closed"]
-    finally:
-        sequencer.kill()
 
 
 def test_no_secret_shows_in_processes_logs_or_reprs(place: Place, log: zlog.Log) -> None:
-    sequencer = place.start()
-    try:
+    with place.start() as sequencer:
         log.append(b"first")
         place.status(sequencer.address)
         arguments = Path(f"/proc/{sequencer.process.pid}/cmdline").read_bytes()
@@ -137,6 +128,5 @@ def test_no_secret_shows_in_processes_logs_or_reprs(place: Place, log: zlog.Log)
         assert done.returncode == 6
         assert "another token" in done.stderr
         assert SECRET not in done.stdout + done.stderr
-    finally:
         sequencer.stop()
     assert SECRET not in "".join(sequencer.log)
