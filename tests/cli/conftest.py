@@ -7,7 +7,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import pytest
 from click.testing import CliRunner
@@ -48,6 +48,14 @@ class Command:
         return result.out
 
 
+class Running(subprocess.Popen[bytes]):
+    """The command while it runs, with pipes for stdin, stdout and stderr."""
+
+    stdin: IO[bytes]
+    stdout: IO[bytes]
+    stderr: IO[bytes]
+
+
 class Cli(Command):
     """The command as a process of its own, as users have it."""
 
@@ -66,10 +74,10 @@ class Cli(Command):
         )
         return Result(done.returncode, done.stdout, done.stderr.decode())
 
-    def start(self, *words: str, **others: Any) -> subprocess.Popen[bytes]:
+    def start(self, *words: str, **others: Any) -> Running:
         """Start a command whose stdin, stdout and stderr are pipes."""
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        return subprocess.Popen([ZLOG, *words], env=self.environment, **{**pipes, **others})
+        return Running([ZLOG, *words], env=self.environment, **{**pipes, **others})
 
 
 class Inside(Command):
@@ -114,18 +122,8 @@ def inside(url: str, orders: zlog.Log) -> Inside:
     return Inside(url)
 
 
-def end(process: subprocess.Popen[bytes], number: int = signal.SIGINT) -> tuple[int, bytes]:
+def end(process: Running, number: int = signal.SIGINT) -> tuple[int, bytes]:
     """Send a signal; returns the exit code and what stderr has."""
     process.send_signal(number)
     code = process.wait(20)
-    assert process.stderr is not None
     return code, process.stderr.read().strip()
-
-
-def leave_hole(log: zlog.Log) -> int:
-    """Take a position and don't write it, as a writer that dies does."""
-    sequencer = log.store.sequencer()
-    assert sequencer is not None
-    position = sequencer.next(log.view.log_id, log.view.epoch, 1)
-    assert position is not None
-    return position

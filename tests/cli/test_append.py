@@ -15,7 +15,6 @@ import pytest
 import zlog
 from zlog.cli.batches import Batches, Limits, Splitter, as_is
 from zlog.cli.input import BadInput, Input
-from zlog.cli.verbs.append import moved_back
 
 from ..support.programs import ZLOG
 from .conftest import Cli, Inside
@@ -131,8 +130,6 @@ def test_many_lines_go_in_batches(cli: Cli, orders: zlog.Log) -> None:
 
 def test_lines_of_a_slow_pipe_are_appended_as_they_come(cli: Cli) -> None:
     with cli.start("append", "orders", "--positions") as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
         for number in range(3):
             process.stdin.write(b"line\n")
             process.stdin.flush()
@@ -257,25 +254,16 @@ def test_entries_that_changed_places_are_reported(
     assert "entry 1 changed places: it is at position 5, behind 2 later ones" in result.err
 
 
-def test_moved_entries_are_counted() -> None:
-    assert moved_back([]) == []
-    assert moved_back(range(16384)) == []
-    assert moved_back([9, 0, 8, 1, 2]) == [(0, 4), (2, 2)]
-
-
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_it_with_the_account(
     cli: Cli, orders: zlog.Log, number: int, code: int
 ) -> None:
     with cli.start("append", "orders", "--positions") as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
         process.stdin.write(b"kept\n")
         process.stdin.flush()
         process.stdout.readline()
         process.send_signal(number)
         assert process.wait(10) == code
-        assert process.stderr is not None
         said = process.stderr.read().strip()
         assert said == b"zlog: the first entry of the input is in the log"
     assert orders.read(0).data == b"kept"
@@ -283,13 +271,10 @@ def test_a_signal_ends_it_with_the_account(
 
 def test_positions_for_a_reader_that_left(cli: Cli) -> None:
     with cli.start("append", "orders", "--positions") as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
         process.stdout.close()
         process.stdin.write(b"a\n")
         process.stdin.close()
         assert process.wait(10) == 141
-        assert process.stderr is not None
         assert process.stderr.read() == b"zlog: the first entry of the input is in the log\n"
 
 

@@ -9,7 +9,8 @@ import pytest
 import zlog
 
 from ..client import planted
-from .conftest import Cli, Inside, leave_hole
+from ..support.logs import leave_hole
+from .conftest import Cli, Inside
 from .test_terminal import on_terminal
 
 

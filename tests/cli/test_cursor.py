@@ -12,8 +12,9 @@ import zlog
 from zlog.cli.cursor_commit import CursorCommit
 from zlog.cli.output import Output
 
+from ..support.logs import leave_hole
 from ..support.waiting import wait_until
-from .conftest import Cli, Inside, end, leave_hole
+from .conftest import Cli, Inside, end
 
 
 def test_cursors_are_set_listed_and_removed(inside: Inside, ten: zlog.Log) -> None:
@@ -122,7 +123,6 @@ def test_a_follower_commits_while_it_prints_and_at_its_end(
     cli: Cli, ten: zlog.Log, number: int, code: int
 ) -> None:
     with cli.start("tail", "orders", "--cursor", "billing", "--follow") as process:
-        assert process.stdout is not None
         assert [process.stdout.readline() for _ in range(10)][-1] == b"9\n"
         wait_until(lambda: ten.cursor("billing", create="earliest").position == 10)
         ten.append(b"ten")
@@ -133,7 +133,6 @@ def test_a_follower_commits_while_it_prints_and_at_its_end(
 
 def test_a_follower_that_is_killed_prints_some_entries_again(cli: Cli, ten: zlog.Log) -> None:
     with cli.start("tail", "orders", "--cursor", "billing", "-f") as process:
-        assert process.stdout is not None
         printed = [process.stdout.readline() for _ in range(10)]
         process.kill()
     committed = ten.cursor("billing").position
@@ -147,7 +146,6 @@ def test_what_nobody_took_is_not_committed(cli: Cli, orders: zlog.Log) -> None:
     for words in (["--follow"], []):
         name = f"billing{len(words)}"
         with cli.start("tail", "orders", "--cursor", name, "--raw", *words) as process:
-            assert process.stdout is not None
             process.stdout.read(1000)
             process.stdout.close()
             assert process.wait(20) == 141

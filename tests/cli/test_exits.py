@@ -10,7 +10,8 @@ import pytest
 import zlog
 from zlog.cli.exit_codes import ExitCode, exit_code_of
 
-from .conftest import Inside, leave_hole
+from ..support.logs import leave_hole
+from .conftest import Inside
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ import pytest
 
 import zlog
 
-from .conftest import Inside, leave_hole
+from ..support.logs import leave_hole
+from .conftest import Inside
 
 
 def test_create_makes_a_log(inside: Inside) -> None:

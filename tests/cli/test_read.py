@@ -14,8 +14,9 @@ import pytest
 import zlog
 from zlog.cli.template import iso
 
+from ..support.logs import leave_hole
 from ..support.programs import ZLOG
-from .conftest import Cli, Inside, leave_hole
+from .conftest import Cli, Inside
 
 
 @pytest.mark.parametrize(
@@ -194,8 +195,6 @@ def test_lost_entries_are_shown_and_are_a_failure(
 def test_a_reader_that_leaves_ends_it_quietly(cli: Cli, orders: zlog.Log) -> None:
     orders.append_many([b"x" * 1000] * 5000)
     with cli.start("read", "orders") as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
         assert process.stdout.readline() == b"x" * 1000 + b"\n"
         process.stdout.close()
         assert process.wait(10) == 141
@@ -213,6 +212,5 @@ def test_a_reader_that_leaves_at_once(cli: Cli, ten: zlog.Log) -> None:
 
 def test_a_full_disk_is_an_error(cli: Cli, ten: zlog.Log) -> None:
     with Path("/dev/full").open("wb") as full, cli.start("read", ten.name, stdout=full) as process:
-        assert process.stderr is not None
         assert b"No space left" in process.stderr.read()
         assert process.wait(10) == 1

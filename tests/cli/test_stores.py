@@ -44,7 +44,6 @@ def test_following_another_process(store_url: str) -> None:
     cli = Cli(store_url)
     cli.ok("create", "app")
     with cli.start("tail", "app", "--follow", "--since-start") as follower:
-        assert follower.stdout is not None
         for number in range(3):
             cli.ok("append", "app", stdin=b"line %d\n" % number)
             assert follower.stdout.readline() == b"line %d\n" % number
@@ -85,7 +84,6 @@ def test_a_store_gives_space_back(tmp_path: Path) -> None:
     assert (tmp_path / "store" / "data.mdb").stat().st_size < before / 2
     assert cli("read", "app").out.splitlines() == LINES.splitlines()[-10:]
     with cli.start("tail", "app", "--follow") as follower:
-        assert follower.stdout is not None
         assert follower.stdout.readline()
         result = cli("compact")
         assert result.code == 6

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,8 +10,9 @@ import pytest
 
 import zlog
 
+from ..support.logs import leave_hole
 from ..support.waiting import wait_until
-from .conftest import Cli, Inside, end, leave_hole
+from .conftest import Cli, Inside, Running, end
 
 
 @pytest.fixture
@@ -41,8 +41,7 @@ def test_the_start_and_a_number_exclude_each_other(inside: Inside) -> None:
     assert inside("tail", "orders", "-n", "3", "--since-start").code == 2
 
 
-def read_line(process: subprocess.Popen[bytes]) -> bytes:
-    assert process.stdout is not None
+def read_line(process: Running) -> bytes:
     return process.stdout.readline()
 
 
@@ -96,8 +95,6 @@ def test_a_follower_ends_with_its_reader_although_nothing_new_comes(
 ) -> None:
     with cli.start("tail", twelve.name, "-n", "1", "-F") as process:
         assert read_line(process) == b"11\n"
-        assert process.stdout is not None
-        assert process.stderr is not None
         process.stdout.close()
         assert process.wait(10) == 141
         assert process.stderr.read() == b""

@@ -295,13 +295,6 @@ def test_other_json_is_refused(line: bytes) -> None:
         from_json(line)
 
 
-def test_which_entries_changed_places() -> None:
-    assert moved_back([]) == []
-    assert moved_back([3, 4, 5]) == []
-    assert moved_back([9, 4, 5]) == [(0, 2)]
-    assert moved_back([1, 10, 2, 11, 3]) == [(1, 2), (3, 1)]
-
-
 @given(st.lists(st.integers(0, 50), unique=True))
 def test_entries_that_changed_places_are_those_with_a_lower_position_behind_them(
     positions: list[int],

@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 
 import zlog
-from zlog._base.io import deadline_of
-from zlog._io import drive
+
+from ..support.logs import leave_hole
 
 SMALL = {"stripe_records": 20}
 """Stripes that are full soon, so that copies have many of them."""
@@ -28,12 +28,6 @@ def mirrored(log: zlog.Log, store: zlog.Store, name: str, **options: object) -> 
     """Mirror a log up to its tail; returns the mirror's."""
     *_, tail = zlog.mirror_log(log, store, name, **options)  # type: ignore[arg-type]
     return tail
-
-
-def leave_hole(log: zlog.Log, count: int = 1) -> None:
-    """Take positions and never write them."""
-    client = log._client
-    drive(client.positions.grant(count, deadline_of(client.io, 10)))
 
 
 def varied(store: zlog.Store, name: str = "orders") -> zlog.Log:

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 
 import zlog
 
+from ..support.logs import data_of
+
 ROWS = [b"%d" % i for i in range(20)]
 
 
@@ -19,7 +21,7 @@ def deliver(
 
 def entries_in(store: zlog.Store) -> list[bytes]:
     with zlog.Log.open(store, "orders", hole_timeout=0.001) as log:
-        return [item.data for item in log.read_range() if isinstance(item, zlog.Entry)]
+        return data_of(log.read_range())
 
 
 def shuffled(seed: int) -> list[bytes]:

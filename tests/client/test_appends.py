@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 import zlog
-from zlog import Entry
 from zlog._base.deadline import Deadline
 from zlog._base.sequencer import Grant, LogAddress
 from zlog._io import drive
 from zlog._native import core, messages
 
 from ..support.local_sequencer import LocalSequencer
+from ..support.logs import after_first_grant, data_of, new_epoch
 from .faulty import FaultyStore, loses_first
 
 
@@ -34,24 +34,17 @@ def append_ids(log: zlog.Log) -> dict[int, tuple[bytes, int]]:
 def test_an_entry_keeps_its_append_id_wherever_it_goes(memory: zlog.Store) -> None:
     """The id belongs to the entry, so that an audit can tell an entry that stands twice."""
     log = zlog.Log.create(memory, "orders", width=2)
-    client = log._client
-    inner = client.positions.grant
-    grants: list[int] = []
+    other = zlog.Log.open(memory, "orders")
 
-    async def grant(count: int, deadline: Deadline) -> tuple[zlog.View, int]:
-        view, position = await inner(count, deadline)
-        if not grants:  # two of the positions are gone before the entries come
-            other = zlog.Log.open(memory, "orders")
-            other.fill(position)
-            other.fill(position + 3)
-        grants.append(count)
-        return view, position
+    def fill_two(position: int) -> None:
+        other.fill(position)
+        other.fill(position + 3)
 
-    client.positions.grant = grant  # type: ignore[method-assign]
+    grants = after_first_grant(log, fill_two)
     assert log.append_many([b"0", b"1", b"2", b"3", b"4"]) == [5, 1, 2, 6, 4]
     assert grants == [5, 2]
     ids = append_ids(log)
-    assert {writer for writer, _ in ids.values()} == {client.appender._writer}
+    assert {writer for writer, _ in ids.values()} == {log._client.appender._writer}
     assert {position: number for position, (_, number) in ids.items()} == {
         5: 0,
         1: 1,
@@ -71,28 +64,15 @@ def test_handles_have_ids_of_their_own(memory: zlog.Store) -> None:
 def test_positions_of_an_old_epoch_are_given_up(memory: zlog.Store) -> None:
     """Entries that met a seal go to positions of the new epoch, though the old ones are free."""
     log = zlog.Log.create(memory, "orders", width=2)
-    client = log._client
-    inner = client.positions.grant
-    changed = False
+    other = zlog.Log.open(memory, "orders")
 
-    async def grant(count: int, deadline: Deadline) -> tuple[zlog.View, int]:
-        nonlocal changed
-        view, position = await inner(count, deadline)
-        if not changed:
-            changed = True
-            other = zlog.Log.open(memory, "orders")
-            layout = other._client.layout
-            drive(layout.change(lambda each: each, other._client.deadline()))
-            assert other.append_many([b"other"] * 6) == list(range(6))
-        return view, position
+    def be_faster(_: int) -> None:
+        new_epoch(other)
+        assert other.append_many([b"other"] * 6) == list(range(6))
 
-    client.positions.grant = grant  # type: ignore[method-assign]
+    after_first_grant(log, be_faster)
     assert log.append_many([b"0", b"1"]) == [6, 7]
-    assert [item.data for item in log.read_range() if isinstance(item, Entry)] == [
-        *[b"other"] * 6,
-        b"0",
-        b"1",
-    ]
+    assert data_of(log.read_range()) == [*[b"other"] * 6, b"0", b"1"]
 
 
 def test_a_grant_counts_in_its_own_epoch_only(
@@ -131,5 +111,4 @@ def test_a_time_out_moves_nothing(memory: zlog.Store, count: int) -> None:
         log.append_many([b"%d" % i for i in range(count)], timeout=0.2)
     assert caught.value.positions == (None,) * count
     assert log.tail() == count
-    entries = [item.data for item in log.read_range() if isinstance(item, Entry)]
-    assert entries == [b"%d" % i for i in range(count)]
+    assert data_of(log.read_range()) == [b"%d" % i for i in range(count)]

@@ -15,8 +15,8 @@ from zlog.view import STRIPES_MAX, ObjectRef
 
 from ..conformance import wire
 from ..conformance.stored import door_to
+from ..support.logs import leave_hole, new_epoch
 from . import planted
-from .test_holes import leave_hole
 
 WIDTH = 4
 ENTRIES = 40
@@ -116,8 +116,7 @@ def test_an_object_that_holds_other_positions(filled: zlog.Log) -> None:
 
 
 def test_an_object_that_was_never_sealed_for_its_view(log: zlog.Log) -> None:
-    client = log._client
-    newer = drive(client.layout.change(lambda view: view, client.deadline())).epoch
+    newer = new_epoch(log).epoch
     planted.remake(log, refs(log)[3], epoch=newer - 1, stride=WIDTH, residue=3)
     finding = only(log, FindingKind.EPOCH_BEHIND)
     assert finding.serious

@@ -10,9 +10,8 @@ import pytest
 
 import zlog
 from zlog import FindingKind
-from zlog._io import drive
 
-from .test_holes import leave_hole
+from ..support.logs import leave_hole, new_epoch
 
 SECONDS = 3.0
 WRITERS = 4
@@ -52,8 +51,7 @@ class Users:
 
 def change_layout(log: zlog.Log, _number: int) -> None:
     """Bring in a new epoch, or a new stripe."""
-    client = log._client
-    drive(client.layout.change(lambda view: view, client.deadline()))
+    new_epoch(log)
     log.reconfigure(width=2 + log.view.live_stripe.width % 4)
 
 

@@ -17,6 +17,7 @@ from zlog import Columns, Gap, GapKind, Loss, LossReason, aio
 from zlog._native import core
 
 from ..native.support import reply_to
+from ..support.logs import leave_hole
 
 ZERO = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -86,18 +87,11 @@ def mixed(store: zlog.Store, width: int, seed: int = 1) -> zlog.Log:
     for position in generator.sample(range(900), 60):
         log.trim(position)
     log.trim_to(30)
-    skip(log, 40)
+    leave_hole(log, 40)
     log.append_many([b"behind the holes"] * 30)
     for position in range(905, 925, 2):
         log.fill(position)
     return log
-
-
-def skip(log: zlog.Log, count: int) -> None:
-    """Have positions handed out and never written."""
-    shared = log.store.sequencer()
-    assert shared is not None
-    assert shared.next(log.view.log_id, log.view.epoch, count) is not None
 
 
 @pytest.mark.parametrize("width", [1, 3, 8])
@@ -132,7 +126,7 @@ def test_neighbouring_gaps_of_the_objects_that_are_read_are_one(store: zlog.Stor
 def test_holes_are_waited_for_and_then_filled(store: zlog.Store) -> None:
     log = zlog.Log.create(store, "orders", width=2)
     log.append_many([b"a", b"b"])
-    skip(log, 3)
+    leave_hole(log, 3)
     log.append(b"c")
     [columns] = log.read_columns(hole_timeout=0.01)
     assert [entry[:2] for entry in entries_of(columns)] == [(0, b"a"), (1, b"b"), (5, b"c")]
@@ -144,7 +138,7 @@ def test_an_entry_that_comes_while_its_hole_is_waited_for_is_in_the_columns(
 ) -> None:
     log = zlog.Log.create(store, "orders", width=1)
     log.append(b"a")
-    skip(log, 1)
+    leave_hole(log, 1)
     log.append(b"c")
     [ref] = log.view.objects()
     late = core.encode_write(log.view.epoch, 5, bytes(16), 1, [1], [77], [b"late"])

@@ -7,6 +7,7 @@ import pytest
 import zlog
 from zlog import FindingKind
 
+from ..support.logs import new_epoch
 from .faulty import FaultyStore, each_death, loses_first
 
 WIDTH = 3
@@ -60,16 +61,6 @@ def test_removal_is_finished_by_the_next_creator() -> None:
         assert zlog.Log.list(store) == ["orders"]
 
 
-def change_epoch(store: zlog.Store) -> None:
-    """Bring in a new view, as a sequencer or an abandoned change does."""
-    from zlog._base.io import deadline_of
-    from zlog._io import BlockingIo, drive
-    from zlog._layout.views import change_view
-
-    io = BlockingIo(store)
-    drive(change_view(io, "orders", lambda view: view, deadline_of(io, 5)))
-
-
 def test_a_change_of_the_layout_is_finished_by_the_next_writer() -> None:
     logs: list[zlog.Log] = []
 
@@ -77,7 +68,7 @@ def test_a_change_of_the_layout_is_finished_by_the_next_writer() -> None:
         logs.append(create(store))
         logs[-1].append_many([b"a", b"b", b"c", b"d"])
 
-    for number, _ in each_death(prepare, change_epoch):
+    for number, _ in each_death(prepare, lambda dying: new_epoch(zlog.Log.open(dying, "orders"))):
         log = logs[-1]  # a handle that knows the view before
         assert log.append(b"e") == 4, f"died at {number}"
         assert [item.data for item in log.read_range()] == [b"a", b"b", b"c", b"d", b"e"]  # type: ignore[union-attr]

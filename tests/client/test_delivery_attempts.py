@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 
@@ -11,10 +10,11 @@ import pytest
 
 import zlog
 from zlog import DeliverySuperseded
-from zlog._io import drive
 from zlog._native import messages
 
 from ..support.local_sequencer import LocalSequencer
+from ..support.logs import leave_hole
+from ..support.threads import at_once
 from .delivering import ROWS, deliver, entries_in, shuffled
 from .faulty import Died, FaultyStore, WithoutSequencer, at_method, dies_at, dies_in, loses_first
 from .planted import call, write
@@ -142,8 +142,7 @@ def test_what_was_granted_in_an_old_epoch_is_not_given_back(
 
     def end_epoch() -> None:
         change_width(served)
-        client = other._client
-        _, first = drive(client.positions.grant(7, client.deadline()))
+        first = leave_hole(other, 7)
         granted.append(range(first, first + 7))
 
     faults = [at_method("delivery_grant", supersede), at_method(method, end_epoch)]
@@ -239,37 +238,20 @@ def test_no_later_epoch_hands_out_what_was_granted(served: zlog.Store, kind: str
 
 
 def test_two_at_the_same_time_append_each_entry_once(served: zlog.Store) -> None:
-    barrier = threading.Barrier(3)
-
     def attempt(seed: int) -> None:
-        barrier.wait()
         with contextlib.suppress(DeliverySuperseded):
             deliver(served, shuffled(seed))
 
-    threads = [threading.Thread(target=attempt, args=(seed,)) for seed in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(attempt, 3)
     deliver(served)
     assert Counter(entries_in(served)) == Counter(ROWS)
 
 
 def test_parts_are_delivered_at_the_same_time(served: zlog.Store) -> None:
-    failures: list[BaseException] = []
+    def attempt(part: int) -> int:
+        return deliver(served, [b"%d/%d" % (part, i) for i in range(20)], part=part)
 
-    def attempt(part: int) -> None:
-        try:
-            deliver(served, [b"%d/%d" % (part, i) for i in range(20)], part=part)
-        except BaseException as error:  # noqa: BLE001
-            failures.append(error)
-
-    threads = [threading.Thread(target=attempt, args=(part,)) for part in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
+    assert at_once(attempt, 4) == [20] * 4
     wanted = Counter(b"%d/%d" % (part, i) for part in range(4) for i in range(20))
     assert Counter(entries_in(served)) == wanted
 

@@ -18,8 +18,9 @@ from zlog import CopyDiffers, Entry, ExportDamaged, Fill, FillReason, Gap, GapKi
 from zlog._transfer.export_file import ExportReader, ExportWriter, Info
 from zlog._transfer.pieces import Batch, Filled, Mark, Trimmed
 
+from ..support.logs import leave_hole
 from ..support.programs import REPOSITORY
-from .copies import exported, imported, leave_hole, varied
+from .copies import exported, imported, varied
 from .faulty import each_death
 
 

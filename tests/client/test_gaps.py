@@ -11,10 +11,10 @@ from zlog import Entry, Fill, FillReason, Gap, GapKind, Loss, LossReason
 from zlog._base.io import deadline_of
 from zlog._base.protocol import FillCode
 from zlog._io import drive
-from zlog._native import messages
 
+from ..support.logs import leave_hole
 from .faulty import FaultyStore
-from .test_holes import leave_hole
+from .planted import remove
 
 
 def gaps_of(log: zlog.Log) -> list[Gap]:
@@ -102,8 +102,8 @@ def test_lost_neighbours_are_one_gap_of_several_objects(memory: zlog.Store) -> N
     log = zlog.Log.create(memory, "orders", width=3)
     log.append_many([b"x"] * 6)
     names = [ref.name for ref in log.view.objects()]
-    for name in names[:2]:
-        assert memory.execute(name, "remove", messages.remove(log.view.epoch))[0] == 0
+    for ref in list(log.view.objects())[:2]:
+        remove(log, ref)
     gone = Loss(LossReason.MISSING, (names[0], names[1]))
     assert gaps_of(log) == [Gap(0, 2, GapKind.LOST, gone), Gap(3, 5, GapKind.LOST, gone)]
     with pytest.raises(zlog.CorruptEntry, match=f"position 4 .* is lost .missing: {names[1]}"):

@@ -110,8 +110,11 @@ async def test_what_handles_look_like(memory: zlog.Store) -> None:
 
 @pytest.mark.parametrize("wrong", [None, "text", 7, [b"data"], object()])
 async def test_an_entry_is_bytes(memory: zlog.Store, wrong: Any) -> None:
-    with zlog.Log.create(memory, "orders") as log, pytest.raises(TypeError, match="an entry is b"):
-        log.append(wrong)
+    with zlog.Log.create(memory, "orders") as log:
+        for use in (lambda: log.append(wrong), lambda: log.append_many([b"good", wrong])):
+            with pytest.raises(TypeError, match="an entry is b"):
+                use()
+        assert log.tail() == 0
     async with await aio.Log.open(memory, "orders") as opened:
         with pytest.raises(TypeError, match="an entry is b"):
             await opened.append(wrong)

@@ -10,16 +10,8 @@ import pytest
 
 import zlog
 from zlog import Entry, FindingKind, Gap, GapKind
-from zlog._base.deadline import Deadline
-from zlog._base.io import deadline_of
-from zlog._io import drive
 
-
-def leave_hole(log: zlog.Log, count: int = 1) -> int:
-    """Take positions and never write them, as an appender that dies; returns the first."""
-    client = log._client
-    _, position = drive(client.positions.grant(count, deadline_of(client.io, 10)))
-    return position
+from ..support.logs import after_first_grant, data_of, leave_hole, new_epoch
 
 
 def test_a_range_fills_a_hole_after_waiting(sequenced: zlog.Log) -> None:
@@ -38,24 +30,20 @@ def test_a_range_fills_a_hole_after_waiting(sequenced: zlog.Log) -> None:
 def test_a_hole_that_is_written_in_time_is_an_entry(sequenced: zlog.Log) -> None:
     """The writer is slow, not dead: its reader gets the entry."""
     writer = zlog.Log.open(sequenced.store, "orders")
-    inner = writer._client.positions.grant
     granted, go_on = threading.Event(), threading.Event()
 
-    async def slow_grant(count: int, deadline: Deadline) -> tuple[zlog.View, int]:
-        result = await inner(count, deadline)
+    def pause(_: int) -> None:
         granted.set()
         assert go_on.wait(10)
-        return result
 
-    writer._client.positions.grant = slow_grant  # type: ignore[method-assign]
+    after_first_grant(writer, pause)
     thread = threading.Thread(target=lambda: writer.append(b"late"))
     thread.start()
     assert granted.wait(10)
     sequenced.append(b"next")
     threading.Timer(0.1, go_on.set).start()
-    items = list(sequenced.read_range(hole_timeout=20))
+    assert data_of(sequenced.read_range(hole_timeout=20)) == [b"late", b"next"]
     thread.join()
-    assert [item.data for item in items if isinstance(item, Entry)] == [b"late", b"next"]
 
 
 def test_a_reader_may_leave_holes_alone(sequenced: zlog.Log) -> None:
@@ -74,24 +62,14 @@ def test_a_reader_may_leave_holes_alone(sequenced: zlog.Log) -> None:
 
 def test_a_writer_whose_position_was_filled_goes_behind_its_successors(sequenced: zlog.Log) -> None:
     """The order within a batch is kept but for what a reader filled."""
-    client = sequenced._client
-    inner = client.positions.grant
-    first = True
 
-    async def grant_and_lose(count: int, deadline: Deadline) -> tuple[zlog.View, int]:
-        nonlocal first
-        view, position = await inner(count, deadline)
-        if first:
-            first = False
-            other = zlog.Log.open(sequenced.store, "orders")
+    def fill_the_second(position: int) -> None:
+        with zlog.Log.open(sequenced.store, "orders") as other:
             other.fill(position + 1)
-            other.close()
-        return view, position
 
-    client.positions.grant = grant_and_lose  # type: ignore[method-assign]
+    after_first_grant(sequenced, fill_the_second)
     assert sequenced.append_many([b"a", b"b", b"c"]) == [0, 3, 2]
-    items = list(sequenced.read_range())
-    assert [item.data for item in items if isinstance(item, Entry)] == [b"a", b"c", b"b"]
+    assert data_of(sequenced.read_range()) == [b"a", b"c", b"b"]
 
 
 def test_readers_and_writers_agree_on_every_position(sequenced: zlog.Log) -> None:
@@ -139,14 +117,11 @@ def test_a_follower_waits_at_a_hole_that_it_may_not_fill(sequenced: zlog.Log) ->
 def test_a_grant_is_for_one_epoch(sequenced: zlog.Log) -> None:
     """A position granted in one epoch is never used in another (one layout)."""
     sequenced.append(b"a")
-    client = sequenced._client
     epoch = sequenced.view.epoch
     hole = leave_hole(sequenced)
-    newer = drive(client.layout.change(lambda view: view, deadline_of(client.io, 10)))
-    assert newer.epoch > epoch
+    assert new_epoch(sequenced).epoch > epoch
     assert sequenced.append(b"b") in (hole, hole + 1)
-    data = [i.data for i in sequenced.read_range() if isinstance(i, Entry)]
-    assert data == [b"a", b"b"]
+    assert data_of(sequenced.read_range()) == [b"a", b"b"]
 
 
 def test_an_audit_tells_of_holes_that_stay(sequenced: zlog.Log) -> None:

@@ -10,9 +10,8 @@ import pytest
 import zlog
 from zlog import Entry, Gap, GapKind
 
-
-def data_of(items: object) -> list[bytes]:
-    return [item.data for item in items]  # type: ignore[attr-defined]
+from ..support.logs import data_of
+from ..support.threads import at_once
 
 
 def test_entries_read_back_at_their_positions(log: zlog.Log) -> None:
@@ -163,23 +162,14 @@ def test_a_log_exists_once(store: zlog.Store) -> None:
 
 
 def test_many_creators_make_one_log(store: zlog.Store) -> None:
-    outcomes: list[str] = []
-    barrier = threading.Barrier(6)
-
-    def create() -> None:
-        barrier.wait()
+    def create(_: int) -> str:
         try:
             zlog.Log.create(store, "orders", width=2).append(b"mine")
-            outcomes.append("made")
         except zlog.LogExists:
-            outcomes.append("exists")
+            return "exists"
+        return "made"
 
-    threads = [threading.Thread(target=create) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(outcomes) == ["exists"] * 5 + ["made"]
+    assert sorted(at_once(create, 6)) == ["exists"] * 5 + ["made"]
     assert data_of(zlog.Log.open(store, "orders").read_range()) == [b"mine"]
 
 

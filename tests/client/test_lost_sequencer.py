@@ -15,6 +15,7 @@ from zlog._layout.head import Head
 from zlog._layout.stripe_objects import seal
 
 from ..support.local_sequencer import LocalSequencer
+from ..support.logs import data_of, leave_hole
 from .faulty import FaultyStore, dies_at
 
 
@@ -106,8 +107,7 @@ def test_nobody_goes_the_slow_way_while_the_view_names_a_sequencer(
     assert slow.view.sequencer == ""
     sequencer.announce()
     quick = zlog.Log.open(plain, "orders")
-    client = quick._client
-    assert drive(client.positions.grant(5, client.deadline()))[1] == 1
+    assert leave_hole(quick, 5) == 1
     assert quick.view.sequencer == sequencer.address
     assert slow.append(b"asks") == 6
     assert slow.view.sequencer == sequencer.address
@@ -191,9 +191,8 @@ def test_a_follower_fills_nothing_that_the_next_sequencer_hands_out_again(
     """Positions that died with their sequencer lie beyond the tail, where nothing is filled."""
     reader = zlog.Log.open(log.store, "orders", hole_timeout=0.05)
     follower = reader.follow(1)
-    client = log._client
-    drive(client.positions.grant(10, client.deadline()))  # never written
-    seen: list[object] = []
+    leave_hole(log, 10)
+    seen: list[zlog.Entry | zlog.Gap] = []
     thread = threading.Thread(target=lambda: seen.append(next(follower)), daemon=True)
     sequencer.withdraw()
     drop_sequencer(log)
@@ -203,7 +202,7 @@ def test_a_follower_fills_nothing_that_the_next_sequencer_hands_out_again(
     assert log.tail() == 1
     log.append(b"second")
     thread.join(10)
-    assert [item.data for item in seen if isinstance(item, Entry)] == [b"second"]
+    assert data_of(seen) == [b"second"]
 
 
 def test_a_writer_that_dies_while_it_drops_the_sequencer_is_finished_by_others(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -12,6 +10,7 @@ import pytest
 import zlog
 from zlog import aio
 
+from ..support.threads import at_once
 from .faulty import FaultyStore
 
 
@@ -49,15 +48,12 @@ def test_how_to_make_a_log_is_said_where_one_may_be_made(
 
 def test_of_many_threads_one_makes_the_log(store: zlog.Store) -> None:
     count = 8
-    together = threading.Barrier(count)
 
     def work(number: int) -> tuple[int, int]:
-        together.wait(30)
         with zlog.Log.open(store, "orders", create=True, width=4) as log:
             return log.view.log_id, log.append(b"%d" % number)
 
-    with ThreadPoolExecutor(count) as threads:
-        ids, positions = zip(*threads.map(work, range(count)), strict=True)
+    ids, positions = zip(*at_once(work, count), strict=True)
     assert len(set(ids)) == 1
     assert sorted(positions) == [*range(count)]
 

@@ -15,8 +15,8 @@ from zlog._io import BlockingIo, drive
 from zlog._layout.head import Head
 from zlog._native.core import from_timestamp
 
+from ..support.logs import leave_hole
 from .faulty import FaultyStore, WithoutSequencer
-from .test_holes import leave_hole
 
 WINDOW = 16
 WINDOWS_AHEAD = 2

@@ -16,8 +16,8 @@ import pytest
 import zlog
 from zlog import Entry, Gap, GapKind, aio
 
+from ..support.logs import leave_hole
 from .faulty import Died, FaultyStore, dies_at
-from .test_holes import leave_hole
 
 ENTRIES = [b"%d" % number for number in range(20)]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -13,11 +12,11 @@ from zlog import aio
 from zlog._base.io import deadline_of
 from zlog._io import BlockingIo, drive
 from zlog._layout.head import Head
-from zlog._native import messages
 from zlog.view import STRIPES_MAX, Stripe, objects_of
 
 from ..support.local_sequencer import LocalSequencer
 from .faulty import FaultyStore
+from .planted import exists
 
 
 def data(log: zlog.Log, start: int = 0) -> list[bytes]:
@@ -25,11 +24,6 @@ def data(log: zlog.Log, start: int = 0) -> list[bytes]:
     items = list(log.read_range(start))
     assert all(isinstance(item, zlog.Entry) for item in items), items
     return [item.data for item in items if isinstance(item, zlog.Entry)]
-
-
-def exists(store: zlog.Store, name: str) -> bool:
-    """Whether there is a stripe object of that name."""
-    return store.execute(name, "max_position", messages.max_position(2**63))[0] != -errno.ENOENT
 
 
 def index_of(store: zlog.Store, log: zlog.Log) -> tuple[list[Stripe], list[tuple[int, int]]]:

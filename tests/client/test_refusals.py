@@ -14,15 +14,8 @@ import zlog
 from zlog import aio
 from zlog._native import messages
 
+from ..support.logs import after_first_grant
 from .faulty import FaultyStore, at_method
-
-
-@pytest.mark.parametrize("wrong", ["text", 7, None, [1, 2]])
-def test_an_entry_that_is_not_bytes_takes_no_position(memory: zlog.Store, wrong: object) -> None:
-    log = zlog.Log.create(memory, "orders", width=2)
-    with pytest.raises(TypeError, match="bytes"):
-        log.append_many([b"good", wrong])  # type: ignore[list-item]
-    assert log.tail() == 0
 
 
 def test_an_entry_is_measured_in_bytes(memory: zlog.Store) -> None:
@@ -45,20 +38,7 @@ def test_an_entry_is_what_it_was_when_the_call_began(memory: zlog.Store) -> None
 
     zlog.Log.create(memory, "orders", width=2)
     log = zlog.Log.open(FaultyStore(memory, fault), "orders")
-    other = zlog.Log.open(memory, "orders")
-    client = other._client
-    inner = log._client.positions.grant
-    filled = False
-
-    async def grant(count, deadline):  # type: ignore[no-untyped-def]
-        nonlocal filled
-        view, position = await inner(count, deadline)
-        if not filled:  # so that there is a second attempt
-            filled = True
-            await client.fill(position, client.deadline())
-        return view, position
-
-    log._client.positions.grant = grant  # type: ignore[method-assign]
+    after_first_grant(log, zlog.Log.open(memory, "orders").fill)  # so that there is a second one
     assert log.append(buffer) == 1  # type: ignore[arg-type]
     assert log.read(1).data == b"before"
 
@@ -197,33 +177,6 @@ def test_a_store_whose_sequencer_has_no_room_takes_no_further_log(memory: zlog.S
     assert zlog.Log.list(memory) == []
     shared.release(7)
     assert zlog.Log.create(memory, "orders").append(b"first") == 0
-
-
-@pytest.mark.parametrize("verb", ["fill", "trim", "append"])
-def test_a_lost_object_is_called_so(memory: zlog.Store, verb: str) -> None:
-    """Not "try again": nothing brings it back."""
-    log = zlog.Log.create(memory, "orders", width=2)
-    log.append_many([b"a", b"b"])
-    lost = log.view.object_of(1).name
-    assert memory.execute(lost, "remove", messages.remove(log.view.epoch))[0] == 0
-    calls: dict[str, Callable[[], object]] = {
-        "fill": lambda: log.fill(1),
-        "trim": lambda: log.trim(1),
-        "append": lambda: log.append_many([b"c", b"d"]),
-    }
-    with pytest.raises(zlog.CorruptEntry, match=lost) as caught:
-        calls[verb]()
-    assert not caught.value.retryable
-
-
-async def test_a_closed_handle_says_so_at_once(memory: zlog.Store) -> None:
-    log = await aio.Log.create(memory, "orders", width=2)
-    await log.append(b"first")
-    await log.close()
-    for call in (log.append(b"late"), log.read(0), log.tail()):
-        with pytest.raises(zlog.StoreUnavailable, match="closed"):
-            await asyncio.wait_for(call, 5)
-    await log.close()
 
 
 async def test_closing_a_handle_ends_its_calls(memory: zlog.Store) -> None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 import zlog
 from zlog import GapKind, aio
-from zlog._io import drive
 
 from ..support.local_sequencer import LocalSequencer
+from ..support.logs import new_epoch
+from ..support.threads import at_once
 from .faulty import FaultyStore
 
 
@@ -46,11 +45,8 @@ def test_another_handle_writes_what_this_one_has_reserved(sequenced: zlog.Log) -
 
 
 def test_what_many_reserve_is_their_own(sequenced: zlog.Log) -> None:
-    together = threading.Barrier(4)
-
     def work(number: int) -> list[int]:
         mine: list[int] = []
-        together.wait(30)
         with zlog.Log.open(sequenced.store, "orders") as log:
             for count in range(1, 8):
                 reserved = log.reserve(count)
@@ -59,8 +55,7 @@ def test_what_many_reserve_is_their_own(sequenced: zlog.Log) -> None:
                     log.write(position, b"%d" % number)
         return mine
 
-    with ThreadPoolExecutor(4) as threads:
-        positions = [each for mine in threads.map(work, range(4)) for each in mine]
+    positions = [each for mine in at_once(work, 4) for each in mine]
     assert sorted(positions) == [*range(len(positions))]
     assert "unwritten" not in contents(sequenced)
 
@@ -130,14 +125,8 @@ def test_without_a_sequencer_there_is_none_to_reserve(plain: zlog.Store) -> None
     assert "zlog seqr" in told.value.hint
 
 
-def replaced(log: zlog.Log) -> None:
-    """Have the sequencer's epoch end: its successor knows of nothing that was not written."""
-    client = log._client
-    drive(client.layout.change(lambda view: view, client.deadline()))
-
-
 CHANGES: dict[str, Callable[[zlog.Log], object]] = {
-    "epoch": replaced,
+    "epoch": new_epoch,  # the successor knows of nothing that was not written
     "width": lambda log: log.reconfigure(width=7),
     "stripe": lambda log: log.roll(),
 }

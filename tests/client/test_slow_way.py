@@ -9,6 +9,7 @@ import pytest
 
 import zlog
 
+from ..support.threads import at_once
 from .faulty import WithoutSequencer
 
 
@@ -28,25 +29,18 @@ def test_the_view_names_nobody(slow: zlog.Log) -> None:
 
 def test_competing_appenders_get_positions_of_their_own(slow: zlog.Log) -> None:
     """Every appender finds the same tail; write-once decides, and the others try the next."""
-    store = slow.store
-    acknowledged: dict[int, bytes] = {}
-    lock = threading.Lock()
 
-    def work(name: int) -> None:
-        with zlog.Log.open(store, "orders") as log:
+    def work(name: int) -> list[tuple[int, bytes]]:
+        found: list[tuple[int, bytes]] = []
+        with zlog.Log.open(slow.store, "orders") as log:
             for i in range(20):
                 entries = [b"%d.%d.%d" % (name, i, j) for j in range(1 + i % 3)]
-                positions = log.append_many(entries)
-                with lock:
-                    for position, data in zip(positions, entries, strict=True):
-                        assert position not in acknowledged
-                        acknowledged[position] = data
+                found += zip(log.append_many(entries), entries, strict=True)
+        return found
 
-    threads = [threading.Thread(target=work, args=(name,)) for name in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    found = [each for one in at_once(work, 4) for each in one]
+    acknowledged = dict(found)
+    assert len(acknowledged) == len(found), "a position was acknowledged twice"
     read = {i.position: i.data for i in slow.read_range() if isinstance(i, zlog.Entry)}
     assert read == acknowledged
     assert slow.tail() == max(acknowledged) + 1

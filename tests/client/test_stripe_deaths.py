@@ -8,10 +8,10 @@ import zlog
 from zlog._base.io import deadline_of
 from zlog._io import BlockingIo, drive
 from zlog._layout.head import Head
-from zlog._layout.views import change_view
 from zlog._native.core import MemoryStore
 from zlog.view import objects_of
 
+from ..support.logs import data_of, new_epoch
 from .faulty import Recorder, at_method, each_death
 
 WIDTH = 3
@@ -42,11 +42,6 @@ def still_there(store: Recorder, names: set[str]) -> set[str]:
     return {name for name in names if plain.peek(name) is not None}
 
 
-def data(log: zlog.Log) -> list[bytes]:
-    items = list(log.read_range())
-    return [item.data for item in items if isinstance(item, zlog.Entry)]
-
-
 def written(store: zlog.Store) -> None:
     zlog.Log.create(store, "orders", width=WIDTH).append_many([b"a", b"b", b"c", b"d"])
 
@@ -63,7 +58,7 @@ def test_a_reconfiguration_is_finished_or_forgotten() -> None:
         assert log.append(b"f") == 5
         assert log.view.live_stripe.width == WIDTH + 2
         zlog.Log.open(store, "orders").reconfigure(width=1)
-        assert data(log) == [b"a", b"b", b"c", b"d", b"e", b"f"]
+        assert data_of(log.read_range()) == [b"a", b"b", b"c", b"d", b"e", b"f"]
         assert list(log.check()) == []
         assert_no_orphans(store)
     assert number > 2 * WIDTH + 1
@@ -90,7 +85,7 @@ def test_a_stripe_that_is_full_is_ended_all_the_same() -> None:
         log = zlog.Log.open(store, "orders")
         for each in (b"x", b"y", b"z"):
             log.append(each)
-        found = data(log)
+        found = data_of(log.read_range())
         assert found[:6] == [b"a", b"b", b"c", b"d", b"e", b"f"], f"died at {number}"
         assert found[-3:] == [b"x", b"y", b"z"]
         assert log.view.live_stripe.start > 0
@@ -109,7 +104,7 @@ def long(store: zlog.Store) -> None:
     io = BlockingIo(store)
     deadline = deadline_of(io, 5)
     drive(Head(io, "orders").epoch_next(deadline, width=2))
-    drive(change_view(io, "orders", lambda view: view, deadline))
+    new_epoch(log)
 
 
 def trim(store: zlog.Store) -> None:
@@ -120,7 +115,7 @@ def test_a_trim_is_finished_by_the_next() -> None:
     for number, store in each_death(long, trim, step=7):
         trim(store)
         log = zlog.Log.open(store, "orders")
-        assert len(data(log)) == 8
+        assert len(data_of(log.read_range())) == 8
         log.reconfigure(width=5)
         assert_no_orphans(store)
         assert list(log.check()) == [], f"died at {number}"

@@ -15,6 +15,7 @@ from zlog._layout.views import Change, change_view
 from zlog._native import core
 
 from ..support.local_sequencer import LocalSequencer
+from ..support.logs import leave_hole
 from .faulty import FaultyStore, WithoutSequencer, at_method
 
 WIDTH = 3
@@ -26,12 +27,6 @@ def log(memory: zlog.Store) -> zlog.Log:
     log = zlog.Log.create(memory, "orders", width=WIDTH)
     log.append_many([b"a", b"b", b"c"])
     return log
-
-
-def take(log: zlog.Log, count: int) -> int:
-    """Take positions and write nothing there; returns the first."""
-    client = log._client
-    return drive(client.positions.grant(count, client.deadline()))[1]
 
 
 def change(store: zlog.Store, sequencer: str | None = None) -> Change:
@@ -52,7 +47,7 @@ def test_a_new_epoch_begins_above_what_lands_while_objects_are_sealed(
     memory: zlog.Store, log: zlog.Log, number: int
 ) -> None:
     """Each object's highest position counts as of its own seal, not as of an earlier look."""
-    first = take(log, WIDTH)
+    first = leave_hole(log, WIDTH)
     view = log.view
     landed: list[int] = []
 
@@ -73,7 +68,7 @@ def test_a_new_epoch_begins_above_what_lands_while_objects_are_sealed(
 def test_a_new_epoch_begins_above_every_tail_that_was_shown(
     memory: zlog.Store, log: zlog.Log
 ) -> None:
-    take(log, 10)
+    leave_hole(log, 10)
     assert log.tail() == 13
     assert change(memory).tail == 13
     assert log.append(b"next") == 13
@@ -82,7 +77,7 @@ def test_a_new_epoch_begins_above_every_tail_that_was_shown(
 def test_without_a_sequencer_the_tail_lies_above_what_its_predecessor_told(
     memory: zlog.Store, log: zlog.Log
 ) -> None:
-    take(log, 10)
+    leave_hole(log, 10)
     assert log.tail() == 13
     change(memory, sequencer="")
     slow = zlog.Log.open(WithoutSequencer(memory), "orders")
@@ -93,7 +88,7 @@ def test_without_a_sequencer_the_tail_lies_above_what_its_predecessor_told(
 
 def test_what_nobody_was_shown_is_handed_out_again(memory: zlog.Store, log: zlog.Log) -> None:
     """Only the checked tail is a promise."""
-    take(log, 10)
+    leave_hole(log, 10)
     assert log.tail(checked=False) == 13
     assert change(memory).tail == 3
 
@@ -116,7 +111,7 @@ def test_a_tail_is_not_recorded_after_a_higher_epoch_was_taken(
     memory: zlog.Store, log: zlog.Log
 ) -> None:
     """The next epoch may have begun below it: the caller gets that one's tail instead."""
-    take(log, 10)
+    leave_hole(log, 10)
     changed: list[Change] = []
     hooked = FaultyStore(memory, at_method("tail_raise", lambda: changed.append(change(memory))))
     assert zlog.Log.open(hooked, "orders").tail() == 3
@@ -166,7 +161,7 @@ def test_a_tail_never_goes_back_while_the_layout_changes(memory: zlog.Store, log
     for reader in readers:
         reader.start()
     for number in range(40):
-        take(log, 1 + number % 5)
+        leave_hole(log, 1 + number % 5)
         if number % 4 == 0:
             change(memory)
         log.append(b"x")

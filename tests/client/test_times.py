@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import zlog
 
+from ..support.logs import leave_hole
 from .faulty import FaultyStore
 
 START = datetime(2026, 11, 20, 10, 0, tzinfo=timezone.utc)
@@ -66,9 +67,7 @@ def test_positions_without_an_entry_are_passed_over(log: zlog.Log) -> None:
 def test_a_hole_is_neither_waited_for_nor_filled(memory: zlog.Store) -> None:
     with zlog.Log.create(memory, "orders", width=4) as log:
         append_at(log, 0)
-        sequencer = memory.sequencer()
-        assert sequencer is not None
-        sequencer.next(log.view.log_id, log.view.epoch, 1)
+        leave_hole(log)
         append_at(log, 2)
         assert log.find_time(at(1)) == 2
         with pytest.raises(zlog.NotWritten):

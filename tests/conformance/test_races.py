@@ -6,16 +6,13 @@ because hosts may put many of them into one transaction.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from random import Random
-from threading import Barrier
-from typing import TypeVar
 
 from zlog import Store
 from zlog._native import core
 
+from ..support.threads import at_once
 from . import messages, replies, requests
 from .objects import ADVANCE, CREATE, TIME, Head, Stripe, writer_id
 from .replies import WRITTEN, Answer, Code, State
@@ -23,19 +20,6 @@ from .requests import Entry
 
 CALLERS = 4
 POSITIONS = 60
-Result = TypeVar("Result")
-
-
-def at_once(work: Callable[[int], Result]) -> list[Result]:
-    """Run `work(caller)` in a thread for each caller, started together."""
-    barrier = Barrier(CALLERS)
-
-    def started(caller: int) -> Result:
-        barrier.wait()
-        return work(caller)
-
-    with ThreadPoolExecutor(CALLERS) as pool:
-        return list(pool.map(started, range(CALLERS)))
 
 
 def test_each_position_has_one_winner(store: Store, prefix: str) -> None:
@@ -54,7 +38,7 @@ def test_each_position_has_one_winner(store: Store, prefix: str) -> None:
             codes[p] = answer.code
         return codes
 
-    results = at_once(race)
+    results = at_once(race, CALLERS)
     slots = Stripe(store, prefix).read(1, range(POSITIONS), with_ids=True).value.slots
     for p in range(POSITIONS):
         winners = [caller for caller in range(CALLERS) if results[caller][p] == Code.OK]
@@ -76,7 +60,7 @@ def test_batches_that_overlap_are_never_mixed(store: Store, prefix: str) -> None
         Random(caller).shuffle(order)
         return [(b, stripe.write(1, [Entry(p, p, writer) for p in b], writer)) for b in order]
 
-    results = at_once(race)
+    results = at_once(race, CALLERS)
     slots = Stripe(store, prefix).read(1, range(POSITIONS + 5), with_ids=True).value.slots
     held = {(p, slot.writer) for p, slot in enumerate(slots) if slot.state == State.WRITTEN}
     won = set()
@@ -110,7 +94,7 @@ def test_nothing_of_an_older_epoch_lands_after_a_seal(store: Store, prefix: str)
             written.append(p)
         return written, None
 
-    results = at_once(race)
+    results = at_once(race, CALLERS)
     acknowledged = sorted(p for written, _ in results for p in written)
     highest = results[0][1]
     assert highest == acknowledged[-1]
@@ -125,7 +109,7 @@ def test_every_epoch_is_handed_out_once(store: Store, prefix: str) -> None:
         head = Head(store, prefix)
         return [head.epoch_next().value[0] for _ in range(20)]
 
-    results = at_once(race)
+    results = at_once(race, CALLERS)
     assert all(result == sorted(result) for result in results)
     assert sorted(chain(*results)) == list(range(1, 20 * CALLERS + 1))
 
@@ -180,7 +164,7 @@ def test_of_two_readers_of_one_cursor_neither_undoes_the_other(store: Store, pre
             assert kept >= seen
             seen = kept
 
-    at_once(race)
+    at_once(race, CALLERS)
     assert Head(store, prefix).cursor_read("reader").value.position == POSITIONS - 1
 
 
@@ -201,7 +185,7 @@ def test_a_trim_and_a_new_cursor_exclude_each_other(store: Store, prefix: str) -
             )
         return answers
 
-    for turn, answers in enumerate(zip(*at_once(race), strict=True)):
+    for turn, answers in enumerate(zip(*at_once(race, CALLERS), strict=True)):
         trims, cursors = answers[0::2], answers[1::2]
         trimmed = Head(store, f"{prefix}.{turn}").epoch_read().value.trim_point == 10
         assert any(trim.code == Code.OK for trim in trims) == trimmed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import signal
@@ -20,6 +21,7 @@ from zlog._native.core import (
     encode_write,
 )
 
+from ..support.threads import at_once
 from .support import OBJECT, SECONDS, finish, read, run, seal, start, write, write_request
 
 # What a process that appends does: it writes the positions from first on, in steps, and prints each
@@ -350,26 +352,15 @@ def test_closing_gives_up_what_has_not_begun(tmp_path: Path) -> None:
 def test_closing_ends_those_who_wait(tmp_path: Path) -> None:
     store = EmbeddedStore(tmp_path)
     seal(store)
-    begun = threading.Barrier(5)
-    ended: list[object] = []
 
-    def append() -> None:
-        begun.wait(SECONDS)
-        try:
-            while (code := write(store, [0])) == 0:
+    def append_or_close(number: int) -> None:
+        with contextlib.suppress(StoreUnavailable):
+            if number == 0:
+                store.close()
+            while write(store, [0]) == 0:
                 pass
-            ended.append(code)
-        except StoreUnavailable as error:
-            ended.append(error)
 
-    threads = [threading.Thread(target=append) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    begun.wait(SECONDS)
-    store.close()
-    for thread in threads:
-        thread.join(SECONDS)
-    assert len(ended) == 4
+    at_once(append_or_close, 5)
     store.close()
     with pytest.raises(StoreUnavailable, match="closed"):
         store.execute(OBJECT, "stat", messages.stat(1))

@@ -9,7 +9,7 @@ import importlib.util
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
@@ -22,10 +22,14 @@ import zlog
 from ..support.ceph import CephCluster, unavailable
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
 
 if sys.version_info < (3, 11):
     collect_ignore_glob = ["test_*.py"]
+
+SECONDS = 120
+"""Longer than any query takes."""
 
 
 @pytest.fixture(scope="session")
@@ -77,17 +81,51 @@ def log(store: zlog.Store) -> Iterator[zlog.Log]:
         yield opened
 
 
-def skip_positions(log: zlog.Log, count: int) -> None:
-    """Have positions handed out to a writer that never writes them."""
-    shared = log.store.sequencer()
-    assert shared is not None
-    assert shared.next(log.view.log_id, log.view.epoch, count) is not None
-
-
 def options_of(log: zlog.Log, **options: object) -> dict[str, str]:
     """Return the options of a read of this log."""
     given = {"store": log.store.url, "log": log.name, "holeTimeout": 0.05, **options}
     return {name: str(value) for name, value in given.items()}
+
+
+class Pipeline:
+    """A query that copies a log into a table, each time it is run."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark = spark
+        self.table = str(folder / "table")
+        self.checkpoint = str(folder / "checkpoint")
+
+    def start(
+        self,
+        log: zlog.Log,
+        transform: Callable[[DataFrame], DataFrame] = lambda table: table,
+        **options: object,
+    ) -> StreamingQuery:
+        """Start a run that ends at the present tail."""
+        source = self.spark.readStream.format("zlog").options(**options_of(log, **options)).load()
+        return (
+            transform(source)
+            .writeStream.format("parquet")
+            .option("checkpointLocation", self.checkpoint)
+            .trigger(availableNow=True)
+            .start(self.table)
+        )
+
+    def run(self, log: zlog.Log, **options: object) -> StreamingQuery:
+        """Run it to its end."""
+        query = self.start(log, **options)  # type: ignore[arg-type]
+        assert query.awaitTermination(SECONDS)
+        return query
+
+    def positions(self) -> list[int]:
+        """Return what the table holds."""
+        rows = self.spark.read.parquet(self.table).select("position").collect()
+        return sorted(row.position for row in rows)
+
+
+@pytest.fixture
+def pipeline(spark: SparkSession, tmp_path: Path) -> Pipeline:
+    return Pipeline(spark, tmp_path)
 
 
 def secrets_of(url: str) -> set[str]:

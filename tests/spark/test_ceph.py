@@ -13,7 +13,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 import zlog
 from zlog.spark._handles import LogRef
 
-from .conftest import options_of, secrets_of
+from .conftest import Pipeline, options_of, secrets_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,51 +27,34 @@ def log(ceph_url: str) -> Iterator[zlog.Log]:
 
 
 def test_a_log_on_ceph_is_read_as_a_table_and_as_a_stream(
-    spark: SparkSession, log: zlog.Log, ceph_url: str, tmp_path: Path
+    spark: SparkSession, log: zlog.Log, pipeline: Pipeline
 ) -> None:
     data = [b"%d" % i * (i % 40) for i in range(2_000)]
     log.append_many(data)
-    options = options_of(log, store=ceph_url)
+    options = options_of(log)
     rows = spark.read.format("zlog").options(**options).load().orderBy("position").collect()
     assert [bytes(row.data) for row in rows] == data
-
-    table = str(tmp_path / "table")
     for _ in range(2):
-        source = spark.readStream.format("zlog").options(**options).load()
-        query = (
-            source.writeStream.format("parquet")
-            .option("checkpointLocation", str(tmp_path / "checkpoint"))
-            .trigger(availableNow=True)
-            .start(table)
-        )
-        assert query.awaitTermination(120)
+        pipeline.run(log)
         log.append_many([b"later"] * 100)
-    found = spark.read.parquet(table).select("position").collect()
-    assert sorted(row.position for row in found) == list(range(2_100))
+    assert pipeline.positions() == list(range(2_100))
 
 
 def test_no_secret_is_in_plans_progress_or_checkpoints(
     spark: SparkSession,
     log: zlog.Log,
     ceph_url: str,
-    tmp_path: Path,
+    pipeline: Pipeline,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The URL says where the keyring is, never what is in it."""
     log.append_many([b"x"] * 10)
-    options = options_of(log, store=ceph_url)
+    options = options_of(log)
     spark.read.format("zlog").options(**options).load().explain(extended=True)
-    source = spark.readStream.format("zlog").options(**options).load()
-    query = (
-        source.writeStream.format("parquet")
-        .option("checkpointLocation", str(tmp_path / "checkpoint"))
-        .trigger(availableNow=True)
-        .start(str(tmp_path / "table"))
-    )
-    assert query.awaitTermination(120)
+    query = pipeline.run(log)
     query.explain(extended=True)
     told = capsys.readouterr().out + "".join(each.json for each in query.recentProgress)
-    for file in (tmp_path / "checkpoint").rglob("*"):
+    for file in Path(pipeline.checkpoint).rglob("*"):
         told += file.read_text(errors="replace") if file.is_file() else ""
     for each in ("Physical Plan", "StreamingDataSourceV2", '"numInputRows"', '{"position": 10'):
         assert each in told

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,54 +9,10 @@ import pytest
 
 import zlog
 
-from .conftest import options_of
+from .conftest import SECONDS, Pipeline, options_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
-
-SECONDS = 120
-
-
-class Pipeline:
-    """A query that copies a log into a table, each time it is run."""
-
-    def __init__(self, spark: SparkSession, folder: Path) -> None:
-        self.spark = spark
-        self.table = str(folder / "table")
-        self.checkpoint = str(folder / "checkpoint")
-
-    def start(
-        self,
-        log: zlog.Log,
-        transform: Callable[[DataFrame], DataFrame] = lambda table: table,
-        **options: object,
-    ) -> StreamingQuery:
-        """Start a run that ends at the present tail."""
-        source = self.spark.readStream.format("zlog").options(**options_of(log, **options)).load()
-        return (
-            transform(source)
-            .writeStream.format("parquet")
-            .option("checkpointLocation", self.checkpoint)
-            .trigger(availableNow=True)
-            .start(self.table)
-        )
-
-    def run(self, log: zlog.Log, **options: object) -> StreamingQuery:
-        """Run it to its end."""
-        query = self.start(log, **options)  # type: ignore[arg-type]
-        assert query.awaitTermination(SECONDS)
-        return query
-
-    def positions(self) -> list[int]:
-        """Return what the table holds."""
-        rows = self.spark.read.parquet(self.table).select("position").collect()
-        return sorted(row.position for row in rows)
-
-
-@pytest.fixture
-def pipeline(spark: SparkSession, tmp_path: Path) -> Pipeline:
-    return Pipeline(spark, tmp_path)
 
 
 def test_each_run_goes_on_where_the_last_one_ended(log: zlog.Log, pipeline: Pipeline) -> None:

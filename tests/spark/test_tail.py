@@ -335,8 +335,6 @@ def test_a_signal_ends_it_in_order(
     words = ("orders", "--to", str(tmp_path / "table"), "--trigger", "1s", "--json", *QUICK)
     started = cli_of(store).start("spark", "tail", *words, cwd=clone, start_new_session=True)
     with started as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
         first = json.loads(process.stdout.readline())
         log.append_many([b"y"] * 10)
         second = json.loads(process.stdout.readline())

@@ -16,6 +16,7 @@ import zlog
 from zlog.spark._options import SinkOptions
 from zlog.spark._write import Appended, Appender, StreamTask
 
+from ..support.logs import data_of
 from .conftest import options_of
 
 if TYPE_CHECKING:
@@ -24,10 +25,6 @@ if TYPE_CHECKING:
 
 TEXT = StructType().add("line", StringType())
 BYTES = StructType().add("line", BinaryType())
-
-
-def entries(log: zlog.Log) -> list[bytes]:
-    return [item.data for item in log.read_range() if isinstance(item, zlog.Entry)]
 
 
 class Copy:
@@ -74,12 +71,12 @@ def test_a_task_appends_its_rows_in_parts(log: zlog.Log) -> None:
     large = [bytes([i]) * 900_000 for i in range(40)]
     batches = [column(part, pa.binary()) for part in (small, [], large)]  # type: ignore[arg-type]
     assert appender(log).append(iter(batches)).entries == 40_040
-    assert entries(log) == small + large
+    assert data_of(log.read_range()) == small + large
 
 
 def test_text_is_appended_as_utf_8(log: zlog.Log) -> None:
     assert appender(log, TEXT).append(iter([column(["é", ""], pa.string())])).entries == 2
-    assert entries(log) == ["é".encode(), b""]
+    assert data_of(log.read_range()) == ["é".encode(), b""]
 
 
 def test_a_null_is_no_entry(log: zlog.Log) -> None:
@@ -104,7 +101,7 @@ def test_a_table_becomes_a_log(spark: SparkSession, log: zlog.Log) -> None:
     table = spark.range(1_000).selectExpr("cast(id as string) as line")
     options = options_of(log)
     table.write.format("zlog").options(**options).mode("append").save()
-    assert sorted(int(data) for data in entries(log)) == list(range(1_000))
+    assert sorted(int(data) for data in data_of(log.read_range())) == list(range(1_000))
     with pytest.raises(Exception, match="never overwritten"):
         table.write.format("zlog").options(**options).mode("overwrite").save()
 
@@ -115,10 +112,10 @@ def test_a_task_that_is_run_again_appends_what_is_missing(log: zlog.Log) -> None
     sent = iter([column(rows[:18_000], pa.binary()), column([None], pa.binary())])
     with pytest.raises(ValueError, match="a null is no entry"):
         appender(log).deliver(sent, task)
-    assert len(entries(log)) == 16_384
+    assert len(data_of(log.read_range())) == 16_384
     again = iter([column(rows[::-1], pa.binary())])
     assert appender(log).deliver(again, task) == Appended(20_000 - 16_384, "query")
-    assert sorted(entries(log)) == sorted(rows)
+    assert sorted(data_of(log.read_range())) == sorted(rows)
 
 
 def test_a_task_of_no_query_is_not_written_exactly_once() -> None:
@@ -131,7 +128,7 @@ def test_a_stream_becomes_a_log(spark: SparkSession, log: zlog.Log, tmp_path: Pa
     for _ in range(2):
         log.append_many([b"%d" % i for i in range(500)])
         query = copy.run()
-    assert sorted(entries(copy.log)) == sorted(entries(log))
+    assert sorted(data_of(copy.log.read_range())) == sorted(data_of(log.read_range()))
     # What Spark has a record of is done; the last batch may be run again.
     with pytest.raises(zlog.DeliverySuperseded, match="its batch is done"):
         copy.log.deliver([], source=query.id, batch=0)
@@ -148,7 +145,7 @@ def test_a_batch_that_was_not_recorded_is_written_once(
     copy.forget_commit(0)
     copy.log.reconfigure(width=3)
     copy.run()
-    assert Counter(entries(copy.log)) == Counter(entries(log) * copies)
+    assert Counter(data_of(copy.log.read_range())) == Counter(data_of(log.read_range()) * copies)
 
 
 def test_a_batch_that_failed_half_way_is_finished(
@@ -174,6 +171,6 @@ def test_a_batch_that_failed_half_way_is_finished(
 
     with pytest.raises(Exception, match="the worker is gone"):
         copy.run(failing)
-    assert 0 < len(entries(copy.log)) < len(rows)
+    assert 0 < len(data_of(copy.log.read_range())) < len(rows)
     copy.run(failing)
-    assert sorted(entries(copy.log)) == sorted(rows)
+    assert sorted(data_of(copy.log.read_range())) == sorted(rows)

@@ -1,0 +1,51 @@
+"""What tests do to a log below its interface, and what they look at in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import zlog
+from zlog._base.deadline import Deadline
+from zlog._base.io import deadline_of
+from zlog._io import drive
+
+
+def data_of(items: Iterable[zlog.Entry | zlog.Gap]) -> list[bytes]:
+    """Return the data of the entries among what a log or a range of it gives."""
+    return [item.data for item in items if isinstance(item, zlog.Entry)]
+
+
+def leave_hole(log: zlog.Log, count: int = 1) -> int:
+    """Take positions and never write them, as an appender that dies; returns the first."""
+    client = log._client
+    return drive(client.positions.grant(count, deadline_of(client.io, 10)))[1]
+
+
+def new_epoch(log: zlog.Log) -> zlog.View:
+    """Bring in the same layout in a new epoch, as a new sequencer or an abandoned change does."""
+    client = log._client
+    return drive(client.layout.change(lambda view: view, deadline_of(client.io, 10)))
+
+
+def after_first_grant(log: zlog.Log, action: Callable[[int], object]) -> list[int]:
+    """Do something between the first grant of positions and their use.
+
+    Args:
+        log: the handle whose grant it is.
+        action: is told the first position that was granted.
+
+    Returns:
+        how many positions each grant had, kept up while the handle is used.
+    """
+    inner = log._client.positions.grant
+    counts: list[int] = []
+
+    async def grant(count: int, deadline: Deadline) -> tuple[zlog.View, int]:
+        view, position = await inner(count, deadline)
+        counts.append(count)
+        if len(counts) == 1:
+            action(position)
+        return view, position
+
+    log._client.positions.grant = grant  # type: ignore[method-assign]
+    return counts
