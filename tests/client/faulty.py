@@ -9,7 +9,8 @@ import pytest
 
 import zlog
 from zlog import testing
-from zlog.testing import AT_ONCE, Fate, StoreCall
+from zlog._io import AsyncioIo
+from zlog.testing import AT_ONCE, Fate, SeededPlan, StoreCall, StoreFaults
 
 _FATES = {
     None: AT_ONCE,
@@ -74,6 +75,16 @@ class Recorder(FaultyStore):
         if method == "seal":
             self.names.add(object)
         return super().judge(object, method)
+
+
+def slow_io(store: zlog.Store, seed: int, low: float, high: float) -> AsyncioIo:
+    """An Io whose operations take ``low`` to ``high`` seconds of a virtual loop's time.
+
+    They take effect somewhere between their start and their reply, so that those of different
+    clients interleave as they do on a cluster.
+    """
+    plan = SeededPlan(seed, StoreFaults(latency=(low / 2, high / 2)))
+    return AsyncioIo(testing.FaultyStore(store, plan, share_sequencer=False))
 
 
 def each_death(

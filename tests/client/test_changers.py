@@ -21,24 +21,10 @@ from zlog._read.iterate import RangeReader
 from zlog.testing import run_virtually
 from zlog.view import objects_of
 
-from .faulty import FaultyStore, WithoutSequencer
-from .virtual import VirtualIo
+from .faulty import Recorder, slow_io
 
 SLOW = (0.01, 0.1)
 WRITERS, CHANGERS, ENTRIES = 4, 3, 40
-
-
-class Sealed(WithoutSequencer):
-    """Keeps the names of all stripe objects that were ever sealed."""
-
-    def __init__(self, store: zlog.Store) -> None:
-        super().__init__(store)
-        self.names: set[str] = set()
-
-    def execute(self, object, method, payload, timeout=None):  # type: ignore[no-untyped-def]
-        if method == "seal":
-            self.names.add(object)
-        return FaultyStore.execute(self, object, method, payload, timeout)
 
 
 @pytest.mark.parametrize("dying", [False, True])
@@ -47,10 +33,10 @@ def test_nothing_is_lost_doubled_or_left_behind(
     memory: zlog.Store, seed: int, *, dying: bool
 ) -> None:
     """With changers that die, too: what they have sent takes effect later all the same."""
-    store = Sealed(memory)
+    store = Recorder(memory)
 
     async def work() -> None:
-        io = VirtualIo(store, seed, *SLOW)
+        io = slow_io(store, seed, *SLOW)
         patient = Deadline(None, io.monotonic)
         await create_log(io, "orders", NewLog(4, {"stripe_records": "4"}), patient)
         settings = Settings(timeout=None, hole_timeout=0.5)
@@ -113,4 +99,4 @@ def test_nothing_is_lost_doubled_or_left_behind(
             return
         assert {name for name in store.names if memory.peek(name) is not None} == needed
 
-    run_virtually(work())
+    run_virtually(work(), seed)

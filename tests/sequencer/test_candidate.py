@@ -17,7 +17,7 @@ from zlog.seqr.election.lock import Holder
 from zlog.seqr.namespaces import Namespace
 from zlog.testing import run_virtually
 
-from ..client.virtual import VirtualIo
+from ..client.faulty import slow_io
 from .locks import LockStore
 
 LEASE = 3.0
@@ -34,7 +34,7 @@ class Host:
         self.name = name
         self.guest = guest
         self.store = store.view()
-        self.io = VirtualIo(self.store, seed=len(name), low=latency / 2, high=latency)
+        self.io = slow_io(self.store, len(name), latency / 2, latency)
         self.heard: list[str] = []
         self.gone: set[str] = set()  # the addresses without a listener, as it sees them
         self.start()
@@ -114,6 +114,14 @@ async def leader_of(*hosts: Host, within: float = 60.0) -> Host:
         await asyncio.sleep(0.001)
 
 
+async def leader_and_other(store: LockStore) -> tuple[Host, Host]:
+    """Start two, and wait until one of them leads."""
+    hosts = [Host(store, name) for name in "ab"]
+    leader = await leader_of(*hosts)
+    hosts.remove(leader)
+    return leader, hosts[0]
+
+
 def virtually(test):
     """Run an async test in virtual time; whatever it leaves running ends with it."""
 
@@ -156,10 +164,7 @@ async def test_one_leads_and_the_others_stand_by():
 
 @virtually
 async def test_a_frozen_leader_is_followed_when_its_lease_is_over_and_steps_down():
-    store = LockStore()
-    a, b = Host(store, "a"), Host(store, "b")
-    leader = await leader_of(a, b)
-    other = b if leader is a else a
+    leader, other = await leader_and_other(LockStore())
     await asyncio.sleep(10)
     left = leader.candidate.lease.left
     leader.freeze()
@@ -252,10 +257,7 @@ async def test_without_the_store_a_leader_is_in_doubt_and_then_leads_on():
 
 @virtually
 async def test_a_leader_in_doubt_steps_down_when_another_has_followed():
-    store = LockStore()
-    a, b = Host(store, "a"), Host(store, "b")
-    leader = await leader_of(a, b)
-    other = b if leader is a else a
+    leader, other = await leader_and_other(LockStore())
     leader.store.error = errno.ETIMEDOUT
     assert await leader_of(other) is other
     assert leader.role is Role.IN_DOUBT
@@ -267,10 +269,7 @@ async def test_a_leader_in_doubt_steps_down_when_another_has_followed():
 
 @virtually
 async def test_a_leader_that_resigns_is_followed_at_the_next_look():
-    store = LockStore()
-    a, b = Host(store, "a"), Host(store, "b")
-    leader = await leader_of(a, b)
-    other = b if leader is a else a
+    leader, other = await leader_and_other(LockStore())
     await asyncio.sleep(5)
     leader.freeze()
     assert await leader.candidate.resign()
