@@ -7,6 +7,7 @@ import errno
 import os
 from collections.abc import Iterator
 from itertools import cycle
+from pathlib import Path
 from typing import cast
 
 import pytest
@@ -46,8 +47,13 @@ def memory() -> Iterator[zlog.Store]:
         yield store
 
 
-def test_memory_survives_random_calls(memory: zlog.Store) -> None:
-    found = bombard(lambda: contextlib.nullcontext(memory), 2, 1.0)
+@pytest.mark.parametrize("host", ["mem", "file"])
+def test_a_store_in_this_process_survives_random_calls(
+    memory: zlog.Store, host: str, tmp_path: Path
+) -> None:
+    opened = memory if host == "mem" else zlog.connect(tmp_path)
+    with opened as store:
+        found = bombard(lambda: contextlib.nullcontext(store), 2, 1.0)
     assert found.wrong == []
     assert_tried(found)
 
