@@ -31,7 +31,7 @@ BUILD_TOOLS := 'cmake>=3.24' 'cython>=3.1' ninja 'scikit-build-core>=1.0'
 
 # Folders, and programs without a suffix, which ruff would not find in them.
 PYTHON_CODE := ceph-dev cli examples pyspark_zlog seqr tests zlog ceph-dev/cluster tools/check-links
-CPP_FOLDERS := cls_zlog seqr cli tests
+CPP_FOLDERS := cls_zlog zlog seqr cli tests
 SOURCES := pyproject.toml CMakeLists.txt \
 	$(shell find cls_zlog zlog seqr cli pyspark_zlog -type f -not -path '*/__pycache__/*')
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.messages_docs import wire_tables
-from tools.messages_python import protocol_module, stub, wrappers
+from tools.messages_python import protocol_module, stub
 
 ROOT = Path(__file__).parents[1]
 CLASS = ROOT / "cls_zlog"
@@ -107,9 +107,7 @@ def _formatted(content: str, name: str) -> str:
 def files() -> Iterator[tuple[Path, str]]:
     """Return every generated file with its content."""
     described = describe()
-    native = ROOT / "zlog" / "_native"
-    yield native / "messages.pyx", wrappers(described)
-    yield native / "messages.pyi", _formatted(stub(described), "messages.pyi")
+    yield ROOT / "zlog" / "_native" / "messages.pyi", _formatted(stub(described), "messages.pyi")
     codes, states = enumeration("Code"), enumeration("EntryState")
     reasons = enumeration("FillReason")
     path = ROOT / "zlog" / "_base" / "protocol.py"

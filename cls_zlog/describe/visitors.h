@@ -11,8 +11,8 @@
 
 #include "cls_zlog/wire/frame.h"
 
-// Visitors for tools and tests: what a message's fields are, and a message of which each field is
-// as small as it may be.
+// Visitors that look at messages as types: what one is called, what its fields are, and a message of
+// which each field is as small as it may be.
 namespace zlog::describe {
 
 // A type's name, without its namespace.
@@ -29,7 +29,6 @@ struct Field {
   std::string type;
   std::string element;  // of a list, a column, an enumeration: its type
   wire::Bounds bounds;
-  uint64_t initial = 0;  // of an integer: its value where an older version did not send it
 };
 
 using Structs = std::map<std::string, std::vector<Field>>;
@@ -43,7 +42,7 @@ class Describer {
 
   template <typename T>
   void operator()(const char* name, T& value, const wire::Bounds& bounds = wire::any()) {
-    fields_->push_back({name, "", "", bounds, 0});
+    fields_->push_back({name, "", "", bounds});
     type_of(value, &fields_->back());
   }
 
@@ -53,8 +52,7 @@ class Describer {
     return "u" + std::to_string(8 * sizeof(T));
   }
   template <typename T>
-  void type_of(T& value, Field* field) {
-    field->initial = static_cast<uint64_t>(value);
+  void type_of(T&, Field* field) {
     if constexpr (std::is_same_v<T, bool>) {
       field->type = "bool";
     } else if constexpr (std::is_enum_v<T>) {

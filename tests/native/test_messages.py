@@ -1,0 +1,93 @@
+"""The functions that the messages declared in C++ become, against their stub."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import pickle
+from pathlib import Path
+
+import pytest
+
+import zlog
+from zlog._native import messages
+
+STUB = ast.parse(Path(messages.__file__).with_name("messages.pyi").read_text())
+
+
+def test_the_stub_has_every_function_and_its_parameters() -> None:
+    told = {
+        each.name: [argument.arg for argument in each.args.args]
+        for each in STUB.body
+        if isinstance(each, ast.FunctionDef)
+    }
+    encoders = {name: words for name, words in told.items() if words != ["reply"]}
+    decoders = {name for name, words in told.items() if words == ["reply"]}
+    callable_ = {
+        name: value
+        for name, value in vars(messages).items()
+        if type(value).__module__ == messages.__name__
+    }
+    assert {name for name in callable_ if name not in encoders} == decoders
+    assert encoders == {
+        name: list(inspect.signature(callable_[name]).parameters) for name in encoders
+    }
+    assert len(encoders) > 30
+
+
+def test_the_stub_has_every_named_tuple_and_its_fields() -> None:
+    told = {
+        each.name: tuple(
+            row.target.id
+            for row in each.body
+            if isinstance(row, ast.AnnAssign) and isinstance(row.target, ast.Name)
+        )
+        for each in STUB.body
+        if isinstance(each, ast.ClassDef)
+    }
+    found = {
+        name: value._fields for name, value in vars(messages).items() if hasattr(value, "_fields")
+    }
+    assert found == told
+    stripe = messages.Stripe(1, 0, 8, 4)
+    assert pickle.loads(pickle.dumps(stripe)) == stripe
+
+
+def test_values_by_name() -> None:
+    named = messages.seal(1, residue=0, create=True, stride=2)
+    assert named == messages.seal(1, 2, 0, True)
+    with pytest.raises(TypeError, match="nonsense"):
+        messages.seal(1, 2, 0, True, nonsense=True)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("values", "error"),
+    [
+        ((1, 2, 0), TypeError),
+        ((1, 2, 0, True, 5), TypeError),
+        ((1.5, 2, 0, True), TypeError),
+        ((-1, 2, 0, True), OverflowError),
+        ((2**64, 2, 0, True), OverflowError),
+        ((1, 2**32, 0, True), OverflowError),
+        ((0, 2, 0, True), ValueError),
+    ],
+)
+def test_values_that_no_request_holds(values: tuple[int, ...], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        messages.seal(*values)
+
+
+def test_text_is_no_bytes() -> None:
+    with pytest.raises(TypeError):
+        messages.head_create(b"orders", 1)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        messages.fill(1, 1, "w" * 16, 0, 1, [0])  # type: ignore[arg-type]
+
+
+def test_bytes_that_are_no_reply() -> None:
+    with pytest.raises(zlog.CorruptEntry, match="malformed seal reply"):
+        messages.seal_reply(b"zz")
+    with pytest.raises(zlog.UnsupportedVersion, match="made the seal reply"):
+        messages.seal_reply(b"\x09\x09\0\0\0\0")
+    with pytest.raises(TypeError):
+        messages.seal_reply("text")  # type: ignore[arg-type]
