@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from zlog import Cursor, Entry, Gap, Log, ZlogError
 from zlog.cli.output import Output, OutputClosed, OutputFailed
 from zlog.cli.ranges import PositionSpec, beginning
+from zlog.cli.render import Renderer, show
 from zlog.cli.signals import terminable
 
 COMMIT_SECONDS = 1.0
@@ -25,8 +26,22 @@ def open_cursor(log: Log, name: str, begin: PositionSpec | None) -> Cursor:
     return log.cursor(name, create="earliest" if begin is None else beginning(log, begin))
 
 
+def print_items(
+    items: Iterable[Entry | Gap], renderer: Renderer, out: Output, cursor: Cursor | None
+) -> bool:
+    """Print what there is, and commit it to the cursor. Returns False when something is lost."""
+    commit = None if cursor is None else CursorCommit(cursor, out)
+    intact = True
+    with commit.at_end() if commit else contextlib.nullcontext():
+        for item in items:
+            intact = show(renderer, item) and intact
+            if commit:
+                commit.printed(item)
+    return intact
+
+
 class CursorCommit:
-    """CursorCommit to a cursor what was printed and flushed.
+    """Commits to a cursor what was printed and flushed.
 
     A program that dies between the flush and the commit prints those entries again when it is
     started again: each is printed at least once.

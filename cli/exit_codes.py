@@ -13,6 +13,7 @@ from zlog import (
     SequencerUnavailable,
     StoreUnavailable,
 )
+from zlog.cli.output import say
 
 
 class ExitCode(enum.IntEnum):
@@ -52,4 +53,12 @@ def exit_code_of(error: BaseException) -> ExitCode:
     for kind, code in _CODES:
         if isinstance(error, kind):
             return code
+    return ExitCode.FAILURE
+
+
+def exit_code_of_reading(log: str, *, intact: bool) -> ExitCode:
+    """Return the exit code of a verb that printed a log; tells on stderr when entries are lost."""
+    if intact:
+        return ExitCode.OK
+    say(f"some entries are lost; `zlog check {log}` shows which")
     return ExitCode.FAILURE

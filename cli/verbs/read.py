@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import nullcontext
 
 import click
 
 from zlog import Entry, Gap, Log, NotWritten
 from zlog.cli import ranges
-from zlog.cli.cursor_commit import CursorCommit, open_cursor
-from zlog.cli.exit_codes import ExitCode
+from zlog.cli.cursor_commit import open_cursor, print_items
+from zlog.cli.exit_codes import exit_code_of_reading
 from zlog.cli.names import CURSOR_NAME, log_argument
-from zlog.cli.output import Output, say
+from zlog.cli.output import Output
 from zlog.cli.parameters import hole_timeout_option, or_none
 from zlog.cli.progress import Progress
-from zlog.cli.render import Style, show, style_options
+from zlog.cli.render import Style, style_options
 from zlog.cli.session import Session, pass_session
 from zlog.cli.verb import SignedVerb
 
@@ -81,21 +80,17 @@ def read(
         session.open_log(log, hole_timeout=or_none(hole_timeout)) as opened,
     ):
         renderer = style.renderer(out)
-        cursor_commit: CursorCommit | None = None
+        cursor = None
         if name is not None:
             cursor = open_cursor(opened, name, None) if commit else opened.cursor(name)
-            cursor_commit = CursorCommit(cursor, out) if commit else None
             wanted = (ranges.Range(cursor.position, None),)
-        intact = True
-        with cursor_commit.at_end() if cursor_commit else nullcontext():
-            for each in wanted or (ranges.EVERYTHING,):
-                for item in _items(opened, each, hidden=out.is_terminal):
-                    intact = show(renderer, item) and intact
-                    if cursor_commit:
-                        cursor_commit.printed(item)
-    if not intact:
-        say(f"some entries are lost; `zlog check {log}` shows which")
-    return ExitCode.OK if intact else ExitCode.FAILURE
+        items = (
+            item
+            for each in wanted or (ranges.EVERYTHING,)
+            for item in _items(opened, each, hidden=out.is_terminal)
+        )
+        intact = print_items(items, renderer, out, cursor if commit else None)
+    return exit_code_of_reading(log, intact=intact)
 
 
 def _items(log: Log, wanted: ranges.Range, *, hidden: bool) -> Iterator[Entry | Gap]:

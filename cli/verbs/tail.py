@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
+from collections.abc import Iterator
 
 import click
 
 import zlog
 from zlog import Entry, Gap, aio
 from zlog.cli import ranges
-from zlog.cli.cursor_commit import CursorCommit, open_cursor
-from zlog.cli.exit_codes import ExitCode
+from zlog.cli.cursor_commit import open_cursor, print_items
+from zlog.cli.exit_codes import exit_code_of_reading
 from zlog.cli.follow import follow
 from zlog.cli.names import CURSOR_NAME, log_argument
-from zlog.cli.output import Output, say
+from zlog.cli.output import Output
 from zlog.cli.parameters import hole_timeout_option, or_none
 from zlog.cli.ranges import PositionSpec
-from zlog.cli.render import Renderer, Style, show, style_options
+from zlog.cli.render import Style, style_options
 from zlog.cli.session import Session, pass_session
 from zlog.cli.verb import Verb
 
@@ -122,10 +121,8 @@ def tail(
             intact = asyncio.run(follow(opening, start, count, name, renderer, out))
         else:
             items = _first(_items(opened, start, end, to_tail=exit_at_tail), count)
-            intact = _print(items, cursor, renderer, out)
-    if not intact:
-        say(f"some entries are lost; `zlog check {log}` shows which")
-    return ExitCode.OK if intact else ExitCode.FAILURE
+            intact = print_items(items, renderer, out, cursor)
+    return exit_code_of_reading(log, intact=intact)
 
 
 def _items(log: zlog.Log, start: int, end: int, *, to_tail: bool) -> Iterator[Entry | Gap]:
@@ -143,17 +140,3 @@ def _first(items: Iterator[Entry | Gap], count: int | None) -> Iterator[Entry | 
         entries += isinstance(item, Entry)
         if entries == count:
             return
-
-
-def _print(
-    items: Iterable[Entry | Gap], cursor: zlog.Cursor | None, renderer: Renderer, out: Output
-) -> bool:
-    """Print what is there. Returns False when something of it is lost."""
-    cursor_commit = None if cursor is None else CursorCommit(cursor, out)
-    intact = True
-    with cursor_commit.at_end() if cursor_commit else nullcontext():
-        for item in items:
-            intact = show(renderer, item) and intact
-            if cursor_commit:
-                cursor_commit.printed(item)
-    return intact
