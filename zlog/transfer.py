@@ -112,7 +112,8 @@ def mirror_log(
         name: the mirror's; None: as the log's. It is made, or is one of this log.
         width: of a new mirror; None: as the log's.
         follow: go on at the tail, for ever. Else it ends at the tail as it is now.
-        cursors: copy the log's cursors too, at each step, as far as it was copied.
+        cursors: copy the log's cursors too, at each step, as far as it was copied. Those of the
+            mirror only move forward: its own readers may be ahead.
         timeout: for each step at the mirror, in seconds; None for no limit.
 
     Raises:

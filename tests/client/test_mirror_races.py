@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 
 import pytest
@@ -9,8 +10,8 @@ import pytest
 import zlog
 from zlog import CopyDiffers, Entry
 
-from .copies import exported, imported
-from .faulty import Died, FaultyStore, dies_in, each_death, each_moment
+from .copies import exported, imported, mirrored
+from .faulty import Died, FaultyStore, at_method, dies_in, each_death, each_moment
 
 ENTRIES = [b"%d" % number for number in range(100)]
 LATER = [b"later %d" % number for number in range(50)]
@@ -46,6 +47,13 @@ class Source:
 def source(memory: zlog.Store) -> Iterator[Source]:
     with zlog.Log.create(memory, "orders", width=3) as log:
         yield Source(log)
+
+
+@pytest.fixture
+def target() -> Iterator[zlog.Store]:
+    """Another store."""
+    with zlog.connect("mem://") as opened:
+        yield opened
 
 
 def promote(store: zlog.Store) -> None:
@@ -127,3 +135,79 @@ def test_a_promotion_at_any_moment_of_a_copier(source: Source) -> None:
 
     for number, store in each_moment(source.copy, copier, promote_and_append):
         check_promoted(store, {copied}, number)
+
+
+def test_a_promoted_log_keeps_its_cursors(source: Source) -> None:
+    """A copier that stood still moves none of them back, and makes none."""
+    source.log.cursor("billing", create=40)
+    source.log.cursor("nightly", create=120)
+    export = exported(source.log, cursors=True)
+
+    def copier(store: zlog.Store) -> None:
+        with contextlib.suppress(CopyDiffers):
+            imported(store, "copy", export, promote=False)
+
+    def other(store: zlog.Store) -> None:
+        promote_and_append(store)
+        copy = zlog.Log.open(store, "copy")
+        copy.cursor("billing", create="earliest").commit(copy.tail())
+
+    for number, store in each_moment(source.copy, copier, other):
+        copy = zlog.Log.open(store, "copy")
+        assert copy.cursor("billing").position == copy.tail(), f"at operation {number}"
+        assert {each.name for each in copy.cursors()} <= {"billing", "nightly"}
+
+
+def test_a_follower_moves_no_cursor_of_a_promoted_log(source: Source, target: zlog.Store) -> None:
+    cursor = source.log.cursor("billing", create=0)
+    following = zlog.mirror_log(source.log, target, "copy", follow=True, cursors=True)
+    assert [next(following), next(following)] == [0, 150]
+    promote_and_append(target)
+    copy = zlog.Log.open(target, "copy")
+    copy.cursor("billing").commit(155)
+    cursor.commit(60)
+    with pytest.raises(CopyDiffers, match="is no mirror"):
+        next(following)
+    assert copy.cursor("billing").position == 155
+
+
+def test_a_mirrors_own_reader_is_not_moved_back(source: Source, target: zlog.Store) -> None:
+    cursor = source.log.cursor("billing", create=40)
+    mirrored(source.log, target, "copy", cursors=True)
+    copy = zlog.Log.open(target, "copy")
+    copy.cursor("billing").commit(100)
+    cursor.commit(50)
+    mirrored(source.log, target, "copy", cursors=True)
+    assert copy.cursor("billing").position == 100
+    copy.trim_to(100)
+    copy.cursor("billing").remove()
+    mirrored(source.log, target, "copy", cursors=True)
+    assert copy.cursor("billing").position == 100
+
+
+def test_a_cursor_of_an_empty_mirror_does_not_keep_it_so(
+    memory: zlog.Store, target: zlog.Store
+) -> None:
+    """The source is trimmed past that position before anything is copied."""
+    with zlog.Log.create(memory, "orders", width=3) as log:
+        cursor = log.cursor("billing", create="earliest")
+        assert mirrored(log, target, "copy") == 0
+        zlog.Log.open(target, "copy").cursor("billing", create="earliest")
+        log.append_many(ENTRIES)
+        cursor.commit(60)
+        log.trim_to(60)
+        assert mirrored(log, target, "copy", cursors=True) == 100
+        assert zlog.Log.open(target, "copy").cursor("billing").position == 60
+
+
+def test_a_promoted_log_is_not_trimmed_by_what_begins_a_mirror(
+    memory: zlog.Store, target: zlog.Store
+) -> None:
+    with zlog.Log.create(memory, "orders", width=3) as log:
+        mirrored(log, target, "copy")
+        log.append_many(ENTRIES)
+        log.trim_to(60)
+        slow = FaultyStore(target, at_method("view_read", lambda: promote_and_append(target), 2))
+        with pytest.raises(CopyDiffers, match="is no mirror"):
+            mirrored(log, slow, "copy")
+    assert zlog.Log.open(target, "copy").stat().entries == len(OWN)

@@ -84,7 +84,7 @@ async def import_log(
         await target.write(some)
         entries += sum(len(piece.entries) for piece in some if isinstance(piece, Batch))
         progress(target.tail)
-    await target.set_cursors(reader.cursors or {})
+    await target.advance_cursors(reader.cursors or {})
     if promote:
         await target.promote()
     return Copied(start, max(start, reader.position), entries)
@@ -177,6 +177,7 @@ class Mirroring:
         """
         if self._source.position >= self._end:
             if not self._follow:
+                await self._copy_cursors()
                 return False
             at, client = self._source.position, self._client
             self._end = await wait_for_more(client.positions, client.budget, at) or self._end
@@ -185,8 +186,7 @@ class Mirroring:
             await self._hole(pieces)
             for some in rounds(pieces):
                 await self._target.write(some)
-        if self._with_cursors:
-            await self._copy_cursors()
+        await self._copy_cursors()
         return True
 
     async def _hole(self, pieces: list[Piece]) -> None:
@@ -201,9 +201,11 @@ class Mirroring:
         self._waits += 1
 
     async def _copy_cursors(self) -> None:
-        """Set the mirror's cursors as the log's, as far as it was copied."""
+        """Move the mirror's cursors to where the log's are, as far as it was copied."""
+        if not self._with_cursors:
+            return
         kept = await self._client.cursors.list(self._client.deadline())
         wanted = {each.name: min(each.position, self.tail) for each in kept}
         changed = {name: at for name, at in wanted.items() if self._cursors.get(name) != at}
-        await self._target.set_cursors(changed)
+        await self._target.advance_cursors(changed)
         self._cursors = wanted

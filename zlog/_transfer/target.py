@@ -11,6 +11,7 @@ a position at which anything else stands refuses.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -30,7 +31,15 @@ from zlog._transfer.pieces import Batch, Filled, Mark, Piece
 from zlog._transfer.promote import promote
 from zlog._transfer.source import mark_at
 from zlog._trim.trim import trim_to
-from zlog.errors import CopyDiffers, CorruptEntry, Invalidated, StoreTimeout, from_code
+from zlog.errors import (
+    CopyDiffers,
+    CorruptEntry,
+    CursorAhead,
+    CursorNotFound,
+    Invalidated,
+    StoreTimeout,
+    from_code,
+)
 from zlog.view import Stripe, View
 
 
@@ -97,6 +106,8 @@ class Target:
         Raises:
             CopyDiffers: others were copied already, and those in between are missing.
         """
+        deadline = self._budget.deadline()
+        await self._look(deadline)
         if self.tail >= position:
             return
         if self.tail:
@@ -104,8 +115,8 @@ class Target:
                 f"{self} lacks positions {self.tail} to {position - 1} in between",
                 hint=f"Copy these first: `zlog export LOG --from {self.tail}`.",
             )
-        deadline = self._budget.deadline()
-        await trim_to(self._layout, position, deadline)
+        # A cursor there holds nothing back: the mirror has no entries yet.
+        await trim_to(self._layout, position, deadline, past_cursors=True)
         await self._confirm(position, deadline)
 
     async def write(self, pieces: Sequence[Piece]) -> None:
@@ -134,15 +145,25 @@ class Target:
             self._rolls.note(view, live)
         await self._confirm(pieces[-1].end, deadline)
 
-    async def set_cursors(self, wanted: Mapping[str, int]) -> None:
-        """Put cursors at positions, as far as the log was copied; those that lack are made."""
+    async def advance_cursors(self, wanted: Mapping[str, int]) -> None:
+        """Move cursors forward, as far as the log was copied; those that lack are made.
+
+        One that the mirror's own reader has moved further, or removes meanwhile, is left to it.
+        """
         for name, position in wanted.items():
-            deadline = self._budget.deadline()
-            try:
-                await self._cursors.set(name, min(position, self.tail), deadline)
-            except Invalidated:  # the copy is trimmed further: its reader begins with what is left
-                earliest = await self._reader.positions.resolve("earliest", deadline)
-                await self._cursors.set(name, earliest, deadline)
+            await self._advance_cursor(name, position, self._budget.deadline())
+
+    async def _advance_cursor(self, name: str, position: int, deadline: Deadline) -> None:
+        while True:
+            view = await self._look(deadline)
+            # Where the copy is trimmed further, the reader begins with what is left.
+            at = max(min(position, view.tail_floor), view.trim_point)
+            with contextlib.suppress(Invalidated):  # it was trimmed once more: look again
+                kept = await self._cursors.create(name, at, deadline)
+                if kept < at:
+                    with contextlib.suppress(CursorAhead, CursorNotFound):
+                        await self._cursors.advance(name, at, deadline)
+                return
 
     async def promote(self) -> None:
         """Make it a log of its own: the last call on it."""
@@ -162,13 +183,23 @@ class Target:
                 await explain(self._layout.io, error)
             raise error
 
+    async def _look(self, deadline: Deadline) -> View:
+        """Return the newest view, in which it is still a mirror."""
+        view = await self._layout.refresh(deadline)
+        self._check(view)
+        return view
+
     async def _confirm(self, end: int, deadline: Deadline) -> None:
+        """Raise the tail, in the epoch of a view in which it is still a mirror."""
         layout = self._layout
         log_id = layout.address.log_id
-        while not await layout.head.tail_raise(log_id, layout.view.epoch, end, deadline):
-            await layout.advance(layout.view, deadline)
-            self._check(layout.view)
-        layout.adopt(replace(layout.view, tail_floor=end))
+        while True:
+            view = layout.view
+            self._check(view)
+            if await layout.head.tail_raise(log_id, view.epoch, end, deadline):
+                break
+            await layout.advance(view, deadline)
+        layout.adopt(replace(view, tail_floor=end))
 
 
 def _calls(layout: Layout, view: View, pieces: Sequence[Piece]) -> list[tuple[Call, Stripe]]:
