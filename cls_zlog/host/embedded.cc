@@ -21,6 +21,7 @@ struct Answered {
 };
 
 bool writes(const Method& method) { return (method.flags & kWrite) != 0; }
+bool adds_data(const Method& method) { return (method.flags & kAddsData) != 0; }
 
 // Runs one operation in a transaction of its own.
 int run_alone(LmdbEnv& env, std::string_view object, const Method& method, std::string_view payload,
@@ -32,11 +33,17 @@ int run_alone(LmdbEnv& env, std::string_view object, const Method& method, std::
     code = run_method(method, backing, payload, reply).code;
     return code < 0 ? code : 0;
   };
-  const auto run = [&] { return writes(method) ? env.write(work) : env.read(work); };
+  const auto run = [&] {
+    if (!writes(method)) return env.read(work);
+    return !adds_data(method) || env.has_room_for(payload.size()) ? env.write(work) : -ENOSPC;
+  };
   int error = guarded(run);
   // It may just have been trimmed: room that comes into use one transaction later.
   if (error == -ENOSPC && guarded([&] { return env.release_freed_pages(); }) == 0) {
     error = guarded(run);
+  }
+  if (error == -ENOSPC && !adds_data(method)) {
+    error = guarded([&] { return env.run_with_reserve(run); });
   }
   if (error == 0) return code;
   reply->clear();
@@ -62,7 +69,9 @@ int run_together(LmdbEnv& env, const std::vector<Operation>& batch,
     }
     return 0;
   };
-  return guarded([&] { return env.write(work); });
+  size_t added = 0;
+  for (const Operation& each : batch) added += adds_data(*each.method) ? each.payload->size() : 0;
+  return guarded([&] { return env.has_room_for(added) ? env.write(work) : -ENOSPC; });
 }
 
 void run_each(LmdbEnv& env, const std::vector<Operation>& batch, std::vector<Answered>* results) {

@@ -19,6 +19,8 @@ namespace {
 
 // The unnamed database is the only one; LMDB gives it this handle.
 constexpr MDB_dbi kMainDatabase = 1;
+constexpr MDB_dbi kFreePages = 0;
+constexpr size_t kPagesKept = 64;    // on a full disk, for what makes room
 constexpr unsigned kReaders = 1024;  // snapshots at a time, over all processes
 constexpr size_t kMapBytesMin = size_t{64} << 20;
 constexpr uint64_t kFullBytes = uint64_t{1} << 20;  // a file system with less left counts as full
@@ -146,7 +148,9 @@ int LmdbEnv::start_unguarded(std::string* reason) {
   forget_dead_readers();
   if (const int error = check_length(env_, reason)) return error;
   if (const int error = check_identity()) return error;
-  return read_only_ ? 0 : check_history();
+  if (read_only_) return 0;
+  reserve_.open(directory_);
+  return check_history();
 }
 
 int LmdbEnv::open_map(std::string* reason) {
@@ -248,6 +252,34 @@ int LmdbEnv::read(const Work& work) {
 
 int LmdbEnv::release_freed_pages() { return write(put_format); }
 
+bool LmdbEnv::has_room_for(size_t bytes) {
+  if (reserve_.whole() || reserve_.make() || locks_.pid_taken()) return true;
+  // LMDB lists free pages in a database of its own, by the transaction that freed them: how many,
+  // then which.
+  size_t free_pages = 0, page_bytes = 0;
+  const int error = read([&](MDB_txn* txn, MDB_dbi) {
+    MDB_stat stat{};
+    MDB_cursor* cursor = nullptr;
+    if (const int result = ::mdb_stat(txn, kFreePages, &stat)) return lmdb_errno(result);
+    if (const int result = ::mdb_cursor_open(txn, kFreePages, &cursor)) return lmdb_errno(result);
+    MDB_val key{}, pages{};
+    while (::mdb_cursor_get(cursor, &key, &pages, MDB_NEXT) == 0) {
+      free_pages += *static_cast<const size_t*>(pages.mv_data);
+    }
+    ::mdb_cursor_close(cursor);
+    page_bytes = stat.ms_psize;
+    return 0;
+  });
+  return error == 0 && free_pages >= kPagesKept + 2 * (bytes / page_bytes);
+}
+
+int LmdbEnv::run_with_reserve(const std::function<int()>& run) {
+  reserve_.give_up();
+  const int error = run();
+  reserve_.make();
+  return error;
+}
+
 void LmdbEnv::forget_dead_readers() {
   const std::shared_lock<std::shared_mutex> lock(map_mutex_);
   int dead = 0;
@@ -326,7 +358,8 @@ int LmdbEnv::adopt_map_of_others() {
 }
 
 int LmdbEnv::commit(MDB_txn* txn) {
-  const int error = lmdb_errno(::mdb_txn_commit(txn));
+  int error = lmdb_errno(::mdb_txn_commit(txn));
+  if (error == -EDQUOT) error = -ENOSPC;
   if (error == 0 && shared_ != nullptr) shared_->note(incarnation_, transactions());
   // LMDB calls a write that the file system cut short EIO.
   return error == -EIO && file_system_full(directory_) ? -ENOSPC : error;

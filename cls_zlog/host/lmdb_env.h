@@ -11,6 +11,7 @@
 
 #include "cls_zlog/host/database_lock.h"
 #include "cls_zlog/host/lmdb_locks.h"
+#include "cls_zlog/host/reserve.h"
 #include "cls_zlog/host/shared_sequencer.h"
 
 namespace zlog {
@@ -55,6 +56,12 @@ class LmdbEnv {
   // transaction, which this one is. 0 or a negative errno.
   int release_freed_pages();
 
+  // Whether a transaction that adds so many bytes leaves pages for one that makes room.
+  bool has_room_for(size_t bytes);
+
+  // Does what makes room with the space that was kept for it.
+  int run_with_reserve(const std::function<int()>& run);
+
   // Puts a copy without free pages in the place of the database. Those who use it in this process
   // wait. Answers 0 or a negative errno: EBUSY when others have it open; nothing is changed then.
   int compact(std::string* reason);
@@ -91,6 +98,7 @@ class LmdbEnv {
   size_t users_ = 0;  // guarded by the registry's mutex
   DatabaseLock lock_;
   LmdbLocks locks_;
+  Reserve reserve_;
   std::string incarnation_;                  // empty where it has none yet
   std::shared_ptr<SharedSequencer> shared_;  // to compare histories with; may be missing
   MDB_env* env_ = nullptr;

@@ -147,6 +147,12 @@ int check_length(MDB_env* env, std::string* reason) {
   return -EIO;
 }
 
+int share_as_database(int fd, const std::string& directory) {
+  struct stat status{};
+  if (::stat((directory + "/data.mdb").c_str(), &status) != 0) return errno == ENOENT ? 0 : -errno;
+  return ::fchmod(fd, status.st_mode & 0666) == 0 ? 0 : -errno;
+}
+
 int sync_directory(const std::string& directory) {
   const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return -errno;

@@ -18,6 +18,10 @@ int check_not_emptied(const std::string& directory, std::string* reason);
 // end.
 int check_length(MDB_env* env, std::string* reason);
 
+// Lets those use a file who may use the database of a directory: another user than the store's may
+// be making it. Answers 0 or a negative errno.
+int share_as_database(int fd, const std::string& directory);
+
 // Puts a directory's own entries on disk: a synced file is of no use where its name is lost.
 // Answers 0 or a negative errno.
 int sync_directory(const std::string& directory);

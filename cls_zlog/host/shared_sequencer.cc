@@ -17,6 +17,7 @@
 #include <ctime>
 
 #include "cls_zlog/base/limits.h"
+#include "cls_zlog/host/lmdb_file.h"
 
 namespace zlog {
 namespace {
@@ -47,13 +48,6 @@ std::string boot_id() {
   char id[kBootIdBytes] = {};
   if (file.fd < 0 || ::read(file.fd, id, sizeof id) != ssize_t{sizeof id}) return {};
   return {id, sizeof id};
-}
-
-// Lets those use a file who may use the database: another user than the store's may be making it.
-int share_as_database(int fd, const std::string& directory) {
-  struct stat status{};
-  if (::stat((directory + "/data.mdb").c_str(), &status) != 0) return errno == ENOENT ? 0 : -errno;
-  return ::fchmod(fd, status.st_mode & 0666) == 0 ? 0 : -errno;
 }
 
 int initialise_mutex(pthread_mutex_t* mutex) {

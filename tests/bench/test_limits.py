@@ -41,7 +41,12 @@ def test_what_a_directory_can_be_asked(
             assert all(0 <= latency <= done.seconds for latency in done.latencies)
             assert done.cpu["client"] >= 0
             assert done.memory > 0
-    assert {each.name for each in tmp_path.iterdir()} <= {"data.mdb", "lock.mdb"}
+    assert {each.name for each in tmp_path.iterdir()} <= {
+        "data.mdb",
+        "lock.mdb",
+        "reserve",
+        "sequencer",
+    }
 
 
 def test_limits_of_one_directory_stand_beside_each_other(tmp_path: Path) -> None:

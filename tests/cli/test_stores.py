@@ -57,7 +57,7 @@ def test_a_store_that_is_only_read(tmp_path: Path) -> None:
     cli.ok("create", "app")
     cli.ok("append", "app", stdin=LINES)
     cli.ok("cursor", "set", "app", "billing", "7")
-    for file in ("sequencer", "lock.mdb"):
+    for file in ("sequencer", "lock.mdb", "reserve"):
         (tmp_path / "store" / file).unlink()
     read = Cli(f"{url}?mode=ro")
     assert read.ok("ls") == b"app\n"

@@ -12,6 +12,9 @@ from zlog._native import core, messages
 from zlog.store import Store
 
 OBJECT = "object"
+FILES = {"data.mdb", "lock.mdb", "reserve", "sequencer"}
+"""Of a store that was written to."""
+
 WRITER = b"0123456789abcdef"
 SECONDS = 30.0
 """How long anything may take before a test gives up."""

@@ -22,7 +22,7 @@ from zlog._native.core import (
 )
 
 from ..support.threads import at_once
-from .support import OBJECT, SECONDS, finish, read, run, seal, start, write, write_request
+from .support import FILES, OBJECT, SECONDS, finish, read, run, seal, start, write, write_request
 
 # What a process that appends does: it writes the positions from first on, in steps, and prints each
 # one that was acknowledged.
@@ -95,7 +95,7 @@ def test_new_files_honour_the_umask(tmp_path: Path, umask: int) -> None:
     run(code, folder, umask)
     assert mode_of(folder) == 0o777 & ~umask
     assert {path.name: mode_of(path) for path in folder.iterdir()} == dict.fromkeys(
-        ("data.mdb", "lock.mdb", "sequencer"), 0o666 & ~umask
+        FILES, 0o666 & ~umask
     )
 
 

@@ -11,7 +11,7 @@ import zlog
 from zlog import StoreUnavailable
 from zlog.store import restore
 
-from .support import finish, run, start
+from .support import FILES, finish, run, start
 
 BEFORE, AFTER = [b"0", b"1", b"2"], [b"lost"] * 50
 GONE = "put back from a backup, or overwritten"
@@ -127,7 +127,7 @@ def test_a_restored_store_goes_on_where_the_backup_ended(folder: Path, backup: P
         assert log.view.epoch == epoch + 1
     assert run(APPEND, folder) == "4\n"
     assert contents(folder) == [*BEFORE, b"3", b"3"]
-    assert {path.name for path in folder.iterdir()} == {"data.mdb", "lock.mdb", "sequencer"}
+    assert {path.name for path in folder.iterdir()} == FILES
 
 
 def test_a_store_that_was_lost_is_restored(folder: Path, backup: Path) -> None:
