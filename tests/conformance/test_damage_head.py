@@ -11,8 +11,8 @@ from .damage import EIO, damages
 from .objects import ADVANCE, CREATE, SET, Directory, Head, Store
 from .replies import Answer, Code
 from .requests import Grant, Part, StripeView, View
-from .stored import HEAD, SEQUENCER, STORES_WITH_DOORS, Content, Door, of_version
-from .wire import OPEN_END
+from .stored import HEAD, SEQUENCER, STORES_WITH_DOORS, Content, Door, envelope, of_version
+from .wire import OPEN_END, frame, u32
 
 pytestmark = pytest.mark.parametrize("store_url", STORES_WITH_DOORS, indirect=True)
 
@@ -233,3 +233,26 @@ def test_a_later_version_of_what_a_head_holds_is_refused_and_left_alone(
         door.save(prefix, content)
         assert [call() for call in calls] == [refused] * len(calls), key
         assert door.load(prefix) == content
+
+
+@pytest.mark.parametrize(
+    ("view", "refused"),
+    [
+        (frame(b"further", version=2, compat=2), Answer(Code.STORED_TOO_NEW, 2)),
+        (frame(b"no view"), EIO),
+    ],
+    ids=["of a later version", "malformed"],
+)
+def test_no_view_follows_one_that_this_class_cannot_read(
+    store: Store, prefix: str, door: Door, view: bytes, refused: Answer
+) -> None:
+    """Stored as it was proposed: the value around it is sound, and of this version."""
+    head = make_head(store, prefix)
+    assert head.epoch_next().code == Code.OK
+    key = b"v.0000000000000002"
+    content = door.load(prefix).with_value(key, envelope(key, u32(len(view)) + view))
+    door.save(prefix, content)
+    third = View(3, 7, stripes=(StripeView(1, 0, OPEN_END, 8),))
+    assert head.view_propose(2, third) == refused
+    assert head.remove(2) == refused
+    assert door.load(prefix) == content

@@ -140,6 +140,16 @@ def test_how_many_positions_one_grant_may_have(count, code):
     assert desk.take(client)[0].code == code
 
 
+def test_the_tail_is_told_and_nothing_is_granted():
+    desk = Desk()
+    client = desk.client(tail=10)
+    tail, grant = request(Kind.TAIL, b=1), request(Kind.NEXT, a=2, b=1)
+    desk.send(client, tail, tail, grant, tail)
+    assert [(reply.code, reply.a) for reply in desk.take(client)] == [
+        (Code.OK, position) for position in (10, 10, 10, 12)
+    ]
+
+
 def test_positions_never_wrap_around():
     desk = Desk()
     client = desk.client(tail=TAIL_MAX - 3)
