@@ -15,7 +15,8 @@ DONE := .venv/done
 TEST_MINUTES := 45
 # Each has clusters of its own.
 TEST_WORKERS := 2
-PYTEST = timeout --signal=INT --kill-after=60 $(TEST_MINUTES)m $(BIN)/pytest \
+# By path, with what a target may put before it: `python -m` would find the sources before the package.
+PYTEST = timeout --signal=INT --kill-after=60 $(TEST_MINUTES)m $(MEASURE) $(BIN)/pytest \
 	--numprocesses=$(TEST_WORKERS) --dist=loadfile --no-loadscope-reorder -o faulthandler_timeout=300
 FUZZ_RUNS := 10000000
 
@@ -51,6 +52,33 @@ test: lint docs-check $(DONE)/java $(DONE)/spin ## check the code, then run all 
 .PHONY: test-local
 test-local: $(DONE)/package $(DONE)/dev-tools $(DONE)/spin ## all tests that need neither Ceph nor Spark
 	ZLOG_TEST_CEPH=never $(PYTEST) --ignore=tests/spark
+
+.PHONY: coverage
+coverage: coverage-protocol coverage-python ## what tests without Ceph and Spark execute; fails if they miss a line of the protocol
+
+# Counters of lines in the compiled code, in a build of its own: the programs of tests/cls, and a package.
+COVERAGE := $(CURDIR)/build/coverage
+PROTOCOL_TESTS := tests/cls tests/conformance tests/native/test_audit.py tests/client/test_columns.py \
+	tests/sequencer/test_machine.py
+
+.PHONY: coverage-protocol
+coverage-protocol: $(DONE)/build-tools $(DONE)/dev-tools
+	rm -rf $(COVERAGE)/package $(COVERAGE)/cls $(COVERAGE)/site
+	$(PIP) install --no-build-isolation --config-settings=build-dir=build/coverage/package \
+		--config-settings=cmake.build-type=Debug --config-settings=cmake.define.CMAKE_CXX_FLAGS=--coverage \
+		--no-deps --upgrade --target=build/coverage/site .
+	PYTHONPATH=$(COVERAGE)/site CXXFLAGS='-O0 --coverage' ZLOG_CLS_TESTS=$(COVERAGE)/cls ZLOG_TEST_CEPH=never \
+		$(PYTEST) -rfE $(PROTOCOL_TESTS)
+	$(BIN)/gcovr
+
+.PHONY: coverage-python
+coverage-python: MEASURE = $(BIN)/coverage run
+coverage-python: $(DONE)/package $(DONE)/dev-tools $(DONE)/spin
+	rm -rf $(COVERAGE)/python
+	@# Of a process that is killed nothing is known, and that test kills by the clock.
+	ZLOG_TEST_CEPH=never $(PYTEST) -rfE --ignore=tests/spark --ignore=tests/system/test_mirror_killed.py
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
 
 .PHONY: fuzz
 fuzz: $(DONE)/package-rados ## run each fuzzer for FUZZ_RUNS inputs; those in C++ under the sanitizers

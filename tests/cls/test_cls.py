@@ -20,12 +20,15 @@ ROOT = HERE.parents[1]
 
 @pytest.fixture(scope="module")
 def programs() -> Path:
-    """Build the programs, under the sanitizers; answer the folder that they are in."""
+    """Build the programs, under the sanitizers; answer the folder that they are in.
+
+    Of another folder, which `ZLOG_CLS_TESTS` names, the flags may be others: `make coverage`.
+    """
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     cmake = shutil.which("cmake", path=path)
     if cmake is None:
         pytest.skip("cmake is not installed")
-    folder = ROOT / "build" / "cls-tests"
+    folder = Path(os.environ.get("ZLOG_CLS_TESTS", ROOT / "build" / "cls-tests"))
     steps = [
         [cmake, "-S", str(HERE), "-B", str(folder)],
         [cmake, "--build", str(folder), "--parallel", "2"],

@@ -64,13 +64,15 @@ def mounted(folder: Path) -> Iterator[Path]:
 
 
 def read_as(user: int, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Read position 0 in a process of another user."""
+    """Read position 0 in a process of another user, who may not write what coverage counts."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("COVERAGE_")}
     return subprocess.run(
         [sys.executable, "-I", "-c", textwrap.dedent(READ), str(folder)],
         user=user,
         group=user,
         extra_groups=[],
         cwd="/",
+        env=environment,
         capture_output=True,
         text=True,
         timeout=SECONDS,
