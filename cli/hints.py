@@ -7,7 +7,6 @@ from urllib.parse import urlsplit
 from zlog import (
     EntryTooLarge,
     Invalidated,
-    SequencerUnavailable,
     StoreTimeout,
     ZlogError,
 )
@@ -33,6 +32,4 @@ def hint_of(error: ZlogError, url: str) -> str:
     for kind, words in _WORDS.items():
         if isinstance(error, kind) and error.hint == kind.hint:
             return words
-    if urlsplit(url).scheme != "ceph" and error.hint == SequencerUnavailable.hint:
-        return "The store did not answer in time: allow more with --timeout."
     return error.hint

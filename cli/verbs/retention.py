@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from zlog import Retention
+from zlog import Log, Retention
 from zlog.cli.names import log_argument
-from zlog.cli.output import Output, note
+from zlog.cli.output import Output, note, say
 from zlog.cli.parameters import json_option
 from zlog.cli.render import to_json
 from zlog.cli.session import Session, pass_session
@@ -80,8 +80,8 @@ def retention(
     """Set how much of a log is kept: by age, bytes or entries.
 
     Entries beyond any of the limits are trimmed. 'off' removes a limit; limits that are not given
-    stay. The leading sequencer enforces them about once a minute, and --apply does at once.
-    Retention never passes a cursor.
+    stay. On Ceph the leading sequencer enforces them about once a minute; an embedded store has
+    none, so run --apply regularly, by cron for instance. Retention never passes a cursor.
     """
     given = {"age": age, "bytes": size_, "entries": entries}
     changes: dict[str, Any] = {
@@ -94,14 +94,29 @@ def retention(
         wanted = Retention() if off else replace(before, **changes)
         if wanted != before:
             opened.set_retention(wanted)
+        if changes or off:
+            note(f"log {log!r}: {_in_words(wanted)}")
         if apply_:
-            note(f"every position below {opened.apply_retention()} is trimmed")
+            _apply(opened)
+        elif (changes or off) and not wanted.unlimited and not opened.store.url.startswith("ceph:"):
+            say(
+                "no sequencer enforces this on an embedded store: run"
+                f" `zlog retention {log} --apply` regularly"
+            )
         if as_json:
             out.line(
                 to_json({"age_s": wanted.age, "bytes": wanted.bytes, "entries": wanted.entries})
             )
         elif not (changes or off or apply_):
             out.line(_in_words(wanted))
+
+
+def _apply(log: Log) -> None:
+    point = log.apply_retention()
+    note(f"every position below {point} is trimmed")
+    holding = [repr(each.name) for each in log.cursors() if each.position == point]
+    if holding and point < log.tail():
+        say(f"retention goes no further than {point}, where cursor {', '.join(holding)} is")
 
 
 def _in_words(wanted: Retention) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +30,16 @@ def test_nobody_is_told_to_start_a_sequencer_that_the_store_does_not_need(inside
     assert "--timeout" in result.err
     assert "zlog seqr" not in result.err
     assert "zlog seqr" in hint_of(zlog.SequencerTimeout("x"), "ceph://logs")
+
+
+def test_what_ails_the_files_of_a_store_is_not_taken_for_slowness(tmp_path: Path) -> None:
+    inside = Inside((tmp_path / "broken").as_uri())
+    inside.ok("create", "first")
+    (tmp_path / "broken" / "sequencer").unlink()
+    (tmp_path / "broken" / "sequencer").mkdir()
+    error, hint = inside("create", "orders").err.splitlines()
+    assert error.endswith("Is a directory")
+    assert hint == "zlog: hint: `zlog doctor` examines the store's directory."
 
 
 def test_a_store_that_is_too_slow_says_so(inside: Inside, monkeypatch: pytest.MonkeyPatch) -> None:

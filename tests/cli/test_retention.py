@@ -16,11 +16,19 @@ def shown(inside: Inside) -> str:
     return inside.ok("retention", "orders").decode().strip()
 
 
+def limit(inside: Inside, *words: str) -> None:
+    """Set limits in an embedded store, where they are enforced on request only."""
+    result = inside("retention", "orders", *words)
+    assert (result.code, result.out) == (0, b"")
+    assert "no sequencer enforces this" in result.err
+    assert "`zlog retention orders --apply` regularly" in result.err
+
+
 def test_limits_are_set_shown_and_taken_away(inside: Inside, orders: zlog.Log) -> None:
     assert shown(inside) == "everything is kept"
-    inside.ok("retention", "orders", "--age", "7d", "--bytes", "1.5G")
+    limit(inside, "--age", "7d", "--bytes", "1.5G")
     assert shown(inside) == "age 1w, bytes 1,610,612,736 (1.5 GiB)"
-    inside.ok("retention", "orders", "--age", "off", "--entries", "1M")
+    limit(inside, "--age", "off", "--entries", "1M")
     assert shown(inside) == "bytes 1,610,612,736 (1.5 GiB), entries 1,000,000"
     fields = json.loads(inside.ok("retention", "orders", "--json"))
     assert fields == {"age_s": None, "bytes": 1610612736, "entries": 1000000}
@@ -33,9 +41,10 @@ def test_limits_are_set_shown_and_taken_away(inside: Inside, orders: zlog.Log) -
 def test_nothing_is_trimmed_until_it_is_applied(inside: Inside, orders: zlog.Log) -> None:
     orders.append_many([b"x"] * 20)
     orders.cursor("slow", create=12)
-    inside.ok("retention", "orders", "--entries", "5")
+    limit(inside, "--entries", "5")
     assert orders.earliest() == 0
-    inside.ok("retention", "orders", "--apply")
+    held = inside("retention", "orders", "--apply")
+    assert held.err == "zlog: retention goes no further than 12, where cursor 'slow' is\n"
     assert orders.earliest() == 12
     orders.cursor("slow").remove()
     inside.ok("retention", "orders", "--entries", "3", "--apply")

@@ -18,6 +18,8 @@ cdef extern from "cls_zlog/host/shared_sequencer.h" namespace "zlog" nogil:
         int release(uint64_t log_id)
 
 
+DIRECTORY_HINT = "`zlog doctor` examines the store's directory."
+
 # True when the log is active at the epoch that was asked for, False when not.
 cdef bint granted(int error) except -1:
     if error == 0:
@@ -25,7 +27,10 @@ cdef bint granted(int error) except -1:
     if error == -ESTALE:
         return False
     if error == -ETIMEDOUT:
-        raise SequencerTimeout("a stopped process holds the shared sequencer")
+        raise SequencerTimeout(
+            "a stopped process holds the shared sequencer",
+            hint="Let it go on (`kill -CONT`), or end it.",
+        )
     if error == -ENOSPC:
         raise SequencerUnavailable(
             "the shared sequencer serves 1024 logs and has no room for another",
@@ -33,7 +38,9 @@ cdef bint granted(int error) except -1:
         )
     if error == -EOVERFLOW:
         raise OverflowError("the log has no positions left")
-    raise SequencerUnavailable(f"the shared sequencer failed: {os.strerror(-error)}")
+    raise SequencerUnavailable(
+        f"the shared sequencer failed: {os.strerror(-error)}", hint=DIRECTORY_HINT
+    )
 
 
 cdef class SharedSequencer:
@@ -49,7 +56,8 @@ cdef class SharedSequencer:
                 error = CppSharedSequencer.open(folder, &self.shared)
         if error != 0:
             raise SequencerUnavailable(
-                f"can't share a sequencer in {directory}: {os.strerror(-error)}"
+                f"can't share a sequencer in {directory}: {os.strerror(-error)}",
+                hint="Free space on its disk." if error == -ENOSPC else DIRECTORY_HINT,
             )
 
     def activate(self, uint64_t log_id, uint64_t epoch, uint64_t tail):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator, Iterator
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -70,6 +72,9 @@ def _examine(session: Session) -> Iterator[Diagnosis]:
     yield from credentials.examine(Credentials.of(url))
     if parts.scheme not in ("ceph", "mem"):
         path = Path(unquote(parts.path)).absolute()
+        if not os.path.lexists(path):
+            with suppress(StoreUnavailable), session.connect():
+                pass  # there is no store, but what is no URL is refused
         usable = True
         for diagnosis in directory.examine(path, read_only=parts.query == "mode=ro"):
             usable = usable and diagnosis.code is not ExitCode.UNREACHABLE
