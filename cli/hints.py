@@ -1,18 +1,25 @@
-"""What to do about an error, in the words of the command line and for the store at hand."""
+"""What to do about an error, in the words of the command line and for the log at hand."""
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
+import re
 
 from zlog import (
+    AppendRefused,
     EntryTooLarge,
+    HeldByCursor,
     Invalidated,
     StoreTimeout,
     ZlogError,
 )
 
 _WORDS: dict[type[ZlogError], str] = {
+    AppendRefused: "Append to its source, or make it a log of its own: `zlog promote LOG`.",
     EntryTooLarge: "Split the entry, or raise --max-bytes (16M at most).",
+    HeldByCursor: (
+        "Wait for its reader (`zlog cursor ls LOG`), remove it if it has none any more, or trim all"
+        " the same: --past-cursors."
+    ),
     StoreTimeout: (
         "The store is slow or unreachable (`zlog doctor`), or --timeout is too short; whether a"
         " write took effect is unknown."
@@ -22,14 +29,13 @@ _WORDS: dict[type[ZlogError], str] = {
 """Where the library's own hint names calls and arguments of the library."""
 
 
-def hint_of(error: ZlogError, url: str) -> str:
+def hint_of(error: ZlogError, log: str | None) -> str:
     """Return what the user can do.
 
     Args:
         error: that ended the command.
-        url: of the store, as its user names it.
+        log: that the command is about; None where it is about none, or several.
     """
-    for kind, words in _WORDS.items():
-        if isinstance(error, kind) and error.hint == kind.hint:
-            return words
-    return error.hint
+    own = (words for kind, words in _WORDS.items() if isinstance(error, kind))
+    hint = next(own, error.hint) if error.hint == type(error).hint else error.hint
+    return hint if log is None else re.sub(r"\bLOG\b", log, hint)

@@ -129,7 +129,7 @@ def _run(run: Callable[[], object], session: Session) -> int:
         if isinstance(error, OutputFailed):
             silence_stdout()
         if isinstance(error, ZlogError):
-            say(f"hint: {_hint(error, session)}")
+            say(f"hint: {hint_of(error, session.log)}")
         return exit_code_of(error)
     except Exception as error:  # noqa: BLE001  # the last door before the user
         if not _show_traceback(session):
@@ -143,13 +143,6 @@ def _in_words(error: ZlogError | OSError) -> str:
     if isinstance(error, OSError) and error.filename and error.strerror:
         return f"{error.filename}: {error.strerror}"
     return str(error)
-
-
-def _hint(error: ZlogError, session: Session) -> str:
-    try:
-        return hint_of(error, session.url)
-    except click.UsageError:  # a verb that needs no store was given half of one's name
-        return error.hint
 
 
 def _show_traceback(session: Session) -> bool:

@@ -94,4 +94,9 @@ SOURCE_NAME = _Name("source", check_source_name, _sources)
 
 def log_argument(verb: F) -> F:
     """Give a verb its LOG."""
-    return click.argument("log", metavar="LOG", type=LOG_NAME)(verb)
+    return click.argument("log", metavar="LOG", type=LOG_NAME, callback=_note_log)(verb)
+
+
+def _note_log(ctx: click.Context, _param: click.Parameter, name: str) -> str:
+    ctx.ensure_object(Session).log = name
+    return name

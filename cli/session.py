@@ -24,6 +24,7 @@ class Session:
             ``rados -p POOL -N NAMESPACE -c CONF -n client.ID``; they make up a URL.
         timeout: seconds for each call to the store or the sequencer; None for no limit.
         debug: show the traceback of errors.
+        log: that the verb is about; None where it takes none, or several.
     """
 
     store: str | None = None
@@ -33,6 +34,7 @@ class Session:
     name: str | None = None
     timeout: float | None = TIMEOUT_SECONDS
     debug: bool = False
+    log: str | None = None
 
     @property
     def url(self) -> str:

@@ -97,10 +97,7 @@ class Invalidated(_HoldsNoEntry):
 class BeyondTail(ZlogError, ValueError):
     """A fill, a trim or a cursor would reach positions that were not handed out yet."""
 
-    hint = (
-        "Positions from the tail on are not handed out yet: they cannot be filled or trimmed, nor"
-        " passed by a cursor; see `zlog info LOG`."
-    )
+    hint = "Go no further than the tail (`zlog info LOG`): what comes is not handed out yet."
 
 
 class HeldByCursor(ZlogError):

@@ -27,7 +27,7 @@ def _full_store() -> Iterator[None]:
         yield
     except StoreUnavailable as error:
         if "store is full" in str(error):
-            error.hint = "Remove a log that is not needed (`zlog rm LOG`), or add space."
+            error.hint = "Remove a log that is not needed (`zlog rm`), or add space."
         raise
 
 

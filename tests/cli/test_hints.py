@@ -1,4 +1,4 @@
-"""Hints speak of the command line, and of the store at hand."""
+"""Hints speak of the command line, and of the log at hand."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ from zlog.errors import from_errno
 
 from .conftest import Inside
 
-LOCAL = "file:///store"
-
 
 def test_hints_name_options_and_verbs_only(inside: Inside, orders: zlog.Log) -> None:
     orders.append(b"x")
     orders.trim(0)
-    assert "zlog read LOG P:" in inside("read", "orders", "0").err
-    assert "--max-bytes" in hint_of(zlog.EntryTooLarge("x"), LOCAL)
-    assert hint_of(zlog.Invalidated("x", hint="own"), LOCAL) == "own"
+    assert "zlog read orders P:" in inside("read", "orders", "0").err
+    orders.cursor("slow", create=0)
+    held = inside("trim", "orders", "--to", "1").err
+    assert "zlog cursor ls orders" in held
+    assert "past_cursors" not in held
+    assert "--max-bytes" in hint_of(zlog.EntryTooLarge("x"), None)
+    assert "log.promote" not in hint_of(zlog.AppendRefused("x"), None)
+    assert hint_of(zlog.Invalidated("x", hint="own"), None) == "own"
 
 
 def test_nobody_is_told_to_start_a_sequencer_that_the_store_does_not_need(inside: Inside) -> None:
@@ -29,7 +32,7 @@ def test_nobody_is_told_to_start_a_sequencer_that_the_store_does_not_need(inside
     assert result.code == 6
     assert "--timeout" in result.err
     assert "zlog seqr" not in result.err
-    assert "zlog seqr" in hint_of(zlog.SequencerTimeout("x"), "ceph://logs")
+    assert "zlog seqr" in hint_of(zlog.SequencerTimeout("x"), None)
 
 
 def test_what_ails_the_files_of_a_store_is_not_taken_for_slowness(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_a_part_of_a_log(cli: Cli, there: Cli) -> None:
     assert there("append", "copy", stdin=b"x\n").code == 1
     missing = there("import", "copy", stdin=cli.ok("export", "orders", "--from", "300"))
     assert missing.code == 1
-    assert "zlog export LOG --from 200" in missing.err
+    assert "zlog export SOURCE --from 200" in missing.err
     there.ok("import", "copy", stdin=cli.ok("export", "orders", "--from", "-300"))
     assert there.ok("read", "copy") == LINES
 
@@ -81,7 +81,7 @@ def test_a_mirror(cli: Cli, there: Cli) -> None:
     assert (info["tail"], info["width"]) == (500, 5)
     assert b"none: a mirror takes no appends" in there.ok("info", "copy")
     refused = there("append", "copy", stdin=b"x\n")
-    assert (refused.code, "zlog promote LOG" in refused.err) == (1, True)
+    assert (refused.code, "zlog promote copy" in refused.err) == (1, True)
     there.ok("promote", "copy")
     there.ok("append", "copy", stdin=b"x\n")
     again = cli("mirror", "orders", "--to", there.url, "--as", "copy")

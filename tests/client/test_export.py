@@ -139,7 +139,7 @@ def test_positions_that_are_missing_in_between(source: zlog.Log, target: zlog.St
     imported(target, "copy", exported(source, end=50), promote=False)
     with pytest.raises(CopyDiffers, match="lacks positions 50 to 59") as caught:
         imported(target, "copy", exported(source, start=60))
-    assert "zlog export LOG --from 50" in caught.value.hint
+    assert "zlog export SOURCE --from 50" in caught.value.hint
 
 
 @pytest.mark.parametrize("start", [0, 40, 59, 60])

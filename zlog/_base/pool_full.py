@@ -16,7 +16,7 @@ _SECONDS = 1.0
 """How long the monitor has for its answer, after the caller's own time was up."""
 
 _HINT = (
-    "Make room: `zlog trim LOG --to P` and `zlog rm LOG` work on a full cluster; or add OSDs. The"
+    "Make room: `zlog trim` and `zlog rm` work on a full cluster; or add OSDs. The"
     " operation waits in Ceph, and may take effect when there is room."
 )
 

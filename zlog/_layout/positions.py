@@ -185,7 +185,7 @@ class Positions:
         if spec == "latest":
             return await self.tail(deadline)
         check_position(spec)
-        await self.check_reached("begin at", spec, spec, deadline)
+        await self.check_reached("set a cursor to", spec, spec, deadline)
         return spec
 
     async def wait(self, position: int, timeout: float, deadline: Deadline) -> int | None:

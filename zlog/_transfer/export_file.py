@@ -145,7 +145,7 @@ class ExportReader:
         if self._read(len(MAGIC)) != MAGIC:
             raise ExportDamaged(
                 "this is no export of a log, or one of another version of zlog",
-                hint="`zlog export LOG > FILE` writes one.",
+                hint="`zlog export SOURCE > FILE` writes one.",
             )
         kind, body = self._frame()
         if kind != _INFO:

@@ -113,7 +113,7 @@ class Target:
         if self.tail:
             raise CopyDiffers(
                 f"{self} lacks positions {self.tail} to {position - 1} in between",
-                hint=f"Copy these first: `zlog export LOG --from {self.tail}`.",
+                hint=f"Copy these first: `zlog export SOURCE --from {self.tail}`.",
             )
         # A cursor there holds nothing back: the mirror has no entries yet.
         await trim_to(self._layout, position, deadline, past_cursors=True)
