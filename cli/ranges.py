@@ -14,7 +14,7 @@ import click
 
 import zlog
 from zlog import Log
-from zlog.cli.output import say
+from zlog.cli.output import note, say
 from zlog.cli.units import SPAN, time_span
 from zlog.limits import POSITION_MAX
 
@@ -55,6 +55,8 @@ class Range:
             say(f"range {self.word} is empty: it ends before it begins")
         elif start > tail:
             say(f"range {self.word} is empty: the tail is {tail}")
+        elif min(end, tail) == start and self.word:
+            note(f"range {self.word} is empty so far")
         return start, min(end, tail)
 
 
@@ -86,7 +88,8 @@ def parse(word: str) -> Range:
     found = _RANGE.fullmatch(word)
     if found is None or not word:
         raise click.BadParameter(
-            f"{word!r} is not a range: write 5, 5:10, 5:, :10, -10:, earliest, @5m or @10m:@5m"
+            f"{word!r} is not a range: write 5, 5:10, 5:, :10, -10:, earliest, latest,"
+            " @5m, @10m:@5m, @10:00, @today or @2026-11-20"
         )
     start, colon, end = found.groups()
     first = 0 if start is None else _spec(start)

@@ -179,7 +179,10 @@ class CopyDiffers(ZlogError):
 class ExportDamaged(ZlogError):
     """An export is cut short or damaged, or no export. What lies before that can be imported."""
 
-    hint = "Get the whole file, and import that: it goes on where this one ended."
+    hint = (
+        "Get the whole file, and import that: it goes on where this one ended. If there is none,"
+        " `zlog promote LOG` makes a log of its own of what was imported."
+    )
 
 
 class LogNotFound(ZlogError, LookupError):

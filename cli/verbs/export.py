@@ -59,9 +59,21 @@ def export(
             raise click.UsageError("an export is no text: redirect stdout to a file or a pipe")
         tail = opened.tail()
         start, stop = (ranges.resolve(opened, spec, tail) for spec in (begin, end))
+        if start > tail:
+            raise click.UsageError(
+                f"nothing to export: it begins at {start}, beyond the tail ({tail})"
+            )
+        if stop < start:
+            raise click.UsageError(f"nothing to export: it begins at {start} and ends at {stop}")
         with Progress(None, "exporting") as progress:
             done = zlog.export_log(
                 opened, out, start=start, end=stop, cursors=cursors, progress=progress.reach
             )
         out.flush()
-    note(f"exported positions {done.start} to {done.end - 1}, {entries_of(done.entries)}")
+    note(f"exported {_positions(done)}, {entries_of(done.entries)}")
+
+
+def _positions(done: zlog.Copied) -> str:
+    if done.start == done.end:
+        return f"no position: the log ends at {done.end}"
+    return f"positions {done.start} to {done.end - 1}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import click
 
-from zlog import Entry, Gap, Log, NotWritten
+from zlog import Entry, Gap, Log, NotWritten, ZlogError
 from zlog.cli import ranges
 from zlog.cli.cursor_commit import open_cursor, print_items
 from zlog.cli.exit_codes import exit_code_of_reading
@@ -87,17 +87,22 @@ def read(
         items = (
             item
             for each in wanted or (ranges.EVERYTHING,)
-            for item in _items(opened, each, hidden=out.is_terminal)
+            for item in _items(opened, each, hidden=out.is_terminal, as_json=style.as_json)
         )
         intact = print_items(items, renderer, out, cursor if commit else None)
     return exit_code_of_reading(log, intact=intact)
 
 
-def _items(log: Log, wanted: ranges.Range, *, hidden: bool) -> Iterator[Entry | Gap]:
+def _items(log: Log, wanted: ranges.Range, *, hidden: bool, as_json: bool) -> Iterator[Entry | Gap]:
     """Go through a range, and show how far it is."""
     tail = log.tail()
     if wanted.single and isinstance(wanted.start, int):
-        yield _one(log, wanted.start, tail)
+        try:
+            yield _one(log, wanted.start, tail)
+        except ZlogError as error:
+            if as_json and (gap := getattr(error, "gap", None)):
+                yield gap
+            raise
         return
     start, end = wanted.resolve(log, tail)
     with Progress(end - start, "reading", hidden=hidden) as progress:

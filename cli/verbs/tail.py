@@ -14,7 +14,7 @@ from zlog.cli.cursor_commit import open_cursor, print_items
 from zlog.cli.exit_codes import exit_code_of_reading
 from zlog.cli.follow import follow
 from zlog.cli.names import CURSOR_NAME, log_argument
-from zlog.cli.output import Output
+from zlog.cli.output import Output, say
 from zlog.cli.parameters import hole_timeout_option, or_none
 from zlog.cli.ranges import PositionSpec
 from zlog.cli.render import Style, style_options
@@ -114,6 +114,9 @@ def tail(
             start = cursor.position
         elif begin is not None:
             start = ranges.resolve(opened, begin, end)
+            if start > end:
+                waits = f": waiting for position {start}" if on and not exit_at_tail else ""
+                say(f"--from is beyond the tail of log {log!r}, which is {end}{waits}")
         else:
             start = max(0, end - (min(_LAST_DEFAULT, count or end) if last is None else last))
         if on and not exit_at_tail:

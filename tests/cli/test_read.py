@@ -71,6 +71,14 @@ def test_a_range_that_is_empty_for_now_is_no_word_worth(
     assert inside.ok("read", "orders", word) == b""
 
 
+def test_a_person_is_told_of_it(
+    inside: Inside, ten: zlog.Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zlog.cli.output.stderr_is_terminal", lambda: True)
+    assert inside("read", ten.name, "@0s").err == "zlog: range @0s is empty so far\n"
+    assert inside("read", ten.name).err == ""
+
+
 def test_an_empty_log_has_nothing_and_no_last_entry(inside: Inside) -> None:
     assert inside.ok("read", "orders") == b""
     assert inside.ok("read", "orders", "-10:") == b""
@@ -144,6 +152,14 @@ def test_gaps_are_objects_in_json(inside: Inside, gaps: zlog.Log) -> None:
     assert filled["by"] == gaps.writer_id
     assert filled["at"] == iso(raised.value.gap.detail.at)
     assert filled["why"] == "asked"
+
+
+def test_a_gap_is_an_object_also_where_one_position_was_asked_for(
+    inside: Inside, gaps: zlog.Log
+) -> None:
+    result = inside("read", gaps.name, "1", "--json")
+    assert (result.code, "position 1 of log 'orders' was trimmed" in result.err) == (4, True)
+    assert json.loads(result.out) == {"gap": "trimmed", "position": 1, "end": 2}
 
 
 @pytest.mark.parametrize("words", [[], ["--raw"], ["-z"], ["-f", "%s,"]])

@@ -186,6 +186,18 @@ def test_what_is_appended_meanwhile_is_before_the_tail_too(
     assert inside.ok("tail", "orders", "-n", "2", "-e").split() == [b"11", b"new", b"new"]
 
 
+@pytest.mark.parametrize("words", [[], ["-f"]])
+def test_a_start_beyond_the_tail_is_told(cli: Cli, twelve: zlog.Log, words: list[str]) -> None:
+    with cli.start("tail", "orders", "--from", "13", *words) as tailing:
+        assert tailing.stderr is not None
+        said = tailing.stderr.readline()
+        assert said.startswith(b"zlog: --from is beyond the tail of log 'orders', which is 12")
+        assert (b"waiting for position 13" in said) is bool(words)
+        if words:
+            assert end(tailing) == (130, b"")
+    assert twelve.tail() == 12
+
+
 def test_tail_of_no_log(cli: Cli) -> None:
     assert cli("tail", "nothere").code == 3
     assert cli("tail", "nothere", "-F").code == 3

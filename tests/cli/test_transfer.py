@@ -61,6 +61,23 @@ def test_a_truncated_export(cli: Cli, there: Cli) -> None:
     assert there.ok("read", "copy") == LINES
 
 
+@pytest.mark.parametrize(
+    ("bounds", "said"),
+    [
+        (("--from", "501"), "it begins at 501, beyond the tail (500)"),
+        (("--from", "300", "--to", "200"), "it begins at 300 and ends at 200"),
+    ],
+)
+def test_an_export_that_could_hold_nothing(
+    inside: Inside, bounds: tuple[str, ...], said: str
+) -> None:
+    inside.ok("append", "orders", stdin=LINES)
+    result = inside("export", "orders", *bounds)
+    assert (result.code, result.out) == (2, b"")
+    assert said in result.err
+    assert inside.ok("export", "orders", "--from", "500") != b""
+
+
 def test_what_is_no_export(inside: Inside) -> None:
     result = inside("import", "copy", stdin=LINES)
     assert (result.code, "this is no export of a log" in result.err) == (1, True)

@@ -219,10 +219,11 @@ def test_damage_is_found_before_anything_of_it_is_written(memory: zlog.Store, ho
         whole = [*zlog.Log.open(whole_store, "copy").read_range()]
     for at, data in damaged(export, DAMAGES[how]):
         with zlog.connect("mem://") as target:
-            with pytest.raises(ExportDamaged):
+            with pytest.raises(ExportDamaged) as told:
                 imported(target, "copy", data)
             if zlog.Log.list(target):
                 log = zlog.Log.open(target, "copy")
+                assert str(told.value).endswith(f" position {log.tail()}"), at
                 assert [*log.read_range()] == whole[: len([*log.read_range()])], at
                 with pytest.raises(zlog.AppendRefused):
                     log.append(b"x")

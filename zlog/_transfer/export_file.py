@@ -138,7 +138,7 @@ class ExportReader:
 
     def __init__(self, file: Readable) -> None:
         self._file = file
-        self._at = 0
+        self._frame_at = self._at = 0
         self._entries = 0
         self.position = 0
         self.cursors: dict[str, int] | None = None
@@ -173,6 +173,7 @@ class ExportReader:
                 yield piece
 
     def _frame(self) -> tuple[int, bytes]:
+        self._frame_at = self._at
         kind, length, crc = _FRAME.unpack(self._read(_FRAME.size))
         if length > _BODY_BYTES_MAX:
             raise self._damaged("a frame is longer than any can be")
@@ -204,8 +205,8 @@ class ExportReader:
 
     def _damaged(self, why: str) -> ExportDamaged:
         return ExportDamaged(
-            f"the export is damaged at byte {self._at}: {why}; it is whole up to position"
-            f" {self.position}"
+            f"the export is damaged in the frame at byte {self._frame_at}: {why}; it is whole up to"
+            f" position {self.position}"
         )
 
 

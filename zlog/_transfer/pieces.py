@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from zlog.errors import ExportDamaged
+
 ENTRIES_MAX = 16384
 BYTES_MAX = 1 << 20
 """Entries in one batch of an export, and their data; an entry that is larger is alone in its."""
@@ -137,10 +139,14 @@ class Joiner:
 
 
 def rounds(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
-    """Cut pieces into rounds, each of which is written at the same time."""
+    """Cut pieces into rounds, each of which is written at the same time.
+
+    Where the pieces end by ExportDamaged, those before it come first.
+    """
     some: list[Piece] = []
     positions = size = 0
-    for piece in _bounded(pieces):
+    damage: list[ExportDamaged] = []
+    for piece in _bounded(_whole(pieces, damage)):
         count = piece.end - piece.start
         data = sum(map(len, piece.entries)) if isinstance(piece, Batch) else 0
         if some and (
@@ -155,6 +161,15 @@ def rounds(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
         size += data
     if some:
         yield some
+    for error in damage:
+        raise error
+
+
+def _whole(pieces: Iterable[Piece], damage: list[ExportDamaged]) -> Iterator[Piece]:
+    try:
+        yield from pieces
+    except ExportDamaged as error:
+        damage.append(error)
 
 
 def _bounded(pieces: Iterable[Piece]) -> Iterator[Piece]:
