@@ -8,11 +8,11 @@ from zlog.cli.names import log_argument
 from zlog.cli.output import note
 from zlog.cli.parameters import POSITION
 from zlog.cli.session import Session, pass_session
-from zlog.cli.verb import Verb
+from zlog.cli.verb import SignedVerb
 
 
 @click.command(
-    cls=Verb,
+    cls=SignedVerb,
     examples="""
     zlog fill orders 17
     """,

@@ -54,7 +54,7 @@ def reconfigure(
     """
     changes = {**options, **dict.fromkeys(unset)}
     if (width, stripe_bytes, stripe_records) == (None, None, None) and not (changes or roll):
-        raise click.UsageError("nothing to change: give --width, --roll, --stripe-bytes, …")
+        raise click.UsageError("nothing to change: see `zlog help reconfigure`")
     with session.open_log(log) as opened, usage_errors():
         before = opened.view
         view = opened.reconfigure(

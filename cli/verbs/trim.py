@@ -14,7 +14,7 @@ from zlog.cli.output import note
 from zlog.cli.parameters import POSITION
 from zlog.cli.ranges import PositionSpec
 from zlog.cli.session import Session, pass_session
-from zlog.cli.verb import Verb
+from zlog.cli.verb import SignedVerb
 
 
 @contextmanager
@@ -32,7 +32,7 @@ def _full_store() -> Iterator[None]:
 
 
 @click.command(
-    cls=Verb,
+    cls=SignedVerb,
     examples="""
     zlog trim orders 17 18
     zlog trim orders --to 1000           # positions 0 to 999

@@ -45,6 +45,12 @@ def test_what_ails_the_files_of_a_store_is_not_taken_for_slowness(tmp_path: Path
     assert hint == "zlog: hint: `zlog doctor` examines the store's directory."
 
 
+@pytest.mark.parametrize("verb", ["trim", "fill"])
+def test_a_negative_position_is_no_option(inside: Inside, verb: str) -> None:
+    result = inside(verb, "orders", "-5")
+    assert (result.code, "-5 is not in the range" in result.err) == (2, True)
+
+
 def test_a_store_that_is_too_slow_says_so(inside: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
     def slow(*_: object, **__: object) -> None:
         raise from_errno(-errno.ETIMEDOUT, "tail_raise on zlog.orders.head")

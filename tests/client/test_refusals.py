@@ -198,3 +198,15 @@ def test_a_call_inside_a_call_takes_no_replies_away(memory: zlog.Store) -> None:
     outer = log.append_many([b"outer"] * 8)
     assert outer == list(range(8))
     assert inner == [list(range(8, 16))]
+
+
+async def test_an_opening_that_was_not_awaited_is_no_store() -> None:
+    opening = aio.connect("mem://")
+    with pytest.raises(TypeError, match="await it"):
+        await aio.Log.list(cast(Any, opening))
+    (await opening).close()
+
+
+def test_an_age_is_a_number() -> None:
+    with pytest.raises(ValueError, match="a number of seconds, not '7d'"):
+        zlog.Retention(age=cast(Any, "7d"))

@@ -36,7 +36,8 @@ class Driver(ABC):
         world: World = REAL,
     ) -> None:
         if not hasattr(store, "url"):
-            raise TypeError(f"expected a store, as zlog.connect() returns it, not {store!r}")
+            wait = "; await it, or use `async with`" if hasattr(store, "__await__") else ""
+            raise TypeError(f"expected a store, as zlog.connect() returns it, not {store!r}{wait}")
         self.store = store
         self._what = what
         self._world = world

@@ -40,7 +40,8 @@ class Retention:
     entries: int | None = None
 
     def __post_init__(self) -> None:
-        if self.age is not None and not (math.isfinite(self.age) and self.age >= 0):
+        age = 0 if self.age is None else self.age
+        if not (isinstance(age, (int, float)) and math.isfinite(age) and age >= 0):
             raise ValueError(f"an age is a number of seconds, not {self.age!r}")
         for what, limit in (("bytes", self.bytes), ("entries", self.entries)):
             if limit is not None and (not isinstance(limit, int) or limit < 0):
