@@ -95,6 +95,7 @@ def mirror_log(
     width: int | None = None,
     follow: bool = False,
     cursors: bool = False,
+    adopt: bool = False,
     timeout: float | None = TIMEOUT_SECONDS,
 ) -> Iterator[int]:
     """Copy a log to a mirror, with its positions, times and gaps, in order.
@@ -114,6 +115,9 @@ def mirror_log(
         follow: go on at the tail, for ever. Else it ends at the tail as it is now.
         cursors: copy the log's cursors too, at each step, as far as it was copied. Those of the
             mirror only move forward: its own readers may be ahead.
+        adopt: go on with an import though nothing tells whether it is one of this log, since what
+            stands just below its tail is trimmed. From the first call on, an import is a mirror of
+            this log only.
         timeout: for each step at the mirror, in seconds; None for no limit.
 
     Raises:
@@ -131,6 +135,7 @@ def mirror_log(
             width,
             follow=follow,
             cursors=cursors,
+            adopt=adopt,
         )
     )
     yield mirroring.tail

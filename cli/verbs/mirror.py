@@ -37,6 +37,9 @@ _RETRY_SECONDS_MAX = 30.0
 )
 @click.option("-f", "--follow", "on", is_flag=True, help="Go on at the tail, for ever.")
 @click.option("--cursors", is_flag=True, help="Copy the log's cursors too, again and again.")
+@click.option(
+    "--adopt", is_flag=True, help="Go on with an import though nothing tells that it is of LOG."
+)
 @width_option("Of a new mirror, as for `zlog create`.  [default: as the log's]")
 @pass_session
 def mirror(
@@ -46,6 +49,7 @@ def mirror(
     name: str | None,
     on: bool,
     cursors: bool,
+    adopt: bool,
     width: int | None,
 ) -> None:
     """Copy a log to another store, position by position.
@@ -60,8 +64,18 @@ def mirror(
     with terminable():
         while True:
             try:
-                for reached in _steps(session, log, target, name, width, on=on, cursors=cursors):
-                    failures, tail = 0, reached
+                with session.open_log(log) as source, _open(session, target) as store:
+                    for reached in zlog.mirror_log(
+                        source,
+                        store,
+                        name,
+                        width=width,
+                        follow=on,
+                        cursors=cursors,
+                        adopt=adopt,
+                        timeout=session.timeout,
+                    ):
+                        failures, tail = 0, reached
                 break
             except ZlogError as error:
                 if not (on and error.retryable):
@@ -70,28 +84,6 @@ def mirror(
                 time.sleep(min(_RETRY_SECONDS * 2**failures, _RETRY_SECONDS_MAX))
                 failures += 1
     note(f"mirrored log {log!r} up to position {tail}")
-
-
-def _steps(
-    session: Session,
-    log: str,
-    target: str,
-    name: str | None,
-    width: int | None,
-    *,
-    on: bool,
-    cursors: bool,
-) -> Iterator[int]:
-    with session.open_log(log) as source, _open(session, target) as store:
-        yield from zlog.mirror_log(
-            source,
-            store,
-            name,
-            width=width,
-            follow=on,
-            cursors=cursors,
-            timeout=session.timeout,
-        )
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import pytest
 
 import zlog
 from zlog import CopyDiffers, Entry
+from zlog._base.options import MIRROR_OF
 
 from .copies import exported, imported, mirrored
 from .faulty import Died, FaultyStore, at_method, dies_in, each_death, each_moment
@@ -211,3 +212,132 @@ def test_a_promoted_log_is_not_trimmed_by_what_begins_a_mirror(
         with pytest.raises(CopyDiffers, match="is no mirror"):
             mirrored(log, slow, "copy")
     assert zlog.Log.open(target, "copy").stat().entries == len(OWN)
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_a_copier_that_is_overtaken_goes_on(memory: zlog.Store, begun: bool) -> None:
+    """The source is trimmed and another one copies it, at any moment."""
+    logs: list[zlog.Log] = []
+
+    def prepare(store: zlog.Store) -> None:
+        log = zlog.Log.create(memory, f"orders{len(logs)}", width=3)
+        logs.append(log)
+        log.append_many(ENTRIES)
+        if begun:
+            mirrored(log, store, "copy")
+        log.append_many(LATER)
+
+    def copier(store: zlog.Store) -> None:
+        assert mirrored(logs[-1], store, "copy") == 150
+
+    def other(store: zlog.Store) -> None:
+        log = zlog.Log.open(memory, logs[-1].name)
+        log.trim(130)
+        log.trim_to(120)
+        assert mirrored(log, store, "copy") == 150
+
+    for number, store in each_moment(prepare, copier, other):
+        copy = zlog.Log.open(store, "copy")
+        assert [*copy.read_range(131)] == [*logs[-1].read_range(131)], f"at operation {number}"
+        assert list(copy.check()) == []
+
+
+def test_what_was_trimmed_since_it_was_read_is_read_again(
+    source: Source, target: zlog.Store
+) -> None:
+    """Another copier has died in the round that has the trims."""
+
+    def other() -> None:
+        log = zlog.Log.open(source.log.store, "orders")
+        for position in range(100, 110):
+            log.trim(position)
+        with pytest.raises(Died):
+            mirrored(log, FaultyStore(target, dies_in("tail_raise", 1)), "copy")
+
+    source.copy(target)
+    assert mirrored(source.log, FaultyStore(target, at_method("write", other)), "copy") == 150
+    assert [*zlog.Log.open(target, "copy").read_range()] == [*source.log.read_range()]
+
+
+@pytest.mark.parametrize("method", ["trim_to", "tail_raise"])
+def test_a_copier_goes_on_above_the_trim_of_one_that_died(
+    source: Source, target: zlog.Store, method: str
+) -> None:
+    """That one has begun the mirror at what was left of the source by then."""
+
+    def other() -> None:
+        log = zlog.Log.open(source.log.store, "orders")
+        log.trim_to(60)
+        with pytest.raises(Died):
+            mirrored(log, FaultyStore(target, dies_in(method, 1)), "copy")
+
+    assert mirrored(source.log, FaultyStore(target, at_method("write", other)), "copy") == 150
+    copy = zlog.Log.open(target, "copy")
+    assert [*copy.read_range(60)] == [*source.log.read_range(60)]
+    assert not [found for found in copy.check() if found.serious]
+
+
+def test_other_entries_above_the_tail_are_no_part_of_the_copy(
+    source: Source, target: zlog.Store
+) -> None:
+    """A round that died was of a log that had the same entries up to the tail, and others then."""
+    with zlog.connect("mem://") as elsewhere:
+        source.copy(elsewhere)
+        promote(elsewhere)
+        other = zlog.Log.open(elsewhere, "copy")
+        other.append_many([b"other"] * 50)
+        export = exported(other)
+    source.copy(target)
+    with pytest.raises(Died):
+        imported(FaultyStore(target, dies_in("write", 2)), "copy", export, promote=False)
+    for copy in (source.go_on, lambda store: mirrored(source.log, store, "copy")):
+        with pytest.raises(CopyDiffers, match="something else at position 100"):
+            copy(target)
+    assert zlog.Log.open(target, "copy").tail() == 100
+
+
+def test_two_sources_at_once_are_not_mixed(source: Source) -> None:
+    """Of two imports of different logs, one at least is refused, at any moment of it."""
+    with zlog.connect("mem://") as elsewhere:
+        other = zlog.Log.create(elsewhere, "other", width=3)
+        other.append_many([b"other"] * 120)
+        export = exported(other)
+
+    def copier(store: zlog.Store) -> None:
+        with contextlib.suppress(CopyDiffers):
+            source.go_on(store)
+
+    def first(store: zlog.Store) -> None:
+        with contextlib.suppress(CopyDiffers):
+            imported(store, "copy", export, promote=False)
+
+    for number, store in each_moment(lambda _: None, copier, first):
+        items = [*zlog.Log.open(store, "copy").read_range()]
+        found = {item.data for item in items if isinstance(item, Entry)}
+        # Where each has a part of its first round above the tail, neither goes on.
+        assert found in (set(), {b"other"}, {*ENTRIES, *LATER}), f"at operation {number}"
+
+
+def test_an_import_becomes_a_mirror_of_one_log(source: Source, target: zlog.Store) -> None:
+    source.copy(target)
+    mirrored(source.log, target, "copy")
+    view = zlog.Log.open(target, "copy").view
+    assert view.options[MIRROR_OF] == f"{source.log.view.log_id:016x}"
+    other = zlog.Log.create(source.log.store, "other", width=3)
+    other.append_many([b"other"] * 200)
+    other.trim_to(160)
+    with pytest.raises(CopyDiffers, match="is a mirror, but not of log 'other'"):
+        mirrored(other, target, "copy", adopt=True)
+
+
+def test_an_import_of_which_nothing_tells_is_adopted_when_told_only(
+    source: Source, target: zlog.Store
+) -> None:
+    """What stands just below its tail is trimmed in the log by now, or was in the export."""
+    source.copy(target)
+    source.log.trim_to(120)
+    with pytest.raises(CopyDiffers, match="nothing tells whether of log 'orders'") as caught:
+        mirrored(source.log, target, "copy")
+    assert "--adopt" in caught.value.hint
+    assert zlog.Log.open(target, "copy").tail() == 100
+    assert mirrored(source.log, target, "copy", adopt=True) == 150

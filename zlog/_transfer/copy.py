@@ -16,7 +16,7 @@ from zlog._read.iterate import wait_for_more
 from zlog._transfer.export_file import ExportReader, ExportWriter, Info, Readable, Writable
 from zlog._transfer.pieces import Batch, Mark, Piece, mark_of, part_from, rounds
 from zlog._transfer.source import Source, mark_at
-from zlog._transfer.target import Target
+from zlog._transfer.target import PositionTaken, Target
 from zlog.errors import CopyDiffers
 
 
@@ -79,7 +79,7 @@ async def import_log(
     start, entries = target.tail, 0
     last_mark = await target.last_mark()
     if start == info.start:
-        target.compare("the export", info.before, last_mark)
+        target.compare("the export", info.before, last_mark, start - 1)
     for some in rounds(_missing(reader.pieces(), target, last_mark)):
         await target.write(some)
         entries += sum(len(piece.entries) for piece in some if isinstance(piece, Batch))
@@ -105,7 +105,7 @@ def _missing(pieces: Iterator[Piece], target: Target, last_mark: Mark | None) ->
     tail = target.tail
     for piece in pieces:
         if piece.start < tail <= piece.end:
-            target.compare("the export", mark_of(piece, tail - 1), last_mark)
+            target.compare("the export", mark_of(piece, tail - 1), last_mark, tail - 1)
         if piece.end > tail:
             yield part_from(piece, tail)
 
@@ -128,6 +128,7 @@ class Mirroring:
         self._source = Source(source.reader, source.budget, target.tail)
         self._end = 0
         self._waits = 0
+        self._read_again = -1  # the mirror's tail at which it was done
 
     @classmethod
     async def begin(
@@ -140,8 +141,11 @@ class Mirroring:
         *,
         follow: bool,
         cursors: bool,
+        adopt: bool,
     ) -> Mirroring:
         """Open the mirror, or make it, and see that it is one of this log.
+
+        An import becomes one; see :func:`_compare` about ``adopt``.
 
         Raises:
             CopyDiffers: it is not.
@@ -152,14 +156,14 @@ class Mirroring:
         mark = f"{view.log_id:016x}"
         new = NewLog(width or view.live_stripe.width, {**view.options, MIRROR_OF: mark})
         target = await _open_mirror(io, name, settings, new)
-        if not target.tail:
-            await target.begin_at(start)
         if target.mark not in (mark, MIRROR_OF_FILE) or target.tail > tail:
             raise CopyDiffers(f"{target} is a mirror, but not of log {source.layout}")
         if target.tail:
-            own = await target.last_mark()
-            last = await mark_at(source.reader, source.budget, target.tail - 1)
-            target.compare(f"log {source.layout}", last, own)
+            await _compare(source, target, adopt=adopt)
+        if target.mark == MIRROR_OF_FILE:
+            await target.bind(mark)
+        if not target.tail:
+            await target.begin_at(start)
         mirroring = cls(source, target, follow=follow, cursors=cursors)
         mirroring._end = tail
         return mirroring
@@ -184,10 +188,23 @@ class Mirroring:
         if self._source.position < self._end:
             pieces = await self._source.next(self._end)
             await self._hole(pieces)
-            for some in rounds(pieces):
-                await self._target.write(some)
+            await self._write(pieces)
         await self._copy_cursors()
         return True
+
+    async def _write(self, pieces: list[Piece]) -> None:
+        """Write pieces; or read them once more, if they may have been trimmed since.
+
+        Another copier that read them later has trimmed them in the mirror then.
+        """
+        try:
+            for some in rounds(pieces):
+                await self._target.write(some)
+        except PositionTaken:
+            if self._read_again == self.tail:
+                raise
+            self._read_again = self.tail
+            self._source = Source(self._client.reader, self._client.budget, self.tail)
 
     async def _hole(self, pieces: list[Piece]) -> None:
         """Where a hole stays open, wait a while before the next look."""
@@ -209,3 +226,22 @@ class Mirroring:
         changed = {name: at for name, at in wanted.items() if self._cursors.get(name) != at}
         await self._target.advance_cursors(changed)
         self._cursors = wanted
+
+
+async def _compare(source: LogClient, target: Target, *, adopt: bool) -> None:
+    """Compare what stands just below the tail of a mirror in both.
+
+    Raises:
+        CopyDiffers: it is not the same; or the mirror is an import, nothing tells whether it is,
+            and it is not to be adopted unseen.
+    """
+    own = await target.last_mark()
+    last = await mark_at(source.reader, source.budget, target.tail - 1)
+    target.compare(f"log {source.layout}", last, own, target.tail - 1)
+    if target.mark == MIRROR_OF_FILE and None in (last, own) and not adopt:
+        raise CopyDiffers(
+            f"{target} is an import, and nothing tells whether of log {source.layout}: position"
+            f" {target.tail - 1} is trimmed in one of them",
+            hint="Copy to a new log: `zlog mirror --as NAME`. If you know that it is one of this"
+            " log: `zlog mirror --adopt`.",
+        )

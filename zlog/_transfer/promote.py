@@ -36,12 +36,12 @@ async def promote(reader: Reader, deadline: Deadline) -> None:
     out of its reach.
     """
     layout = reader.layout
-    view = await layout.change(_marked(MIRROR_ENDED), deadline)
+    view = await layout.change(marked(MIRROR_ENDED), deadline)
     if not view.mirror:
         return
     with contextlib.suppress(_Promoted):
         await _trim_rest(reader, view, deadline)
-        await layout.change(_marked(None), deadline)
+        await layout.change(marked(None), deadline)
 
 
 async def _trim_rest(reader: Reader, ended: View, deadline: Deadline) -> None:
@@ -68,11 +68,18 @@ def _check_ended(view: View) -> None:
         raise _Promoted
 
 
-def _marked(mark: str | None) -> Edit:
-    """Return the edit that gives a mirror another mark, or none; others are left as they are."""
+def marked(mark: str | None, before: str | None = None) -> Edit:
+    """Return the edit that gives a mirror another mark, or none; others are left as they are.
+
+    Args:
+        mark: the new one.
+        before: the only one that it takes the place of; None: any.
+    """
 
     def edit(view: View) -> View | None:
         if not view.mirror or view.options[MIRROR_OF] == mark:
+            return None
+        if before is not None and view.options[MIRROR_OF] != before:
             return None
         options = {key: value for key, value in view.options.items() if key != MIRROR_OF}
         if mark is not None:

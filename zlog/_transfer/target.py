@@ -19,7 +19,7 @@ from dataclasses import replace
 from zlog._append.roll import RollWatch
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply
-from zlog._base.options import MIRROR_ENDED, MIRROR_OF
+from zlog._base.options import MIRROR_ENDED, MIRROR_OF, MIRROR_OF_FILE
 from zlog._base.pool_full import explain
 from zlog._base.protocol import Code
 from zlog._base.settings import Budget
@@ -27,8 +27,8 @@ from zlog._layout.layout import Layout
 from zlog._native import core, messages
 from zlog._read.cursors import Cursors
 from zlog._read.read import Reader
-from zlog._transfer.pieces import Batch, Filled, Mark, Piece
-from zlog._transfer.promote import promote
+from zlog._transfer.pieces import Batch, Filled, Mark, Piece, mark_of, part_from
+from zlog._transfer.promote import marked, promote
 from zlog._transfer.source import mark_at
 from zlog._trim.trim import trim_to
 from zlog.errors import (
@@ -41,6 +41,13 @@ from zlog.errors import (
     from_code,
 )
 from zlog.view import Stripe, View
+
+_REFUSALS = (Code.READ_ONLY, -errno.ENOENT)
+"""What a position answers that is taken by something else, or lay in a stripe that was removed."""
+
+
+class PositionTaken(CopyDiffers):
+    """A position holds something else."""
 
 
 class Target:
@@ -86,12 +93,11 @@ class Target:
                 hint="Finish that: `zlog promote LOG`.",
             )
 
-    def compare(self, source: str, mark: Mark | None, own: Mark | None) -> None:
-        """Raise CopyDiffers if what stands just below the tail is known and not the same."""
+    def compare(self, source: str, mark: Mark | None, own: Mark | None, position: int) -> None:
+        """Raise CopyDiffers if what stands at a position is known of both and not the same."""
         if mark is not None and own is not None and mark != own:
             raise CopyDiffers(
-                f"{self} is no copy of {source}: they hold different things at position"
-                f" {self.tail - 1}"
+                f"{self} is no copy of {source}: they hold different things at position {position}"
             )
 
     async def last_mark(self) -> Mark | None:
@@ -107,10 +113,11 @@ class Target:
             CopyDiffers: others were copied already, and those in between are missing.
         """
         deadline = self._budget.deadline()
-        await self._look(deadline)
-        if self.tail >= position:
+        view = await self._look(deadline)
+        position = max(position, view.trim_point)  # behind which an earlier call may have died
+        if view.tail_floor >= position:
             return
-        if self.tail:
+        if view.tail_floor:
             raise CopyDiffers(
                 f"{self} lacks positions {self.tail} to {position - 1} in between",
                 hint=f"Copy these first: `zlog export SOURCE --from {self.tail}`.",
@@ -120,22 +127,40 @@ class Target:
         await self._confirm(position, deadline)
 
     async def write(self, pieces: Sequence[Piece]) -> None:
-        """Write one round, which begins at the tail, and raise the tail above it.
+        """Write one round, which begins at the tail or below, and raise the tail above it.
 
         Raises:
-            CopyDiffers: a position holds something else, or the log is no mirror any more.
+            PositionTaken: a position holds something else.
+            CopyDiffers: the log is no mirror any more, or another source is copied to it.
         """
         deadline = self._budget.deadline()
         if self._rolls.alert:
             await self._rolls.act(deadline)
+        left = pieces
+        while left and not await self._written(left, deadline):
+            left = await self._above_tail(left)
+        await self._confirm(pieces[-1].end, deadline)
+
+    async def _written(self, pieces: Sequence[Piece], deadline: Deadline) -> bool:
+        """Write pieces. False: another copier has come further, above their start.
+
+        What it has copied may be trimmed, since it was in the source by then, or was in the mirror.
+        """
         made: list[tuple[Call, Stripe]] = []
 
         def calls(view: View) -> list[Call]:
             self._check(view)
-            made[:] = _calls(self._layout, view, pieces)
+            trimmed = view.trim_point > pieces[0].start
+            made[:] = [] if trimmed else _calls(self._layout, view, pieces)
             return [call for call, _ in made]
 
         view, replies = await self._layout.guarded(calls, deadline)
+        if not made or any(reply.code in _REFUSALS for reply in replies):
+            newest = await self._look(deadline)
+            if newest.trim_point > newest.tail_floor:  # that copier has begun the mirror there
+                await self._confirm(newest.trim_point, deadline)
+            if self.tail > pieces[0].start:
+                return False
         live: list[Reply] = []
         for (call, stripe), reply in zip(made, replies, strict=True):
             await self._judge(call, reply)
@@ -143,7 +168,15 @@ class Target:
                 live.append(reply)
         if live:
             self._rolls.note(view, live)
-        await self._confirm(pieces[-1].end, deadline)
+        return True
+
+    async def _above_tail(self, pieces: Sequence[Piece]) -> list[Piece]:
+        """Leave out what another copier has copied, after a look at the last of it."""
+        last = min(self.tail, pieces[-1].end) - 1
+        piece = next(each for each in pieces if last < each.end)
+        own = await mark_at(self._reader, self._budget, last)
+        self.compare("its source", mark_of(piece, last), own, last)
+        return [part_from(each, self.tail) for each in pieces if each.end > self.tail]
 
     async def advance_cursors(self, wanted: Mapping[str, int]) -> None:
         """Move cursors forward, as far as the log was copied; those that lack are made.
@@ -165,13 +198,24 @@ class Target:
                         await self._cursors.advance(name, at, deadline)
                 return
 
+    async def bind(self, mark: str) -> None:
+        """Have an import be a mirror of this source only, from now on.
+
+        Raises:
+            CopyDiffers: it has become one of another source meanwhile.
+        """
+        view = await self._layout.change(marked(mark, MIRROR_OF_FILE), self._budget.deadline())
+        self._check(view)
+        if self.mark != mark:
+            raise CopyDiffers(f"{self} has become a mirror of another log")
+
     async def promote(self) -> None:
         """Make it a log of its own: the last call on it."""
         await promote(self._reader, self._budget.deadline())
 
     async def _judge(self, call: Call, reply: Reply) -> None:
         if reply.code == Code.READ_ONLY:
-            raise CopyDiffers(
+            raise PositionTaken(
                 f"{self} is no copy of its source: it holds something else at position"
                 f" {reply.number}"
             )
