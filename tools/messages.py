@@ -54,7 +54,7 @@ def describe() -> dict[str, Any]:
         program = Path(folder) / "describe"
         command = [compiler, "-std=c++17", "-O0", f"-I{ROOT}", *map(str, sources), "-o", program]
         subprocess.run(command, check=True)
-        printed = subprocess.run([program], check=True, capture_output=True, text=True).stdout
+        printed = subprocess.run([program], check=True, stdout=subprocess.PIPE, text=True).stdout
     described: dict[str, Any] = {"sources": digest, **json.loads(printed)}
     DESCRIPTION.parent.mkdir(exist_ok=True)
     DESCRIPTION.write_text(json.dumps(described))

@@ -81,6 +81,12 @@ int main() {
   std::printf("],\n\"structs\": {");
   bool first = true;
   for (const auto& [name, fields] : printer.structs) {
+    if (const describe::Field* late = describe::misplaced(fields); late != nullptr) {
+      std::fprintf(stderr,
+                   "%s.%s comes behind a field of a later version: a new field is the last\n",
+                   name.c_str(), late->name.c_str());
+      return 1;
+    }
     std::printf("%s\n  \"%s\": [", first ? "" : ",", name.c_str());
     first = false;
     for (size_t i = 0; i < fields.size(); i++) print(fields[i], i == 0);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -71,7 +72,7 @@ class Describer {
   template <size_t n>
   void type_of(std::array<char, n>&, Field* field) {
     field->type = "bytes";
-    field->bounds = wire::raw(n);
+    field->bounds = wire::raw(n).since(field->bounds.version);
   }
   template <typename T>
   void type_of(wire::Column<T>&, Field* field) {
@@ -92,6 +93,17 @@ class Describer {
   std::vector<Field>* fields_;
   Structs* structs_;
 };
+
+// The first field that comes behind one of a later version; nullptr: there is none. Readers that do
+// not know the later one would take its bytes for this one's: that happens where a base that others
+// begin with gets a field.
+inline const Field* misplaced(const std::vector<Field>& fields) {
+  const auto older = [](const Field& a, const Field& b) {
+    return a.bounds.version < b.bounds.version;
+  };
+  const auto found = std::is_sorted_until(fields.begin(), fields.end(), older);
+  return found == fields.end() ? nullptr : &*found;
+}
 
 template <typename T>
 void describe(Structs* structs) {

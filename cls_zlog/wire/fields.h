@@ -51,7 +51,7 @@ struct Bounds {
   uint8_t version = 1;
 
   // The field came with this version of the message: those from before lack it, and it is then what
-  // its initializer says.
+  // its initializer says. No field of an earlier version may follow: describe/ refuses that.
   constexpr Bounds since(uint8_t first) const {
     Bounds bounds = *this;
     bounds.version = first;

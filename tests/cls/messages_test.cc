@@ -106,6 +106,26 @@ void a_field_that_came_later() {
   CHECK(wire::decode(out, &again) == Decoded::kMalformed);
 }
 
+// A field that came later, in a base.
+struct Derived : After {
+  uint64_t own = 0;
+
+  template <typename V>
+  void each(V& v) {
+    After::each(v);
+    v("own", own);
+  }
+};
+
+void a_new_field_is_the_last_one() {
+  describe::Structs structs;
+  describe::describe<After>(&structs);
+  describe::describe<Derived>(&structs);
+  CHECK(describe::misplaced(structs["After"]) == nullptr);
+  const describe::Field* own = describe::misplaced(structs["Derived"]);
+  CHECK(own != nullptr && own->name == "own");
+}
+
 void stored_values_tell_damage_from_a_later_version() {
   const std::string key = "key";
   const std::string newer = wrap(key, {3, 2}, "whatever");
@@ -125,6 +145,7 @@ void stored_values_tell_damage_from_a_later_version() {
 int main() {
   each_method(Checker());
   a_field_that_came_later();
+  a_new_field_is_the_last_one();
   stored_values_tell_damage_from_a_later_version();
   return 0;
 }
