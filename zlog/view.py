@@ -34,13 +34,15 @@ class Stripe:
     """A range of positions ``[start, end)`` spread over ``width`` objects.
 
     Position p lives in the object of index ``p % width``. ``id`` is the epoch that made the
-    stripe; it is part of the objects' names.
+    stripe; it is part of the objects' names. ``further`` are the fields, as bytes, that a newer
+    version of zlog put in; they stay with the stripe.
     """
 
     id: int
     start: int
     end: int
     width: int
+    further: bytes = b""
 
     @property
     def open(self) -> bool:
@@ -86,6 +88,7 @@ class View:
         trim_point: positions below it are trimmed, as known when the view was read.
         tail_floor: positions below it are never handed out again in this epoch, because an
             earlier epoch's tail was shown to a client, as known when the view was read.
+        further: fields, as bytes, that a newer version of zlog put in; they stay in later views.
     """
 
     epoch: int
@@ -97,6 +100,7 @@ class View:
     options: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     trim_point: int = 0
     tail_floor: int = 0
+    further: bytes = b""
 
     @property
     def mirror(self) -> bool:
@@ -145,9 +149,14 @@ class View:
 
     def encode(self) -> bytes:
         """Return the bytes that the head object keeps for this view (docs/formats/view.md)."""
-        stripes = [messages.Stripe(s.id, s.start, s.end, s.width) for s in self.stripes]
         return messages.encode_view(
-            self.epoch, self.log_id, int(self.removed), self.sequencer, stripes, self.options
+            self.epoch,
+            self.log_id,
+            int(self.removed),
+            self.sequencer,
+            [messages.Stripe(s.id, s.start, s.end, s.width, s.further) for s in self.stripes],
+            self.options,
+            self.further,
         )
 
     @classmethod
@@ -158,7 +167,7 @@ class View:
             CorruptEntry: the bytes are not a view.
             UnsupportedVersion: a newer version made them.
         """
-        epoch, log_id, state, sequencer, stripes, options = messages.decode_view(data)
+        epoch, log_id, state, sequencer, stripes, options, further = messages.decode_view(data)
         return cls(
             epoch=epoch,
             log=log,
@@ -169,4 +178,5 @@ class View:
             options=MappingProxyType(options),
             trim_point=trim_point,
             tail_floor=tail_floor,
+            further=further,
         )

@@ -149,7 +149,7 @@ Result<DeliveryGrantReply> grant(Object& object, const DeliveryGrantRequest& req
   } else if (part.grants.size() >= limits::grants_max) {
     return Failure{kLimitReached, limits::grants_max};
   } else {
-    part.grants.push_back({first, request.count});
+    part.grants.push_back({first, request.count, {}});
   }
   ZLOG_TRY(kParts.put(object, key, part));
   if (end > head.tail_floor) {

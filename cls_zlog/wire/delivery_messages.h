@@ -87,6 +87,7 @@ struct DeliveryGrantReply {
 struct Grant {
   uint64_t first = 0;
   uint64_t count = 0;
+  wire::Further further;
 
   template <typename V>
   void each(V& v) {

@@ -105,10 +105,12 @@ class Newest {
   uint8_t version = 1;
 };
 
+enum class Decoded { kOk, kMalformed, kTooNew };
+
 template <typename T>
 bool append_frame(const T& value, std::string* out);  // frame.h
 template <typename T>
-bool take_frame(Reader* reader, T* out);
+Decoded decode_frame(Reader* reader, T* out);
 
 // Appends fields, and fails at one that is out of its bounds.
 class Encoder {
@@ -200,6 +202,9 @@ class Decoder {
   }
   bool ok() const { return reader_.ok(); }
 
+  // Whether an element of a list is of a later version, and was not understood.
+  bool too_new() const { return too_new_; }
+
   // What fields of later versions left.
   std::string_view rest() const { return reader_.rest(); }
 
@@ -264,10 +269,13 @@ class Decoder {
   }
   template <typename T>
   void take_element(T& element, const Bounds&) {
-    check(take_frame(&reader_, &element));
+    const Decoded decoded = decode_frame(&reader_, &element);
+    too_new_ = too_new_ || decoded == Decoded::kTooNew;
+    check(decoded != Decoded::kMalformed);
   }
 
   Reader reader_;
+  bool too_new_ = false;
 };
 
 // Keys ascend strictly, so that a map has one encoding only.

@@ -28,8 +28,6 @@ struct Further {
   std::string fields;
 };
 
-enum class Decoded { kOk, kMalformed, kTooNew };
-
 template <typename T, typename = void>
 struct CompatOf : std::integral_constant<uint8_t, 1> {};
 template <typename T>
@@ -107,7 +105,9 @@ Decoded decode_fields(const Versions& versions, std::string_view fields, T* out)
   if (versions.compat > own_versions(*out).version) return Decoded::kTooNew;
   Decoder decoder(fields);
   out->each(decoder);
-  if (!decoder.ok() || !agrees(*out)) return Decoded::kMalformed;
+  if (!decoder.ok()) return Decoded::kMalformed;
+  if (decoder.too_new()) return Decoded::kTooNew;
+  if (!agrees(*out)) return Decoded::kMalformed;
   if constexpr (HasFurther<T>::value) {
     out->further = {versions.version, versions.compat, std::string(decoder.rest())};
   }
@@ -137,11 +137,6 @@ Decoded decode_frame(Reader* reader, T* out) {
   const std::string_view fields = reader->string();
   if (!reader->ok() || compat > version) return Decoded::kMalformed;
   return decode_fields({version, compat}, fields, out);
-}
-
-template <typename T>
-bool take_frame(Reader* reader, T* out) {
-  return decode_frame(reader, out) == Decoded::kOk;
 }
 
 // The compat of a frame.

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cls_zlog/wire/fields.h"
+#include "cls_zlog/wire/frame.h"
 
 namespace zlog {
 
@@ -16,6 +16,7 @@ struct Stripe {
   uint64_t start = 0;
   uint64_t end = 0;  // above start; limits::end_open for a view's last stripe
   uint32_t width = 0;
+  wire::Further further;
 
   template <typename V>
   void each(V& v) {
@@ -43,6 +44,7 @@ struct View {
   std::string sequencer;  // address of the sequencer that grants in this epoch; empty: none
   std::vector<Stripe> stripes;
   std::map<std::string, std::string> options;
+  wire::Further further;
 
   template <typename V>
   void each(V& v) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -14,7 +15,8 @@ from zlog._io import BlockingIo, drive
 from zlog._native.core import MemoryStore
 from zlog.view import View
 
-from ..conformance.stored import HEAD, HEADER, MemoryDoor, of_version
+from ..conformance import wire
+from ..conformance.stored import HEAD, HEADER, MemoryDoor, envelope, of_version
 
 
 def make_unreadable(store: zlog.Store, log: zlog.Log, position: int) -> None:
@@ -149,3 +151,24 @@ def test_an_object_of_a_newer_version_is_refused_with_what_to_do(
     with pytest.raises(zlog.UnsupportedVersion) as raised:
         log.reconfigure(width=2)
     assert "libcls_zlog.so" in raised.value.hint
+
+
+def test_a_changed_layout_keeps_what_a_newer_version_put_into_it(memory: zlog.Store) -> None:
+    door, further = MemoryDoor(memory), b"\x02\x01further"
+    with zlog.Log.create(memory, "orders", width=1) as log:
+        log.append(b"of the first stripe")
+        made = log.view
+        head, key = f"zlog.{made.log}.head", b"v.%016x" % made.epoch
+        stripe = replace(made.live_stripe, further=further)
+        newer = replace(made, stripes=(stripe,), further=further).encode()
+        assert newer.count(b"further") == 2
+        content = door.load(head)
+        door.save(head, content.with_value(key, envelope(key, wire.blob(newer))))
+    with zlog.Log.open(memory, "orders") as log:
+        log.reconfigure(options={"owner": "ann"})
+        log.roll()
+        closed, live = log.view.stripes
+        assert log.view.options["owner"] == "ann"
+        stored = door.load(head).omap[b"v.%016x" % log.view.epoch]
+    assert (closed, live.further) == (replace(stripe, end=1), b"")
+    assert stored.count(b"further") == 2

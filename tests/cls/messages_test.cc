@@ -126,6 +126,30 @@ void a_new_field_is_the_last_one() {
   CHECK(own != nullptr && own->name == "own");
 }
 
+// A list of elements of the first version.
+struct Befores {
+  std::vector<Before> elements;
+
+  template <typename V>
+  void each(V& v) {
+    v("elements", elements);
+  }
+};
+
+void an_element_that_is_too_new_is_no_damage() {
+  const std::string element = wire::encoded(Before{5, {}});
+  const auto decoded = [&](const std::string& first, Befores* list) {
+    std::string fields;
+    wire::Writer(&fields).u32(2).bytes(first).bytes(element);
+    return wire::decode_fields({1, 1}, fields, list);
+  };
+  Befores list;
+  CHECK(decoded(with_further(element, 2, 2), &list) == Decoded::kTooNew);
+  CHECK(decoded(with_further(element, 2, 3), &list) == Decoded::kMalformed);
+  CHECK(decoded(with_further(element, 2, 1), &list) == Decoded::kOk);
+  CHECK(list.elements[0].further.fields == "further" && list.elements[1].first == 5);
+}
+
 void stored_values_tell_damage_from_a_later_version() {
   const std::string key = "key";
   const std::string newer = wrap(key, {3, 2}, "whatever");
@@ -146,6 +170,7 @@ int main() {
   each_method(Checker());
   a_field_that_came_later();
   a_new_field_is_the_last_one();
+  an_element_that_is_too_new_is_no_damage();
   stored_values_tell_damage_from_a_later_version();
   return 0;
 }

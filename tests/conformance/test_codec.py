@@ -224,9 +224,9 @@ def test_views(view: View) -> None:
     data = requests.view(view)
     fields = native.decode_view(data)
     assert native.encode_view(*fields) == data
-    stripes = [(s.id, s.start, s.end, s.width) for s in view.stripes]
+    stripes = [(s.id, s.start, s.end, s.width, b"") for s in view.stripes]
     head = (view.epoch, view.log_id, int(view.removed), view.sequencer)
-    assert fields == (*head, stripes, view.options)
+    assert fields == (*head, stripes, view.options, b"")
 
 
 def slots(reply: Any, with_ids: bool) -> tuple[Slot, ...]:
@@ -297,7 +297,11 @@ def test_malformed_replies_are_refused(name: str) -> None:
 def test_replies_of_later_versions_are_read_as_far_as_they_are_known(name: str) -> None:
     decode, sound = getattr(native, name), DECODERS[name]
     further = sound[6:] + b"further"
-    assert decode(wire.frame(further, version=2)) == decode(sound)
+    found = decode(wire.frame(further, version=2))
+    if name == "decode_view":
+        assert native.encode_view(*found) == wire.frame(further, version=2)
+        found = found._replace(further=b"")
+    assert found == decode(sound)
     with pytest.raises(zlog.UnsupportedVersion) as raised:
         decode(wire.frame(further, version=2, compat=2))
     assert "Upgrade" in raised.value.hint

@@ -7,12 +7,25 @@ from dataclasses import replace
 
 import pytest
 
+from . import requests, wire
 from .damage import EIO, damages
+from .messages import encode
 from .objects import ADVANCE, CREATE, SET, Directory, Head, Store
 from .replies import Answer, Code
 from .requests import Grant, Part, StripeView, View
-from .stored import HEAD, SEQUENCER, STORES_WITH_DOORS, Content, Door, envelope, of_version
-from .wire import OPEN_END, frame, u32
+from .stored import (
+    HEAD,
+    SEQUENCER,
+    STORES_WITH_DOORS,
+    Content,
+    Door,
+    envelope,
+    fields_of,
+    of_version,
+)
+from .wire import OPEN_END
+
+FRAME_BYTES = 1 + 1 + 4  # in front of the fields
 
 pytestmark = pytest.mark.parametrize("store_url", STORES_WITH_DOORS, indirect=True)
 
@@ -238,8 +251,8 @@ def test_a_later_version_of_what_a_head_holds_is_refused_and_left_alone(
 @pytest.mark.parametrize(
     ("view", "refused"),
     [
-        (frame(b"further", version=2, compat=2), Answer(Code.STORED_TOO_NEW, 2)),
-        (frame(b"no view"), EIO),
+        (wire.frame(b"further", version=2, compat=2), Answer(Code.STORED_TOO_NEW, 2)),
+        (wire.frame(b"no view"), EIO),
     ],
     ids=["of a later version", "malformed"],
 )
@@ -250,9 +263,83 @@ def test_no_view_follows_one_that_this_class_cannot_read(
     head = make_head(store, prefix)
     assert head.epoch_next().code == Code.OK
     key = b"v.0000000000000002"
-    content = door.load(prefix).with_value(key, envelope(key, u32(len(view)) + view))
+    content = door.load(prefix).with_value(key, envelope(key, wire.blob(view)))
     door.save(prefix, content)
     third = View(3, 7, stripes=(StripeView(1, 0, OPEN_END, 8),))
     assert head.view_propose(2, third) == refused
     assert head.remove(2) == refused
+    assert door.load(prefix) == content
+
+
+def further(frame: bytes, version: int = 2, compat: int = 1) -> bytes:
+    """A frame with fields that this version does not know."""
+    fields = frame[FRAME_BYTES:] + b"further"
+    return wire.u8(version) + wire.u8(compat) + wire.u32(len(fields)) + fields
+
+
+def view_with(stripe: bytes) -> bytes:
+    """The bytes of the second view, with this as its stripe."""
+    plain = encode("Stripe", 1, 0, OPEN_END, 8)
+    whole = requests.view(View(2, 7, stripes=(StripeView(1, 0, OPEN_END, 8),)))
+    return wire.frame(whole[FRAME_BYTES:].replace(plain, stripe))
+
+
+def test_an_archived_stripe_keeps_what_a_later_version_put_into_it(
+    store: Store, prefix: str, door: Door
+) -> None:
+    head = make_head(store, prefix)
+    key = b"v.%016x" % 2
+    view = view_with(further(encode("Stripe", 1, 0, OPEN_END, 8)))
+    stored = envelope(key, wire.blob(view))
+    door.save(prefix, door.load(prefix).with_value(key, stored))
+    assert head.epoch_next(4).code == Code.OK
+    stripes = (StripeView(3, 50, OPEN_END, 4),)
+    assert head.view_propose(2, View(3, 7, stripes=stripes)).code == Code.OK
+    archived = door.load(prefix).omap[b"t.%016x" % 49]
+    assert archived[:2] == b"\x02\x01"
+    assert fields_of(archived)[0] == encode("Stripe", 1, 0, 50, 8)[FRAME_BYTES:] + b"further"
+
+
+def test_the_grants_of_a_delivery_keep_what_a_later_version_put_into_them(
+    store: Store, prefix: str, door: Door
+) -> None:
+    head = make_head(store, prefix)
+    part = Part("a", 3, 1)
+    key = b"p.a/0000000000000003.00000001"
+    assert head.delivery_begin(part).code == Code.OK
+    assert head.delivery_grant(Grant(part, 1, 2, 5, 4)).code == Code.OK
+    grant = encode("Grant", 5, 4)
+    content = door.load(prefix)
+    fields, _ = fields_of(content.omap[key])
+    stored = envelope(key, fields.replace(grant, further(grant)))
+    door.save(prefix, content.with_value(key, stored))
+    assert head.delivery_begin(part) == Answer(Code.OK, (2, 1, 1))
+    assert fields_of(door.load(prefix).omap[key])[0].endswith(further(grant))
+
+
+def test_an_element_of_a_later_version_is_refused_and_is_no_damage(
+    store: Store, prefix: str, door: Door
+) -> None:
+    head = make_head(store, prefix)
+    part = Part("a", 3, 1)
+    assert head.delivery_begin(part).code == Code.OK
+    assert head.delivery_grant(Grant(part, 1, 2, 5, 4)).code == Code.OK
+    assert head.epoch_next().code == Code.OK
+    grant, sound = encode("Grant", 5, 4), door.load(prefix)
+    too_new = view_with(further(encode("Stripe", 1, 0, OPEN_END, 8), 2, 2))
+    following = View(3, 7, stripes=(StripeView(1, 0, OPEN_END, 8),))
+    key = b"p.a/0000000000000003.00000001"
+    fields, _ = fields_of(sound.omap[key])
+    grants = envelope(key, fields.replace(grant, further(grant, 2, 2)))
+    view = b"v.%016x" % 2
+    content = sound.with_value(key, grants).with_value(view, envelope(view, wire.blob(too_new)))
+    door.save(prefix, content)
+    for answer in (
+        head.delivery_begin(part),
+        head.delivery_grant(Grant(part, 1, 3, 9, 4)),
+        head.delivery_read(part),
+        head.view_propose(2, following),
+        head.remove(2),
+    ):
+        assert answer.code == Code.STORED_TOO_NEW
     assert door.load(prefix) == content

@@ -64,7 +64,12 @@ def test_crc32c_is_castagnoli() -> None:
 
 
 def _listed(value: Any) -> Any:
-    """A decoded message in lists, as the two codecs use lists and tuples for the same."""
+    """A decoded message in lists, as the two codecs use lists and tuples for the same.
+
+    Without further fields of later versions: there are none, and only one of the codecs keeps them.
+    """
+    if getattr(value, "further", None) == b"":
+        value = value[:-1]
     return [*map(_listed, value)] if isinstance(value, (list, tuple)) else value
 
 

@@ -34,6 +34,18 @@ class Ref {
   PyObject* object_;
 };
 
+// What a client encodes again. Further fields of a later version are the last value of it, as bytes:
+// version, compat and the fields, or none.
+template <typename T>
+constexpr bool is_kept = std::is_same_v<T, View> || std::is_same_v<T, Stripe>;
+
+// Visits what is a value of its own in Python.
+template <typename T, typename V>
+void each_value(T& message, V& visitor) {
+  message.each(visitor);
+  if constexpr (is_kept<T>) visitor("further", message.further);
+}
+
 inline bool is_text(const wire::Bounds& bounds) { return bounds.rule != wire::Rule::kAny; }
 
 // Makes Runs of a stride and positions. Not 0: it failed.
@@ -126,6 +138,14 @@ class Filler {
     out = view;
     return true;
   }
+  bool take(PyObject* value, wire::Further& out, const wire::Bounds& bounds) {
+    std::string_view bytes;
+    if (!take(value, bytes, bounds)) return false;
+    if (bytes.size() < 2) return true;
+    out = {wire::load<uint8_t>(bytes.data()), wire::load<uint8_t>(bytes.data() + 1),
+           std::string(bytes.substr(2))};
+    return true;
+  }
   bool take(PyObject* value, std::map<std::string, std::string>& out, const wire::Bounds&) {
     const Ref items(PyMapping_Items(value));
     if (!items) return false;
@@ -146,7 +166,7 @@ class Filler {
       const Ref values(PySequence_Tuple(PyTuple_GET_ITEM(list.get(), i)));
       if (!values) return false;
       Filler filler(values.get());
-      out.emplace_back().each(filler);
+      each_value(out.emplace_back(), filler);
       if (!filler.finish()) return false;
     }
     return true;
@@ -192,7 +212,7 @@ template <typename T>
 Names names_of() {
   Names names;
   T message;
-  message.each(names);
+  each_value(message, names);
   return names;
 }
 
@@ -265,6 +285,13 @@ class Maker {
   static PyObject* make(const std::string& text, const wire::Bounds& bounds) {
     return make(std::string_view(text), bounds);
   }
+  static PyObject* make(const wire::Further& further, const wire::Bounds& bounds) {
+    std::string bytes;
+    if (!further.fields.empty()) {
+      wire::Writer(&bytes).u8(further.version).u8(further.compat).bytes(further.fields);
+    }
+    return make(bytes, bounds);
+  }
   static PyObject* make(const std::map<std::string, std::string>& map, const wire::Bounds&) {
     Ref made(PyDict_New());
     for (const auto& [key, text] : map) {
@@ -298,7 +325,7 @@ class Maker {
 template <typename T>
 PyObject* tuple_of(const T& message) {
   Maker maker;
-  wire::visit(message, maker);
+  each_value(const_cast<T&>(message), maker);
   const Ref values(maker.take());
   return values ? PyObject_CallObject(tuple_class<T>(), values.get()) : nullptr;
 }
@@ -308,7 +335,7 @@ template <typename Request>
 PyObject* encode(const char* what, PyObject* values) {
   Request request;
   Filler filler(values);
-  request.each(filler);
+  each_value(request, filler);
   if (!filler.finish()) return nullptr;
   std::string bytes;
   if (wire::encode(request, &bytes)) {

@@ -21,6 +21,7 @@ class Stripe(NamedTuple):
     start: int
     end: int
     width: int
+    further: bytes
 
 class View(NamedTuple):
     epoch: int
@@ -29,6 +30,7 @@ class View(NamedTuple):
     sequencer: str
     stripes: list[Stripe]
     options: dict[str, str]
+    further: bytes
 
 class SealReply(NamedTuple):
     highest: int | None
@@ -142,6 +144,7 @@ def encode_view(
     sequencer: str,
     stripes: Sequence[Stripe],
     options: Mapping[str, str],
+    further: bytes,
 ) -> bytes: ...
 def seal(epoch: int, stride: int, residue: int, create: bool) -> bytes: ...
 def read(
