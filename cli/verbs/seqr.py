@@ -230,7 +230,7 @@ def _announced(session: Session) -> str:
         if not address:
             raise SequencerUnavailable(
                 f"no sequencer has announced itself in {store.url}",
-                hint="Start one with `zlog seqr`; an embedded store needs none.",
+                hint="Start one with `zlog seqr`.",
             )
     return address
 

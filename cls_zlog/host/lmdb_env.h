@@ -56,7 +56,7 @@ class LmdbEnv {
   // transaction, which this one is. 0 or a negative errno.
   int release_freed_pages();
 
-  // Whether a transaction that adds so many bytes leaves pages for one that makes room.
+  // Whether a transaction that adds this much data leaves pages for one that makes room.
   bool has_room_for(size_t bytes);
 
   // Does what makes room with the space that was kept for it.

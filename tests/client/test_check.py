@@ -90,6 +90,18 @@ def test_a_damaged_index_is_one_finding(filled: zlog.Log, store: zlog.Store) -> 
     assert (finding.end, finding.step) == (ENTRIES - 1, WIDTH)
 
 
+def test_holes_of_one_object_are_one_finding(memory: zlog.Store) -> None:
+    """As a batch leaves them that one object had no room for; others are told as they lie."""
+    with zlog.Log.create(memory, "holes", width=4) as log:
+        reserved = log.reserve(40)
+        for position in reserved:
+            if position % 4 != 1 and position not in (23, 39):
+                log.write(position, b"entry")
+        log.append(b"last")
+        found = [finding.positions for finding in log.check() if finding.kind is FindingKind.HOLE]
+    assert found == [range(1, 38, 4), range(23, 24), range(39, 40)]
+
+
 def test_a_removed_object(filled: zlog.Log) -> None:
     planted.remove(filled, refs(filled)[1])
     finding = only(filled, FindingKind.MISSING_OBJECT)

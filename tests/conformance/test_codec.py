@@ -74,7 +74,7 @@ def sound(kind: str, said: str) -> st.SearchStrategy[Any]:
 
 
 @pytest.mark.parametrize("method", ENCODED)
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(data=st.data())
 def test_requests_are_encoded_alike(method: str, data: st.DataObject) -> None:
     struct = STRUCTS[METHODS[method].request]
@@ -316,7 +316,7 @@ def test_a_reply_of_a_write_that_cannot_be_read_tells_nothing() -> None:
         assert core.fullest([(0, wrong)]) == (0, 0)
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(name=st.sampled_from(sorted(DECODERS)), data=st.data())
 def test_damaged_replies_are_refused_or_read(name: str, data: st.DataObject) -> None:
     sound = bytearray(DECODERS[name])
@@ -330,7 +330,7 @@ def test_damaged_replies_are_refused_or_read(name: str, data: st.DataObject) -> 
         raise AssertionError(name) from error
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(data=st.data(), with_ids=st.booleans())
 def test_damaged_read_replies_never_give_wrong_data(data: st.DataObject, with_ids: bool) -> None:
     positions = [5, 13] if with_ids else [5, 9, 13, 17, 21, 25]

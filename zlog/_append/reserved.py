@@ -42,7 +42,7 @@ class Reserved:
         self._rolls = RollWatch(reader.layout)
 
     async def reserve(self, count: int, deadline: Deadline) -> range:
-        """Return so many positions that are handed out to no one else."""
+        """Return ``count`` positions, which are not handed out again."""
         if not hasattr(count, "__index__"):
             raise TypeError(f"a number of positions is an int, not {count!r}")
         if not 1 <= count <= GRANT_COUNT_MAX:

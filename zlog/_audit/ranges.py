@@ -111,15 +111,28 @@ class Holes:
             start = i + 1
 
     def findings(self) -> list[Finding]:
-        """Tell of all of them."""
+        """Tell of all of them; single ones that follow each other in one object are one finding."""
+        rows: list[tuple[ObjectRef, range]] = []
+        singles: dict[ObjectRef, int] = {}  # where in `rows` the last one of an object is
+        for hole in self._holes:
+            ref, step = hole.ref(hole.start), len(hole.refs)
+            if hole.end - hole.start > 1:
+                rows.append((ref, range(hole.start, hole.end)))
+                continue
+            known = singles.get(ref)
+            if known is not None and (row := rows[known][1]).stop == hole.start:
+                rows[known] = ref, range(row.start, hole.start + step, step)
+            else:
+                singles[ref] = len(rows)
+                rows.append((ref, range(hole.start, hole.start + step, step)))
         return [
             at(
                 FindingKind.HOLE,
-                hole.ref(hole.start),
-                range(hole.start, hole.end),
+                ref,
+                row if len(row) > 1 else range(row.start, row.start + 1),
                 "handed out, not written",
             )
-            for hole in self._holes
+            for ref, row in rows
         ]
 
 

@@ -61,7 +61,7 @@ class Driver(ABC):
 
     @abstractmethod
     def _begin(self, start: Start, count: int) -> Started:
-        """Start what has so many replies."""
+        """Start what ``count`` replies answer."""
 
     def wall_clock_us(self) -> int:
         return self._world.wall_clock_us()

@@ -56,7 +56,7 @@ class Completions:
             del self._world.local(self._loop)[_KEY]
 
     def begin(self, handle: object, start: Start, count: int) -> CallsUnderWay:
-        """Start a handle's calls, which have so many replies."""
+        """Start a handle's calls, which ``count`` replies answer."""
         number = next(self._numbers)
         calls = self._waiting[number] = CallsUnderWay(self._loop, handle, count)
         try:

@@ -144,7 +144,7 @@ class Positions:
             return tail
 
     async def reserve(self, count: int, deadline: Deadline) -> range:
-        """Return so many positions that are handed out to no one else, in no epoch.
+        """Return ``count`` positions, which no epoch hands out again.
 
         Raises:
             SequencerUnavailable: there is no sequencer. Without one, writers take what is free.

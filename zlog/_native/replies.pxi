@@ -99,7 +99,7 @@ cdef int well_formed(int decoded, str what) except -1:
     return 0
 
 
-# A reply to a read of so many positions.
+# A reply to a read of `asked` positions.
 cdef int decode_read_reply(string_view reply, uint64_t asked, CppReadReply* out) except -1 nogil:
     cdef int decoded = <int> decode_message(reply, out)
     return 1 if decoded == 0 and out.count > asked else decoded

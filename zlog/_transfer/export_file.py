@@ -53,7 +53,7 @@ class Readable(Protocol):
     """A file or pipe, opened for reading bytes."""
 
     def read(self, count: int, /) -> bytes:
-        """Return up to so many bytes; none at the end."""
+        """Return up to ``count`` bytes; none at the end."""
         ...
 
 

@@ -17,7 +17,7 @@ constexpr uint64_t kGrantCountMax = 65536;
 // The end of the last stripe, so the one number that is no position.
 constexpr uint64_t kPositionMax = UINT64_MAX;
 
-// What NEXT and TAIL read and write of a log. This is the only place where a tail is kept.
+// What NEXT and TAIL read and write of a log. A sequencer keeps the tail nowhere else.
 struct LogTail {
   uint64_t epoch = 0;               // in which the grants count; 0 unless the log is active
   uint64_t tail = 0;                // the next position to hand out
