@@ -52,7 +52,7 @@ std::string view_request() {
   zlog::View view;
   view.epoch = 1;
   view.log_id = kLogId;
-  view.stripes = {{1, 0, zlog::limits::end_open, kStride}};
+  view.stripes = {{1, 0, zlog::limits::end_open, kStride, {}}};
   const std::string bytes = zlog::wire::encoded(view);
   return zlog::wire::encoded(zlog::ViewProposeRequest{0, bytes});
 }
@@ -63,7 +63,7 @@ std::string last_view_request() {
   view.epoch = 1;
   view.log_id = kLogId;
   view.state = zlog::LogState::kRemoved;
-  view.stripes = {{1, 0, zlog::limits::end_open, kStride}};
+  view.stripes = {{1, 0, zlog::limits::end_open, kStride, {}}};
   const std::string bytes = zlog::wire::encoded(view);
   return zlog::wire::encoded(zlog::ViewProposeRequest{0, bytes});
 }
@@ -73,7 +73,7 @@ std::string next_view_request() {
   zlog::View view;
   view.epoch = 3;
   view.log_id = kLogId;
-  view.stripes = {{3, 100, zlog::limits::end_open, kStride}};
+  view.stripes = {{3, 100, zlog::limits::end_open, kStride, {}}};
   const std::string bytes = zlog::wire::encoded(view);
   return zlog::wire::encoded(zlog::ViewProposeRequest{1, bytes});
 }
