@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
 
 from . import ClusterError
@@ -57,8 +58,10 @@ def build(tree: Path) -> Path:
 
 
 def _build_tool(name: str) -> str:
-    # The virtual environment's may be newer than the distribution's, where that one is too old.
-    path = shutil.which(name, path=SOURCE / ".venv" / "bin") or shutil.which(name)
+    # A virtual environment's may be newer than the distribution's, where that one is too old.
+    environments = (SOURCE / ".venv" / "bin", Path(sys.executable).parent)
+    found = (shutil.which(name, path=folder) for folder in environments)
+    path = next(filter(None, found), None) or shutil.which(name)
     if path is None:
         raise ClusterError(f"{name} is not installed: {_PACKAGES}, or give the class by --class")
     return path
