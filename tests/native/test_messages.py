@@ -49,7 +49,7 @@ def test_the_stub_has_every_named_tuple_and_its_fields() -> None:
         name: value._fields for name, value in vars(messages).items() if hasattr(value, "_fields")
     }
     assert found == told
-    stripe = messages.Stripe(1, 0, 8, 4)
+    stripe = messages.Stripe(1, 0, 8, 4, b"")
     assert pickle.loads(pickle.dumps(stripe)) == stripe
 
 

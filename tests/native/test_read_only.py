@@ -26,8 +26,12 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount and
 NOBODY = 65534
 
 READ = """
-    import sys, zlog
+    import os, sys, zlog
     from zlog._native import core, messages
+    user = int(sys.argv[2])
+    os.setgroups([])
+    os.setgid(user)
+    os.setuid(user)
     try:
         store = core.EmbeddedStore(sys.argv[1], read_only=True)
     except zlog.StoreUnavailable as error:
@@ -64,13 +68,13 @@ def mounted(folder: Path) -> Iterator[Path]:
 
 
 def read_as(user: int, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Read position 0 in a process of another user, who may not write what coverage counts."""
+    """Read position 0 as another user, who may not write what coverage counts.
+
+    The process becomes that user when it has read the code, which may lie in root's home.
+    """
     environment = {k: v for k, v in os.environ.items() if not k.startswith("COVERAGE_")}
     return subprocess.run(
-        [sys.executable, "-I", "-c", textwrap.dedent(READ), str(folder)],
-        user=user,
-        group=user,
-        extra_groups=[],
+        [sys.executable, "-I", "-c", textwrap.dedent(READ), str(folder), str(user)],
         cwd="/",
         env=environment,
         capture_output=True,
