@@ -58,6 +58,8 @@ coverage: coverage-protocol coverage-python ## what tests without Ceph and Spark
 
 # Counters of lines in the compiled code, in a build of its own: the programs of tests/cls, and a package.
 COVERAGE := $(CURDIR)/build/coverage
+# Several threads run the protocol at once, and count.
+COUNTED := --coverage -fprofile-update=atomic
 PROTOCOL_TESTS := tests/cls tests/conformance tests/native/test_audit.py tests/client/test_columns.py \
 	tests/sequencer/test_machine.py
 
@@ -65,9 +67,9 @@ PROTOCOL_TESTS := tests/cls tests/conformance tests/native/test_audit.py tests/c
 coverage-protocol: $(DONE)/build-tools $(DONE)/dev-tools
 	rm -rf $(COVERAGE)/package $(COVERAGE)/cls $(COVERAGE)/site
 	$(PIP) install --no-build-isolation --config-settings=build-dir=build/coverage/package \
-		--config-settings=cmake.build-type=Debug --config-settings=cmake.define.CMAKE_CXX_FLAGS=--coverage \
+		--config-settings=cmake.build-type=Debug --config-settings=cmake.define.CMAKE_CXX_FLAGS='$(COUNTED)' \
 		--no-deps --upgrade --target=build/coverage/site .
-	PYTHONPATH=$(COVERAGE)/site CXXFLAGS='-O0 --coverage' ZLOG_CLS_TESTS=$(COVERAGE)/cls ZLOG_TEST_CEPH=never \
+	PYTHONPATH=$(COVERAGE)/site CXXFLAGS='-O0 $(COUNTED)' ZLOG_CLS_TESTS=$(COVERAGE)/cls ZLOG_TEST_CEPH=never \
 		$(PYTEST) -rfE $(PROTOCOL_TESTS)
 	$(BIN)/gcovr
 
