@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cls_zlog/host/lmdb_env.h"
+#include "cls_zlog/host/lmdb_value.h"
 #include "cls_zlog/wire/wire.h"
 
 namespace zlog {
@@ -18,14 +19,6 @@ constexpr uint64_t kExtentBytes = 256u << 10;
 
 constexpr std::string_view kNextIdKey = "N";
 constexpr uint64_t kFirstId = 1;
-
-MDB_val value_of(std::string_view bytes) {
-  return MDB_val{bytes.size(), const_cast<char*>(bytes.data())};
-}
-
-std::string_view view_of(const MDB_val& value) {
-  return {static_cast<const char*>(value.mv_data), value.mv_size};
-}
 
 // Big-endian, so that keys sort as their numbers do.
 void append_sortable(std::string* out, uint64_t number) {
@@ -147,15 +140,11 @@ std::string LmdbObject::extent_key(uint64_t offset) const {
 }
 
 int LmdbObject::get(const std::string& key, std::string* value) const {
-  MDB_val name = value_of(key), found{};
-  const int result = ::mdb_get(txn_, dbi_, &name, &found);
-  if (result == 0) value->assign(view_of(found));
-  return lmdb_errno(result);
+  return get_value(txn_, dbi_, key, value);
 }
 
 int LmdbObject::put(const std::string& key, std::string_view value) {
-  MDB_val name = value_of(key), bytes = value_of(value);
-  return lmdb_errno(::mdb_put(txn_, dbi_, &name, &bytes, 0));
+  return put_value(txn_, dbi_, key, value);
 }
 
 int LmdbObject::remove_range(const std::string& begin, const std::string& end) {
