@@ -5,8 +5,6 @@
 
 #include <cerrno>
 
-#include "cls_zlog/host/file_lock.h"
-
 namespace zlog {
 namespace {
 
@@ -27,8 +25,9 @@ int DatabaseLock::take(const std::string& path, bool writer, std::string* reason
   for (;;) {
     fd_ = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
     if (fd_ < 0) return -errno;
+    identity_ = identity_of(fd_);
     const int error = take_shared(writer, reason);
-    if (error != 0 || is_at(fd_, path)) return error;
+    if (error != 0 || is_at(identity_, path)) return error;
     ::close(fd_);  // another file was put in its place meanwhile
   }
 }
@@ -50,7 +49,7 @@ int DatabaseLock::take_shared(bool writer, std::string* reason) {
 
 int DatabaseLock::take_alone() { return try_lock(fd_, F_WRLCK, kUse); }
 
-bool DatabaseLock::in_place() const { return is_at(fd_, path_); }
+bool DatabaseLock::in_place() const { return is_at(identity_, path_); }
 
 void DatabaseLock::share() { try_lock(fd_, F_RDLCK, kUse); }
 
@@ -63,6 +62,7 @@ int DatabaseLock::hold(int copy) {
 void DatabaseLock::move_to(int copy) {
   ::close(fd_);
   fd_ = copy;
+  identity_ = identity_of(copy);
 }
 
 int DatabaseLock::begin_glance() {

@@ -4,6 +4,8 @@
 #include <mutex>
 #include <string>
 
+#include "cls_zlog/host/file_lock.h"
+
 namespace zlog {
 
 // Tells the users of a database of each other, by locks on bytes of its file. They belong to the
@@ -46,6 +48,7 @@ class DatabaseLock {
 
   std::string path_;
   int fd_ = -1;
+  FileIdentity identity_;
   std::mutex mutex_;
   size_t glances_ = 0;  // guarded by mutex_: the lock is one for all of them
 };

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <thread>
 
@@ -48,18 +49,37 @@ inline int is_locked(int fd, off_t byte, bool* locked) {
   return 0;
 }
 
-// The device and inode of a file, and no times: Linux gives a file whose times were looked at finer
-// ones at its next write, each of which then costs a record in the journal (100 us on ext4).
-inline bool identify(int fd, const char* path, int flags, struct statx* status) {
-  return ::statx(fd, path, flags, STATX_INO, status) == 0;
+// Which file it is, on this machine.
+struct FileIdentity {
+  uint64_t inode = 0;
+  uint32_t major = 0, minor = 0;
+
+  bool operator==(const FileIdentity& other) const {
+    return inode == other.inode && major == other.major && minor == other.minor;
+  }
+};
+
+// Answers 0 or a negative errno. Asks for no times: Linux gives a file whose times were looked at
+// finer ones at its next write, each of which then costs a record in the journal (100 us on ext4).
+inline int identify(int fd, const char* path, int flags, FileIdentity* found) {
+  struct statx status{};
+  if (::statx(fd, path, flags, STATX_INO, &status) != 0) return -errno;
+  *found = {status.stx_ino, status.stx_dev_major, status.stx_dev_minor};
+  return 0;
 }
 
-// Whether the file that `path` names is the one that is open. Not where the path can't be looked at.
-inline bool is_at(int fd, const std::string& path) {
-  struct statx held{}, there{};
-  if (!identify(AT_FDCWD, path.c_str(), 0, &there)) return errno != ENOENT;
-  return identify(fd, "", AT_EMPTY_PATH, &held) && held.stx_ino == there.stx_ino &&
-         held.stx_dev_major == there.stx_dev_major && held.stx_dev_minor == there.stx_dev_minor;
+// That of an open file, which never changes; none where it can't be found out.
+inline FileIdentity identity_of(int fd) {
+  FileIdentity found;
+  identify(fd, "", AT_EMPTY_PATH, &found);
+  return found;
+}
+
+// Whether the file that `path` names is this one. Not where the path can't be looked at.
+inline bool is_at(const FileIdentity& held, const std::string& path) {
+  FileIdentity there;
+  const int error = identify(AT_FDCWD, path.c_str(), 0, &there);
+  return error == 0 ? held == there : error != -ENOENT;
 }
 
 }  // namespace zlog

@@ -6,8 +6,6 @@
 
 #include <cerrno>
 
-#include "cls_zlog/host/file_lock.h"
-
 namespace zlog {
 namespace {
 
@@ -28,10 +26,12 @@ LmdbLocks::~LmdbLocks() {
 int LmdbLocks::open(const std::string& path, bool create) {
   path_ = path;
   fd_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC | (create ? O_CREAT : 0), 0666);
-  return fd_ < 0 ? -errno : 0;
+  if (fd_ < 0) return -errno;
+  identity_ = identity_of(fd_);
+  return 0;
 }
 
-bool LmdbLocks::in_place() const { return is_at(fd_, path_); }
+bool LmdbLocks::in_place() const { return is_at(identity_, path_); }
 
 int LmdbLocks::begin_opening() {
   if (const int error = lock_in_time(fd_, F_WRLCK, kOpening)) return error;

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "cls_zlog/host/file_lock.h"
+
 namespace zlog {
 
 // Holds LMDB's locks on lock.mdb in a way that lasts.
@@ -45,6 +47,7 @@ class LmdbLocks {
  private:
   std::string path_;
   int fd_ = -1;
+  FileIdentity identity_;
   bool pid_taken_ = false;
 };
 
