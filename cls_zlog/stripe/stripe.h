@@ -27,7 +27,7 @@ namespace zlog::stripe {
 Result<SealReply> seal(Object& object, const SealRequest& request);
 
 // Writes entries, all or none. Identity goes before epoch: when every position holds the entry
-// already (same writer and number), the answer is kOk whatever the epoch. kReadOnly (with the
+// already (same writer, number and data), the answer is kOk whatever the epoch. kReadOnly (with the
 // first position taken): a position was written by another append, filled or trimmed. kUnreadable
 // (with that position): a later version stored what is there. kStaleEpoch: at least one entry is
 // not there and never will be by this request. Answers how full the object is.

@@ -17,9 +17,9 @@ struct Claims {
   }
 };
 
-// Goes over all positions and sorts them into claims: `judge(stretch, claims)` is asked about
-// those that may be taken. Above the highest position that is, everything is open and no record
-// need be read.
+// Goes over all positions and sorts them into claims: `judge(stretch, claims)` does it for those
+// that may be taken. Above the highest position that is, everything is open and no record need be
+// read.
 template <typename Judge>
 int sort_claims(Object& object, const Header& header, const std::vector<uint64_t>& positions,
                 const Judge& judge, Claims* claims) {
@@ -31,7 +31,7 @@ int sort_claims(Object& object, const Header& header, const std::vector<uint64_t
   while (!walk.done()) {
     Walk::Stretch stretch;
     ZLOG_TRY(walk.next(&stretch));
-    for (uint32_t i = stretch.begin; i < stretch.end; i++) judge(stretch.stored, i, claims);
+    ZLOG_TRY(judge(stretch, claims));
   }
   for (size_t i = old.size(); i < positions.size(); i++) {
     claims->open.push_back(static_cast<uint32_t>(i));
@@ -39,9 +39,9 @@ int sort_claims(Object& object, const Header& header, const std::vector<uint64_t
   return 0;
 }
 
-// Why what is stored, or the trim point (nullptr), keeps others out.
-Code blocking_code(const Stored* stored) {
-  return stored != nullptr && stored->record.unreadable() ? kUnreadable : kReadOnly;
+// Why what is stored keeps others out.
+Code blocking_code(const Stored& stored) {
+  return stored.record.unreadable() ? kUnreadable : kReadOnly;
 }
 
 bool intact(const WriteRequest& request, const std::vector<uint64_t>& positions) {
@@ -51,11 +51,49 @@ bool intact(const WriteRequest& request, const std::vector<uint64_t>& positions)
   return true;
 }
 
-// Whether the i-th entry of the request is the one at its position in the record, even if that has
-// been trimmed since.
-bool same_entry(const WriteRequest& request, uint32_t i, const Record& record, uint32_t index) {
+// Whether the i-th entry of the request is the record's at `index`, by all that the record tells of
+// it.
+bool alike(const WriteRequest& request, uint32_t i, const Record& record, uint32_t index) {
   return record.holds_entries() && record.origin.writer == request.writer &&
-         record.origin.number + record.numbers[index] == request.number_of(i);
+         record.origin.number + record.numbers[index] == request.number_of(i) &&
+         record.crcs[index] == request.crcs[i] &&
+         (!record.written(index) || record.bytes_of(index) == request.data_of(i).size());
+}
+
+// Sorts out positions that a record covers. Passed over are entries that are there already: the same
+// append with the same data, be it damaged or trimmed since. Readers learn the ids of appends, so
+// another writer may have stored other data under this one's; such an entry is as foreign as any.
+int sort_covered(Layout* layout, const WriteRequest& request,
+                 const std::vector<uint64_t>& positions, uint32_t stride,
+                 const Walk::Stretch& stretch, Claims* claims) {
+  const Stored& stored = *stretch.stored;
+  const Record& record = stored.record;
+  for (uint32_t i = stretch.begin; i < stretch.end;) {
+    const uint32_t index = stored.span.index(positions[i], stride);
+    uint32_t count = 0;  // entries in a row that are alike, and whose data is there to be compared
+    while (i + count < stretch.end &&
+           positions[i + count] == positions[i] + uint64_t{count} * stride &&
+           alike(request, i + count, record, index + count) && record.written(index + count)) {
+      count++;
+    }
+    if (count == 0) {
+      if (!alike(request, i, record, index)) claims->block(blocking_code(stored), positions[i]);
+      i++;
+      continue;
+    }
+    std::string buffer;
+    std::string_view data;
+    ZLOG_TRY(layout->data_of(stored, index, index + count, &buffer, &data));
+    for (const uint32_t end = i + count; i < end; i++) {
+      const std::string_view found = data.substr(0, request.data_of(i).size());
+      const bool other = found != request.data_of(i);
+      if (other && entry_crc(positions[i], found) == request.crcs[i]) {
+        claims->block(kReadOnly, positions[i]);
+      }
+      data.remove_prefix(found.size());
+    }
+  }
+  return 0;
 }
 
 // Entries [begin, end) of the request, which are at positions in a row.
@@ -100,17 +138,19 @@ Result<Fullness> write(Object& object, const WriteRequest& request) {
   ZLOG_TRY(Header::load(object, &header));
   if (!header.owns(request.runs)) return Failure{-EINVAL};
 
-  const auto judge = [&](const Stored* stored, uint32_t i, Claims* claims) {
-    const uint64_t position = positions[i];
-    if (stored != nullptr &&
-        same_entry(request, i, stored->record, stored->span.index(position, header.stride))) {
-      return;
+  Layout layout(object, header);
+  const auto judge = [&](const Walk::Stretch& stretch, Claims* claims) {
+    if (stretch.stored != nullptr) {
+      return sort_covered(&layout, request, positions, header.stride, stretch, claims);
     }
-    if (stored == nullptr && position >= header.trim_point) {
-      claims->open.push_back(i);
-    } else {
-      claims->block(blocking_code(stored), position);
+    for (uint32_t i = stretch.begin; i < stretch.end; i++) {
+      if (positions[i] >= header.trim_point) {
+        claims->open.push_back(i);
+      } else {
+        claims->block(kReadOnly, positions[i]);
+      }
     }
+    return 0;
   };
   Claims claims;
   ZLOG_TRY(sort_claims(object, header, positions, judge, &claims));
@@ -125,17 +165,21 @@ Result<Empty> fill(Object& object, const FillRequest& request) {
   Header header;
   ZLOG_TRY(enter(object, request.epoch, request.runs, &header));
   const std::vector<uint64_t> positions = request.runs.positions();
-  const auto judge = [&](const Stored* stored, uint32_t i, Claims* claims) {
-    const uint64_t position = positions[i];
-    if (position < header.trim_point) return;
-    if (stored == nullptr) {
-      claims->open.push_back(i);
-      return;
+  const auto judge = [&](const Walk::Stretch& stretch, Claims* claims) {
+    const Stored* const stored = stretch.stored;
+    for (uint32_t i = stretch.begin; i < stretch.end; i++) {
+      const uint64_t position = positions[i];
+      if (position < header.trim_point) continue;
+      if (stored == nullptr) {
+        claims->open.push_back(i);
+        continue;
+      }
+      const EntryState state = stored->record.state_of(stored->span.index(position, header.stride));
+      if (state != EntryState::kFilled && state != EntryState::kTrimmed) {
+        claims->block(blocking_code(*stored), position);
+      }
     }
-    const EntryState state = stored->record.state_of(stored->span.index(position, header.stride));
-    if (state != EntryState::kFilled && state != EntryState::kTrimmed) {
-      claims->block(blocking_code(stored), position);
-    }
+    return 0;
   };
   Claims claims;
   ZLOG_TRY(sort_claims(object, header, positions, judge, &claims));

@@ -7,7 +7,7 @@ knows nothing of records, bytestreams or limits of a host.
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -49,6 +49,7 @@ class StripeModel:
     cells: dict[int, Slot] = field(default_factory=dict)  # never a cell below trim_point
     ids: dict[int, tuple[bytes, int]] = field(default_factory=dict)  # outlive a trim, not trim_to
     freed: dict[int, tuple[bytes, int]] = field(default_factory=dict)  # those that trim_to dropped
+    written: dict[int, bytes] = field(default_factory=dict)  # all that ever was
     top: int | None = None
     trim_point: int = 0
 
@@ -129,11 +130,17 @@ class StripeModel:
         for e in missing:
             self.cells[e.position] = Slot(State.WRITTEN, e.data, timestamp, writer, e.number)
             self.ids[e.position] = (writer, e.number)
+            self.written[e.position] = e.data
         self._raise(e.position for e in missing)
         return WRITTEN
 
     def _holds(self, entry: Entry, writer: bytes) -> bool:
-        return self.ids.get(entry.position) == (writer, entry.number)
+        return self._is_own(self.ids, entry, writer)
+
+    def _is_own(self, ids: Mapping[int, tuple[bytes, int]], entry: Entry, writer: bytes) -> bool:
+        """Whether an append is the one at its position: the same id, and the same data."""
+        at = entry.position
+        return ids.get(at) == (writer, entry.number) and self.written[at] == entry.data
 
     def write_as_host(
         self,
@@ -148,7 +155,7 @@ class StripeModel:
         Below the trim point a host knows an entry's identity for as long as it has not freed the
         record, so there a retry may be OK or READ_ONLY: the host chooses, position by position.
         """
-        own = {e.position for e in entries if self.freed.get(e.position) == (writer, e.number)}
+        own = {e.position for e in entries if self._is_own(self.freed, e, writer)}
         if found.code == Code.READ_ONLY and found.value in own and epoch >= self.epoch:
             return found
         if found.code == Code.STALE_EPOCH and own:

@@ -130,7 +130,7 @@ class StripeMachine(RuleBasedStateMachine):
     def retry_otherwise(self, data: st.DataObject, offset: int, extra: Any, behind: bool) -> None:
         """A part of a write once more, or with others added, or by another client."""
         writer, entries = data.draw(st.sampled_from(self._written))
-        change = data.draw(st.sampled_from(["part", "more", "writer", "number"]))
+        change = data.draw(st.sampled_from(["part", "more", "writer", "number", "data"]))
         if change == "part":
             kept = data.draw(st.sets(st.sampled_from(entries), min_size=1))
             entries = sorted(kept, key=lambda entry: entry.position)
@@ -145,6 +145,10 @@ class StripeMachine(RuleBasedStateMachine):
             writer = writer_id("c")
         elif change == "number":
             entries = [*entries[:-1], Entry(entries[-1].position, 10**6, entries[-1].data)]
+        elif change == "data":
+            last = entries[-1]
+            forged = bytes(byte ^ 1 for byte in last.data) or b"forged"
+            entries = [*entries[:-1], Entry(last.position, last.number, forged)]
         self.both("write", self._epoch(offset), entries, writer)
 
     @precondition(lambda self: self.model.cells)

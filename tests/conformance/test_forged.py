@@ -1,0 +1,91 @@
+"""An append's identity includes its data: another writer's is never taken for it, whatever its id.
+
+Also where both have the same checksum, which is no secret and easy to meet.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from .objects import Store, Stripe
+from .replies import WRITTEN, Answer, Code, State
+from .requests import Entry
+from .stored import STORES_WITH_DOORS, Door
+from .wire import crc32c, entry_crc
+
+INLINE, STREAM = 100, 40_000
+"""Bytes of entries that are stored in the two ways that there are."""
+
+
+def with_same_checksum(data: bytes) -> bytes:
+    """Other bytes of the same length and CRC.
+
+    A CRC is linear: of 64 changes of one bit each, some together change nothing of 32 bits.
+    """
+    at = len(data) - 8
+    changes: dict[int, tuple[int, int]] = {}  # by its highest bit: a change of the CRC, the bits
+    for bit in range(64):
+        flipped = bytes(at) + (1 << bit).to_bytes(8, "little")
+        crc, bits = crc32c(flipped) ^ crc32c(bytes(len(data))), 1 << bit
+        while crc and crc.bit_length() in changes:
+            other = changes[crc.bit_length()]
+            crc, bits = crc ^ other[0], bits ^ other[1]
+        if not crc:
+            tail = int.from_bytes(data[at:], "little") ^ bits
+            return data[:at] + tail.to_bytes(8, "little")
+        changes[crc.bit_length()] = crc, bits
+    raise AssertionError("32 bits have no more than 32 independent changes")
+
+
+@pytest.mark.parametrize("size", [INLINE, STREAM])
+def test_data_of_the_same_checksum_is_another_entry(store: Store, prefix: str, size: int) -> None:
+    own = bytes(size)
+    forged = with_same_checksum(own)
+    assert forged != own
+    assert entry_crc(1, forged) == entry_crc(1, own)
+    stripe = Stripe(store, prefix)
+    stripe.seal(1)
+    first, last = Entry(0, 0, b"0" * size), Entry(2, 2, b"2" * size)
+    assert stripe.write(1, [first, Entry(1, 1, forged), last]) == WRITTEN
+
+    batch = [first, Entry(1, 1, own), last]
+    assert stripe.write(1, batch) == Answer(Code.READ_ONLY, 1)
+    assert stripe.write(0, batch) == Answer(Code.STALE_EPOCH, 1)  # it is not there
+    assert stripe.write(0, [first, last]) == WRITTEN
+    assert stripe.write(0, [first, Entry(1, 1, forged), last]) == WRITTEN
+
+
+@pytest.mark.parametrize("size", [INLINE, STREAM])
+def test_a_trimmed_entry_is_known_by_its_checksum(store: Store, prefix: str, size: int) -> None:
+    """Its data is gone; nothing that a reader gets can be wrong."""
+    stripe = Stripe(store, prefix)
+    stripe.seal(1)
+    entries = [Entry(p, p, b"%d" % p * size) for p in range(3)]
+    stripe.write(1, entries)
+    stripe.trim(1, [1])
+    assert stripe.write(0, entries) == WRITTEN
+    other = [entries[0], Entry(1, 1, b"x" * size), entries[2]]
+    assert stripe.write(1, other) == Answer(Code.READ_ONLY, 1)
+    (slot,) = stripe.read(1, [1]).value.slots
+    assert slot.state == State.TRIMMED
+
+
+@pytest.mark.parametrize("store_url", STORES_WITH_DOORS, indirect=True)
+@pytest.mark.parametrize("size", [INLINE, STREAM])
+def test_a_damaged_entry_is_still_its_writers_own(
+    store: Store, prefix: str, door: Door, size: int
+) -> None:
+    """No write makes one; were it taken for another's, it might be mended and stand twice."""
+    stripe = Stripe(store, prefix)
+    stripe.seal(1)
+    entry = Entry(0, 0, b"0" * size)
+    stripe.write(1, [entry])
+    sound = door.load(prefix)
+    (key, value), *_ = sound.omap.items()
+    stream = sound.stream.replace(b"0", b"1")
+    door.save(prefix, replace(sound.with_value(key, value.replace(b"00", b"11")), stream=stream))
+    (slot,) = stripe.read(1, [0]).value.slots
+    assert slot.state == State.LOST
+    assert stripe.write(0, [entry]) == WRITTEN
