@@ -11,6 +11,7 @@
 #include <mutex>
 
 #include "cls_zlog/host/compact_copy.h"
+#include "cls_zlog/host/lmdb_call.h"
 #include "cls_zlog/host/lmdb_file.h"
 #include "cls_zlog/host/lmdb_identity.h"
 
@@ -159,6 +160,7 @@ int LmdbEnv::open_map(std::string* reason) {
   for (size_t bytes = map_bytes_;; bytes /= 2) {
     MDB_env* handle = nullptr;
     if (const int result = ::mdb_env_create(&handle)) return lmdb_errno(result);
+    ::mdb_env_set_assert(handle, LmdbAssertion::fail);
     ::mdb_env_set_mapsize(handle, bytes);
     ::mdb_env_set_maxreaders(handle, kReaders);
     int result = ::mdb_env_open(handle, directory_.c_str(), flags, 0666);
@@ -263,7 +265,8 @@ bool LmdbEnv::has_room_for(size_t bytes) {
     if (const int result = ::mdb_stat(txn, kFreePages, &stat)) return lmdb_errno(result);
     if (const int result = ::mdb_cursor_open(txn, kFreePages, &cursor)) return lmdb_errno(result);
     MDB_val key{}, pages{};
-    while (::mdb_cursor_get(cursor, &key, &pages, MDB_NEXT) == 0) {
+    const auto next = [&] { return ::mdb_cursor_get(cursor, &key, &pages, MDB_NEXT); };
+    while (lmdb_call(next) == 0) {
       free_pages += *static_cast<const size_t*>(pages.mv_data);
     }
     ::mdb_cursor_close(cursor);
@@ -288,6 +291,7 @@ void LmdbEnv::forget_dead_readers() {
 
 int LmdbEnv::compact(std::string* reason) {
   if (read_only_) return -EROFS;
+  if (damaged_) return -EIO;
   const std::unique_lock<std::shared_mutex> alone(map_mutex_);
   if (lost_ != 0) return -lost_;
   int error = lock_.take_alone();
@@ -332,13 +336,19 @@ int LmdbEnv::transact(unsigned flags, bool changes, const Work& work) {
     ::mdb_txn_abort(txn);
     throw;
   }
-  if (error == 0 && changes) return commit(txn);
-  ::mdb_txn_abort(txn);
+  const bool committed = error == 0 && changes;
+  if (committed) error = commit(txn);
+  if (LmdbAssertion::take() && !(flags & MDB_RDONLY)) {
+    damaged_ = true;
+    return -EIO;
+  }
+  if (!committed) ::mdb_txn_abort(txn);
   return error;
 }
 
 int LmdbEnv::begin(unsigned flags, MDB_txn** txn) {
   if (lost_ != 0) return lost_;
+  if (damaged_ && !(flags & MDB_RDONLY)) return EIO;
   int result = ::mdb_txn_begin(env_, nullptr, flags, txn);
   if (result == MDB_READERS_FULL) {
     int dead = 0;
@@ -358,7 +368,7 @@ int LmdbEnv::adopt_map_of_others() {
 }
 
 int LmdbEnv::commit(MDB_txn* txn) {
-  int error = lmdb_errno(::mdb_txn_commit(txn));
+  int error = lmdb_errno(lmdb_call([&] { return ::mdb_txn_commit(txn); }));
   if (error == -EDQUOT) error = -ENOSPC;
   if (error == 0 && shared_ != nullptr) shared_->note(incarnation_, transactions());
   // LMDB calls a write that the file system cut short EIO.

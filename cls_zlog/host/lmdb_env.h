@@ -3,6 +3,7 @@
 #include <lmdb.h>
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -44,7 +45,8 @@ class LmdbEnv {
   // Does the work in a transaction and commits if it answered 0; durable once this returns 0, and
   // nothing is changed otherwise. Waits for other writers, those of other processes too. ESTALE:
   // the files of the environment were removed or replaced. EUCLEAN: the database does not go on where
-  // its users left off, having been put back from a backup or overwritten.
+  // its users left off, having been put back from a backup or overwritten. EIO: pages
+  // are damaged; this process can write no more, and others can once the thread that met it ends.
   int write(const Work& work);
 
   // Does the work in a snapshot, which may not be changed. Waits for writers only where a process in
@@ -98,6 +100,7 @@ class LmdbEnv {
   size_t users_ = 0;  // guarded by the registry's mutex
   DatabaseLock lock_;
   LmdbLocks locks_;
+  std::atomic<bool> damaged_{false};  // a transaction that writes was left in the middle
   Reserve reserve_;
   std::string incarnation_;                  // empty where it has none yet
   std::shared_ptr<SharedSequencer> shared_;  // to compare histories with; may be missing

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "cls_zlog/host/lmdb_call.h"
 #include "cls_zlog/host/lmdb_env.h"
 #include "cls_zlog/host/lmdb_value.h"
 #include "cls_zlog/wire/wire.h"
@@ -52,7 +53,7 @@ class OpenCursor {
   bool previous() { return move(MDB_PREV); }
   bool last() { return move(MDB_LAST); }
   bool remove() {
-    result_ = ::mdb_cursor_del(cursor_, 0);
+    result_ = lmdb_call([&] { return ::mdb_cursor_del(cursor_, 0); });
     return result_ == 0;
   }
 
@@ -65,7 +66,7 @@ class OpenCursor {
  private:
   bool move(MDB_cursor_op operation) {
     if (cursor_ == nullptr) return false;
-    result_ = ::mdb_cursor_get(cursor_, &key_, &value_, operation);
+    result_ = lmdb_call([&] { return ::mdb_cursor_get(cursor_, &key_, &value_, operation); });
     return result_ == 0;
   }
 
@@ -212,9 +213,8 @@ int LmdbObject::remove() {
   append_sortable(&begin, id_);
   append_sortable(&end, id_ + 1);
   if (const int error = remove_range(begin, end)) return error;
-  MDB_val name = value_of(record_key_);
   exists_ = false;
-  return lmdb_errno(::mdb_del(txn_, dbi_, &name, nullptr));
+  return remove_value(txn_, dbi_, record_key_);
 }
 
 int LmdbObject::attr_set(const std::string& name, std::string_view value) {
@@ -226,9 +226,7 @@ int LmdbObject::omap_set(const std::string& key, std::string_view value) {
 }
 
 int LmdbObject::omap_remove(const std::string& key) {
-  const std::string full = key_of(Kind::kOmap, key);
-  MDB_val name = value_of(full);
-  const int error = lmdb_errno(::mdb_del(txn_, dbi_, &name, nullptr));
+  const int error = remove_value(txn_, dbi_, key_of(Kind::kOmap, key));
   return error == -ENOENT ? 0 : error;
 }
 
@@ -310,9 +308,7 @@ int LmdbObject::punch(uint64_t begin, uint64_t end) {
   });
   if (error != 0) return error;
   for (const uint64_t start : gone) {
-    const std::string key = extent_key(start);
-    MDB_val name = value_of(key);
-    if (const int failed = lmdb_errno(::mdb_del(txn_, dbi_, &name, nullptr))) return failed;
+    if (const int failed = remove_value(txn_, dbi_, extent_key(start))) return failed;
   }
   for (const auto& [start, bytes] : kept) {
     if (const int failed = put_extents(start, bytes)) return failed;
