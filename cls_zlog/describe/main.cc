@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cls_zlog/base/hex.h"
 #include "cls_zlog/describe/visitors.h"
 #include "cls_zlog/head/head_state.h"
 #include "cls_zlog/method_table.h"
@@ -46,18 +47,14 @@ class Printer {
     using Message = typename MessageOf<Reply>::Type;
     describe::describe<Request>(&structs);
     describe::describe<Message>(&structs);
-    std::string hex;
-    for (const unsigned char byte : describe::least<Request>(kText)) {
-      char digits[3];
-      std::snprintf(digits, sizeof(digits), "%02x", byte);
-      hex += digits;
-    }
+    std::string least;
+    for (const unsigned char byte : describe::least<Request>(kText)) least += hex(byte, 2);
     std::printf(
         "%s\n  {\"name\": \"%s\", \"flags\": %d, \"request\": \"%s\", \"reply\": \"%s\", "
         "\"least\": "
         "\"%s\"}",
         first_ ? "" : ",", name, flags, describe::name_of<Request>().c_str(),
-        describe::name_of<Message>().c_str(), hex.c_str());
+        describe::name_of<Message>().c_str(), least.c_str());
     first_ = false;
   }
   bool first_ = true;

@@ -1,9 +1,8 @@
 #include "cls_zlog/head/deliveries.h"
 
 #include <algorithm>
-#include <cinttypes>
-#include <cstdio>
 
+#include "cls_zlog/base/hex.h"
 #include "cls_zlog/head/head_state.h"
 #include "cls_zlog/head/omap_table.h"
 
@@ -42,9 +41,7 @@ constexpr OmapTable<Part> kParts("p.");
 std::string parts_of(std::string_view source) { return kParts.key(source).append("/"); }
 
 std::string key_of(const DeliveryRequest& delivery) {
-  char part[1 + 8 + 1];
-  std::snprintf(part, sizeof(part), ".%08" PRIx32, delivery.part);
-  return parts_of(delivery.source) + head::hex_digits(delivery.batch) + part;
+  return parts_of(delivery.source) + head::hex_digits(delivery.batch) + '.' + hex(delivery.part, 8);
 }
 
 // 0 or kLimitReached: whether the log has room for one more source.

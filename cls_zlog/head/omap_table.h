@@ -1,23 +1,18 @@
 #pragma once
 
-#include <cinttypes>
-#include <cstdio>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "cls_zlog/base/hex.h"
 #include "cls_zlog/base/limits.h"
 #include "cls_zlog/wire/envelope.h"
 
 namespace zlog::head {
 
-// A number as part of a key, so that keys sort as numbers do.
-inline std::string hex_digits(uint64_t number) {
-  char digits[16 + 1];
-  std::snprintf(digits, sizeof(digits), "%016" PRIx64, number);
-  return digits;
-}
+// A number as part of a key.
+inline std::string hex_digits(uint64_t number) { return hex(number, 16); }
 
 // Rows in an object's omap: a prefix and a name make the key, an envelope with the fields of T is
 // the value. Names do not contain each other's prefix. Reads answer -ENOENT for a row that is not

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cinttypes>
-#include <cstdio>
 
+#include "cls_zlog/base/hex.h"
 #include "cls_zlog/base/limits.h"
 #include "cls_zlog/base/result.h"
 
@@ -16,15 +15,11 @@ constexpr size_t kPositionDigits = 16;
 
 // The least string above every key that ends below `position`, and below every other.
 std::string key_bound(uint64_t position) {
-  char digits[kPositionDigits + 1];
-  std::snprintf(digits, sizeof(digits), "%016" PRIx64, position);
-  return std::string(kPrefix) + digits;
+  return std::string(kPrefix) + hex(position, kPositionDigits);
 }
 
 std::string make_key(const Span& span, uint32_t stride) {
-  char length[1 + 16 + 1];
-  std::snprintf(length, sizeof(length), ".%" PRIx64, span.length(stride));
-  return key_bound(span.last) + length;
+  return key_bound(span.last) + '.' + hex(span.length(stride), 1);
 }
 
 bool parse_hex(std::string_view digits, uint64_t* out) {

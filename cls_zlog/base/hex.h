@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace zlog {
+
+// A number in hexadecimal, with leading zeros up to this many digits: as keys have it, so that they sort
+// as numbers do.
+inline std::string hex(uint64_t number, size_t digits) {
+  while (digits < 16 && number >> (4 * digits) != 0) digits++;
+  std::string text(digits, '0');
+  for (size_t place = digits; number != 0; number >>= 4) {
+    text[--place] = "0123456789abcdef"[number & 15];
+  }
+  return text;
+}
+
+}  // namespace zlog
