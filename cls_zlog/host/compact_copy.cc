@@ -89,7 +89,9 @@ int CompactCopy::put_in_place(LmdbLocks* locks, std::string* reason) {
   }
   if (::rename(copy_path_.c_str(), path_.c_str()) != 0) return -errno;
   in_place_ = true;
-  return sync_directory(path_.substr(0, path_.rfind('/')));
+  const int error = sync_directory(path_.substr(0, path_.rfind('/')));
+  if (error != 0) *reason = "the directory can't be synced, so a crash may bring the old file back";
+  return error;
 }
 
 int CompactCopy::release() {

@@ -150,6 +150,8 @@ int LmdbEnv::start_unguarded(std::string* reason) {
   if (const int error = check_length(env_, reason)) return error;
   if (const int error = check_identity()) return error;
   if (read_only_) return 0;
+  // A compaction may have given the file its name without living to sync that.
+  if (const int error = sync_directory(directory_)) return error;
   reserve_.open(directory_);
   return check_history();
 }
@@ -197,9 +199,7 @@ int LmdbEnv::check_identity() {
   });
   if (error == -ENOENT && read_only_) return -EPROTO;  // its maker died, or another program's
   if (error != -ENOENT) return error;
-  for (const std::string& folder : {directory_, directory_ + "/.."}) {
-    if (const int failed = sync_directory(folder)) return failed;
-  }
+  if (const int failed = sync_directory(directory_ + "/..")) return failed;
   return write([&](MDB_txn* txn, MDB_dbi dbi) {
     MDB_stat stat{};
     if (const int result = ::mdb_stat(txn, dbi, &stat)) return lmdb_errno(result);
@@ -313,6 +313,7 @@ int LmdbEnv::replace_by(CompactCopy* copy, std::string* reason) {
   if (copy->in_place()) lock_.move_to(copy->release());
   locks_.drop();
   lost_ = -open_map(reason);
+  if (lost_ == 0 && error != 0 && copy->in_place()) lost_ = ESTALE;  // its name may not last
   if (lost_ == 0 && shared_ != nullptr) shared_->note(incarnation_, transactions());
   return error != 0 ? error : -lost_;
 }

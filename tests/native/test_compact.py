@@ -231,20 +231,31 @@ def test_what_a_dead_one_left_is_removed(folder: Path) -> None:
     check(folder)
 
 
-# Kills the process before a call of this number of those that compaction changes files by.
+# Kills the process before a call of this number of those that compaction changes files by, or has
+# directories that can't be synced.
 DIE = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
-static int armed, left;
+static int armed, left, failing;
+void fail_directory_syncs(int fail) { failing = fail; }
+static int fails(int fd) {
+  struct stat found;
+  return failing && fstat(fd, &found) == 0 && S_ISDIR(found.st_mode) && (errno = EIO);
+}
 void die_before(int calls) { armed = 1; left = calls; }
 static void step(void) { if (armed && left-- == 0) kill(getpid(), SIGKILL); }
 #define CALL(type, name, formals, ...) \\
   type name formals { step(); return ((type(*) formals)dlsym(RTLD_NEXT, #name))(__VA_ARGS__); }
 CALL(ssize_t, write, (int fd, const void* data, size_t count), fd, data, count)
-CALL(int, fsync, (int fd), fd)
+int fsync(int fd) {
+  step();
+  return fails(fd) ? -1 : ((int (*)(int))dlsym(RTLD_NEXT, "fsync"))(fd);
+}
 CALL(int, fchown, (int fd, uid_t user, gid_t group), fd, user, group)
 CALL(int, fchmod, (int fd, mode_t mode), fd, mode)
 CALL(int, rename, (const char* from, const char* to), from, to)
@@ -272,19 +283,24 @@ def die(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return library
 
 
+def run_with(die: Path, code: str, *words: object) -> subprocess.CompletedProcess[str]:
+    """Run Python with the library."""
+    return subprocess.run(
+        [sys.executable, "-I", "-c", textwrap.dedent(code), *map(str, words)],
+        env={**os.environ, "LD_PRELOAD": str(die)},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+
+
 def deaths(folder: Path, die: Path) -> Iterator[Path]:
     """Compact a copy of the store, killed before each step in turn."""
     for number in range(1000):
         copy = folder.with_name(f"copy-{number}")
         shutil.copytree(folder, copy)
-        done = subprocess.run(
-            [sys.executable, "-I", "-c", textwrap.dedent(COMPACT_AND_DIE), copy, str(number)],
-            env={**os.environ, "LD_PRELOAD": str(die)},
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
+        done = run_with(die, COMPACT_AND_DIE, copy, number)
         yield copy
         if done.stdout == "done\n":
             return
@@ -302,3 +318,28 @@ def test_killed_at_any_step_it_loses_nothing(folder: Path, die: Path) -> None:
             store.compact()
         check(copy)
     assert sizes == {False, True}, "it was killed before and after the copy was in place"
+
+
+COMPACT_UNSYNCED = """
+    import ctypes, sys, zlog
+    calls = ctypes.CDLL(None)
+    with zlog.connect(sys.argv[1]) as store, zlog.Log.create(store, "orders") as log:
+        calls.fail_directory_syncs(1)
+        for call in (store.compact, lambda: log.append(b"no")):
+            try:
+                call()
+            except zlog.ZlogError:
+                print("refused")
+    try:
+        zlog.connect(sys.argv[1])
+    except zlog.ZlogError:
+        print("refused")
+    calls.fail_directory_syncs(0)
+    with zlog.connect(sys.argv[1]) as store, zlog.Log.open(store, "orders") as log:
+        print(log.read(log.append(b"taken")).data.decode())
+"""
+
+
+def test_where_its_new_name_may_not_last_nothing_is_acknowledged(folder: Path, die: Path) -> None:
+    done = run_with(die, COMPACT_UNSYNCED, folder)
+    assert done.stdout.split() == ["refused", "refused", "refused", "taken"], done.stderr
