@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <ctime>
 #include <map>
 #include <mutex>
 
@@ -23,6 +24,7 @@ constexpr MDB_dbi kMainDatabase = 1;
 constexpr MDB_dbi kFreePages = 0;
 constexpr size_t kPagesKept = 64;    // on a full disk, for what makes room
 constexpr unsigned kReaders = 1024;  // snapshots at a time, over all processes
+constexpr int64_t kLookMs = 10;      // as long may a reader not notice that the files are gone
 constexpr size_t kMapBytesMin = size_t{64} << 20;
 constexpr uint64_t kFullBytes = uint64_t{1} << 20;  // a file system with less left counts as full
 
@@ -220,8 +222,8 @@ int LmdbEnv::check_history() {
 }
 
 // Whether a transaction that has begun is one of the database that was opened, in its last state.
-int LmdbEnv::check_current(MDB_txn* txn, unsigned flags) const {
-  if (!in_place()) return -ESTALE;
+int LmdbEnv::check_current(MDB_txn* txn, unsigned flags) {
+  if (!(flags & MDB_RDONLY) ? !in_place() : !in_place_lately()) return -ESTALE;
   // LMDB counts transactions in lock.mdb, and in the file. A reader may have been overtaken.
   const uint64_t number = ::mdb_txn_id(txn);
   if (flags & MDB_RDONLY) return transactions() >= number ? 0 : -EUCLEAN;
@@ -242,6 +244,17 @@ uint64_t LmdbEnv::transactions() const {
 }
 
 bool LmdbEnv::in_place() const { return lock_.in_place() && (unlisted_ || locks_.in_place()); }
+
+// Two looks at the file system take as long as the rest of a small read.
+bool LmdbEnv::in_place_lately() {
+  struct timespec time{};
+  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
+  const int64_t now = time.tv_sec * 1000 + time.tv_nsec / 1'000'000;
+  if (now - looked_ms_.load(std::memory_order_relaxed) < kLookMs) return true;
+  if (!in_place()) return false;
+  looked_ms_.store(now, std::memory_order_relaxed);
+  return true;
+}
 
 int LmdbEnv::write(const Work& work) { return transact(0, true, work); }
 

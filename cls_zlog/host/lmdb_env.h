@@ -84,9 +84,10 @@ class LmdbEnv {
   int replace_by(CompactCopy* copy, std::string* reason);
   int check_identity();
   int check_history();
-  int check_current(MDB_txn* txn, unsigned flags) const;
+  int check_current(MDB_txn* txn, unsigned flags);
   uint64_t transactions() const;
   bool in_place() const;
+  bool in_place_lately();
   int transact(unsigned flags, bool changes, const Work& work);
   int begin(unsigned flags, MDB_txn** txn);
   int adopt_map_of_others();
@@ -100,7 +101,8 @@ class LmdbEnv {
   size_t users_ = 0;  // guarded by the registry's mutex
   DatabaseLock lock_;
   LmdbLocks locks_;
-  std::atomic<bool> damaged_{false};  // a transaction that writes was left in the middle
+  std::atomic<int64_t> looked_ms_{0};  // when a reader last found the files in place
+  std::atomic<bool> damaged_{false};   // a transaction that writes was left in the middle
   Reserve reserve_;
   std::string incarnation_;                  // empty where it has none yet
   std::shared_ptr<SharedSequencer> shared_;  // to compare histories with; may be missing
