@@ -217,7 +217,8 @@ class DeliveryRecords:
 
     def _done(self, key: DeliveryKey) -> DeliverySuperseded:
         return DeliverySuperseded(
-            f"log {self._address.name!r}: {key} is delivered: its batch is done"
+            f"log {self._address.name!r}: {key} is delivered: its batch is done",
+            hint="Go on with the next batch: the entries of this one are in the log.",
         )
 
     def _being_forgotten(self, key: DeliveryKey) -> DeliverySuperseded:
