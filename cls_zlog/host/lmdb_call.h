@@ -15,7 +15,7 @@ class LmdbAssertion {
   static void fail(MDB_env*, const char*) {
     if (state_.call == nullptr) return;
     state_.failed = true;
-    std::longjmp(*state_.call, 1);
+    std::longjmp(*state_.call, 1);  // NOLINT(modernize-avoid-setjmp-longjmp): out of C
   }
 
   // Whether one has failed on this thread since the last time.
@@ -41,7 +41,7 @@ class LmdbAssertion {
 template <typename Call>
 int lmdb_call(const Call& call) {
   std::jmp_buf here;
-  if (setjmp(here) != 0) {
+  if (setjmp(here) != 0) {  // NOLINT(modernize-avoid-setjmp-longjmp)
     LmdbAssertion::state_.call = nullptr;
     return MDB_CORRUPTED;
   }
