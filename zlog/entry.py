@@ -43,7 +43,7 @@ class LossReason(enum.Enum):
     """Why what was stored is not readable."""
 
     CORRUPT = "corrupt"
-    """Stored bytes failed their checksum."""
+    """Stored bytes failed their checksum, or are gone from their object."""
     MISSING = "missing"
     """The stripe object is gone."""
 
@@ -85,7 +85,7 @@ class Loss(NamedTuple):
     objects: tuple[str, ...]
 
     def __str__(self) -> str:
-        what = "bytes fail their checksum in" if self.why is LossReason.CORRUPT else "missing:"
+        what = "bytes are damaged or gone in" if self.why is LossReason.CORRUPT else "missing:"
         return f"{what} {', '.join(self.objects)}"
 
 

@@ -35,7 +35,7 @@ enum class EntryState : unsigned char {
   kUnwritten = 1,
   kFilled = 2,
   kTrimmed = 3,
-  kLost = 4,        // something was stored here and its bytes are damaged
+  kLost = 4,        // something was stored here and its bytes are damaged or gone
   kUnreadable = 5,  // something is stored here that a newer version wrote, and it is intact
 };
 

@@ -47,6 +47,7 @@ constexpr uint32_t option_value_bytes_max = 4096;  // bytes
 constexpr uint32_t inline_bytes_max = 32u << 10;  // bytes of a batch kept inside its record
 // Of an object's bytestream; Ceph's own limit (osd_max_object_size) is 128 MiB.
 constexpr uint64_t stream_bytes_max = 120u << 20;  // bytes
+constexpr uint32_t holes_max = 64;                 // runs of unwritten positions a header tells of
 constexpr uint32_t page_records_max = 256;         // records fetched by one listing
 constexpr uint32_t page_bytes_max = 4u << 20;      // bytes fetched by one listing (or 1 record)
 

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "cls_zlog/base/span.h"
+#include "cls_zlog/stripe/holes.h"
 #include "cls_zlog/wire/envelope.h"
 #include "cls_zlog/wire/stripe_messages.h"
 
@@ -24,6 +26,7 @@ struct Header {
   uint64_t records = 0;             // stored records
   uint64_t stream_end = 0;          // where the next batch goes in the bytestream; bytes
   uint32_t value_bytes = 0;         // no record's value is larger: bounds what a listing fetches
+  Holes holes;                      // since version 2: one of version 1 knows nothing
   wire::Further further;
 
   template <typename V>
@@ -38,8 +41,13 @@ struct Header {
     v("records", records);
     v("stream_end", stream_end, at_most(limits::stream_bytes_max));
     v("value_bytes", value_bytes);
+    v("accounted", holes.accounted, wire::position_or_end().since(2));
+    v("holes", holes.runs, at_most(limits::holes_max).since(2));
   }
-  bool valid() const { return residue < stride && (!highest || *highest % stride == residue); }
+  bool valid() const {
+    if (residue >= stride || (highest && *highest % stride != residue)) return false;
+    return holes.valid(stride, residue);
+  }
 
   // -ENOENT: there is no such object, or it was never sealed.
   static Failure load(Object& object, Header* out) {
@@ -69,8 +77,14 @@ struct Header {
     return {kStaleEpoch, epoch};
   }
 
-  // Notes that `last` is used now.
-  void raise(uint64_t last) { highest = std::max(highest.value_or(last), last); }
+  // Notes that positions are used now.
+  void use(const Span& span) {
+    highest = std::max(highest.value_or(span.last), span.last);
+    holes.use(span, stride, trim_point);
+  }
+
+  // Whether the object has lost what it stored at a position that it has no record for.
+  bool lost(uint64_t position) const { return position >= trim_point && !holes.allow(position); }
 
   // Notes that written entries are gone. Never below zero: the counters are for people, and a
   // damaged record's share is not known.

@@ -43,13 +43,13 @@ inline Failure enter(Object& object, uint64_t epoch, const Runs& runs, Header* h
 template <typename Reply>
 class Scan {
  public:
-  // `positions` and `reply` must outlive it.
+  // All that it is given must outlive it.
   Scan(Object& object, const Header& header, const std::vector<uint64_t>& positions,
        uint32_t bytes_max, Reply* reply)
       : positions_(positions),
         bytes_max_(std::min(bytes_max, limits::read_reply_bytes_max)),
         stride_(header.stride),
-        trim_point_(header.trim_point),
+        header_(header),
         end_(header.highest ? *header.highest + 1 : 0),
         walk_(object, header, positions_),
         reply_(reply) {}
@@ -67,11 +67,11 @@ class Scan {
  private:
   int add(const Walk::Stretch& stretch) {
     for (uint32_t i = stretch.begin; i < stretch.end && !full_;) {
-      if (positions_[i] < trim_point_) {
+      if (positions_[i] < header_.trim_point) {
         add_state(EntryState::kTrimmed);
         i++;
       } else if (stretch.stored == nullptr || positions_[i] >= end_) {
-        add_state(EntryState::kUnwritten);
+        add_state(header_.lost(positions_[i]) ? EntryState::kLost : EntryState::kUnwritten);
         i++;
       } else {
         ZLOG_TRY(add_stored(*stretch.stored, stretch.end, &i));
@@ -120,7 +120,7 @@ class Scan {
   const std::vector<uint64_t>& positions_;
   const uint32_t bytes_max_;
   const uint32_t stride_;
-  const uint64_t trim_point_;
+  const Header& header_;
   const uint64_t end_;  // what the header does not know of was not stored by a method
   Walk walk_;
   Reply* const reply_;

@@ -28,9 +28,9 @@ Result<SealReply> seal(Object& object, const SealRequest& request);
 
 // Writes entries, all or none. Identity goes before epoch: when every position holds the entry
 // already (same writer, number and data), the answer is kOk whatever the epoch. kReadOnly (with the
-// first position taken): a position was written by another append, filled or trimmed. kUnreadable
-// (with that position): a later version stored what is there. kStaleEpoch: at least one entry is
-// not there and never will be by this request. Answers how full the object is.
+// first position taken): a position was written by another append, filled, trimmed or lost.
+// kUnreadable (with that position): a later version stored what is there. kStaleEpoch: at least one
+// entry is not there and never will be by this request. Answers how full the object is.
 Result<Fullness> write(Object& object, const WriteRequest& request);
 
 // What is known of each position, and its data.
@@ -41,7 +41,7 @@ Result<ReadReplyBuilder> read(Object& object, const ReadRequest& request);
 Result<VerifyReply> verify(Object& object, const VerifyRequest& request);
 
 // Fills positions with junk, all or none; one that is filled or trimmed already is left as it is.
-// kReadOnly (with the first such position): one is written. kUnreadable: as of write.
+// kReadOnly (with the first such position): one is written or lost. kUnreadable: as of write.
 Result<Empty> fill(Object& object, const FillRequest& request);
 
 // Trims positions and frees their data. kUnreadable (with the first such position): a later version

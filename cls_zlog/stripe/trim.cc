@@ -89,7 +89,7 @@ Result<Empty> trim(Object& object, const TrimRequest& request) {
     }
     for (const Span& span : spans_of(part, header.stride)) ZLOG_TRY(layout.put_trimmed(span));
   }
-  header.raise(positions.back());
+  for (const Span& span : spans_of(positions, header.stride)) header.use(span);
   ZLOG_TRY(header.save(object));
   return Empty();
 }
@@ -100,6 +100,7 @@ Result<MoreReply> trim_to(Object& object, const TrimToRequest& request) {
   ZLOG_TRY(header.admit(request.epoch));
   MoreReply reply;
   ZLOG_TRY(trim_below(object, request.position, request.records_max, &header, &reply.more));
+  header.holes.forget_below(header.trim_point);
   ZLOG_TRY(header.save(object));
   return reply;
 }

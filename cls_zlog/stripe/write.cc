@@ -124,8 +124,8 @@ int store(Object& object, Header* header, const WriteRequest& request,
     };
     for (i++; goes_on(); i++) end++;
     ZLOG_TRY(layout.append(batch_of(request, positions, begin, end)));
+    header->use({positions[begin], positions[end - 1]});
   }
-  header->raise(positions[open.back()]);
   return header->save(object);
 }
 
@@ -144,7 +144,7 @@ Result<Fullness> write(Object& object, const WriteRequest& request) {
       return sort_covered(&layout, request, positions, header.stride, stretch, claims);
     }
     for (uint32_t i = stretch.begin; i < stretch.end; i++) {
-      if (positions[i] >= header.trim_point) {
+      if (positions[i] >= header.trim_point && !header.lost(positions[i])) {
         claims->open.push_back(i);
       } else {
         claims->block(kReadOnly, positions[i]);
@@ -170,6 +170,10 @@ Result<Empty> fill(Object& object, const FillRequest& request) {
     for (uint32_t i = stretch.begin; i < stretch.end; i++) {
       const uint64_t position = positions[i];
       if (position < header.trim_point) continue;
+      if (stored == nullptr && header.lost(position)) {
+        claims->block(kReadOnly, position);
+        continue;
+      }
       if (stored == nullptr) {
         claims->open.push_back(i);
         continue;
@@ -191,8 +195,8 @@ Result<Empty> fill(Object& object, const FillRequest& request) {
   Layout layout(object, header);
   for (const Span& span : spans_of(holes, header.stride)) {
     ZLOG_TRY(layout.put_fill(span, {request.timestamp, request.writer, 0}, request.reason));
+    header.use(span);
   }
-  header.raise(holes.back());
   ZLOG_TRY(header.save(object));
   return Empty();
 }

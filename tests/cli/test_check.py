@@ -45,8 +45,8 @@ def test_lost_data_is_a_failure(inside: Inside, damaged: zlog.Log) -> None:
     name = list(damaged.view.objects())[1].name
     assert (result.code, result.err) == (1, "")
     assert result.out.decode().splitlines() == [
-        f"lost: position 3 in {name}: stored bytes fail their checksum",
-        f"lost: positions 7 to 11, every 2nd, in {name}: stored bytes fail their checksum",
+        f"lost: position 3 in {name}: stored bytes are damaged or gone",
+        f"lost: positions 7 to 11, every 2nd, in {name}: stored bytes are damaged or gone",
     ]
 
 
@@ -70,7 +70,7 @@ def test_json_has_a_line_per_finding_and_a_summary(inside: Inside, damaged: zlog
         "object": name,
         "position": 3,
         "end": 4,
-        "detail": "stored bytes fail their checksum",
+        "detail": "stored bytes are damaged or gone",
         "step": 2,
         "serious": True,
     }

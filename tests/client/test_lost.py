@@ -1,14 +1,16 @@
-"""A stripe object that is gone: the rest can be read, nothing is handed out, an audit tells."""
+"""A stripe object, or keys of it, that are gone: the rest can be read, and an audit tells."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 import zlog
 from zlog import GapKind
 
+from ..conformance.stored import door_to
 from .faulty import WithoutSequencer
 from .planted import remove
 
@@ -60,3 +62,26 @@ def test_nothing_is_written_as_if_it_were_all_there(
     with pytest.raises(zlog.CorruptEntry, match=told) as caught:
         use(log)
     assert not caught.value.retryable
+
+
+def test_entries_whose_keys_are_gone_are_lost_and_nothing_takes_their_place(
+    memory: zlog.Store,
+) -> None:
+    """As an OSD's copy may be that came back with attributes only. The log goes on above."""
+    gone = range(LOST, 12, WIDTH)
+    with zlog.Log.create(memory, "orders", width=WIDTH, hole_timeout=0.01) as log:
+        log.append_many([b"%d" % i for i in range(12)])
+        name = log.view.object_of(LOST).name
+        with door_to(memory) as door:
+            door.save(name, replace(door.load(name), omap={}))
+        for tail in (12, 20):
+            found = list(log.read_range())
+            assert len(found) == tail
+            damaged = zlog.Loss(zlog.LossReason.CORRUPT, (name,))
+            lost = [zlog.Gap(p, p + 1, GapKind.LOST, damaged) for p in gone]
+            assert [item for item in found if isinstance(item, zlog.Gap)] == lost
+            with pytest.raises(zlog.AlreadyWritten):
+                log.fill(LOST)
+            (finding,) = (each for each in log.check() if each.serious)
+            assert (finding.kind, finding.positions) == (zlog.FindingKind.LOST, gone)
+            assert log.append_many([b"on"] * 8) == list(range(tail, tail + 8))

@@ -71,7 +71,7 @@ def damages(value: bytes, host: str) -> Iterator[tuple[str, bytes]]:
         yield f"cut to {at}", value[:at]
     yield "one byte more", value + b"\0"
     yield "zeros", bytes(len(value))
-    yield "another version", b"\x02" + value[1:]
+    yield "another version", bytes([value[0] + 1]) + value[1:]
 
 
 def calls(stripe: Stripe) -> list[tuple[str, Answer]]:

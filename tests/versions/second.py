@@ -12,12 +12,15 @@ from pathlib import Path
 from ..support.ceph import run_cluster_program
 from ..support.programs import REPOSITORY
 
+_LAST_FIELD = '    v("holes", holes.runs, at_most(limits::holes_max).since(2));\n'
+_USED = "    header->use({positions[begin], positions[end - 1]});\n"
+
 CHANGES = {
     "stripe/header.h": [
         ("  uint32_t value_bytes = 0;", "  uint64_t appends = 0;\n  uint32_t value_bytes = 0;"),
         (
-            '    v("value_bytes", value_bytes);\n',
-            '    v("value_bytes", value_bytes);\n    v("appends", appends, any().since(2));\n',
+            _LAST_FIELD,
+            _LAST_FIELD + '    v("appends", appends, any().since(3));\n',
         ),
     ],
     "wire/stripe_messages.h": [
@@ -53,8 +56,8 @@ CHANGES = {
     ],
     "stripe/write.cc": [
         (
-            "  header->raise(positions[open.back()]);\n",
-            "  header->raise(positions[open.back()]);\n  header->appends += open.size();\n",
+            _USED,
+            _USED + "    header->appends += end - begin;\n",
         ),
     ],
 }

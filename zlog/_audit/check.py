@@ -131,7 +131,7 @@ class Checker:
 
     async def _check_positions(self) -> AsyncIterator[Sequence[Finding]]:
         holes, doubles = Holes(), Doubles()
-        lost = BadRows(FindingKind.LOST, "stored bytes fail their checksum")
+        lost = BadRows(FindingKind.LOST, "stored bytes are damaged or gone")
         newer = "a newer version of zlog stored what is there"
         unreadable = BadRows(FindingKind.UNREADABLE, newer)
         async for window in self._walk("all"):

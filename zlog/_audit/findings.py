@@ -21,7 +21,7 @@ class FindingKind(enum.Enum):
     """An object of a closed stripe holds positions at or above the stripe's end: two entries may
     have the same position."""
     LOST = "lost"
-    """Stored entries fail their checksum."""
+    """Stored entries fail their checksum, or are gone from an object that says that it has them."""
     UNREADABLE = "unreadable"
     """A newer version of zlog stored what is at these positions; this one can't check it."""
     DUPLICATE = "duplicate"

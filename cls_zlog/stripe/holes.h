@@ -1,0 +1,92 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "cls_zlog/base/limits.h"
+#include "cls_zlog/base/span.h"
+#include "cls_zlog/wire/fields.h"
+
+namespace zlog {
+
+// A run of positions that may be unwritten.
+struct Hole : Span {
+  template <typename V>
+  void each(V& v) {
+    v("first", first, wire::position());
+    v("last", last, wire::position());
+  }
+};
+
+// Which of an object's positions may be unwritten, as its header knows it. Every other one has a
+// record, or is trimmed: where none is found, it has vanished.
+struct Holes {
+  uint64_t accounted = 0;  // what is said holds below this position; all above it may be unwritten
+  std::vector<Hole> runs;  // ascending, all below `accounted`
+
+  bool valid(uint32_t stride, uint32_t residue) const {
+    uint64_t free = 0;
+    for (const Hole& hole : runs) {
+      if (hole.first < free || hole.last < hole.first || hole.last >= accounted) return false;
+      if (hole.first % stride != residue || hole.last % stride != residue) return false;
+      free = hole.last + 1;
+    }
+    return true;
+  }
+
+  // Whether a position may be unwritten.
+  bool allow(uint64_t position) const {
+    if (position >= accounted) return true;
+    return std::any_of(runs.begin(), runs.end(),
+                       [&](const Hole& hole) { return hole.covers(position); });
+  }
+
+  // Notes that positions are used now; those from `floor` on that are passed over are not.
+  void use(const Span& span, uint32_t stride, uint64_t floor) {
+    const uint64_t from = std::max(accounted, floor);
+    const uint64_t skipped = span.first > from ? (span.first - from) / stride : 0;
+    if (skipped > 0) runs.push_back({{span.first - skipped * stride, span.first - stride}});
+    accounted = std::max(accounted, span.last + 1);
+    take_out(span, stride);
+    while (runs.size() > limits::holes_max) join_nearest();
+  }
+
+  // Those below `point` are of no interest any more.
+  void forget_below(uint64_t point) {
+    const auto below = [&](const Hole& hole) { return hole.last < point; };
+    runs.erase(runs.begin(), std::find_if_not(runs.begin(), runs.end(), below));
+  }
+
+ private:
+  void take_out(const Span& span, uint32_t stride) {
+    if (runs.empty() || runs.back().last < span.first) return;
+    std::vector<Hole> left;
+    for (const Hole& hole : runs) {
+      if (hole.last < span.first || hole.first > span.last) {
+        left.push_back(hole);
+        continue;
+      }
+      if (hole.first < span.first) left.push_back({{hole.first, span.first - stride}});
+      if (hole.last > span.last) left.push_back({{span.last + stride, hole.last}});
+    }
+    runs = std::move(left);
+  }
+
+  // Makes one of the two neighbours with the fewest positions between them: these count as ones
+  // that may be unwritten from then on.
+  void join_nearest() {
+    size_t nearest = 1;
+    for (size_t i = 2; i < runs.size(); i++) {
+      if (runs[i].first - runs[i - 1].last < runs[nearest].first - runs[nearest - 1].last) {
+        nearest = i;
+      }
+    }
+    runs[nearest - 1].last = runs[nearest].last;
+    runs.erase(runs.begin() + static_cast<std::ptrdiff_t>(nearest));
+  }
+};
+
+}  // namespace zlog

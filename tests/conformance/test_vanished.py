@@ -1,0 +1,179 @@
+"""Records that are gone, though the header says that they were stored: lost, and never a hole.
+
+A copy of an object may come back with its attributes and without some or all of its keys. The
+header tells which positions nothing was ever stored at; only these are holes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from random import Random
+
+import pytest
+
+from zlog._base.protocol import HOLES_MAX
+
+from . import wire
+from .damage import DATA, EPOCH, POSITIONS, SPANS, STATES, lost, make
+from .objects import Store, Stripe
+from .replies import Answer, Code, State
+from .requests import Entry
+from .stored import HEADER, STORES_WITH_DOORS, Door, envelope, fields_of
+
+pytestmark = pytest.mark.parametrize("store_url", STORES_WITH_DOORS, indirect=True)
+
+HISTORIES = {"mem": 300, "ceph": 5}
+
+
+def states_of(stripe: Stripe, positions: Sequence[int]) -> dict[int, State]:
+    """What a read says of positions; a verify has to say the same."""
+    slots = stripe.read(EPOCH, positions).value.slots
+    rows = stripe.verify(EPOCH, positions).value.rows
+    assert [slot.state for slot in slots] == [row.state for row in rows for _ in range(row.length)]
+    return {p: slot.state for p, slot in zip(positions, slots, strict=True)}
+
+
+def gone(stripe: Stripe, positions: Sequence[int] = POSITIONS) -> list[int]:
+    """Which positions are lost."""
+    return [p for p, state in states_of(stripe, positions).items() if state == State.LOST]
+
+
+def test_a_record_that_vanished_is_lost_and_nothing_takes_its_place(
+    store: Store, prefix: str, door: Door
+) -> None:
+    stripe = make(store, prefix)
+    sound = door.load(prefix)
+    for key, span in SPANS.items():
+        content = replace(sound, omap={k: v for k, v in sound.omap.items() if k != key})
+        door.save(prefix, content)
+        assert lost(stripe.read(EPOCH, POSITIONS)) == list(span), key
+        states_of(stripe, POSITIONS)
+        for position in span:
+            taken = Answer(Code.READ_ONLY, position)
+            assert stripe.put(EPOCH, position, b"x", b"o" * 16) == taken
+            assert stripe.put(EPOCH, position, DATA.get(position, b"")) == taken
+            assert stripe.fill(EPOCH, [position]) == taken
+        assert door.load(prefix) == content
+
+
+def test_what_is_stored_afterwards_does_not_hide_the_loss(
+    store: Store, prefix: str, door: Door
+) -> None:
+    """All keys are gone: the next appends go on above, and a true hole is still one."""
+    stripe = make(store, prefix)
+    door.save(prefix, replace(door.load(prefix), omap={}))
+    assert stripe.seal(EPOCH + 1).value.highest == max(STATES)
+    assert stripe.put(EPOCH + 1, 12, b"twelve").code == Code.OK
+    assert stripe.put(EPOCH + 1, 15, b"fifteen").code == Code.OK
+    assert stripe.fill(EPOCH + 1, [7, 13]).code == Code.OK
+    slots = stripe.read(EPOCH + 1, POSITIONS).value.slots
+    found = {p: slot.state for p, slot in zip(POSITIONS, slots, strict=True)}
+    kept = {7: State.FILLED, 12: State.WRITTEN, 13: State.FILLED, 15: State.WRITTEN}
+    assert found == {
+        **dict.fromkeys(POSITIONS, State.UNWRITTEN),
+        **dict.fromkeys(STATES, State.LOST),
+        **kept,
+    }
+
+
+def test_keys_of_an_earlier_moment_leave_what_came_since_lost(
+    store: Store, prefix: str, door: Door
+) -> None:
+    stripe = make(store, prefix)
+    earlier = door.load(prefix).omap
+    assert stripe.put(EPOCH, 7, b"late").code == Code.OK  # below others that were earlier
+    assert stripe.fill(EPOCH, [12]).code == Code.OK
+    door.save(prefix, replace(door.load(prefix), omap=earlier))
+    assert stripe.put(EPOCH, 13, b"on").code == Code.OK
+    assert gone(stripe) == [7, 12]
+
+
+def test_what_vanished_can_be_trimmed(store: Store, prefix: str, door: Door) -> None:
+    stripe = make(store, prefix)
+    door.save(prefix, replace(door.load(prefix), omap={}))
+    assert stripe.trim(EPOCH, [1, 9]).code == Code.OK
+    assert stripe.trim_to(EPOCH, 6) == Answer(Code.OK, False)
+    assert gone(stripe) == [6, 8, 10, 11]
+    assert states_of(stripe, [7])[7] == State.UNWRITTEN
+    assert stripe.trim_to(EPOCH, 12) == Answer(Code.OK, False)
+    assert set(states_of(stripe, range(12)).values()) == {State.TRIMMED}
+
+
+def test_the_header_knows_which_positions_were_used(
+    store: Store, prefix: str, door: Door, host: str
+) -> None:
+    """Histories by lot; then all records vanish, and what was used is told from what was not."""
+    for seed in range(HISTORIES[host]):
+        stripe = Stripe(store, f"{prefix}.{seed}", *((1, 0), (3, 2))[seed % 2])
+        used, trimmed = history(stripe, Random(seed))
+        content = door.load(stripe.name)
+        door.save(stripe.name, replace(content, omap={}, stream=b""))
+        positions = range(stripe.residue, max(used) + 9 * stripe.stride, stripe.stride)
+        expected = {p: State.LOST if p in used else State.UNWRITTEN for p in positions}
+        expected.update((p, State.TRIMMED) for p in positions if p < trimmed)
+        assert states_of(stripe, positions) == expected, f"seed {seed}"
+
+
+def history(stripe: Stripe, random: Random) -> tuple[set[int], int]:
+    """Change an object at random; returns the positions that were used, and the trim point."""
+    stripe.seal(EPOCH)
+    used: set[int] = set()
+    trimmed = 0
+    for number in range(20):
+        places = sorted(random.sample(range(40), random.choice((1, 1, 2, 5))))
+        positions = [stripe.residue + stripe.stride * place for place in places]
+        kind = random.choice(("write", "write", "fill", "trim", "trim_to"))
+        if kind == "trim_to":
+            trimmed = max(trimmed, positions[0] // 4)
+            answer = stripe.trim_to(EPOCH, positions[0] // 4)
+        elif kind == "write":
+            answer = stripe.write(EPOCH, [Entry(p, 100 * number + p, b"x") for p in positions])
+        else:
+            answer = getattr(stripe, kind)(EPOCH, positions)
+        if answer.code == Code.OK and kind != "trim_to":
+            used.update(p for p in positions if p >= trimmed)
+    used.add(positions[-1] + 40 * stripe.stride)
+    assert stripe.fill(EPOCH, [positions[-1] + 40 * stripe.stride]).code == Code.OK
+    return used, trimmed
+
+
+def test_of_too_many_holes_some_positions_between_are_not_known(
+    store: Store, prefix: str, door: Door
+) -> None:
+    """A hole is never taken for a loss, and few losses for a hole: those between the nearest."""
+    stripe = Stripe(store, prefix)
+    stripe.seal(EPOCH)
+    used = [n * (n + 1) // 2 for n in range(1, HOLES_MAX + 12)]  # ever further from each other
+    written = [p for a, b in pairwise(used) for p in (range(a, b - 1) if b - a > 2 else ())]
+    for start in range(0, len(written), 100):
+        entries = [Entry(p, p, b"") for p in written[start : start + 100]]
+        assert stripe.write(EPOCH, entries).code == Code.OK
+    door.save(prefix, replace(door.load(prefix), omap={}))
+    known = gone(stripe, range(max(written) + 1))
+    assert set(known) <= set(written)
+    assert len(known) > len(written) * 0.9
+    assert len(door.load(prefix).attrs[HEADER]) < 2048
+
+
+def test_what_an_older_class_stored_is_not_known(store: Store, prefix: str, door: Door) -> None:
+    """Its header has no holes in it; or has those of a newer one, and a higher highest position."""
+    stripe = make(store, prefix)
+    sound = door.load(prefix)
+    fields, _ = fields_of(sound.attrs[HEADER])
+    older = envelope(HEADER, fields[:69])
+    door.save(prefix, replace(sound.with_attr(HEADER, older), omap={}))
+    assert set(states_of(stripe, POSITIONS).values()) == {State.UNWRITTEN}
+    assert stripe.put(EPOCH, 13, b"x").code == Code.OK
+    door.save(prefix, replace(door.load(prefix), omap={}))
+    assert gone(stripe) == [13]
+
+    raised = fields[:17] + wire.u64(15) + fields[25:]
+    newer = envelope(HEADER, raised, version=2)
+    door.save(prefix, replace(sound.with_attr(HEADER, newer), omap={}))
+    assert gone(stripe) == sorted(STATES)
+    assert stripe.put(EPOCH, 14, b"x").code == Code.OK
+    assert stripe.put(EPOCH, 16, b"x").code == Code.OK
+    door.save(prefix, replace(door.load(prefix), omap={}))
+    assert gone(stripe) == [*sorted(STATES), 14, 16]
