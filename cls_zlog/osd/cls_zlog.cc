@@ -63,6 +63,7 @@ class OsdObject final : public zlog::Object {
   }
 
   int attr_set(const std::string& name, std::string_view value) override {
+    attrs_changed_ = true;
     ceph::bufferlist list = list_of(value);
     return changing(cls_cxx_setxattr(context_, name.c_str(), &list));
   }
@@ -89,15 +90,18 @@ class OsdObject final : public zlog::Object {
   }
 
   int omap_set(const std::string& key, std::string_view value) override {
+    keys_changed_ = true;
     ceph::bufferlist list = list_of(value);
     return changing(cls_cxx_map_set_val(context_, key, &list));
   }
 
   int omap_remove(const std::string& key) override {
+    keys_changed_ = true;
     return changing(cls_cxx_map_remove_key(context_, key));
   }
 
   int omap_remove_range(const std::string& begin, const std::string& end) override {
+    // Not every release takes this for a change of keys, as finish() needs one.
     return changing(cls_cxx_map_remove_range(context_, begin, end));
   }
 
@@ -151,10 +155,20 @@ class OsdObject final : public zlog::Object {
 
   bool changed() const { return changed_; }
 
+  // Ends a change. An OSD that missed changes of an object is sent all its attributes, but its keys
+  // only if one of these changes was about keys. Where it has fewer keys than the other OSDs take
+  // for granted, it then serves attributes that tell of keys which are not there. So no method
+  // changes attributes alone; removing a key that does not exist is enough.
+  int finish() {
+    return attrs_changed_ && !keys_changed_ ? cls_cxx_map_remove_key(context_, kNoKey) : 0;
+  }
+
   // What was answered, for the reply that is made of it.
   ceph::bufferlist& answered() { return answered_; }
 
  private:
+  static constexpr const char* kNoKey = "zlog.none";
+
   // Below this, copying bytes costs less than a piece of their own in the reply.
   static constexpr unsigned kSharedBytesMin = 2048;
 
@@ -190,6 +204,8 @@ class OsdObject final : public zlog::Object {
   const std::string_view request_bytes_;
   ceph::bufferlist answered_;
   bool changed_ = false;
+  bool attrs_changed_ = false;
+  bool keys_changed_ = false;
 };
 
 int run(const zlog::Method& method, cls_method_context_t context, ceph::bufferlist* in,
@@ -208,6 +224,7 @@ int run(const zlog::Method& method, cls_method_context_t context, ceph::bufferli
   const bool writes = (method.flags & zlog::kWrite) != 0;
   const size_t reply_bytes = reply.size() + object.answered().length();
   if (writes && reply_bytes > zlog::limits::write_reply_bytes_max) return -EOVERFLOW;
+  if (const int r = object.finish(); r < 0) return r;
   out->append(reply.data(), static_cast<unsigned>(reply.size()));
   out->claim_append(object.answered());
   return code;
