@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 import zlog
 from zlog import GapKind
+from zlog._base.names import DIRECTORY_OBJECT, head_object
 
 from ..conformance.stored import door_to
 from .faulty import WithoutSequencer
@@ -85,3 +87,19 @@ def test_entries_whose_keys_are_gone_are_lost_and_nothing_takes_their_place(
             (finding,) = (each for each in log.check() if each.serious)
             assert (finding.kind, finding.positions) == (zlog.FindingKind.LOST, gone)
             assert log.append_many([b"on"] * 8) == list(range(tail, tail + 8))
+
+
+def test_a_log_that_lost_its_head_is_damaged_and_not_made_anew(memory: zlog.Store) -> None:
+    with zlog.Log.create(memory, "orders") as log:
+        log.append(b"x")
+    with zlog.connect("mem://") as copy:
+        with door_to(memory) as door, door_to(copy) as other:
+            for name in (DIRECTORY_OBJECT, log.view.object_of(0).name):
+                other.save(name, door.load(name))
+            for use in (zlog.Log.open, zlog.Log.create, partial(zlog.Log.open, create=True)):
+                with pytest.raises(zlog.CorruptEntry, match=r"no object zlog\.orders\.head"):
+                    use(copy, "orders")
+            other.save(head_object("orders"), door.load(head_object("orders")))
+        assert zlog.Log.open(copy, "orders").read(0).data == b"x"
+        with pytest.raises(zlog.LogNotFound):
+            zlog.Log.open(copy, "other")

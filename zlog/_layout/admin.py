@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -13,7 +14,7 @@ from zlog._base.options import MIRROR_OF, check_options, merged_options
 from zlog._base.pool_full import explain
 from zlog._base.sequencer import SHARED_ADDRESS
 from zlog._layout.discard import discard, remove_all
-from zlog._layout.head import Directory, Head
+from zlog._layout.head import Directory, Head, HeadState
 from zlog._layout.stripe_objects import seal
 from zlog._layout.views import Change, activate_shared, backoff, change_view
 from zlog.errors import (
@@ -22,6 +23,7 @@ from zlog.errors import (
     LogNotFound,
     SequencerUnavailable,
     StoreTimeout,
+    StoreUnavailable,
 )
 from zlog.limits import WIDTH_DEFAULT
 from zlog.names import check_log_name
@@ -71,11 +73,14 @@ async def create_log(io: Io, name: str, new: NewLog, deadline: Deadline) -> View
 
     Raises:
         LogExists: there is one, or another client was faster.
+        CorruptEntry: there is one, whose head is gone.
         SequencerUnavailable: the store's own sequencer has no room for another log.
         ValueError: an invalid name.
     """
     check_log_name(name)
     try:
+        with suppress(LogNotFound):  # as it should be, and neither is one that has lost its head
+            await _look_up(io, name, deadline)
         return await _create_log(io, name, new, deadline)
     except StoreTimeout as error:
         await explain(io, error)
@@ -142,11 +147,42 @@ async def find_log(io: Io, name: str, deadline: Deadline) -> View:
 
     Raises:
         LogNotFound: no such log.
+        CorruptEntry: there is one, whose head is gone.
     """
-    view = (await Head(io, check_log_name(name)).read(deadline)).view
+    view = (await _look_up(io, check_log_name(name), deadline)).view
     if view is None or view.removed:
         raise LogNotFound(f"there is no log {name!r} in {io.store.url}")
     return view
+
+
+async def _look_up(io: Io, name: str, deadline: Deadline) -> HeadState:
+    """Read the head of a log, and tell one that is gone from one that never was.
+
+    The directory has a name for no longer than there is a head: it is entered after the head was
+    made, and struck off before the head is removed.
+
+    Raises:
+        LogNotFound: no such log.
+        CorruptEntry: there is one, whose head is gone.
+    """
+    for _ in range(2):  # another client may have made the log between the two questions
+        try:
+            return await Head(io, name).read(deadline)
+        except LogNotFound:
+            if not await _is_listed(io, name, deadline):
+                raise
+    raise CorruptEntry(
+        f"the head of log {name!r} is gone: {io.store.url} lists the log, and has no object"
+        f" {head_object(name)}",
+        hint="Bring the object back from a copy of the pool; nothing else knows the log's layout.",
+    )
+
+
+async def _is_listed(io: Io, name: str, deadline: Deadline) -> bool:
+    try:
+        return await Directory(io).has(name, deadline)
+    except (CorruptEntry, StoreUnavailable):  # as for a client whose caps allow this log only
+        return False
 
 
 async def find_or_create_log(io: Io, name: str, new: NewLog, deadline: Deadline) -> View:
