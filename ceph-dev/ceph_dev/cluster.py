@@ -226,6 +226,7 @@ class Cluster:
 
         def announce() -> None:
             with self._connect(UP_TIMEOUT) as monitor:
+                _have_objects_copied_whole(monitor)
                 for number, osd_uuid in ids.items():
                     monitor.command("osd create", id=number, uuid=osd_uuid)
 
@@ -359,6 +360,19 @@ class Cluster:
             osds_up=up,
             healthy=running and up == list(range(settings.osds)),
         )
+
+
+def _have_objects_copied_whole(monitor: Monitor) -> None:
+    """Set what keeps OSDs from losing writes in recovery (docs/operating.md).
+
+    In the monitor, where `zlog doctor` sees it; ceph.conf, and so `--set`, goes before it.
+    """
+    option = "osd_object_clean_region_max_num_intervals"
+    try:
+        monitor.command("config set", who="osd", name=option, value="0")
+    except RadosError as error:
+        if error.errno != errno.EINVAL:  # a release that does not know it
+            raise
 
 
 def _osds_up(monitor: Monitor) -> set[int]:

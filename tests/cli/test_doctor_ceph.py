@@ -90,6 +90,25 @@ def test_the_pool_is_looked_at_and_no_other_one(
         ceph(ceph_cluster, *words)
 
 
+def test_what_recovery_copies(new_ceph_cluster: Callable[[ClusterSpec], CephCluster]) -> None:
+    """With Ceph's own setting there is a warning, whose mend mends it."""
+    cluster = new_ceph_cluster(ClusterSpec(osds=2))
+    option = "osd_object_clean_region_max_num_intervals"
+
+    def recovery() -> dict[str, Any]:
+        code, found = diagnoses(Cli(cluster.url()))
+        assert code == 0
+        (about_it,) = (each for each in found if each["part"] == "recovery")
+        return about_it
+
+    assert recovery()["level"] == "ok"
+    ceph(cluster, "config", "rm", "osd", option)
+    warning = recovery()
+    assert (warning["level"], warning["mend"]) == ("warning", f"ceph config set osd {option} 0")
+    ceph(cluster, *warning["mend"].split()[1:])
+    assert recovery()["level"] == "ok"
+
+
 @pytest.mark.parametrize(
     ("caps", "what"),
     [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -19,6 +19,9 @@ _COPIES = 3
 
 _GROUPS_MAX = 3
 """Placement groups that are named."""
+
+_WHOLE_OBJECTS = "osd_object_clean_region_max_num_intervals"
+"""With 0, an OSD that missed writes is sent the objects concerned as a whole."""
 
 _FIND_MONITOR = "ceph -s   # shows which monitors are down"
 _PART = "pool"
@@ -39,6 +42,8 @@ def examine(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]:
         if found is None:
             return  # it was removed since the store was opened
         yield _copies(found, len(ask("osd ls")))
+        if found["type"] != _ERASURE and found["size"] > 1:
+            yield _recovery(ask)
         yield from _room(found)
         yield from _health(found, ask("health", detail="detail"))
     except StoreUnavailable as error:
@@ -68,6 +73,26 @@ def _copies(pool: dict[str, Any], osds: int) -> Diagnosis:
         f"ceph osd pool set {name} size {_COPIES}"
         if osds >= _COPIES
         else f"add OSDs: the cluster has {osds}, and {_COPIES} copies need {_COPIES}",
+    )
+
+
+def _recovery(ask: Callable[..., Any]) -> Diagnosis:
+    """Look whether recovery may lose acknowledged entries, as it may with Ceph's defaults."""
+    part = "recovery"
+    try:
+        intervals = ask("config get", who="osd", key=_WHOLE_OBJECTS)
+    except StoreTimeout:
+        raise
+    except StoreUnavailable as error:  # caps that don't allow it, or a release without the option
+        text = f"whether it copies objects as a whole can't be told: {error}"
+        return Diagnosis(part, Level.NOTE, text, f"ceph config get osd {_WHOLE_OBJECTS}")
+    if intervals == 0:
+        return ok(part, "copies objects as a whole")
+    return Diagnosis(
+        part,
+        Level.WARNING,
+        "copies parts of objects: entries may get lost where OSDs freeze shortly after each other",
+        f"ceph config set osd {_WHOLE_OBJECTS} 0",
     )
 
 
