@@ -4,6 +4,7 @@
 #include "cls_zlog/head/deliveries.h"
 #include "cls_zlog/head/directory.h"
 #include "cls_zlog/head/head.h"
+#include "cls_zlog/head/retention.h"
 #include "cls_zlog/head/stripe_index.h"
 #include "cls_zlog/methods.h"
 #include "cls_zlog/stripe/stripe.h"
@@ -23,6 +24,7 @@ constexpr void each_method(V&& v) {
   v(Handler<stripe::write>(), "write", adds);
   v(Handler<stripe::read>(), "read", reads);
   v(Handler<stripe::verify>(), "verify", reads);
+  v(Handler<stripe::count>(), "count", reads);
   v(Handler<stripe::fill>(), "fill", changes);
   v(Handler<stripe::trim>(), "trim", changes);
   v(Handler<stripe::trim_to>(), "trim_to", changes);
@@ -53,6 +55,9 @@ constexpr void each_method(V&& v) {
   v(Handler<cursors::read>(), "cursor_read", reads);
   v(Handler<cursors::list>(), "cursor_list", reads);
   v(Handler<cursors::remove>(), "cursor_remove", changes);
+  // what retention remembers of a log, on its head object
+  v(Handler<retention::read>(), "retention_read", reads);
+  v(Handler<retention::write>(), "retention_write", adds);
   // deliveries to a log, on its head object
   v(Handler<deliveries::begin>(), "delivery_begin", changes);
   v(Handler<deliveries::grant>(), "delivery_grant", adds);

@@ -21,7 +21,7 @@ enum Code : int {
   kBelowTrimPoint = 18,  // the position is below this trim point
   kNotFound = 19,      // there is no such cursor, source or part; of a source: the next incarnation
   kExists = 20,        // the cursor exists, at this position
-  kSuperseded = 21,    // this attempt, or this incarnation of the source, has come since
+  kSuperseded = 21,    // this attempt, incarnation of the source, or version has come since
   kBatchDone = 22,     // the batch is done; this is the first one that is not
   kLimitReached = 23,  // this is the limit that would be exceeded
   kUnreadable = 24,    // a newer class stored something at this position

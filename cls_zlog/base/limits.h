@@ -17,6 +17,7 @@ constexpr uint32_t request_bytes_max = 32u << 20;     // bytes
 constexpr uint32_t entry_bytes_max = 16u << 20;       // bytes of one entry
 constexpr uint32_t read_reply_bytes_max = 32u << 20;  // bytes of entry data in one read's reply
 constexpr uint32_t trim_records_max = 1024;           // records freed by one trim_to
+constexpr uint32_t count_records_max = 16384;         // records that one count looks at
 constexpr uint32_t writer_bytes = 16;                 // bytes of a writer's id, exactly
 constexpr uint32_t padding_bytes_max = 4095;  // bytes between a write's columns and its data
 // Bytes an OSD lets a write method answer (osd_max_write_op_reply_len).
@@ -40,6 +41,7 @@ constexpr uint32_t parts_max = 65536;        // parts of one source whose batche
 constexpr uint32_t grants_max = 4096;        // grants of one part
 constexpr uint32_t attempts_max = 1u << 20;  // attempts at one part
 constexpr uint32_t parts_removed_max = 256;  // parts that one delivery_done removes
+constexpr uint32_t retention_bytes_max = 8192;     // bytes of what retention remembers of a log
 constexpr uint32_t option_key_bytes_max = 128;     // bytes
 constexpr uint32_t option_value_bytes_max = 4096;  // bytes
 

@@ -44,6 +44,15 @@ struct Holes {
                        [&](const Hole& hole) { return hole.covers(position); });
   }
 
+  // The least position from one on that may be unwritten, or, where `accounted` ends, one below the
+  // object's next position.
+  uint64_t next(uint64_t position) const {
+    for (const Hole& hole : runs) {
+      if (hole.last >= position) return std::max(hole.first, position);
+    }
+    return std::max(accounted, position);
+  }
+
   // Notes that positions are used now; those from `floor` on that are passed over are not.
   void use(const Span& span, uint32_t stride, uint64_t floor) {
     const uint64_t from = std::max(accounted, floor);

@@ -40,6 +40,10 @@ Result<ReadReplyBuilder> read(Object& object, const ReadRequest& request);
 // identities, of positions alike together.
 Result<VerifyReply> verify(Object& object, const VerifyRequest& request);
 
+// How many entries and bytes of data a range holds, when they were appended, and where its first
+// unwritten position is. Of a bounded number of records; answers how far it came.
+Result<CountReply> count(Object& object, const CountRequest& request);
+
 // Fills positions with junk, all or none; one that is filled or trimmed already is left as it is.
 // kReadOnly (with the first such position): one is written or lost. kUnreadable: as of write.
 Result<Empty> fill(Object& object, const FillRequest& request);

@@ -196,6 +196,41 @@ struct StripeForgetRequest {
   }
 };
 
+struct LogRequest {
+  uint64_t log_id = 0;
+
+  template <typename V>
+  void each(V& v) {
+    v("log_id", log_id);
+  }
+};
+
+// retention_read. Also stored.
+struct RetentionReply {
+  uint64_t version = 0;  // how often it was written; 0: never
+  std::string state;     // docs/formats/head.md
+  wire::Further further;
+
+  template <typename V>
+  void each(V& v) {
+    v("version", version);
+    v("state", state, at_most(limits::retention_bytes_max));
+  }
+};
+
+struct RetentionWriteRequest {
+  uint64_t log_id = 0;
+  uint64_t version = 0;    // of what this one was made from
+  std::string_view state;  // of the next version
+
+  template <typename V>
+  void each(V& v) {
+    v("log_id", log_id);
+    v("version", version);
+    v("state", state, at_most(limits::retention_bytes_max));
+  }
+};
+
 // directory_add, directory_remove.
 struct DirectoryEntryRequest {
   std::string_view name;

@@ -250,6 +250,42 @@ struct StatReply {
   }
 };
 
+struct CountRequest {
+  uint64_t epoch = 0;
+  uint64_t start = 0;
+  uint64_t end = 0;  // one past the last position to look at
+
+  template <typename V>
+  void each(V& v) {
+    v("epoch", epoch);
+    v("start", start, wire::position_or_end());
+    v("end", end, wire::position_or_end());
+  }
+};
+
+// What the object holds of the positions [start, end), `end` being this one. Positions below its
+// trim point hold nothing, and are no hole.
+struct CountReply {
+  uint64_t end = 0;                // as asked for, or where a bounded part of the work ended
+  uint64_t entries = 0;            // written and not trimmed, nor damaged
+  uint64_t bytes = 0;              // data of those
+  std::optional<uint64_t> hole;    // the first position that is unwritten
+  std::optional<uint64_t> last;    // the last position of an entry
+  std::optional<uint64_t> oldest;  // the least timestamp of an entry
+  std::optional<uint64_t> newest;  // the greatest one
+
+  template <typename V>
+  void each(V& v) {
+    v("end", end, wire::position_or_end());
+    v("entries", entries);
+    v("bytes", bytes);
+    v("hole", hole, wire::position());
+    v("last", last, wire::position());
+    v("oldest", oldest);
+    v("newest", newest);
+  }
+};
+
 using WriterId = std::array<char, limits::writer_bytes>;
 
 // What is known of positions that follow each other in a verify's request.

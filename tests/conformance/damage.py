@@ -79,6 +79,7 @@ def calls(stripe: Stripe) -> list[tuple[str, Answer]]:
     return [
         ("read", stripe.read(EPOCH, POSITIONS)),
         ("verify", stripe.verify(EPOCH, POSITIONS)),
+        ("count", stripe.count(EPOCH, 0, 100)),
         ("write", stripe.put(EPOCH, 12, b"x")),
         ("retry", stripe.put(EPOCH, 0, DATA[0])),
         ("fill", stripe.fill(EPOCH, [12])),

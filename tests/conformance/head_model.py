@@ -19,6 +19,7 @@ from .wire import OPEN_END
 
 PAGE_VIEWS_MAX = 1024
 CURSORS_MAX = 1024
+RETENTION_BYTES_MAX = 8192
 BATCH_ALL = 2**64 - 1
 SOURCES_MAX = 1024
 PARTS_MAX = 65536
@@ -51,6 +52,7 @@ class HeadModel:
     incarnations: dict[str, int] = field(default_factory=dict)
     incarnation: int = 0
     parts: dict[Part, Delivery] = field(default_factory=dict)
+    retention: tuple[int, bytes] = (0, b"")
     archived: list[StripeView] = field(default_factory=list)
     loose: dict[int, int] = field(default_factory=dict)
     """Width by id."""
@@ -174,6 +176,21 @@ class HeadModel:
 
     def _count_parts(self, source: str) -> int:
         return sum(part.source == source for part in self.parts)
+
+    def retention_read(self, log_id: int = 7) -> Answer:
+        """retention_read: what was written last."""
+        if refusal := self._refusal(True, log_id, reads=True):
+            return refusal
+        return answered("retention_read", *self.retention)
+
+    def retention_write(self, version: int, state: bytes, log_id: int = 7) -> Answer:
+        """retention_write: once for each version."""
+        if refusal := self._refusal(len(state) <= RETENTION_BYTES_MAX, log_id):
+            return refusal
+        if version != self.retention[0]:
+            return Answer(Code.SUPERSEDED, self.retention[0])
+        self.retention = (version + 1, state)
+        return _OK
 
     def delivery_begin(self, part: Part, timestamp: int = TIME) -> Answer:
         """delivery_begin: one attempt more, unless the batch is done."""

@@ -23,6 +23,7 @@ from .replies import (
     Stat,
     State,
     Verified,
+    answered,
 )
 from .requests import Entry
 from .wire import entry_crc
@@ -200,6 +201,31 @@ class StripeModel:
             longer = _joined(rows[-1], row) if rows else None
             rows[-1:] = [longer] if longer else [*rows[-1:], row]
         return Answer(Code.OK, Verified(self.highest, tuple(rows)))
+
+    def count(self, epoch: int, start: int, end: int) -> Answer:
+        """count: entries, their data and times, and the first hole."""
+        if max(start, end) > POSITION_MAX + 1:
+            return _INVALID
+        if refusal := self._refusal(epoch):
+            return refusal
+        stride, residue = self.geometry
+        first = max(start, self.trim_point)
+        own = {p: slot for p, slot in self.cells.items() if start <= p < end}
+        live = {p: slot for p, slot in own.items() if slot.state == State.WRITTEN}
+        hole = first + (residue - first) % stride
+        while hole in self.cells:
+            hole += stride
+        times = [slot.timestamp for slot in live.values()]
+        return answered(
+            "count",
+            end,
+            len(live),
+            sum(len(slot.data) for slot in live.values()),
+            hole if hole < end else None,
+            max(live, default=None),
+            min(times, default=None),
+            max(times, default=None),
+        )
 
     def fill(
         self,

@@ -94,6 +94,10 @@ class Stripe(_Object):
         """verify: OK with a `replies.Verified`, or STALE_EPOCH."""
         return self.call("verify", epoch, bytes_max, (self.stride, positions))
 
+    def count(self, epoch: int, start: int, end: int) -> Answer:
+        """count: OK with a CountReply, or STALE_EPOCH."""
+        return self.call("count", epoch, start, end)
+
     def fill(
         self,
         epoch: int,
@@ -172,6 +176,14 @@ class Head(_Object):
     def cursor_remove(self, name: str, log_id: int = 7) -> Answer:
         """cursor_remove: OK, or NOT_FOUND."""
         return self.call("cursor_remove", log_id, name)
+
+    def retention_read(self, log_id: int = 7) -> Answer:
+        """retention_read: OK with a RetentionReply."""
+        return self.call("retention_read", log_id)
+
+    def retention_write(self, version: int, state: bytes, log_id: int = 7) -> Answer:
+        """retention_write: OK, or SUPERSEDED with the version that there is."""
+        return self.call("retention_write", log_id, version, state)
 
     def delivery_begin(self, part: Part, timestamp: int = TIME) -> Answer:
         """delivery_begin: OK with (attempt, grants before, incarnation), or BATCH_DONE."""

@@ -120,6 +120,10 @@ def _show_view(view: View) -> str:
     return " ".join([*parts, *map(_show_stripe, view.stripes)])
 
 
+def _show_retention(read: Any) -> list[str]:
+    return [f"version={read.version} state={_show_data(read.state)}"]
+
+
 def _show_delivery(read: Any) -> list[str]:
     grants = [f"{first}..{first + count}" for first, count in read.grants]
     return [" ".join([_show_fields(read, 2), *grants])]
@@ -164,6 +168,7 @@ _SHOW: dict[str, Callable[..., list[str]]] = {
     "stripes_loose": _show_loose,
     "directory_list": lambda listed: [" ".join([*listed.names, *_more(listed)])],
     "cursor_list": _show_named,
+    "retention_read": _show_retention,
     "delivery_read": _show_delivery,
     "delivery_list": _show_named,
     "sequencer_find": lambda address: [f'"{address}"'],

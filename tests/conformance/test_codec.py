@@ -46,6 +46,7 @@ NAME = st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,9}", fullmatch=True)
 OTHERS = {  # by what is said of them, or else by their kind
     "u8[16]": WRITER,
     "at most 1,048,576": st.binary(max_size=20),
+    "at most 8,192": st.binary(max_size=20),
     "runs": geometry_and_positions(),
     "a name": NAME,
     "a name or empty": st.just("") | NAME,

@@ -57,6 +57,8 @@ def test_a_damaged_head_stops_everything(store: Store, prefix: str, host: str, d
             head.cursor_read("a"),
             head.cursor_list(),
             head.cursor_remove("a"),
+            head.retention_read(),
+            head.retention_write(0, b"seen"),
             head.delivery_begin(Part("a")),
             head.delivery_grant(Grant(Part("a"), 1, 2, 5, 1)),
             head.delivery_read(Part("a")),
@@ -121,6 +123,21 @@ def test_a_damaged_cursor_is_an_error_until_it_is_set_or_removed(
         door.save(prefix, sound.with_value(b"c.b", damaged))
         assert head.cursor_remove("b").code == Code.OK, what
         assert head.trim_point_raise(10).code == Code.OK, what
+
+
+def test_a_damaged_memory_of_retention_is_written_anew(
+    store: Store, prefix: str, host: str, door: Door
+) -> None:
+    head = make_head(store, prefix)
+    for version in range(2):
+        assert head.retention_write(version, b"seen").code == Code.OK
+    sound = door.load(prefix)
+    for what, damaged in damages(sound.omap[b"r."], host):
+        door.save(prefix, sound.with_value(b"r.", damaged))
+        assert head.retention_read() == EIO, what
+        assert head.retention_write(2, b"more") == Answer(Code.SUPERSEDED, 0), what
+        assert head.retention_write(0, b"new").code == Code.OK, what
+        assert head.retention_read() == Answer(Code.OK, (1, b"new")), what
 
 
 def test_a_damaged_stripe_of_the_index_is_never_shown(

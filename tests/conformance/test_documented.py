@@ -118,6 +118,8 @@ def cursor_and_delivery(store: Taped, door: Door) -> Iterator[Example]:
     values = door.load("head").omap
     yield "stored-cursor", values[b"c.app"]
     yield "stored-source", values[b"s.query"]
+    made.retention_write(0, b"seen", LOG_ID)
+    yield "stored-retention", door.load("head").omap[b"r."]
     yield "stored-delivery", values[b"p.query/0000000000000003.00000001"]
 
 

@@ -139,6 +139,14 @@ class HeadMachine(_Machine):
     def cursor_list(self, after: str, count_max: int) -> None:
         self.both("cursor_list", after, count_max)
 
+    @rule(log_id=LOG_ID_SENT)
+    def retention_read(self, log_id: int) -> None:
+        self.both("retention_read", log_id)
+
+    @rule(back=st.sampled_from([0, 0, 0, 1, -1]), state=st.binary(max_size=9), log_id=LOG_ID_SENT)
+    def retention_write(self, back: int, state: bytes, log_id: int) -> None:
+        self.both("retention_write", max(self.model.retention[0] - back, 0), state, log_id)
+
     @rule(part=DELIVERED, time=st.integers(0, 3))
     def delivery_begin(self, part: Part, time: int) -> None:
         self.both("delivery_begin", part, time)

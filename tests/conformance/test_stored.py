@@ -141,6 +141,7 @@ HEAD = Content(
             01 01 10000000 6400000000000000 0a00000000000000
             """
         ),
+        b"r.": bytes_of("01 01 10000000 4d614271 0100000000000000 04000000 7365656e"),
         b"v.0000000000000003": bytes_of(
             "01 01 8a000000 a918cf6c 86000000 " + requests.view(SECOND_VIEW).hex()
         ),
@@ -191,6 +192,7 @@ def make_objects(store: Store, prefix: str) -> dict[str, Content]:
         head.cursor_commit("app", ADVANCE, 200, TIME + 1),
         head.delivery_begin(Part("query", 3, 1)),
         head.delivery_grant(Grant(Part("query", 3, 1), 1, 3, 100, 10)),
+        head.retention_write(0, b"seen"),
         head.view_propose(1, SECOND_VIEW),
         head.epoch_next(),
         head.view_propose(3, THIRD_VIEW),

@@ -205,6 +205,12 @@ class StripeMachine(RuleBasedStateMachine):
     def verify(self, offset: int, places: Any, bytes_max: int) -> None:
         self.both("verify", self._epoch(offset), self._positions(places), bytes_max)
 
+    @rule(offset=EPOCH_OFFSET, places=PLACES_SET, beside=st.integers(0, 7))
+    def count(self, offset: int, places: Any, beside: int) -> None:
+        positions = self._positions(places)
+        end = positions[-1] + beside
+        self.both("count", self._epoch(offset), max(positions[0] - beside, 0), end)
+
     @rule(offset=EPOCH_OFFSET)
     def look(self, offset: int) -> None:
         """At the numbers."""

@@ -86,6 +86,8 @@ class Words:
             return word
         if name == "POSITIONS":
             return _positions(word, stride)
+        if name == "STATE":
+            return _data(word)
         if name == "WRITER":
             return _data(word) if word.startswith("0x") else writer_id(word)
         return _MODES.index(word) if name == "MODE" else _number(word)

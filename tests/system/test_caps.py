@@ -22,7 +22,15 @@ LOCK = "allow pool zlog object_prefix zlog.directory class lock"
 LOOKING = "view_read stripes_read read verify max_position stat directory_list sequencer_find"
 READING = f"{LOOKING} tail_raise fill"
 APPENDING = f"{READING} write"
-READING_METHODS = {"epoch_read", "stripes_loose", "cursor_read", "cursor_list", *LOOKING.split()}
+READING_METHODS = {
+    "epoch_read",
+    "stripes_loose",
+    "count",
+    "retention_read",
+    "cursor_read",
+    "cursor_list",
+    *LOOKING.split(),
+}
 """Every method that a host lets change nothing."""
 
 
