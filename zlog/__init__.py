@@ -32,7 +32,7 @@ from zlog._layout.positions import PositionSpec
 from zlog._layout.stat import LogStat
 from zlog._read.columns import Columns
 from zlog._read.cursors import CursorState
-from zlog._trim.retention import Retention
+from zlog._trim.retention import Retention, RetentionReport
 from zlog.check import Check
 from zlog.cursor import Cursor
 from zlog.entry import Entry, Fill, FillReason, Gap, GapKind, Loss, LossReason
@@ -115,6 +115,7 @@ __all__ = [
     "PositionSpec",
     "Progress",
     "Retention",
+    "RetentionReport",
     "SequencerRefused",
     "SequencerTimeout",
     "SequencerUnavailable",

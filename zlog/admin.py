@@ -6,6 +6,7 @@ call blocks, for ``timeout`` seconds at most; None: for as long as it takes.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import importlib
 from collections.abc import Iterable
@@ -23,12 +24,14 @@ from zlog._layout.views import release
 from zlog._native import messages
 from zlog._sequencer import BlockingSequencer, Credentials
 from zlog._sequencer.session import LinkLost
+from zlog._trim.retention import DOUBT_HINT
 from zlog.errors import LogNotFound, SequencerRefused, SequencerUnavailable, ZlogError, from_errno
 from zlog.limits import TIMEOUT_SECONDS
 from zlog.log import Log
 from zlog.store import Store
 
 __all__ = [
+    "RETENTION_DOUBT_HINT",
     "ClassRefusal",
     "Credentials",
     "Forgotten",
@@ -40,9 +43,13 @@ __all__ = [
     "extension_file",
     "forget_sequencer",
     "how_to_install",
+    "retention_doubts",
     "sequencer_status",
     "sequencers_of",
 ]
+
+RETENTION_DOUBT_HINT = DOUBT_HINT
+"""What to do where nothing is trimmed by age, because clocks disagree."""
 
 _NO_METHOD = "doctor"
 """A method that the class does not have. An OSD that can load the class says that to every client:
@@ -158,6 +165,28 @@ def sequencers_of(
             continue
         if is_remote(address):
             found.setdefault(address, []).append(name)
+    return found
+
+
+def retention_doubts(
+    store: Store, names: Iterable[str], *, timeout: float | None = TIMEOUT_SECONDS
+) -> dict[str, str]:
+    """Return the logs of which nothing is trimmed by age, because clocks disagree, and how.
+
+    Args:
+        store: that holds the logs.
+        names: of the logs; one that is not there is left out.
+        timeout: for each of them.
+    """
+    found: dict[str, str] = {}
+    for name in names:
+        with (
+            contextlib.suppress(LogNotFound),
+            Log.open(store, name, timeout=timeout) as log,
+        ):
+            doubt = "" if log.retention.age is None else log.retention_report().doubt
+            if doubt:
+                found[name] = doubt
     return found
 
 

@@ -21,6 +21,7 @@ __all__ = [
     "OPTION_KEY_BYTES_MAX",
     "OPTION_VALUE_BYTES_MAX",
     "POSITION_MAX",
+    "RETENTION_SKEW_SECONDS",
     "SEQUENCER_TIMEOUT_SECONDS",
     "STRIPE_BYTES_DEFAULT",
     "STRIPE_RECORDS_DEFAULT",
@@ -45,6 +46,9 @@ is ended before its objects are full."""
 STRIPE_RECORDS_DEFAULT = 100_000
 """Half of the omap keys in one object above which Ceph warns
 (osd_deep_scrub_large_omap_object_key_threshold)."""
+
+RETENTION_SKEW_SECONDS = 3600.0
+"""By how much clocks may differ before nothing is trimmed by age, unless a log's retention says."""
 
 CONNECT_TIMEOUT_SECONDS = 10.0
 """How long connecting to a Ceph cluster may take, unless ``?timeout=`` says otherwise."""

@@ -20,7 +20,7 @@ from zlog._layout.stat import LogStat, stat
 from zlog._log.reading import Reading
 from zlog._log.writing import Writing
 from zlog._transfer.promote import promote
-from zlog._trim.retention import Retention, enforce, set_retention
+from zlog._trim.retention import Retention, RetentionReport, enforce, report, set_retention
 from zlog.check import Check
 from zlog.limits import (
     ENTRY_BYTES_MAX_DEFAULT,
@@ -185,11 +185,15 @@ class Log(Writing, Reading):
     def apply_retention(self, *, timeout: Timeout = ...) -> int:
         """Trim now what need not be kept, and return the first position that is left.
 
-        No cursor of a reader is passed. With nothing set, nothing is trimmed. Ages go by the
-        entries' times and this machine's clock; bytes are exact to whole stripes and go by the
-        entries' average size inside one.
+        No cursor of a reader is passed. With nothing set, nothing is trimmed. An entry's age is
+        counted from the first call that saw it, by no wall clock, so that a limit of age takes
+        effect by calls from time to time.
         """
         return drive(enforce(self._client.reader, self._deadline(timeout)))
+
+    def retention_report(self, *, timeout: Timeout = ...) -> RetentionReport:
+        """Return how old entries are known to be, and whether clocks were doubted."""
+        return drive(report(self._client.layout, self._deadline(timeout)))
 
     def reconfigure(
         self,

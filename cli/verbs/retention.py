@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from zlog import Log, Retention
+from zlog.admin import RETENTION_DOUBT_HINT
 from zlog.cli.names import log_argument
 from zlog.cli.output import Output, note, say
 from zlog.cli.parameters import json_option
@@ -16,6 +17,7 @@ from zlog.cli.render import to_json
 from zlog.cli.session import Session, pass_session
 from zlog.cli.units import count, human_bytes, size, span_words, time_span
 from zlog.cli.verb import Verb
+from zlog.limits import RETENTION_SKEW_SECONDS
 
 _OFF = "off"
 
@@ -61,7 +63,13 @@ def _or_off(read: Callable[[str], float]) -> Callable[[str], float | str]:
     "--entries",
     type=_or_off(count),
     metavar="N",
-    help="Keep this many of the newest positions: 5000, 1M.",
+    help="Keep this many of the newest entries: 5000, 1M.",
+)
+@click.option(
+    "--skew",
+    type=time_span,
+    metavar="SPAN",
+    help="Trim nothing by age where clocks differ by more; 1h unless set.",
 )
 @click.option("--off", "off", is_flag=True, help="Remove all limits.")
 @click.option("--apply", "apply_", is_flag=True, help="Trim now.")
@@ -73,6 +81,7 @@ def retention(
     age: float | str | None,
     size_: float | str | None,
     entries: float | str | None,
+    skew: float | None,
     off: bool,
     apply_: bool,
     as_json: bool,
@@ -81,14 +90,15 @@ def retention(
 
     Entries beyond any of the limits are trimmed. 'off' removes a limit; limits that are not given
     stay. On Ceph the leading sequencer enforces them about once a minute; an embedded store has
-    none, so run --apply regularly, by cron for instance. Retention never passes a cursor.
+    none, so run --apply regularly, by cron for instance: ages count from the first run that saw an
+    entry. Retention never passes a cursor.
     """
-    given = {"age": age, "bytes": size_, "entries": entries}
+    given = {"age": age, "bytes": size_, "entries": entries, "skew": skew}
     changes: dict[str, Any] = {
         key: None if each == _OFF else each for key, each in given.items() if each is not None
     }
     if off and changes:
-        raise click.UsageError("--off excludes --age, --bytes and --entries")
+        raise click.UsageError("--off excludes --age, --bytes, --entries and --skew")
     with session.open_log(log) as opened, Output() as out:
         before = opened.retention
         wanted = Retention() if off else replace(before, **changes)
@@ -105,7 +115,14 @@ def retention(
             )
         if as_json:
             out.line(
-                to_json({"age_s": wanted.age, "bytes": wanted.bytes, "entries": wanted.entries})
+                to_json(
+                    {
+                        "age_s": wanted.age,
+                        "bytes": wanted.bytes,
+                        "entries": wanted.entries,
+                        "skew_s": wanted.skew,
+                    }
+                )
             )
         elif not (changes or off or apply_):
             out.line(_in_words(wanted))
@@ -117,6 +134,17 @@ def _apply(log: Log) -> None:
     holding = [repr(each.name) for each in log.cursors() if each.position == point]
     if holding and point < log.tail():
         say(f"retention goes no further than {point}, where cursor {', '.join(holding)} is")
+    age = log.retention.age
+    if age is None:
+        return
+    known_age, doubt = log.retention_report()
+    if doubt:
+        say(f"nothing is trimmed by age: {doubt}. {RETENTION_DOUBT_HINT}")
+    elif known_age < age:
+        note(
+            "nothing is trimmed by age yet: ages count from when retention first saw an entry,"
+            f" {span_words(round(known_age))} ago at most"
+        )
 
 
 def _in_words(wanted: Retention) -> str:
@@ -127,4 +155,6 @@ def _in_words(wanted: Retention) -> str:
         limits.append(f"bytes {wanted.bytes:,} ({human_bytes(wanted.bytes)})")
     if wanted.entries is not None:
         limits.append(f"entries {wanted.entries:,}")
+    if wanted.skew != RETENTION_SKEW_SECONDS:
+        limits.append(f"skew {span_words(wanted.skew)}")
     return ", ".join(limits) or "everything is kept"

@@ -31,7 +31,7 @@ def test_limits_are_set_shown_and_taken_away(inside: Inside, orders: zlog.Log) -
     limit(inside, "--age", "off", "--entries", "1M")
     assert shown(inside) == "bytes 1,610,612,736 (1.5 GiB), entries 1,000,000"
     fields = json.loads(inside.ok("retention", "orders", "--json"))
-    assert fields == {"age_s": None, "bytes": 1610612736, "entries": 1000000}
+    assert fields == {"age_s": None, "bytes": 1610612736, "entries": 1000000, "skew_s": 3600.0}
     inside.ok("retention", "orders", "--off")
     assert shown(inside) == "everything is kept"
     with zlog.Log.open(orders.store, "orders") as log:
@@ -67,3 +67,47 @@ def test_nothing_is_trimmed_until_it_is_applied(inside: Inside, orders: zlog.Log
 def test_what_is_no_limit(inside: Inside, words: list[str]) -> None:
     assert inside("retention", "orders", *words).code == 2
     assert shown(inside) == "everything is kept"
+
+
+def test_what_a_limit_of_age_waits_for_is_told(
+    inside: Inside, orders: zlog.Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders.append_many([b"x"] * 5)
+    limit(inside, "--age", "1d", "--skew", "10m")
+    assert shown(inside) == "age 1d, skew 10m"
+    monkeypatch.setattr("zlog.cli.output.stderr_is_terminal", lambda: True)
+    told = inside("retention", "orders", "--apply").err
+    assert (
+        "nothing is trimmed by age yet: ages count from when retention first saw an entry" in told
+    )
+    orders.set_retention(Retention())
+    assert "by age" not in inside("retention", "orders", "--apply").err
+
+
+def test_clocks_that_disagree_are_told_of(inside: Inside, orders: zlog.Log) -> None:
+    """By the verb, and by the doctor."""
+    limit(inside, "--age", "1d")
+    orders._client.io.wall_clock_us = lambda: 4_000_000_000_000_000  # type: ignore[method-assign]
+    orders.append(b"of a writer that is ahead")
+    told = inside("retention", "orders", "--apply")
+    why = "by age: an entry is from 2096-10-02 07:06:40 UTC, and it was 20"
+    assert (told.code, f"nothing is trimmed {why}" in told.err) == (0, True)
+    assert "NTP" in told.err
+    seen = inside("doctor")
+    assert seen.code == 0
+    assert f"warning  retention: nothing of log orders is trimmed {why}".encode() in seen.out
+    assert b"zlog retention LOG --skew SPAN" in seen.out
+    orders.set_retention(Retention())
+    assert b"retention" not in inside.ok("doctor")
+
+
+def test_a_doctor_that_may_not_look_says_so(
+    inside: Inside, orders: zlog.Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders.set_retention(Retention(age=60))
+
+    def refuse(_: zlog.Log) -> None:
+        raise zlog.ClassNotLoaded("retention_read: refused")
+
+    monkeypatch.setattr(zlog.Log, "retention_report", refuse)
+    assert b"note     retention: not looked at: retention_read: refused" in inside.ok("doctor")

@@ -71,8 +71,15 @@ def make_orphan(log: zlog.Log, stripe_id: int, log_id: int | None = None) -> str
 def write(log: zlog.Log, position: int, writer: bytes, number: int, data: bytes = b"x") -> None:
     """Write an entry at any position, as any append."""
     ref = log.view.object_of(position)
-    request = core.encode_write(log.view.epoch, 1, writer, ref.stride, [position], [number], [data])
-    call(log.store, ref.name, "write", request)
+    call(log.store, ref.name, "write", entry(log, ref, position, writer, number, data))
+
+
+def entry(
+    log: zlog.Log, ref: ObjectRef, position: int, writer: bytes, number: int, data: bytes
+) -> bytes:
+    """Return the request that writes an entry to an object."""
+    epoch = log.view.epoch
+    return core.encode_write(epoch, 1, writer, ref.stride, [position], [number], [data])
 
 
 def append_at(log: zlog.Log, position: int) -> tuple[bytes, int]:

@@ -28,11 +28,16 @@ HISTORIES = {"mem": 300, "ceph": 5}
 
 
 def states_of(stripe: Stripe, positions: Sequence[int]) -> dict[int, State]:
-    """What a read says of positions; a verify has to say the same."""
+    """What a read says of positions; a verify and a count have to say the same."""
     slots = stripe.read(EPOCH, positions).value.slots
     rows = stripe.verify(EPOCH, positions).value.rows
     assert [slot.state for slot in slots] == [row.state for row in rows for _ in range(row.length)]
-    return {p: slot.state for p, slot in zip(positions, slots, strict=True)}
+    found = {p: slot.state for p, slot in zip(positions, slots, strict=True)}
+    counted = stripe.count(EPOCH, positions[0], positions[-1] + 1).value
+    holes = [p for p, state in found.items() if state == State.UNWRITTEN]
+    assert counted.hole == min(holes, default=None)
+    assert counted.entries == [*found.values()].count(State.WRITTEN)
+    return found
 
 
 def gone(stripe: Stripe, positions: Sequence[int] = POSITIONS) -> list[int]:

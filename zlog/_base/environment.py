@@ -7,11 +7,27 @@ a run on it depends on nothing but its seed.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import hashlib
 import os
 import random
 import time
 from collections.abc import Callable
-from typing import Any
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+
+class SteadyTime(NamedTuple):
+    """A time on a clock that is not set: only times of the same clock can be compared.
+
+    Attributes:
+        clock: which one; all processes of a machine have the same, until it is started again.
+        us: microseconds since some moment.
+    """
+
+    clock: str
+    us: int
 
 
 class World:
@@ -36,12 +52,29 @@ class World:
         """Microseconds since 1970, UTC."""
         return time.time_ns() // 1000
 
+    def steady_clock(self) -> SteadyTime:
+        """Return the time since the machine was started, but for the time that it slept."""
+        return SteadyTime(_boot(), time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000)
+
     def local(self, loop: asyncio.AbstractEventLoop) -> dict[str, Any]:
         """Return what a process has once for an event loop; it goes when the loop does."""
         found: dict[str, Any] | None = getattr(loop, "zlog_local", None)
         if found is None:
             found = loop.zlog_local = {}  # type: ignore[attr-defined]
         return found
+
+
+@cache
+def _boot() -> str:
+    """Return what tells this start of the machine from all others, as far as this process sees it.
+
+    A container may have been given another beginning of time (time_namespaces(7)).
+    """
+    known = b""
+    for path in ("/proc/sys/kernel/random/boot_id", "/proc/self/timens_offsets"):
+        with contextlib.suppress(OSError):
+            known += Path(path).read_bytes()
+    return hashlib.sha256(known or os.urandom(16)).hexdigest()[:32]
 
 
 REAL = World()

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from zlog._base.deadline import Deadline
+from zlog._base.environment import SteadyTime
 from zlog._base.protocol import Code
 from zlog._base.sequencer import SequencerClient
 from zlog._native import messages
@@ -88,6 +89,10 @@ class Io(Protocol):
 
     def wall_clock_us(self) -> int:
         """Microseconds since 1970, UTC."""
+        ...
+
+    def steady_clock(self) -> SteadyTime:
+        """Return a time that is not set, and can be compared with other processes' times."""
         ...
 
     def random(self) -> float:

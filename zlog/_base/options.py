@@ -22,6 +22,8 @@ STRIPE_RECORDS = "stripe_records"
 RETENTION_AGE = "retention_age_s"
 RETENTION_BYTES = "retention_bytes"
 RETENTION_ENTRIES = "retention_entries"
+RETENTION_SKEW = "retention_skew_s"
+_RETENTION = (RETENTION_AGE, RETENTION_BYTES, RETENTION_ENTRIES, RETENTION_SKEW)
 
 MIRROR_OF = "mirror_of"
 """What a mirror is a copy of, for as long as it is one: see :data:`MIRROR_OF_FILE`, or its source's
@@ -76,7 +78,7 @@ def check_options(options: Mapping[str, str]) -> None:
             raise ValueError(f"option {key!r} has more than {OPTION_VALUE_BYTES_MAX} bytes")
         if key in (STRIPE_BYTES, STRIPE_RECORDS) and _number(value) is None:
             raise ValueError(f"option {key!r} is a number from 1 on, not {value!r}")
-        if key in (RETENTION_AGE, RETENTION_BYTES, RETENTION_ENTRIES) and amount(value) is None:
+        if key in _RETENTION and amount(value) is None:
             raise ValueError(f"option {key!r} is a number from 0 on, not {value!r}")
 
 

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
 from zlog._base.deadline import Deadline
-from zlog._base.environment import REAL, World
+from zlog._base.environment import REAL, SteadyTime, World
 from zlog._base.io import Call, Reply, Started
 from zlog._base.sequencer import SHARED_ADDRESS, SequencerClient, is_remote
 from zlog._native.core import SharedSequencer
@@ -65,6 +65,9 @@ class Driver(ABC):
 
     def wall_clock_us(self) -> int:
         return self._world.wall_clock_us()
+
+    def steady_clock(self) -> SteadyTime:
+        return self._world.steady_clock()
 
     def random(self) -> float:
         return self._world.random()

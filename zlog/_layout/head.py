@@ -144,6 +144,26 @@ class Head:
         reply = await self.call("stripes_read", request, deadline)
         return [Stripe(*each) for each in messages.stripes_read_reply(reply.payload).stripes]
 
+    async def retention_read(self, log_id: int, deadline: Deadline) -> tuple[int, bytes]:
+        """Return what retention remembers of the log, and its version; 0 and empty: nothing.
+
+        What is damaged is nothing.
+        """
+        request = messages.retention_read(log_id)
+        reply = await self.call("retention_read", request, deadline, -errno.EIO)
+        if reply.code == -errno.EIO:
+            return 0, b""
+        version, state = messages.retention_read_reply(reply.payload)
+        return version, state
+
+    async def retention_write(
+        self, log_id: int, version: int, state: bytes, deadline: Deadline
+    ) -> bool:
+        """Store the next version of that. Returns False when there is one already."""
+        request = messages.retention_write(log_id, version, state)
+        reply = await self.call("retention_write", request, deadline, Code.SUPERSEDED)
+        return reply.code == Code.OK
+
     async def loose_stripes(
         self, log_id: int, deadline: Deadline
     ) -> tuple[int, list[tuple[int, int]]]:

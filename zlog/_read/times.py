@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from zlog._base.deadline import Deadline
 from zlog.entry import Entry
@@ -59,19 +59,6 @@ def as_time(when: datetime | float) -> datetime:
         raise ValueError(f"{when!r} is no time in seconds since 1970") from None
 
 
-class Crossing(NamedTuple):
-    """Where a log passes a time.
-
-    Attributes:
-        older_end: one past an entry that is older; the start of the search when none was seen.
-        found: the first entry after it that is not older; the end of the search when there is none.
-            What lies between the two holds no entry, or did not when it was looked at.
-    """
-
-    older_end: int
-    found: int
-
-
 async def find_time(
     reader: Looker, start: int, end: int, when: datetime, deadline: Deadline
 ) -> int:
@@ -79,14 +66,6 @@ async def find_time(
 
     ``end`` when every entry is older. Where times fall along the log, it is a position whose entry
     is not older than ``when`` and follows upon one that is.
-    """
-    return (await find_crossing(reader, start, end, when, deadline)).found
-
-
-async def find_crossing(
-    reader: Looker, start: int, end: int, when: datetime, deadline: Deadline
-) -> Crossing:
-    """Find where ``[start, end)`` passes a time.
 
     A binary search: some looks at single entries, about log2(end - start). Positions that hold no
     entry are passed over, in long steps.
@@ -101,7 +80,7 @@ async def find_crossing(
             found, high = entry.position, middle
         else:
             low = entry.position + 1
-    return Crossing(low, found)
+    return found
 
 
 async def first_entry(reader: Looker, position: int, end: int, deadline: Deadline) -> Entry | None:

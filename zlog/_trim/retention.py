@@ -6,23 +6,38 @@ command ``zlog retention --apply``, :meth:`zlog.Log.apply_retention`, and the se
 
 from __future__ import annotations
 
-import contextlib
+import logging
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
 from typing import NamedTuple
 
 from zlog._base.deadline import Deadline
-from zlog._base.options import RETENTION_AGE, RETENTION_BYTES, RETENTION_ENTRIES, amount
+from zlog._base.options import (
+    RETENTION_AGE,
+    RETENTION_BYTES,
+    RETENTION_ENTRIES,
+    RETENTION_SKEW,
+    amount,
+)
 from zlog._layout.layout import Layout
 from zlog._layout.reconfigure import reconfigure
-from zlog._layout.stat import object_stats
 from zlog._read.read import Reader
-from zlog._read.times import find_crossing
+from zlog._trim.age import Watch, watch
+from zlog._trim.count import Size, end_beyond
 from zlog._trim.trim import trim_to
-from zlog.errors import HeldByCursor, UnsupportedVersion
-from zlog.view import OPEN_END
+from zlog.errors import HeldByCursor
+from zlog.limits import RETENTION_SKEW_SECONDS
+
+_logger = logging.getLogger(__name__)
+
+_NO_LIMIT = 2**64
+"""More than any log holds."""
+
+DOUBT_HINT = (
+    "Have NTP set the clocks of the writers and of the machine that enforces retention; or let them"
+    " differ: `zlog retention LOG --skew SPAN`."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,19 +45,23 @@ class Retention:
     """What is kept of a log; what goes beyond any of these limits is trimmed.
 
     Attributes:
-        age: seconds since an entry was appended, by its writer's clock; None: any.
+        age: seconds since an entry was appended; None: any.
         bytes: data of the newest entries together; None: any number.
-        entries: the newest positions; None: any number.
+        entries: the newest entries; None: any number.
+        skew: seconds by which clocks may differ; where they differ by more, nothing is trimmed by
+            age.
     """
 
     age: float | None = None
     bytes: int | None = None
     entries: int | None = None
+    skew: float = RETENTION_SKEW_SECONDS
 
     def __post_init__(self) -> None:
         age = 0 if self.age is None else self.age
-        if not (isinstance(age, (int, float)) and math.isfinite(age) and age >= 0):
-            raise ValueError(f"an age is a number of seconds, not {self.age!r}")
+        for what, each in (("an age", age), ("a skew", self.skew)):
+            if not (isinstance(each, (int, float)) and math.isfinite(each) and each >= 0):
+                raise ValueError(f"{what} is a number of seconds, not {each!r}")
         for what, limit in (("bytes", self.bytes), ("entries", self.entries)):
             if limit is not None and (not isinstance(limit, int) or limit < 0):
                 raise ValueError(f"{what} to keep are a number, not {limit!r}")
@@ -50,7 +69,7 @@ class Retention:
     @property
     def unlimited(self) -> bool:
         """Whether everything is kept."""
-        return self == Retention()
+        return self.age is None and self.bytes is None and self.entries is None
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Retention:
@@ -58,10 +77,13 @@ class Retention:
 
         An option that is no number counts as not set: nothing is trimmed for a typing error's sake.
         """
-        age = amount(options.get(RETENTION_AGE))
+        age, skew = amount(options.get(RETENTION_AGE)), amount(options.get(RETENTION_SKEW))
         size, entries = amount(options.get(RETENTION_BYTES)), amount(options.get(RETENTION_ENTRIES))
         return cls(
-            age, None if size is None else int(size), None if entries is None else int(entries)
+            age,
+            None if size is None else int(size),
+            None if entries is None else int(entries),
+            RETENTION_SKEW_SECONDS if skew is None else skew,
         )
 
     def options(self) -> dict[str, str | None]:
@@ -70,8 +92,22 @@ class Retention:
             RETENTION_AGE: self.age,
             RETENTION_BYTES: self.bytes,
             RETENTION_ENTRIES: self.entries,
+            RETENTION_SKEW: None if self.skew == RETENTION_SKEW_SECONDS else self.skew,
         }
         return {key: None if each is None else f"{each:.15g}" for key, each in limits.items()}
+
+
+class RetentionReport(NamedTuple):
+    """What is known for a limit of age.
+
+    Attributes:
+        known_age: seconds; the oldest entries are known to be as old, and no entry to be older.
+        doubt: why nothing was trimmed by age the last time, though it may be old enough: clocks
+            disagree. Empty: they agree.
+    """
+
+    known_age: float
+    doubt: str
 
 
 async def set_retention(layout: Layout, retention: Retention, deadline: Deadline) -> None:
@@ -85,43 +121,36 @@ async def enforce(reader: Reader, deadline: Deadline) -> int:
     """Trim what a log's settings say need not be kept. Returns the trim point.
 
     No cursor is passed: what a reader has not read yet is kept for it. Bounded work where it is
-    done often: a binary search, one look at every stripe object, and a trim. If it dies half-way,
-    the next one goes on.
+    done often: new entries are looked at once, and so are those that go. If it dies half-way, the
+    next one goes on.
     """
-    view = await reader.layout.refresh(deadline)
+    layout = reader.layout
+    view = await layout.refresh(deadline)
     retention = Retention.of(view.options)
-    if retention.unlimited:
-        return view.trim_point
-    tail = await reader.positions.tail(deadline)
-    point = await _first_to_keep(reader, retention, view.trim_point, tail, deadline)
-    return await _trim_up_to(reader.layout, point, deadline)
-
-
-async def _first_to_keep(
-    reader: Reader, retention: Retention, start: int, tail: int, deadline: Deadline
-) -> int:
-    """Return the first position in ``[start, tail]`` that goes beyond none of the limits."""
-    point = start
-    if retention.entries is not None:
-        point = max(point, tail - retention.entries)
+    limit = Size(
+        _NO_LIMIT if retention.entries is None else retention.entries,
+        _NO_LIMIT if retention.bytes is None else retention.bytes,
+    )
+    if min(limit) < _NO_LIMIT:
+        await _trim_up_to(layout, await end_beyond(layout, limit, deadline), deadline)
     if retention.age is not None:
-        oldest = _oldest(reader.layout.io.wall_clock_us(), retention.age)
-        crossing = await find_crossing(reader, point, tail, oldest, deadline)
-        # Not up to the first entry to keep: what holds none yet may be about to hold a new one.
-        point = max(point, crossing.older_end)
-    if retention.bytes is not None:
-        first = await _first_within(reader.layout, retention.bytes, point, tail, deadline)
-        point = max(point, first)
-    return point
+        found, end = await watch(reader, retention.age, retention.skew, deadline)
+        if found.doubt:
+            _logger.warning(
+                "log %r is not trimmed by age: %s. %s", view.log, found.doubt, DOUBT_HINT
+            )
+        await _trim_up_to(layout, end, deadline)
+    return layout.view.trim_point
 
 
-def _oldest(now_us: int, age: float) -> datetime:
-    epoch = datetime(1970, 1, 1, tzinfo=timezone.utc)
-    seconds = max(now_us / 1e6 - age, 0.0)  # nothing is older than that
-    return epoch + timedelta(seconds=seconds)
+async def report(layout: Layout, deadline: Deadline) -> RetentionReport:
+    """Return what is known for a limit of age, as of the last round."""
+    _, state = await layout.head.retention_read(layout.view.log_id, deadline)
+    found = Watch.decode(state)
+    return RetentionReport(found.known_age(found.now(layout.io.steady_clock())), found.doubt)
 
 
-async def _trim_up_to(layout: Layout, point: int, deadline: Deadline) -> int:
+async def _trim_up_to(layout: Layout, point: int, deadline: Deadline) -> None:
     """Trim to ``point``, or to the lowest cursor if that comes first."""
     while point > layout.view.trim_point:
         try:
@@ -129,57 +158,3 @@ async def _trim_up_to(layout: Layout, point: int, deadline: Deadline) -> int:
             break
         except HeldByCursor as held:
             point = held.position
-    return layout.view.trim_point
-
-
-class _Span(NamedTuple):
-    """Positions ``[start, end)`` of one stripe that are not trimmed, and their data in bytes."""
-
-    start: int
-    end: int
-    bytes: float
-
-    def above(self, position: int) -> _Span:
-        """Return what of it is at ``position`` or above, all entries being of average size."""
-        start = min(max(self.start, position), self.end)
-        length = self.end - self.start
-        return _Span(start, self.end, self.bytes * (self.end - start) / length if length else 0)
-
-
-async def _first_within(
-    layout: Layout, bytes_max: int, start: int, tail: int, deadline: Deadline
-) -> int:
-    """Return the first of the newest positions whose data is ``bytes_max`` at most.
-
-    The objects know how many bytes they hold, so whole stripes are counted exactly. Inside the
-    stripe where the limit falls, all entries are taken for as large as their average.
-    """
-    spans = [span.above(start) for span in await _spans(layout, tail, deadline)]
-    excess = sum(span.bytes for span in spans) - bytes_max
-    for span in spans:
-        if excess <= 0:
-            break
-        if excess < span.bytes:
-            return span.start + math.ceil((span.end - span.start) * (excess / span.bytes))
-        excess -= span.bytes
-        start = max(start, span.end)
-    return start
-
-
-async def _spans(layout: Layout, tail: int, deadline: Deadline) -> list[_Span]:
-    """Ask the objects of all stripes what they hold, a stripe after the other."""
-    point = layout.view.trim_point
-    # Space that an earlier trim did not come to free would be taken for that of entries, as is what
-    # an older class can't free.
-    with contextlib.suppress(UnsupportedVersion):
-        await trim_to(layout, point, deadline)
-    found: list[_Span] = []
-    async for stripe in layout.stripes(point, tail, deadline):
-        stats = await object_stats(layout, stripe, deadline)
-        end = min(stripe.end, tail)
-        if stripe.end == OPEN_END:  # what lies above all that is taken may still be written
-            taken = (stat.highest + 1 for stat in stats if stat.highest is not None)
-            end = min(end, max(taken, default=stripe.start))
-        start = min(max(stripe.start, point), end)
-        found.append(_Span(start, end, sum(stat.bytes for stat in stats)))
-    return found

@@ -34,7 +34,7 @@ from zlog._read.columns import Columns, ColumnsReader
 from zlog._read.cursors import CursorState
 from zlog._read.iterate import Follower, RangeReader
 from zlog._transfer.promote import promote
-from zlog._trim.retention import Retention, enforce, set_retention
+from zlog._trim.retention import Retention, RetentionReport, enforce, report, set_retention
 from zlog.aio.check import Check
 from zlog.aio.cursor import Cursor
 from zlog.aio.opening import Opening
@@ -256,6 +256,10 @@ class Log(LogHandle):
     async def apply_retention(self, *, timeout: Timeout = ...) -> int:
         """Trim now what need not be kept; see :meth:`zlog.Log.apply_retention`."""
         return await enforce(self._client.reader, self._deadline(timeout))
+
+    async def retention_report(self, *, timeout: Timeout = ...) -> RetentionReport:
+        """Return what is known for limits of age; see :meth:`zlog.Log.retention_report`."""
+        return await report(self._client.layout, self._deadline(timeout))
 
     async def reconfigure(
         self,

@@ -15,7 +15,7 @@ import selectors
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
-from zlog._base.environment import World
+from zlog._base.environment import SteadyTime, World
 from zlog.testing._network import Network
 from zlog.testing._process import PROCESS, Process
 
@@ -55,6 +55,11 @@ class VirtualWorld(World):
         """Microseconds since 1970; they advance with the loop's time."""
         assert self.clock is not None  # set above
         return WALL_CLOCK_START_US + round(self.clock() * 1e6)
+
+    def steady_clock(self) -> SteadyTime:
+        """Return the loop's time: one clock for all simulated machines."""
+        assert self.clock is not None  # set above
+        return SteadyTime("virtual", round(self.clock() * 1e6))
 
     def local(self, loop: asyncio.AbstractEventLoop) -> dict[str, Any]:
         """Return what the simulated process that runs has for itself."""

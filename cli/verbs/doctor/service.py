@@ -15,9 +15,11 @@ from zlog import (
     ZlogError,
 )
 from zlog.admin import (
+    RETENTION_DOUBT_HINT,
     ClassRefusal,
     announced_sequencer,
     check_class,
+    retention_doubts,
     sequencer_status,
     sequencers_of,
 )
@@ -85,7 +87,7 @@ def _refused(refusal: ClassRefusal, url: str) -> Diagnosis:
 
 
 def examine_logs(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]:
-    """Count the logs, and ask every sequencer that they or the store name.
+    """Count the logs, look at their retention, and ask every sequencer that they or the store name.
 
     Args:
         store: that holds them.
@@ -101,6 +103,7 @@ def examine_logs(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]:
         return
     some = f"; looked at {_LOGS_MAX} of them" if len(names) > _LOGS_MAX else ""
     yield ok("logs", f"{len(names)}{some}")
+    yield from _retention(store, names[:_LOGS_MAX], seconds)
     if offered:
         served.setdefault(offered, [])
     for address, logs in sorted(served.items()):
@@ -114,6 +117,17 @@ def examine_logs(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]:
             "none: writers find the tail themselves, which is slower",
             f"zlog --store {shlex.quote(url)} seqr",
         )
+
+
+def _retention(store: Store, names: list[str], seconds: float) -> Iterator[Diagnosis]:
+    try:
+        doubts = retention_doubts(store, names, timeout=seconds)
+    except ZlogError as error:  # who only reads need not be allowed to
+        yield Diagnosis("retention", Level.NOTE, f"not looked at: {error}")
+        return
+    for name, doubt in doubts.items():
+        text = f"nothing of log {name} is trimmed by age: {doubt}"
+        yield Diagnosis("retention", Level.WARNING, text, RETENTION_DOUBT_HINT)
 
 
 def _sequencer(address: str, logs: list[str], url: str, *, offered: bool) -> Diagnosis:

@@ -1,0 +1,303 @@
+"""Retention by age: nothing younger than the limit is trimmed, with clocks as they like."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+import pytest
+
+import zlog
+from zlog import Retention, RetentionReport
+from zlog._base.protocol import COUNT_RECORDS_MAX
+from zlog._native import messages
+from zlog._trim.age import Watch
+
+from ..support.logs import leave_hole, new_epoch
+from . import planted
+from .clocks import NOW, set_clocks
+from .faulty import FaultyStore, at_method
+
+DAY = 86400.0
+YEAR = 365 * DAY
+
+
+def append_at(log: zlog.Log, *seconds: float) -> None:
+    for second in seconds:
+        set_clocks(log, second)
+        log.append(b"at %r" % second)
+
+
+def round_at(
+    log: zlog.Log, second: float, *, wall: float | None = None, machine: str = "one"
+) -> int:
+    set_clocks(log, second, wall=wall, machine=machine)
+    return log.apply_retention()
+
+
+def test_old_entries_go(log: zlog.Log) -> None:
+    log.set_retention(Retention(age=15.0))
+    for second in (0, 10, 20, 30):
+        append_at(log, second)
+        round_at(log, second)
+    assert log.earliest() == 2
+    for second, first in ((34, 2), (35, 3), (44, 3), (45, 4), (100, 4)):
+        assert round_at(log, second) == first, second
+    append_at(log, 101)
+    assert round_at(log, 102) == 4
+    assert [item.position for item in log.read_range(4)] == [4]
+
+
+def test_an_age_counts_from_when_retention_first_saw_the_entry(log: zlog.Log) -> None:
+    append_at(log, 0, 1, 2)
+    log.set_retention(Retention(age=100.0))
+    assert log.retention_report() == RetentionReport(0.0, "")
+    assert [round_at(log, second) for second in (1000, 1099)] == [0, 0]
+    assert log.retention_report() == RetentionReport(99.0, "")
+    assert round_at(log, 1100) == 3
+
+
+def test_an_age_of_nothing_and_one_before_all_times(log: zlog.Log) -> None:
+    append_at(log, 0, 1)
+    log.set_retention(Retention(age=1e12))
+    assert [round_at(log, second) for second in (2, 1e9)] == [0, 0]
+    log.set_retention(Retention(age=0.0))
+    assert round_at(log, 1e9 + 1) == 2
+
+
+@pytest.mark.parametrize("share", [10, 2, 1])
+def test_writers_in_1970_have_nothing_trimmed(log: zlog.Log, share: int) -> None:
+    """All is minutes old, and the limit is seven days."""
+    log.set_retention(Retention(age=7 * DAY))
+    for second in range(60):
+        set_clocks(log, second, wall=-NOW if second % share == 0 else None)
+        log.append(b"fresh")
+        if second % 20 == 10:
+            assert round_at(log, second) == 0
+    assert [round_at(log, second) for second in (60, 120, 180)] == [0, 0, 0]
+
+
+def test_a_clock_ten_years_ahead_for_one_round_has_nothing_trimmed(
+    log: zlog.Log, caplog: pytest.LogCaptureFixture
+) -> None:
+    log.set_retention(Retention(age=7 * DAY))
+    append_at(log, *range(20))
+    assert round_at(log, 60) == 0
+    with caplog.at_level(logging.WARNING):
+        assert round_at(log, 120, wall=10 * YEAR) == 0
+    assert "is not trimmed by age: the clock of the machine that enforces it went from" in (
+        caplog.text
+    )
+    assert round_at(log, 180) == 0
+    assert [round_at(log, 240), log.retention_report().doubt] == [0, ""]
+
+
+def test_a_machine_that_was_never_right_has_nothing_trimmed(log: zlog.Log) -> None:
+    log.set_retention(Retention(age=7 * DAY))
+    append_at(log, *range(20))
+    for number in range(5):
+        assert round_at(log, 60.0 * number, wall=number * YEAR) == 0
+
+
+def test_what_is_old_goes_wherever_the_clocks_are_that_agree(log: zlog.Log) -> None:
+    log.set_retention(Retention(age=DAY))
+    set_clocks(log, 0, wall=-NOW)
+    log.append(b"of 1970, all machines say")
+    assert round_at(log, 1, wall=1 - NOW) == 0
+    assert round_at(log, DAY + 1, wall=DAY + 1 - NOW) == 1
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        (-2 * 3600.0, "an entry is from 2027-01-15 06:00:10 UTC, and came after 2027-01-15 08:00"),
+        (2 * 3600.0, "an entry is from 2027-01-15 10:00:10 UTC, and it was 2027-01-15 08:01:00"),
+    ],
+)
+def test_where_clocks_disagree_nothing_is_trimmed_and_the_report_says_it(
+    log: zlog.Log, entry: float, why: str
+) -> None:
+    """Until they agree again; a limit of bytes goes on."""
+    log.set_retention(Retention(age=30.0))
+    append_at(log, 0)
+    assert round_at(log, 1) == 0
+    set_clocks(log, 10, wall=10 + entry)
+    log.append(b"of a clock that is wrong")
+    assert round_at(log, 60) == 0
+    assert log.retention_report().doubt.startswith(why)
+    assert round_at(log, 61) == 1  # no entry of that writer is new any more
+    assert log.retention_report().doubt == ""
+
+
+def test_by_how_much_clocks_may_differ_is_a_setting(log: zlog.Log) -> None:
+    log.set_retention(Retention(age=30.0, skew=3 * 3600.0))
+    append_at(log, 0)
+    assert round_at(log, 1) == 0
+    set_clocks(log, 10, wall=2 * 3600)
+    log.append(b"of a clock that is wrong")
+    assert round_at(log, 60) == 1
+    log.set_retention(Retention(age=30.0))
+    assert "retention_skew_s" not in log.view.options
+
+
+def test_time_is_counted_over_machines_and_their_starts(log: zlog.Log) -> None:
+    """But for the time in which no machine that is known went on."""
+    log.set_retention(Retention(age=100.0))
+    append_at(log, 0)
+    assert round_at(log, 5, machine="one") == 0
+    set_clocks(log, 50, machine="one")
+    assert round_at(log, 50, machine="one") == 0
+    assert round_at(log, 7000, wall=60, machine="another") == 0  # 45 s are known
+    assert round_at(log, 7020, wall=80, machine="another") == 0  # 65 s
+    assert round_at(log, 84, machine="one") == 0  # still 79 s
+    assert round_at(log, 105, machine="one") == 1
+
+
+def test_a_clock_that_stood_still_or_went_back_adds_nothing(log: zlog.Log) -> None:
+    log.set_retention(Retention(age=100.0))
+    append_at(log, 0)
+    assert [round_at(log, second, wall=9) for second in (1000, 1000, 10, 109)] == [0, 0, 0, 0]
+    assert round_at(log, 1099, wall=9) == 0
+    assert round_at(log, 1100, wall=9) == 1
+
+
+def test_a_raised_tail_makes_nothing_older(log: zlog.Log) -> None:
+    """Entries that come later, below it, are as young as they are."""
+    append_at(log, *range(3))
+    log.set_retention(Retention(age=100.0))
+    request = messages.tail_raise(log.view.log_id, log.view.epoch, 1 << 40)
+    log.store.execute("zlog.orders.head", "tail_raise", request)
+    assert round_at(log, 10) == 0
+    set_clocks(log, 20)
+    position = log.append(b"later")
+    assert [round_at(log, second) for second in (30, 112)] == [0, 3]
+    assert round_at(log, 129) <= position
+    assert log.read(position).data == b"later"
+
+
+def test_a_far_fill_makes_nothing_older(log: zlog.Log) -> None:
+    append_at(log, *range(3))
+    log.set_retention(Retention(age=100.0))
+    ref = log.view.object_of(1 << 40)
+    request = messages.fill(log.view.epoch, 1, b"f" * 16, 1, ref.stride, [1 << 40])
+    log.store.execute(ref.name, "fill", request)
+    assert round_at(log, 10) == 0
+    planted.write(log, 3, b"w" * 16, 0, b"later, below the fill")
+    assert round_at(log, 111) == 3
+    assert log.read(3).data == b"later, below the fill"
+
+
+def test_what_is_written_late_to_a_position_is_as_young_as_it_is(sequenced: zlog.Log) -> None:
+    log = sequenced
+    log.set_retention(Retention(age=1000.0))
+    append_at(log, 0)
+    hole = leave_hole(log)
+    append_at(log, 1, 2)
+    assert round_at(log, 3) == 0
+    planted.write(log, hole, b"w" * 16, 0, b"late")
+    assert round_at(log, 10) == 0
+    assert round_at(log, 1005) == hole
+    assert log.read(hole).data == b"late"
+
+
+def test_a_hole_in_the_way_is_filled_in_the_end(sequenced: zlog.Log) -> None:
+    log = sequenced
+    log.set_retention(Retention(age=1000.0))
+    append_at(log, 0)
+    hole = leave_hole(log, 5)
+    append_at(log, 1, 2)
+    assert [round_at(log, second) for second in (2, 3)] == [0, 0]
+    with pytest.raises(zlog.NotWritten):
+        log.read(hole)
+    assert round_at(log, 12) == 0  # in the way for a 128th of the limit
+    assert [item.kind for item in log.read_range(hole, hole + 1)] == [zlog.GapKind.FILLED]
+    assert round_at(log, 1012) == hole + 7
+
+
+def test_stripes_and_views_change_and_come_to_an_end(memory: zlog.Store) -> None:
+    with zlog.Log.create(memory, "orders", width=2, stripe_records=4) as log:
+        log.set_retention(Retention(age=100.0))
+        for second in range(0, 300, 2):
+            append_at(log, second)
+            if second % 50 == 0:
+                log.reconfigure(width=1 + second // 50)
+                new_epoch(log)
+            first = round_at(log, second)
+            assert max(0, second - 106) // 2 <= first <= max(0, second - 98) // 2
+        assert log.stat().stripes < 20
+
+
+def test_cursors_and_trims_and_damage_are_respected(log: zlog.Log) -> None:
+    log.set_retention(Retention(age=10.0))
+    append_at(log, *range(10))
+    log.trim(4)
+    slow = log.cursor("slow", create=6)
+    assert round_at(log, 10) == 0
+    assert round_at(log, 21) == 6
+    slow.remove()
+    log.trim_to(8)
+    assert round_at(log, 22) == 10
+    append_at(log, 23)
+    planted.remove(log, log.view.object_of(10))
+    assert round_at(log, 24) == 10
+    assert log.apply_retention() == 10
+
+
+def test_two_that_enforce_at_once_note_one_round(memory: zlog.Store) -> None:
+    with zlog.Log.create(memory, "orders", width=2) as log:
+        log.set_retention(Retention(age=10.0))
+        append_at(log, 0)
+        between = FaultyStore(memory, at_method("retention_write", lambda: round_at(log, 5)))
+        with zlog.Log.open(between, "orders") as other:
+            assert round_at(other, 1) == 0
+        assert round_at(log, 14) == 0
+        assert round_at(log, 15) == 1
+
+
+def test_a_long_log_is_looked_at_over_several_rounds(memory: zlog.Store) -> None:
+    """A look takes half the time at most."""
+    with zlog.Log.create(memory, "orders", width=1) as log:
+        for _ in range(COUNT_RECORDS_MAX + 100):
+            log.append(b"x")
+        log.set_retention(Retention(age=10.0))
+        late = [0.0]
+        slow = FaultyStore(memory, at_method("count", lambda: late.append(20.0)))
+        with zlog.Log.open(slow, "orders", timeout=30) as other:
+            other._client.io.monotonic = lambda: time.monotonic() + late[-1]  # type: ignore[method-assign]
+            assert round_at(other, 0) == 0
+        assert round_at(log, 8) == 0
+        assert round_at(log, 10) == COUNT_RECORDS_MAX
+        assert round_at(log, 18) == COUNT_RECORDS_MAX + 100
+
+
+def test_what_no_watch_can_be_is_one_that_begins(log: zlog.Log) -> None:
+    log.set_retention(Retention(age=10.0))
+    append_at(log, 0)
+    for state in (b"", b"[]", b'{"settled": 3}', b"\xff", b"null"):
+        assert Watch.decode(state) == Watch()
+    known = Watch(3, [], {"one": (5, 6)}, None, "why")
+    assert Watch.decode(known.encode()) == known
+
+
+def test_a_damaged_watch_begins_again(memory: zlog.Store) -> None:
+    with zlog.Log.create(memory, "orders", width=2) as log:
+        log.set_retention(Retention(age=10.0))
+        append_at(log, 0)
+        assert round_at(log, 1) == 0
+        planted.flip(memory, "zlog.orders.head", b'"settled":1', b'"settled":2')
+        assert [round_at(log, second) for second in (100, 109, 110)] == [0, 0, 1]
+
+
+def test_a_watch_stays_small(memory: zlog.Store) -> None:
+    """However limits change, and machines."""
+    with zlog.Log.create(memory, "orders", width=1) as log:
+        for number in range(400):
+            if number % 100 == 0:
+                log.set_retention(Retention(age=(DAY, 60.0, YEAR, 1e4)[number // 100]))
+            log.append(b"x")
+            machine = str(number % 11 if number > 300 else 0)
+            round_at(log, 20.0 * number, machine=machine * 32)
+        request = messages.retention_read(log.view.log_id)
+        code, reply = memory.execute("zlog.orders.head", "retention_read", request)
+        assert code == 0
+        assert len(reply) < 8192

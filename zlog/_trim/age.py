@@ -1,0 +1,245 @@
+"""How old entries are at least, by clocks that are not set.
+
+Wall clocks may say anything: those of writers, and that of the machine that enforces a limit. So a
+log's *watch* goes by how long it was watched, on the machines' clocks since their start. It keeps
+*marks*: below this position everything was settled (written, filled or trimmed) when the log had
+been watched for so long. What is settled never becomes a new entry; so what lies below a mark is as
+old as the time that the log was watched since, at least.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta, timezone
+from typing import NamedTuple
+
+from zlog._base.deadline import Deadline
+from zlog._base.environment import SteadyTime
+from zlog._layout.layout import Layout
+from zlog._read.read import READ_BYTES_MAX, Reader
+from zlog._trim.count import ask, taken_end
+from zlog.limits import HOLE_TIMEOUT_SECONDS
+from zlog.view import Stripe
+
+_MARKS_PER_AGE = 128
+_MARKS_MAX = 160
+_CLOCKS_MAX = 8
+_MARK_US_MIN = 1_000_000
+
+_FILL_POSITIONS = 16384
+"""What is read where a hole is in the way, once in a round."""
+
+
+class Mark(NamedTuple):
+    """All below ``end`` was settled when the log had been watched for ``watched`` µs."""
+
+    end: int
+    watched: int
+
+
+class _Base(NamedTuple):
+    """When all that the log held was settled last: by which clock, watched how long, wall time."""
+
+    clock: str
+    watched: int
+    wall: int
+
+
+@dataclass
+class Watch:
+    """What is remembered of a log from round to round, in its head (docs/formats/head.md).
+
+    Attributes:
+        settled: every position below it is.
+        marks: ascending.
+        clocks: machines' clocks, and for each what it showed when the log had been watched how
+            long; µs.
+        base: for comparing clocks; None before the first round was done.
+        doubt: why the newest round does not believe the clocks; empty when it does.
+    """
+
+    settled: int = 0
+    marks: list[Mark] = field(default_factory=list)
+    clocks: dict[str, tuple[int, int]] = field(default_factory=dict)
+    base: _Base | None = None
+    doubt: str = ""
+
+    @classmethod
+    def decode(cls, state: bytes) -> Watch:
+        """Return the watch that was stored; a new one where there is none, or it is no watch."""
+        try:
+            stored = json.loads(state)
+            base = stored["base"]
+            return cls(
+                stored["settled"],
+                [Mark(*each) for each in stored["marks"]],
+                {clock: (us, watched) for clock, (us, watched) in stored["clocks"].items()},
+                None if base is None else _Base(*base),
+                stored["doubt"],
+            )
+        except (ValueError, TypeError, KeyError, AttributeError):
+            return cls()
+
+    def encode(self) -> bytes:
+        """Return the watch as it is stored."""
+        return json.dumps(asdict(self), separators=(",", ":")).encode()
+
+    def now(self, time: SteadyTime) -> int:
+        """Return for how long the log was watched, in µs: never longer than it was.
+
+        Time in which no clock that is known went on does not count.
+        """
+        latest = max((watched for _, watched in self.clocks.values()), default=0)
+        us, watched = self.clocks.get(time.clock, (time.us, latest))
+        return max(latest, watched + max(0, time.us - us))
+
+    def old_end(self, now: int, age: float) -> int:
+        """Return the position below which all is ``age`` seconds old, as far as is known."""
+        return max((mark.end for mark in self.marks if now - mark.watched >= age * 1e6), default=0)
+
+    def known_age(self, now: int) -> float:
+        """Return how old, in seconds, the oldest entries are known to be."""
+        return (now - self.marks[0].watched) / 1e6 if self.marks else 0.0
+
+    def compare(self, now: int, time: SteadyTime, wall: int, seen: Seen, skew: float) -> None:
+        """Doubt the clocks where they disagree by more than ``skew`` seconds; then go by these."""
+        skew_us = skew * 1e6
+        base, self.doubt = self.base, ""
+        if seen.newest is not None and seen.newest > wall + skew_us:
+            self.doubt = (
+                f"an entry is from {_words(seen.newest)}, and it was {_words(wall)} by the clock of"
+                " the machine that enforces it"
+            )
+        elif base is not None:
+            passed, watched = wall - base.wall, now - base.watched
+            jumped = base.clock == time.clock and passed > watched + skew_us
+            if jumped or passed < watched - skew_us:
+                self.doubt = (
+                    f"the clock of the machine that enforces it went from {_words(base.wall)} to"
+                    f" {_words(wall)} in {watched // 1_000_000} seconds"
+                )
+            elif seen.oldest is not None and seen.oldest < base.wall - skew_us:
+                self.doubt = (
+                    f"an entry is from {_words(seen.oldest)}, and came after {_words(base.wall)}"
+                    " by the clock of the machine that enforces it"
+                )
+
+    def note(self, now: int, time: SteadyTime, age: float) -> None:
+        """Set the mark of this round, and forget those that are of no more use."""
+        # A machine that was copied or put back shows times again: they begin to count above those.
+        if time.us >= self.clocks.get(time.clock, (0, 0))[0]:
+            self.clocks[time.clock] = (time.us, now)
+        while len(self.clocks) > _CLOCKS_MAX:
+            del self.clocks[min(self.clocks, key=lambda clock: self.clocks[clock][1])]
+        last = self.marks[-1] if self.marks else None
+        if last is None or (last.end < self.settled and self._due(last, now, age)):
+            self.marks.append(Mark(self.settled, now))
+        while len(self.marks) > 1 and now - self.marks[1].watched >= age * 1e6:
+            del self.marks[0]
+        del self.marks[:-_MARKS_MAX]
+
+    def stuck(self, now: int, age: float) -> bool:
+        """Whether a hole at ``settled`` has been in the way since the last mark, and for long."""
+        last = self.marks[-1] if self.marks else None
+        return last is not None and last.end >= self.settled and self._due(last, now, age)
+
+    @staticmethod
+    def _due(last: Mark, now: int, age: float) -> bool:
+        return now - last.watched >= max(age * 1e6 / _MARKS_PER_AGE, _MARK_US_MIN)
+
+
+class Seen:
+    """What a round has seen of new entries: the least and the greatest of their times, in µs."""
+
+    def __init__(self) -> None:
+        self.oldest: int | None = None
+        self.newest: int | None = None
+
+    def add(self, oldest: int | None, newest: int | None) -> None:
+        """Take in the times of some entries."""
+        if oldest is not None:
+            self.oldest = oldest if self.oldest is None else min(self.oldest, oldest)
+        if newest is not None:
+            self.newest = newest if self.newest is None else max(self.newest, newest)
+
+
+async def watch(reader: Reader, age: float, skew: float, deadline: Deadline) -> tuple[Watch, int]:
+    """Do a round: see how far the log is settled, and note it.
+
+    A hole that was in the way for long is filled, as by any reader. Half the time is taken for
+    looking at most; the next round goes on. Of two rounds at once one is noted.
+
+    Returns:
+        the watch, and the position below which all is ``age`` seconds old; 0 where the clocks are
+        doubted.
+    """
+    layout, io = reader.layout, reader.layout.io
+    log_id = layout.view.log_id
+    version, state = await layout.head.retention_read(log_id, deadline)
+    found = Watch.decode(state)
+    began, wall = io.steady_clock(), io.wall_clock_us()
+    base = _Base(began.clock, found.now(began), wall)
+    start = max(found.settled, layout.view.trim_point)
+    found.settled = start
+    seen = Seen()
+    patient = not found.stuck(base.watched, age)
+    found.settled, done = await _settle(reader, start, seen, deadline, patient=patient)
+    if layout.view.mirror:
+        seen = Seen()  # the times of copies are those of their source
+    # After the look: what it has seen is as old as the time from here on.
+    time, wall = io.steady_clock(), io.wall_clock_us()
+    now = found.now(time)
+    found.compare(now, time, wall, seen, skew)
+    if done or found.doubt:
+        found.base = base
+    found.note(now, time, age)
+    await layout.head.retention_write(log_id, version, found.encode(), deadline)
+    return found, 0 if found.doubt else found.old_end(now, age)
+
+
+async def _settle(
+    reader: Reader, start: int, seen: Seen, deadline: Deadline, *, patient: bool
+) -> tuple[int, bool]:
+    """Return how far all is settled from ``start`` on, and whether that is all that was taken."""
+    layout = reader.layout
+    left = deadline.remaining()
+    budget = deadline if left is None else deadline.sooner(left / 2)
+    end = await taken_end(layout, layout.view.live_stripe, deadline)
+    if layout.view.mirror:
+        end = min(end, layout.view.tail_floor)  # above it, parts of a round of the copier
+    async for stripe in layout.stripes(start, end, deadline):
+        last = min(stripe.end, end)
+        while start < last and not budget.expired:
+            reached = await _settled_end(layout, stripe, start, last, seen, deadline)
+            if reached == start:
+                if patient:
+                    break
+                patient = True  # with what is in the way then: it may be very much
+                window = reader.start(start, min(start + _FILL_POSITIONS, last), READ_BYTES_MAX)
+                await reader.finish(window, HOLE_TIMEOUT_SECONDS, deadline)
+            start = reached
+        if start < last:
+            return start, False
+    return start, True
+
+
+async def _settled_end(
+    layout: Layout, stripe: Stripe, start: int, end: int, seen: Seen, deadline: Deadline
+) -> int:
+    """Return the first unwritten position of a range of a stripe, or how far it was looked at."""
+    refs = layout.objects(layout.view, stripe)
+    counted = await ask(layout, dict.fromkeys(refs, start), end, deadline)
+    for each in counted.values():
+        seen.add(each.oldest, each.newest)
+    reached = (each.end if each.hole is None else each.hole for each in counted.values())
+    return min(reached, default=end)
+
+
+def _words(us: int) -> str:
+    """Return a wall clock's time, whatever it may be, in words."""
+    try:
+        moment = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=us)
+    except OverflowError:
+        return f"{us} µs after 1970"
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"

@@ -1,0 +1,166 @@
+"""What the positions of a log hold, as its objects count it: how far limits of size reach."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from zlog._base.deadline import Deadline
+from zlog._base.io import Call
+from zlog._layout.layout import Layout
+from zlog._layout.stat import object_stats
+from zlog._native import messages
+from zlog._trim.trim import trim_to
+from zlog.errors import UnsupportedVersion
+from zlog.view import OPEN_END, ObjectRef, Stripe, View
+
+_STEP_POSITIONS = 1024
+"""What is counted first; then twice as many each time."""
+
+
+class Size(NamedTuple):
+    """Entries, and their data in bytes."""
+
+    entries: int
+    bytes: int
+
+    def plus(self, other: Size) -> Size:
+        """Return both together."""
+        return Size(self.entries + other.entries, self.bytes + other.bytes)
+
+
+class _Held(NamedTuple):
+    """A stripe, what it holds, and one past the last of its positions that is taken."""
+
+    stripe: Stripe
+    size: Size
+    end: int
+
+
+async def ask(
+    layout: Layout, starts: Mapping[ObjectRef, int], end: int, deadline: Deadline
+) -> dict[ObjectRef, messages.CountReply]:
+    """Have objects of a stripe count what they hold below ``end``, each from its start on.
+
+    An object counts as much as one call may. One that is missing is left out: nothing will ever be
+    written to it.
+    """
+    refs = list(starts)
+
+    def calls(view: View) -> list[Call]:
+        return [
+            Call(ref.name, "count", messages.count(view.epoch, starts[ref], end)) for ref in refs
+        ]
+
+    _, replies = await layout.guarded(calls, deadline)
+    for ref, reply in zip(refs, replies, strict=True):
+        reply.check(f"count on {ref.name}", -errno.ENOENT)
+    return {
+        ref: messages.count_reply(reply.payload)
+        for ref, reply in zip(refs, replies, strict=True)
+        if reply.code != -errno.ENOENT
+    }
+
+
+async def taken_end(layout: Layout, stripe: Stripe, deadline: Deadline) -> int:
+    """Return one past the highest position of a stripe that is written, filled or trimmed.
+
+    Not the tail: what was only handed out, or made the tail floor, does not count.
+    """
+    return (await _held(layout, stripe, deadline)).end
+
+
+async def end_beyond(layout: Layout, limit: Size, deadline: Deadline) -> int:
+    """Return one past the last entry that need not be kept, or the trim point.
+
+    What lies above holds as many entries as the limit says, or as many bytes and less than one
+    entry more: whichever is less. Whole stripes are taken by what they say that they hold. In the
+    one where a limit falls the objects count ranges, which grow as long as all of them is beyond
+    the limit, and are then halved.
+    """
+    start = layout.view.trim_point
+    # Space that an earlier trim did not come to free would be taken for that of entries, as is what
+    # an older class can't free.
+    with contextlib.suppress(UnsupportedVersion):
+        await trim_to(layout, start, deadline)
+    held = await _all_held(layout, deadline)
+    excess = _excess(held, limit)
+    walk = _Walk(layout, excess, deadline)
+    for each in held if any(excess) else ():
+        if not walk.take(each.size, each.end):
+            await walk.into(each, max(start, each.stripe.start))
+            break
+    # A trim that came in between has freed what the walk took for kept: leave it to the next call.
+    if walk.end > start and not walk.within(_excess(await _all_held(layout, deadline), limit)):
+        return start
+    return max(start, walk.end)
+
+
+async def _all_held(layout: Layout, deadline: Deadline) -> list[_Held]:
+    stripes = layout.stripes(layout.view.trim_point, OPEN_END, deadline)
+    return [await _held(layout, stripe, deadline) async for stripe in stripes]
+
+
+async def _held(layout: Layout, stripe: Stripe, deadline: Deadline) -> _Held:
+    stats = await object_stats(layout, stripe, deadline)
+    size = Size(sum(stat.entries for stat in stats), sum(stat.bytes for stat in stats))
+    taken = (stat.highest + 1 for stat in stats if stat.highest is not None)
+    return _Held(stripe, size, min(max(taken, default=stripe.start), stripe.end))
+
+
+def _excess(held: list[_Held], limit: Size) -> Size:
+    entries = sum(each.size.entries for each in held)
+    size = sum(each.size.bytes for each in held)
+    return Size(max(0, entries - limit.entries), max(0, size - limit.bytes))
+
+
+class _Walk:
+    """Goes upwards over what is beyond a limit; ``end`` is one past the last entry there."""
+
+    def __init__(self, layout: Layout, excess: Size, deadline: Deadline) -> None:
+        self.end = 0
+        self._layout = layout
+        self._excess = excess
+        self._deadline = deadline
+        self._passed = Size(0, 0)
+
+    def within(self, excess: Size) -> bool:
+        """Whether no more was passed than is beyond one of the limits."""
+        return any(0 < most >= passed for most, passed in zip(excess, self._passed, strict=True))
+
+    def take(self, size: Size, end: int) -> bool:
+        """Pass so much up to ``end``, if all of it is beyond a limit."""
+        before, self._passed = self._passed, self._passed.plus(size)
+        if not self.within(self._excess):
+            self._passed = before
+            return False
+        if size.entries:
+            self.end = end
+        return True
+
+    async def into(self, held: _Held, start: int) -> None:
+        """Pass the part of a stripe from ``start`` on that is beyond a limit."""
+        step, growing = _STEP_POSITIONS, True
+        while start < held.end and step:
+            size, last = await self._count(held.stripe, start, min(start + step, held.end))
+            if self.take(size, last + 1):
+                start += step
+            else:
+                growing = False
+            step = step * 2 if growing else step // 2
+
+    async def _count(self, stripe: Stripe, start: int, end: int) -> tuple[Size, int]:
+        """Return what a range of a stripe holds, and the position of its last entry."""
+        refs = self._layout.objects(self._layout.view, stripe)
+        some = range(start, min(end, start + stripe.width))
+        left = {refs[position % stripe.width]: start for position in some}
+        size, last = Size(0, 0), 0
+        while left:
+            counted = await ask(self._layout, left, end, self._deadline)
+            for each in counted.values():
+                size = size.plus(Size(each.entries, each.bytes))
+                last = max(last, each.last or 0)
+            left = {ref: each.end for ref, each in counted.items() if each.end < end}
+        return size, last
