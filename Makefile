@@ -122,11 +122,12 @@ model: $(DONE)/spin ## search the model of the protocol at length; VARIANT=… s
 # The model, searched; a million simulated operations; real processes, killed; live OSDs under random
 # calls of the class; and a real cluster under faults. `make chaos SEED=…` replays one simulated run and
 # shows what happens in it.
-CHAOS := model chaos-simulation chaos-kills chaos-hostile chaos-faults
+CHAOS := model chaos-simulation chaos-kills chaos-hostile chaos-thaws chaos-faults
 CHAOS_SEEDS := 1800
 KILLS := 200
 MINUTES := 10
 HOSTILE_MINUTES := 1
+THAWS := 30
 
 .PHONY: chaos
 chaos: $(if $(SEED),chaos-simulation,$(CHAOS)) ## the model, simulated and real runs under faults, for some twenty minutes
@@ -143,6 +144,11 @@ chaos-kills: $(DONE)/package-rados ## KILLS=200 of processes that use an embedde
 chaos-hostile: $(DONE)/package-rados ## HOSTILE_MINUTES=1 of random class calls at each kind of OSD; SEED=…
 	ZLOG_CLASS=$$(ceph-dev/cluster build-class build/class) && export ZLOG_CLASS && \
 	$(BIN)/python -m tests.faults --hostile --minutes $(HOSTILE_MINUTES) $(if $(SEED),--seed $(SEED))
+
+.PHONY: chaos-thaws
+chaos-thaws: $(DONE)/package-rados ## THAWS=30 OSDs frozen, one as another is back, and all copies compared; SEED=…
+	ZLOG_CLASS=$$(ceph-dev/cluster build-class build/class) && export ZLOG_CLASS && \
+	$(BIN)/python -m tests.faults --thaws $(THAWS) $(if $(SEED),--seed $(SEED))
 
 .PHONY: chaos-faults
 chaos-faults: $(DONE)/package-rados ## MINUTES=10 of faults on a Ceph cluster of 3 OSDs; SEED=…

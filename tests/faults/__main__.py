@@ -1,4 +1,4 @@
-"""Faults for minutes on a real cluster, kills on an embedded store, or hostile calls."""
+"""Faults for minutes on a real cluster, kills on an embedded store, hostile calls, thaws."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import signal
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from ..support.ceph import ClusterSpec, running_cluster
@@ -15,6 +16,7 @@ from .faults import CLUSTER_OPTIONS, EVERYWHERE, KINDS, OSD_CUT_OFF
 from .hostile import SHORT_LOGS, Bombardment, bombard_cluster
 from .kills import run_kills
 from .run import Outcome, run_on_ceph
+from .thaws import PGS, freeze_as_others_come_back
 
 
 def main() -> None:
@@ -35,6 +37,20 @@ def main() -> None:
         help="random calls of the class instead, for --minutes at an OSD of each kind",
     )
     parser.add_argument(
+        "--thaws",
+        type=int,
+        default=0,
+        help="freeze this many OSDs, one as another is back, and compare all copies",
+    )
+    parser.add_argument(
+        "--set",
+        dest="options",
+        action="append",
+        default=[],
+        metavar="[SECTION:]KEY=VALUE",
+        help="an option for ceph.conf; may be given again",
+    )
+    parser.add_argument(
         "--partitions",
         action="store_true",
         help="cut OSDs off too, in a network namespace; needs root",
@@ -49,6 +65,8 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # and clean up
     if options.hostile:
         sys.exit(_be_hostile(options))
+    if options.thaws:
+        sys.exit(_freeze_in_turn(options))
     with tempfile.TemporaryDirectory(prefix="zlog-") as temporary:
         folder = options.folder or Path(temporary)
         if options.folder:
@@ -59,6 +77,25 @@ def main() -> None:
             outcome = _on_ceph(options, folder)
     print(json.dumps(outcome.to_json()) if options.json else _render(outcome))
     sys.exit(1 if outcome.wrong else 0)
+
+
+def _freeze_in_turn(options: argparse.Namespace) -> int:
+    """Freeze OSDs as others come back; returns the exit code."""
+    with running_cluster(replace(_spec(options), pgs=PGS)) as cluster:
+        outcome = freeze_as_others_come_back(cluster, options.seed, options.thaws)
+    if options.json:
+        print(json.dumps(outcome.to_json()))
+    else:
+        done = ", ".join(f"{count} {what}" for what, count in sorted(outcome.operations.items()))
+        print("\n".join(outcome.wrong))
+        print(f"seed {outcome.seed}, {outcome.seconds:.0f} s: {len(outcome.wrong)} wrong")
+        print(f"{outcome.freezes} OSDs frozen; {done}")
+    return 1 if outcome.wrong else 0
+
+
+def _spec(options: argparse.Namespace, *own: str) -> ClusterSpec:
+    words = (*CLUSTER_OPTIONS, *own, *options.options)
+    return ClusterSpec("bluestore", osds=options.osds, options=words)
 
 
 def _be_hostile(options: argparse.Namespace) -> int:
@@ -91,8 +128,7 @@ def _render_hostile(kind: str, found: Bombardment) -> str:
 def _on_ceph(options: argparse.Namespace, folder: Path) -> Outcome:
     own = partitions.options(options.osds) if options.partitions else ()
     kinds = tuple(options.kind or (KINDS if options.partitions else EVERYWHERE))
-    spec = ClusterSpec("bluestore", osds=options.osds, options=(*CLUSTER_OPTIONS, *own))
-    with running_cluster(spec) as cluster:
+    with running_cluster(_spec(options, *own)) as cluster:
         return run_on_ceph(cluster, folder, options.seed, options.minutes * 60, kinds=kinds)
 
 

@@ -18,6 +18,7 @@ from .faults import CLUSTER_OPTIONS
 from .journal import merge
 from .kills import run_kills, users
 from .run import SMALL, run_on_ceph
+from .thaws import PGS, freeze_as_others_come_back
 
 SECONDS = 22.0
 HURRY = 2.5
@@ -32,6 +33,7 @@ KINDS = (
     "width changed",
 )
 KILLS = 15
+THAWS = 3
 
 
 def test_everything_holds_on_a_cluster_under_faults(
@@ -45,6 +47,17 @@ def test_everything_holds_on_a_cluster_under_faults(
     assert outcome.operations["append"] > 100  # else nothing was tried
     assert outcome.stripes > 10
     assert outcome.operations["read"] > outcome.operations["append"]
+
+
+def test_copies_stay_alike_when_an_osd_freezes_as_another_is_back(
+    new_ceph_cluster: Callable[[ClusterSpec], CephCluster],
+) -> None:
+    spec = ClusterSpec("bluestore", osds=3, options=CLUSTER_OPTIONS, pgs=PGS)
+    cluster = new_ceph_cluster(spec)
+    outcome = freeze_as_others_come_back(cluster, 1, THAWS)
+    assert outcome.wrong == []
+    assert outcome.operations["write"] > 100
+    assert outcome.operations["seal"] > 100
 
 
 def test_everything_holds_on_an_embedded_store_whose_users_are_killed(tmp_path: Path) -> None:

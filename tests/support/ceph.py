@@ -40,13 +40,14 @@ class ClusterSpec:
     options: tuple[str, ...] = ()  # [SECTION:]KEY=VALUE words for ceph.conf
     with_class: bool = True  # False: the OSDs refuse zlog's object class
     manager: bool = False
+    pgs: int = 32  # of the pool
 
     def __str__(self) -> str:
         return f"{self.store}-{self.osds}"
 
     def arguments(self) -> list[str]:
         """The words for `cluster up`."""
-        words = ["--store", self.store, "--osds", str(self.osds)]
+        words = ["--store", self.store, "--osds", str(self.osds), "--pgs", str(self.pgs)]
         words += ["--cephx", "on" if self.cephx else "off"]
         for option in self.options:
             words += ["--set", option]
