@@ -6,6 +6,7 @@ header tells which positions nothing was ever stored at; only these are holes.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -150,8 +151,8 @@ def test_of_too_many_holes_some_positions_between_are_not_known(
     """A hole is never taken for a loss, and few losses for a hole: those between the nearest."""
     stripe = Stripe(store, prefix)
     stripe.seal(EPOCH)
-    used = [n * (n + 1) // 2 for n in range(1, HOLES_MAX + 12)]  # ever further from each other
-    written = [p for a, b in pairwise(used) for p in (range(a, b - 1) if b - a > 2 else ())]
+    ends = list(itertools.accumulate(range(HOLES_MAX + 12, 2, -1)))  # ever nearer to each other
+    written = [p for a, b in pairwise(ends) for p in range(a, b - 1)]
     for start in range(0, len(written), 100):
         entries = [Entry(p, p, b"") for p in written[start : start + 100]]
         assert stripe.write(EPOCH, entries).code == Code.OK
@@ -160,6 +161,8 @@ def test_of_too_many_holes_some_positions_between_are_not_known(
     assert set(known) <= set(written)
     assert len(known) > len(written) * 0.9
     assert len(door.load(prefix).attrs[HEADER]) < 2048
+    assert stripe.trim_to(EPOCH, max(written)) == Answer(Code.OK, False)
+    assert len(door.load(prefix).attrs[HEADER]) < 128
 
 
 def test_what_an_older_class_stored_is_not_known(store: Store, prefix: str, door: Door) -> None:
