@@ -276,6 +276,20 @@ class SequencerRefused(SequencerUnavailable):
     retryable = False
 
 
+class SequencerBusy(SequencerRefused):
+    """The sequencer has reached one of its limits, such as connections from one address.
+
+    It serves others, so no client brings in a view without it because of it: appends wait, and
+    raise this when their time is up. Reading goes on without its help.
+    """
+
+    hint = (
+        "Use fewer processes on this host, or raise what it takes: `zlog seqr --connections`,"
+        " `--connections-per-address`; `zlog seqr status` shows how full it is."
+    )
+    retryable = True
+
+
 class NotLeader(SequencerUnavailable):
     """The sequencer that was asked does not lead where the log is, or can't tell whether it does.
 

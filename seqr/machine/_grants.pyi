@@ -63,10 +63,13 @@ class Stream(Generic[_Log]):
         """Whether there is a frame to take, or a log whose waits have come up."""
 
     def log(self, handle: int) -> _Log | None:
-        """Return what a handle means; None if it was never given out."""
+        """Return what a handle means; None if it was never given out, or taken back."""
 
     def add(self, log: _Log) -> int:
         """Open a log; return its handle."""
+
+    def remove(self, handle: int) -> None:
+        """Take back a handle that means a log. A log that is opened later may get its number."""
 
     def answer(self, data: bytes, now: float) -> bytes:
         """Take a chunk of the stream, cut anywhere, and return answers to its first requests.

@@ -86,8 +86,9 @@ cdef class Counters:
 
 cdef class Stream:
     cdef Counters counters
-    cdef list opened  # the owners of what `tails` points to
+    cdef list opened  # the owners of what `tails` points to; None for handles that were taken back
     cdef vector[CppLogTail*] tails
+    cdef vector[uint16_t] unused
     cdef vector[uint16_t] passed
     cdef bytes chunk
     cdef Py_ssize_t at
@@ -112,9 +113,21 @@ cdef class Stream:
         return self.opened[handle] if handle < self.tails.size() else None
 
     def add(self, LogTail log not None):
-        self.opened.append(log)
-        self.tails.push_back(&log.log)
-        return self.tails.size() - 1
+        cdef size_t handle = self.tails.size()
+        if self.unused.empty():
+            self.opened.append(log)
+            self.tails.push_back(&log.log)
+        else:
+            handle = self.unused.back()
+            self.unused.pop_back()
+            self.opened[handle] = log
+            self.tails[handle] = &log.log
+        return handle
+
+    def remove(self, size_t handle):
+        self.opened[handle] = None
+        self.tails[handle] = NULL
+        self.unused.push_back(<uint16_t>handle)
 
     def answer(self, bytes data not None, double now):
         cdef size_t count, done
@@ -152,7 +165,7 @@ cdef class Stream:
         return logs
 
     def close(self):
-        logs = self.opened
+        logs = [log for log in self.opened if log is not None]
         self.tails.clear()
         self.passed.clear()
         self.opened = []

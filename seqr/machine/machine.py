@@ -83,7 +83,7 @@ class Machine:
         Args:
             origin: the IP address that it comes from.
         """
-        if self._stopping or not self._occupancy.has_room(origin):
+        if self._stopping or not self._occupancy.has_room:
             code = Code.UNAVAILABLE if self._stopping else Code.LIMIT
             return None, _pack(Kind.HELLO, code, 0, 0, 0, 0)
         connection = Connection(self._statistics)
@@ -228,6 +228,8 @@ class Machine:
             self._wait(connection, frame, turn, now)
         elif kind == Kind.OPEN:
             self._open(connection, frame, turn)
+        elif kind == Kind.CLOSE:
+            self._close_log(connection, frame, turn)
         elif kind == Kind.STATUS:
             self._status(connection, request, turn, now)
         else:
@@ -235,6 +237,10 @@ class Machine:
             self._close(connection, Reason.MALFORMED, f"a frame of type {kind}", turn)
 
     def _greet(self, connection: Connection, frame: RawFrame, turn: Turn) -> None:
+        if frame[0] == Kind.HELLO and not self._occupancy.take_place(connection):
+            turn.refuse(connection, Kind.HELLO, frame[3], Code.LIMIT)
+            self._close(connection, Reason.LIMIT, "too many connections", turn)
+            return
         answer, admitted, reason, detail = self._admission.hear(connection.greeting, frame)
         if answer:
             turn.frames(connection).append(answer)
@@ -352,6 +358,17 @@ class Machine:
         turn.frames(connection).append(
             _pack(Kind.OPEN, Code.OK, handle, request, log.epoch, log.tail)
         )
+
+    def _close_log(self, connection: Connection, frame: RawFrame, turn: Turn) -> None:
+        """Take a handle back; what waits for the log gets its answer all the same."""
+        _, _, handle, request, _, _ = frame
+        log = connection.log(handle)
+        if log is not None:
+            connection.remove(handle)
+            del connection.handles[log.address]
+            log.handles -= 1
+        code = Code.NOT_OPEN if log is None else Code.OK
+        turn.frames(connection).append(_pack(Kind.CLOSE, code, handle, request, 0, 0))
 
     def _fail_openers(self, log: LogState, code: Code, turn: Turn) -> None:
         openers, log.openers = log.openers, []

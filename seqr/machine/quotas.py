@@ -18,6 +18,7 @@ class Occupancy:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._connections: set[Connection] = set()
+        self._placed = 0
         self._origins: Counter[str] = Counter()
         self._greeting = 0
         self.outstanding = 0
@@ -25,21 +26,34 @@ class Occupancy:
     def __len__(self) -> int:
         return len(self._connections)
 
-    def has_room(self, origin: str) -> bool:
-        """Whether one more connection may come from an IP address."""
-        limits = self._limits
-        return (
-            len(self._connections) < limits.connections_max
-            and self._greeting < limits.greeting_max
-            and self._origins.get(origin, 0) < limits.connections_per_address_max
-        )
+    @property
+    def has_room(self) -> bool:
+        """Whether one more connection may begin its greeting."""
+        return self._greeting < self._limits.greeting_max
 
     def enter(self, connection: Connection, origin: str) -> None:
         """Count a new connection."""
         connection.origin = origin
         self._connections.add(connection)
-        self._origins[connection.origin] += 1
         self._greeting += 1
+
+    def take_place(self, connection: Connection) -> bool:
+        """Give a connection that says HELLO one of the places for clients, if one is left.
+
+        Not sooner: with TLS it could not be told that there is none.
+        """
+        limits, origin = self._limits, connection.origin
+        if connection.placed:
+            return True
+        if (
+            self._placed >= limits.connections_max
+            or self._origins.get(origin, 0) >= limits.connections_per_address_max
+        ):
+            return False
+        connection.placed = True
+        self._placed += 1
+        self._origins[origin] += 1
+        return True
 
     def let_in(self, connection: Connection) -> None:
         """Note that a connection is through with its greeting."""
@@ -51,9 +65,11 @@ class Occupancy:
         if connection not in self._connections:
             return
         self._connections.discard(connection)
-        self._origins[connection.origin] -= 1
-        if not self._origins[connection.origin]:
-            del self._origins[connection.origin]
+        if connection.placed:
+            self._placed -= 1
+            self._origins[connection.origin] -= 1
+            if not self._origins[connection.origin]:
+                del self._origins[connection.origin]
         if not connection.greeted:
             self._greeting -= 1
 

@@ -18,15 +18,26 @@ class Connection(Stream["LogState"]):
 
     Attributes:
         origin: the IP address that it comes from.
+        placed: whether it has one of the places for clients.
         greeting: how far it has come until it is greeted.
         outstanding: its OPENs and WAITs that wait for an answer.
     """
 
-    __slots__ = ("greeted", "greeting", "handles", "open", "origin", "outstanding", "waits")
+    __slots__ = (
+        "greeted",
+        "greeting",
+        "handles",
+        "open",
+        "origin",
+        "outstanding",
+        "placed",
+        "waits",
+    )
 
     def __init__(self, counters: Counters) -> None:
         super().__init__(counters)
         self.origin = ""
+        self.placed = False
         self.greeted = False
         self.greeting = Greeting()
         self.handles: dict[LogAddress, int] = {}

@@ -34,7 +34,7 @@ from .streams import Streams, hello, prove
 from .transport import TOKEN, Broken, Transport, expect
 
 LIMITS = Limits(
-    connections_max=40,
+    connections_max=28,
     connections_per_address_max=16,
     greeting_max=12,
     logs_max=16,
@@ -50,6 +50,9 @@ LIMITS = Limits(
     write_buffer_bytes_max=512,
 )
 """So low that every one of them is met."""
+
+_CONNECTED_MAX = LIMITS.connections_max + LIMITS.greeting_max
+"""With those that have no place yet, and are told so when they say HELLO."""
 
 INPUTS_PER_WORLD = 20_000
 _CONNECTIONS_MAX = 34
@@ -79,8 +82,8 @@ class World:
         self.strict = seed % 3 == 1
         self.server = Server(
             "tcp://fuzzed:1",
-            self._activate,
-            self._release,
+            self.activate,
+            self.release,
             "1",
             limits,
             admission=Admission((TOKEN,) if self.wants_token else (), optional=not self.strict),
@@ -161,7 +164,8 @@ class World:
         expect(not self.escaped, self.escaped[:1])
         machine, occupancy = self.server._machine, self.server._machine._occupancy
         peers = self.server._peers
-        expect(len(peers) == len(occupancy) <= LIMITS.connections_max, f"{len(peers)} connections")
+        expect(len(peers) == len(occupancy) <= _CONNECTED_MAX, f"{len(peers)} connections")
+        expect(occupancy._placed <= LIMITS.connections_max, f"{occupancy._placed} places")
         expect(len(machine._logs) <= LIMITS.logs_max, f"{len(machine._logs)} logs")
         expect(0 <= occupancy.outstanding <= LIMITS.outstanding_max, occupancy.outstanding)
         waits = 2 * LIMITS.outstanding_max + 2 * 64
@@ -180,7 +184,7 @@ class World:
         tasks = len(self.server._tasks)
         expect(tasks <= LIMITS.logs_max, f"{tasks} tasks")
         timers = [each for each in self._loop._scheduled if not each._cancelled]  # type: ignore[attr-defined]
-        expect(len(timers) <= LIMITS.connections_max + LIMITS.logs_max + 4, f"{len(timers)} timers")
+        expect(len(timers) <= _CONNECTED_MAX + 2 * LIMITS.logs_max + 4, f"{len(timers)} timers")
         for epoch in [epoch for epoch in self.granted if epoch < self.epoch - 1000]:
             del self.granted[epoch]
 
@@ -200,7 +204,7 @@ class World:
         await self.server.stop()
         expect(not self.escaped, self.escaped[:1])
 
-    async def _activate(self, log: LogAddress) -> Grant:
+    async def activate(self, log: LogAddress) -> Grant:
         """Take a log over as a store does that is slow, and fails."""
         expect(0 <= log.log_id < 2**64, f"asked for {log!r}, which no log can be")
         self.epoch += 1
@@ -216,8 +220,8 @@ class World:
         tail = 0 if random.random() < 0.7 else TAIL_MAX - random.choice((0, 1, 2, 70_000))
         return Grant(epoch, tail)
 
-    async def _release(self, log: LogAddress) -> None:
-        pass
+    async def release(self, log: LogAddress) -> None:
+        """Let a sequencer go."""
 
 
 class Good:
@@ -257,7 +261,7 @@ class Good:
             self._link.send(FRAME.pack(Kind.STATUS, 0, 0, 0, 0, 0))
             length = FRAME.unpack_from(self._got)[4]
             told = json.loads(self._got[FRAME_BYTES:][:length])
-            expect(told["connections"] <= LIMITS.connections_max, told)
+            expect(told["connections"] <= _CONNECTED_MAX, told)
 
     def _write(self, data: bytes) -> None:
         self._got += data

@@ -107,8 +107,10 @@ class Streams:
             return FRAME.pack(Kind.WAIT, 0, handle, request, position, random.choice(_WAITS_MS))
         if kind < 0.955:
             return FRAME.pack(Kind.STATUS, 0, 0, request, 0, 0)
-        if kind < 0.98:
+        if kind < 0.97:
             return FRAME.pack(Kind.HELLO, 0, 0, request, 1, 0)
+        if kind < 0.98:
+            return FRAME.pack(Kind.CLOSE, 0, handle, request, 0, 0)
         return random.randbytes(FRAME_BYTES)
 
     def _open(self, request: int, dead_epoch: int) -> bytes:

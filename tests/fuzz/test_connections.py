@@ -96,7 +96,7 @@ def _slow_readers(patch: pytest.MonkeyPatch) -> None:
         (_decoder, 0, "no such letter"),
         (_epochs, 0, "granted before"),
         (_timers, 0, "should have ended"),
-        (_slow_readers, 0, "does not read"),
+        (_slow_readers, 1, "does not read"),
     ],
 )
 def test_what_is_broken_is_noticed(

@@ -26,6 +26,7 @@ CODES = {
     Kind.TAIL: {Code.OK, Code.STALE_EPOCH, Code.NOT_OPEN},
     Kind.WAIT: {Code.OK, Code.TIMEOUT, Code.NOT_OPEN, Code.LIMIT, Code.STALE_EPOCH},
     Kind.STATUS: {Code.OK, Code.LIMIT},
+    Kind.CLOSE: {Code.OK, Code.NOT_OPEN},
 }
 
 

@@ -31,7 +31,7 @@ class PlainLog:
 
 
 class PlainSequencer:
-    """Greeted connections that open logs, append, wait, depose and leave.
+    """Greeted connections that open logs, append, wait, depose, close logs and leave.
 
     A request is dealt with when its last byte is there. Logs are taken over by ``take_over``.
 
@@ -45,7 +45,8 @@ class PlainSequencer:
         self.requests = 0
         self.grants = 0
         self._outstanding_max = outstanding_max
-        self._handles: dict[object, list[PlainLog]] = defaultdict(list)
+        self._handles: dict[object, dict[int, PlainLog]] = defaultdict(dict)
+        self._free: dict[object, list[int]] = defaultdict(list)
         self._streams: dict[object, bytes] = defaultdict(bytes)
         self._replies: dict[object, list[tuple[int, ...]]] = defaultdict(list)
 
@@ -71,13 +72,12 @@ class PlainSequencer:
 
     def tail(self, connection, handle: int) -> int:
         """The tail of a log that a connection has open; 0 of one that it has not."""
-        opened = self._handles[connection]
-        return opened[handle].tail if handle < len(opened) else 0
+        return self._handles[connection].get(handle, PlainLog()).tail
 
     def leave(self, connection) -> None:
         """Forget a connection, and what it waits for."""
         self.requests += len(self._streams[connection]) >= FRAME_BYTES  # an OPEN without its end
-        for kept in (self._handles, self._streams, self._replies):
+        for kept in (self._handles, self._free, self._streams, self._replies):
             kept.pop(connection, None)
         for log in self.logs.values():
             log.waits = [wait for wait in log.waits if wait.connection is not connection]
@@ -111,8 +111,12 @@ class PlainSequencer:
 
     def _request(self, connection, kind, _, handle, number, a, b) -> None:
         opened = self._handles[connection]
-        log = opened[handle] if handle < len(opened) else PlainLog()
-        if log.epoch == 0:
+        log = opened.get(handle, PlainLog())
+        if kind == Kind.CLOSE:
+            answer = (Code.OK if handle in opened else Code.NOT_OPEN, 0, 0)
+            if opened.pop(handle, None) is not None:
+                self._free[connection].append(handle)
+        elif log.epoch == 0:
             answer = (Code.NOT_OPEN, 0, 0)
         elif kind == Kind.WAIT:
             if log.tail > a or b == 0:
@@ -158,9 +162,11 @@ class PlainSequencer:
 
     def _opened(self, connection, number: int, log: PlainLog) -> None:
         opened = self._handles[connection]
-        if log not in opened:
-            opened.append(log)
-        answer = (Kind.OPEN, Code.OK, opened.index(log), number, log.epoch, log.tail)
+        handle = next((each for each, other in opened.items() if other is log), None)
+        if handle is None:
+            handle = self._free[connection].pop() if self._free[connection] else len(opened)
+            opened[handle] = log
+        answer = (Kind.OPEN, Code.OK, handle, number, log.epoch, log.tail)
         self._replies[connection].append(answer)
 
     def _refuse(self, connection, number: int, code: Code) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import socket
@@ -12,11 +13,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from zlog._base.deadline import Deadline
-from zlog._sequencer import BlockingSequencer
-from zlog._sequencer.frames import Kind
+from zlog._sequencer import BlockingSequencer, Credentials, blocking
+from zlog._sequencer.frames import FRAME, Kind
 from zlog.errors import SequencerTimeout, SequencerUnavailable
 
-from .fakes import ORDERS, ScriptedServer, greet
+from .fakes import AUDIT, ORDERS, ScriptedServer, answer_open, greet, hold, read_frames
 
 
 def run(coroutine):
@@ -171,13 +172,113 @@ def test_a_sequencer_that_reads_nothing_blocks_nobody_longer_than_asked(monkeypa
     server.join()
 
 
-def test_a_forked_child_makes_its_own_connection(client, monkeypatch):
-    run(client.next(ORDERS, 1, 0, deadline()))
-    parents = client._dialer._link
-    child = os.getpid() + 1
-    monkeypatch.setattr(os, "getpid", lambda: child)
-    assert run(client.next(ORDERS, 1, 0, deadline())).position == 1
-    assert client._dialer._link is not parents
+@pytest.mark.filterwarnings("ignore:.*fork")  # of a process with threads
+def test_a_forked_child_makes_its_own_connection(server):
+    """Though its parent was just making a session, and just opening the log, in other threads."""
+    client = BlockingSequencer.shared(server.address, Credentials())
+    other = BlockingSequencer.shared(server.address, Credentials())
+    assert run(client.next(ORDERS, 1, 0, deadline())).position == 0
+    link, lane, told, tell = client._dialer._link, client._lanes[ORDERS], *os.pipe()
+    with blocking._SHARED._lock:
+        assert run(lane.guard.acquire(deadline()))
+        child = os.fork()
+        if not child:
+            try:
+                position = run(client.next(ORDERS, 1, 0, deadline())).position
+                run(BlockingSequencer.shared(server.address, Credentials()).status(deadline()))
+                os.write(tell, bytes([position, client._dialer._link is not link]))
+            finally:
+                os._exit(0)
+        lane.guard.release()
+    os.waitpid(child, 0)
+    os.close(tell)
+    assert os.read(told, 2) == b"\1\1"
+    os.close(told)
+    assert run(client.next(ORDERS, 1, 0, deadline())).position == 2
+    assert connections(other) == 1
+    for each in (client, other):
+        run(each.close())
+
+
+def test_sessions_of_a_process_share_a_connection_and_the_last_one_ends_it(server, store):
+    sessions = [BlockingSequencer.shared(server.address, Credentials()) for _ in range(3)]
+    assert [run(each.next(ORDERS, 1, 0, deadline())).position for each in sessions] == [0, 1, 2]
+    assert connections(sessions[0]) == 1
+    run(sessions[0].close())
+    with pytest.raises(SequencerUnavailable, match="closed"):
+        run_raw(sessions[0].next(ORDERS, 1, 0, deadline()))
+    assert run(sessions[1].next(ORDERS, 1, 0, deadline())).position == 3
+    del sessions[2:]  # forgotten without being closed
+    gc.collect()
+    run(sessions[1].close())
+    server.wait_until_empty()
+    again = BlockingSequencer.shared(server.address, Credentials())
+    assert run(again.next(ORDERS, 1, 0, deadline())).position == 4
+    run(again.close())
+    assert store.takeovers == 1
+
+
+def test_a_session_that_closes_gives_back_the_logs_that_no_other_uses(server):
+    first, second = (BlockingSequencer.shared(server.address, Credentials()) for _ in range(2))
+    for log in (ORDERS, AUDIT):
+        run(first.open(log, 0, deadline()))
+    run(second.open(AUDIT, 0, deadline()))
+    run(first.close())
+    run(second.status(deadline()))  # follows the CLOSE
+    assert not server.call("wanted", ORDERS[:2])
+    assert server.call("wanted", AUDIT[:2])
+    third = BlockingSequencer.shared(server.address, Credentials())
+    other = ORDERS._replace(name="other", log_id=9)
+    assert run(third.next(other, 1, 0, deadline())).position == 0
+    assert run(third.next(ORDERS, 1, 0, deadline())).position == 0
+    assert run(second.next(AUDIT, 1, 0, deadline())).position == 0
+    run(second.close())
+    run(third.close())
+
+
+def test_a_log_that_takes_long_to_open_costs_the_others_nothing(server, store):
+    """Neither their connection, nor time."""
+    first, second = (BlockingSequencer.shared(server.address, Credentials()) for _ in range(2))
+    run(second.next(AUDIT, 1, 0, deadline()))
+    store.shut(ORDERS)
+    with ThreadPoolExecutor(1) as threads:
+        slow = threads.submit(run_raw, first.next(ORDERS, 1, 0, deadline(1.2)))
+        wait = second.wait(AUDIT, 0, 10**9, 60.0, deadline(0.9))
+        link = second._dialer._link
+        assert run(wait) is None
+        with pytest.raises(SequencerTimeout):
+            slow.result(10)
+    assert second._dialer._link is link
+    assert not link.lost
+    store.open(ORDERS)
+    assert run(first.next(ORDERS, 1, 0, deadline())).position == 0
+    run(first.close())
+    run(second.close())
+
+
+def test_a_silent_connection_is_found_out_before_a_log_is_opened_on_it(monkeypatch):
+    monkeypatch.setattr("zlog._sequencer.session._SILENCE_SECONDS", 0.1)
+
+    def swallow(connected):
+        greet(connected)
+        hold(connected)
+
+    def serve(connected):
+        greet(connected)
+        answer_open(connected)
+        ((_, _, _, number, _, _),) = read_frames(connected)
+        connected.sendall(FRAME.pack(Kind.NEXT, 0, 0, number, 0, 1))
+
+    server = ScriptedServer(swallow, serve)
+    client = BlockingSequencer(server.address)
+    link = run(client._dialer.link(deadline()))
+    time.sleep(0.2)
+    with pytest.raises(SequencerTimeout):
+        run_raw(client.next(ORDERS, 1, 0, deadline(0.2)))
+    assert "silent" in link.lost
+    assert run(client.next(ORDERS, 1, 0, deadline())).position == 0
+    run(client.close())
+    server.join()
 
 
 def test_an_open_that_takes_long_is_waited_for_within_each_ones_deadline(client, store):

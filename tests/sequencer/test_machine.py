@@ -56,14 +56,37 @@ def test_a_second_hello_ends_the_connection():
 def test_a_connection_too_many_is_refused_and_a_freed_place_can_be_taken():
     desk = Desk(Limits(connections_max=1))
     first = desk.connect()
-    connection, refusal = desk.machine.connect()
-    assert connection is None
-    assert FRAME.unpack(refusal)[:2] == (Kind.HELLO, Code.LIMIT)
+    second = desk.connect(greet=False)
+    desk.send(second, HELLO, open_request())
+    (refusal,) = desk.take(second)
+    assert (refusal.kind, refusal.code) == (Kind.HELLO, Code.LIMIT)
+    assert desk.closed() == [second]
+    assert not desk.wanted()
     desk.machine.disconnect(first)
-    desk.connect()
+    third = desk.connect(greet=False)
+    desk.send(third, HELLO)
+    assert desk.take(third)[0].code == Code.OK
 
 
-# OPEN
+# OPEN and CLOSE
+
+
+def test_a_log_that_a_client_closes_makes_room_on_its_connection_and_among_the_logs():
+    desk = Desk(Limits(logs_max=1, logs_per_connection_max=1))
+    client = desk.client()
+    desk.send(client, request(Kind.WAIT, 1, a=5, b=1000), request(Kind.CLOSE, 2, handle=0))
+    desk.send(client, request(Kind.CLOSE, 3, handle=0), request(Kind.NEXT, 4, a=1, b=1))
+    assert [(told.kind, told.code) for told in desk.take(client)] == [
+        (Kind.CLOSE, Code.OK),
+        (Kind.CLOSE, Code.NOT_OPEN),
+        (Kind.NEXT, Code.NOT_OPEN),
+    ]
+    desk.send(client, open_request(AUDIT))
+    desk.activate(AUDIT, tail=9)
+    assert [(told.handle, told.b) for told in desk.take(client)] == [(0, 9)]
+    desk.apply(desk.machine.expire(desk.now + 1))
+    assert [told.request for told in desk.take(client)] == [1]
+    desk.machine.disconnect(client)
 
 
 def test_a_new_log_of_the_same_name_is_another_log():
@@ -234,9 +257,11 @@ def test_a_connection_that_is_sent_away_takes_its_place_until_it_has_ended():
     client = desk.connect()
     desk.send(client, request(77))
     assert desk.closed() == [client]
-    assert desk.machine.connect()[0] is None
-    desk.machine.disconnect(client)
-    assert desk.machine.connect()[0] is not None
+    for code in (Code.LIMIT, Code.OK):
+        other = desk.connect(greet=False)
+        desk.send(other, HELLO)
+        assert desk.take(other)[0].code == code
+        desk.machine.disconnect(client)
 
 
 def test_what_waits_on_a_connection_that_is_sent_away_makes_room_at_once():

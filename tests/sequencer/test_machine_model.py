@@ -39,6 +39,7 @@ _quick = st.one_of(
 _slow = st.one_of(
     st.tuples(st.just(Kind.WAIT), _handles, _ahead, st.sampled_from([0, 1000, 2**64 - 1])),
     st.tuples(st.just(Kind.OPEN), st.sampled_from(LOGS), st.sampled_from([*[0] * 8, 1, 2, 4])),
+    st.tuples(st.just(Kind.CLOSE), _handles, st.just(0)),
 )
 _bursts = st.lists(st.one_of(_quick, _quick, _slow), min_size=1, max_size=12)
 _who = st.integers(0, len(OPENED) - 1)

@@ -222,6 +222,7 @@ async def test_connections_are_bounded(serving, store):
     async with serving(store, Limits(connections_max=1)) as (_, connect):
         first = await connect()
         second = await connect(greet=False)
+        second.send(HELLO)
         assert (await second.reply())[:2] == (Kind.HELLO, Code.LIMIT)
         assert await second.ended()
         await first.close()

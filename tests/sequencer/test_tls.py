@@ -10,7 +10,7 @@ import pytest
 
 from zlog._base.sequencer import Grant
 from zlog._sequencer import Credentials
-from zlog.errors import SequencerRefused, SequencerUnavailable
+from zlog.errors import SequencerBusy, SequencerRefused, SequencerUnavailable
 from zlog.seqr.limits import Limits
 from zlog.seqr.security import Security
 
@@ -34,6 +34,18 @@ def test_over_tls_everything_works_as_without(call, serve, authority, token):
         assert call(client.next, ORDERS, 2, 1 if turn else 0) == Grant(1, 2 * turn)
     server.cut()
     assert call(client.next, ORDERS, 1, 1) == Grant(1, 100)
+
+
+def test_who_finds_no_room_hears_so_over_tls_too(call, serve, authority):
+    server = serve(
+        Security(certificate=authority.sign("seqr")), Limits(connections_per_address_max=1)
+    )
+    shown = Credentials(ca=authority.certificate)
+    first = call.connect(server.address, shown)
+    assert call(first.status)["connections"] == 1
+    with pytest.raises(SequencerBusy, match="too many connections"):
+        call(call.connect(server.address, shown).status)
+    assert call(first.status)["closed"]["limit"] == 1
 
 
 def test_a_stop_ends_connections_that_do_not_answer(serve, authority):

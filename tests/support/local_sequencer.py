@@ -29,12 +29,19 @@ class LocalSequencer:
         store: that has the logs.
         leads: whether it takes over what others serve, as the one that has the lease does.
         security: what it shows and demands.
+        limits: see there.
     """
 
     def __init__(
-        self, store: Store, *, leads: bool = False, security: Security = OPEN_TO_ALL
+        self,
+        store: Store,
+        *,
+        leads: bool = False,
+        security: Security = OPEN_TO_ALL,
+        limits: Limits | None = None,
     ) -> None:
         self._security = security
+        self._limits = limits or Limits()
         self._store = store
         self._leads = leads
         self._listening = bind("127.0.0.1", 0)
@@ -107,7 +114,7 @@ class LocalSequencer:
 
     async def _serve(self) -> None:
         self._stopping = asyncio.Event()
-        limits = Limits()
+        limits = self._limits
         self._stores = Stores(self._store, zlog.connect, limits)
         self._election = Election(self._stores, self.address, limits, LEASE_SECONDS_DEFAULT)
         activation = Activation(self._stores, self._election, self.address, limits)

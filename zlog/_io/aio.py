@@ -23,7 +23,7 @@ class AsyncioIo(Driver):
     def __init__(self, store: Store, what: str = "the handle") -> None:
         self._loop = asyncio.get_running_loop()
         world = world_of(self._loop)
-        super().__init__(store, AsyncioSequencer, AsyncioSharedSequencer, what, world)
+        super().__init__(store, AsyncioSequencer.shared, AsyncioSharedSequencer, what, world)
         self._completions = Completions.join(self._loop, world)
 
     def monotonic(self) -> float:

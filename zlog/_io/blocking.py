@@ -38,7 +38,7 @@ class BlockingIo(Driver):
     monotonic = staticmethod(time.monotonic)  # without a detour: an append asks it ten times
 
     def __init__(self, store: Store, what: str = "the handle") -> None:
-        super().__init__(store, BlockingSequencer, SharedSequencerClient, what)
+        super().__init__(store, BlockingSequencer.shared, SharedSequencerClient, what)
 
     async def execute(self, calls: Sequence[Call], deadline: Deadline) -> list[Reply]:
         self._check_open()

@@ -25,6 +25,7 @@ from zlog._layout.views import (
 from zlog.errors import (
     CorruptEntry,
     LogNotFound,
+    SequencerBusy,
     SequencerRefused,
     SequencerUnavailable,
     StaleEpoch,
@@ -258,7 +259,8 @@ class Layout:
                     " in time"
                 )
             if io.monotonic() >= patience:
-                return await self._finish(stale, deadline)
+                with contextlib.suppress(SequencerBusy):  # until it has room, or the time is up
+                    return await self._finish(stale, deadline)
             await backoff(io, min(attempt, _LOOK_DOUBLINGS_MAX))
             attempt += 1
 
@@ -296,7 +298,7 @@ class Layout:
         it unasked too, but for one log after the other. Returns whether there is a newer view.
 
         Raises:
-            SequencerRefused: it and this client don't trust each other.
+            SequencerRefused: it and this client don't trust each other, or it has no room.
         """
         step = deadline.sooner(LOOK_SECONDS)
         try:

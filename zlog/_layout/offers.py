@@ -14,7 +14,7 @@ from zlog._base.deadline import Deadline
 from zlog._base.sequencer import SHARED_ADDRESS, NotConnected
 from zlog._layout.layout import Layout
 from zlog._layout.views import unless_newer
-from zlog.errors import SequencerRefused, SequencerUnavailable, ZlogError
+from zlog.errors import SequencerBusy, SequencerRefused, SequencerUnavailable, ZlogError
 from zlog.view import View
 
 _logger = logging.getLogger(__name__)
@@ -77,6 +77,8 @@ class Offers:
         try:
             step = deadline.sooner(self._layout.outage.limit)
             await io.sequencer(offered).open(self._layout.address, view.epoch, step)
+        except SequencerBusy:
+            return False
         except SequencerRefused:
             self._next_look = io.monotonic()  # the next append shall fail, too
             raise

@@ -23,6 +23,7 @@ from zlog.errors import (
     AppendRefused,
     BeyondTail,
     CorruptEntry,
+    SequencerBusy,
     SequencerRefused,
     SequencerTimeout,
     SequencerUnavailable,
@@ -66,12 +67,14 @@ class Positions:
             StoreReadOnly, AppendRefused: see :meth:`check_appendable`.
             SequencerRefused: the sequencer and this client don't trust each other. Going the slow
                 way all the same would need a view without it, for all clients.
+            SequencerBusy: it had no room for this client until the time was up.
         """
         await self.check_appendable(deadline)
         attempt = 0
+        busy: SequencerBusy | None = None
         while True:
             if deadline.expired:
-                raise SequencerTimeout(
+                raise busy or SequencerTimeout(
                     f"log {self.layout.view.log!r}: the time was up before a position was granted",
                     hint="Nothing was written; give the call more time: `timeout=`, `--timeout`.",
                 )
@@ -90,6 +93,12 @@ class Positions:
                 granted = await self._ask(view, count, deadline)
             except StaleEpoch:
                 await self.layout.advance(view, deadline)
+            except SequencerBusy as error:
+                busy = error
+                self._tell(error, "waits until its sequencer has room")
+                if (await self.layout.refresh(deadline)).epoch == view.epoch:
+                    await backoff(self._io, attempt)
+                    attempt += 1
             except SequencerRefused:
                 if (await self.layout.refresh(deadline)).epoch == view.epoch:
                     raise
@@ -253,16 +262,12 @@ class Positions:
                 await self.layout.refresh(deadline)
         return (await self._scan(deadline))[1]
 
-    def _tell(self, refused: SequencerRefused) -> None:
-        """Say once that reading is slower than it could be."""
+    def _tell(self, refused: SequencerRefused, what: str = "is read without its sequencer") -> None:
+        """Say once that it is slower than it could be."""
         if not self._told:
             self._told = True
-            _logger.warning(
-                "log %r is read without its sequencer: %s. %s",
-                self.layout.view.log,
-                refused,
-                refused.hint,
-            )
+            log = self.layout.view.log
+            _logger.warning("log %r %s: %s. %s", log, what, refused, refused.hint)
 
     async def written_end(
         self, deadline: Deadline, check: Callable[[View], None]

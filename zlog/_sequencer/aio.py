@@ -10,9 +10,10 @@ import asyncio
 from typing import cast
 
 from zlog._base.deadline import Deadline
-from zlog._base.sequencer import LogAddress, parse_address
+from zlog._base.environment import world_of
+from zlog._base.sequencer import parse_address
 from zlog._sequencer.credentials import NO_CREDENTIALS, Credentials
-from zlog._sequencer.dialing import OneLink
+from zlog._sequencer.dialing import Dialers, OneLink
 from zlog._sequencer.frames import (
     FRAME,
     STATUS_BYTES_MAX,
@@ -23,8 +24,10 @@ from zlog._sequencer.frames import (
 )
 from zlog._sequencer.greeting import CONNECT_SECONDS_MAX, connect_error, greet
 from zlog._sequencer.keepalive import keep_alive
-from zlog._sequencer.session import Handle, LinkLost, Session
+from zlog._sequencer.session import LinkLost, Session
 from zlog.errors import SequencerTimeout
+
+_KEY = "sequencers"
 
 
 class AsyncioSequencer(Session):
@@ -35,6 +38,14 @@ class AsyncioSequencer(Session):
 
     def __init__(self, address: str, credentials: Credentials = NO_CREDENTIALS) -> None:
         super().__init__(address, _Dialer(address, credentials))
+
+    @staticmethod
+    def shared(address: str, credentials: Credentials) -> Session:
+        """Return one that shares its connection with others of the running event loop."""
+        loop = asyncio.get_running_loop()
+        local = world_of(loop).local(loop)
+        dialers: Dialers[_Dialer] = local.setdefault(_KEY, Dialers(_Dialer))
+        return dialers.session(address, credentials)
 
 
 class _Dialer(OneLink["_Link", "_Guard"]):
@@ -117,7 +128,6 @@ class _Link(asyncio.Protocol):
         self._outgoing: list[bytes] = []
         self._request = -1  # HELLO goes first and has number 0, as a refusal of the connection
         self.ended: asyncio.Future[None] = self._loop.create_future()
-        self.handles: dict[LogAddress, Handle] = {}
         self.heard = self._loop.time()
         self.lost = ""
 

@@ -18,9 +18,9 @@ from queue import Empty, SimpleQueue
 from typing import Final
 
 from zlog._base.deadline import Deadline
-from zlog._base.sequencer import LogAddress, parse_address
+from zlog._base.sequencer import parse_address
 from zlog._sequencer.credentials import NO_CREDENTIALS, Credentials
-from zlog._sequencer.dialing import OneLink
+from zlog._sequencer.dialing import Dialers, OneLink
 from zlog._sequencer.frames import (
     FRAME,
     STATUS_BYTES_MAX,
@@ -31,7 +31,7 @@ from zlog._sequencer.frames import (
 )
 from zlog._sequencer.greeting import CONNECT_SECONDS_MAX, connect_error, greet
 from zlog._sequencer.keepalive import keep_alive
-from zlog._sequencer.session import Handle, LinkLost, Session
+from zlog._sequencer.session import LinkLost, Session
 from zlog._sequencer.tls import TlsStream
 from zlog.errors import SequencerTimeout
 
@@ -57,6 +57,11 @@ class BlockingSequencer(Session):
     def __init__(self, address: str, credentials: Credentials = NO_CREDENTIALS) -> None:
         super().__init__(address, _Dialer(address, credentials))
 
+    @staticmethod
+    def shared(address: str, credentials: Credentials) -> Session:
+        """Return one that shares its connection with others of this process."""
+        return _SHARED.session(address, credentials)
+
 
 class _Dialer(OneLink["_Link", "_Guard"]):
     """Connects, one thread at a time."""
@@ -65,18 +70,16 @@ class _Dialer(OneLink["_Link", "_Guard"]):
 
     def __init__(self, address: str, credentials: Credentials) -> None:
         super().__init__(address, credentials, _Guard, self.monotonic)
+        _LIVE.add(self)
 
-    def _start(self) -> None:
-        self._pid = os.getpid()
-        super()._start()
+    def begin_anew(self) -> None:
+        """Leave the link to the parent of this process, with locks that may be held for ever."""
+        if self._link is not None:
+            self._link.forget()
+        self._start()
 
     async def link(self, deadline: Deadline) -> _Link:
         """Return the live link, made if there is none."""
-        if self._pid != os.getpid():
-            # The parent's socket is not ours to talk on, and its locks may be held for ever.
-            if self._link is not None:
-                self._link.forget()
-            self._start()
         link = self._link
         if link is not None and not link.lost:
             return link
@@ -121,6 +124,19 @@ class _Dialer(OneLink["_Link", "_Guard"]):
         return _Link(connected, self._address, tls)
 
 
+_LIVE = weakref.WeakSet[_Dialer]()
+_SHARED = Dialers(_Dialer)
+
+
+def _begin_anew() -> None:
+    _SHARED.unlock()
+    for dialer in [*_LIVE]:
+        dialer.begin_anew()
+
+
+os.register_at_fork(after_in_child=_begin_anew)
+
+
 class _Guard:
     """A thread's lock with a deadline."""
 
@@ -160,7 +176,6 @@ class _Link:
         self._leading = threading.Lock()
         self._pending: dict[int, _Inbox] = {}
         self._request = -1  # HELLO goes first and has number 0, as a refusal of the connection
-        self.handles: dict[LogAddress, Handle] = {}
         self.heard = time.monotonic()
         self.lost = ""
 

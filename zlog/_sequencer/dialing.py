@@ -1,16 +1,21 @@
-"""One link to a sequencer for all callers: who finds none makes it, and the others wait."""
+"""One link to a sequencer for all callers: who finds none makes it, and the others wait.
+
+The handles of a process share it, or, with asyncio, those of an event loop.
+"""
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
+from weakref import WeakSet, WeakValueDictionary
 
 from zlog._base.deadline import Deadline
 from zlog._base.sequencer import LogAddress
 from zlog._sequencer.credentials import Credentials
 from zlog._sequencer.greeting import Refusal
-from zlog._sequencer.session import Guard, Link
+from zlog._sequencer.session import Dialer, Guard, Lane, Link, Session
 from zlog.errors import SequencerRefused, SequencerTimeout, SequencerUnavailable
 
 
@@ -26,6 +31,13 @@ class LosableLink(Link, Protocol):
 
 L = TypeVar("L", bound=LosableLink)
 G = TypeVar("G", bound=Guard)
+D = TypeVar("D", bound="SharedDialer")
+
+
+class SharedDialer(Dialer, Protocol):
+    """A dialer of several sessions, which it knows for as long as they are there."""
+
+    sessions: WeakSet[Session]
 
 
 class OneLink(ABC, Generic[L, G]):
@@ -36,6 +48,9 @@ class OneLink(ABC, Generic[L, G]):
         credentials: for it.
         new_guard: makes a lock.
         clock: tells seconds, and never goes back.
+
+    Attributes:
+        sessions: that share it.
     """
 
     def __init__(
@@ -50,12 +65,16 @@ class OneLink(ABC, Generic[L, G]):
         self._new_guard = new_guard
         self._refusal = Refusal(clock)
         self._closed = False
+        self.sessions = WeakSet[Session]()
+        self._lanes = WeakValueDictionary[LogAddress, Lane]()
         self._start()
 
     def _start(self) -> None:
         self._link: L | None = None
         self._dialing = self._new_guard()
-        self._guards: dict[LogAddress, G] = {}
+        self._mutex = threading.Lock()
+        for lane in self._lanes.values():
+            lane.guard = self._new_guard()
 
     async def _link_made(self, deadline: Deadline) -> L:
         """Return the live link, made if there is none."""
@@ -66,18 +85,66 @@ class OneLink(ABC, Generic[L, G]):
                 raise SequencerUnavailable(f"the client of {self._address} is closed")
             if self._link is None or self._link.lost:
                 self._refusal.check()
-                self._link = await self._dial(deadline)
+                self._link = await self._dialed(deadline)
             return self._link
+        finally:
+            self._dialing.release()
+
+    async def _dialed(self, deadline: Deadline) -> L:
+        try:
+            return await self._dial(deadline)
         except SequencerRefused as error:
             self._refusal.note(error)
             raise
-        finally:
-            self._dialing.release()
 
     @abstractmethod
     async def _dial(self, deadline: Deadline) -> L:
         """Connect, and say HELLO."""
 
-    def guard(self, log: LogAddress) -> G:
-        """Return the lock under which ``log`` is opened."""
-        return self._guards.setdefault(log, self._new_guard())
+    def lane(self, log: LogAddress) -> Lane:
+        """Return what sessions share that use ``log``, for as long as one of them has it."""
+        with self._mutex:
+            lane = self._lanes.get(log)
+            if lane is None:
+                lane = self._lanes[log] = Lane(self._new_guard())
+            return lane
+
+
+class Dialers(Generic[D]):
+    """Dialers that sessions share: one for each sequencer and what is shown to it.
+
+    One is there for as long as a session has it; a session that is forgotten without being closed
+    counts no more.
+
+    Args:
+        new: makes a dialer.
+    """
+
+    def __init__(self, new: Callable[[str, Credentials], D]) -> None:
+        self._new = new
+        self._dialers = WeakValueDictionary[tuple[str, Credentials], D]()
+        self.unlock()
+
+    def unlock(self) -> None:
+        """Begin with a new lock: a fork may have copied one that is held."""
+        self._lock = threading.Lock()
+
+    def session(self, address: str, credentials: Credentials) -> Session:
+        """Return a new session."""
+        key = (address, credentials)
+
+        def leave(session: Session) -> bool:
+            with self._lock:
+                dialer.sessions.discard(session)
+                if dialer.sessions:
+                    return False
+                self._dialers.pop(key, None)
+                return True
+
+        with self._lock:
+            dialer = self._dialers.get(key) or self._dialers.setdefault(
+                key, self._new(address, credentials)
+            )
+            session = Session(address, dialer, leave)
+            dialer.sessions.add(session)
+            return session

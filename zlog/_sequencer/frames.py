@@ -18,6 +18,7 @@ NEXT    log, a = count, b = epoch of the client's     a = first position, b = ep
 TAIL    log, b = epoch of the client's view           a = tail, b = epoch
 WAIT    log, a = position, b = milliseconds           a = tail, above the position, b = epoch
 STATUS                                                a = payload bytes; payload: JSON
+CLOSE   log                                           the handle may mean another log from now on
 ======  ============================================  ==========================================
 
 A payload follows its frame in whole frames, padded with zeros, so that a chunk of the stream can
@@ -64,6 +65,7 @@ class Kind(IntEnum):
     WAIT = 5
     STATUS = 6
     PROVE = 7
+    CLOSE = 8
 
 
 class Code(IntEnum):

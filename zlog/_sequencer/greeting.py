@@ -11,13 +11,16 @@ from zlog._sequencer.frames import PROTOCOL_VERSION, Code, Kind, Reply
 from zlog._sequencer.reasons import reason_of
 from zlog._sequencer.session import Link, LinkLost
 from zlog._sequencer.token import Pair, Token, new_number, same
-from zlog.errors import SequencerRefused, SequencerTimeout, SequencerUnavailable
+from zlog.errors import SequencerBusy, SequencerRefused, SequencerTimeout, SequencerUnavailable
 
 CONNECT_SECONDS_MAX = 1.0
 """How long one attempt to connect, and to get through the greeting, may take."""
 
 _REFUSED_SECONDS = 5.0
 """How long a refusal stands before another attempt is made."""
+
+_BUSY_SECONDS = 1.0
+"""The same where the sequencer only has no room."""
 
 _PROOF_HINT = (
     "Name the file with the sequencer's token: sequencer_token_file=PATH in the store's URL, or"
@@ -52,12 +55,13 @@ class Refusal:
     def note(self, error: SequencerRefused) -> None:
         """Remember that it refused just now, or was refused."""
         self._error = error
-        self._until = self._clock() + _REFUSED_SECONDS
+        busy = isinstance(error, SequencerBusy)
+        self._until = self._clock() + (_BUSY_SECONDS if busy else _REFUSED_SECONDS)
 
     def check(self) -> None:
         """Raise the refusal again while it stands."""
         if self._error is not None and self._clock() < self._until:
-            raise SequencerRefused(str(self._error), hint=self._error.hint)
+            raise type(self._error)(str(self._error), hint=self._error.hint)
 
 
 async def greet(link: Link, address: str, token: Token | None, deadline: Deadline) -> None:
@@ -66,7 +70,8 @@ async def greet(link: Link, address: str, token: Token | None, deadline: Deadlin
     Raises:
         SequencerRefused: one side wants a token or a certificate and the other has none, or a
             wrong one.
-        SequencerUnavailable: it is no sequencer, or can't serve another client.
+        SequencerBusy: it has no room for another connection.
+        SequencerUnavailable: it is no sequencer, or about to stop.
     """
     number = 0 if token is None else new_number()
     try:
@@ -113,8 +118,9 @@ def _check_hello(address: str, reply: Reply) -> None:
         )
     if reply.code == Code.CERTIFICATE_WANTED:
         raise SequencerRefused(f"{address} wants a client's certificate", hint=_CERTIFICATE_HINT)
-    meaning = "has too many connections" if reply.code == Code.LIMIT else "is about to stop"
-    raise SequencerUnavailable(f"{address} {meaning}")
+    if reply.code == Code.LIMIT:
+        raise SequencerBusy(f"{address} has too many connections, or too many from this host")
+    raise SequencerUnavailable(f"{address} is about to stop")
 
 
 def connect_error(address: str, error: Exception, deadline: Deadline) -> SequencerUnavailable:

@@ -3,13 +3,18 @@
 A dialer brings links (live connections that have said HELLO), a link carries one request and its
 answer. Everything else is here: logs are opened when they are first used on a link and again when
 the sequencer has forgotten them, a lost link is replaced once per call, codes become exceptions.
+
+A handle on a log has a session of its own. The sessions of a process share its dialers, and so one
+connection for each sequencer: what one of them does must not cost the others that.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from typing import Protocol
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final, Protocol
 
 from zlog._base.deadline import Deadline
 from zlog._base.sequencer import Grant, LogAddress
@@ -17,6 +22,7 @@ from zlog._sequencer.frames import Code, Kind, Reply
 from zlog.errors import (
     LogNotFound,
     NotLeader,
+    SequencerBusy,
     SequencerTimeout,
     SequencerUnavailable,
     StaleEpoch,
@@ -30,6 +36,12 @@ _TRIES = 4
 _SILENCE_SECONDS = 0.9
 """A link that leaves a quick request unanswered for so long, and says nothing, is given up."""
 
+_NO_HANDLE = 2**16 - 1
+"""No log has it: what is asked with it is answered at once."""
+
+_AT_ONCE: Final = Deadline(0)
+"""For a lock that is taken only if it is free, and for a request whose answer is not waited for."""
+
 _WAIT_SECONDS_MAX = 1.0
 """How long one WAIT lasts; longer ones are repeated, so that a frozen sequencer is noticed."""
 
@@ -38,7 +50,6 @@ _WAIT_SLACK_SECONDS = 1.0
 
 _MEANING = {
     Code.BAD_REQUEST: "refused the request as malformed",
-    Code.LIMIT: "has reached one of its limits",
     Code.UNAVAILABLE: "can't take the log over now",
 }
 
@@ -47,24 +58,13 @@ class LinkLost(SequencerUnavailable):
     """The connection ended before the answer came."""
 
 
-class Handle:
-    """What one OPEN on one link gave: compared by identity, so that a later OPEN is told apart."""
-
-    __slots__ = ("number",)
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-
-
 class Link(Protocol):
     """One live connection to a sequencer.
 
     Attributes:
-        handles: the logs that are open on it.
         heard: when it last brought anything, by its dialer's clock.
     """
 
-    handles: dict[LogAddress, Handle]
     heard: float
 
     async def call(
@@ -90,8 +90,35 @@ class Guard(Protocol):
         ...
 
 
+class Handle:
+    """What one OPEN gave, on one link: compared by identity, so that a later OPEN is told apart."""
+
+    __slots__ = ("link", "number")
+
+    def __init__(self, link: Link, number: int) -> None:
+        self.link = link
+        self.number = number
+
+
+class Lane:
+    """One log, for all sessions of a dialer that use it.
+
+    Attributes:
+        guard: held while the log is opened, and while a session begins or ends to use it.
+        handle: what it was last opened as; None: it is closed.
+        users: sessions that use it.
+    """
+
+    __slots__ = ("__weakref__", "guard", "handle", "users")
+
+    def __init__(self, guard: Guard) -> None:
+        self.guard = guard
+        self.handle: Handle | None = None
+        self.users = 0
+
+
 class Dialer(Protocol):
-    """Connects to one sequencer."""
+    """Connects to one sequencer, for one session or several."""
 
     def monotonic(self) -> float:
         """Seconds on a clock that never goes back."""
@@ -101,8 +128,8 @@ class Dialer(Protocol):
         """Return the live link, made if there is none. Raises SequencerUnavailable."""
         ...
 
-    def guard(self, log: LogAddress) -> Guard:
-        """Return the lock under which ``log`` is opened."""
+    def lane(self, log: LogAddress) -> Lane:
+        """Return what sessions share that use ``log``, for as long as one of them has it."""
         ...
 
     async def close(self) -> None:
@@ -111,20 +138,32 @@ class Dialer(Protocol):
 
 
 class Session:
-    """A sequencer client over TCP: see :class:`zlog._sequencer.SequencerClient`."""
+    """A sequencer client over TCP: see :class:`zlog._sequencer.SequencerClient`.
 
-    def __init__(self, address: str, dialer: Dialer) -> None:
+    Args:
+        address: of the sequencer.
+        dialer: connects to it.
+        leave: called when this session is closed; returns whether no other uses the dialer.
+    """
+
+    def __init__(
+        self, address: str, dialer: Dialer, leave: Callable[[Session], bool] = lambda _: True
+    ) -> None:
         self._address = address
         self._dialer = dialer
+        self._leave = leave
+        self._lanes: dict[LogAddress, Lane] = {}
+        self._closed = False
 
     async def open(self, log: LogAddress, dead_epoch: int, deadline: Deadline) -> Grant:
         """Have the log open in an epoch above ``dead_epoch``; the position is the tail."""
-        link = await self._dialer.link(deadline)
+        lane = await self._lane(log, deadline)
+        link = await self._link(deadline)
         try:
-            return (await self._open(link, log, dead_epoch, deadline))[1]
+            return (await self._open(link, log, lane, dead_epoch, deadline))[1]
         except LinkLost:
-            link = await self._dialer.link(deadline)
-            return (await self._open(link, log, dead_epoch, deadline))[1]
+            link = await self._link(deadline)
+            return (await self._open(link, log, lane, dead_epoch, deadline))[1]
 
     async def next(self, log: LogAddress, count: int, epoch: int, deadline: Deadline) -> Grant:
         """Take ``count`` positions, granted as one range from the first on.
@@ -173,7 +212,7 @@ class Session:
 
     async def status(self, deadline: Deadline) -> dict[str, object]:
         """Ask for what an operator wants to see."""
-        link = await self._dialer.link(deadline)
+        link = await self._link(deadline)
         reply = await link.call(Kind.STATUS, 0, 0, 0, b"", deadline)
         if reply.code != Code.OK:
             raise self._error(reply.code)
@@ -186,8 +225,24 @@ class Session:
         return status
 
     async def close(self) -> None:
-        """Drop the connection, failing calls that wait on it."""
-        await self._dialer.close()
+        """Let go of the connection.
+
+        The last session drops it, failing calls that wait on it. Others have it end at the
+        sequencer what no session uses any more; a call that waits ends within about a second.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        if self._leave(self):
+            await self._dialer.close()
+            return
+        for lane in self._lanes.values():
+            await self._leave_lane(lane)
+
+    async def _link(self, deadline: Deadline) -> Link:
+        if self._closed:
+            raise SequencerUnavailable(f"the client of {self._address} is closed")
+        return await self._dialer.link(deadline)
 
     async def _ask(self, kind: Kind, log: LogAddress, a: int, b: int, deadline: Deadline) -> Reply:
         """Send a request about a log that may first have to be opened.
@@ -196,49 +251,97 @@ class Session:
         then opened again, which makes it take the log over in a new epoch.
         """
         lost: LinkLost | None = None
+        lane = self._lanes.get(log) or await self._lane(log, deadline)
         for _ in range(_TRIES):
-            link = await self._dialer.link(deadline)
-            began = self._dialer.monotonic()
+            link = await self._link(deadline)
             try:
-                handle = link.handles.get(log) or await self._handle(link, log, deadline)
-                began = self._dialer.monotonic()
-                reply = await link.call(kind, handle.number, a, b, b"", deadline)
+                handle = lane.handle
+                if handle is None or handle.link is not link:
+                    handle = await self._handle(link, log, lane, deadline)
+                reply = await self._quickly(link, kind, handle.number, a, b, deadline)
             except LinkLost as error:
                 if lost is not None:
                     raise
                 lost = error
                 continue
-            except SequencerTimeout:
-                if link.heard < began <= self._dialer.monotonic() - _SILENCE_SECONDS:
-                    # Perhaps the network swallowed the connection; the next call tries another.
-                    link.drop(f"{self._address} was silent")
-                raise
             if reply.code in (Code.OK, Code.TIMEOUT):
                 return reply
             if reply.code not in (Code.NOT_OPEN, Code.STALE_EPOCH):
                 raise self._error(reply.code, log)
-            if link.handles.get(log) is handle:
-                link.handles.pop(log, None)
+            if lane.handle is handle:
+                lane.handle = None
         raise SequencerUnavailable(f"log {log}: {self._address} keeps closing it")
 
-    async def _handle(self, link: Link, log: LogAddress, deadline: Deadline) -> Handle:
-        """Open the log on the link, unless another call is just doing so."""
-        guard = self._dialer.guard(log)
-        if not await guard.acquire(deadline):
-            raise SequencerTimeout(f"log {log}: {self._address} did not open it in time")
+    async def _quickly(
+        self, link: Link, kind: Kind, handle: int, a: int, b: int, deadline: Deadline
+    ) -> Reply:
+        """Ask for what is answered at once, or in its own time, by a sequencer that lives."""
+        began = self._dialer.monotonic()
+        due = began + b / 1000 if kind == Kind.WAIT else began
         try:
-            return link.handles.get(log) or (await self._open(link, log, 0, deadline))[0]
+            return await link.call(kind, handle, a, b, b"", deadline)
+        except SequencerTimeout:
+            if link.heard < began and due <= self._dialer.monotonic() - _SILENCE_SECONDS:
+                # Perhaps the network swallowed the connection; the next call tries another.
+                link.drop(f"{self._address} was silent")
+            raise
+
+    # Logs, opened and closed.
+
+    async def _lane(self, log: LogAddress, deadline: Deadline) -> Lane:
+        """Begin to use a log."""
+        lane = self._dialer.lane(log)
+        await self._acquire(lane, log, deadline)
+        if log not in self._lanes:
+            self._lanes[log] = lane
+            lane.users += 1
+        lane.guard.release()
+        return lane
+
+    async def _leave_lane(self, lane: Lane) -> None:
+        """End the use of a log, and close it at the sequencer if no other session uses it.
+
+        Its number may mean another log then. So a session that begins to use the log meanwhile
+        waits: its OPEN follows.
+        """
+        if not await lane.guard.acquire(_AT_ONCE):
+            return  # a session is just opening it
+        try:
+            lane.users -= 1
+            handle = lane.handle
+            if not lane.users and handle is not None:
+                lane.handle = None
+                with suppress(SequencerUnavailable):
+                    await handle.link.call(Kind.CLOSE, handle.number, 0, 0, b"", _AT_ONCE)
         finally:
-            guard.release()
+            lane.guard.release()
+
+    async def _acquire(self, lane: Lane, log: LogAddress, deadline: Deadline) -> None:
+        if not await lane.guard.acquire(deadline):
+            raise SequencerTimeout(f"log {log}: {self._address} did not open it in time")
+
+    async def _handle(self, link: Link, log: LogAddress, lane: Lane, deadline: Deadline) -> Handle:
+        """Open the log on the link, unless another call is just doing so."""
+        await self._acquire(lane, log, deadline)
+        try:
+            handle = lane.handle
+            if handle is not None and handle.link is link:
+                return handle
+            return (await self._open(link, log, lane, 0, deadline))[0]
+        finally:
+            lane.guard.release()
 
     async def _open(
-        self, link: Link, log: LogAddress, dead_epoch: int, deadline: Deadline
+        self, link: Link, log: LogAddress, lane: Lane, dead_epoch: int, deadline: Deadline
     ) -> tuple[Handle, Grant]:
+        if self._dialer.monotonic() - link.heard > _SILENCE_SECONDS:
+            # How long an OPEN takes would not tell whether the connection lives.
+            await self._quickly(link, Kind.TAIL, _NO_HANDLE, 0, 0, deadline)
         payload = log.encode()
         reply = await link.call(Kind.OPEN, 0, len(payload), dead_epoch, payload, deadline)
         if reply.code != Code.OK:
             raise self._error(reply.code, log)
-        handle = link.handles[log] = Handle(reply.handle)
+        handle = lane.handle = Handle(link, reply.handle)
         return handle, Grant(reply.a, reply.b)
 
     def _error(self, code: int, log: LogAddress | None = None) -> ZlogError:
@@ -247,5 +350,7 @@ class Session:
             return LogNotFound(f"{about}{self._address} finds no such log in its store")
         if code == Code.NOT_LEADER:
             return NotLeader(f"{about}another sequencer than {self._address} serves it")
+        if code == Code.LIMIT:
+            return SequencerBusy(f"{about}{self._address} has reached one of its limits")
         meaning = _MEANING.get(Code(code), "refused") if code in set(Code) else f"said {code}"
         return SequencerUnavailable(f"{about}{self._address} {meaning}")

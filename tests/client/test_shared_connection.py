@@ -1,0 +1,146 @@
+"""Handles share their process's connection, and a sequencer without room for it stays in place."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+import zlog
+from zlog import aio
+from zlog._base.sequencer import parse_address
+from zlog._sequencer.frames import FRAME, Code, Kind
+from zlog.admin import sequencer_status
+from zlog.seqr.limits import Limits
+
+from ..support.local_sequencer import LocalSequencer
+from .faulty import WithoutSequencer
+
+HELLO = FRAME.pack(Kind.HELLO, 0, 0, 0, 1, 0)
+
+
+@pytest.fixture
+def narrow(plain: zlog.Store) -> Iterator[LocalSequencer]:
+    """A sequencer that has two places for the clients of one host."""
+    running = LocalSequencer(plain, limits=Limits(connections_per_address_max=2))
+    yield running
+    running.stop()
+
+
+def test_all_handles_of_a_process_are_one_connection(
+    plain: zlog.Store, memory: zlog.Store, narrow: LocalSequencer
+) -> None:
+    handles = [
+        zlog.Log.create(store, f"orders-{number}", sequencer_timeout=0.5)
+        for number, store in enumerate([plain, plain, WithoutSequencer(memory), plain])
+    ]
+    for log in handles:
+        assert log.append(b"first") == 0
+    assert sequencer_status(narrow.address)["connections"] == 2  # with the one that asks
+    for log in handles[1:]:
+        log.close()
+    assert handles[0].append(b"second") == 1
+    assert {log.view.sequencer for log in handles} == {narrow.address}
+
+
+async def test_all_handles_of_an_event_loop_are_one_connection(
+    plain: zlog.Store, narrow: LocalSequencer
+) -> None:
+    async with contextlib.AsyncExitStack() as stack:
+        handles = [
+            await stack.enter_async_context(
+                aio.Log.open(plain, f"orders-{n}", create=True, sequencer_timeout=0.5)
+            )
+            for n in range(4)
+        ]
+        for _ in range(2):
+            await asyncio.gather(*(log.append(b"x") for log in handles))
+        status = await asyncio.to_thread(sequencer_status, narrow.address)
+        assert status["connections"] == 2
+        await handles[0].close()
+        assert await handles[1].append(b"x") == 2
+        assert {log.view.sequencer for log in handles} == {narrow.address}
+
+
+def test_a_closed_handle_leaves_those_who_wait_on_the_connection_alone(
+    plain: zlog.Store, sequencer: LocalSequencer
+) -> None:
+    log = zlog.Log.create(plain, "orders")
+    assert log.append(b"first") == 0
+    other = zlog.Log.create(plain, "others")
+    other.append(b"x")
+    before = sequencer_status(sequencer.address)["closed"]
+    found: list[zlog.Entry | zlog.Gap] = []
+    follower = threading.Thread(target=lambda: found.append(next(iter(log.follow(1)))))
+    follower.start()
+    other.close()
+    writer = zlog.Log.open(plain, "orders")
+    writer.append(b"second")
+    follower.join(10)
+    assert [item.position for item in found] == [1]
+    assert sequencer_status(sequencer.address)["closed"] == before
+
+
+@contextlib.contextmanager
+def crowd(address: str) -> Iterator[None]:
+    """Take the only place that a sequencer has for clients."""
+    host, port, _ = parse_address(address)
+    while True:
+        with socket.create_connection((host, port)) as taken:
+            taken.sendall(HELLO)
+            if FRAME.unpack(taken.recv(FRAME.size))[1] == Code.OK:
+                yield
+                return
+
+
+def served(store: zlog.Store, sequencer: LocalSequencer) -> zlog.Log:
+    """A handle on a log whose view names the sequencer, without a connection to it."""
+    with zlog.Log.create(store, "orders", width=2) as log:
+        log.append(b"first")
+        assert log.view.sequencer == sequencer.address
+    return zlog.Log.open(store, "orders", sequencer_timeout=0.3)
+
+
+def test_a_sequencer_that_has_no_room_is_waited_for_and_keeps_its_logs(
+    plain: zlog.Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    sequencer = LocalSequencer(plain, limits=Limits(connections_max=1))
+    try:
+        log = served(plain, sequencer)
+        before = zlog.Log.open(plain, "orders").view
+        with crowd(sequencer.address):
+            with pytest.raises(zlog.SequencerBusy, match="too many connections") as told:
+                log.append(b"in vain", timeout=1.0)
+            assert told.value.retryable
+            assert "--connections-per-address" in told.value.hint
+            assert "'orders' waits until its sequencer has room" in caplog.text
+            assert log.read(0).data == b"first"
+            assert log.tail() == 1
+            done: list[int] = []
+            patient = threading.Thread(target=lambda: done.append(log.append(b"second")))
+            patient.start()
+            time.sleep(0.5)  # longer than a sequencer may be out of reach
+            assert not done
+        patient.join(10)
+        assert done == [1]
+        assert zlog.Log.open(plain, "orders").view == before
+    finally:
+        sequencer.stop()
+
+
+def test_a_log_without_a_sequencer_does_not_wait_for_one_that_has_no_room(
+    plain: zlog.Store,
+) -> None:
+    sequencer = LocalSequencer(plain, limits=Limits(connections_max=1))
+    try:
+        with crowd(sequencer.address):
+            log = zlog.Log.create(plain, "orders", sequencer_timeout=0.3)
+            assert log.append(b"first", timeout=5) == 0
+            assert log.view.sequencer == ""
+    finally:
+        sequencer.stop()
