@@ -51,6 +51,10 @@ class Limits:
     """Logs of a former leader that are looked at or taken over at once, unasked; fewer than
     ``activations_max``, so that those that clients ask for don't wait behind them."""
 
+    look_s: float = 0.1
+    """Between two looks whether a log's epoch is over because a client says so, in seconds. They
+    cost the store an operation on each stripe object."""
+
     activation_s_max: float = 30.0
     """One take-over, in seconds."""
 

@@ -6,7 +6,8 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Container, Coroutine
+from collections.abc import Callable, Container, Coroutine
+from typing import Protocol
 
 from zlog._base.sequencer import Grant, LogAddress
 from zlog._sequencer.frames import Code
@@ -23,14 +24,21 @@ _logger = logging.getLogger(__name__)
 
 _BACKLOG = 1024
 
-Activator = Callable[[LogAddress], Awaitable[Grant]]
-"""Takes a log over in an epoch above every earlier one; returns epoch and tail.
 
-Raises LogNotFound, NotLeader, or anything else for "not now".
-"""
+class TakeOvers(Protocol):
+    """What makes this sequencer the one of a log, and ends that.
 
-Releaser = Callable[[LogAddress], Awaitable[None]]
-"""Lets a log go on without this sequencer, at a clean stop."""
+    Each raises LogNotFound, NotLeader, or anything else for "not now".
+    """
+
+    async def lives(self, log: LogAddress, epoch: int) -> bool:
+        """Whether there is no reason to take the log over in an epoch above this one."""
+
+    async def activate(self, log: LogAddress) -> Grant:
+        """Take a log over in an epoch above every earlier one; returns epoch and tail."""
+
+    async def release(self, log: LogAddress) -> None:
+        """Let a log go on without this sequencer, at a clean stop."""
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -48,8 +56,7 @@ class Server:
 
     Args:
         address: what clients find in views, ``tcp://HOST:PORT`` or ``tls://HOST:PORT``.
-        activate: see :data:`Activator`.
-        release: see :data:`Releaser`.
+        take_overs: of its logs.
         version: of the program, for STATUS.
         limits: see there.
         describe: returns what STATUS tells beside that.
@@ -64,8 +71,7 @@ class Server:
     def __init__(
         self,
         address: str,
-        activate: Activator,
-        release: Releaser,
+        take_overs: TakeOvers,
         version: str,
         limits: Limits | None = None,
         describe: Callable[[], dict[str, object]] = dict,
@@ -74,8 +80,7 @@ class Server:
     ) -> None:
         self.limits = limits or Limits()
         self.tls = tls
-        self._activate = activate
-        self._release = release
+        self._take_overs = take_overs
         self._loop = asyncio.get_running_loop()
         self._machine = Machine(
             address, version, self._loop.time(), self.limits, describe, admission
@@ -212,10 +217,7 @@ class Server:
         """Take a log over. A failure is the answer to the OPENs that wait for it."""
         log = wanted.log
         try:
-            async with self._turns:
-                grant = await asyncio.wait_for(self._activate(log), self.limits.activation_s_max)
-            effects = self._machine.activated(log, grant)
-            _logger.info("took over log=%s epoch=%d tail=%d", log, *grant)
+            effects = await self._take_over(wanted)
         except LogNotFound:
             effects = self._machine.activation_failed(log, Code.LOG_NOT_FOUND)
         except NotLeader as error:
@@ -229,9 +231,24 @@ class Server:
             effects = self._machine.activation_failed(log, Code.UNAVAILABLE)
         self.apply(effects)
 
+    async def _take_over(self, wanted: Activate) -> list[Effect]:
+        """Take a log over, unless it is this sequencer's in an epoch that lives."""
+        log, epoch, delay = wanted
+        if epoch:
+            await asyncio.sleep(delay)
+        async with self._turns:
+            step = self.limits.activation_s_max
+            if epoch and await asyncio.wait_for(self._take_overs.lives(log, epoch), step):
+                return self._machine.epoch_lives(log)
+            self.apply(self._machine.epoch_died(log))
+            grant = await asyncio.wait_for(self._take_overs.activate(log), step)
+        effects = self._machine.activated(log, grant)
+        _logger.info("took over log=%s epoch=%d tail=%d", log, *grant)
+        return effects
+
     async def _run_release(self, log: LogAddress) -> None:
         try:
-            await self._release(log)
+            await self._take_overs.release(log)
             _logger.info("released log=%s", log)
         except LogNotFound:
             pass

@@ -205,8 +205,7 @@ async def serve(
     activation = Activation(opened, election, address, limits)
     server = Server(
         address,
-        activation.activate,
-        activation.release,
+        activation,
         version(),
         limits,
         election.describe,

@@ -8,16 +8,20 @@ Which pools it can serve is decided by the capabilities of its Ceph user.
 from __future__ import annotations
 
 from zlog._base.deadline import Deadline
-from zlog._base.io import deadline_of
+from zlog._base.io import Call, Io, deadline_of
+from zlog._base.options import StripeLimits
+from zlog._base.protocol import Code
 from zlog._base.sequencer import Grant, LogAddress
 from zlog._io import AsyncioIo
 from zlog._layout.head import Head
 from zlog._layout.views import release, take_over
+from zlog._native import messages
 from zlog.errors import LogNotFound, NotLeader
 from zlog.seqr.election.candidate import Candidate, Role
 from zlog.seqr.election.election import Election
 from zlog.seqr.limits import Limits
 from zlog.seqr.namespaces import Namespace, Stores
+from zlog.view import View
 
 
 class Activation:
@@ -36,6 +40,25 @@ class Activation:
         self._election = election
         self._address = address
         self._limits = limits
+
+    async def lives(self, log: LogAddress, epoch: int) -> bool:
+        """Whether there is no reason to take the log over in an epoch above this one.
+
+        Reasons are: a later epoch was taken, the newest view is another, an object refuses this
+        epoch, or is full. Clients say so, and the log's own objects tell whether it is true.
+
+        Raises:
+            LogNotFound: no log of this name, or another one than that of the given id.
+            ZlogError: the store did not do its part.
+        """
+        io = await self._stores.of(Namespace(log.pool, log.namespace))
+        deadline = self._deadline(io)
+        head = await Head(io, log.name).read(deadline)
+        _check_id(log, head.log_id)
+        view = head.view
+        if view is None or view.removed or view.sequencer != self._address:
+            return False
+        return head.counter == view.epoch == epoch and await _objects_agree(io, view, deadline)
 
     async def activate(self, log: LogAddress) -> Grant:
         """Take a log over, in an epoch above every earlier one.
@@ -71,6 +94,21 @@ class Activation:
 
     def _deadline(self, io: AsyncioIo) -> Deadline:
         return deadline_of(io, self._limits.activation_s_max)
+
+
+async def _objects_agree(io: Io, view: View, deadline: Deadline) -> bool:
+    """Whether no object of the live stripe refuses the view's epoch, or is full."""
+    limits = StripeLimits.of(view.options)
+    request = messages.stat(view.epoch)
+    calls = [Call(ref.name, "stat", request) for ref in view.objects()]
+    for reply in await io.execute(calls, deadline):
+        if reply.code == Code.STALE_EPOCH:
+            return False
+        if reply.code == Code.OK:
+            held = messages.stat_reply(reply.payload)
+            if max(held.bytes, held.stream_bytes) >= limits.bytes or held.records >= limits.records:
+                return False
+    return True
 
 
 def _check_leads(candidate: Candidate) -> None:

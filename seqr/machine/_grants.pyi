@@ -74,8 +74,8 @@ class Stream(Generic[_Log]):
     def answer(self, data: bytes, now: float) -> bytes:
         """Take a chunk of the stream, cut anywhere, and return answers to its first requests.
 
-        It answers every NEXT and TAIL up to the first frame that is something else or that knows a
-        higher epoch than its log's. Less than a frame is kept until the next chunk.
+        It answers every NEXT and TAIL up to the first frame that is something else. Less than a
+        frame is kept until the next chunk.
         """
 
     def take(self) -> RawFrame | None:

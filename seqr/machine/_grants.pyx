@@ -29,7 +29,7 @@ cdef extern from "seqr/machine/native/grants.h" namespace "zlog::seqr" nogil:
         uint64_t grants
 
     size_t leading(string_view stream)
-    size_t answer(
+    void answer(
         string_view stream,
         size_t count,
         const vector[CppLogTail*]& logs,
@@ -130,7 +130,7 @@ cdef class Stream:
         self.unused.push_back(<uint16_t>handle)
 
     def answer(self, bytes data not None, double now):
-        cdef size_t count, done
+        cdef size_t count
         cdef bytes answers
         if self.closed:
             return b""
@@ -141,7 +141,7 @@ cdef class Stream:
         if count == 0:
             return b""
         answers = PyBytes_FromStringAndSize(NULL, count * kFrameBytes)
-        done = answer(
+        answer(
             self.rest(),
             count,
             self.tails,
@@ -149,8 +149,8 @@ cdef class Stream:
             &self.counters.counters,
             &self.passed,
         )
-        self.skip(done)
-        return answers if done == count else answers[:done * kFrameBytes]
+        self.skip(count)
+        return answers
 
     def take(self):
         if self.left() < <Py_ssize_t>kFrameBytes:

@@ -135,17 +135,23 @@ class Machine:
             return turn.finish()
         log.activate(grant)
         log.activating = False
-        openers, log.openers = log.openers, []
-        for opener in openers:
-            self._occupancy.end_wait(opener.connection)
-            if opener.connection.closed:
-                continue
-            if opener.dead_epoch >= log.epoch:
-                # It learned of this epoch's end while the take-over was under way; its next OPEN
-                # starts another.
-                turn.refuse(opener.connection, Kind.OPEN, opener.request, Code.UNAVAILABLE)
-            else:
-                self._opened(opener.connection, opener.request, log, turn)
+        # One may have learned of this epoch's end already; its next OPEN says so.
+        self._end_openers(log, Code.OK, turn)
+        return turn.finish()
+
+    def epoch_lives(self, address: LogAddress) -> list[Effect]:
+        """Hear that the epoch that a client held for dead is the newest: it goes on."""
+        turn = Turn()
+        log = self._logs[address]
+        log.activating = False
+        # Unless it was given up meanwhile, for another reason.
+        self._end_openers(log, Code.OK if log.epoch else Code.UNAVAILABLE, turn)
+        return turn.finish()
+
+    def epoch_died(self, address: LogAddress) -> list[Effect]:
+        """Hear that it is dead indeed: nothing more is granted in it. The take-over follows."""
+        turn = Turn()
+        self._deactivate(self._logs[address], Code.STALE_EPOCH, turn)
         return turn.finish()
 
     def activation_failed(self, address: LogAddress, code: Code) -> list[Effect]:
@@ -153,7 +159,7 @@ class Machine:
         turn = Turn()
         log = self._logs[address]
         log.activating = False
-        self._fail_openers(log, code, turn)
+        self._end_openers(log, code, turn)
         if log.unused and not log.epoch_last:
             del self._logs[address]
         return turn.finish()
@@ -198,7 +204,7 @@ class Machine:
             if log.epoch:
                 turn.add(Release(log.address))
             self._deactivate(log, Code.UNAVAILABLE, turn)
-            self._fail_openers(log, Code.UNAVAILABLE, turn)
+            self._end_openers(log, Code.UNAVAILABLE, turn)
         return turn.finish()
 
     def status(self, now: float) -> dict[str, object]:
@@ -216,14 +222,12 @@ class Machine:
     def _other(self, connection: Connection, frame: RawFrame, turn: Turn, now: float) -> None:
         """Deal with a frame that the hot path leaves alone."""
         if connection.open is not None:
-            self._open_payload(connection, frame, turn)
+            self._open_payload(connection, frame, turn, now)
             return
         self._statistics.requests += 1
         kind, _, _, request, _, _ = frame
         if not connection.greeted:
             self._greet(connection, frame, turn)
-        elif kind in (Kind.NEXT, Kind.TAIL):
-            self._depose(connection, frame, turn)
         elif kind == Kind.WAIT:
             self._wait(connection, frame, turn, now)
         elif kind == Kind.OPEN:
@@ -259,15 +263,6 @@ class Machine:
             (_pack(Kind.STATUS, Code.OK, 0, request, len(data), 0), pack_payload(data))
         )
 
-    def _depose(self, connection: Connection, frame: RawFrame, turn: Turn) -> None:
-        """Grant nothing more in an epoch of which the frame knows that it is over."""
-        kind, _, handle, request, _, epoch = frame
-        log = connection.log(handle)
-        assert log is not None  # else it had been answered
-        assert 0 < log.epoch < epoch
-        turn.frames(connection).append(_pack(kind, Code.STALE_EPOCH, handle, request, log.epoch, 0))
-        self._deactivate(log, Code.STALE_EPOCH, turn)
-
     def _wait(self, connection: Connection, frame: RawFrame, turn: Turn, now: float) -> None:
         _, _, handle, request, position, milliseconds = frame
         log = connection.log(handle)
@@ -302,7 +297,9 @@ class Machine:
         connection.open = (frame, Payload(length))
         connection.expects_requests = False
 
-    def _open_payload(self, connection: Connection, frame: RawFrame, turn: Turn) -> None:
+    def _open_payload(
+        self, connection: Connection, frame: RawFrame, turn: Turn, now: float
+    ) -> None:
         assert connection.open is not None  # the caller has looked
         (_, _, _, request, _, dead_epoch), payload = connection.open
         payload.add(frame)
@@ -315,39 +312,36 @@ class Machine:
         except ValueError:
             turn.refuse(connection, Kind.OPEN, request, Code.BAD_REQUEST)
             return
-        code = self._open_log(connection, request, address, dead_epoch, turn)
+        code = self._open_log(Opener(connection, request, dead_epoch), address, turn, now)
         if code is not Code.OK:
             turn.refuse(connection, Kind.OPEN, request, code)
 
-    def _open_log(
-        self,
-        connection: Connection,
-        request: int,
-        address: LogAddress,
-        dead_epoch: int,
-        turn: Turn,
-    ) -> Code:
-        """Answer an OPEN, or see to it that it will be; a code other than OK refuses it."""
+    def _open_log(self, opener: Opener, address: LogAddress, turn: Turn, now: float) -> Code:
+        """Answer an OPEN, or see to it that it will be; a code other than OK refuses it.
+
+        That an epoch is dead is only looked into: until it turns out to be true, grants go on.
+        """
         if self._stopping:
             return Code.UNAVAILABLE
         log = self._logs.get(address)
-        if log is not None and log.epoch > dead_epoch:
-            self._opened(connection, request, log, turn)
+        if log is not None and log.epoch > opener.dead_epoch:
+            self._opened(opener, log, turn)
             return Code.OK
-        if not self._occupancy.may_wait(connection):
+        if not self._occupancy.may_wait(opener.connection):
             return Code.LIMIT
         log = log or self._new_log(address)
         if log is None:
             return Code.LIMIT
-        self._deactivate(log, Code.STALE_EPOCH, turn)
-        log.openers.append(Opener(connection, request, dead_epoch))
-        self._occupancy.begin_wait(connection)
+        log.openers.append(opener)
+        self._occupancy.begin_wait(opener.connection)
         if not log.activating:
             log.activating = True
-            turn.add(Activate(address))
+            delay = log.look(now, self._limits.look_s) if log.epoch else 0.0
+            turn.add(Activate(address, log.epoch, delay))
         return Code.OK
 
-    def _opened(self, connection: Connection, request: int, log: LogState, turn: Turn) -> None:
+    def _opened(self, opener: Opener, log: LogState, turn: Turn) -> None:
+        connection, request, _ = opener
         handle = connection.handles.get(log.address)
         if handle is None:
             if len(connection.handles) >= self._limits.logs_per_connection_max:
@@ -370,11 +364,16 @@ class Machine:
         code = Code.NOT_OPEN if log is None else Code.OK
         turn.frames(connection).append(_pack(Kind.CLOSE, code, handle, request, 0, 0))
 
-    def _fail_openers(self, log: LogState, code: Code, turn: Turn) -> None:
+    def _end_openers(self, log: LogState, code: Code, turn: Turn) -> None:
+        """Answer the OPENs that wait; a code other than OK refuses them."""
         openers, log.openers = log.openers, []
         for opener in openers:
             self._occupancy.end_wait(opener.connection)
-            if not opener.connection.closed:
+            if opener.connection.closed:
+                continue
+            if code is Code.OK:
+                self._opened(opener, log, turn)
+            else:
                 turn.refuse(opener.connection, Kind.OPEN, opener.request, code)
 
     def _new_log(self, address: LogAddress) -> LogState | None:

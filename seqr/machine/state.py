@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from zlog._base.sequencer import Grant, LogAddress
@@ -64,7 +65,7 @@ class Wait:
 
 
 class Opener(NamedTuple):
-    """An OPEN that waits for its log's activation."""
+    """An OPEN that waits, for its log's activation or to hear whether the epoch lives."""
 
     connection: Connection
     request: int
@@ -82,6 +83,7 @@ class LogState(LogTail):
         first: the first position of the newest epoch.
         granted_before: positions handed out in earlier epochs; with ``tail - first``, all of them.
         handles: connections that have the log open.
+        looked: when it was last looked whether the epoch lives, or will be.
     """
 
     __slots__ = (
@@ -91,6 +93,7 @@ class LogState(LogTail):
         "first",
         "granted_before",
         "handles",
+        "looked",
         "openers",
         "waits",
     )
@@ -104,6 +107,7 @@ class LogState(LogTail):
         self.activating = False
         self.openers: list[Opener] = []
         self.handles = 0
+        self.looked = -math.inf
 
     @property
     def granted(self) -> int:
@@ -114,6 +118,11 @@ class LogState(LogTail):
     def unused(self) -> bool:
         """Whether the machine may forget this log: no client uses it."""
         return not (self.handles or self.activating)
+
+    def look(self, now: float, pause: float) -> float:
+        """Note that it is looked whether the epoch lives; returns the seconds until it may be."""
+        self.looked = max(now, self.looked + pause)
+        return self.looked - now
 
     def activate(self, grant: Grant) -> None:
         """Begin to grant in a new epoch, from its tail on."""
@@ -146,9 +155,18 @@ class Close(NamedTuple):
 
 
 class Activate(NamedTuple):
-    """Take the log over in a new epoch, and tell the machine how it went."""
+    """Take the log over in a new epoch, and tell the machine how it went.
+
+    Attributes:
+        log: which.
+        epoch: in which it is active, if it is: 0, or one that a client holds for dead. Then nothing
+            is to be done unless it is.
+        delay: seconds after which it may be looked whether it is.
+    """
 
     log: LogAddress
+    epoch: int = 0
+    delay: float = 0.0
 
 
 class Release(NamedTuple):

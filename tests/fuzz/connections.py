@@ -82,8 +82,7 @@ class World:
         self.strict = seed % 3 == 1
         self.server = Server(
             "tcp://fuzzed:1",
-            self.activate,
-            self.release,
+            self,
             "1",
             limits,
             admission=Admission((TOKEN,) if self.wants_token else (), optional=not self.strict),
@@ -219,6 +218,10 @@ class World:
             raise random.choice((LogNotFound, NotLeader, StoreUnavailable, OSError))("by lot")
         tail = 0 if random.random() < 0.7 else TAIL_MAX - random.choice((0, 1, 2, 70_000))
         return Grant(epoch, tail)
+
+    async def lives(self, log: LogAddress, epoch: int) -> bool:
+        """Tell a sequencer whether the epoch of one of its logs lives, by lot."""
+        return log == _GOOD or epoch % 2 == 0
 
     async def release(self, log: LogAddress) -> None:
         """Let a sequencer go."""

@@ -80,10 +80,8 @@ void run(const uint8_t* data, size_t size) {
     const std::vector<LogTail> before = logs;
     const char* frame = stream.data() + done * kFrameBytes;
     const std::unique_ptr<char[]> answer(new char[kFrameBytes]);
-    const size_t made = zlog::seqr::answer(stream.substr(done * kFrameBytes), 1, handles,
-                                           answer.get(), &counters, &passed);
-    expect(made <= 1, "more answers than were asked for");
-    if (made == 0) break;
+    zlog::seqr::answer(stream.substr(done * kFrameBytes), 1, handles, answer.get(), &counters,
+                       &passed);
     const auto handle = zlog::wire::load<uint16_t>(frame + 2);
     for (size_t i = 0; i < logs.size(); i++) {
       if (i != handle) expect(logs[i].tail == before[i].tail, "another log's tail");

@@ -98,6 +98,12 @@ class Desk:
         self.effects = [effect for effect in self.effects if not isinstance(effect, kind)]
         return found
 
+    def activations(self) -> list[Activate]:
+        """The take-overs that are wanted; they are taken away."""
+        found = [effect for effect in self.effects if isinstance(effect, Activate)]
+        self.wanted()
+        return found
+
     def released(self) -> list[LogAddress]:
         return self.wanted(Release)
 
@@ -128,6 +134,7 @@ class FakeStore:
         self.released: list[LogAddress] = []
         self.errors: list[Exception] = []
         self.takeovers = 0
+        self.looks = 0
         self._begun = threading.Condition()
         self._gates: dict[object, Future[None]] = {}
 
@@ -153,6 +160,11 @@ class FakeStore:
             raise self.errors.pop(0)
         self.epochs[log] += 1
         return Grant(self.epochs[log], self.tails[log])
+
+    async def lives(self, log: LogAddress, epoch: int) -> bool:
+        self.looks += 1
+        await self._pass("look")
+        return self.epochs[log] == epoch
 
     async def release(self, log: LogAddress) -> None:
         await self._pass("release")
@@ -238,8 +250,7 @@ class ServerThread:
             store = self.store
             server = Server(
                 self.address,
-                store.activate,
-                store.release,
+                store,
                 "1.0",
                 self._limits,
                 admission=self._security.admission(),

@@ -27,11 +27,11 @@ class PlainLog:
         self.tail = 0
         self.granted = 0
         self.waits: list[PlainWait] = []
-        self.openers: list[tuple[object, int, int]] = []
+        self.openers: list[tuple[object, int]] = []
 
 
 class PlainSequencer:
-    """Greeted connections that open logs, append, wait, depose, close logs and leave.
+    """Greeted connections that open logs, append, wait, close logs and leave.
 
     A request is dealt with when its last byte is there. Logs are taken over by ``take_over``.
 
@@ -95,18 +95,23 @@ class PlainSequencer:
         log = self.logs[address]
         log.epoch = log.epoch_last = log.epoch_last + 2
         log.tail = min(log.tail + skipped, TAIL_MAX)
-        for connection, number, dead_epoch in log.openers:
-            if dead_epoch < log.epoch:
-                self._opened(connection, number, log)
-            else:
-                self._refuse(connection, number, Code.UNAVAILABLE)
-        log.openers = []
+        self._open_all(log)
         return log.epoch, log.tail
+
+    def die(self, address: LogAddress) -> None:
+        """End a log's epoch: it turns out to be dead."""
+        log = self.logs[address]
+        self._end_waits(log, lambda _: True, (Code.STALE_EPOCH, log.epoch, 0))
+        log.epoch = 0
+
+    def live(self, address: LogAddress) -> None:
+        """Tell those who hold a log's epoch for dead that it lives."""
+        self._open_all(self.logs[address])
 
     def fail_to_take_over(self, address: LogAddress, code: Code) -> None:
         """Tell those who wait that it could not be done."""
         openers, self.logs[address].openers = self.logs[address].openers, []
-        for connection, number, _ in openers:
+        for connection, number in openers:
             self._refuse(connection, number, code)
 
     def _request(self, connection, kind, _, handle, number, a, b) -> None:
@@ -130,7 +135,6 @@ class PlainSequencer:
                 return
         elif b > log.epoch:
             answer = (Code.STALE_EPOCH, log.epoch, 0)
-            self._depose(log)
         elif kind == Kind.TAIL:
             answer = (Code.OK, log.tail, log.epoch)
         elif a == 0:
@@ -152,8 +156,7 @@ class PlainSequencer:
         elif not self._may_wait(connection):
             self._refuse(connection, frame[3], Code.LIMIT)
         else:
-            self._depose(log)
-            log.openers.append((connection, frame[3], frame[5]))
+            log.openers.append((connection, frame[3]))
 
     def _may_wait(self, connection) -> bool:
         waiting = [wait.connection for log in self.logs.values() for wait in log.waits]
@@ -169,16 +172,17 @@ class PlainSequencer:
         answer = (Kind.OPEN, Code.OK, handle, number, log.epoch, log.tail)
         self._replies[connection].append(answer)
 
+    def _open_all(self, log: PlainLog) -> None:
+        openers, log.openers = log.openers, []
+        for connection, number in openers:
+            self._opened(connection, number, log)
+
     def _refuse(self, connection, number: int, code: Code) -> None:
         self._replies[connection].append((Kind.OPEN, code, 0, number, 0, 0))
 
     def _wake(self, log: PlainLog) -> None:
         answer = (Code.OK, log.tail, log.epoch)
         self._end_waits(log, lambda wait: log.tail > wait.position, answer)
-
-    def _depose(self, log: PlainLog) -> None:
-        self._end_waits(log, lambda _: True, (Code.STALE_EPOCH, log.epoch, 0))
-        log.epoch = 0
 
     def _end_waits(self, log: PlainLog, due, answer: tuple[int, int, int]) -> None:
         waits, log.waits = log.waits, []

@@ -5,9 +5,13 @@ from __future__ import annotations
 import pytest
 
 import zlog
+from zlog._append.append import Appender
 from zlog._base.deadline import Deadline
+from zlog._base.io import deadline_of
 from zlog._base.sequencer import SHARED_ADDRESS, LogAddress
-from zlog._layout.head import Directory
+from zlog._io import drive
+from zlog._layout.head import Directory, Head
+from zlog._layout.stripe_objects import seal
 from zlog.errors import LogNotFound, NotLeader, StoreUnavailable
 from zlog.seqr.election.activation import Activation
 from zlog.seqr.election.election import Election
@@ -95,6 +99,55 @@ async def test_each_take_over_has_a_higher_epoch(log, sequencer):
     here = await sequencer(HERE)
     epochs = [(await here.activate(address(log))).epoch for _ in range(3)]
     assert epochs == sorted(set(epochs))
+
+
+async def test_an_epoch_lives_until_the_log_itself_says_otherwise(log, store, stores, sequencer):
+    here = await sequencer(HERE)
+    where = address(log)
+    epoch = (await here.activate(where)).epoch
+    assert await here.lives(where, epoch)
+    assert not await here.lives(where, epoch - 1)
+    assert not await here.lives(where, epoch + 1)
+    with pytest.raises(LogNotFound):
+        await here.lives(where._replace(log_id=1), epoch)
+    await take_epoch(stores.first)  # by a client that died then
+    assert not await here.lives(where, epoch)
+    epoch = (await here.activate(where)).epoch
+    assert await here.lives(where, epoch)
+    assert not await (await sequencer(THERE)).lives(where, epoch)
+    zlog.Log.remove(store, "orders")
+    with pytest.raises(LogNotFound):
+        await here.lives(where, epoch)
+
+
+async def take_epoch(io) -> None:
+    await Head(io, "orders").epoch_next(deadline_of(io, 10))
+
+
+async def test_an_epoch_that_an_object_refuses_is_dead(log, store, stores, sequencer):
+    here = await sequencer(HERE)
+    epoch = (await here.activate(address(log))).epoch
+    objects = [*newest(store).objects()][:1]
+    assert await seal(stores.first, objects, epoch + 1, deadline_of(stores.first, 10))
+    assert not await here.lives(address(log), epoch)
+
+
+@pytest.mark.parametrize("limits", [{"stripe_records": 1}, {"stripe_bytes": 1 << 20}])
+async def test_the_epoch_of_a_full_stripe_is_over(store, sequencer, limits):
+    log = zlog.Log.create(store, "orders", width=2, **limits)
+    here = await sequencer(HERE)
+    epoch = (await here.activate(address(log))).epoch
+    assert await here.lives(address(log), epoch)
+    layout = log._client.layout
+
+    class Granted:
+        async def grant(self, count, deadline):  # noqa: ARG002
+            return await layout.refresh(deadline), 0
+
+    appender = Appender(layout, Granted(), bytes(16), 1 << 20)
+    drive(appender.append([bytes(1 << 20)], deadline_of(log._client.io, 10)))
+    assert newest(store).epoch == epoch
+    assert not await here.lives(address(log), epoch)
 
 
 async def test_a_log_that_another_sequencer_serves_is_left_alone(store, log, sequencer):

@@ -58,10 +58,17 @@ def test_open_tells_the_tail(call, client, store):
     assert call(client.open, ORDERS, 0) == Grant(1, 5)
 
 
-def test_open_with_a_dead_epoch_brings_a_higher_one(call, client):
+def test_open_with_a_dead_epoch_brings_a_higher_one(call, client, store):
     assert call(client.open, ORDERS, 0).epoch == 1
-    assert call(client.open, ORDERS, 1).epoch == 2
-    assert call(client.open, ORDERS, 1).epoch == 2
+    store.epochs[ORDERS] = 5
+    assert call(client.open, ORDERS, 1).epoch == 6
+    assert call(client.open, ORDERS, 1).epoch == 6
+
+
+def test_open_with_an_epoch_that_is_not_dead_brings_that(call, client, store):
+    assert call(client.open, ORDERS, 0).epoch == 1
+    assert call(client.open, ORDERS, 9).epoch == 1
+    assert (store.looks, store.takeovers) == (1, 1)
 
 
 def test_several_logs_at_once(call, client, store):
@@ -108,7 +115,8 @@ def test_a_sequencer_in_a_dead_epoch_takes_the_log_over_anew(call, client, store
 
 def test_a_log_that_the_sequencer_has_closed_is_opened_again(call, client, server, store):
     call(client.next, ORDERS, 5, 0)
-    call(call.connect(server.address).open, ORDERS, 1)
+    store.epochs[ORDERS] = 1
+    server.call("step_down", ORDERS[:2])
     store.tails[ORDERS] = 5
     assert call(client.next, ORDERS, 1, 0).epoch == 2
 

@@ -50,7 +50,9 @@ _send = st.tuples(
     st.integers(0, 60),  # how many of its bytes are late
     st.booleans(),  # whether the chunk goes the server's shorter way
 )
-_take_over = st.tuples(st.just("take_over"), st.integers(0, 5), st.booleans())
+_take_over = st.tuples(
+    st.just("take_over"), st.integers(0, 5), st.sampled_from(["lives", "dead", "unavailable"])
+)
 _steps = st.lists(
     st.one_of(
         *[_send] * 6,
@@ -79,7 +81,7 @@ class Both:
         for who, logs in enumerate(OPENED):
             for log in logs:
                 self.send(who, [(Kind.OPEN, log, 0)], 0, False)
-                self.take_over(0, True)
+                self.take_over(0, "dead")
 
     def connect(self):
         self.model.requests += 1  # the HELLO
@@ -103,18 +105,25 @@ class Both:
             a = min(max(0, self.model.tail(self.clients[who], what) + a), 2**64 - 1)
         return request(kind, next(self.numbers), handle=what, a=a, b=b)
 
-    def take_over(self, skipped: int, works: bool) -> None:
-        """Carry out the take-over that was wanted first, if any is."""
-        self.wanted += self.desk.wanted()
+    def take_over(self, skipped: int, found: str) -> None:
+        """Carry out the take-over that was wanted first, if any is and its epoch is found dead."""
+        machine = self.desk.machine
+        self.wanted += self.desk.activations()
         if not self.wanted:
             return
-        log = self.wanted.pop(0)
-        if works:
+        log, claimed, delay = self.wanted.pop(0)
+        assert (claimed, delay >= 0) == (self.model.logs[log].epoch, True)
+        if found == "lives" and claimed:
+            self.model.live(log)
+            self.desk.apply(machine.epoch_lives(log))
+        elif found != "unavailable":
+            self.model.die(log)
+            self.desk.apply(machine.epoch_died(log))
             epoch, tail = self.model.take_over(log, skipped)
-            self.desk.apply(self.desk.machine.activated(log, Grant(epoch, tail)))
+            self.desk.apply(machine.activated(log, Grant(epoch, tail)))
         else:
             self.model.fail_to_take_over(log, Code.UNAVAILABLE)
-            self.desk.apply(self.desk.machine.activation_failed(log, Code.UNAVAILABLE))
+            self.desk.apply(machine.activation_failed(log, Code.UNAVAILABLE))
         self.compare()
 
     def leave(self, who: int) -> None:
@@ -161,8 +170,8 @@ def test_every_mixture_in_every_chunking_is_answered_as_the_model_does(steps, ta
         getattr(both, verb)(*words)
     for who in range(len(OPENED)):
         both.send(who, [], 0, True)
-    both.take_over(0, False)
-    both.take_over(0, False)
+    both.take_over(0, "unavailable")
+    both.take_over(0, "unavailable")
     both.pass_time(60.0)
     status = both.desk.machine.status(both.desk.now)
     assert status["outstanding"] == 0

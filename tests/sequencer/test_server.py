@@ -359,7 +359,7 @@ async def test_a_deposed_log_is_taken_over_again_in_a_higher_epoch(serving, stor
         store.epochs[ORDERS] = 7
         wire.send(open_request(dead_epoch=7), request(Kind.NEXT, 2, a=1, b=8))
         replies = {reply.kind: reply for reply in await wire.replies(2)}
-        assert replies[Kind.NEXT].code == Code.NOT_OPEN
+        assert replies[Kind.NEXT].code == Code.STALE_EPOCH
         assert (replies[Kind.OPEN].handle, replies[Kind.OPEN].a) == (0, 8)
 
 

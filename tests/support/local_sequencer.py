@@ -120,8 +120,7 @@ class LocalSequencer:
         activation = Activation(self._stores, self._election, self.address, limits)
         server = Server(
             self.address,
-            activation.activate,
-            activation.release,
+            activation,
             "test",
             limits,
             admission=self._security.admission(),

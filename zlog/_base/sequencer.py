@@ -109,7 +109,8 @@ class SequencerClient(Protocol):
     async def open(self, log: LogAddress, dead_epoch: int, deadline: Deadline) -> Grant:
         """Have the log open, in an epoch above ``dead_epoch`` (0: any); the position is the tail.
 
-        The other methods open a log by themselves; this is for telling that an epoch is dead.
+        The other methods open a log by themselves; this is for telling that an epoch is dead. If
+        the sequencer finds that it is not, it goes on in that epoch.
         """
 
     async def next(self, log: LogAddress, count: int, epoch: int, deadline: Deadline) -> Grant:

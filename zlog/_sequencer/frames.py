@@ -11,7 +11,7 @@ type    request                                       answer with code OK
 HELLO   a = protocol version, b = the client's own    a = protocol version
         number, 0 if it has no token
 PROVE   a, b = the client's proof                     a, b = the sequencer's proof
-OPEN    a = payload bytes, b = epoch known as dead;   log = handle, a = epoch, b = tail
+OPEN    a = payload bytes, b = epoch held for dead;   log = handle, a = epoch, b = tail
         payload: the log's address
 NEXT    log, a = count, b = epoch of the client's     a = first position, b = epoch
         view
@@ -28,7 +28,7 @@ frame that was unpacked by mistake gives its bytes back when packed again.
 A sequencer that wants a token answers HELLO with TOKEN_WANTED, and a challenge in a and b; nothing
 but PROVE is understood then (``zlog._sequencer.token``).
 
-STALE_EPOCH answers carry in a the epoch that the sequencer has just given up; TIMEOUT carries what
+STALE_EPOCH answers carry in a the sequencer's own epoch; TIMEOUT carries what
 an OK would. All other answers with a code other than OK carry zeros, except that BAD_VERSION has
 the server's version in a, and TOKEN_WANTED the challenge.
 """
@@ -73,7 +73,7 @@ class Code(IntEnum):
 
     OK = 0
     STALE_EPOCH = 1
-    """The request knows a higher epoch; the sequencer stopped granting for this log."""
+    """The request names a higher epoch than the sequencer's; or a WAIT's has come to its end."""
     NOT_OPEN = 2
     """The handle means nothing, or no longer: OPEN the log again."""
     BAD_REQUEST = 3

@@ -247,17 +247,18 @@ class Session:
     async def _ask(self, kind: Kind, log: LogAddress, a: int, b: int, deadline: Deadline) -> Reply:
         """Send a request about a log that may first have to be opened.
 
-        A sequencer that learns from the request that its epoch is dead stops granting; the log is
-        then opened again, which makes it take the log over in a new epoch.
+        Where the caller's view has a higher epoch than the sequencer, the log is opened again. That
+        tells the sequencer that its epoch is over: it looks, and takes the log over in a new one.
         """
         lost: LinkLost | None = None
+        dead_epoch = 0
         lane = self._lanes.get(log) or await self._lane(log, deadline)
         for _ in range(_TRIES):
             link = await self._link(deadline)
             try:
                 handle = lane.handle
                 if handle is None or handle.link is not link:
-                    handle = await self._handle(link, log, lane, deadline)
+                    handle = await self._handle(link, log, lane, dead_epoch, deadline)
                 reply = await self._quickly(link, kind, handle.number, a, b, deadline)
             except LinkLost as error:
                 if lost is not None:
@@ -268,6 +269,8 @@ class Session:
                 return reply
             if reply.code not in (Code.NOT_OPEN, Code.STALE_EPOCH):
                 raise self._error(reply.code, log)
+            if reply.code == Code.STALE_EPOCH:
+                dead_epoch = reply.a
             if lane.handle is handle:
                 lane.handle = None
         raise SequencerUnavailable(f"log {log}: {self._address} keeps closing it")
@@ -320,14 +323,16 @@ class Session:
         if not await lane.guard.acquire(deadline):
             raise SequencerTimeout(f"log {log}: {self._address} did not open it in time")
 
-    async def _handle(self, link: Link, log: LogAddress, lane: Lane, deadline: Deadline) -> Handle:
+    async def _handle(
+        self, link: Link, log: LogAddress, lane: Lane, dead_epoch: int, deadline: Deadline
+    ) -> Handle:
         """Open the log on the link, unless another call is just doing so."""
         await self._acquire(lane, log, deadline)
         try:
             handle = lane.handle
             if handle is not None and handle.link is link:
                 return handle
-            return (await self._open(link, log, lane, 0, deadline))[0]
+            return (await self._open(link, log, lane, dead_epoch, deadline))[0]
         finally:
             lane.guard.release()
 

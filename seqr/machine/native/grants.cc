@@ -6,7 +6,7 @@ namespace zlog::seqr {
 namespace {
 
 // The codes of zlog/_sequencer/frames.py that are given here.
-enum Code : uint8_t { kOk = 0, kNotOpen = 2, kBadRequest = 3, kLimit = 4 };
+enum Code : uint8_t { kOk = 0, kStaleEpoch = 1, kNotOpen = 2, kBadRequest = 3, kLimit = 4 };
 
 // Where the fields of a frame lie: <BBHIQQ.
 constexpr size_t kCodeAt = 1, kHandleAt = 2, kAAt = 8, kBAt = 16;
@@ -40,20 +40,22 @@ size_t leading(std::string_view stream) {
   return count;
 }
 
-size_t answer(std::string_view stream, size_t count, const std::vector<LogTail*>& logs,
-              char* answers, Counters* counters, std::vector<uint16_t>* passed) {
+void answer(std::string_view stream, size_t count, const std::vector<LogTail*>& logs,
+            char* answers, Counters* counters, std::vector<uint16_t>* passed) {
   uint64_t grants = 0;
-  size_t done = 0;
-  for (; done < count; done++) {
-    const char* frame = stream.data() + done * kFrameBytes;
-    char* out = answers + done * kFrameBytes;
+  for (size_t i = 0; i < count; i++) {
+    const char* frame = stream.data() + i * kFrameBytes;
+    char* out = answers + i * kFrameBytes;
     const auto handle = wire::load<uint16_t>(frame + kHandleAt);
     LogTail* log = handle < logs.size() ? logs[handle] : nullptr;
     if (log == nullptr || log->epoch == 0) {
       put(out, frame, kNotOpen, 0, 0);
       continue;
     }
-    if (wire::load<uint64_t>(frame + kBAt) > log->epoch) break;
+    if (wire::load<uint64_t>(frame + kBAt) > log->epoch) {
+      put(out, frame, kStaleEpoch, log->epoch, 0);
+      continue;
+    }
     if (kind_of(frame) == kTail) {
       put(out, frame, kOk, log->tail, log->epoch);
       continue;
@@ -72,9 +74,8 @@ size_t answer(std::string_view stream, size_t count, const std::vector<LogTail*>
       passed->push_back(handle);
     }
   }
-  counters->requests += done;
+  counters->requests += count;
   counters->grants += grants;
-  return done;
 }
 
 }  // namespace zlog::seqr

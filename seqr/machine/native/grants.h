@@ -34,13 +34,13 @@ struct Counters {
 size_t leading(std::string_view stream);
 
 // Answers the first `count` frames of `stream`, each of them a NEXT or a TAIL, into as many frames
-// at `answers`. It stops before one that knows a higher epoch than its log's: what that means for
-// the log and for those who wait is not decided here. Returns how many frames were answered.
+// at `answers`. One that names a higher epoch than its log's is told which that is, and no more:
+// whether it is over shows when the client opens the log again.
 //
 // `logs` are what the connection's handles mean. A log whose tail has passed its `wake_at` is added
 // to `passed`, by its handle and once: its `wake_at` is out of reach from then on, until the
 // machine has looked who waits there.
-size_t answer(std::string_view stream, size_t count, const std::vector<LogTail*>& logs,
-              char* answers, Counters* counters, std::vector<uint16_t>* passed);
+void answer(std::string_view stream, size_t count, const std::vector<LogTail*>& logs,
+            char* answers, Counters* counters, std::vector<uint16_t>* passed);
 
 }  // namespace zlog::seqr
