@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from zlog.limits import GRANT_COUNT_MAX
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -28,6 +30,15 @@ class Limits:
 
     logs_per_connection_max: int = 4096
     """Handles on one connection; the frame has 16 bits for them."""
+
+    positions_burst: int = 4 * GRANT_COUNT_MAX
+    """Positions that one connection may take at once; more is answered LIMIT. Those that it takes
+    one by one don't count: each of them costs it a frame, while a grant of many costs readers an
+    operation for each if nothing is written there."""
+
+    positions_per_s: int = 64 * GRANT_COUNT_MAX
+    """By how many, in a second, what a connection may take grows again: 4.2 million, three times
+    what one process was seen to append (docs/performance.md)."""
 
     outstanding_per_connection_max: int = 1024
     """OPENs and WAITs of one connection that wait for their answer."""

@@ -23,16 +23,20 @@ class LogTail:
     wake_at: int
 
 class Counters:
-    """What is counted over all streams since the start.
+    """What is counted over all streams since the start, and what each of them may have.
 
     Attributes:
         requests: all of them.
         due: when the machine must look at the counters; nothing is answered here from then on,
             until the machine has set a later time.
+        positions_burst: that a stream may take at once, but for those that it takes one by one.
+        positions_per_s: by which that grows again.
     """
 
     requests: int
     due: float
+    positions_burst: float
+    positions_per_s: float
 
     @property
     def grants(self) -> int:

@@ -34,6 +34,7 @@ cdef extern from "seqr/machine/native/grants.h" namespace "zlog::seqr" nogil:
         size_t count,
         const vector[CppLogTail*]& logs,
         char* answers,
+        double* allowance,
         CppCounters* counters,
         vector[uint16_t]* passed,
     ) except +
@@ -70,6 +71,11 @@ cdef class LogTail:
 cdef class Counters:
     cdef CppCounters counters
     cdef public double due
+    cdef public double positions_burst
+    cdef public double positions_per_s
+
+    def __cinit__(self):
+        self.positions_burst = float("inf")
 
     @property
     def requests(self):
@@ -90,6 +96,8 @@ cdef class Stream:
     cdef vector[CppLogTail*] tails
     cdef vector[uint16_t] unused
     cdef vector[uint16_t] passed
+    cdef double allowance
+    cdef double allowed_at
     cdef bytes chunk
     cdef Py_ssize_t at
     cdef readonly bint closed
@@ -101,6 +109,7 @@ cdef class Stream:
         self.counters = counters
         self.opened = []
         self.chunk = b""
+        self.allowance = counters.positions_burst
 
     def __init__(self, counters):
         pass  # so that subclasses may pass on what __cinit__ was given
@@ -140,12 +149,14 @@ cdef class Stream:
         count = leading(self.rest())
         if count == 0:
             return b""
+        self.allow(now)
         answers = PyBytes_FromStringAndSize(NULL, count * kFrameBytes)
         answer(
             self.rest(),
             count,
             self.tails,
             PyBytes_AS_STRING(answers),
+            &self.allowance,
             &self.counters.counters,
             &self.passed,
         )
@@ -173,6 +184,11 @@ cdef class Stream:
         self.at = 0
         self.closed = True
         return logs
+
+    cdef void allow(self, double now) noexcept:
+        cdef double more = (now - self.allowed_at) * self.counters.positions_per_s
+        self.allowance = min(self.counters.positions_burst, self.allowance + more)
+        self.allowed_at = now
 
     cdef Py_ssize_t left(self) noexcept:
         return PyBytes_GET_SIZE(self.chunk) - self.at

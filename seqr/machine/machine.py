@@ -71,6 +71,8 @@ class Machine:
         self._timeouts: WaitHeap[Wait] = WaitHeap()
         self._stopping = False
         self._statistics = Statistics(address, version, now)
+        self._statistics.positions_burst = self._limits.positions_burst
+        self._statistics.positions_per_s = self._limits.positions_per_s
 
     @property
     def next_timeout(self) -> float | None:

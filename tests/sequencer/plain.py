@@ -37,9 +37,14 @@ class PlainSequencer:
 
     Args:
         outstanding_max: OPENs and WAITs of one connection that wait for their answer.
+        positions_burst: that a connection may take at once, but for those taken one by one.
+        positions_per_s: by which that grows again.
     """
 
-    def __init__(self, outstanding_max: int) -> None:
+    def __init__(self, outstanding_max: int, positions_burst: int, positions_per_s: int) -> None:
+        self._positions_burst = positions_burst
+        self._positions_per_s = positions_per_s
+        self._taken: dict[object, tuple[float, float]] = {}
         self.logs: dict[LogAddress, PlainLog] = defaultdict(PlainLog)
         self.now = 0.0
         self.requests = 0
@@ -77,7 +82,7 @@ class PlainSequencer:
     def leave(self, connection) -> None:
         """Forget a connection, and what it waits for."""
         self.requests += len(self._streams[connection]) >= FRAME_BYTES  # an OPEN without its end
-        for kept in (self._handles, self._free, self._streams, self._replies):
+        for kept in (self._handles, self._free, self._streams, self._replies, self._taken):
             kept.pop(connection, None)
         for log in self.logs.values():
             log.waits = [wait for wait in log.waits if wait.connection is not connection]
@@ -139,7 +144,7 @@ class PlainSequencer:
             answer = (Code.OK, log.tail, log.epoch)
         elif a == 0:
             answer = (Code.BAD_REQUEST, 0, 0)
-        elif a > COUNT_MAX or log.tail + a > TAIL_MAX:
+        elif a > COUNT_MAX or log.tail + a > TAIL_MAX or not self._may_take(connection, a):
             answer = (Code.LIMIT, 0, 0)
         else:
             answer = (Code.OK, log.tail, log.epoch)
@@ -157,6 +162,16 @@ class PlainSequencer:
             self._refuse(connection, frame[3], Code.LIMIT)
         else:
             log.openers.append((connection, frame[3]))
+
+    def _may_take(self, connection, count: int) -> bool:
+        left, then = self._taken.get(connection, (self._positions_burst, self.now))
+        left = min(self._positions_burst, left + (self.now - then) * self._positions_per_s)
+        if count > 1:
+            if count > left:
+                return False
+            left -= count
+        self._taken[connection] = left, self.now
+        return True
 
     def _may_wait(self, connection) -> bool:
         waiting = [wait.connection for log in self.logs.values() for wait in log.waits]

@@ -9,6 +9,7 @@ import pytest
 
 from zlog._sequencer.frames import Code, Kind
 from zlog.errors import SequencerUnavailable
+from zlog.limits import GRANT_COUNT_MAX
 from zlog.seqr.limits import Limits
 from zlog.seqr.security import Security
 
@@ -70,6 +71,34 @@ def test_what_waits_on_all_connections_is_bounded():
     assert desk.take(second) == []
     desk.send(second, request(Kind.NEXT, 9, a=10, b=1))
     assert desk.machine.status(desk.now)["outstanding"] == 0
+
+
+def test_a_connection_takes_a_bounded_number_of_positions_at_once():
+    desk = Desk()
+    stranger, client = desk.client(), desk.client()
+    desk.send(stranger, *(request(Kind.NEXT, a=GRANT_COUNT_MAX, b=1) for _ in range(15)))
+    codes = [reply.code for reply in desk.take(stranger)]
+    assert codes == [Code.OK] * 4 + [Code.LIMIT] * 11
+    desk.send(stranger, request(Kind.NEXT, a=2, b=1), request(Kind.NEXT, a=1, b=1))
+    assert [reply.code for reply in desk.take(stranger)] == [Code.LIMIT, Code.OK]
+    desk.send(client, request(Kind.NEXT, a=GRANT_COUNT_MAX, b=1))
+    assert desk.take(client)[0].code == Code.OK
+    for _ in range(20):
+        desk.now += 1 / 64
+        desk.send(stranger, *(request(Kind.NEXT, a=GRANT_COUNT_MAX, b=1) for _ in range(2)))
+    codes = [reply.code for reply in desk.take(stranger)]
+    assert codes == [Code.OK, Code.LIMIT] * 20
+
+
+def test_what_clients_ask_for_at_most_is_always_granted():
+    """Thousands of appends at once, and batches of the largest size one after the other."""
+    desk = Desk()
+    client = desk.client()
+    for _ in range(30):
+        desk.send(client, *(request(Kind.NEXT, a=1, b=1) for _ in range(4096)))
+        desk.send(client, request(Kind.NEXT, a=GRANT_COUNT_MAX, b=1))
+        desk.now += 1 / 64
+    assert {reply.code for reply in desk.take(client)} == {Code.OK}
 
 
 def test_a_crowd_of_strangers_leaves_few_lines_in_the_log(serve, caplog, token):

@@ -20,6 +20,8 @@ OPENED = ((ORDERS, AUDIT), (AUDIT, ORDERS), (ORDERS,))
 """By connection; the handles of one mean other logs than those of another."""
 
 OUTSTANDING_MAX = 6
+POSITIONS_BURST = 3 * GRANT_COUNT_MAX
+POSITIONS_PER_S = 2 * GRANT_COUNT_MAX
 
 _counts = st.one_of(
     st.integers(1, 4),
@@ -69,8 +71,13 @@ class Both:
     """A machine and its model, to which the same is done, and which must give the same answers."""
 
     def __init__(self, tails: tuple[int, int]) -> None:
-        self.desk = Desk(Limits(outstanding_per_connection_max=OUTSTANDING_MAX))
-        self.model = PlainSequencer(OUTSTANDING_MAX)
+        limits = Limits(
+            outstanding_per_connection_max=OUTSTANDING_MAX,
+            positions_burst=POSITIONS_BURST,
+            positions_per_s=POSITIONS_PER_S,
+        )
+        self.desk = Desk(limits)
+        self.model = PlainSequencer(OUTSTANDING_MAX, POSITIONS_BURST, POSITIONS_PER_S)
         self.model.now = self.desk.now
         self.numbers = count(1)
         self.wanted: list = []

@@ -22,9 +22,10 @@ void put(char* answer, const char* frame, Code code, uint64_t a, uint64_t b) {
   wire::store(answer + kBAt, b);
 }
 
-Code refusal(const LogTail& log, uint64_t count) {
+Code refusal(const LogTail& log, uint64_t count, double allowance) {
   if (count == 0) return kBadRequest;
-  return count > kGrantCountMax || count > kPositionMax - log.tail ? kLimit : kOk;
+  if (count > kGrantCountMax || count > kPositionMax - log.tail) return kLimit;
+  return count > 1 && static_cast<double>(count) > allowance ? kLimit : kOk;
 }
 
 }  // namespace
@@ -40,8 +41,8 @@ size_t leading(std::string_view stream) {
   return count;
 }
 
-void answer(std::string_view stream, size_t count, const std::vector<LogTail*>& logs,
-            char* answers, Counters* counters, std::vector<uint16_t>* passed) {
+void answer(std::string_view stream, size_t count, const std::vector<LogTail*>& logs, char* answers,
+            double* allowance, Counters* counters, std::vector<uint16_t>* passed) {
   uint64_t grants = 0;
   for (size_t i = 0; i < count; i++) {
     const char* frame = stream.data() + i * kFrameBytes;
@@ -61,13 +62,14 @@ void answer(std::string_view stream, size_t count, const std::vector<LogTail*>& 
       continue;
     }
     const auto positions = wire::load<uint64_t>(frame + kAAt);
-    const Code code = refusal(*log, positions);
+    const Code code = refusal(*log, positions, *allowance);
     if (code != kOk) {
       put(out, frame, code, 0, 0);
       continue;
     }
     put(out, frame, kOk, log->tail, log->epoch);
     log->tail += positions;
+    if (positions > 1) *allowance -= static_cast<double>(positions);
     grants++;
     if (log->tail > log->wake_at) {
       log->wake_at = kPositionMax;

@@ -37,10 +37,11 @@ size_t leading(std::string_view stream);
 // at `answers`. One that names a higher epoch than its log's is told which that is, and no more:
 // whether it is over shows when the client opens the log again.
 //
-// `logs` are what the connection's handles mean. A log whose tail has passed its `wake_at` is added
+// `logs` are what the connection's handles mean; `allowance` is how many positions it may take, but
+// for those that it takes one by one: each of them costs it a frame. A log whose tail has passed its `wake_at` is added
 // to `passed`, by its handle and once: its `wake_at` is out of reach from then on, until the
 // machine has looked who waits there.
-void answer(std::string_view stream, size_t count, const std::vector<LogTail*>& logs,
-            char* answers, Counters* counters, std::vector<uint16_t>* passed);
+void answer(std::string_view stream, size_t count, const std::vector<LogTail*>& logs, char* answers,
+            double* allowance, Counters* counters, std::vector<uint16_t>* passed);
 
 }  // namespace zlog::seqr
