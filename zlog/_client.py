@@ -18,6 +18,7 @@ from zlog._layout.admin import NewLog, create_log, find_log, find_or_create_log
 from zlog._layout.layout import Layout
 from zlog._layout.positions import Positions
 from zlog._read.cursors import CursorClient, Cursors
+from zlog._read.holes import Patience
 from zlog._read.items import no_entry
 from zlog._read.read import Reader
 from zlog._read.times import as_time, find_time
@@ -68,7 +69,7 @@ class LogClient:
         """Read one entry as it is now; see :meth:`zlog.Log.read`."""
         check_position(position)
         found = await self.reader.read([position], deadline)
-        await self.reader.settle(found, None, deadline)
+        await self.reader.settle(found, Patience(None), 0, (), deadline)
         slot = found[position]
         if isinstance(slot, Entry):
             return slot

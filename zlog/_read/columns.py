@@ -10,6 +10,7 @@ from zlog._base.names import check_range
 from zlog._base.protocol import Code
 from zlog._base.settings import Budget
 from zlog._native import core
+from zlog._read.holes import Patience
 from zlog._read.items import Slot, join
 from zlog._read.iterate import WINDOW_BYTES, WINDOW_POSITIONS_MAX, Ahead, Bounded
 from zlog._read.read import Reader, WindowRead
@@ -67,7 +68,7 @@ class _ColumnWindows:
         self._reader = reader
         self._budget = budget
         self._indexes = indexes
-        self._hole_timeout = hole_timeout
+        self._patience = Patience(hole_timeout)
 
     def positions_max(self, start: int) -> int:
         """As many positions between those that are read as there are objects left out."""
@@ -81,11 +82,11 @@ class _ColumnWindows:
         stripe = layout.stripe_of(layout.view, start)
         return self._reader.start(start, min(end, stripe.end), bytes_max, self._indexes)
 
-    async def finish(self, read: WindowRead) -> tuple[list[Columns], int, int]:
+    async def finish(self, read: WindowRead, tail: int) -> tuple[list[Columns], int, int]:
         if not read.parts:
             return [], 0, read.end
         reader = self._reader
-        deadline = self._budget.longer(self._hole_timeout)
+        deadline = self._budget.longer(self._patience.seconds)
         window = core.ColumnWindow(read.parts[0].step)
         replies = await read.started.finish(deadline)
         data_bytes = 0
@@ -97,7 +98,7 @@ class _ColumnWindows:
         rest = sorted(window.open())
         _, end = await reader.read_rest(read, rest, data_bytes, settled, deadline)
         settled = {position: slot for position, slot in settled.items() if position < end}
-        await reader.settle(settled, self._hole_timeout, deadline)
+        await reader.settle(settled, self._patience, tail, read.parts, deadline)
         return *_columns_of(window, settled, read.parts[0].start, end), end
 
     def trimmed(self, gap: Gap) -> list[Columns]:

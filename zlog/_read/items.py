@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from zlog._base.protocol import FillCode, State
@@ -72,11 +73,16 @@ def slot_of(reply: ReadReply, i: int, position: int, name: str) -> Slot:
     if state == State.LOST:
         return lost(position, LossReason.CORRUPT, name)
     if state == State.FILLED:
-        why = _REASONS.get(reply.reason(i), FillReason.UNKNOWN)
-        at = core.from_timestamp(reply.timestamp(i))
-        fill = Fill(reply.writer(i).hex(), at, why)
+        fill = _fill(reply.writer(i), reply.timestamp(i), reply.reason(i))
         return Gap(position, position + 1, GapKind.FILLED, fill)
     return gap_of(position, state)
+
+
+@lru_cache(maxsize=64)
+def _fill(writer: bytes, timestamp: int, reason: int) -> Fill:
+    """Return who filled, when and why: one object for all positions that were filled together."""
+    why = _REASONS.get(reason, FillReason.UNKNOWN)
+    return Fill(writer.hex(), core.from_timestamp(timestamp), why)
 
 
 def in_order(found: Mapping[int, Slot], start: int, end: int) -> list[Entry | Gap]:
@@ -110,6 +116,8 @@ def joined(gap: Gap, following: Gap) -> Gap | None:
     if gap.kind is not following.kind:
         return None
     one, other = gap.detail, following.detail
+    if one is other:
+        return Gap(gap.position, following.end, gap.kind, one)
     if isinstance(one, Fill) and isinstance(other, Fill):
         if one.by != other.by or one.why is not other.why:
             return None

@@ -16,6 +16,7 @@ from zlog._base.settings import Budget
 from zlog._layout.layout import StripeUnknown
 from zlog._layout.positions import Positions
 from zlog._layout.views import backoff
+from zlog._read.holes import Patience
 from zlog._read.items import joined
 from zlog._read.read import Reader, WindowItems, WindowRead
 from zlog.entry import Entry, Gap, GapKind
@@ -49,8 +50,11 @@ class Windows(Protocol[T]):
         """Start reading a window, which may end earlier, of so much data."""
         ...
 
-    async def finish(self, read: WindowRead) -> tuple[T, int, int]:
-        """Bring it in: its content, the bytes of data in it, and where it ends, perhaps early."""
+    async def finish(self, read: WindowRead, tail: int) -> tuple[T, int, int]:
+        """Bring it in: its content, the bytes of data in it, and where it ends, perhaps early.
+
+        Positions below ``tail`` are read after it.
+        """
         ...
 
     def trimmed(self, gap: Gap) -> T:
@@ -124,7 +128,7 @@ class Ahead(Generic[T]):
         read = self._under_way.popleft()
         await self._read_ahead(tail)
         try:
-            content, data_bytes, end = await self._windows.finish(read)
+            content, data_bytes, end = await self._windows.finish(read, tail)
         except BaseException:
             self._jump(self.position)
             raise
@@ -160,7 +164,7 @@ class _Items:
     def __init__(self, reader: Reader, budget: Budget, hole_timeout: float | None) -> None:
         self._reader = reader
         self._budget = budget
-        self._hole_timeout = hole_timeout
+        self._patience = Patience(hole_timeout)
 
     def positions_max(self, _: int) -> int:
         return WINDOW_POSITIONS_MAX
@@ -168,9 +172,9 @@ class _Items:
     def start(self, start: int, end: int, bytes_max: int) -> WindowRead:
         return self._reader.start(start, end, bytes_max)
 
-    async def finish(self, read: WindowRead) -> WindowItems:
-        deadline = self._budget.longer(self._hole_timeout)
-        return await self._reader.finish(read, self._hole_timeout, deadline)
+    async def finish(self, read: WindowRead, tail: int) -> WindowItems:
+        deadline = self._budget.longer(self._patience.seconds)
+        return await self._reader.finish(read, self._patience, tail, deadline)
 
     def trimmed(self, gap: Gap) -> Sequence[Entry | Gap]:
         return [gap]

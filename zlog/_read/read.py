@@ -16,6 +16,7 @@ from zlog._base.io import Call, Reply, Started
 from zlog._base.protocol import Code, FillCode, State
 from zlog._layout.positions import Positions
 from zlog._native import core, messages
+from zlog._read.holes import Patience, fill_ahead
 from zlog._read.items import Slot, gap_of, in_order, is_open, lost, slot_of, trimmed
 from zlog.entry import Entry, Gap, LossReason
 from zlog.errors import CorruptEntry, StoreTimeout
@@ -147,7 +148,7 @@ class Reader:
         return WindowRead(start, end, bytes_max, parts, self._io.start(calls))
 
     async def finish(
-        self, read: WindowRead, hole_timeout: float | None, deadline: Deadline
+        self, read: WindowRead, patience: Patience, tail: int, deadline: Deadline
     ) -> WindowItems:
         """Bring in what :meth:`start` asked for, in order, nothing left out.
 
@@ -156,9 +157,9 @@ class Reader:
 
         Args:
             read: what is under way.
-            hole_timeout: seconds to wait for an unwritten position before filling it; None leaves
-                holes alone and reports them as UNWRITTEN, as happens after the wait in a store
-                that is read-only.
+            patience: with holes. Those that are left alone are reported as UNWRITTEN, as happens
+                after the wait in a store that is read-only.
+            tail: positions below it are read, too, and were handed out.
             deadline: budget of the whole call.
         """
         window = core.Window(read.start, read.end)
@@ -177,7 +178,7 @@ class Reader:
         rest = [p for p in range(read.start, read.end) if p not in found]
         data_bytes, end = await self.read_rest(read, rest, window.data_bytes, found, deadline)
         found = {position: found[position] for position in range(read.start, end)}
-        await self.settle(found, hole_timeout, deadline)
+        await self.settle(found, patience, tail, read.parts, deadline)
         return WindowItems(in_order(found, read.start, end), data_bytes, end)
 
     async def read_rest(
@@ -212,28 +213,49 @@ class Reader:
         return data_bytes, read.end
 
     async def settle(
-        self, found: dict[int, Slot], hole_timeout: float | None, deadline: Deadline
+        self,
+        found: dict[int, Slot],
+        patience: Patience,
+        tail: int,
+        parts: Sequence[range],
+        deadline: Deadline,
     ) -> None:
         """Wait for the holes among what was found, and fill those that stay; see :meth:`finish`.
 
         Before any is filled or reported, the head is asked whether it was trimmed: the trim point
-        comes first, and a trim that died goes no further.
+        comes first, and a trim that died goes no further. Where all objects end with holes that are
+        filled, those that follow below ``tail`` are filled with them.
+
+        Args:
+            found: what the positions hold.
+            patience: with holes.
+            tail: positions below it were handed out.
+            parts: the positions that were read of each object.
+            deadline: budget.
         """
         io = self._io
-        give_up = None if hole_timeout is None else io.monotonic() + hole_timeout
+        give_up = None if patience.seconds is None else io.monotonic() + patience.seconds
         poll = _POLL_SECONDS
+        if patience.overdue:  # a window that was read ahead may have been filled since
+            overdue = [p for p, slot in found.items() if is_open(slot) and p < patience.overdue]
+            found.update(await self.read(overdue, deadline))
         while holes := sorted(p for p, slot in found.items() if is_open(slot)):
             left = 0.0 if give_up is None else give_up - io.monotonic()
-            if left > 0:
+            if left <= 0:
+                patience.overdue = max(patience.overdue, tail, holes[-1] + 1)
+            if holes[0] >= patience.overdue:
                 await io.sleep(min(poll, left))
                 poll = min(poll * 2, _POLL_SECONDS_MAX)
             elif not _is_trimmed(await self.layout.refresh(deadline), holes[0]):
                 never = give_up is None or io.store.read_only
-                tail = 0 if never else await self.positions.tail(deadline)
-                abandoned = [p for p in holes if p < tail]
+                due = 0 if never else min(patience.overdue, await self.positions.tail(deadline))
+                abandoned = {p for p in holes if p < due}
                 if not abandoned:
                     break
-                await self.fill(abandoned, FillCode.READER_WAITED, deadline)
+                await self.fill(sorted(abandoned), FillCode.READER_WAITED, deadline)
+                last = [part for part in parts if part.stop == parts[-1].stop]  # of one stripe
+                if last and all(part[-1] in abandoned for part in last):
+                    await fill_ahead(self.layout, self._writer, last, min(due, tail), deadline)
             found.update(await self.read(holes, deadline))
 
     async def fill(

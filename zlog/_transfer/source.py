@@ -10,6 +10,8 @@ from zlog._base.protocol import Code, State
 from zlog._base.settings import Budget
 from zlog._layout.layout import Layout
 from zlog._native import core
+from zlog._read.holes import Patience
+from zlog._read.items import Slot
 from zlog._read.iterate import WINDOW_BYTES, WINDOW_POSITIONS_MAX, Ahead
 from zlog._read.read import Reader, WindowRead
 from zlog._transfer.pieces import Batch, Filled, Mark, Piece, Trimmed, joined, mark_of
@@ -88,7 +90,7 @@ class _PieceWindows:
     def __init__(self, reader: Reader, budget: Budget) -> None:
         self._reader = reader
         self._budget = budget
-        self._hole_timeout = budget.hole_timeout(...)
+        self._patience = Patience(budget.hole_timeout(...))
         self.hole: int | None = None
 
     def positions_max(self, _: int) -> int:
@@ -97,8 +99,8 @@ class _PieceWindows:
     def start(self, start: int, end: int, bytes_max: int) -> WindowRead:
         return self._reader.start(start, end, bytes_max, with_ids=True)
 
-    async def finish(self, read: WindowRead) -> tuple[list[Piece], int, int]:
-        deadline = self._budget.longer(self._hole_timeout)
+    async def finish(self, read: WindowRead, tail: int) -> tuple[list[Piece], int, int]:
+        deadline = self._budget.longer(self._patience.seconds)
         found: dict[int, _Held] = {}
         for asked, reply in zip(read.parts, await read.started.finish(deadline), strict=True):
             if reply.code == Code.OK:
@@ -109,7 +111,9 @@ class _PieceWindows:
             if missing[0] == self.hole or (left <= 0 and missing[0] > read.start):
                 end = missing[0]
             elif not await self._read(missing, left // len(read.parts), found, deadline):
-                await self._settle(missing, found, deadline)
+                slots = await self._reader.read(missing, deadline)
+                await self._reader.settle(slots, self._patience, tail, read.parts, deadline)
+                self._take_settled(slots, found)
         return _pieces(found, read.start, end), _bytes_of(found), end
 
     async def _read(
@@ -123,12 +127,8 @@ class _PieceWindows:
                 _take(reply.payload, group, found)
         return len(found) > before
 
-    async def _settle(
-        self, positions: Sequence[int], found: dict[int, _Held], deadline: Deadline
-    ) -> None:
-        """Have holes filled, take note of what was trimmed, and raise where something is lost."""
-        slots = await self._reader.read(positions, deadline)
-        await self._reader.settle(slots, self._hole_timeout, deadline)
+    def _take_settled(self, slots: dict[int, Slot], found: dict[int, _Held]) -> None:
+        """Take note of what was trimmed, and of a hole; raise where something is lost."""
         for position, slot in sorted(slots.items()):
             if isinstance(slot, Entry) or slot.kind is GapKind.FILLED:
                 continue

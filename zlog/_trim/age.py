@@ -17,6 +17,7 @@ from typing import NamedTuple
 from zlog._base.deadline import Deadline
 from zlog._base.environment import SteadyTime
 from zlog._layout.layout import Layout
+from zlog._read.holes import Patience
 from zlog._read.read import READ_BYTES_MAX, Reader
 from zlog._trim.count import ask, taken_end
 from zlog.limits import HOLE_TIMEOUT_SECONDS
@@ -217,7 +218,7 @@ async def _settle(
                     break
                 patient = True  # with what is in the way then: it may be very much
                 window = reader.start(start, min(start + _FILL_POSITIONS, last), READ_BYTES_MAX)
-                await reader.finish(window, HOLE_TIMEOUT_SECONDS, deadline)
+                await reader.finish(window, Patience(HOLE_TIMEOUT_SECONDS), last, deadline)
             start = reached
         if start < last:
             return start, False

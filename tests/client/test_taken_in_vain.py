@@ -1,0 +1,140 @@
+"""Positions that a client takes and never writes, as many as it can, and how readers pass them."""
+
+from __future__ import annotations
+
+import socket
+from collections import Counter
+
+import pytest
+
+import zlog
+from zlog import Entry, GapKind, aio
+from zlog._base.sequencer import parse_address
+from zlog._io import BlockingIo
+from zlog._sequencer.frames import FRAME, Code, Kind, pack_payload
+from zlog.limits import GRANT_COUNT_MAX
+
+from ..support.local_sequencer import LocalSequencer
+from ..support.logs import leave_hole
+from .faulty import FaultyStore
+
+FRAMES = 15
+
+
+def test_few_frames_take_few_positions(plain: zlog.Store, sequencer: LocalSequencer) -> None:
+    log = zlog.Log.create(plain, "orders", width=2)
+    log.append(b"first")
+    address = log._client.layout.address.encode()
+    frames = [
+        FRAME.pack(Kind.HELLO, 0, 0, 0, 1, 0),
+        FRAME.pack(Kind.OPEN, 0, 0, 1, len(address), 0) + pack_payload(address),
+        *(FRAME.pack(Kind.NEXT, 0, 0, 2 + n, GRANT_COUNT_MAX, 0) for n in range(FRAMES)),
+    ]
+    host, port, _ = parse_address(sequencer.address)
+    with socket.create_connection((host, port)) as wire:
+        wire.sendall(b"".join(frames[:2]))
+        _read(wire, 2)
+        wire.sendall(b"".join(frames[2:]))
+        codes = Counter(Code(frame[1]) for frame in _read(wire, FRAMES))
+    assert codes[Code.LIMIT] >= FRAMES // 2
+    assert log.append(b"second") <= FRAMES // 2 * GRANT_COUNT_MAX
+
+
+def _read(wire: socket.socket, count: int) -> list[tuple[int, ...]]:
+    data = b""
+    while len(data) < count * FRAME.size:
+        data += wire.recv(1 << 16)
+    return list(FRAME.iter_unpack(data))
+
+
+def leave_a_million(log: zlog.Log) -> int:
+    """Take as many positions as fifteen frames can ask for, and append behind them."""
+    for _ in range(FRAMES):
+        leave_hole(log, GRANT_COUNT_MAX)
+    return log.append(b"behind")
+
+
+@pytest.fixture
+def waited(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long readers have slept, each time."""
+    sleep, slept = BlockingIo.sleep, list[float]()
+
+    async def count(io: BlockingIo, seconds: float) -> None:
+        slept.append(seconds)
+        await sleep(io, seconds)
+
+    monkeypatch.setattr(BlockingIo, "sleep", count)
+    return slept
+
+
+def test_a_reader_waits_once_for_a_million_holes(sequenced: zlog.Log, waited: list[float]) -> None:
+    sequenced.append(b"first")
+    behind = leave_a_million(sequenced)
+    waited.clear()
+    with zlog.Log.open(sequenced.store, "orders", hole_timeout=0.5) as reader:
+        first, gap, entry = reader.read_range()
+    assert sum(waited) < 1
+    assert isinstance(first, Entry)
+    assert (gap.position, gap.end, gap.kind) == (1, behind, GapKind.FILLED)
+    assert isinstance(entry, Entry)
+    assert entry.data == b"behind"
+
+
+def test_a_million_holes_are_filled_with_few_operations(memory: zlog.Store) -> None:
+    log = zlog.Log.create(memory, "orders", width=4)
+    log.append(b"first")
+    behind = leave_a_million(log)
+    calls = Counter[str]()
+
+    def count(_: int, method: str) -> None:
+        calls[method] += 1
+
+    reader = zlog.Log.open(FaultyStore(memory, count), "orders", hole_timeout=0.2)
+    assert [item.position for item in reader.read_range()] == [0, 1, behind]
+    assert calls["fill"] < 60
+
+
+async def test_followers_and_columns_pass_many_holes(
+    memory: zlog.Store, waited: list[float]
+) -> None:
+    log = zlog.Log.create(memory, "orders", width=4)
+    log.append(b"first")
+    for _ in range(2):
+        leave_hole(log, GRANT_COUNT_MAX)
+    behind = log.append(b"behind")
+    async with await aio.Log.open(memory, "orders", hole_timeout=0.2) as reader:
+        async for item in reader.follow(1):
+            if isinstance(item, Entry):
+                assert item.position == behind
+                break
+    again = zlog.Log.create(memory, "others", width=4)
+    leave_hole(again, GRANT_COUNT_MAX)
+    again.append(b"behind")
+    waited.clear()
+    columns = list(again.read_columns(hole_timeout=0.3))
+    assert sum(waited) < 0.6
+    assert sum(len(each) for each in columns) == 1
+
+
+def test_what_was_written_among_the_holes_stays(memory: zlog.Store) -> None:
+    """A run ends where an object holds something; the others' are not cut short."""
+    log = zlog.Log.create(memory, "orders", width=4)
+    entries = {}
+    for count in (3000, 1, 700, 40000, 2):
+        leave_hole(log, count)
+        entries[log.append(b"%d" % count)] = b"%d" % count
+    with zlog.Log.open(memory, "orders", hole_timeout=0.1) as reader:
+        items = list(reader.read_range())
+    found = {item.position: item.data for item in items if isinstance(item, Entry)}
+    assert found == entries
+    assert {item.kind for item in items if not isinstance(item, Entry)} == {GapKind.FILLED}
+
+
+def test_a_range_fills_nothing_behind_its_end(memory: zlog.Store) -> None:
+    log = zlog.Log.create(memory, "orders", width=4)
+    leave_hole(log, 4000)
+    log.append(b"behind")
+    list(log.read_range(0, 1000, hole_timeout=0.05))
+    gaps = [*log.read_range(1000, 4000, hole_timeout=None)]
+    assert {gap.kind for gap in gaps if isinstance(gap, zlog.Gap)} == {GapKind.UNWRITTEN}
+    assert gaps[0].position == 1000
