@@ -62,6 +62,7 @@ class Server:
         describe: returns what STATUS tells beside that.
         admission: who is served; None: all clients.
         tls: how to speak TLS; None for not at all.
+        identity: of the stores whose logs it serves.
 
     Attributes:
         limits: as given.
@@ -77,13 +78,14 @@ class Server:
         describe: Callable[[], dict[str, object]] = dict,
         admission: Admission | None = None,
         tls: ssl.SSLContext | None = None,
+        identity: str = "",
     ) -> None:
         self.limits = limits or Limits()
         self.tls = tls
         self._take_overs = take_overs
         self._loop = asyncio.get_running_loop()
         self._machine = Machine(
-            address, version, self._loop.time(), self.limits, describe, admission
+            address, version, self._loop.time(), self.limits, describe, admission, identity
         )
         self._complaints = Complaints(self.limits.complaint_s)
         self._peers: dict[Connection, Peer] = {}

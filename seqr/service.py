@@ -211,6 +211,7 @@ async def serve(
         election.describe,
         admission,
         tls,
+        store.identity,
     )
     await server.start(listening)
     try:

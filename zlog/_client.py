@@ -32,7 +32,8 @@ class LogClient:
     """The parts of one handle on one log, over an Io, and the calls that take several of them."""
 
     def __init__(self, io: Io, view: View, settings: Settings) -> None:
-        address = LogAddress(io.store.pool, io.store.namespace, view.log, view.log_id)
+        store = io.store
+        address = LogAddress(store.pool, store.namespace, view.log, view.log_id, store.identity)
         self.io = io
         self.settings = settings
         self.budget = Budget(io, settings)

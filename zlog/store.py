@@ -79,6 +79,14 @@ class Store(Protocol):
         """Whether it refuses every method that writes (EROFS)."""
         ...
 
+    @property
+    def identity(self) -> str:
+        """What tells it from a copy: on Ceph the cluster's fsid, embedded its directory's inode.
+
+        Empty in memory.
+        """
+        ...
+
     def execute(
         self, object: str, method: str, payload: RequestPayload, timeout: float | None = None
     ) -> tuple[int, bytes]:

@@ -184,6 +184,8 @@ int RadosHost::check_release() {
   return oldest < kOctopus ? -EPROTO : 0;
 }
 
+int RadosHost::fsid(std::string* out) { return librados::Rados(io_).cluster_fsid(out); }
+
 int RadosHost::register_service(const std::string& service, const std::string& daemon,
                                 const std::map<std::string, std::string>& metadata) {
   const std::shared_lock<std::shared_mutex> lock(handles_mutex_);

@@ -64,6 +64,9 @@ class RadosHost final : public AsyncHost {
   // EPROTO when not.
   int check_release();
 
+  // Tells which cluster it is, without asking it: the fsid.
+  int fsid(std::string* out);
+
   // Makes this process show up in `ceph -s`, as long as it lives: one of the daemons of `service`.
   // Both return 0 also where no manager runs; EEXIST when the process is registered already.
   int register_service(const std::string& service, const std::string& daemon,

@@ -52,6 +52,7 @@ class Machine:
         limits: see there.
         describe: returns what STATUS tells beside what the machine knows.
         admission: who is served; None: all clients.
+        identity: of the stores whose logs it serves; empty: that is not known.
     """
 
     def __init__(
@@ -62,10 +63,12 @@ class Machine:
         limits: Limits | None = None,
         describe: Callable[[], dict[str, object]] = dict,
         admission: Admission | None = None,
+        identity: str = "",
     ) -> None:
         self._limits = limits or Limits()
         self._admission = admission or Admission()
         self._describe = describe
+        self._identity = identity
         self._occupancy = Occupancy(self._limits)
         self._logs: dict[LogAddress, LogState] = {}
         self._timeouts: WaitHeap[Wait] = WaitHeap()
@@ -314,6 +317,10 @@ class Machine:
         except ValueError:
             turn.refuse(connection, Kind.OPEN, request, Code.BAD_REQUEST)
             return
+        if address.store not in ("", self._identity):
+            turn.refuse(connection, Kind.OPEN, request, Code.OTHER_STORE)
+            return
+        address = address._replace(store="")
         code = self._open_log(Opener(connection, request, dead_epoch), address, turn, now)
         if code is not Code.OK:
             turn.refuse(connection, Kind.OPEN, request, code)

@@ -21,7 +21,7 @@ CODES = {
     Kind.HELLO: _GREETING[Kind.HELLO] | {Code.BAD_REQUEST},
     Kind.PROVE: _GREETING[Kind.PROVE] | {Code.BAD_REQUEST},
     Kind.OPEN: {Code.OK, Code.BAD_REQUEST, Code.LIMIT, Code.UNAVAILABLE, Code.LOG_NOT_FOUND}
-    | {Code.NOT_LEADER},
+    | {Code.NOT_LEADER, Code.OTHER_STORE},
     Kind.NEXT: {Code.OK, Code.STALE_EPOCH, Code.NOT_OPEN, Code.BAD_REQUEST, Code.LIMIT},
     Kind.TAIL: {Code.OK, Code.STALE_EPOCH, Code.NOT_OPEN},
     Kind.WAIT: {Code.OK, Code.TIMEOUT, Code.NOT_OPEN, Code.LIMIT, Code.STALE_EPOCH},

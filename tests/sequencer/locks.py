@@ -73,7 +73,7 @@ class LockStore:
 class StoreView:
     """One sequencer's way to a LockStore."""
 
-    pool, namespace, url, read_only = "logs", "", "ceph://logs", False
+    pool, namespace, url, read_only, identity = "logs", "", "ceph://logs", False, ""
 
     def __init__(self, store: LockStore) -> None:
         self._store = store

@@ -30,6 +30,7 @@ class LocalSequencer:
         leads: whether it takes over what others serve, as the one that has the lease does.
         security: what it shows and demands.
         limits: see there.
+        identity: of the store; None: as it says.
     """
 
     def __init__(
@@ -39,9 +40,11 @@ class LocalSequencer:
         leads: bool = False,
         security: Security = OPEN_TO_ALL,
         limits: Limits | None = None,
+        identity: str | None = None,
     ) -> None:
         self._security = security
         self._limits = limits or Limits()
+        self._identity = store.identity if identity is None else identity
         self._store = store
         self._leads = leads
         self._listening = bind("127.0.0.1", 0)
@@ -125,6 +128,7 @@ class LocalSequencer:
             limits,
             admission=self._security.admission(),
             tls=self._security.context(),
+            identity=self._identity,
         )
         self._server = server
         await server.start(self._listening)

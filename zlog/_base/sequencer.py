@@ -10,6 +10,7 @@ from zlog.names import check_log_name
 
 POOL_BYTES_MAX = 255
 NAMESPACE_BYTES_MAX = 255
+IDENTITY_BYTES_MAX = 64
 
 SHARED_ADDRESS = "store:"
 """The address of the sequencer that processes share through an embedded store."""
@@ -46,6 +47,18 @@ class NotConnected(SequencerUnavailable):
         self.refused = refused
 
 
+class OtherStore(SequencerUnavailable):
+    """The sequencer serves another store than this one, such as one that this is a copy of.
+
+    For the log at hand it is as good as gone.
+    """
+
+    hint = (
+        "Logs of a copy go on without the sequencer of the original after a few seconds; start one"
+        " for the copy: `zlog seqr`."
+    )
+
+
 class Grant(NamedTuple):
     """An answer of a sequencer: a position, and the epoch in which it counts.
 
@@ -60,21 +73,28 @@ class LogAddress(NamedTuple):
     """Which log, in which pool of the cluster; pool and namespace are empty without Ceph.
 
     ``log_id`` is part of it because epochs start again when a log is removed and made anew: a
-    sequencer must never grant for the new log what it knows of the old one.
+    sequencer must never grant for the new log what it knows of the old one. A copy of the store
+    has logs of the same ids, and ``store`` tells it from the original: its ``identity``, empty
+    where that is not known, and within a sequencer, which has looked at it.
     """
 
     pool: str
     namespace: str
     name: str
     log_id: int
+    store: str = ""
 
     def __str__(self) -> str:
         where = "/".join(part for part in (self.pool, self.namespace) if part)
         return f"{where}/{self.name}" if where else self.name
 
     def encode(self) -> bytes:
-        """Return the payload of an OPEN: pool, namespace, name, id in hex, separated by NUL."""
-        return f"{self.pool}\0{self.namespace}\0{self.name}\0{self.log_id:016x}".encode()
+        """Return the payload of an OPEN: pool, namespace, name, id in hex, separated by NUL.
+
+        And the store's identity, if it is known.
+        """
+        store = f"\0{self.store}" if self.store else ""
+        return f"{self.pool}\0{self.namespace}\0{self.name}\0{self.log_id:016x}{store}".encode()
 
     @classmethod
     def decode(cls, payload: bytes) -> LogAddress:
@@ -83,10 +103,12 @@ class LogAddress(NamedTuple):
         Raises:
             ValueError: it is not exactly what ``encode`` makes of an allowed address.
         """
-        pool, namespace, name, log_id = payload.decode().split("\0")
+        pool, namespace, name, log_id, *store = payload.decode().split("\0")
         if len(pool.encode()) > POOL_BYTES_MAX or len(namespace.encode()) > NAMESPACE_BYTES_MAX:
             raise ValueError("the name of a pool or namespace is too long")
-        address = cls(pool, namespace, check_log_name(name), int(log_id, 16))
+        if len(store) > 1 or len("".join(store).encode()) > IDENTITY_BYTES_MAX:
+            raise ValueError("the identity of a store is too long")
+        address = cls(pool, namespace, check_log_name(name), int(log_id, 16), *store)
         if address.encode() != payload or not 0 <= address.log_id < 2**64:
             raise ValueError("the log's id is not 16 lowercase hexadecimal digits")
         return address

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 
 from zlog._base.deadline import Deadline
-from zlog._base.sequencer import SHARED_ADDRESS, NotConnected
+from zlog._base.sequencer import SHARED_ADDRESS, NotConnected, OtherStore
 from zlog._layout.layout import Layout
 from zlog._layout.views import unless_newer
 from zlog.errors import SequencerBusy, SequencerRefused, SequencerUnavailable, ZlogError
@@ -82,6 +82,9 @@ class Offers:
         except SequencerRefused:
             self._next_look = io.monotonic()  # the next append shall fail, too
             raise
+        except OtherStore:
+            await self._take_back(offered, deadline)
+            return False
         except NotConnected as error:
             if self._missing != offered:
                 self._missing, self._missing_since = offered, began

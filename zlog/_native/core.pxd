@@ -92,6 +92,7 @@ cdef class HostStore:
     cdef readonly str pool
     cdef readonly str namespace
     cdef readonly bint read_only
+    cdef readonly str identity
 
     cdef int attach(
         self, shared_ptr[AsyncHost] host, str url, str pool=*, str namespace=*

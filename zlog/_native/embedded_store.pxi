@@ -161,6 +161,8 @@ cdef class EmbeddedStore(HostStore):
         self.embedded = host.get()
         self.attach(shared_ptr[AsyncHost](host.release()), url)
         self.path, self.read_only = folder, read_only
+        status = os.stat(folder)
+        self.identity = f"{status.st_dev:x}.{status.st_ino:x}"
 
     def sequencer(self):
         self.opened()

@@ -16,7 +16,7 @@ import os
 from urllib.parse import quote, urlencode
 
 from zlog._base.connecting import Attempt, refusal
-from zlog.errors import StoreUnavailable
+from zlog.errors import StoreUnavailable, from_errno
 
 
 cdef extern from "rados/librados.h" nogil:
@@ -35,6 +35,7 @@ cdef extern from "cls_zlog/host/rados.h" namespace "zlog" nogil:
         @staticmethod
         unique_ptr[RadosHost] share(rados_ioctx_t ioctx) except +
         int check_release() except +
+        int fsid(string* out) except +
         int register_service(
             const string& service, const string& daemon, const cpp_map[string, string]& metadata
         ) except +
@@ -142,6 +143,7 @@ cdef class CephStore(HostStore):
             pool,
             namespace,
         )
+        self.identify()
 
     @staticmethod
     def from_ioctx(ioctx):
@@ -158,7 +160,17 @@ cdef class CephStore(HostStore):
         url = _url_of(pool, namespace, None, None)
         store.attach(shared_ptr[AsyncHost](host.release()), url, pool, namespace)
         store.ioctx = ioctx
+        store.identify()
         return store
+
+    cdef int identify(self) except -1:
+        cdef shared_ptr[AsyncHost] host = self.opened()
+        cdef string fsid
+        cdef int error = (<RadosHost*> host.get()).fsid(&fsid)
+        if error != 0:
+            raise from_errno(error, "find out which cluster it is")
+        self.identity = fsid.decode()
+        return 0
 
     def register_service(self, str service not None, str daemon not None, metadata):
         cdef shared_ptr[AsyncHost] host = self.opened()

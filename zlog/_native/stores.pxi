@@ -154,6 +154,7 @@ cdef class HostStore:
             raise TypeError("a store is opened once")
         self.host, self.pid = host, getpid()
         self.url, self.pool, self.namespace = url, pool, namespace
+        self.identity = ""
         return 0
 
     cdef shared_ptr[AsyncHost] opened(self) except *:

@@ -92,6 +92,8 @@ class Code(IntEnum):
     TOKEN_WRONG = 11
     CERTIFICATE_WANTED = 12
     """Connect again with a client's certificate."""
+    OTHER_STORE = 13
+    """The log is in another store than those that the sequencer serves."""
 
 
 class Reply(NamedTuple):

@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Final, Protocol
 
 from zlog._base.deadline import Deadline
-from zlog._base.sequencer import Grant, LogAddress
+from zlog._base.sequencer import Grant, LogAddress, OtherStore
 from zlog._sequencer.frames import Code, Kind, Reply
 from zlog.errors import (
     LogNotFound,
@@ -355,6 +355,8 @@ class Session:
             return LogNotFound(f"{about}{self._address} finds no such log in its store")
         if code == Code.NOT_LEADER:
             return NotLeader(f"{about}another sequencer than {self._address} serves it")
+        if code == Code.OTHER_STORE:
+            return OtherStore(f"{about}{self._address} serves another store, not this copy of it")
         if code == Code.LIMIT:
             return SequencerBusy(f"{about}{self._address} has reached one of its limits")
         meaning = _MEANING.get(Code(code), "refused") if code in set(Code) else f"said {code}"

@@ -81,6 +81,7 @@ class FaultyStore:
         self.operations = 0
         self.url, self.pool, self.namespace = store.url, store.pool, store.namespace
         self.read_only = store.read_only
+        self.identity = store.identity
         self._share_sequencer = share_sequencer
 
     def execute(
