@@ -13,7 +13,11 @@ import pytest
 
 import zlog
 from zlog import aio
+from zlog._base.io import deadline_of
 from zlog._base.sequencer import parse_address
+from zlog._io import BlockingIo, drive
+from zlog._layout.head import Head
+from zlog._layout.stripe_objects import seal
 from zlog._sequencer.frames import FRAME, Code, Kind
 from zlog.admin import sequencer_status
 from zlog.seqr.limits import Limits
@@ -129,6 +133,24 @@ def test_a_sequencer_that_has_no_room_is_waited_for_and_keeps_its_logs(
         patient.join(10)
         assert done == [1]
         assert zlog.Log.open(plain, "orders").view == before
+    finally:
+        sequencer.stop()
+
+
+def test_a_sealed_log_waits_until_its_sequencer_has_room(plain: zlog.Store) -> None:
+    """The sequencer is to finish what a client left that died, and is not sent away for others."""
+    sequencer = LocalSequencer(plain, limits=Limits(connections_max=1))
+    try:
+        log = served(plain, sequencer)
+        io = BlockingIo(plain)
+        deadline = deadline_of(io, 10)
+        epoch, _ = drive(Head(io, "orders").epoch_next(deadline))
+        assert drive(seal(io, log.view.objects(), epoch, deadline)) is not None
+        with crowd(sequencer.address), pytest.raises(zlog.StaleEpoch, match="no newer view"):
+            log.read(0, timeout=1.5)
+        assert log.read(0).data == b"first"
+        assert log.view.sequencer == sequencer.address
+        assert log.view.epoch > epoch
     finally:
         sequencer.stop()
 
