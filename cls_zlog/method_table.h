@@ -6,6 +6,7 @@
 #include "cls_zlog/head/head.h"
 #include "cls_zlog/head/retention.h"
 #include "cls_zlog/head/stripe_index.h"
+#include "cls_zlog/heal/heal.h"
 #include "cls_zlog/methods.h"
 #include "cls_zlog/stripe/stripe.h"
 
@@ -64,6 +65,10 @@ constexpr void each_method(V&& v) {
   v(Handler<deliveries::read>(), "delivery_read", reads);
   v(Handler<deliveries::done>(), "delivery_done", changes);
   v(Handler<deliveries::list>(), "delivery_list", reads);
+  // what is stored, of every object
+  v(Handler<heal::damaged>(), "damaged", reads);
+  v(Handler<heal::salvage>(), "salvage", reads);
+  v(Handler<heal::heal>(), "heal", changes);
 }
 
 // How many there are: an OSD wants to know before the program runs.

@@ -7,8 +7,6 @@ namespace {
 
 using head::OmapTable;
 
-constexpr const char* kSequencer = "zlog.sequencer";  // attribute
-
 // A log, under its name.
 struct Entry {
   uint64_t log_id = 0;

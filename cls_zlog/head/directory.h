@@ -11,6 +11,9 @@
 // repairs that one.
 namespace zlog::directory {
 
+// The attribute with the announced address.
+constexpr const char* kSequencer = "zlog.sequencer";
+
 // Lists a log under its name, with its id; an earlier log's entry of that name is replaced. Makes
 // the object if there is none.
 Result<Empty> add(Object& object, const DirectoryEntryRequest& request);

@@ -10,12 +10,11 @@
 namespace zlog {
 namespace {
 
-constexpr std::string_view kPrefix = "e.";
 constexpr size_t kPositionDigits = 16;
 
 // The least string above every key that ends below `position`, and below every other.
 std::string key_bound(uint64_t position) {
-  return std::string(kPrefix) + hex(position, kPositionDigits);
+  return std::string(kRecords) + hex(position, kPositionDigits);
 }
 
 std::string make_key(const Span& span, uint32_t stride) {
@@ -31,20 +30,6 @@ bool parse_hex(std::string_view digits, uint64_t* out) {
     *out = *out << 4 | static_cast<uint64_t>(decimal ? c - '0' : c - 'a' + 10);
   }
   return true;
-}
-
-// Only the one spelling that make_key gives is a key.
-bool parse_key(std::string_view key, uint32_t stride, uint32_t residue, Span* out) {
-  const size_t dot = kPrefix.size() + kPositionDigits;
-  if (key.size() <= dot + 1 || key[dot] != '.') return false;
-  uint64_t last = 0;
-  uint64_t length = 0;
-  if (!parse_hex(key.substr(kPrefix.size(), kPositionDigits), &last)) return false;
-  if (!parse_hex(key.substr(dot + 1), &length) || length == 0) return false;
-  if (last > limits::position_max || last % stride != residue) return false;
-  if (length - 1 > last / stride) return false;
-  *out = {last - (length - 1) * stride, last};
-  return key == make_key(*out, stride);
 }
 
 std::vector<RecordEntry> entries_of(const Record& record) {
@@ -64,6 +49,19 @@ uint64_t likely_records(const Header& header, uint64_t count) {
 
 }  // namespace
 
+bool parse_key(std::string_view key, uint32_t stride, uint32_t residue, Span* out) {
+  const size_t dot = kRecords.size() + kPositionDigits;
+  if (key.size() <= dot + 1 || key[dot] != '.') return false;
+  uint64_t last = 0;
+  uint64_t length = 0;
+  if (!parse_hex(key.substr(kRecords.size(), kPositionDigits), &last)) return false;
+  if (!parse_hex(key.substr(dot + 1), &length) || length == 0) return false;
+  if (last > limits::position_max || last % stride != residue) return false;
+  if (length - 1 > last / stride) return false;
+  *out = {last - (length - 1) * stride, last};
+  return key == make_key(*out, stride);
+}
+
 RecordIterator::RecordIterator(Object& object, const Header& header, uint64_t likely)
     : object_(object),
       stride_(header.stride),
@@ -75,7 +73,7 @@ RecordIterator::RecordIterator(Object& object, const Header& header, uint64_t li
 int RecordIterator::fetch(uint64_t position) {
   if (bytes_fetched_ > limits::walk_bytes_max) return -E2BIG;
   const int r =
-      object_.omap_list(key_bound(position), std::string(kPrefix), page_next_, &page_, &more_);
+      object_.omap_list(key_bound(position), std::string(kRecords), page_next_, &page_, &more_);
   at_ = page_.begin();
   current_ = Stored();
   if (r < 0) return r;

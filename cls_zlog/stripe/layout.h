@@ -22,6 +22,13 @@
 // does; and it says how many there are, so that the positions of a damaged record are still known.
 namespace zlog {
 
+// What keys of records begin with, and no other key of any object.
+constexpr std::string_view kRecords = "e.";
+
+// The positions that the record of a key covers, in an object with these positions. False for what
+// is no such key; only the one spelling that a write gives is one.
+bool parse_key(std::string_view key, uint32_t stride, uint32_t residue, Span* out);
+
 // A record in place. It points into the iterator's page: valid until the iterator moves.
 struct Stored {
   std::string_view key;

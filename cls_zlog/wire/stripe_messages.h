@@ -175,12 +175,14 @@ struct VerifyRequest {
   uint64_t epoch = 0;
   uint32_t bytes_max = 0;  // bytes of data to check before stopping; the first entry always is
   Runs runs;
+  bool keys_only = false;  // leave out what lies in the bytestream
 
   template <typename V>
   void each(V& v) {
     v("epoch", epoch);
     v("bytes_max", bytes_max);
     v("runs", runs);
+    v("keys_only", keys_only, wire::any().since(2));
   }
 };
 

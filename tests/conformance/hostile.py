@@ -22,8 +22,8 @@ _VIEW = View(
 _VALUES: dict[str, tuple[Any, ...]] = {
     "seal": (1, 1, 0, True),
     "read": (1, True, 1000, (1, [0, 1, 2, 5, 9])),
-    "verify": (1, 1000, (1, [0, 1, 2, 5, 9])),
     "count": (1, 0, 10),
+    "verify": (1, 1000, (1, [0, 1, 2, 5, 9]), False),
     "fill": (1, 1, b"f" * 16, 1, (1, [3, 7, 8])),
     "trim": (1, (1, [2, 4])),
     "trim_to": (1, 1, 10),
@@ -58,6 +58,9 @@ _VALUES: dict[str, tuple[Any, ...]] = {
     "delivery_read": _PART.fields,
     "delivery_done": (7, "query", 3, 1, 1),
     "delivery_list": (7, "a", 10),
+    "damaged": (b"",),
+    "salvage": (b"", 2),
+    "heal": (b"e.0000000000000002.1", b"value", b"data"),
 }
 _WRITE = requests.write(1, 1, b"w" * 16, 1, _ENTRIES)
 SOUND = {

@@ -20,6 +20,7 @@ _PAGE = (REPOSITORY / "docs" / "formats" / "wire.md").read_text()
 _FIELD = re.compile(  # its name, its kind, and what is said of it
     r"(\w+) (u8, u64|list of \w+|map of strings|[\w\[\]]+(?: × n)?)(?: \(([^)]*)\))?(?:, |$)"
 )
+_SINCE = re.compile(r"(?:, )?since version (\d+)")
 _TEXT = ("a name", "an address")  # what is said of a string that is text
 _INTEGERS = {"bool": wire.u8, "u8": wire.u8, "u32": wire.u32, "u64": wire.u64}
 
@@ -39,18 +40,21 @@ class Struct:
         type: the tuple's.
         kinds: as in the specification, and `text` for a string that is a name or an address.
         bounds: what the specification says of each field's values; often nothing.
+        version: that of the newest field.
     """
 
     type: Any
     kinds: tuple[str, ...]
     bounds: tuple[str, ...]
+    version: int
 
 
 def _struct(name: str, fields: str) -> Struct:
-    found = _FIELD.findall(fields)
+    version = max(map(int, _SINCE.findall(fields)), default=1)
+    found = _FIELD.findall(_SINCE.sub("", fields).replace(" ()", ""))
     kinds = tuple("text" if bounds.startswith(_TEXT) else kind for _, kind, bounds in found)
     fields_type = NamedTuple(name, [(field, Any) for field, *_ in found])  # type: ignore[misc]
-    return Struct(fields_type, kinds, tuple(bounds for *_, bounds in found))
+    return Struct(fields_type, kinds, tuple(bounds for *_, bounds in found), version)
 
 
 @dataclass(frozen=True)
@@ -75,13 +79,16 @@ def request(method: str, *values: Any) -> bytes:
 
 def encode(name: str, *values: Any) -> bytes:
     """A message or an element in its frame."""
-    kinds = STRUCTS[name].kinds
-    return wire.frame(b"".join(_encoded(k, v) for k, v in zip(kinds, values, strict=True)))
+    struct = STRUCTS[name]
+    fields = zip(struct.kinds, values, strict=True)
+    return wire.frame(b"".join(_encoded(*each) for each in fields), struct.version)
 
 
 def _encoded(kind: str, value: Any) -> bytes:
     if kind in _INTEGERS:
         return _INTEGERS[kind](value)
+    if kind == "u8, u64":
+        return wire.u8(value is not None) + wire.u64(value or 0)
     if kind == "u8[16]":
         return bytes(value)
     if kind == "text":

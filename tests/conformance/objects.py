@@ -49,6 +49,18 @@ class _Object:
         """Run a method with any payload and parse its answer (not that of a good read)."""
         return replies.parse(method, *self.store.execute(self.name, method, payload))
 
+    def damaged(self, after: bytes = b"") -> Answer:
+        """damaged: OK with (names, next)."""
+        return self.call("damaged", after)
+
+    def salvage(self, name: bytes = b"", position: int | None = None) -> Answer:
+        """salvage: OK with (name, last position, value, data), or UNREADABLE."""
+        return self.call("salvage", name, position)
+
+    def heal(self, name: bytes, value: bytes, data: bytes = b"") -> Answer:
+        """heal: OK, READ_ONLY, or BELOW_TRIM_POINT."""
+        return self.call("heal", name, value, data)
+
 
 @dataclass
 class Stripe(_Object):
@@ -90,9 +102,15 @@ class Stripe(_Object):
         code, payload = self.store.execute(self.name, "read", asked)
         return replies.parse_read(code, payload, positions, with_ids)
 
-    def verify(self, epoch: int, positions: Sequence[int], bytes_max: int = BYTES_MAX) -> Answer:
+    def verify(
+        self,
+        epoch: int,
+        positions: Sequence[int],
+        bytes_max: int = BYTES_MAX,
+        keys_only: bool = False,
+    ) -> Answer:
         """verify: OK with a `replies.Verified`, or STALE_EPOCH."""
-        return self.call("verify", epoch, bytes_max, (self.stride, positions))
+        return self.call("verify", epoch, bytes_max, (self.stride, positions), keys_only)
 
     def count(self, epoch: int, start: int, end: int) -> Answer:
         """count: OK with a CountReply, or STALE_EPOCH."""

@@ -188,6 +188,8 @@ _REFUSALS: dict[str, set[Code]] = {
     "delivery_grant": {*_OF_ATTEMPTS, *_STALE},
     "delivery_read": {Code.NOT_FOUND},
     "delivery_done": _OF_ATTEMPTS,
+    "salvage": {Code.UNREADABLE},
+    "heal": {Code.READ_ONLY, Code.BELOW_TRIM_POINT},
 }
 
 

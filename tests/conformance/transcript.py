@@ -39,6 +39,9 @@ trim_to EPOCH POSITION [records_max=N]
 max_position EPOCH
 stat EPOCH
 remove EPOCH
+damaged
+salvage POSITION
+heal POSITION
 head_create NAME LOG_ID
 epoch_next [WIDTH]
 epoch_read
@@ -243,6 +246,21 @@ class Interpreter:
         if not isinstance(answer.value, Read):
             return answer
         return Answer(answer.code, (positions, self._stripe.stride, answer.value))
+
+    def _damaged(self) -> Answer:
+        return self._host().damaged()
+
+    def _salvage(self, position: int) -> Answer:
+        return self._host().salvage(position=position)
+
+    def _heal(self, position: int) -> Answer:
+        """Put back what is there."""
+        name, _, value, data = self._host().salvage(position=position).value
+        return self._host().heal(name, value, data)
+
+    def _host(self) -> Stripe:
+        assert isinstance(self._stripe, Stripe), "models have no stored bytes"
+        return self._stripe
 
     def _delivery_begin(self, timestamp: int = TIME, **part: Any) -> Answer:
         return self._head.delivery_begin(Part(**part), timestamp)

@@ -19,6 +19,7 @@
 #include "cls_zlog/wire/delivery_messages.h"
 #include "cls_zlog/wire/envelope.h"
 #include "cls_zlog/wire/head_messages.h"
+#include "cls_zlog/wire/heal_messages.h"
 
 namespace {
 
@@ -142,6 +143,9 @@ std::vector<std::string> good_requests() {
       zlog::wire::encoded(delivery),
       zlog::wire::encoded(zlog::DeliveryDoneRequest{kLogId, "query", 4, 1, 1000}),
       zlog::wire::encoded(zlog::NamesRequest{kLogId, "", 10}),
+      zlog::wire::encoded(zlog::DamagedRequest{""}),
+      zlog::wire::encoded(zlog::SalvageRequest{"", 7}),
+      zlog::wire::encoded(zlog::HealRequest{"zlog.header", "value", ""}),
   };
 }
 

@@ -23,6 +23,8 @@ LOOKING = "view_read stripes_read read verify max_position stat directory_list s
 READING = f"{LOOKING} tail_raise fill"
 APPENDING = f"{READING} write"
 READING_METHODS = {
+    "damaged",
+    "salvage",
     "epoch_read",
     "stripes_loose",
     "count",

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cls_zlog/wire/frame.h"
+
+// Messages about stored bytes, of all kinds of objects. A name is an attribute's, or a key.
+namespace zlog {
+
+struct DamagedRequest {
+  std::string_view after;  // keys above it; empty: attributes, and keys from the first
+
+  template <typename V>
+  void each(V& v) {
+    v("after", after, wire::at_most(limits::key_bytes_max));
+  }
+};
+
+struct DamagedReply {
+  std::vector<std::string> names;  // whose values fail their checksum
+  std::string next;                // ask again for those above it; empty: that was all
+
+  template <typename V>
+  void each(V& v) {
+    v("names", names, wire::at_most(limits::list_page_max));
+    v("next", next, wire::at_most(limits::key_bytes_max));
+  }
+};
+
+struct SalvageRequest {
+  std::string_view name;             // of an attribute or a key
+  std::optional<uint64_t> position;  // instead: one that a record covers, in a stripe object
+
+  template <typename V>
+  void each(V& v) {
+    v("name", name, wire::at_most(limits::key_bytes_max));
+    v("position", position, wire::position());
+  }
+};
+
+struct SalvageReply {
+  std::string name;
+  uint64_t last = 0;  // of a record: the last position that it covers
+  std::string value;
+  std::string data;  // of a record with its data in the bytestream: the written entries'
+
+  template <typename V>
+  void each(V& v) {
+    v("name", name, wire::at_most(limits::key_bytes_max));
+    v("last", last, wire::position());
+    v("value", value);
+    v("data", data);
+  }
+};
+
+struct HealRequest {
+  std::string_view name;
+  std::string_view value;
+  std::string_view data;
+
+  template <typename V>
+  void each(V& v) {
+    v("name", name, wire::between(1, limits::key_bytes_max));
+    v("value", value);
+    v("data", data);
+  }
+};
+
+}  // namespace zlog

@@ -1,0 +1,207 @@
+"""`salvage` and `heal`: sound bytes take the place of damaged ones, and of nothing else."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from .damage import DATA, EIO, EPOCH, POSITIONS, SPANS, flip, lost, make
+from .objects import CREATE, Directory, Head, Store, Stripe, _Object
+from .replies import Answer, Code, State, Verified
+from .requests import Entry
+from .stored import HEAD, HEADER, SEQUENCER, STORES_WITH_DOORS, Content, Door, envelope, of_version
+
+pytestmark = pytest.mark.parametrize("store_url", STORES_WITH_DOORS, indirect=True)
+
+STREAMED = b"e.000000000000000b.4"
+INVALID = Answer(-errno.EINVAL)
+NOTHING = Answer(-errno.ENOENT)
+
+
+def salvaged(made: _Object, **what: object) -> tuple[bytes, bytes, bytes]:
+    """What `heal` takes of a sound object."""
+    answer = made.salvage(**what)  # type: ignore[arg-type]
+    assert answer.code == Code.OK, answer
+    return answer.value.name, answer.value.value, answer.value.data
+
+
+@pytest.mark.parametrize("key", SPANS, ids=bytes.decode)
+def test_a_record_is_put_back(store: Store, prefix: str, door: Door, key: bytes) -> None:
+    """Of each kind, whatever is damaged: its value, or the data of it in the bytestream."""
+    stripe = make(store, prefix)
+    sound = door.load(prefix)
+    for position in SPANS[key]:
+        assert stripe.salvage(position=position).value.last == SPANS[key][-1]
+    offered = salvaged(stripe, position=SPANS[key][0])
+    assert offered[:2] == (key, sound.omap[key])
+    assert offered[2] == (sound.stream if key == STREAMED else b"")
+    damages = [sound.with_value(key, value) for value in (flip(sound.omap[key], 7), b"")]
+    if key == STREAMED:
+        damages.append(Content(sound.attrs, sound.omap, bytes(len(sound.stream))))
+    for damaged in damages:
+        door.save(prefix, damaged)
+        assert stripe.salvage(position=SPANS[key][0]) == EIO
+        assert stripe.heal(*offered).code == Code.OK
+        assert door.load(prefix) == sound
+        assert lost(stripe.read(EPOCH, POSITIONS)) == []
+
+
+def test_an_audit_may_leave_the_bytestream_out(store: Store, prefix: str, door: Door) -> None:
+    """Data behind an index is looked at all the same."""
+    stripe = make(store, prefix)
+    sound = door.load(prefix)
+    key = b"e.0000000000000005.1"
+    damaged = sound.with_value(key, flip(sound.omap[key], len(sound.omap[key]) - 1))
+    door.save(prefix, Content(damaged.attrs, damaged.omap, bytes(len(sound.stream))))
+    whole, keys = (stripe.verify(EPOCH, POSITIONS, keys_only=only).value for only in (False, True))
+    assert lost_in(whole) == [5, 8, 9, 10, 11]
+    assert lost_in(keys) == [5]
+
+
+def lost_in(verified: Verified) -> list[int]:
+    """Positions of an object of stride 1 that a verify found lost."""
+    states = [row.state for row in verified.rows for _ in range(row.length)]
+    return [p for p, state in zip(POSITIONS, states, strict=True) if state == State.LOST]
+
+
+def test_the_same_bytes_may_take_the_place_of_sound_ones(
+    store: Store, prefix: str, door: Door
+) -> None:
+    """So that a copy gets them which is not the one that decides."""
+    stripe = make(store, prefix)
+    sound = door.load(prefix)
+    for span in SPANS.values():
+        assert stripe.heal(*salvaged(stripe, position=span[0])).code == Code.OK
+    assert stripe.heal(HEADER, sound.attrs[HEADER]).code == Code.OK
+    assert door.load(prefix) == sound
+
+
+def test_nothing_else_takes_the_place_of_what_is_sound(
+    store: Store, prefix: str, door: Door
+) -> None:
+    """Whole records, sound in themselves: another one's of the same positions, and an older one."""
+    stripe, other = make(store, prefix), Stripe(store, f"{prefix}.other")
+    other.seal(EPOCH)
+    other.write(EPOCH, [Entry(p, p, b"other") for p in range(3)])
+    other.write(EPOCH, [Entry(p, p, DATA[p][:-1] + b"!") for p in range(8, 12)])
+    before = salvaged(stripe, position=1)
+    stripe.trim(EPOCH, [1])
+    sound = door.load(prefix)
+    for offered in (before, salvaged(other, position=0)):
+        assert stripe.heal(*offered) == Answer(Code.READ_ONLY, 0)
+    assert stripe.heal(*salvaged(other, position=8)) == Answer(Code.READ_ONLY, 8)
+    assert door.load(prefix) == sound
+    # Nor where the index is whole and the data is not: it says which data that has to be.
+    damaged = Content(sound.attrs, sound.omap, bytes(len(sound.stream)))
+    door.save(prefix, damaged)
+    assert stripe.heal(*salvaged(other, position=8)) == Answer(Code.READ_ONLY, 8)
+    assert door.load(prefix) == damaged
+
+
+def test_nothing_is_put_where_nothing_is_stored(store: Store, prefix: str) -> None:
+    """A hole stays one, and what is trimmed stays trimmed."""
+    stripe, other = make(store, prefix), Stripe(store, f"{prefix}.other")
+    other.seal(EPOCH)
+    other.put(EPOCH, 12, b"never written")
+    first = salvaged(stripe, position=0)
+    assert stripe.heal(*salvaged(other, position=12)) == NOTHING
+    assert stripe.salvage(position=12) == NOTHING
+    assert stripe.salvage(b"none") == NOTHING
+    assert stripe.heal(b"none", envelope(b"none", b"")) == NOTHING
+    stripe.trim_to(EPOCH, 3)
+    assert stripe.heal(*first) == Answer(Code.BELOW_TRIM_POINT, 3)
+    missing = Stripe(store, f"{prefix}.missing")
+    assert missing.heal(*first) == NOTHING
+    assert missing.salvage(position=0) == NOTHING
+
+
+@pytest.mark.parametrize("key", SPANS, ids=bytes.decode)
+def test_a_record_that_vanished_comes_back(
+    store: Store, prefix: str, door: Door, key: bytes
+) -> None:
+    """Where the header knows that there was one, and all of its positions are without."""
+    stripe = make(store, prefix)
+    sound = door.load(prefix)
+    offered = salvaged(stripe, position=SPANS[key][0])
+    without = {name: value for name, value in sound.omap.items() if name != key}
+    door.save(prefix, Content(sound.attrs, without, sound.stream))
+    assert lost(stripe.read(EPOCH, POSITIONS)) == list(SPANS[key])
+    assert stripe.heal(*offered).code == Code.OK
+    assert door.load(prefix) == sound
+    if len(SPANS[key]) > 1 and key != STREAMED:  # split by a trim, so that its key is another's
+        stripe.trim(EPOCH, [SPANS[key][0]])
+        door.save(prefix, split := door.load(prefix))
+        answer = stripe.heal(*offered)
+        assert answer in (NOTHING, Answer(Code.READ_ONLY, SPANS[key][0]))
+        assert door.load(prefix) == split
+
+
+def test_what_is_offered_has_to_be_whole(store: Store, prefix: str, door: Door) -> None:
+    stripe = make(store, prefix)
+    sound = door.load(prefix)
+    name, value, data = salvaged(stripe, position=8)
+    inline = salvaged(stripe, position=0)
+    damaged = sound.with_value(name, b"").with_value(inline[0], b"")
+    door.save(prefix, damaged)
+    for offered in (
+        (name, flip(value, 20), data),
+        (name, value, flip(data, 100)),
+        (name, value, data[:-1]),
+        (name, value, data + b"x"),
+        (name, value),
+        (name, of_version(name, value, 2, compat=2), data),
+        (inline[0], value, data),
+        (inline[0], flip(inline[1], len(inline[1]) - 1)),
+        (inline[0], inline[1], b"x"),
+        (b"e.1", envelope(b"e.1", b"")),
+    ):
+        assert stripe.heal(*offered) == INVALID
+    assert stripe.heal(HEADER, flip(sound.attrs[HEADER], 12)) == INVALID
+    assert stripe.heal(HEADER, sound.attrs[HEADER], b"x") == INVALID
+    assert stripe.salvage(inline[0]) == INVALID  # records are asked for by position
+    assert door.load(prefix) == damaged
+
+
+def test_a_header_comes_before_its_records(store: Store, prefix: str, door: Door) -> None:
+    stripe = make(store, prefix)
+    sound = door.load(prefix)
+    record = salvaged(stripe, position=0)
+    header = salvaged(stripe, name=HEADER)
+    assert header == (HEADER, sound.attrs[HEADER], b"")
+    door.save(prefix, sound.with_attr(HEADER, flip(sound.attrs[HEADER], 12)))
+    assert stripe.damaged().value.names == (HEADER,)
+    assert stripe.heal(*record) == EIO
+    assert stripe.salvage(position=0) == EIO
+    assert stripe.salvage(HEADER) == EIO
+    assert stripe.heal(*header).code == Code.OK
+    assert stripe.damaged().value.names == ()
+    assert door.load(prefix) == sound
+
+
+def test_what_stands_in_heads_and_directories_is_put_back(
+    store: Store, prefix: str, door: Door
+) -> None:
+    """Every attribute and every key, after all of them were damaged at once."""
+    head, directory = Head(store, prefix), Directory(store, f"{prefix}.directory")
+    head.create("orders", 7)
+    for name in ("a", "b"):
+        assert head.cursor_commit(name, CREATE, 0).code == Code.OK
+    directory.add("orders")
+    directory.announce("tcp://a:1")
+    for made, attribute in ((head, HEAD), (directory, SEQUENCER)):
+        sound = door.load(made.name)
+        assert made.damaged().value.names == ()
+        offered = [salvaged(made, name=name) for name in (attribute, *sound.omap)]
+        damaged = sound.with_attr(attribute, b"")
+        for key, value in sound.omap.items():
+            damaged = damaged.with_value(key, flip(value, 2))
+        door.save(made.name, damaged)
+        assert made.damaged().value.names == (attribute, *sorted(sound.omap))
+        for one in offered:
+            assert made.salvage(one[0]) == EIO
+            assert made.heal(*one).code == Code.OK
+        assert made.damaged().value.names == ()
+        assert door.load(made.name) == sound
+        other = envelope(attribute, sound.attrs[attribute][10:-1] + b"!")
+        assert made.heal(attribute, other).code == Code.READ_ONLY
