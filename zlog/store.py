@@ -149,6 +149,23 @@ class Store(Protocol):
         """
         ...
 
+    def ask_copy(
+        self, queue: CompletionQueue, token: int, object: str, method: str, request: bytes
+    ) -> UnderWay | None:
+        """Start a method that only reads at a copy of the object, which is chosen at random.
+
+        Every other call goes to the primary copy. EOPNOTSUPP where the store keeps one copy only,
+        which is everywhere but on Ceph, and for methods that write.
+
+        Args:
+            queue: see :meth:`submit`.
+            token: see :meth:`submit`.
+            object: name of the object.
+            method: of the class ``zlog``.
+            request: encoded.
+        """
+        ...
+
     def ask_monitor(self, queue: CompletionQueue, token: int, command: str) -> UnderWay | None:
         """Have Ceph's monitors run a command; EOPNOTSUPP where the store is not on Ceph.
 

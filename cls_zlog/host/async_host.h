@@ -74,6 +74,13 @@ class AsyncHost {
     return kNoTicket;
   }
 
+  // Starts a method that only reads at one of the object's copies, chosen at random, where the host
+  // keeps several: on Ceph. Every other call goes to the primary one.
+  virtual void ask_copy(std::string_view /*object*/, std::string_view /*method*/,
+                        SharedRequest /*payload*/, Done done) {
+    done(-EOPNOTSUPP, {});
+  }
+
   // Has Ceph's monitors run a command, where the host is Ceph. The command and the reply are JSON;
   // a failure's reply is the monitors' own words.
   virtual void ask_monitor(std::string_view /*command*/, Done done) { done(-EOPNOTSUPP, {}); }

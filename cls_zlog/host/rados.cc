@@ -13,6 +13,8 @@
 
 #include "cls_zlog/host/listing.h"
 #include "cls_zlog/host/quiet_thread.h"
+#include "cls_zlog/wire/frame.h"
+#include "cls_zlog/wire/stripe_messages.h"
 
 namespace zlog {
 namespace {
@@ -74,6 +76,25 @@ int list_page(librados::IoCtx& io, const std::string& prefix, const std::string&
   }
   if (!io.object_list_is_end(next)) page->next = next.to_str();
   return 0;
+}
+
+// Makes OSDs with other copies of the object than the primary one answer for it. They do that where
+// nothing of it may be missing on another OSD, and hear of how far these are with each change in the
+// placement group. So here are two, of an object that is there for a moment. A client that may not
+// make it goes without.
+void stir(const librados::IoCtx& io, const std::string& object) {
+  librados::IoCtx beside;
+  beside.dup(io);
+  beside.locator_set_key(object);  // into the same placement group
+  const auto change = [&](const char* method, const auto& request) {
+    librados::bufferlist input;
+    input.append(wire::encoded(request));
+    librados::ObjectWriteOperation operation;
+    operation.exec(kClassName, method, input);
+    beside.operate("zlog.stir", &operation, librados::OPERATION_FULL_FORCE);
+  };
+  change("seal", SealRequest{1, 1, 0, true});
+  change("remove", EpochRequest{1});
 }
 
 // Lets malloc keep what requests and replies of megabytes leave behind. Else it gives their memory
@@ -238,6 +259,31 @@ void RadosHost::list(std::string_view prefix, std::string_view after, Done done)
       error = -EINVAL;
     }
     done(error, std::move(reply));
+  }).detach();
+}
+
+// In a thread of its own, since one operation follows upon the other.
+void RadosHost::ask_copy(std::string_view object, std::string_view method, SharedRequest payload,
+                         Done done) {
+  const std::shared_lock<std::shared_mutex> lock(handles_mutex_);
+  const Method* found = find_method(method);
+  if (closing_ || found == nullptr || (found->flags & kWrite) != 0) {
+    done(closing_ ? -ECANCELED : -EOPNOTSUPP, {});
+    return;
+  }
+  const auto cluster = std::make_shared<librados::Rados>(io_);  // outlives the host if need be
+  const auto io = std::make_shared<librados::IoCtx>();
+  io->dup(io_);
+  start_quiet_thread([cluster, io, object = std::string(object), name = found->name,
+                      payload = std::move(payload), done = std::move(done)] {
+    stir(*io, object);
+    librados::bufferlist input = shared(*payload), reply;
+    int code = 0;
+    librados::ObjectReadOperation operation;
+    operation.exec(kClassName, name, input, &reply, &code);
+    const int error = io->operate(object, &operation, nullptr, librados::OPERATION_BALANCE_READS);
+    if (error < 0) code = error;
+    done(code, code >= 0 ? taken(std::move(reply)) : Buffer());
   }).detach();
 }
 

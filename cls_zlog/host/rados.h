@@ -53,6 +53,8 @@ class RadosHost final : public AsyncHost {
                 Done done) override;
   Ticket lock(std::string_view object, std::string_view method, SharedRequest payload,
               Done done) override;
+  void ask_copy(std::string_view object, std::string_view method, SharedRequest payload,
+                Done done) override;
   // Lists in a thread of its own: librados lists in the caller's only.
   void list(std::string_view prefix, std::string_view after, Done done) override;
   // One question at a time (EBUSY): monitors may take long to answer.

@@ -26,6 +26,7 @@ from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply
 from zlog._base.pool_full import explain
 from zlog._base.protocol import Code
+from zlog._layout.heal import answers
 from zlog._layout.layout import Layout
 from zlog._native import core
 from zlog.errors import CorruptEntry, EntryTooLarge, StoreTimeout, ZlogError, from_code
@@ -184,6 +185,7 @@ class _Round:
         if not any(reply.code for reply in replies):
             self._rolls.note(view, replies)
             return range(first, first + count)
+        replies = await answers(layout.io, calls, replies, deadline)
         slots = [_Slot(first + index, index) for index in range(count)]
         groups = _by_object(view, slots)
         by_residue = dict(zip(residues, replies, strict=True))

@@ -10,6 +10,7 @@ with virtual time and a faulty store, is what a simulator brings.
 from __future__ import annotations
 
 import errno
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -66,6 +67,8 @@ class Io(Protocol):
     """What the logic may ask of the world."""
 
     store: Store
+    rescued: Counter[str]
+    """Replies that another copy gave since the primary one was damaged, by object."""
 
     async def execute(self, calls: Sequence[Call], deadline: Deadline) -> list[Reply]:
         """Run independent calls at the same time; replies in the calls' order."""

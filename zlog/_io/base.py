@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from zlog._base.deadline import Deadline
@@ -39,6 +40,7 @@ class Driver(ABC):
             wait = "; await it, or use `async with`" if hasattr(store, "__await__") else ""
             raise TypeError(f"expected a store, as zlog.connect() returns it, not {store!r}{wait}")
         self.store = store
+        self.rescued: Counter[str] = Counter()
         self._what = what
         self._world = world
         self._closed = False

@@ -9,6 +9,7 @@ from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Io, Reply
 from zlog._base.names import DIRECTORY_OBJECT, head_object
 from zlog._base.protocol import Code
+from zlog._layout.heal import answers
 from zlog._native import messages
 from zlog.errors import LogNotFound
 from zlog.view import Stripe, View
@@ -39,6 +40,8 @@ class HeadState(NamedTuple):
 async def execute_one(io: Io, call: Call, deadline: Deadline, *refusals: int) -> Reply:
     """Run one call; what it answers other than OK, ENOENT and ``refusals`` is raised."""
     (reply,) = await io.execute([call], deadline)
+    if reply.code == -errno.EIO:
+        (reply,) = await answers(io, [call], [reply], deadline)
     reply.check(f"{call.method} on {call.object}", -errno.ENOENT, *refusals)
     return reply
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import replace
@@ -12,6 +13,7 @@ from zlog._base.io import Call, Io, Reply
 from zlog._base.protocol import Code
 from zlog._base.sequencer import LogAddress, is_remote
 from zlog._layout.head import Directory, Head
+from zlog._layout.heal import answers
 from zlog._layout.outage import LOOK_SECONDS, Outage
 from zlog._layout.stripe_index import StripeIndex
 from zlog._layout.views import (
@@ -367,6 +369,8 @@ class Layout:
                 await self.stripe_at(unknown.position, deadline)
                 continue
             replies = await self.io.execute(calls, deadline) if calls else []
+            if any(reply.code == -errno.EIO for reply in replies):
+                replies = await answers(self.io, calls, replies, deadline)
             if not any(reply.code == Code.STALE_EPOCH for reply in replies):
                 return view, replies
             if deadline.expired:

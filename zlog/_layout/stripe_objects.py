@@ -9,6 +9,7 @@ from itertools import islice
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Io
 from zlog._base.protocol import Code
+from zlog._layout.heal import answers
 from zlog._native import messages
 from zlog.errors import CorruptEntry
 from zlog.view import ObjectRef
@@ -47,7 +48,8 @@ async def seal(
     ]
     sealed: list[messages.SealReply] = []
     overtaken = False
-    for call, reply in zip(calls, await io.execute(calls, deadline), strict=True):
+    replies = await answers(io, calls, await io.execute(calls, deadline), deadline)
+    for call, reply in zip(calls, replies, strict=True):
         if reply.code == -errno.ENOENT:
             if not missing_ok:
                 raise CorruptEntry(f"stripe object {call.object} is missing")

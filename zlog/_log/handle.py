@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NoReturn
 
 from zlog._client import LogClient
@@ -38,6 +39,15 @@ class LogHandle:
     def view(self) -> View:
         """The newest layout that this handle has seen; no request is made."""
         return self._client.layout.view
+
+    @property
+    def rescued(self) -> Mapping[str, int]:
+        """How many replies another copy gave since the primary one was damaged, by object.
+
+        Each of them took longer, and would else have been an error or a gap. The audit
+        (``check``) with ``heal`` puts such damage right.
+        """
+        return dict(self._client.io.rescued)
 
     @property
     def retention(self) -> Retention:

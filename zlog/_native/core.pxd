@@ -72,6 +72,9 @@ cdef extern from "cls_zlog/host/async_host.h" namespace "zlog" nogil:
         Ticket lock(
             string_view object, string_view method, shared_ptr[RequestBytes] payload, Done done
         ) except +
+        void ask_copy(
+            string_view object, string_view method, shared_ptr[RequestBytes] payload, Done done
+        ) except +
         void list(string_view prefix, string_view after, Done done) except +
         void ask_monitor(string_view command, Done done) except +
         void give_up(Ticket ticket) except +

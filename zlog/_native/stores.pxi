@@ -257,6 +257,22 @@ cdef class HostStore:
         under_way.tickets.push_back(ticket)
         return under_way
 
+    def ask_copy(
+        self,
+        CompletionQueue queue not None,
+        uint64_t token,
+        str object not None,
+        str method not None,
+        bytes request not None,
+    ):
+        cdef shared_ptr[AsyncHost] host = self.opened()
+        cdef string_view object_view = utf8_of(object), method_view = utf8_of(method)
+        cdef shared_ptr[RequestBytes] payload = payload_of(request)
+        cdef Done done = queue_completer(queue.queue, token)
+        queue.check_process()
+        with nogil:
+            deref(host).ask_copy(object_view, method_view, move(payload), move(done))
+
     def ask_monitor(
         self, CompletionQueue queue not None, uint64_t token, str command not None
     ):

@@ -52,6 +52,11 @@ def is_open(slot: Slot) -> bool:
     return isinstance(slot, Gap) and slot.kind is GapKind.UNWRITTEN
 
 
+def is_lost(slot: Slot) -> bool:
+    """Whether what was stored at a position is damaged or gone."""
+    return isinstance(slot, Gap) and slot.kind is GapKind.LOST
+
+
 def no_entry(gap: Gap, log: str) -> ZlogError:
     """Return the error of a call that wants the entry at a position, where there is this gap."""
     what = f"position {gap.position} of log {log!r}"

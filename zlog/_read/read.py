@@ -11,13 +11,14 @@ import errno
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from zlog._base.copies import Copies
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply, Started
 from zlog._base.protocol import Code, FillCode, State
 from zlog._layout.positions import Positions
 from zlog._native import core, messages
 from zlog._read.holes import Patience, fill_ahead
-from zlog._read.items import Slot, gap_of, in_order, is_open, lost, slot_of, trimmed
+from zlog._read.items import Slot, gap_of, in_order, is_lost, is_open, lost, slot_of, trimmed
 from zlog.entry import Entry, Gap, LossReason
 from zlog.errors import CorruptEntry, StoreTimeout
 from zlog.view import ObjectRef, View
@@ -343,9 +344,44 @@ class Reader:
                 found.update((p, lost(p, LossReason.CORRUPT, ref.name)) for p in group)
             else:
                 reply.check(f"read on {ref.name}")
-                _decode(reply.payload, ref.name, group, found, writers)
+                told = _decode(reply.payload, ref.name, group, found, writers)
+                damaged = [p for p in told if is_lost(found[p])]
+                if damaged:
+                    await self._rescue(view, ref, damaged, found, writers, deadline)
         if gone and not await self.layout.outdated(view, deadline):
             found.update((gap.position, gap) for gap in gone)
+
+    async def _rescue(
+        self,
+        view: View,
+        ref: ObjectRef,
+        damaged: list[int],
+        found: dict[int, Slot],
+        writers: dict[int, bytes] | None,
+        deadline: Deadline,
+    ) -> None:
+        """Read from other copies of an object what its primary one has damaged.
+
+        What a copy has not is no answer: it may be the next one that has lost something.
+        """
+        copies = Copies(self._io, ref.name, deadline)
+        while damaged:
+            request = _request(view, ref, damaged, READ_BYTES_MAX, with_ids=True)
+            reply = await copies.ask("read", request)
+            if reply is None:
+                return
+            if reply.code != Code.OK:
+                continue
+            slots: dict[int, Slot] = {}
+            ids: dict[int, bytes] = {}
+            _decode(reply.payload, ref.name, damaged, slots, ids)
+            sound = {p: s for p, s in slots.items() if not (is_lost(s) or is_open(s))}
+            if sound:
+                copies.helped()
+                found.update(sound)
+                damaged = [p for p in damaged if p not in sound]
+                if writers is not None:
+                    writers.update((p, ids[p]) for p in ids if p in sound)
 
     def _by_object(self, view: View, positions: Iterable[int]) -> list[tuple[ObjectRef, list[int]]]:
         """Sort positions that are not trimmed, in ascending order, by the object that has them."""
@@ -371,7 +407,8 @@ def _decode(
     group: list[int],
     found: dict[int, Slot],
     writers: dict[int, bytes] | None,
-) -> None:
+) -> list[int]:
+    """Put what a reply tells into ``found``; returns the positions that it is about."""
     reply = core.decode_read(payload, group)
     if reply.count == 0:
         raise StoreTimeout("the store answered a read with nothing")
@@ -379,6 +416,7 @@ def _decode(
         found[group[i]] = slot = slot_of(reply, i, group[i], name)
         if writers is not None and isinstance(slot, Entry):
             writers[group[i]] = reply.writer(i)
+    return group[: reply.count]
 
 
 def _is_trimmed(view: View, position: int) -> bool:

@@ -123,6 +123,15 @@ class FaultyStore:
         start = functools.partial(self.inner.lock, object=object, method=method, request=request)
         self.pass_on(queue, token, self.judge(object, "lock"), start)
 
+    def ask_copy(
+        self, queue: CompletionQueue, token: int, object: str, method: str, request: bytes
+    ) -> None:
+        """Ask a copy of an object; to a plan, the method itself."""
+        start = functools.partial(
+            self.inner.ask_copy, object=object, method=method, request=request
+        )
+        self.pass_on(queue, token, self.judge(object, method), start)
+
     def ask_monitor(self, queue: CompletionQueue, token: int, command: str) -> None:
         """Ask the monitors; to a plan, a method ``ask_monitor`` of no object."""
         start = functools.partial(self.inner.ask_monitor, command=command)

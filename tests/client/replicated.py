@@ -1,0 +1,108 @@
+"""A store that keeps several copies of each object, as Ceph does, in memory."""
+
+from __future__ import annotations
+
+import errno
+import random
+from collections.abc import Sequence
+
+from zlog._native import core
+from zlog._native.core import CompletionQueue
+from zlog.store import RequestPayload
+from zlog.testing import FaultyStore
+
+from ..conformance.messages import METHODS
+from ..conformance.stored import Content, MemoryDoor
+
+
+class Replicated(FaultyStore):
+    """Methods run on the primary copy, and what they change is done to all copies.
+
+    So a copy that is damaged stays so where no change goes.
+
+    Attributes:
+        copies: the first one is the primary.
+        asked: methods that were run on a copy other than by an ordinary call.
+    """
+
+    def __init__(self, count: int = 3, seed: int = 1) -> None:
+        self.copies = [core.MemoryStore() for _ in range(count)]
+        super().__init__(self.copies[0])
+        self.asked: list[str] = []
+        self._random = random.Random(seed)
+
+    def execute(
+        self, object: str, method: str, payload: RequestPayload, timeout: float | None = None
+    ) -> tuple[int, bytes]:
+        """Run it on the primary copy."""
+        before = self.copies[0].peek(object)
+        answer = self.copies[0].execute(object, method, payload, timeout)
+        if answer[0] == 0 and method in METHODS and not METHODS[method].reads:
+            for copy in self.copies[1:]:
+                self._replicate(object, before, copy, everything=method == "heal")
+        return answer
+
+    def _replicate(
+        self, name: str, before: object, copy: core.MemoryStore, *, everything: bool
+    ) -> None:
+        after = self.copies[0].peek(name)
+        if after is None:
+            copy.poke(name, {}, {}, b"")
+            copy.execute(name, "remove", b"")
+            return
+        old = Content(*(before or ({}, {}, b"")))  # type: ignore[misc]
+        new = Content(*after)
+        had = MemoryDoor(copy).load(name)
+        omap = {
+            key: value for key, value in had.omap.items() if key in new.omap or key not in old.omap
+        }
+        omap |= {k: v for k, v in new.omap.items() if everything or old.omap.get(k) != v}
+        attrs = had.attrs | {
+            k: v for k, v in new.attrs.items() if everything or old.attrs.get(k) != v
+        }
+        stream = new.stream if everything else had.stream + new.stream[len(old.stream) :]
+        copy.poke(name, attrs, omap, stream)
+
+    def submit(
+        self, queue: CompletionQueue, token: int, calls: Sequence[tuple[str, str, RequestPayload]]
+    ) -> None:
+        """Run them at once."""
+        for number, call in enumerate(calls, token):
+            queue.put(number, *self.execute(*call))
+
+    def ask_copy(
+        self, queue: CompletionQueue, token: int, object: str, method: str, request: bytes
+    ) -> None:
+        """Run it on a copy chosen at random."""
+        if not METHODS[method].reads:
+            queue.put(token, -errno.EOPNOTSUPP, b"")
+            return
+        self.asked.append(method)
+        queue.put(token, *self._random.choice(self.copies).execute(object, method, request))
+
+    def damage(self, rank: int, name: str, old: bytes, new: bytes) -> None:
+        """Replace bytes of one copy of an object, wherever they are."""
+        assert len(old) == len(new)
+        door = MemoryDoor(self.copies[rank])
+        found = door.load(name)
+        changed = Content(
+            {key: value.replace(old, new) for key, value in found.attrs.items()},
+            {key: value.replace(old, new) for key, value in found.omap.items()},
+            found.stream.replace(old, new),
+        )
+        assert changed != found
+        door.save(name, changed)
+
+    def alike(self, name: str) -> bool:
+        """Whether all copies of an object are the same."""
+        first, *others = (copy.peek(name) for copy in self.copies)
+        return first is not None and all(other == first for other in others)
+
+
+def damaged_value(store: Replicated, rank: int, name: str, key: str) -> None:
+    """Flip a bit in the middle of an attribute or a key's value, in one copy."""
+    content = MemoryDoor(store.copies[rank]).load(name)
+    value = {**content.attrs, **content.omap}[key.encode()]
+    middle = len(value) // 2
+    flipped = value[:middle] + bytes([value[middle] ^ 1]) + value[middle + 1 :]
+    store.damage(rank, name, value, flipped)
