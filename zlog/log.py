@@ -274,7 +274,14 @@ class Log(Writing, Reading):
         """Return the layouts of the last 128 epochs, oldest first."""
         return drive(self._client.layout.head.views(self._deadline(timeout)))
 
-    def check(self, *, orphans: bool = True, progress: Progress | None = None) -> Check:
+    def check(
+        self,
+        *,
+        orphans: bool = True,
+        heal: bool = False,
+        copies: int = 0,
+        progress: Progress | None = None,
+    ) -> Check:
         """Audit the log while it is used; yields what is wrong, nothing if all is well.
 
         Every object checks its entries' bytes itself, all of them at the same time, so that no
@@ -285,11 +292,24 @@ class Log(Writing, Reading):
             orphans: look for objects that no view has, which takes a list of the store's objects.
                 On Ceph that goes through all objects of the namespace, other logs' too, and needs
                 the permission to read; without it the summary says that it was not done.
+            heal: put right what the primary copy of an object has damaged and another copy has.
+                Only a store on Ceph has several copies. What is sound is never changed.
+            copies: go through the log this many times more, at copies that are chosen at random,
+                and tell what one of them has lost that others have; with ``heal`` put it back.
             progress: called now and then with how many positions were looked at, and how many
                 there are.
         """
         client = self._client
-        return Check(Checker(client.positions, client.budget, orphans=orphans, progress=progress))
+        return Check(
+            Checker(
+                client.positions,
+                client.budget,
+                orphans=orphans,
+                heal=heal,
+                copies=copies,
+                progress=progress,
+            )
+        )
 
     def close(self) -> None:
         """Close this handle; the store stays open. Safe to call twice.

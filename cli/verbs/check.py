@@ -21,6 +21,7 @@ from zlog.cli.verb import Verb
     examples="""
     zlog check orders
     zlog check orders --json | jq 'select(.serious)'
+    zlog check orders --heal --copies 8
     """,
 )
 @log_argument
@@ -29,9 +30,24 @@ from zlog.cli.verb import Verb
     is_flag=True,
     help="Do not look for objects that belong to no view; on Ceph this lists the whole namespace.",
 )
+@click.option(
+    "--heal",
+    is_flag=True,
+    help="Put right what one copy of an object has damaged and another copy has (Ceph).",
+)
+@click.option(
+    "--copies",
+    type=click.IntRange(0, 1000),
+    default=0,
+    metavar="N",
+    help="Go through the log N times more, at copies chosen at random: the primary ones are what"
+    " is looked at else.",
+)
 @json_option("Print a JSON object per finding, and a summary at the end.")
 @pass_session
-def check(session: Session, log: str, no_orphans: bool, as_json: bool) -> int:
+def check(
+    session: Session, log: str, no_orphans: bool, heal: bool, copies: int, as_json: bool
+) -> int:
     """Audit a log while it is in use.
 
     Verifies the checksum of every entry (where it is stored: no data travels), looks for entries
@@ -40,12 +56,14 @@ def check(session: Session, log: str, no_orphans: bool, as_json: bool) -> int:
 
     The exit code is 1 if data is lost or a guarantee is broken. Holes that are older than readers
     wait, orphaned objects, and unfinished trims and layout changes are reported too, and are no
-    failure: clients complete them or pass over them.
+    failure: clients complete them or pass over them. What was healed is reported, and no failure.
     """
     found = serious = 0
     with session.open_log(log) as opened, Output() as out:
         with Progress(None, "checking") as progress:
-            audit = opened.check(orphans=not no_orphans, progress=progress.reach)
+            audit = opened.check(
+                orphans=not no_orphans, heal=heal, copies=copies, progress=progress.reach
+            )
             for finding in audit:
                 found += 1
                 serious += finding.serious

@@ -9,6 +9,7 @@ from zlog._audit.findings import CheckSummary, Finding, FindingKind, about
 from zlog._audit.inspect import ANY_EPOCH, Inspector, walk
 from zlog._audit.orphans import Strays
 from zlog._audit.ranges import BadRows, Doubles, Holes, Window
+from zlog._audit.scrub import Scrub
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply
 from zlog._base.names import head_object
@@ -51,6 +52,8 @@ class Checker:
         budget: Budget,
         *,
         orphans: bool = True,
+        heal: bool = False,
+        copies: int = 0,
         progress: Progress | None = None,
     ) -> None:
         self._positions = positions
@@ -60,6 +63,12 @@ class Checker:
         self._progress = progress
         self._inspector = Inspector(layout, self._deadline)
         self._strays = Strays(layout, self._deadline) if orphans else None
+        self._scrubs = [
+            Scrub(layout, self._deadline, heal=heal, any_copy=any_copy)
+            for any_copy in (False, *[True] * copies)
+        ]
+        self._heal = heal
+        self._in_vain: dict[str, str] = {}  # objects of which no copy has all, and what to do
         self._audit = core.Audit()
         self._end = 0
         self._unreadable: set[str] = set()
@@ -92,10 +101,18 @@ class Checker:
         )
 
     async def _run(self) -> AsyncIterator[Sequence[Finding]]:
+        for scrub in self._scrubs:
+            async for findings in scrub.objects():
+                yield findings
         objects = await self._check_objects()
         self._unreadable = {each.object for each in objects if each.kind in _OBJECT_UNREADABLE}
         yield objects
         yield await self._check_tail()
+        for scrub in self._scrubs[0 if self._heal else 1 :]:
+            async for findings in scrub.positions(self._end):
+                lost = [each for each in findings if each.kind is FindingKind.LOST]
+                self._in_vain |= {each.object: each.detail for each in lost}
+                yield [each for each in findings if each not in lost]
         async for findings in self._check_positions():
             yield findings
         if self._vanished:
@@ -135,13 +152,13 @@ class Checker:
         newer = "a newer version of zlog stored what is there"
         unreadable = BadRows(FindingKind.UNREADABLE, newer)
         async for window in self._walk("all"):
-            yield lost.take(window, self._audit.lost)
+            yield self._with_reason(lost.take(window, self._audit.lost))
             yield unreadable.take(window, self._audit.unreadable)
             yield doubles.take(window, self._audit.found)
             holes.take(window, self._audit.holes, self._io.monotonic())
             if holes.full:
                 yield await self._settle(holes)
-        yield lost.end()
+        yield self._with_reason(lost.end())
         yield unreadable.end()
         yield await self._settle(holes)
         while self._audit.next_part():
@@ -151,6 +168,10 @@ class Checker:
             self._audit.search_for(doubles.searched)
             async for window in self._walk("search"):
                 yield doubles.compare(window, self._audit.found)
+
+    def _with_reason(self, lost: list[Finding]) -> list[Finding]:
+        """Say of what was to be healed why it was not."""
+        return [each._replace(detail=self._in_vain.get(each.object, each.detail)) for each in lost]
 
     async def _settle(self, holes: Holes) -> list[Finding]:
         """Look again at holes that had the time to be written or filled; report those left."""

@@ -14,7 +14,12 @@ class FindingKind(enum.Enum):
     MISSING_OBJECT = "missing-object"
     """A stripe object of the view is gone, with its entries."""
     DAMAGED_OBJECT = "damaged-object"
-    """A stripe object's header fails its checksum: none of its entries can be read."""
+    """What is stored as an attribute or a key fails its checksum. Where it is a stripe object's
+    header, none of the object's entries can be read."""
+    DAMAGED_COPY = "damaged-copy"
+    """A copy of an object is damaged, and another one has what it lost: ``heal`` puts it back."""
+    HEALED = "healed"
+    """A copy of an object was damaged, and has been put right from another one."""
     WRONG_OBJECT = "wrong-object"
     """A stripe object was made for other positions than the view has in it."""
     BEYOND_END = "beyond-end"
@@ -57,6 +62,7 @@ _HARMLESS = frozenset(
         FindingKind.TRIM_BEHIND,
         FindingKind.ORPHAN,
         FindingKind.LEFTOVER,
+        FindingKind.HEALED,
     }
 )
 

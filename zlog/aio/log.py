@@ -322,10 +322,26 @@ class Log(LogHandle):
         """Return every layout that the log had, oldest first."""
         return await self._client.layout.head.views(self._deadline(timeout))
 
-    def check(self, *, orphans: bool = True, progress: Progress | None = None) -> Check:
+    def check(
+        self,
+        *,
+        orphans: bool = True,
+        heal: bool = False,
+        copies: int = 0,
+        progress: Progress | None = None,
+    ) -> Check:
         """Audit the log while it is used; see :meth:`zlog.Log.check`."""
         client = self._client
-        return Check(Checker(client.positions, client.budget, orphans=orphans, progress=progress))
+        return Check(
+            Checker(
+                client.positions,
+                client.budget,
+                orphans=orphans,
+                heal=heal,
+                copies=copies,
+                progress=progress,
+            )
+        )
 
     async def close(self) -> None:
         """Wait for appends under way and close what this handle opened. Safe to call twice."""
