@@ -69,6 +69,9 @@ class Limits:
     activation_s_max: float = 30.0
     """One take-over, in seconds."""
 
+    scrub_bytes_s_max: int = 4 << 20
+    """Stored data that a leader audits in the background, in bytes per second; 0: none."""
+
     stores_max: int = 64
     """Pools and namespaces that the sequencer keeps a store open for."""
 

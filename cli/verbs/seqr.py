@@ -15,6 +15,7 @@ from zlog.cli.parameters import json_option
 from zlog.cli.render import to_json
 from zlog.cli.session import Session, pass_session, usage_errors
 from zlog.cli.tables import bold, table
+from zlog.cli.units import human_bytes, size
 from zlog.cli.verb import VerbGroup
 from zlog.seqr import service
 from zlog.seqr.election.lease import LEASE_SECONDS_DEFAULT, LEASE_SECONDS_MAX, LEASE_SECONDS_MIN
@@ -117,6 +118,13 @@ _FILE = click.Path(exists=True, dir_okay=False)
     metavar="SECONDS",
     help="Close connections that are idle for this long.",
 )
+@click.option(
+    "--scrub",
+    type=size,
+    default=_LIMITS.scrub_bytes_s_max,
+    metavar="SIZE",
+    help="Data that a leader audits in the background per second; 0: none.  [default: 4M]",
+)
 @click.pass_context
 def seqr(
     ctx: click.Context,
@@ -132,6 +140,7 @@ def seqr(
     connections: int,
     connections_per_address: int,
     idle: float,
+    scrub: int,
 ) -> None:
     """Run a sequencer, show the status of one, or forget one.
 
@@ -158,6 +167,7 @@ def seqr(
                 connections_max=connections,
                 connections_per_address_max=connections_per_address,
                 idle_s_max=idle,
+                scrub_bytes_s_max=scrub,
             ),
             also=also,
             lease_seconds=lease,
@@ -248,12 +258,13 @@ def _show(out: Output, found: dict[str, Any]) -> None:
             namespace["leader"] or "?",
             f"{namespace['lease_left_s']:.1f} s",
             ", ".join(namespace["others"]) or "-",
+            _scrubbed(namespace.get("scrub")),
         )
         for namespace in found.get("namespaces", [])
     ]
     if namespaces:
         out.line("")
-        head = ("NAMESPACE", "ROLE", "LEADER", "LEASE", "OTHERS")
+        head = ("NAMESPACE", "ROLE", "LEADER", "LEASE", "OTHERS", "SCRUB")
         table(out, head, namespaces, head_always=True)
     rows = [
         (
@@ -267,6 +278,13 @@ def _show(out: Output, found: dict[str, Any]) -> None:
     if rows:
         out.line("")
         table(out, ("LOG", "EPOCH", "TAIL", "GRANTED"), rows, head_always=True)
+
+
+def _scrubbed(scrub: dict[str, Any] | None) -> str:
+    """Say what the leader's audit has done; an older sequencer tells of none."""
+    if not scrub or not scrub["bytes"]:
+        return "-"
+    return f"{human_bytes(scrub['bytes'])}, {scrub['healed']} healed, {scrub['damaged']} damaged"
 
 
 def _name_of(namespace: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ import contextlib
 import functools
 import logging
 from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import asdict
 from typing import Protocol
 
 from zlog._base.io import Io, deadline_of
@@ -16,6 +17,7 @@ from zlog.errors import ZlogError
 from zlog.seqr.election.candidate import Candidate, Role
 from zlog.seqr.election.leadership import Adopter, Leadership, announce
 from zlog.seqr.election.lease import Lease
+from zlog.seqr.election.scrubbing import ScrubStatus
 from zlog.seqr.election.watch import LeaderWatch
 from zlog.seqr.limits import Limits
 from zlog.seqr.namespaces import Namespace, Stores
@@ -79,6 +81,7 @@ class Election:
         self._candidates: dict[Namespace, Candidate] = {}
         self._running: dict[Namespace, asyncio.Task[None]] = {}
         self._leaderships: dict[Namespace, asyncio.Task[None]] = {}
+        self._scrubs: dict[Namespace, ScrubStatus] = {}
         self._logs: Server | None = None
 
     async def start(self, logs: Server) -> None:
@@ -168,7 +171,8 @@ class Election:
         assert self._logs is not None  # set before there was a candidate
         io = await self._stores.of(namespace)
         lease = self._candidates[namespace].lease
-        await Leadership(namespace, io, self._address, lease, self._logs, self._limits).run()
+        scrub = self._scrubs[namespace] = ScrubStatus()
+        await Leadership(namespace, io, self._address, lease, self._logs, self._limits, scrub).run()
 
     async def _visit(self, namespace: Namespace) -> None:
         """Lead for as long as clients have logs open there."""
@@ -259,6 +263,7 @@ class Election:
                     "leader": candidate.leader,
                     "lease_left_s": round(candidate.lease_left, 3),
                     "others": candidate.others,
+                    "scrub": asdict(self._scrubs.get(namespace, ScrubStatus())),
                 }
                 for namespace, candidate in self._candidates.items()
             ],

@@ -14,6 +14,7 @@ from zlog._layout.head import Directory, Head
 from zlog.errors import LogNotFound, ZlogError
 from zlog.seqr.election.lease import Lease
 from zlog.seqr.election.maintenance import DUTY_SECONDS, Duties
+from zlog.seqr.election.scrubbing import Scrubbing, ScrubStatus
 from zlog.seqr.limits import Limits
 from zlog.seqr.namespaces import Namespace
 
@@ -43,6 +44,7 @@ class Leadership:
         lease: on the namespace.
         logs: has them.
         limits: see there.
+        scrub: what it says of its scrubbing.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class Leadership:
         lease: Lease,
         logs: Adopter,
         limits: Limits,
+        scrub: ScrubStatus,
     ) -> None:
         self._namespace = namespace
         self._io = io
@@ -60,10 +63,17 @@ class Leadership:
         self._lease = lease
         self._logs = logs
         self._limits = limits
+        self._scrub = scrub
 
     async def run(self) -> None:
-        """Lead until cancelled. The duties, which may take minutes, hold up nothing else."""
-        await asyncio.gather(self._hold(), self._serve_duties())
+        """Lead until cancelled. What may take minutes or days holds up nothing else."""
+        work = [self._hold(), self._serve_duties()]
+        rate = self._limits.scrub_bytes_s_max
+        if rate:
+            work.append(
+                Scrubbing(self._io, rate, lambda: bool(self._lease.left), self._scrub).run()
+            )
+        await asyncio.gather(*work)
 
     async def _hold(self) -> None:
         """Keep the offer out, and take over what others served."""

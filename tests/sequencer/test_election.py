@@ -307,6 +307,7 @@ async def test_what_status_says_of_a_namespace(memory):
                     "leader": HERE,
                     "lease_left_s": pytest.approx(LEASE_SECONDS_DEFAULT, abs=1),
                     "others": [],
+                    "scrub": {"rounds": 0, "log": "", "bytes": 0, "healed": 0, "damaged": 0},
                 }
             ],
         }

@@ -1,0 +1,98 @@
+"""A leader's audit of all copies, in the background."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+import zlog
+from zlog._io import AsyncioIo
+from zlog.seqr.election import scrubbing
+from zlog.seqr.election.scrubbing import Scrubbing, ScrubStatus
+
+from ..client.replicated import Replicated, damaged_value
+from .fakes import until
+
+SMALL = [b"small %d" % i for i in range(3)]
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scrubbing, "FIRST_SECONDS", 0.0)
+    monkeypatch.setattr(scrubbing, "ROUND_SECONDS", 0.0)
+
+
+@pytest.fixture
+def store() -> Replicated:
+    made = Replicated()
+    for name in ("audit", "orders"):
+        with zlog.Log.create(made, name, width=2) as log:
+            log.append_many(SMALL)
+    return made
+
+
+def objects(store: Replicated) -> list[str]:
+    found = ["zlog.directory"]
+    for name in ("audit", "orders"):
+        with zlog.Log.open(store, name) as log:
+            found += [f"zlog.{name}.head", *(ref.name for ref in log.view.objects())]
+    return found
+
+
+async def test_it_heals_every_log_and_every_copy_in_the_end(
+    store: Replicated, caplog: pytest.LogCaptureFixture
+) -> None:
+    names = objects(store)
+    status = ScrubStatus()
+    for rank, name in enumerate(("orders", "audit")):
+        with zlog.Log.open(store, name) as log:
+            store.damage(rank, log.view.object_of(1).name, SMALL[1], b"smell 1")
+    damaged_value(store, 2, "zlog.audit.head", "zlog.head")
+    work = asyncio.ensure_future(Scrubbing(AsyncioIo(store), 1e9, lambda: True, status).run())
+    await until(lambda: all(store.alike(name) for name in names), 60)
+    work.cancel()
+    assert status.healed >= 3
+    assert status.damaged == 0
+    assert status.bytes
+    assert "healed log=orders" in caplog.text
+    assert [f for name in ("audit", "orders") for f in zlog.Log.open(store, name).check()] == []
+
+
+async def test_it_tells_of_what_no_copy_has(
+    store: Replicated, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of one log what is left of it is looked at, of the other not even the view can be read."""
+    with zlog.Log.open(store, "audit") as log:
+        name = log.view.object_of(1).name
+    for rank in range(3):
+        damaged_value(store, rank, "zlog.orders.head", "v.0000000000000001")
+        store.damage(rank, name, SMALL[1], b"smell 1")
+    status = ScrubStatus()
+    work = asyncio.ensure_future(Scrubbing(AsyncioIo(store), 1e9, lambda: True, status).run())
+    await until(lambda: status.rounds == 2, 60)
+    work.cancel()
+    assert status.damaged
+    assert status.healed == 0
+    assert f"lost log=audit object={name}" in caplog.text
+    assert "could not scrub log=orders" in caplog.text
+
+
+async def test_it_keeps_to_its_rate(store: Replicated) -> None:
+    """Looks wait for each other; so one at 64 KiB per second does about one a second."""
+    status = ScrubStatus()
+    work = asyncio.ensure_future(Scrubbing(AsyncioIo(store), 1 << 16, lambda: True, status).run())
+    await asyncio.sleep(0.3)
+    work.cancel()
+    assert status.rounds == 0
+    assert status.log in ("audit", "orders")
+
+
+async def test_who_does_not_lead_leaves_the_logs_alone(store: Replicated) -> None:
+    before = len(store.asked)
+    work = asyncio.ensure_future(
+        Scrubbing(AsyncioIo(store), 1e9, lambda: False, ScrubStatus()).run()
+    )
+    await asyncio.sleep(0)
+    work.cancel()
+    assert len(store.asked) == before
