@@ -35,8 +35,8 @@ from .copies import differences, digests, each_osd_in_turn
 PGS = 8
 """So few that each has many calls under way when its OSDs freeze."""
 
-WRITTEN = 16
-SEALED = 16
+WRITTEN = 24
+SEALED = 24
 """Objects of either kind."""
 
 DEPTH = 16
@@ -47,7 +47,7 @@ BATCH = 4
 """Entries of a write: together they go to the bytestream."""
 
 KEYS = 40
-PAUSE_SECONDS = 0.005
+PAUSE_SECONDS = 0.02
 GAP_SECONDS_MAX = 1.2
 """From an OSD's being up to the next one's freezing, at most."""
 
