@@ -123,6 +123,14 @@ def test_large_entries_before_small_ones_stay(log: zlog.Log) -> None:
     log.set_retention(Retention(bytes=50 << 20))
     assert log.apply_retention() == 10
     assert 50 << 20 <= log.stat().bytes < 51 << 20
+    log.set_retention(Retention(entries=10))
+    assert log.apply_retention() == 50_050
+
+
+def test_empty_entries_are_entries(log: zlog.Log) -> None:
+    log.append_many([b""] * 10)
+    log.set_retention(Retention(entries=5, bytes=100))
+    assert log.apply_retention() == 5
 
 
 @pytest.mark.parametrize("limit", [Retention(entries=10), Retention(bytes=100)])

@@ -9,13 +9,15 @@ import pytest
 
 import zlog
 from zlog import Retention, RetentionReport
-from zlog._base.protocol import COUNT_RECORDS_MAX
+from zlog._base.environment import SteadyTime
+from zlog._base.protocol import COUNT_RECORDS_MAX, RETENTION_BYTES_MAX
 from zlog._native import messages
-from zlog._trim.age import Watch
+from zlog._trim.age import Mark, Watch
 
 from ..support.logs import leave_hole, new_epoch
 from . import planted
 from .clocks import NOW, set_clocks
+from .copies import mirrored
 from .faulty import FaultyStore, at_method
 
 DAY = 86400.0
@@ -243,6 +245,39 @@ def test_cursors_and_trims_and_damage_are_respected(log: zlog.Log) -> None:
     assert log.apply_retention() == 10
 
 
+def test_what_comes_during_a_round_is_as_young_as_it_is(memory: zlog.Store) -> None:
+    with zlog.Log.create(memory, "orders", width=1) as log:
+        log.set_retention(Retention(age=100.0))
+        append_at(log, 0)
+
+        def come() -> None:
+            append_at(log, 50)
+            set_clocks(other, 50)
+
+        assert round_at(log, 1) == 0
+        with zlog.Log.open(FaultyStore(memory, at_method("stat", come)), "orders") as other:
+            assert round_at(other, 10) == 0
+        assert round_at(log, 149) == 1
+        assert round_at(log, 150) == 2
+
+
+def test_a_mirror_keeps_what_its_readers_see(memory: zlog.Store) -> None:
+    """Its entries have the times of their source; what is above its floor is no reader's yet."""
+    with zlog.Log.create(memory, "orders", width=2) as log, zlog.connect("mem://") as target:
+        append_at(log, *range(10))
+        mirrored(log, target, "copy")
+        with zlog.Log.open(target, "copy") as copy:
+            copy.set_retention(Retention(age=100.0, entries=12))
+            assert round_at(copy, YEAR) == 0
+            append_at(log, *range(10, 20))
+            mirrored(log, target, "copy")
+            for position in range(20, 40):
+                planted.write(copy, position, b"w" * 16, position)
+            assert round_at(copy, YEAR + 50) == 8
+            assert copy.retention_report().doubt == ""
+            assert [round_at(copy, YEAR + second) for second in (149, 150, 500)] == [10, 20, 20]
+
+
 def test_two_that_enforce_at_once_note_one_round(memory: zlog.Store) -> None:
     with zlog.Log.create(memory, "orders", width=2) as log:
         log.set_retention(Retention(age=10.0))
@@ -293,11 +328,15 @@ def test_a_watch_stays_small(memory: zlog.Store) -> None:
     with zlog.Log.create(memory, "orders", width=1) as log:
         for number in range(400):
             if number % 100 == 0:
-                log.set_retention(Retention(age=(DAY, 60.0, YEAR, 1e4)[number // 100]))
+                log.set_retention(Retention(age=(100.0, YEAR, 200.0, DAY)[number // 100]))
             log.append(b"x")
             machine = str(number % 11 if number > 300 else 0)
             round_at(log, 20.0 * number, machine=machine * 32)
-        request = messages.retention_read(log.view.log_id)
-        code, reply = memory.execute("zlog.orders.head", "retention_read", request)
-        assert code == 0
-        assert len(reply) < 8192
+            request = messages.retention_read(log.view.log_id)
+            reply = memory.execute("zlog.orders.head", "retention_read", request)[1]
+            state = messages.retention_read_reply(reply).state
+            kept = Watch.decode(state)
+            assert (len(kept.marks) <= 20, len(kept.clocks) <= 8) == (True, True), number
+    full = Watch(1 << 62, [Mark(1 << 62, 1 << 52)] * 161, kept.clocks, kept.base, "x" * 200)
+    full.note(1 << 53, SteadyTime("0" * 32, 1 << 53), 3e9)
+    assert len(full.encode()) <= RETENTION_BYTES_MAX

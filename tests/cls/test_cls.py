@@ -50,6 +50,18 @@ def test_hosts_apply_a_method_whole_or_not_at_all(programs: Path) -> None:
     run(programs / "host_test")
 
 
+def test_the_rules_ask_for_no_time() -> None:
+    """All timestamps are those of clients, so that OSDs' clocks may show anything."""
+    asks = re.compile(r"chrono|gettime|ceph_clock|std::time|\butime|\btime\(")
+    sources = [
+        path
+        for room in ("base", "wire", "stripe", "head", "osd")
+        for path in (ROOT / "cls_zlog" / room).iterdir()
+    ]
+    assert len(sources) > 40
+    assert [path.name for path in sources if asks.search(path.read_text())] == []
+
+
 def test_every_message_can_grow(programs: Path) -> None:
     run(programs / "messages_test")
 

@@ -207,8 +207,6 @@ async def _settle(
     left = deadline.remaining()
     budget = deadline if left is None else deadline.sooner(left / 2)
     end = await taken_end(layout, layout.view.live_stripe, deadline)
-    if layout.view.mirror:
-        end = min(end, layout.view.tail_floor)  # above it, parts of a round of the copier
     async for stripe in layout.stripes(start, end, deadline):
         last = min(stripe.end, end)
         while start < last and not budget.expired:
@@ -217,8 +215,9 @@ async def _settle(
                 if patient:
                     break
                 patient = True  # with what is in the way then: it may be very much
-                window = reader.start(start, min(start + _FILL_POSITIONS, last), READ_BYTES_MAX)
-                await reader.finish(window, Patience(HOLE_TIMEOUT_SECONDS), last, deadline)
+                most = min(start + _FILL_POSITIONS, last)
+                window = reader.start(start, most, READ_BYTES_MAX)
+                await reader.finish(window, Patience(HOLE_TIMEOUT_SECONDS), most, deadline)
             start = reached
         if start < last:
             return start, False

@@ -67,7 +67,8 @@ async def ask(
 async def taken_end(layout: Layout, stripe: Stripe, deadline: Deadline) -> int:
     """Return one past the highest position of a stripe that is written, filled or trimmed.
 
-    Not the tail: what was only handed out, or made the tail floor, does not count.
+    Not the tail: what was only handed out, or made the tail floor, does not count; nor what a
+    mirror has above its floor.
     """
     return (await _held(layout, stripe, deadline)).end
 
@@ -107,7 +108,31 @@ async def _held(layout: Layout, stripe: Stripe, deadline: Deadline) -> _Held:
     stats = await object_stats(layout, stripe, deadline)
     size = Size(sum(stat.entries for stat in stats), sum(stat.bytes for stat in stats))
     taken = (stat.highest + 1 for stat in stats if stat.highest is not None)
-    return _Held(stripe, size, min(max(taken, default=stripe.start), stripe.end))
+    end = min(max(taken, default=stripe.start), stripe.end)
+    view = layout.view
+    if view.mirror and view.tail_floor < end:  # parts of a round of its copier: no reader sees them
+        floor = max(view.tail_floor, stripe.start)
+        unseen, _ = await _count(layout, stripe, floor, end, deadline)
+        seen = Size(max(0, size.entries - unseen.entries), max(0, size.bytes - unseen.bytes))
+        return _Held(stripe, seen, floor)
+    return _Held(stripe, size, end)
+
+
+async def _count(
+    layout: Layout, stripe: Stripe, start: int, end: int, deadline: Deadline
+) -> tuple[Size, int]:
+    """Return what a range of a stripe holds, and the position of its last entry."""
+    refs = layout.objects(layout.view, stripe)
+    some = range(start, min(end, start + stripe.width))
+    left = {refs[position % stripe.width]: start for position in some}
+    size, last = Size(0, 0), 0
+    while left:
+        counted = await ask(layout, left, end, deadline)
+        for each in counted.values():
+            size = size.plus(Size(each.entries, each.bytes))
+            last = max(last, each.last or 0)
+        left = {ref: each.end for ref, each in counted.items() if each.end < end}
+    return size, last
 
 
 def _excess(held: list[_Held], limit: Size) -> Size:
@@ -144,23 +169,10 @@ class _Walk:
         """Pass the part of a stripe from ``start`` on that is beyond a limit."""
         step, growing = _STEP_POSITIONS, True
         while start < held.end and step:
-            size, last = await self._count(held.stripe, start, min(start + step, held.end))
+            end = min(start + step, held.end)
+            size, last = await _count(self._layout, held.stripe, start, end, self._deadline)
             if self.take(size, last + 1):
                 start += step
             else:
                 growing = False
             step = step * 2 if growing else step // 2
-
-    async def _count(self, stripe: Stripe, start: int, end: int) -> tuple[Size, int]:
-        """Return what a range of a stripe holds, and the position of its last entry."""
-        refs = self._layout.objects(self._layout.view, stripe)
-        some = range(start, min(end, start + stripe.width))
-        left = {refs[position % stripe.width]: start for position in some}
-        size, last = Size(0, 0), 0
-        while left:
-            counted = await ask(self._layout, left, end, self._deadline)
-            for each in counted.values():
-                size = size.plus(Size(each.entries, each.bytes))
-                last = max(last, each.last or 0)
-            left = {ref: each.end for ref, each in counted.items() if each.end < end}
-        return size, last
