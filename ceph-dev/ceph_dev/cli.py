@@ -17,10 +17,11 @@ from .daemon import Daemon, State
 from .settings import GIB, STORES, Settings, parse_bytes, parse_options
 
 DEFAULT_DIR = Path(__file__).resolve().parents[1] / "run" / "default"
+_MONITORS_MAX = 9
 UNHEALTHY = 3  # the exit code of `status` when something is not up, as systemctl has it
 
 DESCRIPTION = """\
-A real Ceph cluster for development and tests: a monitor and OSDs as plain processes, with their
+A real Ceph cluster for development and tests: monitors and OSDs as plain processes, with their
 own folder and ports, and zlog's object class loaded. Several run side by side, each in its --dir.
 """
 EXAMPLES = """\
@@ -66,13 +67,15 @@ def _parser() -> argparse.ArgumentParser:
     osd.add_argument(
         "--wait", type=float, metavar="SECONDS", help="wait until the monitor has noticed"
     )
-    mon = verbs.add_parser("mon", parents=[common], help="make the monitor fail, or heal it")
+    mon = verbs.add_parser("mon", parents=[common], help="make a monitor fail, or heal it")
     mon.add_argument("action", choices=ACTIONS)
+    mon.add_argument("name", nargs="?", default="a", help="which monitor (%(default)s)")
     return parser
 
 
 def _add_up_options(up: argparse.ArgumentParser) -> None:
     up.add_argument("--osds", type=int, default=1, help="how many OSDs (%(default)s)")
+    up.add_argument("--mons", type=int, default=1, help="how many monitors (%(default)s)")
     up.add_argument("--store", choices=STORES, default="memstore", help="%(default)s by default")
     up.add_argument("--cephx", choices=("on", "off"), default="on", help="authentication")
     up.add_argument("--pool", default="zlog", help="the pool to make (%(default)s)")
@@ -116,6 +119,8 @@ def _add_up_options(up: argparse.ArgumentParser) -> None:
 def _settings(arguments: argparse.Namespace) -> Settings:
     if arguments.osds < 1:
         raise ClusterError("--osds: a cluster has at least one")
+    if not 1 <= arguments.mons <= _MONITORS_MAX:
+        raise ClusterError(f"--mons: a cluster has 1 to {_MONITORS_MAX}")
     size = arguments.size or min(arguments.osds, 3)
     if not 1 <= size <= arguments.osds:
         raise ClusterError(f"--size {size}: one machine of {arguments.osds} OSDs can't hold it")
@@ -124,7 +129,8 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         chosen = str(Path(chosen).resolve())
     return Settings(
         fsid="",
-        port=0,
+        ports=[],
+        monitors=arguments.mons,
         osds=arguments.osds,
         store=arguments.store,
         cephx=arguments.cephx == "on",
@@ -209,7 +215,10 @@ ACTIONS: dict[str, Callable[[Daemon], object]] = {
 def _act(cluster: Cluster, arguments: argparse.Namespace) -> int:
     """Do an action to one daemon. Acting on one that does not run is an error, except `start`."""
     cluster.settings()
-    daemon = cluster.osd(arguments.number) if arguments.verb == "osd" else cluster.monitor()
+    if arguments.verb == "osd":
+        daemon = cluster.osd(arguments.number)
+    else:
+        daemon = cluster.monitor(arguments.name)
     with cluster.locked():
         if arguments.action != "start" and daemon.state() is State.STOPPED:
             raise ClusterError(f"{daemon.name} does not run")

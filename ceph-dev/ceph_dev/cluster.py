@@ -20,8 +20,8 @@ from . import ClusterError, object_class
 from .daemon import Daemon, State, program, run, stop_all
 from .keyring import render_keyring
 from .monitor import Monitor, RadosError, connect
-from .ports import free_port, is_free
-from .settings import MANAGER, MONITOR, Folder, Settings, render_conf
+from .ports import free_ports, is_free
+from .settings import MANAGER, Folder, Settings, render_conf
 
 UP_TIMEOUT = 60.0  # seconds for the whole cluster to become usable
 STOP_TIMEOUT = 10.0  # seconds before a daemon that was asked to end is killed
@@ -84,9 +84,16 @@ class Cluster:
         """The store URL of the cluster's pool."""
         return self.folder.url(self.settings().pool)
 
-    def monitor(self) -> Daemon:
-        """The monitor's daemon."""
-        return Daemon(self.folder, "mon", MONITOR)
+    def monitors(self) -> list[Daemon]:
+        """The monitors' daemons."""
+        return [Daemon(self.folder, "mon", name) for name in self.settings().monitor_addresses()]
+
+    def monitor(self, name: str) -> Daemon:
+        """The daemon of a monitor. Raises ClusterError if there is none of this name."""
+        for daemon in self.monitors():
+            if daemon.id == name:
+                return daemon
+        raise ClusterError(f"there is no mon.{name}: the cluster has {len(self.monitors())}")
 
     def osd(self, number: int) -> Daemon:
         """The daemon of OSD `number`. Raises ClusterError if there is none of this number."""
@@ -104,8 +111,8 @@ class Cluster:
         return [Daemon(self.folder, "mgr", MANAGER)] if self.settings().manager else []
 
     def daemons(self) -> list[Daemon]:
-        """All daemons, the monitor first."""
-        return [self.monitor(), *self.manager(), *self.osds()]
+        """All daemons, the monitors first."""
+        return [*self.monitors(), *self.manager(), *self.osds()]
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -161,7 +168,7 @@ class Cluster:
 
         folder.keyring.touch(mode=0o600)
         folder.keyring.write_text(render_keyring(self._entities(wanted)))
-        self._start_monitor(replace(wanted, fsid=str(uuid.uuid4())))
+        self._start_new_monitors(replace(wanted, fsid=str(uuid.uuid4())))
         self._start_manager()
         self._start_new_osds()
         with self._connect(UP_TIMEOUT) as monitor:
@@ -184,25 +191,32 @@ class Cluster:
         manager = [f"mgr.{MANAGER}"] if settings.manager else []
         return ["mon.", "client.admin", *manager, *(f"osd.{n}" for n in range(settings.osds))]
 
-    def _start_monitor(self, wanted: Settings) -> None:
-        """Make and start the monitor, on another port if the first was taken meanwhile."""
-        daemon = self.monitor()
+    def _start_new_monitors(self, wanted: Settings) -> None:
+        """Make and start the monitors, on other ports if one was taken meanwhile."""
         for last in (False,) * (_PORT_TRIES - 1) + (True,):
-            settings = replace(wanted, port=free_port(wanted.address))
+            ports = free_ports(wanted.address, wanted.monitors)
+            settings = replace(wanted, ports=ports)
             with_class = settings.object_class != object_class.NO_CLASS
             conf = render_conf(settings, self.folder, object_class.class_list(with_class))
             self.folder.conf.write_text(conf)
             settings.save(self.folder.settings)
             self._make_monmap(settings)
             monmap = ("--monmap", str(self.folder.path / "monmap"))
-            daemon.mkfs(*monmap, "--keyring", str(self.folder.keyring))
             try:
-                daemon.start()
+                for daemon in self.monitors():
+                    daemon.mkfs(*monmap, "--keyring", str(self.folder.keyring))
+                    daemon.start()
                 return
             except ClusterError:
-                if last or is_free(settings.address, settings.port):
+                taken = any(
+                    daemon.state() is State.STOPPED and not is_free(settings.address, port)
+                    for daemon, port in zip(self.monitors(), ports, strict=True)
+                )
+                for daemon in self.monitors():
+                    daemon.kill()
+                if last or not taken:
                     raise
-                shutil.rmtree(self.folder.data(daemon.name))
+                shutil.rmtree(self.folder.path / "data")
 
     def _start_manager(self) -> None:
         for daemon in self.manager():
@@ -212,9 +226,10 @@ class Cluster:
     def _make_monmap(self, settings: Settings) -> None:
         path = self.folder.path / "monmap"
         path.unlink(missing_ok=True)
-        address = f"[v2:{settings.address}:{settings.port}]"
         command = [program("monmaptool"), "--create", "--fsid", settings.fsid]
-        run([*command, "--addv", MONITOR, address, str(path)], "monmaptool")
+        for name, address in settings.monitor_addresses().items():
+            command += ["--addv", name, address]
+        run([*command, str(path)], "monmaptool")
 
     def _start_new_osds(self) -> None:
         """Make the OSDs while the monitor learns of them, then start them, all at once."""
@@ -308,7 +323,8 @@ class Cluster:
         for daemon in self.daemons():
             if daemon.state() is State.FROZEN:
                 raise ClusterError(f"{daemon.name} is frozen: thaw it first")
-        self.monitor().start()
+        for daemon in self.monitors():
+            daemon.start()
         self._start_manager()
         with ThreadPoolExecutor(max_workers=8) as pool:
             list(pool.map(Daemon.start, self.osds()))
@@ -316,9 +332,9 @@ class Cluster:
             self._wait_usable(monitor)
 
     def stop(self) -> None:
-        """End all processes cleanly, the monitor last; the data stays."""
+        """End all processes cleanly, the monitors last; the data stays."""
         stop_all([*self.manager(), *self.osds()], STOP_TIMEOUT)
-        self.monitor().stop(STOP_TIMEOUT)
+        stop_all(self.monitors(), STOP_TIMEOUT)
 
     def down(self) -> None:
         """Kill all processes and remove what the cluster made. No cluster there: nothing to do."""
@@ -343,7 +359,7 @@ class Cluster:
             Process(name=one.name, state=one.state().value, pid=one.pid()) for one in self.daemons()
         ]
         up: list[int] | None = None
-        if self.monitor().state() is State.RUNNING:
+        if any(each.state() is State.RUNNING for each in self.monitors()):
             with contextlib.suppress(RadosError), self._connect(_STATUS_TIMEOUT) as monitor:
                 up = sorted(_osds_up(monitor))
         running = all(one["state"] == State.RUNNING.value for one in processes)

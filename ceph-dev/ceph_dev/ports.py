@@ -13,12 +13,15 @@ _PORTS = range(20000, 32000)
 _TRIES = 100
 
 
-def free_port(address: str) -> int:
-    """A port at `address` on which no process listens. Raises ClusterError if none is found."""
-    for port in random.sample(_PORTS, _TRIES):
-        if is_free(address, port):
-            return port
-    raise ClusterError(f"found no free port on {address} between {_PORTS[0]} and {_PORTS[-1]}")
+def free_ports(address: str, count: int) -> list[int]:
+    """That many ports at `address` on which no process listens. Raises ClusterError if too few."""
+    found = [port for port in random.sample(_PORTS, _TRIES) if is_free(address, port)][:count]
+    if len(found) < count:
+        raise ClusterError(
+            f"found {len(found)} of {count} free ports on {address} between {_PORTS[0]} and"
+            f" {_PORTS[-1]}"
+        )
+    return found
 
 
 def is_free(address: str, port: int) -> bool:

@@ -11,7 +11,6 @@ from urllib.parse import quote
 from . import ClusterError
 
 STORES = ("memstore", "bluestore")
-MONITOR = "a"
 MANAGER = "x"
 GIB = 1 << 30
 
@@ -24,7 +23,8 @@ class Settings:
     """What `up` was asked for. Kept in the cluster's folder, so that later commands know it."""
 
     fsid: str
-    port: int
+    ports: list[int]
+    monitors: int = 1
     osds: int = 1
     store: str = "memstore"
     cephx: bool = True
@@ -39,8 +39,16 @@ class Settings:
 
     def same_request(self, other: Settings) -> bool:
         """Whether both ask for the same cluster: all but what `up` chooses itself is equal."""
-        chosen = {"fsid": "", "port": 0}
+        chosen = {"fsid": "", "ports": []}
         return asdict(self) | chosen == asdict(other) | chosen
+
+    def monitor_addresses(self) -> dict[str, str]:
+        """Where each monitor listens, by its name: `a` and on."""
+        names = map(chr, range(ord("a"), ord("a") + self.monitors))
+        return {
+            name: f"[v2:{self.address}:{port}]"
+            for name, port in zip(names, self.ports, strict=True)
+        }
 
     def save(self, path: Path) -> None:
         """Write the settings to `path`, whole or not at all."""
@@ -136,7 +144,7 @@ def render_conf(settings: Settings, folder: Folder, class_list: str) -> str:
     sections: dict[str, dict[str, str]] = {
         "global": {
             "fsid": settings.fsid,
-            "mon host": f"[v2:{settings.address}:{settings.port}]",
+            "mon host": ",".join(settings.monitor_addresses().values()),
             "public addr": settings.address,
             "ms bind msgr1": "false",
             "auth cluster required": auth,

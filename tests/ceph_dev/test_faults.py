@@ -80,6 +80,22 @@ def test_a_monitor_comes_back_at_its_address(folder: FolderOfCluster) -> None:
         assert ioctx.read("object") == b"data"
 
 
+def test_a_majority_of_the_monitors_serves(folder: FolderOfCluster) -> None:
+    conf = folder.up("--mons", "3")["conf"]
+    folder.run("mon", "kill", "a")
+    with open_pool(conf) as ioctx:
+        ioctx.write_full("object", b"data")
+    folder.run("mon", "kill", "b")
+    end = time.monotonic() + NOTICED  # it answers for as long as its lease is good
+    while folder.status()["osds_up"] is not None:
+        assert time.monotonic() < end
+    folder.run("mon", "start", "b")
+    with open_pool(conf) as ioctx:
+        assert ioctx.read("object") == b"data"
+    with pytest.raises(ClusterFailed, match=r"there is no mon\.d: the cluster has 3"):
+        folder.run("mon", "kill", "d")
+
+
 def test_a_frozen_daemon_ends_too(folder: FolderOfCluster) -> None:
     folder.up()
     folder.run("osd", "freeze", "0")

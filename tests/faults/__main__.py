@@ -11,11 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..support.ceph import ClusterSpec, running_cluster
-from . import partitions
+from . import partitions, power
 from .faults import CLUSTER_OPTIONS, EVERYWHERE, KINDS, OSD_CUT_OFF
 from .hostile import SHORT_LOGS, Bombardment, bombard_cluster
 from .kills import run_kills
-from .run import Outcome, run_on_ceph
+from .run import MONITORS, Outcome, run_on_ceph
 from .thaws import PGS, freeze_as_others_come_back
 
 
@@ -30,6 +30,11 @@ def main() -> None:
     )
     parser.add_argument(
         "--kills", type=int, default=0, help="kill processes on an embedded store, this often"
+    )
+    parser.add_argument(
+        "--power",
+        action="store_true",
+        help="with --kills: all at once, and what was not synced is lost",
     )
     parser.add_argument(
         "--hostile",
@@ -72,7 +77,7 @@ def main() -> None:
         if options.folder:
             folder.mkdir(parents=True)  # journals of another run would be taken for this one's
         if options.kills:
-            outcome = run_kills(folder, options.seed, options.kills)
+            outcome = run_kills(folder, options.seed, options.kills, power=options.power)
         else:
             outcome = _on_ceph(options, folder)
     print(json.dumps(outcome.to_json()) if options.json else _render(outcome))
@@ -128,7 +133,8 @@ def _render_hostile(kind: str, found: Bombardment) -> str:
 def _on_ceph(options: argparse.Namespace, folder: Path) -> Outcome:
     own = partitions.options(options.osds) if options.partitions else ()
     kinds = tuple(options.kind or (KINDS if options.partitions else EVERYWHERE))
-    with running_cluster(_spec(options, *own)) as cluster:
+    spec = replace(_spec(options, *own), monitors=MONITORS)
+    with power.that_may_fail(folder / "power", power.BLUESTORE), running_cluster(spec) as cluster:
         return run_on_ceph(cluster, folder, options.seed, options.minutes * 60, kinds=kinds)
 
 

@@ -8,6 +8,7 @@ it to end.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import random
 import signal
@@ -88,6 +89,7 @@ class Client(ABC):
 
     Args:
         log: that is used.
+        store: that has it.
         told: what the process was told.
         chance: decides what comes next.
         think: seconds between two operations, at most.
@@ -95,9 +97,16 @@ class Client(ABC):
     """
 
     def __init__(
-        self, log: RecordedLog, told: Told, chance: random.Random, think: float, over: Path
+        self,
+        log: RecordedLog,
+        store: zlog.Store,
+        told: Told,
+        chance: random.Random,
+        think: float,
+        over: Path,
     ) -> None:
         self.log = log
+        self.store = store
         self.told = told
         self.chance = chance
         self._think = think
@@ -255,17 +264,75 @@ class Trimmer(Client):
             await self.log.trim_to(max(0, end), timeout=self.timeout())
 
 
-ROLES = {role.__name__.lower(): role for role in (Writer, Follower, Ranger, Trimmer)}
+class Deliverer(Client):
+    """Delivers the batches of a source, which another client delivers at the same time."""
+
+    async def begin(self) -> None:
+        self._batch = 0
+
+    async def next(self) -> None:
+        await asyncio.sleep(_PAUSE * self._think)
+        chance = random.Random(self._batch)  # the same entries in each process
+        for part in range(_PARTS):
+            entries = [
+                f"delivered.{self._batch}.{part}.{number}.".encode() + chance.randbytes(size)
+                for number, size in enumerate(chance.choices((0, 10, 3000), k=3))
+            ]
+            await self._deliver(part, entries)
+        if self.chance.random() < _FORGETS:
+            await self.log.log.deliveries_done(_SOURCE, before=max(0, self._batch - _BATCHES_KEPT))
+        self._batch += 1
+
+    async def _deliver(self, part: int, entries: list[bytes]) -> None:
+        """Try once, or until it is done; of two that try at the same time one is told to end."""
+        with contextlib.suppress(zlog.DeliverySuperseded):
+            await self.log.deliver(
+                entries, source=_SOURCE, batch=self._batch, part=part, timeout=self.timeout()
+            )
+
+
+_SOURCE = "job"
+_PARTS = 2
+_BATCHES_KEPT = 3
+_FORGETS = 0.3
+_PAUSE = 5
+
+
+class Remover(Client):
+    """Makes a log of its own, uses and removes it, again and again."""
+
+    async def begin(self) -> None:
+        await self._try(self.log.tail())  # its journal shows that it works
+
+    async def next(self) -> None:
+        store, name = self.store, f"scrap-{self.log.process}"
+        with contextlib.suppress(zlog.LogNotFound):
+            await zlog.aio.Log.remove(store, name, timeout=self.timeout() or PATIENCE)
+        log = await zlog.aio.Log.create(store, name, timeout=PATIENCE)
+        entries = [f"{name}.{self.chance.random()}".encode() for _ in range(10)]
+        try:
+            await log.append_many(entries)
+            found = [each.data async for each in log.read_range() if isinstance(each, zlog.Entry)]
+        finally:
+            await log.close()
+        if sorted(found) != sorted(entries):
+            sys.exit(f"log {name!r} held {found}, not what was appended to it: {entries}")
+
+
+ROLES = {
+    role.__name__.lower(): role for role in (Writer, Follower, Ranger, Trimmer, Deliverer, Remover)
+}
 
 
 async def main() -> None:
     """Run as the JSON object on the command line says; see ``clients.py``."""
     options = json.loads(sys.argv[1])
     told = Told()
-    log = await _open(options, told)
+    store, log = await _open(options, told)
     journal = Path(options["journal"])
     client = ROLES[options["role"]](
         Journal(journal).watch(log, options["name"]),  # type: ignore[arg-type]
+        store,
         told,
         random.Random(options["seed"]),
         options["think"],
@@ -274,7 +341,7 @@ async def main() -> None:
     await client.run()
 
 
-async def _open(options: dict[str, Any], told: Told) -> zlog.aio.Log | Blocking:
+async def _open(options: dict[str, Any], told: Told) -> tuple[zlog.Store, zlog.aio.Log | Blocking]:
     settings = {
         "timeout": PATIENCE,
         "hole_timeout": options["hole_timeout"],
@@ -284,8 +351,8 @@ async def _open(options: dict[str, Any], told: Told) -> zlog.aio.Log | Blocking:
         try:
             store = await zlog.aio.connect(options["url"])
             if options["blocking"]:
-                return Blocking(zlog.Log.open(store, options["log"], **settings))
-            return await zlog.aio.Log.open(store, options["log"], **settings)
+                return store, Blocking(zlog.Log.open(store, options["log"], **settings))
+            return store, await zlog.aio.Log.open(store, options["log"], **settings)
         except zlog.ZlogError:
             if told.over:
                 raise

@@ -16,6 +16,7 @@ from ..support.ceph import CephCluster
 from ..support.programs import ZLOG
 from .clients import Clients
 from .partitions import cut_off
+from .power import fail
 from .sequencers import Sequencers
 
 CUT = {"ms_inject_socket_failures": "200"}
@@ -27,11 +28,13 @@ SLOW = {
 }
 
 OSD_CUT_OFF = "OSD cut off"
+POWER_LOST = "power lost"
 
 CLUSTER_OPTIONS = ("osd:osd max markdown count=1000",)
 """What a cluster's ceph.conf needs for a run of many faults. An OSD ends itself when it was marked
 down five times in ten minutes, though it lives; frozen or cut off, it is."""
 
+_ALL = 1000
 _CUT_SECONDS = 0.3
 _WIDTH_MAX = 12
 
@@ -49,13 +52,31 @@ Fault = Callable[[Site, random.Random], AbstractContextManager[None]]
 """Begins when it is entered, and is healed when it is left."""
 
 
-@contextmanager
-def osd_killed(site: Site, chance: random.Random) -> Iterator[None]:
-    """SIGKILL, and a start later."""
-    number = chance.randrange(site.cluster.spec.osds)
-    site.cluster.osd("kill", number)
-    yield
-    site.cluster.osd("start", number)
+def killed(*, osds: int = 0, monitors: bool = False, power: bool = False) -> Fault:
+    """SIGKILL to so many OSDs, and to the majority of the monitors, and a start later.
+
+    Without monitors connected clients go on, and no new one can connect. Where the power fails,
+    too, the OSDs' disks lose what was not synced.
+    """
+
+    @contextmanager
+    def fault(site: Site, chance: random.Random) -> Iterator[None]:
+        spec = site.cluster.spec
+        numbers = chance.sample(range(spec.osds), min(osds, spec.osds))
+        names = "abcdefghi"[: spec.monitors // 2 + 1] if monitors else ""
+        for name in names:
+            site.cluster.monitor("kill", name)
+        for number in numbers:
+            site.cluster.osd("kill", number)
+        if power:
+            fail(chance)
+        yield
+        for name in names:
+            site.cluster.monitor("start", name)
+        for number in numbers:
+            site.cluster.osd("start", number)
+
+    return fault
 
 
 @contextmanager
@@ -81,14 +102,6 @@ def osd_cut_off(site: Site, chance: random.Random) -> Iterator[None]:
     osds = site.cluster.spec.osds
     with cut_off(chance.randrange(osds), osds, chance):
         yield
-
-
-@contextmanager
-def monitor_killed(site: Site, _: random.Random) -> Iterator[None]:
-    """The only one. Connected clients go on; no new one can connect."""
-    site.cluster.monitor("kill")
-    yield
-    site.cluster.monitor("start")
 
 
 @contextmanager
@@ -209,11 +222,15 @@ class Kind(NamedTuple):
 
 
 KINDS: dict[str, Kind] = {
-    "OSD killed": Kind(osd_killed, "Ceph", (1.0, 8.0)),
+    "OSD killed": Kind(killed(osds=1), "Ceph", (1.0, 8.0)),
+    "two OSDs killed": Kind(killed(osds=2), "Ceph", (1.0, 6.0)),
+    "monitors killed": Kind(killed(monitors=True), "Ceph", (1.0, 8.0)),
+    "monitors and an OSD killed": Kind(killed(osds=1, monitors=True), "Ceph", (1.0, 6.0)),
+    "Ceph killed": Kind(killed(osds=_ALL, monitors=True), "Ceph", (0.5, 4.0)),
+    POWER_LOST: Kind(killed(osds=_ALL, monitors=True, power=True), "Ceph", (0.5, 4.0)),
     "OSD frozen": Kind(osd_frozen, "Ceph", (1.0, 10.0)),
     "OSD slow": Kind(osd_slow, "Ceph", (3.0, 8.0)),
     OSD_CUT_OFF: Kind(osd_cut_off, "Ceph", (2.0, 10.0)),
-    "monitor killed": Kind(monitor_killed, "Ceph", (1.0, 8.0)),
     "connections to Ceph cut": Kind(ceph_connections_cut, "Ceph", (3.0, 8.0)),
     "sequencer killed": Kind(sequencer_killed, "sequencers", (0.5, 6.0)),
     "sequencer frozen": Kind(

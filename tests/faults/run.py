@@ -25,6 +25,7 @@ from .sequencers import Sequencers
 from .stalls import Stall, Window, longest_stalls
 
 LOG = "orders"
+MONITORS = 3
 
 
 @dataclass
@@ -83,9 +84,10 @@ class Crowd:
 
 _WRITERS = {"w0": "writer", "w1": "writer", "w2b": "writer", "w3b": "writer"}
 _READERS = {"r0": "follower", "r1": "follower", "r2": "ranger", "r3b": "ranger"}
-FULL = Crowd({**_WRITERS, **_READERS, "t0": "trimmer"}, stripe_records=2000)
+_OTHERS = {"t0": "trimmer", "d0": "deliverer", "d1b": "deliverer", "s0": "remover"}
+FULL = Crowd({**_WRITERS, **_READERS, **_OTHERS}, stripe_records=2000)
 SMALL = Crowd(
-    {"w0": "writer", "w1b": "writer", "r0": "follower", "r1b": "ranger", "t0": "trimmer"},
+    {"w0": "writer", "w1b": "writer", "r0": "follower", "r1b": "ranger", **_OTHERS},
     stripe_records=10,
 )
 
@@ -166,7 +168,7 @@ def come_to_rest(clients: Clients, url: str, folder: Path) -> History:
     read all that is left. Last, a new reader reads everything twice and audits it.
     """
     healed = clients.become_patient()
-    clients.finish("writer", "trimmer")
+    clients.finish("writer", "trimmer", "deliverer", "remover")
     clients.finish("follower", "ranger")
     journal = folder / "auditor.journal"
     clients.complaints += asyncio.run(_audit(url, journal))

@@ -10,21 +10,26 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from zlog.testing import check
 
 from ..support.ceph import CephCluster, ClusterSpec
+from . import power
 from .clients import Clients
 from .faults import CLUSTER_OPTIONS
 from .journal import merge
 from .kills import run_kills, users
-from .run import SMALL, run_on_ceph
+from .run import MONITORS, SMALL, run_on_ceph
 from .thaws import PGS, freeze_as_others_come_back
 
-SECONDS = 22.0
+SECONDS = 26.0
 HURRY = 2.5
 KINDS = (
     "OSD killed",
     "OSD frozen",
+    "monitors and an OSD killed",
+    "power lost",
     "connections to Ceph cut",
     "sequencer killed",
     "sequencer frozen",
@@ -40,8 +45,9 @@ def test_everything_holds_on_a_cluster_under_faults(
     new_ceph_cluster: Callable[[ClusterSpec], CephCluster], tmp_path: Path
 ) -> None:
     """P1 to P13."""
-    cluster = new_ceph_cluster(ClusterSpec("bluestore", osds=3, options=CLUSTER_OPTIONS))
-    outcome = run_on_ceph(cluster, tmp_path, 1, SECONDS, SMALL, KINDS, HURRY)
+    with power.that_may_fail(tmp_path / "power", power.BLUESTORE):
+        cluster = new_ceph_cluster(ClusterSpec("bluestore", 3, MONITORS, options=CLUSTER_OPTIONS))
+        outcome = run_on_ceph(cluster, tmp_path, 1, SECONDS, SMALL, KINDS, HURRY)
     assert outcome.wrong == []
     assert set(outcome.faults) == set(KINDS)
     assert outcome.operations["append"] > 100  # else nothing was tried
@@ -60,11 +66,13 @@ def test_copies_stay_alike_when_an_osd_freezes_as_another_is_back(
     assert outcome.operations["seal"] > 100
 
 
-def test_everything_holds_on_an_embedded_store_whose_users_are_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("lost", [False, True], ids=["killed", "power lost"])
+def test_everything_holds_on_an_embedded_store_whose_users_die(tmp_path: Path, lost: bool) -> None:
     """P14."""
-    outcome = run_kills(tmp_path, 1, KILLS)
+    outcome = run_kills(tmp_path, 1, KILLS, power=lost)
     assert outcome.wrong == []
     assert outcome.faults["kill -9"] >= KILLS
+    assert not lost or outcome.faults["page lost"] > 0
     assert outcome.operations["append"] > 10 * KILLS
     assert outcome.stripes > 2
     assert outcome.operations["read"] > outcome.operations["append"]

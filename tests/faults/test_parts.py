@@ -7,6 +7,9 @@ import contextlib
 import json
 import random
 import socket
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -15,8 +18,10 @@ import zlog
 import zlog.aio
 from zlog.testing import Action, History, Result, check
 
+from .client import ROLES
 from .faults import KINDS, plan
 from .journal import Journal, merge
+from .power import fail, that_may_fail
 from .proxy import Proxy
 from .run import SMALL
 from .stalls import Stall, Window, longest_stalls
@@ -121,7 +126,7 @@ def test_a_plan_has_every_kind_and_one_at_a_time_of_each_domain(seed: int) -> No
 
 def test_the_short_run_has_every_kind_that_it_asks_for() -> None:
     assert set(KINDS_OF_SHORT_RUN) < set(KINDS)
-    assert {"writer", "follower", "ranger", "trimmer"} == set(SMALL.roles.values())
+    assert set(SMALL.roles.values()) == set(ROLES)
     planned = plan(random.Random(1), SECONDS, KINDS_OF_SHORT_RUN, HURRY)
     assert {each.kind for each in planned} == set(KINDS_OF_SHORT_RUN)
 
@@ -164,3 +169,31 @@ def test_the_proxy_passes_loses_and_cuts() -> None:
                 assert client.recv(10) == b""
             server.close()
     proxy.close()
+
+
+WRITE = """
+    import os, sys
+    file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+    os.write(file, b"a" * 10000)
+    os.fsync(file)
+    os.pwrite(file, b"b" * 5000, 1000)
+    os.pwrite(file, b"c" * 100, 9950)
+"""
+
+
+def test_when_the_power_fails_pages_that_were_not_synced_are_lost(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    pages = set()
+    for seed in range(40):
+        with that_may_fail(tmp_path / str(seed), "/file"):
+            subprocess.run([sys.executable, "-c", textwrap.dedent(WRITE), file], check=True)
+            fail(random.Random(seed))
+        held = file.read_bytes().ljust(12288, b"\0")
+        pages.add((held[4000:4096], held[4096:4100], held[9945:9960], held[10050:10051]))
+        file.unlink()
+    firsts, seconds, thirds, beyond = map(set, zip(*pages, strict=True))
+    assert firsts == {b"a" * 96, b"b" * 96}
+    assert seconds == {b"a" * 4, b"b" * 4}
+    assert thirds == {b"a" * 15, b"a" * 5 + b"c" * 10}
+    assert beyond == {b"\0"}
+    assert (b"a" * 96, b"b" * 4) in {page[:2] for page in pages}, "the disk keeps what it likes"

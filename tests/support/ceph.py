@@ -36,6 +36,7 @@ class ClusterSpec:
 
     store: str = "memstore"
     osds: int = 1
+    monitors: int = 1
     cephx: bool = True
     options: tuple[str, ...] = ()  # [SECTION:]KEY=VALUE words for ceph.conf
     with_class: bool = True  # False: the OSDs refuse zlog's object class
@@ -47,7 +48,8 @@ class ClusterSpec:
 
     def arguments(self) -> list[str]:
         """The words for `cluster up`."""
-        words = ["--store", self.store, "--osds", str(self.osds), "--pgs", str(self.pgs)]
+        words = ["--store", self.store, "--osds", str(self.osds), "--mons", str(self.monitors)]
+        words += ["--pgs", str(self.pgs)]
         words += ["--cephx", "on" if self.cephx else "off"]
         for option in self.options:
             words += ["--set", option]
@@ -83,9 +85,9 @@ class CephCluster:
         noticed = [] if wait is None else ["--wait", str(wait)]
         self.control("osd", action, str(number), *noticed)
 
-    def monitor(self, action: str) -> None:
-        """Kill, stop, start, freeze or thaw the monitor."""
-        self.control("mon", action)
+    def monitor(self, action: str, name: str = "a") -> None:
+        """Kill, stop, start, freeze or thaw a monitor: `a`, `b` and so on."""
+        self.control("mon", action, name)
 
     def restart(self) -> None:
         """Stop all daemons cleanly and start them again."""
