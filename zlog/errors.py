@@ -223,6 +223,16 @@ class UnsupportedVersion(_HoldsNoEntry):
     hint = "Upgrade this zlog; on Ceph also libcls_zlog.so on every OSD host (`zlog doctor`)."
 
 
+class LogExhausted(ZlogError):
+    """The log has no position left: its last one is taken, or its tail was moved there.
+
+    No log comes there by appends. An object class from before there were bounds let hostile clients
+    move the tail.
+    """
+
+    hint = "Bring the tail back to where the entries end: `zlog reconfigure LOG --rescue`."
+
+
 class LimitReached(ZlogError):
     """The log, or a source of deliveries to it, has as many of something as it may have."""
 
@@ -315,6 +325,11 @@ _REFUSALS: dict[int, tuple[type[ZlogError], str, str | None]] = {
     Code.READ_ONLY: (AlreadyWritten, "the position is taken", None),
     Code.INVALID_EPOCH: (InvalidEpoch, "another client has changed the log's layout", None),
     Code.LIMIT_REACHED: (LimitReached, "a limit is reached", None),
+    Code.BEYOND_STRIPE: (
+        LimitReached,
+        "the live stripe takes no position that high",
+        "Start a new stripe: `zlog reconfigure LOG --roll`.",
+    ),
     Code.UNREADABLE: (
         UnsupportedVersion,
         "a newer version of zlog stored what is at this position",

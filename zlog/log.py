@@ -222,15 +222,20 @@ class Log(Writing, Reading):
         wanted = merged_options(options, stripe_bytes, stripe_records)
         return drive(reconfigure(self._client.layout, width, wanted, self._deadline(timeout)))
 
-    def roll(self, *, timeout: Timeout = ...) -> View:
+    def roll(self, *, rescue: bool = False, timeout: Timeout = ...) -> View:
         """End the live stripe, start the next one of the same width, and return the new view.
 
         Stripes roll by themselves when they are full. On purpose: so that what is in the live one
         can be trimmed as a whole and its objects removed, or to go on in new objects. Appends wait
         for some milliseconds meanwhile. Each call starts one more stripe; of several clients that
         do so at once one does it for all.
+
+        Args:
+            rescue: start it where the log's entries end, if the tail was moved so far away from
+                them that the log is of no use. What lies further up is given up.
+            timeout: seconds; with ``rescue`` all of the live stripe is looked at.
         """
-        return drive(roll(self._client.layout, self._deadline(timeout)))
+        return drive(roll(self._client.layout, self._deadline(timeout), rescue=rescue))
 
     def promote(self, *, timeout: Timeout = ...) -> None:
         """Make a mirror a log of its own, which takes appends. Other logs are left as they are.

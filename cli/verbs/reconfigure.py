@@ -18,6 +18,7 @@ from zlog.limits import WIDTH_MAX
     zlog reconfigure orders --width 16
     zlog reconfigure orders --stripe-bytes 64M --stripe-records 50000
     zlog reconfigure orders --roll                 # a new stripe, of the same width
+    zlog reconfigure orders --rescue               # where the entries end
     zlog reconfigure orders --option team=billing --unset owner
     """,
 )
@@ -32,6 +33,11 @@ from zlog.limits import WIDTH_MAX
     is_flag=True,
     help="End the live stripe and start the next one, even of the same width.",
 )
+@click.option(
+    "--rescue",
+    is_flag=True,
+    help="As --roll; if the tail was moved far away from the log's entries, go on where these end.",
+)
 @stripe_options
 @settings_option("A setting that is stored with the log; may be repeated.")
 @click.option("--unset", multiple=True, metavar="KEY", help="Remove a setting; may be repeated.")
@@ -41,6 +47,7 @@ def reconfigure(
     log: str,
     width: int | None,
     roll: bool,
+    rescue: bool,
     stripe_bytes: int | None,
     stripe_records: int | None,
     options: dict[str, str],
@@ -53,15 +60,17 @@ def reconfigure(
     each time.
     """
     changes = {**options, **dict.fromkeys(unset)}
-    if (width, stripe_bytes, stripe_records) == (None, None, None) and not (changes or roll):
+    if (width, stripe_bytes, stripe_records) == (None, None, None) and not (
+        changes or roll or rescue
+    ):
         raise click.UsageError("nothing to change: see `zlog help reconfigure`")
     with session.open_log(log) as opened, usage_errors():
         before = opened.view
         view = opened.reconfigure(
             width=width, stripe_bytes=stripe_bytes, stripe_records=stripe_records, options=changes
         )
-        if roll and view.live_stripe == before.live_stripe:
-            view = opened.roll()
+        if rescue or (roll and view.live_stripe == before.live_stripe):
+            view = opened.roll(rescue=rescue)
         if view.epoch == before.epoch:
             again = "; --roll starts a new stripe of this width" if width is not None else ""
             note(f"log {log!r} has these settings already{again}")

@@ -10,6 +10,13 @@ namespace zlog::limits {
 // the end" arithmetic never overflows and every language with signed longs can hold them.
 constexpr uint64_t position_max = (uint64_t{1} << 63) - 1;
 constexpr uint64_t end_open = UINT64_MAX;  // the end of a stripe that has none
+constexpr uint64_t epoch_max = (uint64_t{1} << 63) - 1;
+constexpr uint64_t epochs_ahead_max = 1u << 20;  // epochs that one call may skip
+
+// Positions of one stripe object, from where its stripe begins. A stripe is full long before that,
+// so it keeps in bounds who would move a log's tail away. A new stripe starts at the tail.
+constexpr uint64_t object_positions_max = 1u << 25;
+constexpr uint64_t object_tail_max = 1u << 24;  // the same for tails that the head records
 
 // One request.
 constexpr uint32_t entries_max = 65536;               // positions per request

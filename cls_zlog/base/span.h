@@ -2,7 +2,15 @@
 
 #include <cstdint>
 
+#include "cls_zlog/base/limits.h"
+
 namespace zlog {
+
+// One past `count` positions from `start` on, as far as there are positions.
+inline uint64_t end_of(uint64_t start, uint64_t count) {
+  constexpr uint64_t end_max = limits::position_max + 1;
+  return count > end_max - start ? end_max : start + count;
+}
 
 // Positions of one object in a row: first, first + stride, … last.
 struct Span {

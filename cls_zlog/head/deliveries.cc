@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "cls_zlog/base/hex.h"
-#include "cls_zlog/head/head_state.h"
+#include "cls_zlog/head/head.h"
 #include "cls_zlog/head/omap_table.h"
 
 namespace zlog::deliveries {
@@ -141,6 +141,7 @@ Result<DeliveryGrantReply> grant(Object& object, const DeliveryGrantRequest& req
     return Failure{-ERANGE};
   }
   const uint64_t end = first + request.count;
+  ZLOG_TRY(head::check_tail(object, head, end));
   if (!part.grants.empty() && part.grants.back().first + part.grants.back().count == first) {
     part.grants.back().count += request.count;
   } else if (part.grants.size() >= limits::grants_max) {

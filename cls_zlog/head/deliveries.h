@@ -29,7 +29,7 @@ Result<DeliveryBeginReply> begin(Object& object, const DeliveryBeginRequest& req
 // kStaleEpoch (with the counter): a higher epoch has been asked for, and so others may be handed
 // these positions; that is looked at first. kSuperseded (with its number): a later attempt has
 // begun. kNotFound: there is no such part, or it is of another incarnation; its batch is done.
-// kLimitReached: grants_max.
+// kLimitReached: grants_max. kBeyondStripe: as of tail_raise.
 Result<DeliveryGrantReply> grant(Object& object, const DeliveryGrantRequest& request);
 
 // The newest attempt at a part, and all grants. kNotFound: there is no such part.

@@ -1,7 +1,9 @@
 #include "cls_zlog/head/head.h"
 
+#include <algorithm>
 #include <optional>
 
+#include "cls_zlog/base/span.h"
 #include "cls_zlog/head/cursors.h"
 #include "cls_zlog/head/head_state.h"
 #include "cls_zlog/head/omap_table.h"
@@ -92,6 +94,15 @@ void tell(const Head& head, HeadReply* reply) {
 
 }  // namespace
 
+Failure check_tail(Object& object, const Head& head, uint64_t tail) {
+  if (head.newest == 0 || tail <= head.tail_floor) return {};
+  Newest newest;
+  ZLOG_TRY(load_newest(object, head, &newest));
+  const Stripe& live = newest.view.stripes.back();
+  const uint64_t tail_max = end_of(live.start, limits::object_tail_max * live.width);
+  return tail <= tail_max ? Failure{} : Failure{kBeyondStripe, tail_max};
+}
+
 Result<Empty> create(Object& object, const HeadCreateRequest& request) {
   ZLOG_TRY(object.create(true));
   Head head;
@@ -104,7 +115,9 @@ Result<Empty> create(Object& object, const HeadCreateRequest& request) {
 Result<EpochNextReply> epoch_next(Object& object, const EpochNextRequest& request) {
   Head head;
   ZLOG_TRY(Head::load(object, &head));
-  if (head.counter == UINT64_MAX) return Failure{-ERANGE};
+  const uint64_t reached = std::min(request.above, head.counter + limits::epochs_ahead_max);
+  head.counter = std::max(head.counter, reached);
+  if (head.counter >= limits::epoch_max) return Failure{-ERANGE};
   head.counter++;
   if (request.width != 0) {
     ZLOG_TRY(stripe_index::announce(object, head.counter, request.width));
@@ -126,6 +139,7 @@ Result<Empty> tail_raise(Object& object, const TailRaiseRequest& request) {
   ZLOG_TRY(Head::load(object, request.log_id, &head));
   if (request.epoch != head.counter) return Failure{kStaleEpoch, head.counter};
   if (request.tail <= head.tail_floor) return Empty();
+  ZLOG_TRY(check_tail(object, head, request.tail));
   head.tail_floor = request.tail;
   ZLOG_TRY(head.save(object));
   return Empty();
@@ -175,6 +189,11 @@ Result<Empty> view_propose(Object& object, const ViewProposeRequest& request) {
   }
   ZLOG_TRY(put_view(object, next.epoch, request.view));
   head.newest = next.epoch;
+  // A new stripe starts at the tail, which is at or above every one that was recorded before its
+  // epoch. What has raised the floor since is no client of a view.
+  if (succession.made != nullptr) {
+    head.tail_floor = std::min(head.tail_floor, succession.made->start);
+  }
   ZLOG_TRY(head.save(object));
   return Empty();
 }

@@ -2,6 +2,7 @@
 
 #include "cls_zlog/base/object.h"
 #include "cls_zlog/base/result.h"
+#include "cls_zlog/head/head_state.h"
 #include "cls_zlog/wire/head_messages.h"
 
 // The methods on a log's head object: the epoch counter, the views, and a floor for the tail. All
@@ -12,7 +13,9 @@ namespace zlog::head {
 // Makes the head of a new log: counter 0, no view. -EEXIST: there is one.
 Result<Empty> create(Object& object, const HeadCreateRequest& request);
 
-// Hands out the next epoch: adds one to the durable counter and answers it, with the tail floor.
+// Hands out the next epoch: adds one to the durable counter and answers it, with the tail floor. The
+// counter first skips, up to epochs_ahead_max of them, those up to an epoch that an object is sealed
+// with: no client was given it, and no other seal of that object would be accepted.
 // After that no tail_raise of an earlier epoch succeeds. With a width, the stripe that may be made
 // for this epoch is noted as loose (stripe_index.h), before any of its objects exists.
 Result<EpochNextReply> epoch_next(Object& object, const EpochNextRequest& request);
@@ -22,7 +25,8 @@ Result<EpochNextReply> epoch_next(Object& object, const EpochNextRequest& reques
 Result<HeadReply> epoch_read(Object& object, const Empty& request);
 
 // Raises the tail floor to a tail that a client was given, so that no later epoch starts below
-// it. kStaleEpoch (with the counter): the epoch is not the last one handed out. -ENOENT also when
+// it. kStaleEpoch (with the counter): the epoch is not the last one handed out. kBeyondStripe (with
+// the highest tail that there can be): a new stripe has to start first. -ENOENT also when
 // the log has another id: else the tail of a removed log would make holes in a new one of its name.
 Result<Empty> tail_raise(Object& object, const TailRaiseRequest& request);
 
@@ -35,7 +39,8 @@ Result<MoreReply> trim_point_raise(Object& object, const TrimPointRequest& reque
 
 // Takes a view if it was made from the newest one and may follow it (view.h); a view that is the
 // newest already is taken again. The stripes that it leaves out are archived, or loose if nothing
-// in them is needed; views of epochs long ago are removed. kInvalidEpoch: its epoch is not above
+// in them is needed; views of epochs long ago are removed. With a new stripe, the tail floor is no
+// higher than its start. kInvalidEpoch: its epoch is not above
 // the newest view's (with that) or was never handed out (with the counter). kStaleEpoch (with the
 // newest view's epoch): it was made from another view. kRequestTooNew: the view is of a later
 // version.
@@ -47,5 +52,10 @@ Result<ViewReadReply> view_read(Object& object, const ViewReadRequest& request);
 // Removes the head of a removed log. kInvalidEpoch (with the newest view's epoch): the newest view
 // does not say so, or has another epoch.
 Result<Empty> remove(Object& object, const EpochRequest& request);
+
+// For the other methods on a head object: 0, or kBeyondStripe with the highest tail that there can be
+// until a new stripe starts. How far a tail lies above what is written, no object knows; so it goes
+// by where the live stripe starts, which only clients that change the layout decide.
+Failure check_tail(Object& object, const Head& head, uint64_t tail);
 
 }  // namespace zlog::head

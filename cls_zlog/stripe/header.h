@@ -27,6 +27,7 @@ struct Header {
   uint64_t stream_end = 0;          // where the next batch goes in the bytestream; bytes
   uint32_t value_bytes = 0;         // no record's value is larger: bounds what a listing fetches
   Holes holes;                      // since version 2: one of version 1 knows nothing
+  std::optional<uint64_t> start;    // where its stripe begins, or below; none: it was not told
   wire::Further further;
 
   template <typename V>
@@ -43,6 +44,7 @@ struct Header {
     v("value_bytes", value_bytes);
     v("accounted", holes.accounted, wire::position_or_end().since(2));
     v("holes", holes.runs, at_most(limits::holes_max).since(2));
+    v("start", start, wire::position().since(3));
   }
   bool valid() const {
     if (residue >= stride || (highest && *highest % stride != residue)) return false;
@@ -70,6 +72,17 @@ struct Header {
 
   // Whether the request is about positions of this object.
   bool owns(const Runs& runs) const { return runs.stride() == stride && runs.residue() == residue; }
+
+  // One past the last position that it takes; where nothing is known of its stripe, any.
+  uint64_t end() const {
+    return end_of(start.value_or(limits::position_max), limits::object_positions_max * stride);
+  }
+
+  // Whether it takes a position: 0, or kBeyondStripe.
+  Failure take(uint64_t position) const {
+    if (position < end()) return {};
+    return {kBeyondStripe, end()};
+  }
 
   // Whether a request of this epoch may still act on the object: 0, or kStaleEpoch.
   Failure admit(uint64_t request_epoch) const {

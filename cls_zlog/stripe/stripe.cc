@@ -14,7 +14,23 @@ Failure enter(Object& object, uint64_t epoch, Header* header) {
 Result<SealReply> save_sealed(Object& object, const Header& header) {
   ZLOG_TRY(header.save(object));
   const Fullness fullness = header.fullness();
-  return SealReply{header.taken(), fullness.records, fullness.bytes};
+  return SealReply{header.taken(), fullness.records, fullness.bytes, header.start};
+}
+
+// Whether a seal of this epoch is admitted: 0 or kInvalidEpoch. A stored one above epoch_max is from
+// before there was that limit, and no epoch that any client was given.
+Failure check_next(uint64_t epoch, const Header& header) {
+  if (header.epoch > limits::epoch_max) return {};
+  const bool admitted = header.epoch < epoch && epoch - header.epoch <= limits::epochs_ahead_max;
+  return admitted ? Failure{} : Failure{kInvalidEpoch, header.epoch};
+}
+
+// Notes where the stripe begins, which never changes. What holds more already, from before it was
+// told, is left unbounded: all of it counts.
+void set_start(const std::optional<uint64_t>& start, Header* header) {
+  if (header->start) return;
+  header->start = start;
+  if (header->taken().value_or(0) >= header->end()) header->start.reset();
 }
 
 }  // namespace
@@ -45,9 +61,10 @@ Result<SealReply> seal(Object& object, const SealRequest& request) {
     if (request.stride != header.stride || request.residue != header.residue) {
       return Failure{-EINVAL};
     }
-    if (request.epoch <= header.epoch) return Failure{kInvalidEpoch, header.epoch};
+    ZLOG_TRY(check_next(request.epoch, header));
   }
   header.epoch = request.epoch;
+  set_start(request.start, &header);
   return save_sealed(object, header);
 }
 

@@ -75,6 +75,7 @@ Result<Empty> trim(Object& object, const TrimRequest& request) {
   const std::vector<uint64_t> positions(
       std::lower_bound(asked.begin(), asked.end(), header.trim_point), asked.end());
   if (positions.empty()) return Empty();
+  ZLOG_TRY(header.take(positions.back()));
   ZLOG_TRY(check_readable(object, header, positions));
   Layout layout(object, header);
   Walk walk(object, header, positions);

@@ -157,6 +157,7 @@ Result<Fullness> write(Object& object, const WriteRequest& request) {
   if (claims.open.empty() && claims.blocked.code == kOk) return header.fullness();
   ZLOG_TRY(header.admit(request.epoch));
   ZLOG_TRY(claims.blocked);
+  ZLOG_TRY(header.take(positions[claims.open.back()]));
   ZLOG_TRY(store(object, &header, request, positions, claims.open));
   return header.fullness();
 }
@@ -192,6 +193,7 @@ Result<Empty> fill(Object& object, const FillRequest& request) {
   std::vector<uint64_t> holes;
   holes.reserve(claims.open.size());
   for (const uint32_t i : claims.open) holes.push_back(positions[i]);
+  ZLOG_TRY(header.take(holes.back()));
   Layout layout(object, header);
   for (const Span& span : spans_of(holes, header.stride)) {
     ZLOG_TRY(layout.put_fill(span, {request.timestamp, request.writer, 0}, request.reason));

@@ -25,10 +25,12 @@ struct HeadCreateRequest {
 
 struct EpochNextRequest {
   uint32_t width = 0;  // of the stripe that may be made in this epoch; 0: none
+  uint64_t above = 0;  // an epoch that an object is sealed with
 
   template <typename V>
   void each(V& v) {
     v("width", width, at_most(limits::width_max));
+    v("above", above, at_most(limits::epoch_max).since(2));
   }
 };
 

@@ -72,16 +72,18 @@ struct NamesRequest {
 
 struct SealRequest {
   uint64_t epoch = 0;
-  uint32_t stride = 1;   // positions between two of the object's: the stripe's width
-  uint32_t residue = 0;  // below stride; p % stride of every position p in the object
-  bool create = false;   // make a missing object; only when its stripe is being made
+  uint32_t stride = 1;            // positions between two of the object's: the stripe's width
+  uint32_t residue = 0;           // below stride; p % stride of every position p in the object
+  bool create = false;            // make a missing object; only when its stripe is being made
+  std::optional<uint64_t> start;  // no position of the stripe lies below it
 
   template <typename V>
   void each(V& v) {
-    v("epoch", epoch, at_least(1));
+    v("epoch", epoch, between(1, limits::epoch_max));
     v("stride", stride, between(1, limits::width_max));
     v("residue", residue);
     v("create", create);
+    v("start", start, wire::position().since(2));
   }
   bool valid() const { return residue < stride; }
 };
@@ -112,12 +114,14 @@ struct SealReply {
   std::optional<uint64_t> highest;
   uint32_t records = 0;  // as in Fullness
   uint64_t bytes = 0;
+  std::optional<uint64_t> start;  // from here on it counts what it takes
 
   template <typename V>
   void each(V& v) {
     v("highest", highest, wire::position());
     v("records", records);
     v("bytes", bytes);
+    v("start", start, wire::position().since(2));
   }
 };
 

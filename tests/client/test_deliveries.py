@@ -168,7 +168,7 @@ def test_there_is_an_end_to_the_parts_of_a_source(memory: zlog.Store) -> None:
     ("method", "answer", "what", "hint"),
     [
         ("delivery_begin", limit(1 << 20), "has seen a million attempts", "batch another number"),
-        ("delivery_grant", (-errno.ERANGE, b""), "has no positions left", "another log"),
+        ("delivery_grant", (-errno.ERANGE, b""), "has no position left", "--rescue"),
         ("delivery_grant", limit(4096), "keeps 4,096 grants", "in more parts"),
         ("delivery_done", limit(1024), "has 1,024 sources", "zlog delivery rm"),
     ],

@@ -11,12 +11,13 @@ from typing import Any
 
 from . import requests
 from .messages import STRUCTS
-from .model import POSITION_MAX, WIDTH_MAX
+from .model import EPOCH_MAX, EPOCHS_AHEAD_MAX, POSITION_MAX, WIDTH_MAX
 from .objects import ADVANCE, CREATE, SET, TIME
 from .replies import Answer, Code, answered
 from .requests import Grant, Part, StripeView, View
 from .wire import OPEN_END
 
+OBJECT_TAIL_MAX = 2**24
 PAGE_VIEWS_MAX = 1024
 CURSORS_MAX = 1024
 RETENTION_BYTES_MAX = 8192
@@ -71,13 +72,13 @@ class HeadModel:
         self.exists, self.log_id = True, log_id
         return _OK
 
-    def epoch_next(self, width: int = 0) -> Answer:
+    def epoch_next(self, width: int = 0, above: int = 0) -> Answer:
         """epoch_next: the counter only grows; a stripe that may be made is loose."""
-        if width > WIDTH_MAX:
+        if width > WIDTH_MAX or above > EPOCH_MAX:
             return _INVALID
         if not self.exists:
             return _MISSING
-        self.counter += 1
+        self.counter = max(self.counter, min(above, self.counter + EPOCHS_AHEAD_MAX)) + 1
         if width:
             self.loose[self.counter] = width
         return answered("epoch_next", self.counter, self.tail_floor)
@@ -95,8 +96,18 @@ class HeadModel:
             return refusal
         if epoch != self.counter:
             return Answer(Code.STALE_EPOCH, self.counter)
+        if beyond := self._beyond(tail):
+            return beyond
         self.tail_floor = max(self.tail_floor, tail)
         return _OK
+
+    def _beyond(self, tail: int) -> Answer | None:
+        """What a tail gets that is further from the live stripe's start than any may be."""
+        if not self.views or tail <= self.tail_floor:
+            return None
+        live = self.views[-1].stripes[-1]
+        most = min(live.start + OBJECT_TAIL_MAX * live.width, POSITION_MAX + 1)
+        return Answer(Code.BEYOND_STRIPE, most) if tail > most else None
 
     def trim_point_raise(
         self, position: int, log_id: int = 7, past_cursors: bool = False
@@ -224,6 +235,8 @@ class HeadModel:
         first = max(first, self.tail_floor) if grant.reserve else first
         if first + count > POSITION_MAX + 1:
             return Answer(-errno.ERANGE)
+        if beyond := self._beyond(first + count):
+            return beyond
         grants = [*known.grants]
         if grants and sum(grants[-1]) == first:
             begin, length = grants.pop()
@@ -314,6 +327,8 @@ class HeadModel:
         if left is None or (made is not None and self.loose.get(made.id) != made.width):
             return _INVALID
         self.loose.pop(view.epoch, None)
+        if made is not None:
+            self.tail_floor = min(self.tail_floor, made.start)
         for stripe in left:
             if stripe.end <= self.trim_point or stripe.end == stripe.start:
                 self.loose[stripe.id] = stripe.width

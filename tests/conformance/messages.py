@@ -73,15 +73,19 @@ METHODS = {
 
 
 def request(method: str, *values: Any) -> bytes:
-    """A request, with the values of its fields in their order; positions as (stride, positions)."""
+    """A request, with the values of its fields in their order; positions as (stride, positions).
+
+    The last ones may be left out where none or 0 is said.
+    """
     return encode(METHODS[method].request, *values)
 
 
 def encode(name: str, *values: Any) -> bytes:
     """A message or an element in its frame."""
     struct = STRUCTS[name]
-    fields = zip(struct.kinds, values, strict=True)
-    return wire.frame(b"".join(_encoded(*each) for each in fields), struct.version)
+    rest = [None if kind == "u8, u64" else 0 for kind in struct.kinds[len(values) :]]
+    fields = [_encoded(k, v) for k, v in zip(struct.kinds, [*values, *rest], strict=True)]
+    return wire.frame(b"".join(fields), struct.version)
 
 
 def _encoded(kind: str, value: Any) -> bytes:
@@ -116,7 +120,8 @@ def decode(name: str, data: bytes) -> Any:
 
 def decode_frame(name: str, reader: Reader) -> Any:
     """The fields of the message or element that comes next."""
-    struct, fields = STRUCTS[name], reader.frame()
+    struct = STRUCTS[name]
+    fields = reader.frame(struct.version)
     found = struct.type(*(_decoded(kind, fields) for kind in struct.kinds))
     fields.done()
     return found

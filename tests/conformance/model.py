@@ -34,6 +34,9 @@ _INVALID = Answer(-errno.EINVAL)
 POSITION_MAX = 2**63 - 1
 WIDTH_MAX = 1024
 ENTRIES_MAX = 65536
+EPOCH_MAX = 2**63 - 1
+EPOCHS_AHEAD_MAX = 2**20
+OBJECT_POSITIONS_MAX = 2**25
 _UNWRITTEN = Slot(State.UNWRITTEN)
 _TRIMMED = Slot(State.TRIMMED)
 _NOBODY = (None, 0)
@@ -53,6 +56,17 @@ class StripeModel:
     written: dict[int, bytes] = field(default_factory=dict)  # all that ever was
     top: int | None = None
     trim_point: int = 0
+    start: int | None = None
+
+    @property
+    def end(self) -> int:
+        """One past the last position that it takes."""
+        if self.start is None:
+            return POSITION_MAX + 1
+        return min(self.start + OBJECT_POSITIONS_MAX * self.geometry[0], POSITION_MAX + 1)
+
+    def _beyond(self, positions: Sequence[int]) -> Answer | None:
+        return Answer(Code.BEYOND_STRIPE, self.end) if positions[-1] >= self.end else None
 
     @property
     def highest(self) -> int | None:
@@ -70,18 +84,26 @@ class StripeModel:
             return _TRIMMED
         return self.cells.get(position, _UNWRITTEN)
 
-    def seal(self, epoch: int, create: bool = True) -> Answer:
+    def seal(self, epoch: int, create: bool = True, start: int | None = None) -> Answer:
         """seal: the epoch only grows, the geometry is set once, a lost object stays lost."""
-        if epoch < 1 or not 1 <= self.stride <= WIDTH_MAX or self.residue >= self.stride:
+        if (
+            not 1 <= epoch <= EPOCH_MAX
+            or not 1 <= self.stride <= WIDTH_MAX
+            or self.residue >= self.stride
+        ):
             return _INVALID
         if not (self.epoch or create):
             return _MISSING
         if self.epoch and self.geometry != (self.stride, self.residue):
             return _INVALID
-        if epoch <= self.epoch:
+        if self.epoch and not self.epoch < epoch <= self.epoch + EPOCHS_AHEAD_MAX:
             return Answer(Code.INVALID_EPOCH, self.epoch)
         self.epoch, self.geometry = epoch, (self.stride, self.residue)
-        return Answer(Code.OK, Sealed(self.highest))
+        if self.start is None:
+            self.start = start
+            if self.highest is not None and self.highest >= self.end:
+                self.start = None
+        return Answer(Code.OK, Sealed(self.highest, start=self.start))
 
     def _refusal(self, epoch: int, positions: Sequence[int] | None = None) -> Answer | None:
         if not self.epoch:
@@ -128,6 +150,8 @@ class StripeModel:
         taken = [e.position for e in missing if self.cell(e.position) != _UNWRITTEN]
         if taken:
             return Answer(Code.READ_ONLY, taken[0])
+        if beyond := self._beyond([e.position for e in missing]):
+            return beyond
         for e in missing:
             self.cells[e.position] = Slot(State.WRITTEN, e.data, timestamp, writer, e.number)
             self.ids[e.position] = (writer, e.number)
@@ -242,6 +266,8 @@ class StripeModel:
         if written:
             return Answer(Code.READ_ONLY, written[0])
         empty = [p for p in positions if self.cell(p) == _UNWRITTEN]
+        if empty and (beyond := self._beyond(empty)):
+            return beyond
         for p in empty:
             self.cells[p] = Slot(State.FILLED, b"", timestamp, writer, None, reason)
         self._raise(empty)
@@ -251,6 +277,8 @@ class StripeModel:
         """trim: wins over everything."""
         if refusal := self._refusal(epoch, positions):
             return refusal
+        if positions[-1] >= self.trim_point and (beyond := self._beyond(positions)):
+            return beyond
         for p in positions:
             if p >= self.trim_point:
                 self.cells[p] = _TRIMMED

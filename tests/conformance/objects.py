@@ -69,9 +69,9 @@ class Stripe(_Object):
     stride: int = 1
     residue: int = 0
 
-    def seal(self, epoch: int, create: bool = True) -> Answer:
+    def seal(self, epoch: int, create: bool = True, start: int | None = None) -> Answer:
         """seal: OK with a `replies.Sealed`, or INVALID_EPOCH with the object's epoch."""
-        return self.call("seal", epoch, self.stride, self.residue, create)
+        return self.call("seal", epoch, self.stride, self.residue, create, start)
 
     def write(
         self,
@@ -156,16 +156,16 @@ class Head(_Object):
         """head_create: OK, or the outer EEXIST."""
         return self.call("head_create", name, log_id)
 
-    def epoch_next(self, width: int = 0) -> Answer:
+    def epoch_next(self, width: int = 0, above: int = 0) -> Answer:
         """epoch_next: OK with (epoch, tail floor)."""
-        return self.call("epoch_next", width)
+        return self.call("epoch_next", width, above)
 
     def epoch_read(self) -> Answer:
         """epoch_read: OK with a HeadReply."""
         return self.call("epoch_read")
 
     def tail_raise(self, epoch: int, tail: int, log_id: int = 7) -> Answer:
-        """tail_raise: OK, or STALE_EPOCH with the counter."""
+        """tail_raise: OK, STALE_EPOCH with the counter, or BEYOND_STRIPE with the highest tail."""
         return self.call("tail_raise", log_id, epoch, tail)
 
     def trim_point_raise(

@@ -38,6 +38,7 @@ class Code(IntEnum):
     UNREADABLE = 24
     REQUEST_TOO_NEW = 25
     STORED_TOO_NEW = 26
+    BEYOND_STRIPE = 27
 
 
 class State(IntEnum):
@@ -145,6 +146,7 @@ class Sealed:
     highest: int | None
     records: int = field(default=0, compare=False)
     data_bytes: int = field(default=0, compare=False)
+    start: int | None = None
 
 
 def code_name(code: int) -> str:
@@ -159,7 +161,8 @@ def code_name(code: int) -> str:
 WRITTEN = Answer(Code.OK, Fullness())
 
 _STALE = {Code.STALE_EPOCH}
-_TAKEN = {Code.READ_ONLY, Code.UNREADABLE, *_STALE}
+_BEYOND = {Code.BEYOND_STRIPE, *_STALE}
+_TAKEN = {Code.READ_ONLY, Code.UNREADABLE, *_BEYOND}
 _OF_CURSORS = {Code.NOT_FOUND, Code.EXISTS, Code.CURSOR_AHEAD, Code.BELOW_TRIM_POINT}
 _OF_ATTEMPTS = {Code.SUPERSEDED, Code.NOT_FOUND, Code.LIMIT_REACHED}
 _TOO_NEW = {Code.REQUEST_TOO_NEW, Code.STORED_TOO_NEW}  # any method may answer them
@@ -170,12 +173,12 @@ _REFUSALS: dict[str, set[Code]] = {
     "verify": _STALE,
     "count": _STALE,
     "fill": _TAKEN,
-    "trim": {Code.UNREADABLE, *_STALE},
+    "trim": {Code.UNREADABLE, *_BEYOND},
     "trim_to": {Code.UNREADABLE, *_STALE},
     "max_position": _STALE,
     "stat": _STALE,
     "remove": _STALE,
-    "tail_raise": _STALE,
+    "tail_raise": _BEYOND,
     "trim_point_raise": {Code.HELD_BY_CURSOR},
     "view_propose": {Code.INVALID_EPOCH, *_STALE},
     "head_remove": {Code.INVALID_EPOCH},
@@ -185,7 +188,7 @@ _REFUSALS: dict[str, set[Code]] = {
     "cursor_remove": {Code.NOT_FOUND},
     "retention_write": {Code.SUPERSEDED},
     "delivery_begin": {Code.BATCH_DONE, Code.LIMIT_REACHED},
-    "delivery_grant": {*_OF_ATTEMPTS, *_STALE},
+    "delivery_grant": {*_OF_ATTEMPTS, *_BEYOND},
     "delivery_read": {Code.NOT_FOUND},
     "delivery_done": _OF_ATTEMPTS,
     "salvage": {Code.UNREADABLE},

@@ -7,7 +7,7 @@ from typing import Any
 
 from . import replies
 from .objects import TIME
-from .replies import Answer, Read, Row, Slot, Stat, State, Verified
+from .replies import Answer, Read, Row, Sealed, Slot, Stat, State, Verified
 from .requests import View, parse_view
 from .wire import OPEN_END
 
@@ -101,6 +101,12 @@ def _show_stat(stat: Stat) -> list[str]:
     return [" ".join([*parts, f"entries={stat.entries}", f"bytes={stat.data_bytes}"])]
 
 
+def _show_sealed(sealed: Sealed) -> list[str]:
+    parts = [*_show_highest(sealed.highest)]
+    parts += [] if sealed.start is None else [f"start={sealed.start}"]
+    return [" ".join(parts)]
+
+
 def _show_fields(value: Any, count: int | None = None) -> str:
     """A tuple's fields, or the first ones."""
     pairs = zip(value._fields[:count], value, strict=False)
@@ -154,7 +160,7 @@ def _show_more(more: bool) -> list[str]:
 
 _NONE_SHOWN = {("max_position", 0)}
 _SHOW: dict[str, Callable[..., list[str]]] = {
-    "seal": lambda sealed: _show_highest(sealed.highest),
+    "seal": _show_sealed,
     "write": lambda _fullness: [""],
     "max_position": _show_highest,
     "read": _show_read,

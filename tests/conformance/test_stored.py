@@ -39,7 +39,7 @@ STRIPE = Content(
     attrs={
         b"zlog.header": bytes_of(
             """
-            02 01 67000000 ca6a74ed                # version, compat, length, checksum
+            03 01 70000000 c8a225c5                # version, compat, length, checksum
             0500000000000000                    # epoch
             04000000 01000000                   # stride, residue
             01 1900000000000000                 # highest position used
@@ -49,6 +49,7 @@ STRIPE = Content(
             49000000                            # no value is longer
             1a00000000000000 01000000           # below 26 these may be unwritten:
             01 01 10000000 0100000000000000 0100000000000000
+            00 0000000000000000                 # where its stripe begins is not known
             """
         )
     },

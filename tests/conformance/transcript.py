@@ -28,7 +28,7 @@ from .words import Words, stripe_view_of
 
 SEPARATOR = "----"
 COMMANDS = """
-seal EPOCH [existing]
+seal EPOCH [existing] [start=N]
 write EPOCH WRITER ENTRIES [time=µs] [crc=WRONG]
 read EPOCH POSITIONS [bytes_max=N] [ids]
 verify EPOCH POSITIONS [bytes_max=N]
@@ -43,7 +43,7 @@ damaged
 salvage POSITION
 heal POSITION
 head_create NAME LOG_ID
-epoch_next [WIDTH]
+epoch_next [WIDTH] [above=N]
 epoch_read
 tail_raise EPOCH TAIL [log_id=ID]
 trim_point_raise POSITION [past_cursors] [log_id=ID]
@@ -232,8 +232,8 @@ class Interpreter:
             call = getattr(self._stripe, name, None) or getattr(self._head, name)
         return call(**arguments)  # type: ignore[no-any-return]
 
-    def _seal(self, epoch: int, existing: bool = False) -> Answer:
-        return self._stripe.seal(epoch, create=not existing)
+    def _seal(self, epoch: int, existing: bool = False, start: int | None = None) -> Answer:
+        return self._stripe.seal(epoch, create=not existing, start=start)
 
     def _write(
         self, epoch: int, writer: bytes, entries: list[Entry], timestamp: int = TIME, crc: int = 0

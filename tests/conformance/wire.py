@@ -156,10 +156,10 @@ class Reader:
             raise Malformed(f"absent, yet {value}")
         return value if present else None
 
-    def frame(self) -> Reader:
+    def frame(self, version: int = VERSION) -> Reader:
         """The fields of a frame: version, compat, length, fields."""
         found = self.u8(), self.u8()
-        if found != (VERSION, COMPAT):
+        if found != (version, COMPAT):
             raise Malformed(f"version {found[0]}, compat {found[1]}")
         return Reader(self.blob())
 

@@ -64,7 +64,7 @@ def test_values_by_name() -> None:
     ("values", "error"),
     [
         ((1, 2, 0), TypeError),
-        ((1, 2, 0, True, 5), TypeError),
+        ((1, 2, 0, True, 5, 6), TypeError),
         ((1.5, 2, 0, True), TypeError),
         ((-1, 2, 0, True), OverflowError),
         ((2**64, 2, 0, True), OverflowError),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from zlog import SequencerUnavailable
+from zlog import LogExhausted, SequencerUnavailable
 from zlog._native.core import SharedSequencer
 
 from .support import SECONDS, finish, run, start
@@ -71,7 +71,7 @@ def test_a_released_log_makes_room_for_another() -> None:
 def test_positions_do_not_overflow() -> None:
     shared = SharedSequencer()
     assert shared.activate(LOG, EPOCH, 2**63 - 2)
-    with pytest.raises(OverflowError):
+    with pytest.raises(LogExhausted):
         shared.next(LOG, EPOCH, 2)
     assert shared.next(LOG, EPOCH, 1) == 2**63 - 2
 

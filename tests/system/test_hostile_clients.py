@@ -7,10 +7,13 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import zlog
+from zlog._base.names import head_object
+from zlog._base.protocol import EPOCHS_AHEAD_MAX, POSITION_MAX, Code
+from zlog._native import core, messages
 
 from ..client.planted import append_at, write
 from ..support.sequencer import SequencerProcess
-from .test_caps import APPENDING, CLASS, LOCK, allowed
+from .test_caps import APPENDING, CLASS, LOCK, READING, allowed
 
 NEXT = 40
 """Positions that an attacker takes before their writer comes to them."""
@@ -38,3 +41,91 @@ def test_an_append_is_never_acknowledged_with_the_data_of_another_writer(
     batch = [b"entry %d" % n for n in range(NEXT // 2)]
     positions = [log.append(b"fourth"), *log.append_many(batch)]
     assert [log.read(position).data for position in positions] == [b"fourth", *batch]
+
+
+CHANGING = f"{APPENDING} epoch_next seal view_propose"
+WRITER = b"hostile" + bytes(9)
+
+
+def execute(log: zlog.Log, position: int, method: str, request: bytes) -> int:
+    """Call a method of the object that holds a position; returns the code."""
+    return log.store.execute(log.view.object_of(position).name, method, request)[0]
+
+
+def raise_tail(log: zlog.Log, tail: int) -> int:
+    request = messages.tail_raise(log.view.log_id, log.view.epoch, tail)
+    return log.store.execute(head_object(log.name), "tail_raise", request)[0]
+
+
+def fill(log: zlog.Log, position: int) -> int:
+    return execute(
+        log, position, "fill", messages.fill(log.view.epoch, 0, WRITER, 0, 2, [position])
+    )
+
+
+def write_far(log: zlog.Log, position: int) -> int:
+    request = core.encode_write(log.view.epoch, 0, WRITER, 2, [position], [0], [b"far"])
+    return execute(log, position, "write", request)
+
+
+def seal(log: zlog.Log, ahead: int) -> int:
+    epoch = min(log.view.epoch + ahead, POSITION_MAX)
+    return execute(log, 1, "seal", messages.seal(epoch, 2, 1, False))
+
+
+def furthest(log: zlog.Log, call: Callable[[zlog.Log, int], int], least: int) -> int:
+    """The highest number that a call is not refused with for being too high."""
+    most = POSITION_MAX
+    while least < most:
+        middle = (least + most + 1) // 2
+        if call(log, middle | 1) in (Code.BEYOND_STRIPE, Code.INVALID_EPOCH):
+            most = middle - 1
+        else:
+            least = middle
+    return least
+
+
+@pytest.mark.parametrize(
+    ("methods", "attack", "reach"),
+    [
+        (READING, raise_tail, 2**30),
+        (READING, fill, 2**30),
+        (APPENDING, write_far, 2**30),
+        (CHANGING, seal, EPOCHS_AHEAD_MAX * 64),
+    ],
+    ids=["tail_raise", "fill", "write", "seal"],
+)
+def test_no_call_ends_a_log(
+    user: Callable[..., str],
+    log: zlog.Log,
+    methods: str,
+    attack: Callable[[zlog.Log, int], int],
+    reach: int,
+) -> None:
+    """Neither the worst of a method, nor the worst that is let through."""
+    with zlog.connect(user(*allowed(methods), name="attacker")) as store:
+        attacker = zlog.Log.open(store, "orders")
+        assert attack(attacker, POSITION_MAX) in (Code.BEYOND_STRIPE, Code.INVALID_EPOCH)
+        assert furthest(attacker, attack, 1) < reach
+    start = log.append(b"fourth")
+    assert [log.read(start).data, log.read(2).data] == [b"fourth", b"third"]
+    log.roll()
+    log.reconfigure(width=3)
+    positions = log.append_many([b"fifth", b"sixth"])
+    assert [log.read(position).data for position in positions] == [b"fifth", b"sixth"]
+    assert log.tail() == positions[-1] + 1
+    assert [entry.data for entry in log.read_range(0, 3)] == [b"first", b"second", b"third"]
+
+
+@pytest.mark.usefixtures("log")
+def test_a_writer_gets_past_a_reader_that_fills_ahead_of_it(user: Callable[..., str]) -> None:
+    with zlog.connect(user(*allowed(READING), name="attacker")) as store:
+        attacker = zlog.Log.open(store, "orders")
+        for first in (3, 4):
+            ahead = range(first, first + 2 * 65536, 2)
+            request = messages.fill(attacker.view.epoch, 0, WRITER, 0, 2, ahead)
+            assert execute(attacker, first, "fill", request) == Code.OK
+    with zlog.connect(user(*allowed(CHANGING), name="writer")) as store:
+        victim = zlog.Log.open(store, "orders", timeout=10)
+        position = victim.append(b"fourth")
+        assert victim.read(position).data == b"fourth"

@@ -12,7 +12,7 @@ from pathlib import Path
 from ..support.ceph import run_cluster_program
 from ..support.programs import REPOSITORY
 
-_LAST_FIELD = '    v("holes", holes.runs, at_most(limits::holes_max).since(2));\n'
+_LAST_FIELD = '    v("start", start, wire::position().since(3));\n'
 _USED = "    header->use({positions[begin], positions[end - 1]});\n"
 
 CHANGES = {
@@ -20,7 +20,7 @@ CHANGES = {
         ("  uint32_t value_bytes = 0;", "  uint64_t appends = 0;\n  uint32_t value_bytes = 0;"),
         (
             _LAST_FIELD,
-            _LAST_FIELD + '    v("appends", appends, any().since(3));\n',
+            _LAST_FIELD + '    v("appends", appends, any().since(4));\n',
         ),
     ],
     "wire/stripe_messages.h": [

@@ -6,16 +6,18 @@ is here already" before it looks at the epoch, so these answers of a write are d
 - OK: the entry is at this position, now or since an attempt whose reply was lost.
 - READ_ONLY: another entry, junk or a trim is there; this one is not and never will be.
 - STALE_EPOCH: it is not there, and the seal keeps it out.
+- BEYOND_STRIPE: no entry can be there; only an epoch above this one might change that.
 
 Any other answer ends the call. One is indefinite: UNREADABLE, where a newer class stored what is at
 the position, be it this entry or another one.
 
-Only after READ_ONLY or STALE_EPOCH does an entry move on to another position. An entry is
+Only after one of the last three does an entry move on to another position. An entry is
 therefore at one position at most, also when the call ends in a time-out.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import threading
 from collections.abc import Sequence
@@ -29,12 +31,24 @@ from zlog._base.protocol import Code
 from zlog._layout.heal import answers
 from zlog._layout.layout import Layout
 from zlog._native import core
-from zlog.errors import CorruptEntry, EntryTooLarge, StoreTimeout, ZlogError, from_code
+from zlog.errors import (
+    ClassNotLoaded,
+    CorruptEntry,
+    EntryTooLarge,
+    StoreTimeout,
+    ZlogError,
+    from_code,
+)
 from zlog.view import ObjectRef, View
 
 ROUND_ENTRIES_MAX = 16384
 ROUND_BYTES_MAX = 16 << 20
 """What one grant covers at most; longer lists go in several rounds, one after the other."""
+
+
+_BUMPS_MAX = 8
+"""How often in a row an entry may find the position taken that a sequencer has handed out. Readers
+fill few of them; what fills many gets ahead of the sequencer, and only another epoch passes it."""
 
 
 class Grants(Protocol):
@@ -170,6 +184,7 @@ class _Round:
         self._acknowledged: dict[int, int] = {}
         self._bumped: list[int] = []
         self._stale = False
+        self._beyond = False
         self._missing = ""
 
     def acknowledged(self, count: int) -> list[int | None]:
@@ -190,10 +205,13 @@ class _Round:
         groups = _by_object(view, slots)
         by_residue = dict(zip(residues, replies, strict=True))
         replies = [by_residue[ref.residue] for ref in groups]
+        bumps = 0
         while True:
             await self._take_answers(view, groups, replies, deadline)
             if not self._bumped:
                 return [self._acknowledged[index] for index in range(count)]
+            bumps += 1
+            self._beyond = self._beyond or (bool(view.sequencer) and bumps % _BUMPS_MAX == 0)
             await self._catch_up(view, deadline)
             pending, self._bumped = sorted(self._bumped), []
             view, first = await positions.grant(len(pending), deadline)
@@ -270,9 +288,10 @@ class _Round:
             taken = reply.number
             self._bumped += (slot.entry for slot in group if slot.position == taken)
             return [slot for slot in group if slot.position != taken], None
-        elif reply.code in (Code.STALE_EPOCH, -errno.ENOENT):
+        elif reply.code in (Code.STALE_EPOCH, Code.BEYOND_STRIPE, -errno.ENOENT):
             self._bumped += (slot.entry for slot in group)
             self._stale = self._stale or reply.code == Code.STALE_EPOCH
+            self._beyond = self._beyond or reply.code == Code.BEYOND_STRIPE
             self._missing = ref.name if reply.code < 0 else self._missing
         else:
             what = f"append to log {self._layout.view.log!r}, object {ref.name}"
@@ -282,12 +301,19 @@ class _Round:
         return [], None
 
     async def _catch_up(self, view: View, deadline: Deadline) -> None:
-        """Find the newer view, if an object refused this one or is gone."""
+        """Find the newer view, if an object refused this one or is gone; or bring one in.
+
+        That is for positions that are of no use: beyond those that the stripe takes, or taken again
+        and again, though a sequencer hands out each once.
+        """
         if self._stale:
             await self._layout.advance(view, deadline)
+        elif self._beyond:
+            with contextlib.suppress(ClassNotLoaded):  # one that may not has to go on as it is
+                await self._layout.renew(view, deadline)
         elif self._missing and (await self._layout.refresh(deadline)).epoch == view.epoch:
             raise CorruptEntry(f"stripe object {self._missing} is missing")
-        self._stale, self._missing = False, ""
+        self._stale, self._beyond, self._missing = False, False, ""
 
 
 def _indefinite(what: str, position: int) -> StoreTimeout:

@@ -11,7 +11,7 @@ from zlog._base.io import Reply
 from zlog._base.protocol import ATTEMPTS_MAX, GRANTS_MAX, PARTS_MAX, SOURCES_MAX, Code
 from zlog._layout.layout import Layout
 from zlog._native import core, messages
-from zlog.errors import DeliverySuperseded, LimitReached, ZlogError
+from zlog.errors import DeliverySuperseded, LimitReached, LogExhausted
 from zlog.names import check_source_name
 from zlog.view import View
 
@@ -93,6 +93,7 @@ class DeliveryRecords:
     """Calls on the deliveries of one log."""
 
     def __init__(self, layout: Layout) -> None:
+        self._layout = layout
         self._head = layout.head
         self._address = layout.address
         self._io = layout.io
@@ -148,8 +149,8 @@ class DeliveryRecords:
             len(positions),
             not view.sequencer,
         )
-        refusals = (Code.STALE_EPOCH, Code.NOT_FOUND, Code.SUPERSEDED, -errno.ERANGE)
-        reply = await self._call("delivery_grant", request, deadline, *refusals)
+        refusals = (Code.STALE_EPOCH, Code.BEYOND_STRIPE, Code.NOT_FOUND, Code.SUPERSEDED)
+        reply = await self._call("delivery_grant", request, deadline, *refusals, -errno.ERANGE)
         if reply.code == Code.NOT_FOUND:
             raise self._done(key)
         if reply.code == Code.SUPERSEDED:
@@ -157,9 +158,10 @@ class DeliveryRecords:
                 f"log {view.log!r}: another attempt at {key} has begun since this one"
             )
         if reply.code == -errno.ERANGE:
-            what = "has no positions left: the last one is 2^63 - 1"
-            raise ZlogError(f"log {view.log!r} {what}", hint="Deliver to another log.")
-        if reply.code == Code.STALE_EPOCH:
+            raise LogExhausted(f"log {view.log!r} has no position left below 2^63")
+        if reply.code == Code.BEYOND_STRIPE:
+            await self._layout.renew(view, deadline)
+        if reply.code in (Code.STALE_EPOCH, Code.BEYOND_STRIPE):
             return None
         return messages.delivery_grant_reply(reply.payload).first
 

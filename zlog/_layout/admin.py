@@ -122,7 +122,7 @@ async def _first_view(
         options=MappingProxyType(dict(new.options)),
         tail_floor=tail_floor,
     )
-    await seal(io, view.objects(), epoch, deadline, create=True)
+    await seal(io, view.objects(), epoch, deadline, start=0, create=True)
     if not await head.propose(0, view, deadline):
         # Objects of a stripe that never came into a view are ours: the name has our epoch.
         await discard(io, view, view.live_stripe, deadline, made=True)

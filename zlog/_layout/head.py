@@ -84,7 +84,9 @@ class Head:
             more = head.more
         return found
 
-    async def epoch_next(self, deadline: Deadline, *, width: int = 0) -> tuple[int, int]:
+    async def epoch_next(
+        self, deadline: Deadline, *, width: int = 0, above: int = 0
+    ) -> tuple[int, int]:
         """Increment the durable counter. Returns the new epoch and the final tail floor.
 
         Once this returned, no tail of an earlier epoch can raise the floor any more.
@@ -93,8 +95,10 @@ class Head:
             deadline: budget of the call.
             width: of the stripe that may be made in this epoch; 0: none. It is noted as loose
                 first, so that its objects are found should their maker die.
+            above: an epoch that an object is sealed with. The counter skips it, or comes nearer:
+                where no client was given it, no other seal of that object would ever succeed.
         """
-        reply = await self.call("epoch_next", messages.epoch_next(width), deadline)
+        reply = await self.call("epoch_next", messages.epoch_next(width, above), deadline)
         epoch, tail_floor = messages.epoch_next_reply(reply.payload)
         return epoch, tail_floor
 
@@ -106,19 +110,20 @@ class Head:
         )
         return reply.code == Code.OK
 
-    async def tail_raise(self, log_id: int, epoch: int, tail: int, deadline: Deadline) -> bool:
+    async def tail_raise(self, log_id: int, epoch: int, tail: int, deadline: Deadline) -> Code:
         """Record that ``tail`` was shown to a client in ``epoch``.
 
-        Returns False, and records nothing, when a higher epoch has been asked for since.
+        Returns OK; or, and records nothing, STALE_EPOCH when a higher epoch has been asked for
+        since, and BEYOND_STRIPE when a tail that high needs a new stripe.
 
         Raises:
             LogNotFound: the log was removed, also when another one has its name now.
         """
         call = Call(self._object, "tail_raise", messages.tail_raise(log_id, epoch, tail))
-        reply = await execute_one(self._io, call, deadline, Code.STALE_EPOCH)
+        reply = await execute_one(self._io, call, deadline, Code.STALE_EPOCH, Code.BEYOND_STRIPE)
         if reply.code == -errno.ENOENT:
             raise LogNotFound(f"log {self._log!r} was removed from {self._io.store.url}")
-        return reply.code == Code.OK
+        return Code(reply.code)
 
     async def trim_point_raise(
         self, log_id: int, position: int, deadline: Deadline, *, past_cursors: bool = False

@@ -19,6 +19,7 @@ from zlog._layout.stripe_index import StripeIndex
 from zlog._layout.views import (
     Change,
     Edit,
+    Recount,
     backoff,
     change_view,
     unless_newer,
@@ -212,7 +213,9 @@ class Layout:
         newest = await self.refresh(deadline)
         return newest.epoch > view.epoch or newest.trim_point > view.trim_point
 
-    async def change(self, edit: Edit, deadline: Deadline) -> View:
+    async def change(
+        self, edit: Edit, deadline: Deadline, *, recount: Recount | None = None
+    ) -> View:
         """Change the layout (see :func:`zlog._layout.views.change_view`) and take it over.
 
         A sequencer that goes on in the new view hears of it.
@@ -221,7 +224,11 @@ class Layout:
             LogNotFound: the log was removed; another one that has its name is left alone.
         """
         changed = await change_view(
-            self.io, self.address.name, lambda view: edit(self._of_this_log(view)), deadline
+            self.io,
+            self.address.name,
+            lambda view: edit(self._of_this_log(view)),
+            deadline,
+            recount=recount,
         )
         if not isinstance(changed, Change):
             return self.adopt(changed)
@@ -292,6 +299,32 @@ class Layout:
                 if deadline.expired:
                     raise
         return await self.drop_sequencer(stale, deadline)
+
+    async def raise_tail(self, view: View, tail: int, deadline: Deadline) -> bool:
+        """Record that ``tail`` was shown to a client in ``view``.
+
+        Returns False where that was in vain, and there is a newer view now.
+
+        Raises:
+            LogNotFound: the log was removed.
+        """
+        answer = await self.head.tail_raise(view.log_id, view.epoch, tail, deadline)
+        if answer == Code.STALE_EPOCH:
+            await self.advance(view, deadline)
+        elif answer == Code.BEYOND_STRIPE:
+            await self.renew(view, deadline)
+        return answer == Code.OK
+
+    async def renew(self, view: View, deadline: Deadline) -> View:
+        """Return a view newer than ``view``, in which positions were handed out that are of no use.
+
+        They lie beyond what the live stripe takes, or are taken. The tail of the new view lies
+        above what is taken, and in a new stripe if that is far.
+        """
+        newest = await self._finish(view, deadline)
+        if newest.epoch > view.epoch:
+            return newest
+        return await self.change(unless_newer(view), deadline)
 
     async def find_leader(self, view: View, deadline: Deadline) -> bool:
         """Have the log taken over from the sequencer of ``view``, which is out of reach.

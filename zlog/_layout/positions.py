@@ -17,7 +17,7 @@ from zlog._base.io import Call
 from zlog._base.names import check_position
 from zlog._layout.layout import Layout
 from zlog._layout.offers import Offers
-from zlog._layout.views import backoff
+from zlog._layout.views import backoff, check_room
 from zlog._native import messages
 from zlog.errors import (
     AppendRefused,
@@ -83,6 +83,7 @@ class Positions:
                 await self._offers.look(view, deadline)
                 view, position = await self._scan(deadline, whole=True)
                 if not view.sequencer:
+                    check_room(view.log, position)
                     return view, position
             if self._outage.lost(view.epoch):
                 self._offers.postpone()
@@ -146,8 +147,7 @@ class Positions:
                 tail = (await self._scan(deadline))[1]
             elif not checked:
                 return tail
-            elif not await self.layout.head.tail_raise(view.log_id, view.epoch, tail, deadline):
-                await self.layout.advance(view, deadline)
+            elif not await self.layout.raise_tail(view, tail, deadline):
                 continue
             self._handed_out = max(self._handed_out, tail)
             return tail
@@ -166,10 +166,9 @@ class Positions:
                     hint="Start one: `zlog seqr`.",
                 )
             end = first + count
-            if await self.layout.head.tail_raise(view.log_id, view.epoch, end, deadline):
+            if await self.layout.raise_tail(view, end, deadline):
                 self._handed_out = max(self._handed_out, end)
                 return range(first, end)
-            await self.layout.advance(view, deadline)
 
     async def check_handed_out(self, verb: str, position: int, deadline: Deadline) -> None:
         """Raise BeyondTail if a position has not been handed out, as far as the tail tells."""

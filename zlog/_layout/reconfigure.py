@@ -11,7 +11,8 @@ from zlog._base.deadline import Deadline
 from zlog._base.options import MIRROR_OF, check_options
 from zlog._layout.layout import Layout
 from zlog._layout.reclaim import reclaim
-from zlog._layout.views import Edit, with_new_stripe
+from zlog._layout.rescue import end_of_entries
+from zlog._layout.views import Edit, Recount, with_new_stripe
 from zlog.errors import ZlogError
 from zlog.view import View, check_width
 
@@ -52,10 +53,15 @@ async def reconfigure(
     return await _change(layout, edit, deadline)
 
 
-async def roll(layout: Layout, deadline: Deadline) -> View:
+async def roll(layout: Layout, deadline: Deadline, *, rescue: bool = False) -> View:
     """End the live stripe and start the next one, of the same width.
 
     Of several clients that do so at once one does it for all.
+
+    Args:
+        layout: of the log.
+        deadline: budget of the call.
+        rescue: start it where the log's entries end, if the tail was moved far away from them.
     """
     ended = (await layout.refresh(deadline)).live_stripe
 
@@ -63,12 +69,17 @@ async def roll(layout: Layout, deadline: Deadline) -> View:
         live = view.live_stripe
         return with_new_stripe(view, live.width) if live.id == ended.id else None
 
-    return await _change(layout, edit, deadline)
+    async def recount(view: View, tail: int, deadline: Deadline) -> int:
+        return await end_of_entries(layout.io, view, tail, deadline)
+
+    return await _change(layout, edit, deadline, recount if rescue else None)
 
 
-async def _change(layout: Layout, edit: Edit, deadline: Deadline) -> View:
+async def _change(
+    layout: Layout, edit: Edit, deadline: Deadline, recount: Recount | None = None
+) -> View:
     before = layout.view.epoch
-    view = await layout.change(edit, deadline)
+    view = await layout.change(edit, deadline, recount=recount)
     if view.epoch > before:
         with contextlib.suppress(ZlogError):  # it is found again; the layout is what was asked for
             await reclaim(layout, deadline)

@@ -8,7 +8,7 @@ from itertools import islice
 
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Io
-from zlog._base.protocol import Code
+from zlog._base.protocol import EPOCHS_AHEAD_MAX, Code
 from zlog._layout.heal import answers
 from zlog._native import messages
 from zlog.errors import CorruptEntry
@@ -24,42 +24,54 @@ async def seal(
     epoch: int,
     deadline: Deadline,
     *,
+    start: int,
     create: bool = False,
     missing_ok: bool = False,
-) -> list[messages.SealReply] | None:
+) -> list[messages.SealReply] | int:
     """Seal stripe objects with ``epoch``, all at the same time.
+
+    An object takes no epoch that is too far above its last one: it is brought near it in steps.
 
     Args:
         io: the world.
         objects: which.
         epoch: the new one.
         deadline: budget of the call.
+        start: no position of their stripe lies below it.
         create: make the objects, as for a new stripe. Otherwise a missing object is an error: it
             was lost, and must not be replaced in silence by an empty one.
         missing_ok: pass over missing objects, as when removing a log.
 
     Returns:
-        What each object tells, or None when some object has an equal or higher epoch already,
-        which means that another client is ahead.
+        What each object tells, or the highest epoch that an object has where that is not below
+        ``epoch``, which means that another client is ahead.
     """
-    calls = [
-        Call(ref.name, "seal", messages.seal(epoch, ref.stride, ref.residue, create))
-        for ref in objects
-    ]
     sealed: list[messages.SealReply] = []
-    overtaken = False
-    replies = await answers(io, calls, await io.execute(calls, deadline), deadline)
-    for call, reply in zip(calls, replies, strict=True):
-        if reply.code == -errno.ENOENT:
-            if not missing_ok:
-                raise CorruptEntry(f"stripe object {call.object} is missing")
-            continue
-        reply.check(f"seal on {call.object}", Code.INVALID_EPOCH)
-        if reply.code == Code.INVALID_EPOCH:
-            overtaken = True
-        else:
-            sealed.append(messages.seal_reply(reply.payload))
-    return None if overtaken else sealed
+    ahead = 0
+    steps = dict.fromkeys(objects, epoch)
+    while steps:
+        calls = [
+            Call(ref.name, "seal", messages.seal(step, ref.stride, ref.residue, create, start))
+            for ref, step in steps.items()
+        ]
+        replies = await answers(io, calls, await io.execute(calls, deadline), deadline)
+        for (ref, step), reply in zip([*steps.items()], replies, strict=True):
+            if reply.code == -errno.ENOENT and missing_ok:
+                del steps[ref]
+                continue
+            if reply.code == -errno.ENOENT:
+                raise CorruptEntry(f"stripe object {ref.name} is missing")
+            reply.check(f"seal on {ref.name}", Code.INVALID_EPOCH)
+            reached = reply.number if reply.code == Code.INVALID_EPOCH else step
+            if reached < epoch:
+                steps[ref] = min(epoch, reached + EPOCHS_AHEAD_MAX)
+                continue
+            del steps[ref]
+            if reply.code == Code.INVALID_EPOCH:
+                ahead = max(ahead, reached)
+            else:
+                sealed.append(messages.seal_reply(reply.payload))
+    return ahead or sealed
 
 
 async def remove(io: Io, objects: Iterable[ObjectRef], epoch: int, deadline: Deadline) -> None:

@@ -26,19 +26,32 @@ changing the layout".
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from zlog._base.deadline import Deadline
 from zlog._base.io import Io
 from zlog._base.options import StripeLimits
+from zlog._base.protocol import (
+    OBJECT_POSITIONS_MAX,
+    OBJECT_TAIL_MAX,
+    POSITION_MAX,
+    WIDTH_MAX,
+)
 from zlog._base.sequencer import SHARED_ADDRESS
 from zlog._layout.discard import discard
 from zlog._layout.head import Head
 from zlog._layout.stripe_objects import remove, seal
 from zlog._native import messages
-from zlog.errors import CorruptEntry, InvalidEpoch, LogNotFound, NotLeader, ZlogError
+from zlog.errors import (
+    CorruptEntry,
+    InvalidEpoch,
+    LogExhausted,
+    LogNotFound,
+    NotLeader,
+    ZlogError,
+)
 from zlog.view import OPEN_END, STRIPES_MAX, Stripe, View, objects_of
 
 _RETRY_SECONDS = 0.02
@@ -51,12 +64,20 @@ Edit = Callable[[View], View | None]
 It leaves the stripes as they are, or starts a new one: :func:`with_new_stripe`."""
 
 
+Recount = Callable[[View, int, Deadline], Awaitable[int]]
+"""Takes the view that is about to end, with the epoch that its objects are sealed with, and the
+tail by what they and the head say; returns the tail of the next view."""
+
+
 class Change(NamedTuple):
     """A view that took effect, and the first position to hand out in it."""
 
     view: View
     tail: int
 
+
+_FULL_POSITIONS = OBJECT_TAIL_MAX // 4
+"""Of one object. Few stripes have as many, unless tails ran away from what is written."""
 
 _NO_STRIPE = Stripe(0, 0, OPEN_END, 0)
 
@@ -69,6 +90,8 @@ class _Attempt:
     """
 
     base: View
+    above: int = 0
+    """The highest epoch that objects were found sealed with."""
     stripe: Stripe = _NO_STRIPE
     made: bool = False
 
@@ -76,11 +99,14 @@ class _Attempt:
     def epoch(self) -> int:
         return self.stripe.id
 
-    async def make(self, io: Io, deadline: Deadline) -> None:
-        """Make the stripe's objects. No other client ever seals with their epoch."""
+    async def make(self, io: Io, start: int, deadline: Deadline) -> None:
+        """Make the stripe's objects, of positions from ``start`` on, or from further up.
+
+        No other client ever seals with their epoch.
+        """
         self.made = True
         objects = objects_of(self.base.log, self.base.log_id, self.stripe)
-        await seal(io, objects, self.epoch, deadline, create=True)
+        await seal(io, objects, self.epoch, deadline, start=start, create=True)
 
     async def unmake(self, io: Io, deadline: Deadline) -> None:
         """Remove the objects of a stripe that is in no view."""
@@ -96,7 +122,13 @@ async def backoff(io: Io, attempt: int) -> None:
 
 
 async def change_view(
-    io: Io, log: str, edit: Edit, deadline: Deadline, *, removing: bool = False
+    io: Io,
+    log: str,
+    edit: Edit,
+    deadline: Deadline,
+    *,
+    removing: bool = False,
+    recount: Recount | None = None,
 ) -> Change | View:
     """Bring a new view into effect.
 
@@ -106,6 +138,7 @@ async def change_view(
         edit: see :data:`Edit`; asked again after each lost race, with the view that won.
         deadline: budget of the call.
         removing: whether a log that is being removed already counts as there.
+        recount: see :data:`Recount`; None: the tail is what objects and head say.
 
     Returns:
         The change, or the newest view when ``edit`` wanted none.
@@ -113,10 +146,13 @@ async def change_view(
     Raises:
         LogNotFound: no such log, or it is being removed.
         InvalidEpoch: other clients kept winning until the time was up.
+        LogExhausted: the log has no position left.
     """
     attempts: list[_Attempt] = []
     try:
-        changed = await _change(io, log, edit, deadline, attempts, removing=removing)
+        changed = await _change(
+            io, log, edit, deadline, attempts, removing=removing, recount=recount
+        )
     except LogNotFound:
         # With its head the log has lost what would name these objects.
         with contextlib.suppress(ZlogError):
@@ -131,7 +167,14 @@ async def change_view(
 
 
 async def _change(
-    io: Io, log: str, edit: Edit, deadline: Deadline, attempts: list[_Attempt], *, removing: bool
+    io: Io,
+    log: str,
+    edit: Edit,
+    deadline: Deadline,
+    attempts: list[_Attempt],
+    *,
+    removing: bool,
+    recount: Recount | None,
 ) -> Change | View:
     """Take the steps until a view is in; ``attempts`` gets those that led to none."""
     head = Head(io, log)
@@ -150,8 +193,8 @@ async def _change(
             attempt += 1
         else:
             began = io.monotonic()
-            attempts.append(_Attempt(base))
-            tried = await _try_change(io, head, attempts[-1], wanted or base, deadline)
+            attempts.append(_Attempt(base, attempts[-1].above if attempts else 0))
+            tried = await _try_change(io, head, attempts[-1], wanted or base, deadline, recount)
             if isinstance(tried, Change):
                 attempts.pop()
                 return tried
@@ -172,19 +215,28 @@ def _live(io: Io, log: str, view: View | None, *, removing: bool = False) -> Vie
 
 
 async def _try_change(
-    io: Io, head: Head, attempt: _Attempt, wanted: View, deadline: Deadline
+    io: Io,
+    head: Head,
+    attempt: _Attempt,
+    wanted: View,
+    deadline: Deadline,
+    recount: Recount | None,
 ) -> Change | int:
     """Take the steps once. Returns the epoch that was taken when another client is ahead."""
     base = attempt.base
     live = base.live_stripe
     asked = len(wanted.stripes) > len(base.stripes)
     width = wanted.live_stripe.width
-    epoch, tail_floor = await head.epoch_next(deadline, width=width)
+    epoch, tail_floor = await head.epoch_next(deadline, width=width, above=attempt.above)
     attempt.stripe = Stripe(epoch, 0, OPEN_END, width)
     if asked:  # before the writers are stopped
-        await attempt.make(io, deadline)
+        least = live.start if recount is not None else max(live.start, tail_floor)
+        check_room(base.log, least)
+        await attempt.make(io, least, deadline)
     try:
-        sealed = await seal(io, base.objects(live), epoch, deadline, missing_ok=wanted.removed)
+        sealed = await seal(
+            io, base.objects(live), epoch, deadline, start=live.start, missing_ok=wanted.removed
+        )
     except CorruptEntry:
         # Missing for good; or the log was removed, or its live stripe is another one by now.
         view = _live(io, base.log, (await head.read(deadline)).view)
@@ -193,12 +245,17 @@ async def _try_change(
         if view.epoch > base.epoch:
             return epoch
         raise
-    if sealed is None:
+    if isinstance(sealed, int):
+        attempt.above = sealed
         return epoch
     written = max((each.highest for each in sealed if each.highest is not None), default=-1)
     tail = max(live.start, written + 1, tail_floor)
-    if not (asked or wanted.removed) and _full(base, sealed):
-        await attempt.make(io, deadline)
+    if recount is not None:
+        tail = await recount(replace(base, epoch=epoch), tail, deadline)
+    if not wanted.removed:
+        check_room(base.log, tail)
+    if not (asked or wanted.removed) and _full(base, sealed, tail):
+        await attempt.make(io, tail, deadline)
     attempt.stripe = replace(attempt.stripe, start=tail)
     stripes = _stripes(base, tail, attempt.stripe if attempt.made else None)
     view = replace(wanted, epoch=epoch, stripes=stripes, tail_floor=tail_floor)
@@ -209,9 +266,22 @@ async def _try_change(
     return Change(view, tail)
 
 
-def _full(view: View, sealed: list[messages.SealReply]) -> bool:
-    limits = StripeLimits.of(view.options)
-    return any(each.bytes >= limits.bytes or each.records >= limits.records for each in sealed)
+def check_room(log: str, tail: int) -> None:
+    """Raise LogExhausted where there is no room for a stripe between ``tail`` and 2^63.
+
+    That is before a stripe starts there, since none can start below it then.
+    """
+    if tail > POSITION_MAX - WIDTH_MAX * OBJECT_POSITIONS_MAX:
+        raise LogExhausted(f"log {log!r}: the tail is {tail}, and positions end at 2^63")
+
+
+def _full(view: View, sealed: list[messages.SealReply], tail: int) -> bool:
+    """Whether an object is full, or the tail is on its way to where the objects take nothing."""
+    limits, live = StripeLimits.of(view.options), view.live_stripe
+    start = min((each.start for each in sealed if each.start is not None), default=live.start)
+    return tail - start >= live.width * _FULL_POSITIONS or any(
+        each.bytes >= limits.bytes or each.records >= limits.records for each in sealed
+    )
 
 
 def _stripes(base: View, tail: int, made: Stripe | None) -> tuple[Stripe, ...]:

@@ -119,6 +119,9 @@ class ReadReply:
         An entry whose checksum is wrong is lost too.
         """
 
+    def taken_end(self) -> int:
+        """Return one past the last one that is not unwritten; 0 where all are."""
+
     def timestamp(self, i: int) -> int:
         """Return when it was written or filled, in µs since 1970-01-01 UTC; 0 when unknown."""
 

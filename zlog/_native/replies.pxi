@@ -147,6 +147,12 @@ cdef class ReadReply:
     def state(self, Py_ssize_t i):
         return self.states[self.at(i)]
 
+    def taken_end(self):
+        cdef size_t end = self.states.size()
+        while end > 0 and self.states[end - 1] == 1:
+            end -= 1
+        return end
+
     def timestamp(self, Py_ssize_t i):
         return self.decoded.timestamps[self.at(i)]
 

@@ -2,7 +2,7 @@
 
 from libc.errno cimport EAGAIN, ENOSPC, EOVERFLOW, ESTALE, ETIMEDOUT
 
-from zlog.errors import SequencerTimeout, SequencerUnavailable
+from zlog.errors import LogExhausted, SequencerTimeout, SequencerUnavailable
 
 
 cdef extern from "cls_zlog/host/shared_sequencer.h" namespace "zlog" nogil:
@@ -37,7 +37,7 @@ cdef bint granted(int error) except -1:
             hint="Remove logs, or keep some in another directory.",
         )
     if error == -EOVERFLOW:
-        raise OverflowError("the log has no positions left")
+        raise LogExhausted("the log has no position left below 2^63")
     raise SequencerUnavailable(
         f"the shared sequencer failed: {os.strerror(-error)}", hint=DIRECTORY_HINT
     )

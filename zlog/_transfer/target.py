@@ -155,6 +155,9 @@ class Target:
             return [call for call, _ in made]
 
         view, replies = await self._layout.guarded(calls, deadline)
+        if any(reply.code == Code.BEYOND_STRIPE for reply in replies):
+            await self._layout.renew(view, deadline)
+            return await self._written(pieces, deadline)
         if not made or any(reply.code in _REFUSALS for reply in replies):
             newest = await self._look(deadline)
             if newest.trim_point > newest.tail_floor:  # that copier has begun the mirror there
@@ -236,13 +239,11 @@ class Target:
     async def _confirm(self, end: int, deadline: Deadline) -> None:
         """Raise the tail, in the epoch of a view in which it is still a mirror."""
         layout = self._layout
-        log_id = layout.address.log_id
         while True:
             view = layout.view
             self._check(view)
-            if await layout.head.tail_raise(log_id, view.epoch, end, deadline):
+            if await layout.raise_tail(view, end, deadline):
                 break
-            await layout.advance(view, deadline)
         layout.adopt(replace(view, tail_floor=end))
 
 

@@ -274,9 +274,9 @@ class Log(LogHandle):
         wanted = merged_options(options, stripe_bytes, stripe_records)
         return await reconfigure(self._client.layout, width, wanted, self._deadline(timeout))
 
-    async def roll(self, *, timeout: Timeout = ...) -> View:
+    async def roll(self, *, rescue: bool = False, timeout: Timeout = ...) -> View:
         """Start a new stripe of the same width; see :meth:`zlog.Log.roll`."""
-        return await roll(self._client.layout, self._deadline(timeout))
+        return await roll(self._client.layout, self._deadline(timeout), rescue=rescue)
 
     async def promote(self, *, timeout: Timeout = ...) -> None:
         """Make a mirror a log of its own; see :meth:`zlog.Log.promote`."""

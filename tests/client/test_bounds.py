@@ -1,0 +1,303 @@
+"""One call moves a log's tail or its epochs so far and no further; the log goes on behind it."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+
+import pytest
+
+import zlog
+from zlog._base.names import head_object
+from zlog._base.protocol import (
+    EPOCHS_AHEAD_MAX,
+    OBJECT_POSITIONS_MAX,
+    OBJECT_TAIL_MAX,
+    POSITION_MAX,
+    Code,
+)
+from zlog._layout.stripe_objects import seal
+from zlog._native import core, messages
+from zlog._transfer.export_file import ExportWriter, Info
+from zlog._transfer.pieces import Batch
+
+from ..conformance.stored import Door, MemoryDoor, envelope, fields_of
+from . import planted
+from .copies import imported
+from .faulty import FaultyStore, WithoutSequencer
+
+WIDTH = 4
+ENTRIES = [b"entry %d" % number for number in range(10)]
+TAIL_MAX = WIDTH * OBJECT_TAIL_MAX
+END = WIDTH * OBJECT_POSITIONS_MAX
+WRITER = b"a" * 16
+
+
+def execute(log: zlog.Log, position: int, method: str, request: bytes) -> int:
+    """Call a method of the object that holds a position; returns the code."""
+    return log.store.execute(log.view.object_of(position).name, method, request)[0]
+
+
+def tail_raise(log: zlog.Log, tail: int) -> int:
+    request = messages.tail_raise(log.view.log_id, log.view.epoch, tail)
+    return log.store.execute(head_object(log.name), "tail_raise", request)[0]
+
+
+def fill(log: zlog.Log, positions: range) -> int:
+    request = messages.fill(log.view.epoch, 0, WRITER, 0, WIDTH, positions)
+    return execute(log, positions.start, "fill", request)
+
+
+def write(log: zlog.Log, position: int) -> int:
+    request = core.encode_write(log.view.epoch, 0, WRITER, WIDTH, [position], [0], [b"far"])
+    return execute(log, position, "write", request)
+
+
+def check_in_use(log: zlog.Log, end: int = len(ENTRIES)) -> None:
+    """The log takes appends, and has lost nothing of what it held."""
+    with zlog.Log.open(log.store, log.name, timeout=10) as opened:
+        positions = [opened.append(b"on"), *opened.append_many([b"and", b"on"])]
+        assert [opened.read(position).data for position in positions] == [b"on", b"and", b"on"]
+        assert opened.tail() > positions[-1]
+        assert [entry.data for entry in opened.read_range(0, end)] == ENTRIES[:end]
+
+
+@pytest.fixture(params=["with", "without"])
+def filled(request: pytest.FixtureRequest, store: zlog.Store, log: zlog.Log, host: str) -> zlog.Log:
+    """A log with entries, with the store's own sequencer and without any; on Ceph without."""
+    if request.param == "with" and host == "ceph":
+        pytest.skip("tests/system has it")
+    used = log
+    if request.param == "without":
+        used = zlog.Log.create(WithoutSequencer(store), "without", width=WIDTH)
+    used.append_many(ENTRIES)
+    return used
+
+
+def test_a_tail_goes_no_further_than_the_stripe(filled: zlog.Log) -> None:
+    assert tail_raise(filled, POSITION_MAX) == Code.BEYOND_STRIPE
+    assert tail_raise(filled, TAIL_MAX + 1) == Code.BEYOND_STRIPE
+    assert tail_raise(filled, TAIL_MAX) == Code.OK
+    filled.reconfigure(options={"a": "new epoch"})
+    assert filled.view.live_stripe.start == TAIL_MAX
+    check_in_use(filled)
+
+
+def test_a_fill_goes_no_further_than_the_stripe(filled: zlog.Log) -> None:
+    for first in (POSITION_MAX - WIDTH + 1, END):
+        assert fill(filled, range(first, first + 1)) == Code.BEYOND_STRIPE
+    assert fill(filled, range(END - 1, END)) == Code.OK
+    check_in_use(filled)
+    filled.roll()
+    assert filled.view.live_stripe.start >= END
+    check_in_use(filled)
+
+
+def test_a_write_goes_no_further_than_the_stripe(filled: zlog.Log) -> None:
+    for position in (POSITION_MAX, END):
+        assert write(filled, position) == Code.BEYOND_STRIPE
+    assert write(filled, END - 1) == Code.OK
+    check_in_use(filled)
+    filled.roll()
+    assert filled.view.live_stripe.start >= END
+    check_in_use(filled)
+
+
+def test_every_stripe_has_its_own_bounds(filled: zlog.Log) -> None:
+    filled.roll()
+    start = filled.view.live_stripe.start
+    for ref in filled.view.objects(filled.view.live_stripe):
+        first = start + (ref.residue - start) % WIDTH
+        assert write(filled, first + END) == Code.BEYOND_STRIPE
+        assert write(filled, first + TAIL_MAX) == Code.OK
+
+
+def test_epochs_that_no_client_was_given_are_passed(filled: zlog.Log) -> None:
+    refs = list(filled.view.objects(filled.view.live_stripe))
+    epoch = filled.view.epoch
+    for step in range(1, 4):
+        for ref, ahead in zip(refs, (2**62, EPOCHS_AHEAD_MAX + 1, EPOCHS_AHEAD_MAX), strict=False):
+            sealed = epoch + EPOCHS_AHEAD_MAX * (step - 1) if ref is refs[2] else epoch
+            request = messages.seal(sealed + ahead, WIDTH, ref.residue, False)
+            code, _ = filled.store.execute(ref.name, "seal", request)
+            assert code == (Code.OK if ahead == EPOCHS_AHEAD_MAX else Code.INVALID_EPOCH)
+    check_in_use(filled)
+    newest = filled.views()[-1].epoch
+    assert newest > epoch + 3 * EPOCHS_AHEAD_MAX
+    filled.roll()
+    assert filled.view.epoch <= newest + 2
+
+
+def test_a_counter_that_was_moved_ahead_is_caught_up_with(filled: zlog.Log) -> None:
+    for _ in range(5):
+        request = messages.epoch_next(0, 2**62)
+        code, _ = filled.store.execute(head_object(filled.name), "epoch_next", request)
+        assert code == Code.OK
+    filled.roll()
+    check_in_use(filled)
+    assert filled.views()[-1].epoch > 5 * EPOCHS_AHEAD_MAX
+
+
+def test_a_writer_passes_positions_that_are_filled_ahead_of_it(sequenced: zlog.Log) -> None:
+    """One call fills 65,536 positions of an object before their writer comes to them."""
+    sequenced.append_many(ENTRIES)
+    with zlog.Log.open(sequenced.store, "orders") as attacker:
+        for residue in range(WIDTH):
+            first = 12 + residue
+            assert fill(attacker, range(first, first + WIDTH * 65536, WIDTH)) == Code.OK
+    operations = 0
+
+    def count(*_: object) -> None:
+        nonlocal operations
+        operations += 1
+
+    with zlog.Log.open(FaultyStore(sequenced.store, count), "orders") as victim:
+        position = victim.append(b"passed")
+        assert victim.read(position).data == b"passed"
+    assert operations < 100
+
+
+@pytest.fixture
+def ahead(log: zlog.Log, host: str) -> zlog.Log:
+    """A log whose sequencer has handed out more than the stripe takes."""
+    if host == "ceph":
+        pytest.skip("the sequencer would have to be asked a thousand times")
+    log.append_many(ENTRIES)
+    shared = log.store.sequencer()
+    assert shared is not None
+    assert shared.next(log.view.log_id, log.view.epoch, END)
+    return log
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda log: log.append(b"x"),
+        lambda log: log.append_many([b"x"] * 100)[0],
+        lambda log: log.reserve(10).start,
+        lambda log: log.tail(),
+        lambda log: log.deliver([b"x"], source="query", batch=1) and 0,
+    ],
+    ids=["append", "append_many", "reserve", "tail", "deliver"],
+)
+def test_positions_that_were_handed_out_in_vain_are_left_behind(
+    ahead: zlog.Log, use: Callable[[zlog.Log], int]
+) -> None:
+    epoch = ahead.view.epoch
+    assert use(ahead) < END
+    assert ahead.view.epoch > epoch
+    check_in_use(ahead)
+
+
+def test_as_many_positions_as_one_likes_can_be_reserved(ahead: zlog.Log) -> None:
+    for _ in range(3):
+        reserved = ahead.reserve(1)
+        assert tail_raise(ahead, ahead.view.live_stripe.start + TAIL_MAX) == Code.OK
+        ahead.roll()
+        ahead.write(reserved.start, b"late")
+        assert ahead.read(reserved.start).data == b"late"
+    check_in_use(ahead)
+
+
+def test_a_copy_may_begin_anywhere(store: zlog.Store) -> None:
+    file = io.BytesIO()
+    start = 10**15
+    writer = ExportWriter(file, Info(start, WIDTH, None, {}))
+    writer.add(Batch(start, 1, WRITER, 0, ENTRIES))
+    writer.end(None)
+    imported(store, "copy", file.getvalue())
+    with zlog.Log.open(store, "copy") as copy:
+        assert [entry.data for entry in copy.read_range(start)] == ENTRIES
+        assert copy.append(b"on") == start + len(ENTRIES)
+        assert [found for found in copy.check() if found.serious] == []
+
+
+@pytest.fixture
+def unbounded(store: zlog.Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[zlog.Log]:
+    """A log with entries, made by a client that does not say where its stripe starts."""
+    with monkeypatch.context() as patch:
+        for module in ("admin", "views"):
+            patch.setattr(f"zlog._layout.{module}.seal", _seal_without_start)
+        log = zlog.Log.create(WithoutSequencer(store), "old", width=WIDTH, hole_timeout=0.05)
+        log.append_many(ENTRIES)
+        yield log
+
+
+async def _seal_without_start(*arguments, **named):  # type: ignore[no-untyped-def]
+    return await seal(*arguments, **{**named, "start": None})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("poison", [write, lambda log, p: fill(log, range(p, p + 1))])
+def test_a_log_without_positions_says_so_and_is_rescued(
+    unbounded: zlog.Log, poison: Callable[[zlog.Log, int], int]
+) -> None:
+    assert poison(unbounded, POSITION_MAX) == Code.OK
+    for attempt in (
+        lambda: unbounded.append(b"x"),
+        lambda: unbounded.append_many([b"x", b"y"]),
+        lambda: unbounded.roll(),
+        lambda: unbounded.reconfigure(width=2),
+    ):
+        with pytest.raises(zlog.LogExhausted) as caught:
+            attempt()
+        assert "reconfigure LOG --rescue" in caught.value.hint
+    view = unbounded.roll(rescue=True)
+    assert view.live_stripe.start == len(ENTRIES)
+    assert unbounded.append(b"on") == len(ENTRIES)
+    check_in_use(unbounded)
+    assert [entry.data for entry in unbounded.read_range(0, 11)] == [*ENTRIES, b"on"]
+
+
+def test_a_rescue_keeps_what_stands_behind_a_hole(unbounded: zlog.Log) -> None:
+    """As writers leave it that died, and not as a hostile one makes it."""
+    assert write(unbounded, 1_000_001) == Code.OK
+    assert fill(unbounded, range(3_000_000, 3_000_001)) == Code.OK
+    assert write(unbounded, 2**50) == Code.OK
+    unbounded.roll(rescue=True)
+    assert unbounded.view.live_stripe.start == 3_000_001
+    assert unbounded.read(1_000_001).data == b"far"
+    check_in_use(unbounded)
+
+
+def test_there_is_nothing_to_rescue_in_a_sound_log(filled: zlog.Log) -> None:
+    filled.trim_to(3)
+    view = filled.roll(rescue=True)
+    assert view.live_stripe.start == len(ENTRIES)
+    assert [entry.data for entry in filled.read_range(3)] == ENTRIES[3:]
+
+
+def test_a_tail_floor_that_is_stored_too_high_is_rescued(memory: zlog.Store) -> None:
+    log = zlog.Log.create(WithoutSequencer(memory), "orders", width=WIDTH)
+    log.append_many(ENTRIES)
+    _overwrite(MemoryDoor(memory), head_object("orders"), b"zlog.head", 24, POSITION_MAX + 1)
+    with pytest.raises(zlog.LogExhausted):
+        log.roll()
+    assert log.roll(rescue=True).live_stripe.start == len(ENTRIES)
+    check_in_use(log)
+
+
+def test_an_epoch_that_is_stored_too_high_is_replaced(memory: zlog.Store) -> None:
+    log = zlog.Log.create(WithoutSequencer(memory), "orders", width=WIDTH)
+    log.append_many(ENTRIES)
+    name = log.view.object_of(2).name
+    _overwrite(MemoryDoor(memory), name, b"zlog.header", 0, 2**64 - 1)
+    check_in_use(log)
+
+
+def _overwrite(door: Door, name: str, attribute: bytes, at: int, number: int) -> None:
+    """Put a number into a stored value, as a class from before there were bounds would have."""
+    content = door.load(name)
+    value = content.attrs[attribute]
+    fields, _ = fields_of(value)
+    changed = fields[:at] + number.to_bytes(8, "little") + fields[at + 8 :]
+    door.save(name, content.with_attr(attribute, envelope(attribute, changed, b"", value[0])))
+
+
+def test_planted_entries_are_those_of_another_writer(log: zlog.Log) -> None:
+    """The victim of a forged append is acknowledged with its own data only."""
+    log.append_many(ENTRIES)
+    writer, number = planted.append_at(log, 9)
+    for ahead in range(1, 20):
+        planted.write(log, 9 + ahead, writer, number + ahead, b"forged")
+    position = log.append(b"own")
+    assert log.read(position).data == b"own"
