@@ -15,6 +15,7 @@
 #include "cls_zlog/client/write_encoder.h"
 #include "cls_zlog/host/memory.h"
 #include "cls_zlog/method_table.h"
+#include "cls_zlog/stripe/header.h"
 #include "cls_zlog/wire/cursor_messages.h"
 #include "cls_zlog/wire/delivery_messages.h"
 #include "cls_zlog/wire/envelope.h"
@@ -79,6 +80,16 @@ std::string next_view_request() {
   return zlog::wire::encoded(zlog::ViewProposeRequest{1, bytes});
 }
 
+// The header of an object after a call of seal.
+std::string header_after(const std::string& seal) {
+  MemoryHost host;
+  std::string reply;
+  MemoryObject object;
+  host.execute("object", "seal", seal, &reply);
+  host.peek("object", &object);
+  return object.attrs.at(zlog::Header::kAttribute);
+}
+
 // One request of each method that does something, in the order of methods(): what the fuzzer starts
 // from when it damages a request rather than inventing one.
 std::vector<std::string> good_requests() {
@@ -102,8 +113,10 @@ std::vector<std::string> good_requests() {
   const std::string address = zlog::wire::encoded(zlog::AddressMessage{"tcp://host:1"});
   const std::string cursor = zlog::wire::encoded(zlog::CursorRequest{kLogId, "app"});
   const zlog::DeliveryRequest delivery{kLogId, "query", 3, 1};
+  const std::string seal = zlog::wire::encoded(zlog::SealRequest{1, kStride, kResidue, true, 0});
+  const std::string header = header_after(seal);
   return {
-      zlog::wire::encoded(zlog::SealRequest{1, kStride, kResidue, true}),
+      seal,
       write_request(0, 6, 10),
       zlog::wire::encoded(read),
       verify,
@@ -145,7 +158,7 @@ std::vector<std::string> good_requests() {
       zlog::wire::encoded(zlog::NamesRequest{kLogId, "", 10}),
       zlog::wire::encoded(zlog::DamagedRequest{""}),
       zlog::wire::encoded(zlog::SalvageRequest{"", 7}),
-      zlog::wire::encoded(zlog::HealRequest{"zlog.header", "value", ""}),
+      zlog::wire::encoded(zlog::HealRequest{zlog::Header::kAttribute, header, ""}),
   };
 }
 
@@ -314,7 +327,7 @@ void run(const uint8_t* data, size_t size) {
     }
     std::string reply;
     const int code = host.execute("object", method.name, request, &reply);
-    expect(code <= zlog::kStoredTooNew && code > -4096, "no such code", method.name, code);
+    expect(code <= zlog::kBeyondStripe && code > -4096, "no such code", method.name, code);
     expect(code >= 0 || reply.empty(), "an error with a reply", method.name, code);
     expect(
         (method.flags & zlog::kWrite) == 0 || reply.size() <= zlog::limits::write_reply_bytes_max,
