@@ -98,7 +98,7 @@ class Activation:
 
 async def _objects_agree(io: Io, view: View, deadline: Deadline) -> bool:
     """Whether no object of the live stripe refuses the view's epoch, or is full."""
-    limits = StripeLimits.of(view.options)
+    limits, live = StripeLimits.of(view.options), view.live_stripe
     request = messages.stat(view.epoch)
     calls = [Call(ref.name, "stat", request) for ref in view.objects()]
     for reply in await io.execute(calls, deadline):
@@ -106,7 +106,9 @@ async def _objects_agree(io: Io, view: View, deadline: Deadline) -> bool:
             return False
         if reply.code == Code.OK:
             held = messages.stat_reply(reply.payload)
-            if max(held.bytes, held.stream_bytes) >= limits.bytes or held.records >= limits.records:
+            end = max(view.tail_floor, -1 if held.highest is None else held.highest + 1)
+            positions = (end - live.start) / live.width
+            if limits.fullness(held.records, max(held.bytes, held.stream_bytes), positions) >= 1:
                 return False
     return True
 

@@ -301,3 +301,36 @@ def test_planted_entries_are_those_of_another_writer(log: zlog.Log) -> None:
         planted.write(log, 9 + ahead, writer, number + ahead, b"forged")
     position = log.append(b"own")
     assert log.read(position).data == b"own"
+
+
+def test_a_stripe_of_which_all_is_trimmed_ends_by_its_positions(
+    store: zlog.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zlog._base.options.STRIPE_OBJECT_POSITIONS", 50)
+    log = zlog.Log.create(store, "trimmed", width=WIDTH)
+    for _ in range(10):
+        end = log.append_many([b"x"] * WIDTH * 10)[-1] + 1
+        log.trim_to(end)
+    log.append(b"and on")
+    assert log.view.live_stripe.start >= 50 * WIDTH
+
+
+def test_a_narrower_stripe_takes_all_that_readers_have_to_fill(log: zlog.Log) -> None:
+    log.append_many(ENTRIES)
+    shared = log.store.sequencer()
+    if shared is None:  # on Ceph without a daemon: a reader moves the tail
+        assert tail_raise(log, WIDTH * OBJECT_TAIL_MAX) == Code.OK
+    else:
+        assert shared.next(log.view.log_id, log.view.epoch, WIDTH * OBJECT_TAIL_MAX)
+        log.append(b"far")
+    log.reconfigure(width=1)
+    if shared is not None:
+        log.reserve(1)
+    position = log.append(b"on")
+    assert log.view.object_of(position).stride == 1
+    start = log.view.live_stripe.start
+    assert [
+        entry.data
+        for entry in log.read_range(start, hole_timeout=0.01)
+        if isinstance(entry, zlog.Entry)
+    ] == [b"on"]

@@ -198,7 +198,7 @@ class _Round:
         calls, residues = self._all_at_once(view, first, count)
         replies = await layout.io.execute(calls, deadline)
         if not any(reply.code for reply in replies):
-            self._rolls.note(view, replies)
+            self._rolls.note(view, replies, first + count)
             return range(first, first + count)
         replies = await answers(layout.io, calls, replies, deadline)
         slots = [_Slot(first + index, index) for index in range(count)]

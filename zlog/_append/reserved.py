@@ -76,7 +76,7 @@ class Reserved:
             await self._refuse(position, deadline)
         view = layout.view
         if position >= view.live_stripe.start:
-            self._rolls.note(view, [reply for _, reply in replies])
+            self._rolls.note(view, [reply for _, reply in replies], position + 1)
 
     async def _refuse(self, position: int, deadline: Deadline) -> NoReturn:
         log = self._reader.layout.view.log

@@ -43,14 +43,15 @@ class RollWatch:
         """Whether :meth:`act` may have something to do."""
         return self._full is not None
 
-    def note(self, view: View, replies: Sequence[Reply]) -> None:
-        """Take note of what objects answered to writes in ``view``, all of them OK."""
+    def note(self, view: View, replies: Sequence[Reply], end: int) -> None:
+        """Take note of what objects answered to writes below ``end``, in ``view``; all were OK."""
         records, size = core.fullest(replies)
-        limits = StripeLimits.of(view.options)
-        fullness = max(records / limits.records, size / limits.bytes)
+        live = view.live_stripe
+        positions = (end - live.start) / live.width
+        fullness = StripeLimits.of(view.options).fullness(records, size, positions)
         if fullness < 1:
             return
-        io, live = self._layout.io, view.live_stripe
+        io = self._layout.io
         if self._full is None or self._full.id != live.id:
             self._full, self._turn, self._noticed = live, io.random(), io.monotonic()
         spread = _SPREAD_SECONDS * max(0.0, (_OVERDUE - fullness) / (_OVERDUE - 1))

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple, TypeVar
 
+from zlog._base.protocol import OBJECT_TAIL_MAX
 from zlog.limits import (
     OPTION_KEY_BYTES_MAX,
     OPTION_VALUE_BYTES_MAX,
@@ -36,6 +37,10 @@ MIRROR_ENDED = "ended"
 """Of nothing any more: it is being made a log of its own."""
 
 
+STRIPE_OBJECT_POSITIONS = OBJECT_TAIL_MAX // 4
+"""Of these, taken ones, an object has as many when its stripe is full, whatever it still holds."""
+
+
 class StripeLimits(NamedTuple):
     """When a stripe is full: the most bytes and records that one of its objects may hold."""
 
@@ -49,6 +54,14 @@ class StripeLimits(NamedTuple):
             _number(options.get(STRIPE_BYTES)) or STRIPE_BYTES_DEFAULT,
             _number(options.get(STRIPE_RECORDS)) or STRIPE_RECORDS_DEFAULT,
         )
+
+    def fullness(self, records: int, size: int, positions: float) -> float:
+        """Return how full an object is by what it holds and how many positions are taken; 1: full.
+
+        A log whose entries are trimmed as fast as they come never holds much, and comes to where
+        its objects take nothing all the same.
+        """
+        return max(records / self.records, size / self.bytes, positions / STRIPE_OBJECT_POSITIONS)
 
 
 def merged_options(

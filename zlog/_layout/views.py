@@ -32,10 +32,9 @@ from typing import NamedTuple
 
 from zlog._base.deadline import Deadline
 from zlog._base.io import Io
-from zlog._base.options import StripeLimits
+from zlog._base.options import STRIPE_OBJECT_POSITIONS, StripeLimits
 from zlog._base.protocol import (
     OBJECT_POSITIONS_MAX,
-    OBJECT_TAIL_MAX,
     POSITION_MAX,
     WIDTH_MAX,
 )
@@ -76,9 +75,6 @@ class Change(NamedTuple):
     tail: int
 
 
-_FULL_POSITIONS = OBJECT_TAIL_MAX // 4
-"""Of one object. Few stripes have as many, unless tails ran away from what is written."""
-
 _NO_STRIPE = Stripe(0, 0, OPEN_END, 0)
 
 
@@ -92,6 +88,8 @@ class _Attempt:
     base: View
     above: int = 0
     """The highest epoch that objects were found sealed with."""
+    tail: int = 0
+    """Found when the stripe had been made for positions too far below it."""
     stripe: Stripe = _NO_STRIPE
     made: bool = False
 
@@ -193,7 +191,8 @@ async def _change(
             attempt += 1
         else:
             began = io.monotonic()
-            attempts.append(_Attempt(base, attempts[-1].above if attempts else 0))
+            last = attempts[-1] if attempts else _Attempt(base)
+            attempts.append(_Attempt(base, last.above, last.tail))
             tried = await _try_change(io, head, attempts[-1], wanted or base, deadline, recount)
             if isinstance(tried, Change):
                 attempts.pop()
@@ -230,7 +229,7 @@ async def _try_change(
     epoch, tail_floor = await head.epoch_next(deadline, width=width, above=attempt.above)
     attempt.stripe = Stripe(epoch, 0, OPEN_END, width)
     if asked:  # before the writers are stopped
-        least = live.start if recount is not None else max(live.start, tail_floor)
+        least = live.start if recount is not None else max(live.start, tail_floor, attempt.tail)
         check_room(base.log, least)
         await attempt.make(io, least, deadline)
     try:
@@ -254,6 +253,9 @@ async def _try_change(
         tail = await recount(replace(base, epoch=epoch), tail, deadline)
     if not wanted.removed:
         check_room(base.log, tail)
+    if asked and recount is None and tail - least > width * STRIPE_OBJECT_POSITIONS:
+        attempt.tail = tail  # the next one's objects begin there, and do not end too soon
+        return epoch
     if not (asked or wanted.removed) and _full(base, sealed, tail):
         await attempt.make(io, tail, deadline)
     attempt.stripe = replace(attempt.stripe, start=tail)
@@ -279,9 +281,8 @@ def _full(view: View, sealed: list[messages.SealReply], tail: int) -> bool:
     """Whether an object is full, or the tail is on its way to where the objects take nothing."""
     limits, live = StripeLimits.of(view.options), view.live_stripe
     start = min((each.start for each in sealed if each.start is not None), default=live.start)
-    return tail - start >= live.width * _FULL_POSITIONS or any(
-        each.bytes >= limits.bytes or each.records >= limits.records for each in sealed
-    )
+    positions = (tail - start) / live.width
+    return any(limits.fullness(each.records, each.bytes, positions) >= 1 for each in sealed)
 
 
 def _stripes(base: View, tail: int, made: Stripe | None) -> tuple[Stripe, ...]:

@@ -170,7 +170,7 @@ class Target:
             if call.method == "write" and stripe.id == view.live_stripe.id:
                 live.append(reply)
         if live:
-            self._rolls.note(view, live)
+            self._rolls.note(view, live, view.live_stripe.start)
         return True
 
     async def _above_tail(self, pieces: Sequence[Piece]) -> list[Piece]:
