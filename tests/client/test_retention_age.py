@@ -10,7 +10,7 @@ import pytest
 import zlog
 from zlog import Retention, RetentionReport
 from zlog._base.environment import SteadyTime
-from zlog._base.protocol import COUNT_RECORDS_MAX, RETENTION_BYTES_MAX
+from zlog._base.protocol import COUNT_RECORDS_MAX, RETENTION_BYTES_MAX, Code
 from zlog._native import messages
 from zlog._trim.age import Mark, Watch
 
@@ -143,7 +143,7 @@ def test_by_how_much_clocks_may_differ_is_a_setting(log: zlog.Log) -> None:
 
 
 def test_time_is_counted_over_machines_and_their_starts(log: zlog.Log) -> None:
-    """But for the time in which no machine that is known went on."""
+    """But for the time between one machine's round and another's."""
     log.set_retention(Retention(age=100.0))
     append_at(log, 0)
     assert round_at(log, 5, machine="one") == 0
@@ -151,8 +151,19 @@ def test_time_is_counted_over_machines_and_their_starts(log: zlog.Log) -> None:
     assert round_at(log, 50, machine="one") == 0
     assert round_at(log, 7000, wall=60, machine="another") == 0  # 45 s are known
     assert round_at(log, 7020, wall=80, machine="another") == 0  # 65 s
-    assert round_at(log, 84, machine="one") == 0  # still 79 s
-    assert round_at(log, 105, machine="one") == 1
+    assert round_at(log, 84, machine="one") == 0  # still 65 s
+    assert round_at(log, 118, machine="one") == 0
+    assert round_at(log, 119, machine="one") == 1
+
+
+def test_a_machine_counts_no_time_from_before_the_mark_of_another(log: zlog.Log) -> None:
+    log.set_retention(Retention(age=100.0))
+    append_at(log, 0)
+    assert round_at(log, 1, machine="one") == 0
+    set_clocks(log, 500)
+    log.append(b"young")
+    assert round_at(log, 7000, wall=500, machine="another") == 0
+    assert round_at(log, 501, machine="one") == 0
 
 
 def test_a_clock_that_stood_still_or_went_back_adds_nothing(log: zlog.Log) -> None:
@@ -180,9 +191,10 @@ def test_a_raised_tail_makes_nothing_older(log: zlog.Log) -> None:
 def test_a_far_fill_makes_nothing_older(log: zlog.Log) -> None:
     append_at(log, *range(3))
     log.set_retention(Retention(age=100.0))
-    ref = log.view.object_of(1 << 40)
-    request = messages.fill(log.view.epoch, 1, b"f" * 16, 1, ref.stride, [1 << 40])
-    log.store.execute(ref.name, "fill", request)
+    far = 1 << 24
+    ref = log.view.object_of(far)
+    request = messages.fill(log.view.epoch, 1, b"f" * 16, 1, ref.stride, [far])
+    assert log.store.execute(ref.name, "fill", request)[0] == Code.OK
     assert round_at(log, 10) == 0
     planted.write(log, 3, b"w" * 16, 0, b"later, below the fill")
     assert round_at(log, 111) == 3
@@ -310,7 +322,7 @@ def test_what_no_watch_can_be_is_one_that_begins(log: zlog.Log) -> None:
     append_at(log, 0)
     for state in (b"", b"[]", b'{"settled": 3}', b"\xff", b"null"):
         assert Watch.decode(state) == Watch()
-    known = Watch(3, [], {"one": (5, 6)}, None, "why")
+    known = Watch(3, [], "one", 5, 6, None, "why")
     assert Watch.decode(known.encode()) == known
 
 
@@ -336,7 +348,8 @@ def test_a_watch_stays_small(memory: zlog.Store) -> None:
             reply = memory.execute("zlog.orders.head", "retention_read", request)[1]
             state = messages.retention_read_reply(reply).state
             kept = Watch.decode(state)
-            assert (len(kept.marks) <= 20, len(kept.clocks) <= 8) == (True, True), number
-    full = Watch(1 << 62, [Mark(1 << 62, 1 << 52)] * 161, kept.clocks, kept.base, "x" * 200)
+            assert len(kept.marks) <= 20, number
+    marks = [Mark(1 << 62, 1 << 52)] * 161
+    full = Watch(1 << 62, marks, kept.clock, 1 << 53, 1 << 53, kept.base, "x" * 200)
     full.note(1 << 53, SteadyTime("0" * 32, 1 << 53), 3e9)
     assert len(full.encode()) <= RETENTION_BYTES_MAX

@@ -145,8 +145,9 @@ class History(RuleBasedStateMachine):
     def a_cursor_holds(self, data: st.DataObject, there: bool) -> None:
         for each in self.log.cursors():
             self.log.cursor(each.name).remove()
-        if there:
-            held = data.draw(st.integers(self.log.earliest(), self.log.tail()))
+        earliest, tail = self.log.earliest(), self.log.tail()
+        if there and earliest <= tail:  # else all was filled and trimmed to a far position
+            held = data.draw(st.integers(earliest, tail))
             self.log.cursor("slow", create=held)
 
     @rule(machine=MACHINES, wall=CLOCKS)

@@ -25,7 +25,6 @@ from zlog.view import Stripe
 
 _MARKS_PER_AGE = 128
 _MARKS_MAX = 160
-_CLOCKS_MAX = 8
 _MARK_US_MIN = 1_000_000
 
 _FILL_POSITIONS = 16384
@@ -54,15 +53,18 @@ class Watch:
     Attributes:
         settled: every position below it is.
         marks: ascending.
-        clocks: machines' clocks, and for each what it showed when the log had been watched how
-            long; µs.
+        clock: of the machine that did the newest round.
+        us: what it showed then, in µs.
+        watched: how long the log had been watched by then, in µs.
         base: for comparing clocks; None before the first round was done.
         doubt: why the newest round does not believe the clocks; empty when it does.
     """
 
     settled: int = 0
     marks: list[Mark] = field(default_factory=list)
-    clocks: dict[str, tuple[int, int]] = field(default_factory=dict)
+    clock: str = ""
+    us: int = 0
+    watched: int = 0
     base: _Base | None = None
     doubt: str = ""
 
@@ -73,9 +75,11 @@ class Watch:
             stored = json.loads(state)
             base = stored["base"]
             return cls(
-                stored["settled"],
+                int(stored["settled"]),
                 [Mark(*each) for each in stored["marks"]],
-                {clock: (us, watched) for clock, (us, watched) in stored["clocks"].items()},
+                stored["clock"],
+                int(stored["us"]),
+                int(stored["watched"]),
                 None if base is None else _Base(*base),
                 stored["doubt"],
             )
@@ -89,11 +93,10 @@ class Watch:
     def now(self, time: SteadyTime) -> int:
         """Return for how long the log was watched, in µs: never longer than it was.
 
-        Time in which no clock that is known went on does not count.
+        Only time between two rounds of one machine with no other's in between counts. A machine's
+        time since an earlier round of its own would count some from before another's marks.
         """
-        latest = max((watched for _, watched in self.clocks.values()), default=0)
-        us, watched = self.clocks.get(time.clock, (time.us, latest))
-        return max(latest, watched + max(0, time.us - us))
+        return self.watched + (max(0, time.us - self.us) if time.clock == self.clock else 0)
 
     def old_end(self, now: int, age: float) -> int:
         """Return the position below which all is ``age`` seconds old, as far as is known."""
@@ -114,7 +117,7 @@ class Watch:
             )
         elif base is not None:
             passed, watched = wall - base.wall, now - base.watched
-            jumped = base.clock == time.clock and passed > watched + skew_us
+            jumped = base.clock == self.clock == time.clock and passed > watched + skew_us
             if jumped or passed < watched - skew_us:
                 self.doubt = (
                     f"the clock of the machine that enforces it went from {_words(base.wall)} to"
@@ -129,10 +132,8 @@ class Watch:
     def note(self, now: int, time: SteadyTime, age: float) -> None:
         """Set the mark of this round, and forget those that are of no more use."""
         # A machine that was copied or put back shows times again: they begin to count above those.
-        if time.us >= self.clocks.get(time.clock, (0, 0))[0]:
-            self.clocks[time.clock] = (time.us, now)
-        while len(self.clocks) > _CLOCKS_MAX:
-            del self.clocks[min(self.clocks, key=lambda clock: self.clocks[clock][1])]
+        self.us = max(time.us, self.us) if time.clock == self.clock else time.us
+        self.clock, self.watched = time.clock, now
         last = self.marks[-1] if self.marks else None
         if last is None or (last.end < self.settled and self._due(last, now, age)):
             self.marks.append(Mark(self.settled, now))
