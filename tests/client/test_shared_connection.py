@@ -145,7 +145,7 @@ def test_a_sealed_log_waits_until_its_sequencer_has_room(plain: zlog.Store) -> N
         io = BlockingIo(plain)
         deadline = deadline_of(io, 10)
         epoch, _ = drive(Head(io, "orders").epoch_next(deadline))
-        assert drive(seal(io, log.view.objects(), epoch, deadline)) is not None
+        assert drive(seal(io, log.view.objects(), epoch, deadline, start=0)) is not None
         with crowd(sequencer.address), pytest.raises(zlog.StaleEpoch, match="no newer view"):
             log.read(0, timeout=1.5)
         assert log.read(0).data == b"first"

@@ -128,7 +128,8 @@ async def test_an_epoch_that_an_object_refuses_is_dead(log, store, stores, seque
     here = await sequencer(HERE)
     epoch = (await here.activate(address(log))).epoch
     objects = [*newest(store).objects()][:1]
-    assert await seal(stores.first, objects, epoch + 1, deadline_of(stores.first, 10))
+    deadline = deadline_of(stores.first, 10)
+    assert await seal(stores.first, objects, epoch + 1, deadline, start=0)
     assert not await here.lives(address(log), epoch)
 
 
