@@ -26,7 +26,7 @@ OTHERS = {"delta-spark", "pre-commit", "setuptools", "venv-pack"}
 """Projects on PyPI that the documentation tells of, though zlog does not depend on them."""
 
 SUFFIXES = {".md", ".py", ".pyi", ".sh", ".yml", ".yaml", ""}
-GENERATED = {".git", ".venv", "build", "dist", "tests"}
+GENERATED = {".hypothesis", ".git", ".venv", "build", "dist", "tests"}
 
 INSTALL = re.compile(r"\bpip (?:install|wheel) (.*)")
 ENDS = re.compile(r"`|\s[#&|;]|,?$")
