@@ -13,11 +13,11 @@ namespace zlog::head {
 // Makes the head of a new log: counter 0, no view. -EEXIST: there is one.
 Result<Empty> create(Object& object, const HeadCreateRequest& request);
 
-// Hands out the next epoch: adds one to the durable counter and answers it, with the tail floor. The
-// counter first skips, up to epochs_ahead_max of them, those up to an epoch that an object is sealed
-// with: no client was given it, and no other seal of that object would be accepted.
-// After that no tail_raise of an earlier epoch succeeds. With a width, the stripe that may be made
-// for this epoch is noted as loose (stripe_index.h), before any of its objects exists.
+// Hands out the next epoch: adds one to the durable counter and answers it, with the tail floor.
+// The counter first skips, up to epochs_ahead_max of them, those up to an epoch that an object is
+// sealed with: no client was given it, and no other seal of that object would be accepted. After
+// that no tail_raise of an earlier epoch succeeds. With a width, the stripe that may be made for
+// this epoch is noted as loose (stripe_index.h), before any of its objects exists.
 Result<EpochNextReply> epoch_next(Object& object, const EpochNextRequest& request);
 
 // The counter, the newest view's epoch, the tail floor, the trim point and the log's id, as they
@@ -53,9 +53,9 @@ Result<ViewReadReply> view_read(Object& object, const ViewReadRequest& request);
 // does not say so, or has another epoch.
 Result<Empty> remove(Object& object, const EpochRequest& request);
 
-// For the other methods on a head object: 0, or kBeyondStripe with the highest tail that there can be
-// until a new stripe starts. How far a tail lies above what is written, no object knows; so it goes
-// by where the live stripe starts, which only clients that change the layout decide.
+// For the other methods on a head object: 0, or kBeyondStripe with the highest tail that there can
+// be until a new stripe starts. How far a tail lies above what is written, no object knows; so it
+// goes by where the live stripe starts, which only clients that change the layout decide.
 Failure check_tail(Object& object, const Head& head, uint64_t tail);
 
 }  // namespace zlog::head

@@ -223,7 +223,8 @@ int LmdbEnv::check_history() {
 
 // Whether a transaction that has begun is one of the database that was opened, in its last state.
 int LmdbEnv::check_current(MDB_txn* txn, unsigned flags) {
-  if (!(flags & MDB_RDONLY) ? !in_place() : !in_place_lately()) return -ESTALE;
+  const bool there = flags & MDB_RDONLY ? in_place_lately() : in_place();
+  if (!there) return -ESTALE;
   // LMDB counts transactions in lock.mdb, and in the file. A reader may have been overtaken.
   const uint64_t number = ::mdb_txn_id(txn);
   if (flags & MDB_RDONLY) return transactions() >= number ? 0 : -EUCLEAN;

@@ -167,8 +167,8 @@ class OsdObject final : public zlog::Object {
   // Below this, copying bytes costs less than a piece of their own in the reply.
   static constexpr unsigned kSharedBytesMin = 2048;
 
-  // Reads the bytestream. Never all of it at once: an OSD compares the checksum of a whole object, if
-  // it has one, and ends itself where that differs in a copy other than the primary one.
+  // Reads the bytestream. Never all of it at once: an OSD compares the checksum of a whole object,
+  // if it has one, and ends itself where that differs in a copy other than the primary one.
   int stream(uint64_t offset, uint64_t length, ceph::bufferlist* list) {
     if (!fits(offset, length)) return -EINVAL;
     const uint64_t begin = offset == 0 ? std::min<uint64_t>(length, 1) : 0;

@@ -17,8 +17,8 @@ Result<SealReply> save_sealed(Object& object, const Header& header) {
   return SealReply{header.taken(), fullness.records, fullness.bytes, header.start};
 }
 
-// Whether a seal of this epoch is admitted: 0 or kInvalidEpoch. A stored one above epoch_max is from
-// before there was that limit, and no epoch that any client was given.
+// Whether a seal of this epoch is admitted: 0 or kInvalidEpoch. A stored one above epoch_max is
+// from before there was that limit, and no epoch that any client was given.
 Failure check_next(uint64_t epoch, const Header& header) {
   if (header.epoch > limits::epoch_max) return {};
   const bool admitted = header.epoch < epoch && epoch - header.epoch <= limits::epochs_ahead_max;

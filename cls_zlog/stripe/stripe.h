@@ -23,9 +23,9 @@ namespace zlog::stripe {
 // lower one is refused. Answers the highest position that is taken, and how full the object is. The
 // first one that says where the stripe begins bounds what the object takes: write, fill and trim of
 // a position object_positions_max or more of its positions further answer kBeyondStripe (with the
-// first such position). Makes a missing object only when asked to, as
-// for a new stripe: one that was lost is noticed (-ENOENT) and never silently replaced by an empty
-// one. kInvalidEpoch (with the object's epoch): not greater, or too far above. -EINVAL: the object was made for other
+// first such position). Makes a missing object only when asked to, as for a new stripe: one that
+// was lost is noticed (-ENOENT) and never silently replaced by an empty one. kInvalidEpoch (with
+// the object's epoch): not greater, or too far above. -EINVAL: the object was made for other
 // positions. -EEXIST: an object that is none of ours.
 Result<SealReply> seal(Object& object, const SealRequest& request);
 

@@ -60,9 +60,10 @@ bool alike(const WriteRequest& request, uint32_t i, const Record& record, uint32
          (!record.written(index) || record.bytes_of(index) == request.data_of(i).size());
 }
 
-// Sorts out positions that a record covers. Passed over are entries that are there already: the same
-// append with the same data, be it damaged or trimmed since. Readers learn the ids of appends, so
-// another writer may have stored other data under this one's; such an entry is as foreign as any.
+// Sorts out positions that a record covers. Passed over are entries that are there already: the
+// same append with the same data, be it damaged or trimmed since. Readers learn the ids of appends,
+// so another writer may have stored other data under this one's; such an entry is as foreign as
+// any.
 int sort_covered(Layout* layout, const WriteRequest& request,
                  const std::vector<uint64_t>& positions, uint32_t stride,
                  const Walk::Stretch& stretch, Claims* claims) {
