@@ -10,7 +10,7 @@ import pytest
 
 import zlog
 import zlog.aio
-from zlog._base.io import deadline_of
+from zlog._base.io import Io, deadline_of
 from zlog._io import BlockingIo, drive
 from zlog._layout.head import Directory
 
@@ -80,6 +80,20 @@ def test_a_sequencer_that_dies_is_forgotten_by_its_writers(
     while offered(plain):
         assert time.monotonic() - began < 10
         log.append(b"which looks once in a while")
+
+
+def test_attempts_further_apart_than_the_limit_add_up_in_one_append(
+    plain: zlog.Store, sequencer: LocalSequencer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def slowly(io: Io, _: int) -> None:
+        await io.sleep(0.1)
+
+    monkeypatch.setattr("zlog._layout.positions.backoff", slowly)
+    log = zlog.Log.create(plain, "orders", sequencer_timeout=0.05)
+    log.append(b"first")
+    sequencer.vanish()
+    log.append(b"without it", timeout=3)
+    assert log.view.sequencer == ""
 
 
 def test_an_offer_that_the_network_keeps_away_is_taken_back_after_a_while(

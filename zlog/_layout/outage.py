@@ -16,8 +16,9 @@ _SLACK_SECONDS = 0.01
 class Outage:
     """The time over which attempts to reach one view's sequencer have failed without a success.
 
-    It counts from the beginning of the first failed attempt to the end of the last. Failures that
-    lie further apart than the limit say nothing of the time between them, and do not add up.
+    It counts from the beginning of the first failed attempt to the end of the last. Failures of
+    different calls that lie further apart than the limit say nothing of the time between them, and
+    do not add up.
 
     Args:
         io: the clock.
@@ -38,7 +39,7 @@ class Outage:
         return min(LOOK_SECONDS, max(left, _SLACK_SECONDS))
 
     def failed(self, epoch: int, began: float) -> None:
-        """Note an attempt in this epoch that began then, and has failed now."""
+        """Note attempts in this epoch, the first of which began then and the last failed now."""
         began = max(began, self._answered)  # others may have been answered meanwhile
         if epoch != self._epoch or began - self._ended > self.limit:
             self._epoch, self._began = epoch, began

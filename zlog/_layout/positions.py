@@ -70,7 +70,8 @@ class Positions:
             SequencerBusy: it had no room for this client until the time was up.
         """
         await self.check_appendable(deadline)
-        attempt = 0
+        attempt = tried = 0
+        began = 0.0
         busy: SequencerBusy | None = None
         while True:
             if deadline.expired:
@@ -89,12 +90,14 @@ class Positions:
                 self._offers.postpone()
                 await self.layout.drop_sequencer(view, deadline)
                 continue
-            began = self._io.monotonic()
+            if tried != view.epoch:  # this call's attempts in one epoch add up, however far apart
+                tried, began = view.epoch, self._io.monotonic()
             try:
                 granted = await self._ask(view, count, deadline)
             except StaleEpoch:
                 await self.layout.advance(view, deadline)
             except SequencerBusy as error:
+                self._outage.answered()
                 busy = error
                 self._tell(error, "waits until its sequencer has room")
                 if (await self.layout.refresh(deadline)).epoch == view.epoch:
