@@ -17,11 +17,12 @@ from zlog._base.protocol import (
     Code,
 )
 from zlog._layout.stripe_objects import seal
-from zlog._native import core, messages
+from zlog._native import messages
 from zlog._transfer.export_file import ExportWriter, Info
 from zlog._transfer.pieces import Batch
 
 from ..conformance.stored import Door, MemoryDoor, envelope, fields_of
+from ..support.logs import fill_at, raise_tail, write_at
 from . import planted
 from .copies import imported
 from .faulty import FaultyStore, WithoutSequencer
@@ -31,26 +32,6 @@ ENTRIES = [b"entry %d" % number for number in range(10)]
 TAIL_MAX = WIDTH * OBJECT_TAIL_MAX
 END = WIDTH * OBJECT_POSITIONS_MAX
 WRITER = b"a" * 16
-
-
-def execute(log: zlog.Log, position: int, method: str, request: bytes) -> int:
-    """Call a method of the object that holds a position; returns the code."""
-    return log.store.execute(log.view.object_of(position).name, method, request)[0]
-
-
-def tail_raise(log: zlog.Log, tail: int) -> int:
-    request = messages.tail_raise(log.view.log_id, log.view.epoch, tail)
-    return log.store.execute(head_object(log.name), "tail_raise", request)[0]
-
-
-def fill(log: zlog.Log, positions: range) -> int:
-    request = messages.fill(log.view.epoch, 0, WRITER, 0, WIDTH, positions)
-    return execute(log, positions.start, "fill", request)
-
-
-def write(log: zlog.Log, position: int) -> int:
-    request = core.encode_write(log.view.epoch, 0, WRITER, WIDTH, [position], [0], [b"far"])
-    return execute(log, position, "write", request)
 
 
 def check_in_use(log: zlog.Log, end: int = len(ENTRIES)) -> None:
@@ -75,9 +56,9 @@ def filled(request: pytest.FixtureRequest, store: zlog.Store, log: zlog.Log, hos
 
 
 def test_a_tail_goes_no_further_than_the_stripe(filled: zlog.Log) -> None:
-    assert tail_raise(filled, POSITION_MAX) == Code.BEYOND_STRIPE
-    assert tail_raise(filled, TAIL_MAX + 1) == Code.BEYOND_STRIPE
-    assert tail_raise(filled, TAIL_MAX) == Code.OK
+    assert raise_tail(filled, POSITION_MAX) == Code.BEYOND_STRIPE
+    assert raise_tail(filled, TAIL_MAX + 1) == Code.BEYOND_STRIPE
+    assert raise_tail(filled, TAIL_MAX) == Code.OK
     filled.reconfigure(options={"a": "new epoch"})
     assert filled.view.live_stripe.start == TAIL_MAX
     check_in_use(filled)
@@ -85,8 +66,8 @@ def test_a_tail_goes_no_further_than_the_stripe(filled: zlog.Log) -> None:
 
 def test_a_fill_goes_no_further_than_the_stripe(filled: zlog.Log) -> None:
     for first in (POSITION_MAX - WIDTH + 1, END):
-        assert fill(filled, range(first, first + 1)) == Code.BEYOND_STRIPE
-    assert fill(filled, range(END - 1, END)) == Code.OK
+        assert fill_at(filled, range(first, first + 1)) == Code.BEYOND_STRIPE
+    assert fill_at(filled, range(END - 1, END)) == Code.OK
     check_in_use(filled)
     filled.roll()
     assert filled.view.live_stripe.start >= END
@@ -95,8 +76,8 @@ def test_a_fill_goes_no_further_than_the_stripe(filled: zlog.Log) -> None:
 
 def test_a_write_goes_no_further_than_the_stripe(filled: zlog.Log) -> None:
     for position in (POSITION_MAX, END):
-        assert write(filled, position) == Code.BEYOND_STRIPE
-    assert write(filled, END - 1) == Code.OK
+        assert write_at(filled, position) == Code.BEYOND_STRIPE
+    assert write_at(filled, END - 1) == Code.OK
     check_in_use(filled)
     filled.roll()
     assert filled.view.live_stripe.start >= END
@@ -108,8 +89,8 @@ def test_every_stripe_has_its_own_bounds(filled: zlog.Log) -> None:
     start = filled.view.live_stripe.start
     for ref in filled.view.objects(filled.view.live_stripe):
         first = start + (ref.residue - start) % WIDTH
-        assert write(filled, first + END) == Code.BEYOND_STRIPE
-        assert write(filled, first + TAIL_MAX) == Code.OK
+        assert write_at(filled, first + END) == Code.BEYOND_STRIPE
+        assert write_at(filled, first + TAIL_MAX) == Code.OK
 
 
 def test_epochs_that_no_client_was_given_are_passed(filled: zlog.Log) -> None:
@@ -144,7 +125,7 @@ def test_a_writer_passes_positions_that_are_filled_ahead_of_it(sequenced: zlog.L
     with zlog.Log.open(sequenced.store, "orders") as attacker:
         for residue in range(WIDTH):
             first = 12 + residue
-            assert fill(attacker, range(first, first + WIDTH * 65536, WIDTH)) == Code.OK
+            assert fill_at(attacker, range(first, first + WIDTH * 65536, WIDTH)) == Code.OK
     operations = 0
 
     def count(*_: object) -> None:
@@ -192,7 +173,7 @@ def test_positions_that_were_handed_out_in_vain_are_left_behind(
 def test_as_many_positions_as_one_likes_can_be_reserved(ahead: zlog.Log) -> None:
     for _ in range(3):
         reserved = ahead.reserve(1)
-        assert tail_raise(ahead, ahead.view.live_stripe.start + TAIL_MAX) == Code.OK
+        assert raise_tail(ahead, ahead.view.live_stripe.start + TAIL_MAX) == Code.OK
         ahead.roll()
         ahead.write(reserved.start, b"late")
         assert ahead.read(reserved.start).data == b"late"
@@ -227,7 +208,7 @@ async def _seal_without_start(*arguments, **named):  # type: ignore[no-untyped-d
     return await seal(*arguments, **{**named, "start": None})  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("poison", [write, lambda log, p: fill(log, range(p, p + 1))])
+@pytest.mark.parametrize("poison", [write_at, lambda log, p: fill_at(log, range(p, p + 1))])
 def test_a_log_without_positions_says_so_and_is_rescued(
     unbounded: zlog.Log, poison: Callable[[zlog.Log, int], int]
 ) -> None:
@@ -250,9 +231,9 @@ def test_a_log_without_positions_says_so_and_is_rescued(
 
 def test_a_rescue_keeps_what_stands_behind_a_hole(unbounded: zlog.Log) -> None:
     """As writers leave it that died, and not as a hostile one makes it."""
-    assert write(unbounded, 1_000_001) == Code.OK
-    assert fill(unbounded, range(3_000_000, 3_000_001)) == Code.OK
-    assert write(unbounded, 2**50) == Code.OK
+    assert write_at(unbounded, 1_000_001) == Code.OK
+    assert fill_at(unbounded, range(3_000_000, 3_000_001)) == Code.OK
+    assert write_at(unbounded, 2**50) == Code.OK
     unbounded.roll(rescue=True)
     assert unbounded.view.live_stripe.start == 3_000_001
     assert unbounded.read(1_000_001).data == b"far"
@@ -319,7 +300,7 @@ def test_a_narrower_stripe_takes_all_that_readers_have_to_fill(log: zlog.Log) ->
     log.append_many(ENTRIES)
     shared = log.store.sequencer()
     if shared is None:  # on Ceph without a daemon: a reader moves the tail
-        assert tail_raise(log, WIDTH * OBJECT_TAIL_MAX) == Code.OK
+        assert raise_tail(log, WIDTH * OBJECT_TAIL_MAX) == Code.OK
     else:
         assert shared.next(log.view.log_id, log.view.epoch, WIDTH * OBJECT_TAIL_MAX)
         log.append(b"far")

@@ -10,9 +10,9 @@ import pytest
 import zlog
 import zlog.aio
 from zlog import Retention
-from zlog._native import messages
+from zlog._base.protocol import OBJECT_TAIL_MAX, Code
 
-from ..support.logs import leave_hole
+from ..support.logs import fill_at, leave_hole, raise_tail
 from . import planted
 from .clocks import set_clocks
 from .faulty import Died, FaultyStore, at_method, dies_at
@@ -98,11 +98,8 @@ def test_only_entries_count_and_no_positions(sequenced: zlog.Log) -> None:
 def test_a_raised_tail_and_a_far_fill_trim_nothing(log: zlog.Log) -> None:
     log.append_many([b"x"] * 10)
     log.set_retention(Retention(entries=10, bytes=10))
-    raised = messages.tail_raise(log.view.log_id, log.view.epoch, 1 << 40)
-    log.store.execute("zlog.orders.head", "tail_raise", raised)
-    ref = log.view.object_of(1 << 40)
-    far = messages.fill(log.view.epoch, 1, b"f" * 16, 1, ref.stride, [1 << 40])
-    log.store.execute(ref.name, "fill", far)
+    assert raise_tail(log, OBJECT_TAIL_MAX) == Code.OK
+    assert fill_at(log, [OBJECT_TAIL_MAX]) == Code.OK
     assert log.apply_retention() == 0
     log.append(b"y")
     assert log.apply_retention() == 1

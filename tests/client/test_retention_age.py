@@ -10,11 +10,11 @@ import pytest
 import zlog
 from zlog import Retention, RetentionReport
 from zlog._base.environment import SteadyTime
-from zlog._base.protocol import COUNT_RECORDS_MAX, RETENTION_BYTES_MAX, Code
+from zlog._base.protocol import COUNT_RECORDS_MAX, OBJECT_TAIL_MAX, RETENTION_BYTES_MAX, Code
 from zlog._native import messages
 from zlog._trim.age import Mark, Watch
 
-from ..support.logs import leave_hole, new_epoch
+from ..support.logs import fill_at, leave_hole, new_epoch, raise_tail
 from . import planted
 from .clocks import NOW, set_clocks
 from .copies import mirrored
@@ -178,8 +178,7 @@ def test_a_raised_tail_makes_nothing_older(log: zlog.Log) -> None:
     """Entries that come later, below it, are as young as they are."""
     append_at(log, *range(3))
     log.set_retention(Retention(age=100.0))
-    request = messages.tail_raise(log.view.log_id, log.view.epoch, 1 << 40)
-    log.store.execute("zlog.orders.head", "tail_raise", request)
+    assert raise_tail(log, OBJECT_TAIL_MAX) == Code.OK
     assert round_at(log, 10) == 0
     set_clocks(log, 20)
     position = log.append(b"later")
@@ -191,10 +190,7 @@ def test_a_raised_tail_makes_nothing_older(log: zlog.Log) -> None:
 def test_a_far_fill_makes_nothing_older(log: zlog.Log) -> None:
     append_at(log, *range(3))
     log.set_retention(Retention(age=100.0))
-    far = 1 << 24
-    ref = log.view.object_of(far)
-    request = messages.fill(log.view.epoch, 1, b"f" * 16, 1, ref.stride, [far])
-    assert log.store.execute(ref.name, "fill", request)[0] == Code.OK
+    assert fill_at(log, [OBJECT_TAIL_MAX]) == Code.OK
     assert round_at(log, 10) == 0
     planted.write(log, 3, b"w" * 16, 0, b"later, below the fill")
     assert round_at(log, 111) == 3

@@ -19,9 +19,8 @@ from hypothesis.stateful import (
 
 import zlog
 from zlog import Retention
-from zlog._native import messages
 
-from ..support.logs import leave_hole, new_epoch
+from ..support.logs import fill_at, leave_hole, new_epoch, raise_tail
 from . import planted
 from .clocks import set_clocks
 
@@ -115,17 +114,11 @@ class History(RuleBasedStateMachine):
 
     @rule()
     def the_tail_is_raised(self) -> None:
-        view = self.log.view
-        request = messages.tail_raise(view.log_id, view.epoch, self.log.tail() + 1000)
-        self.store.execute("zlog.orders.head", "tail_raise", request)
+        raise_tail(self.log, self.log.tail() + 1000)
 
     @rule(far=st.sampled_from([50, 3000]))
     def a_far_position_is_filled(self, far: int) -> None:
-        position = self.log.tail() + far
-        ref = self.log.view.object_of(position)
-        epoch = self.log.view.epoch
-        request = messages.fill(epoch, 1, b"f" * 16, 1, ref.stride, [position])
-        self.store.execute(ref.name, "fill", request)
+        fill_at(self.log, [self.log.tail() + far])
 
     @rule(data=st.data())
     def trim(self, data: st.DataObject) -> None:

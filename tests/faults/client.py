@@ -39,6 +39,17 @@ IDLE_SECONDS = 10.0
 KEPT = 500
 """Entries below the last reader's cursor that stay."""
 
+_SOURCE = "job"
+_PARTS = 2
+"""Of a batch."""
+
+_BATCHES_KEPT = 3
+_FORGETS = 0.3
+"""How often a deliverer says, after a batch, that all but the last batches are done."""
+
+_PAUSE = 5
+"""A deliverer begins a batch after so many times ``think``."""
+
 _REFUSALS = (
     zlog.AlreadyWritten,
     zlog.BeyondTail,
@@ -284,18 +295,11 @@ class Deliverer(Client):
         self._batch += 1
 
     async def _deliver(self, part: int, entries: list[bytes]) -> None:
-        """Try once, or until it is done; of two that try at the same time one is told to end."""
+        """Try once. Of two clients that try at the same time the class tells one to end."""
         with contextlib.suppress(zlog.DeliverySuperseded):
             await self.log.deliver(
                 entries, source=_SOURCE, batch=self._batch, part=part, timeout=self.timeout()
             )
-
-
-_SOURCE = "job"
-_PARTS = 2
-_BATCHES_KEPT = 3
-_FORGETS = 0.3
-_PAUSE = 5
 
 
 class Remover(Client):

@@ -53,7 +53,7 @@ Fault = Callable[[Site, random.Random], AbstractContextManager[None]]
 
 
 def killed(*, osds: int = 0, monitors: bool = False, power: bool = False) -> Fault:
-    """SIGKILL to so many OSDs, and to the majority of the monitors, and a start later.
+    """Kill so many OSDs, and the majority of the monitors, by SIGKILL; start them later.
 
     Without monitors connected clients go on, and no new one can connect. Where the power fails,
     too, the OSDs' disks lose what was not synced.

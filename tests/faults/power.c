@@ -75,7 +75,9 @@ static void append(int journal, uint64_t offset, uint64_t bytes, const void* for
   set_end(journal, end + (uint64_t)size);
 }
 
-static void before_write(int fd, uint64_t offset, uint64_t bytes) {
+/* Of a write that waits for the disk nothing is lost. */
+static void before(int fd, uint64_t offset, uint64_t bytes) {
+  if (fcntl(fd, F_GETFL) & O_DSYNC) return;
   const int journal = journal_of(fd);
   if (journal < 0) return;
   char link[64], *former = malloc(bytes + 1);
@@ -95,13 +97,6 @@ static uint64_t total(const struct iovec* parts, int count) {
   uint64_t bytes = 0;
   for (int number = 0; number < count; number++) bytes += parts[number].iov_len;
   return bytes;
-}
-
-/* Of a write that waits for the disk nothing is lost. */
-static int waits(int fd) { return fcntl(fd, F_GETFL) & O_DSYNC; }
-
-static void before(int fd, uint64_t offset, uint64_t bytes) {
-  if (!waits(fd)) before_write(fd, offset, bytes);
 }
 
 ssize_t write(int fd, const void* data, size_t bytes) {

@@ -231,8 +231,8 @@ def test_what_a_dead_one_left_is_removed(folder: Path) -> None:
     check(folder)
 
 
-# Kills the process before a call of this number of those that compaction changes files by, or has
-# directories that can't be synced.
+# The library kills the process before a call of this number of those that compaction changes files
+# by, or has the file system refuse to sync directories.
 DIE = """
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import zlog
 from zlog._base.deadline import Deadline
 from zlog._base.io import deadline_of
+from zlog._base.names import head_object
 from zlog._io import drive
+from zlog._native import core, messages
+
+_STRANGER = b"a stranger's id."
 
 
 def data_of(items: Iterable[zlog.Entry | zlog.Gap]) -> list[bytes]:
@@ -25,6 +29,26 @@ def new_epoch(log: zlog.Log) -> zlog.View:
     """Bring in the same layout in a new epoch, as a new sequencer or an abandoned change does."""
     client = log._client
     return drive(client.layout.change(lambda view: view, deadline_of(client.io, 10)))
+
+
+def raise_tail(log: zlog.Log, tail: int) -> int:
+    """Show the log's head a tail, as a client that was given it; returns the code."""
+    request = messages.tail_raise(log.view.log_id, log.view.epoch, tail)
+    return log.store.execute(head_object(log.name), "tail_raise", request)[0]
+
+
+def fill_at(log: zlog.Log, positions: Sequence[int]) -> int:
+    """Fill positions of one object, whether they were handed out or not; returns the code."""
+    ref = log.view.object_of(positions[0])
+    request = messages.fill(log.view.epoch, 1, _STRANGER, 0, ref.stride, positions)
+    return log.store.execute(ref.name, "fill", request)[0]
+
+
+def write_at(log: zlog.Log, position: int) -> int:
+    """Write to a position, whether it was handed out or not; returns the code."""
+    ref = log.view.object_of(position)
+    request = core.encode_write(log.view.epoch, 0, _STRANGER, ref.stride, [position], [0], [b"far"])
+    return log.store.execute(ref.name, "write", request)[0]
 
 
 def after_first_grant(log: zlog.Log, action: Callable[[int], object]) -> list[int]:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import zlog
-from zlog._base.names import head_object
 from zlog._base.protocol import EPOCHS_AHEAD_MAX, POSITION_MAX, Code
-from zlog._native import core, messages
+from zlog._native import messages
 
 from ..client.planted import append_at, write
+from ..support.logs import fill_at, raise_tail, write_at
 from ..support.sequencer import SequencerProcess
 from .test_caps import APPENDING, CLASS, LOCK, READING, allowed
 
@@ -47,30 +47,14 @@ CHANGING = f"{APPENDING} epoch_next seal view_propose"
 WRITER = b"hostile" + bytes(9)
 
 
-def execute(log: zlog.Log, position: int, method: str, request: bytes) -> int:
-    """Call a method of the object that holds a position; returns the code."""
-    return log.store.execute(log.view.object_of(position).name, method, request)[0]
-
-
-def raise_tail(log: zlog.Log, tail: int) -> int:
-    request = messages.tail_raise(log.view.log_id, log.view.epoch, tail)
-    return log.store.execute(head_object(log.name), "tail_raise", request)[0]
-
-
 def fill(log: zlog.Log, position: int) -> int:
-    return execute(
-        log, position, "fill", messages.fill(log.view.epoch, 0, WRITER, 0, 2, [position])
-    )
-
-
-def write_far(log: zlog.Log, position: int) -> int:
-    request = core.encode_write(log.view.epoch, 0, WRITER, 2, [position], [0], [b"far"])
-    return execute(log, position, "write", request)
+    return fill_at(log, [position])
 
 
 def seal(log: zlog.Log, ahead: int) -> int:
     epoch = min(log.view.epoch + ahead, POSITION_MAX)
-    return execute(log, 1, "seal", messages.seal(epoch, 2, 1, False))
+    request = messages.seal(epoch, 2, 1, False)
+    return log.store.execute(log.view.object_of(1).name, "seal", request)[0]
 
 
 def furthest(log: zlog.Log, call: Callable[[zlog.Log, int], int], least: int) -> int:
@@ -90,7 +74,7 @@ def furthest(log: zlog.Log, call: Callable[[zlog.Log, int], int], least: int) ->
     [
         (READING, raise_tail, 2**30),
         (READING, fill, 2**30),
-        (APPENDING, write_far, 2**30),
+        (APPENDING, write_at, 2**30),
         (CHANGING, seal, EPOCHS_AHEAD_MAX * 64),
     ],
     ids=["tail_raise", "fill", "write", "seal"],
@@ -123,8 +107,7 @@ def test_a_writer_gets_past_a_reader_that_fills_ahead_of_it(user: Callable[..., 
         attacker = zlog.Log.open(store, "orders")
         for first in (3, 4):
             ahead = range(first, first + 2 * 65536, 2)
-            request = messages.fill(attacker.view.epoch, 0, WRITER, 0, 2, ahead)
-            assert execute(attacker, first, "fill", request) == Code.OK
+            assert fill_at(attacker, ahead) == Code.OK
     with zlog.connect(user(*allowed(CHANGING), name="writer")) as store:
         victim = zlog.Log.open(store, "orders", timeout=10)
         position = victim.append(b"fourth")
