@@ -24,7 +24,7 @@ _LOOK_BYTES = 4 << 20
 """What one operation looks at, at most."""
 
 Pace = Callable[[int], Awaitable[object]]
-"""Is told how many bytes were looked at, and returns when it may go on."""
+"""Takes how many bytes the scrub has looked at, and returns when the scrub may go on."""
 
 
 class _Look(NamedTuple):

@@ -38,7 +38,7 @@ MIRROR_ENDED = "ended"
 
 
 STRIPE_OBJECT_POSITIONS = OBJECT_TAIL_MAX // 4
-"""Of these, taken ones, an object has as many when its stripe is full, whatever it still holds."""
+"""A stripe is full when as many positions of one of its objects are taken, whatever that holds."""
 
 
 class StripeLimits(NamedTuple):

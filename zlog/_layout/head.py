@@ -39,9 +39,7 @@ class HeadState(NamedTuple):
 
 async def execute_one(io: Io, call: Call, deadline: Deadline, *refusals: int) -> Reply:
     """Run one call; what it answers other than OK, ENOENT and ``refusals`` is raised."""
-    (reply,) = await io.execute([call], deadline)
-    if reply.code == -errno.EIO:
-        (reply,) = await answers(io, [call], [reply], deadline)
+    (reply,) = await answers(io, [call], await io.execute([call], deadline), deadline)
     reply.check(f"{call.method} on {call.object}", -errno.ENOENT, *refusals)
     return reply
 

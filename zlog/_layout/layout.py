@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import replace
@@ -402,8 +401,9 @@ class Layout:
                 await self.stripe_at(unknown.position, deadline)
                 continue
             replies = await self.io.execute(calls, deadline) if calls else []
-            if any(reply.code == -errno.EIO for reply in replies):
-                replies = await answers(self.io, calls, replies, deadline)
+            if not any(reply.code for reply in replies):
+                return view, replies
+            replies = await answers(self.io, calls, replies, deadline)
             if not any(reply.code == Code.STALE_EPOCH for reply in replies):
                 return view, replies
             if deadline.expired:

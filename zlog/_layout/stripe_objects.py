@@ -56,11 +56,11 @@ async def seal(
         ]
         replies = await answers(io, calls, await io.execute(calls, deadline), deadline)
         for (ref, step), reply in zip([*steps.items()], replies, strict=True):
-            if reply.code == -errno.ENOENT and missing_ok:
+            if reply.code == -errno.ENOENT:
+                if not missing_ok:
+                    raise CorruptEntry(f"stripe object {ref.name} is missing")
                 del steps[ref]
                 continue
-            if reply.code == -errno.ENOENT:
-                raise CorruptEntry(f"stripe object {ref.name} is missing")
             reply.check(f"seal on {ref.name}", Code.INVALID_EPOCH)
             reached = reply.number if reply.code == Code.INVALID_EPOCH else step
             if reached < epoch:

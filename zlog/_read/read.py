@@ -344,8 +344,7 @@ class Reader:
                 found.update((p, lost(p, LossReason.CORRUPT, ref.name)) for p in group)
             else:
                 reply.check(f"read on {ref.name}")
-                told = _decode(reply.payload, ref.name, group, found, writers)
-                damaged = [p for p in told if is_lost(found[p])]
+                damaged = _decode(reply.payload, ref.name, group, found, writers)
                 if damaged:
                     await self._rescue(view, ref, damaged, found, writers, deadline)
         if gone and not await self.layout.outdated(view, deadline):
@@ -408,15 +407,19 @@ def _decode(
     found: dict[int, Slot],
     writers: dict[int, bytes] | None,
 ) -> list[int]:
-    """Put what a reply tells into ``found``; returns the positions that it is about."""
+    """Put what a reply tells into ``found``; returns the positions at which something is lost."""
+    damaged: list[int] = []
     reply = core.decode_read(payload, group)
     if reply.count == 0:
         raise StoreTimeout("the store answered a read with nothing")
     for i in range(reply.count):
         found[group[i]] = slot = slot_of(reply, i, group[i], name)
-        if writers is not None and isinstance(slot, Entry):
-            writers[group[i]] = reply.writer(i)
-    return group[: reply.count]
+        if isinstance(slot, Entry):
+            if writers is not None:
+                writers[group[i]] = reply.writer(i)
+        elif is_lost(slot):
+            damaged.append(group[i])
+    return damaged
 
 
 def _is_trimmed(view: View, position: int) -> bool:
