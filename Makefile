@@ -21,8 +21,8 @@ PYTEST = timeout --signal=INT --kill-after=60 $(TEST_MINUTES)m $(MEASURE) $(BIN)
 FUZZ_RUNS := 10000000
 
 DEMO_PACKAGES := ca-certificates g++ liblmdb-dev python3-dev python3-venv
-RADOS_PACKAGES := librados-dev libradospp-dev
-CEPH_PACKAGES := ceph-mgr ceph-mon ceph-osd $(RADOS_PACKAGES) python3-rados rados-objclass-dev
+# The daemons, and what the object class is built with.
+CEPH_PACKAGES := ceph-mgr ceph-mon ceph-osd librados-dev libradospp-dev python3-rados rados-objclass-dev
 # pgrep, with which tests look for processes that were left behind.
 TEST_PACKAGES := procps
 # Spark 4 needs Java 17 or later. It is not the default of all systems, and new ones lack it.
@@ -83,7 +83,7 @@ coverage-python: $(DONE)/package $(DONE)/dev-tools $(DONE)/spin
 	$(BIN)/coverage report
 
 .PHONY: fuzz
-fuzz: $(DONE)/package-rados ## run each fuzzer for FUZZ_RUNS inputs; those in C++ under the sanitizers
+fuzz: $(DONE)/package ## run each fuzzer for FUZZ_RUNS inputs; those in C++ under the sanitizers
 	tools/apt-install clang
 	$(BIN)/cmake -S tests/cls -B build/fuzz -DCMAKE_CXX_COMPILER=clang++
 	$(BIN)/cmake --build build/fuzz --parallel 2 --target fuzz_methods fuzz_grants
@@ -95,22 +95,19 @@ fuzz: $(DONE)/package-rados ## run each fuzzer for FUZZ_RUNS inputs; those in C+
 	$(BIN)/python -m tests.fuzz --inputs $(FUZZ_RUNS)
 
 .PHONY: build
-build: $(DONE)/package-rados ## build the package with librados, and the object class
+build: $(DONE)/package $(DONE)/ceph ## build the package and the object class
 	ceph-dev/cluster build-class build/class
 
 .PHONY: wheel
 wheel: $(DONE)/build-tools ## a wheel in dist/, for this system and Python; tried by the demo
-	tools/apt-install $(RADOS_PACKAGES)
 	rm -rf dist build/wheel
-	$(PIP) wheel --no-deps --no-build-isolation --config-settings=build-dir=build/package \
-		--config-settings=cmake.define.ZLOG_WITH_RADOS=ON --wheel-dir=dist .
+	$(PIP) wheel --no-deps --no-build-isolation --config-settings=build-dir=build/package --wheel-dir=dist .
 	$(PYTHON) -m venv build/wheel
 	build/wheel/bin/pip install --quiet dist/zlog_ceph-*.whl
-	cd build && wheel/bin/python -c 'import zlog._native.rados'
 	PATH="$(CURDIR)/build/wheel/bin:$$PATH" VIRTUAL_ENV=build/wheel examples/demo.sh
 
 .PHONY: bench
-bench: $(DONE)/package-rados ## measure the tables of docs/performance.md, in under 10 minutes
+bench: $(DONE)/package $(DONE)/ceph ## measure the tables of docs/performance.md, in under 10 minutes
 	ZLOG_CLASS=$$(ceph-dev/cluster build-class build/class) && export ZLOG_CLASS && \
 	$(BIN)/python -m tests.bench --folder build/bench --json build/bench/figures.json \
 		--page docs/performance.md
@@ -133,30 +130,30 @@ THAWS := 30
 chaos: $(if $(SEED),chaos-simulation,$(CHAOS)) ## the model, simulated and real runs under faults, for some twenty minutes
 
 .PHONY: chaos-simulation
-chaos-simulation: $(DONE)/package-rados
+chaos-simulation: $(DONE)/package
 	$(BIN)/python -m tests.sim $(if $(SEED),--seed $(SEED),--seeds $(CHAOS_SEEDS))
 
 .PHONY: chaos-kills
-chaos-kills: $(DONE)/package-rados ## KILLS=200 of processes that use an embedded store; SEED=…
+chaos-kills: $(DONE)/package ## KILLS=200 of processes that use an embedded store; SEED=…
 	$(BIN)/python -m tests.faults --kills $(KILLS) $(if $(SEED),--seed $(SEED))
 
 .PHONY: chaos-hostile
-chaos-hostile: $(DONE)/package-rados ## HOSTILE_MINUTES=1 of random class calls at each kind of OSD; SEED=…
+chaos-hostile: $(DONE)/package $(DONE)/ceph ## HOSTILE_MINUTES=1 of random class calls at each kind of OSD; SEED=…
 	ZLOG_CLASS=$$(ceph-dev/cluster build-class build/class) && export ZLOG_CLASS && \
 	$(BIN)/python -m tests.faults --hostile --minutes $(HOSTILE_MINUTES) $(if $(SEED),--seed $(SEED))
 
 .PHONY: chaos-thaws
-chaos-thaws: $(DONE)/package-rados ## THAWS=30 OSDs frozen, one as another is back, and all copies compared; SEED=…
+chaos-thaws: $(DONE)/package $(DONE)/ceph ## THAWS=30 OSDs frozen, one as another is back, and all copies compared; SEED=…
 	ZLOG_CLASS=$$(ceph-dev/cluster build-class build/class) && export ZLOG_CLASS && \
 	$(BIN)/python -m tests.faults --thaws $(THAWS) $(if $(SEED),--seed $(SEED))
 
 .PHONY: chaos-faults
-chaos-faults: $(DONE)/package-rados ## MINUTES=10 of faults on a Ceph cluster of 3 OSDs; SEED=…
+chaos-faults: $(DONE)/package $(DONE)/ceph ## MINUTES=10 of faults on a Ceph cluster of 3 OSDs; SEED=…
 	ZLOG_CLASS=$$(ceph-dev/cluster build-class build/class) && export ZLOG_CLASS && \
 	$(BIN)/python -m tests.faults --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 .PHONY: lint
-lint: $(DONE)/dev-tools $(DONE)/spark $(DONE)/package-rados ## ruff, mypy, clang-format and clang-tidy, and that what is generated is current
+lint: $(DONE)/dev-tools $(DONE)/spark $(DONE)/package $(DONE)/ceph ## ruff, mypy, clang-format and clang-tidy, and that what is generated is current
 	$(BIN)/python -m tools.messages --check
 	find $(CPP_FOLDERS) -name '*.cc' -o -name '*.h' | xargs $(BIN)/clang-format --dry-run --Werror
 	find $(CPP_FOLDERS) -name '*.cc' | xargs --max-procs=$$(nproc) --max-args=1 $(BIN)/clang-tidy --quiet
@@ -220,7 +217,3 @@ $(DONE)/ceph: $(DONE)/venv
 $(DONE)/package: $(SOURCES) $(DONE)/build-tools
 	$(INSTALL) '.[seqr]'
 	@touch $@
-
-$(DONE)/package-rados: $(SOURCES) $(DONE)/build-tools $(DONE)/ceph
-	$(INSTALL) --config-settings=cmake.define.ZLOG_WITH_RADOS=ON '.[seqr]'
-	@touch $@ $(DONE)/package

@@ -30,7 +30,7 @@ class Registration:
         self._store = None
         if not store.pool:
             return
-        from zlog._native.rados import CephStore  # not there without librados
+        from zlog._native.rados import CephStore
 
         if not isinstance(store, CephStore):
             return

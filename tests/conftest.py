@@ -11,7 +11,6 @@ cluster takes one of its own from `new_ceph_cluster`.
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import itertools
 import logging
 import signal
@@ -30,7 +29,6 @@ from .support.ceph import (
     ClusterSpec,
     ceph,
     run_all,
-    unavailable,
     with_keyring,
 )
 
@@ -123,8 +121,6 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return "mem://"
     if request.param == "embedded":
         return (tmp_path / "store").as_uri()
-    if importlib.util.find_spec("zlog._native.rados") is None:
-        unavailable("zlog was built without librados")
     spec = ClusterSpec(store=request.param.removeprefix("ceph-"))
     clusters: Clusters = request.getfixturevalue("ceph_clusters")
     return clusters.shared(spec).url(namespace=f"test-{uuid4().hex[:12]}")

@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import importlib
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from zlog._base import monitor
 from zlog._base.deadline import Deadline
-from zlog._base.distribution import how_to_install
 from zlog._base.io import deadline_of
 from zlog._base.names import DIRECTORY_OBJECT
 from zlog._base.sequencer import is_remote, parse_given_address
 from zlog._io import BlockingIo, drive
 from zlog._layout.head import Directory, Head
 from zlog._layout.views import release
-from zlog._native import messages
+from zlog._native import core, messages
 from zlog._sequencer import BlockingSequencer, Credentials
 from zlog._sequencer.session import LinkLost
 from zlog._trim.retention import DOUBT_HINT
@@ -42,7 +40,7 @@ __all__ = [
     "check_sequencer_address",
     "extension_file",
     "forget_sequencer",
-    "how_to_install",
+    "librados_file",
     "retention_doubts",
     "sequencer_status",
     "sequencers_of",
@@ -289,13 +287,17 @@ def _check_gone(address: str, url: str, timeout: float | None) -> None:
     )
 
 
-def extension_file(name: str) -> str:
-    """Return where a compiled part of this package is.
+def extension_file() -> str:
+    """Return where the compiled part of this package with the embedded store is."""
+    return core.__file__
 
-    Args:
-        name: ``core``, which has the embedded store, or ``rados``, which talks to Ceph.
+
+def librados_file() -> str:
+    """Load librados, as stores on Ceph do; return where it is.
 
     Raises:
-        ImportError: it can't be loaded; ModuleNotFoundError: it was not built.
+        StoreUnavailable: there is none on this machine, or it is too old.
     """
-    return str(importlib.import_module(f"zlog._native.{name}").__file__)
+    from zlog._native.rados import find_librados
+
+    return find_librados()

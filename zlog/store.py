@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import rados
     from typing_extensions import Self
 
-    from zlog._native.rados import CephStore
 
 __all__ = [
     "CompletionQueue",
@@ -244,7 +243,7 @@ def connect(
 
     Raises:
         ValueError: the URL is invalid.
-        StoreUnavailable: no such pool, cluster out of reach, no librados support installed, an
+        StoreUnavailable: no such pool, cluster out of reach, no librados installed, an
             embedded store that is damaged, or none there without ``create``.
     """
     if target is None:
@@ -343,7 +342,9 @@ def _open_ceph(url: str, pool: str, path: str, query: str) -> Store:
     if not seconds > 0:
         raise ValueError(f"timeout={timeout!r} in {url!r} is not a number of seconds above 0")
     seconds = min(seconds, _CONNECT_SECONDS_MAX)
-    return _ceph_store()(
+    from zlog._native.rados import CephStore
+
+    return CephStore(
         pool, namespace, conf=conf, client_id=client_id, timeout=seconds, url=_canonical(url)
     )
 
@@ -358,17 +359,6 @@ def _canonical(url: str) -> str:
 def _from_ioctx(ioctx: rados.Ioctx) -> Store:
     if type(ioctx).__name__ != "Ioctx" or type(ioctx).__module__ != "rados":
         raise TypeError(f"expected a store URL, a path or a rados.Ioctx, not {type(ioctx)!r}")
-    return _ceph_store().from_ioctx(ioctx)
+    from zlog._native.rados import CephStore
 
-
-def _ceph_store() -> type[CephStore]:
-    try:
-        from zlog._native.rados import CephStore
-    except ImportError as error:
-        raise StoreUnavailable(
-            f"this installation of zlog can't talk to Ceph: {error}",
-            hint="Install librados and its headers (Debian: librados-dev libradospp-dev), then"
-            " reinstall zlog; `zlog doctor` tells what is there.",
-            retryable=False,
-        ) from error
-    return CephStore
+    return CephStore.from_ioctx(ioctx)

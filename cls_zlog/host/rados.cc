@@ -1,18 +1,19 @@
 #include "cls_zlog/host/rados.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <mutex>
-#include <new>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "cls_zlog/host/listing.h"
 #include "cls_zlog/host/quiet_thread.h"
+#include "cls_zlog/host/rados_listing.h"
 #include "cls_zlog/wire/frame.h"
 #include "cls_zlog/wire/stripe_messages.h"
 
@@ -24,6 +25,9 @@ constexpr std::chrono::milliseconds kCancelInterval{20};
 
 // The first release whose OSDs return what a writing method answers (OPERATION_RETURNVEC).
 constexpr int kOctopus = 15;
+
+constexpr size_t kFsidBytes = 36;
+constexpr size_t kNamespaceBytesMax = 4096;  // OSDs take 256, unless they are told otherwise
 
 // What sequencers need of Ceph's own class `lock`.
 constexpr ClassCall kLockCalls[] = {
@@ -39,59 +43,70 @@ constexpr ClassCall kLockCalls[] = {
 // for it. (FULL_TRY is no way to have it refused instead: an OSD then lets changes of keys and
 // attributes pass, until nothing passes.)
 int flags_when_full(const ClassCall& call) {
-  return (call.flags & kAddsData) != 0 ? 0 : librados::OPERATION_FULL_FORCE;
+  return (call.flags & kAddsData) != 0 ? 0 : kFullForce;
 }
 
-// The bytes of a list where the messenger put them. They are copied if they lie in several pieces,
-// which a message's do not.
-Buffer taken(librados::bufferlist&& list) {
-  const auto owner = std::make_shared<librados::bufferlist>(std::move(list));
-  return {{owner->c_str(), owner->length()}, owner};
+// Bytes that librados has made.
+Buffer taken(char* bytes, size_t size) {
+  if (bytes == nullptr) return {};
+  return {{bytes, size}, std::shared_ptr<char>(bytes, librados().buffer_free)};
 }
 
-// The payload as librados has it: the same memory, which belongs to a buffer of its own kind from
-// the first time on.
-librados::bufferlist shared(RequestBytes& payload) {
-  namespace buffer = ceph::buffer;
-  const std::shared_ptr<void>& owner = payload.hand_over([&] {
-    const auto share = std::make_shared<buffer::ptr>();
-    *share = buffer::claim_malloc(static_cast<unsigned>(payload.size()), payload.data());
-    return share;
-  });
-  librados::bufferlist list;
-  list.append(*std::static_pointer_cast<buffer::ptr>(owner));
-  return list;
+// An I/O context, with a share of the cluster that it is of.
+RadosHandle own(rados_ioctx_t io, const RadosHandle& cluster) {
+  return {io, [cluster](void* old) { librados().ioctx_destroy(old); }};
 }
 
-int list_page(librados::IoCtx& io, const std::string& prefix, const std::string& after,
-              Listing* page) {
-  librados::ObjectCursor from = io.object_list_begin(), next;
-  if (!after.empty() && !from.from_str(after)) return -EINVAL;
-  std::vector<librados::ObjectItem> found;
-  const int count =
-      io.object_list(from, io.object_list_end(), Listing::kObjectsMax, {}, &found, &next);
-  if (count < 0) return count;
-  for (librados::ObjectItem& item : found) {
-    if (starts_with(item.oid, prefix)) page->names.push_back(std::move(item.oid));
+// Another I/O context of the same pool and namespace.
+int copy_of(rados_ioctx_t io, RadosHandle* copy) {
+  std::array<char, kNamespaceBytesMax + 1> nspace{};
+  const int length = librados().ioctx_get_namespace(io, nspace.data(), nspace.size());
+  if (length < 0) return length;
+  rados_ioctx_t made = nullptr;
+  if (const int error = librados().ioctx_create2(librados().ioctx_get_cluster(io),
+                                                 librados().ioctx_get_id(io), &made)) {
+    return error;
   }
-  if (!io.object_list_is_end(next)) page->next = next.to_str();
+  librados().ioctx_set_namespace(made, nspace.data());
+  *copy = own(made, nullptr);
   return 0;
+}
+
+// As librados takes key-value pairs: each key and each value ends with a NUL, and all with one more.
+std::string pairs(const std::map<std::string, std::string>& words) {
+  std::string out;
+  for (const auto& [key, value] : words) {
+    out.append(key).push_back('\0');
+    out.append(value).push_back('\0');
+  }
+  return out;
+}
+
+// What the configuration says; empty where it says nothing.
+std::string setting(rados_t cluster, const char* option) {
+  std::string value(256, '\0');
+  int error;
+  while ((error = librados().conf_get(cluster, option, value.data(), value.size())) ==
+         -ENAMETOOLONG) {
+    value.resize(2 * value.size());
+  }
+  return error == 0 ? value.c_str() : "";
 }
 
 // Makes OSDs with other copies of the object than the primary one answer for it. They do that where
 // nothing of it may be missing on another OSD, and hear of how far these are with each change in the
 // placement group. So here are two, of an object that is there for a moment. A client that may not
 // make it goes without.
-void stir(const librados::IoCtx& io, const std::string& object) {
-  librados::IoCtx beside;
-  beside.dup(io);
-  beside.locator_set_key(object);  // into the same placement group
+void stir(rados_ioctx_t io, const std::string& object) {
+  RadosHandle beside;
+  if (copy_of(io, &beside) != 0) return;
+  librados().ioctx_locator_set_key(beside.get(), object.c_str());  // into the same placement group
   const auto change = [&](const char* method, const auto& request) {
-    librados::bufferlist input;
-    input.append(wire::encoded(request));
-    librados::ObjectWriteOperation operation;
-    operation.exec(kClassName, method, input);
-    beside.operate("zlog.stir", &operation, librados::OPERATION_FULL_FORCE);
+    const std::string input = wire::encoded(request);
+    const auto operation = new_write_op();
+    librados().write_op_exec(operation.get(), kClassName, method, input.data(), input.size(),
+                             nullptr);
+    librados().write_op_operate(operation.get(), beside.get(), "zlog.stir", nullptr, kFullForce);
   };
   change("seal", SealRequest{1, 1, 0, true});
   change("remove", EpochRequest{1});
@@ -117,7 +132,8 @@ void keep_large_blocks() {
 struct RadosHost::Call {
   explicit Call(Done done) : done(std::move(done)) {}
   ~Call() {
-    if (completion != nullptr) completion->release();
+    librados().aio_release(completion);
+    librados().buffer_free(reply);
   }
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
@@ -125,8 +141,9 @@ struct RadosHost::Call {
   const Done done;
   Ticket ticket = kNoTicket;
   std::shared_ptr<Outstanding> outstanding;
-  librados::AioCompletion* completion = nullptr;
-  librados::bufferlist reply;
+  rados_completion_t completion = nullptr;
+  char* reply = nullptr;
+  size_t reply_size = 0;
   int method_result = 0;
 };
 
@@ -158,9 +175,11 @@ class RadosHost::Outstanding {
 
   // Cancels all of them until none is left; false when some still are at the deadline. One that is
   // just being started can't be cancelled yet, hence the repetition.
-  bool cancel_all(librados::IoCtx* io, std::chrono::steady_clock::time_point deadline) {
+  bool cancel_all(rados_ioctx_t io, std::chrono::steady_clock::time_point deadline) {
     for (;;) {
-      for (const std::shared_ptr<Call>& call : snapshot()) io->aio_cancel(call->completion);
+      for (const std::shared_ptr<Call>& call : snapshot()) {
+        librados().aio_cancel(io, call->completion);
+      }
       std::unique_lock<std::mutex> lock(mutex_);
       const auto none = [this] { return calls_.empty(); };
       if (none_left_.wait_for(lock, kCancelInterval, none)) return true;
@@ -183,41 +202,47 @@ class RadosHost::Outstanding {
   std::unordered_map<Ticket, std::shared_ptr<Call>> calls_;
 };
 
-RadosHost::RadosHost(std::unique_ptr<librados::Rados> cluster, librados::IoCtx io)
-    : outstanding_(std::make_shared<Outstanding>()),
-      cluster_(std::move(cluster)),
-      io_(std::move(io)) {
+RadosHost::RadosHost(RadosHandle io)
+    : outstanding_(std::make_shared<Outstanding>()), io_(std::move(io)) {
   keep_large_blocks();
 }
 
 RadosHost::~RadosHost() { close(); }
 
-std::unique_ptr<RadosHost> RadosHost::share(rados_ioctx_t ioctx) {
-  librados::IoCtx theirs, ours;
-  librados::IoCtx::from_rados_ioctx_t(ioctx, theirs);
-  ours.dup(theirs);
-  return std::unique_ptr<RadosHost>(new RadosHost(nullptr, std::move(ours)));
+int RadosHost::share(rados_ioctx_t ioctx, std::unique_ptr<RadosHost>* host) {
+  RadosHandle io;
+  if (const int error = copy_of(ioctx, &io)) return error;
+  host->reset(new RadosHost(std::move(io)));
+  return (*host)->check_release();
 }
+
+rados_t RadosHost::cluster() const { return librados().ioctx_get_cluster(io_.get()); }
 
 int RadosHost::check_release() {
   int8_t oldest = 0;
-  if (const int error = librados::Rados(io_).get_min_compatible_osd(&oldest)) return error;
+  if (const int error = librados().get_min_compatible_osd(cluster(), &oldest)) return error;
   return oldest < kOctopus ? -EPROTO : 0;
 }
 
-int RadosHost::fsid(std::string* out) { return librados::Rados(io_).cluster_fsid(out); }
+int RadosHost::fsid(std::string* out) {
+  std::array<char, kFsidBytes + 1> text{};
+  const int error = librados().cluster_fsid(cluster(), text.data(), text.size());
+  *out = text.data();
+  return std::min(0, error);
+}
 
 int RadosHost::register_service(const std::string& service, const std::string& daemon,
                                 const std::map<std::string, std::string>& metadata) {
   const std::shared_lock<std::shared_mutex> lock(handles_mutex_);
   if (closing_) return -ECANCELED;
-  return librados::Rados(io_).service_daemon_register(service, daemon, metadata);
+  return librados().service_register(cluster(), service.c_str(), daemon.c_str(),
+                                     pairs(metadata).c_str());
 }
 
-int RadosHost::update_service(std::map<std::string, std::string> status) {
+int RadosHost::update_service(const std::map<std::string, std::string>& status) {
   const std::shared_lock<std::shared_mutex> lock(handles_mutex_);
   if (closing_) return -ECANCELED;
-  return librados::Rados(io_).service_daemon_update_status(std::move(status));
+  return librados().service_update_status(cluster(), pairs(status).c_str());
 }
 
 void RadosHost::ask_monitor(std::string_view command, Done done) {
@@ -226,14 +251,17 @@ void RadosHost::ask_monitor(std::string_view command, Done done) {
     done(closing_ ? -ECANCELED : -EBUSY, {});
     return;
   }
-  const auto cluster = std::make_shared<librados::Rados>(io_);
-  start_quiet_thread([cluster, asking = asking_, command = std::string(command),
-                      done = std::move(done)]() mutable {
-    librados::bufferlist answer;
-    std::string words;
-    const int error = cluster->mon_command(std::move(command), {}, &answer, &words);
+  start_quiet_thread([io = io_, asking = asking_, command = std::string(command),
+                      done = std::move(done)] {
+    const char* line = command.c_str();
+    char *answer = nullptr, *words = nullptr;
+    size_t answer_size = 0, words_size = 0;
+    const int error =
+        librados().mon_command(librados().ioctx_get_cluster(io.get()), &line, 1, nullptr, 0,
+                               &answer, &answer_size, &words, &words_size);
     *asking = false;
-    done(error, error == 0 ? taken(std::move(answer)) : Buffer::of(std::move(words)));
+    const Buffer replied = taken(answer, answer_size), said = taken(words, words_size);
+    done(error, error == 0 ? replied : said);
   }).detach();
 }
 
@@ -244,21 +272,11 @@ void RadosHost::list(std::string_view prefix, std::string_view after, Done done)
     done(-ECANCELED, {});
     return;
   }
-  const auto cluster = std::make_shared<librados::Rados>(io_);  // outlives the host if need be
-  const auto io = std::make_shared<librados::IoCtx>();
-  io->dup(io_);
-  start_quiet_thread([cluster, io, prefix = std::string(prefix), after = std::string(after),
+  start_quiet_thread([io = io_, prefix = std::string(prefix), after = std::string(after),
                       done = std::move(done)] {
-    Buffer reply;
-    int error;
-    try {
-      Listing page;
-      error = list_page(*io, prefix, after, &page);
-      if (error == 0) reply = Buffer::of(page.encode());
-    } catch (const std::exception&) {  // librados throws at a place that it can't read
-      error = -EINVAL;
-    }
-    done(error, std::move(reply));
+    Listing page;
+    const int error = list_page(io.get(), prefix, after, &page);
+    done(error, error == 0 ? Buffer::of(page.encode()) : Buffer());
   }).detach();
 }
 
@@ -271,19 +289,20 @@ void RadosHost::ask_copy(std::string_view object, std::string_view method, Share
     done(closing_ ? -ECANCELED : -EOPNOTSUPP, {});
     return;
   }
-  const auto cluster = std::make_shared<librados::Rados>(io_);  // outlives the host if need be
-  const auto io = std::make_shared<librados::IoCtx>();
-  io->dup(io_);
-  start_quiet_thread([cluster, io, object = std::string(object), name = found->name,
+  start_quiet_thread([io = io_, object = std::string(object), name = found->name,
                       payload = std::move(payload), done = std::move(done)] {
-    stir(*io, object);
-    librados::bufferlist input = shared(*payload), reply;
+    stir(io.get(), object);
+    char* reply = nullptr;
+    size_t size = 0;
     int code = 0;
-    librados::ObjectReadOperation operation;
-    operation.exec(kClassName, name, input, &reply, &code);
-    const int error = io->operate(object, &operation, nullptr, librados::OPERATION_BALANCE_READS);
+    const auto operation = new_read_op();
+    librados().read_op_exec(operation.get(), kClassName, name, payload->data(), payload->size(),
+                            &reply, &size, &code);
+    const int error =
+        librados().read_op_operate(operation.get(), io.get(), object.c_str(), kBalanceReads);
     if (error < 0) code = error;
-    done(code, code >= 0 ? taken(std::move(reply)) : Buffer());
+    Buffer bytes = taken(reply, size);
+    done(code, code >= 0 ? std::move(bytes) : Buffer());
   }).detach();
 }
 
@@ -313,9 +332,9 @@ Ticket RadosHost::begin(const ClassCall& what, std::string_view object,
   }
   const auto call = std::make_shared<Call>(std::move(done));
   call->outstanding = outstanding_;
-  call->completion = librados::Rados::aio_create_completion(call.get(), &on_complete);
+  librados().aio_create_completion2(call.get(), &on_complete, &call->completion);
   outstanding_->add(call);
-  if (const int error = start(what, std::string(object), *payload, call.get())) {
+  if (const int error = start(what, std::string(object), payload->bytes(), call.get())) {
     call->done(error, {});
     outstanding_->remove(call->ticket);
   }
@@ -325,58 +344,47 @@ Ticket RadosHost::begin(const ClassCall& what, std::string_view object,
 void RadosHost::give_up(Ticket ticket) {
   const std::shared_lock<std::shared_mutex> lock(handles_mutex_);
   const std::shared_ptr<Call> call = closing_ ? nullptr : outstanding_->find(ticket);
-  if (call != nullptr) io_.aio_cancel(call->completion);
+  if (call != nullptr) librados().aio_cancel(io_.get(), call->completion);
 }
 
-int RadosHost::start(const ClassCall& what, const std::string& object, RequestBytes& payload,
+// librados' C interface gives a call in a writing operation no room for a reply, and one in a reading
+// operation does. Both kinds of operation are one in librados, so both take the latter.
+int RadosHost::start(const ClassCall& what, const std::string& object, std::string_view payload,
                      Call* call) {
-  librados::bufferlist input = shared(payload);
-  if ((what.flags & kWrite) == 0) {
-    librados::ObjectReadOperation operation;
-    operation.exec(what.class_name, what.method, input, &call->reply, &call->method_result);
-    return io_.aio_operate(object, call->completion, &operation, 0, nullptr);
+  const bool writes = (what.flags & kWrite) != 0;
+  const auto operation = writes ? new_write_op() : new_read_op();
+  librados().read_op_exec(operation.get(), what.class_name, what.method, payload.data(),
+                          payload.size(), &call->reply, &call->reply_size, &call->method_result);
+  if (!writes) {
+    return librados().aio_read_op_operate(operation.get(), io_.get(), call->completion,
+                                          object.c_str(), 0);
   }
-  librados::ObjectWriteOperation operation;
-  operation.exec(what.class_name, what.method, input, &call->reply, &call->method_result);
-  const int flags = librados::OPERATION_RETURNVEC | flags_when_full(what);
-  return io_.aio_operate(object, call->completion, &operation, flags);
+  return librados().aio_write_op_operate(operation.get(), io_.get(), call->completion,
+                                         object.c_str(), nullptr,
+                                         kReturnVec | flags_when_full(what));
 }
 
 // On a thread of librados.
-void RadosHost::on_complete(rados_completion_t, void* argument) {
+void RadosHost::on_complete(rados_completion_t completion, void* argument) {
   Call* call = static_cast<Call*>(argument);
   const std::shared_ptr<Outstanding> outstanding = call->outstanding;
-  const int error = call->completion->get_return_value();
-  int code = error < 0 ? error : call->method_result;
-  Buffer reply;
-  try {
-    if (code >= 0) reply = taken(std::move(call->reply));
-  } catch (const std::bad_alloc&) {
-    code = -ENOMEM;
-  }
-  call->done(code, std::move(reply));
+  const int error = librados().aio_get_return_value(completion);
+  const int code = error < 0 ? error : call->method_result;
+  call->done(code,
+             code >= 0 ? taken(std::exchange(call->reply, nullptr), call->reply_size) : Buffer());
   outstanding->remove(call->ticket);
 }
 
 void RadosHost::close() {
   const auto deadline = std::chrono::steady_clock::now() + kCloseTimeout;
-  closing_ = true;
+  if (closing_.exchange(true)) return;
   // First beside those who are just starting operations: librados may hold them up until others
   // end.
-  outstanding_->cancel_all(&io_, deadline);
+  outstanding_->cancel_all(io_.get(), deadline);
   const std::unique_lock<std::shared_mutex> lock(handles_mutex_);
-  if (closed_) return;
-  closed_ = true;
-  if (!outstanding_->cancel_all(&io_, deadline)) {
-    // An operation that can't even be cancelled may still come back: its handles are left to it.
-    new librados::IoCtx(std::move(io_));
-    cluster_.release();  // NOLINT(bugprone-unused-return-value)
-    return;
-  }
-  io_.close();
-  // Not by its shutdown(): that takes a share of the client, its destructor another one, and a
-  // thread that still has its own would find none left.
-  cluster_.reset();
+  // An operation that can't even be cancelled may still come back: the handle is left to it.
+  if (!outstanding_->cancel_all(io_.get(), deadline)) new RadosHandle(io_);
+  io_.reset();
 }
 
 std::shared_ptr<RadosConnecting> RadosConnecting::start(const RadosTarget& target) {
@@ -391,34 +399,35 @@ std::shared_ptr<RadosConnecting> RadosConnecting::start(const RadosTarget& targe
 }
 
 int RadosConnecting::connect(const RadosTarget& target, std::string* step) {
-  auto cluster = std::make_unique<librados::Rados>();
   const char* client = target.client.empty() ? nullptr : target.client.c_str();
+  rados_t created = nullptr;
   *step = "set up librados";
-  if (const int error = cluster->init(client)) return error;
+  if (const int error = librados().create(&created, client)) return error;
+  const RadosHandle cluster(created, librados().shutdown);
   *step = target.conf.empty() ? "find a ceph.conf" : "read the configuration file " + target.conf;
   const char* conf = target.conf.empty() ? nullptr : target.conf.c_str();
-  if (const int error = cluster->conf_read_file(conf)) return error;
+  if (const int error = librados().conf_read_file(created, conf)) return error;
   *step = "read CEPH_ARGS";
-  if (const int error = cluster->conf_parse_env(nullptr)) return error;
-  cluster->conf_get("keyring", keyring_);
-  cluster->conf_get("mon_host", monitors_);
+  if (const int error = librados().conf_parse_env(created, nullptr)) return error;
+  keyring_ = setting(created, "keyring");
+  monitors_ = setting(created, "mon_host");
   *step = "set the timeouts";
   const std::string seconds = std::to_string(target.timeout_s);
   for (const char* option : {"client_mount_timeout", "rados_mon_op_timeout"}) {
-    if (const int error = cluster->conf_set(option, seconds.c_str())) return error;
+    if (const int error = librados().conf_set(created, option, seconds.c_str())) return error;
   }
   // By default librados holds up the caller that starts one operation above 1024, for as long as it
   // takes until one ends: an event loop, or a caller whose time is long over. 0 is no limit. (Its
   // limit of bytes in flight does not count what calls of a class carry.)
   *step = "set the number of operations in flight";
-  if (const int error = cluster->conf_set("objecter_inflight_ops", "0")) return error;
+  if (const int error = librados().conf_set(created, "objecter_inflight_ops", "0")) return error;
   *step = "connect to the cluster";
-  if (const int error = cluster->connect()) return error;
+  if (const int error = librados().connect(created)) return error;
   *step = "open the pool";
-  librados::IoCtx io;
-  if (const int error = cluster->ioctx_create(target.pool.c_str(), io)) return error;
-  io.set_namespace(target.nspace);
-  std::unique_ptr<RadosHost> host(new RadosHost(std::move(cluster), std::move(io)));
+  rados_ioctx_t io = nullptr;
+  if (const int error = librados().ioctx_create(created, target.pool.c_str(), &io)) return error;
+  librados().ioctx_set_namespace(io, target.nspace.c_str());
+  std::unique_ptr<RadosHost> host(new RadosHost(own(io, cluster)));
   *step = "check the OSDs' release";
   const int error = host->check_release();
   if (error == 0) host_ = std::move(host);

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <rados/librados.hpp>
-
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -11,6 +9,7 @@
 #include <string_view>
 
 #include "cls_zlog/host/async_host.h"
+#include "cls_zlog/host/librados.h"
 #include "cls_zlog/methods.h"
 
 namespace zlog {
@@ -36,14 +35,12 @@ struct ClassCall {
 // Completions come on librados' threads; results belong to the operation until then. An operation
 // that is given up is taken from librados, which else would keep it, and send it again and again,
 // for as long as the cluster does not answer or has no room; if an OSD has it already, it takes
-// effect. Payloads are not copied: librados has a share of each for as long as anything in it
-// refers to the bytes, which may be longer than the operation (one that was cancelled while a
-// messenger sends it).
+// effect. librados copies a payload when it takes the operation.
 class RadosHost final : public AsyncHost {
  public:
-  // Uses an I/O context of the caller, whose cluster handle must outlive this host. It is
-  // copied: its owner may change its namespace, or close it.
-  static std::unique_ptr<RadosHost> share(rados_ioctx_t ioctx);
+  // Uses the pool and namespace of an I/O context of the caller, whose cluster handle must outlive
+  // this host. Its owner may change its namespace, or close it. Checks the OSDs' release too.
+  static int share(rados_ioctx_t ioctx, std::unique_ptr<RadosHost>* host);
 
   ~RadosHost() override;
   RadosHost(const RadosHost&) = delete;
@@ -62,10 +59,6 @@ class RadosHost final : public AsyncHost {
   void give_up(Ticket ticket) override;
   void close() override;
 
-  // Checks that every OSD that may be in the cluster is of a release that the protocol works with.
-  // EPROTO when not.
-  int check_release();
-
   // Tells which cluster it is, without asking it: the fsid.
   int fsid(std::string* out);
 
@@ -73,27 +66,28 @@ class RadosHost final : public AsyncHost {
   // Both return 0 also where no manager runs; EEXIST when the process is registered already.
   int register_service(const std::string& service, const std::string& daemon,
                        const std::map<std::string, std::string>& metadata);
-  int update_service(std::map<std::string, std::string> status);
+  int update_service(const std::map<std::string, std::string>& status);
 
  private:
   friend class RadosConnecting;
   struct Call;
   class Outstanding;
 
-  RadosHost(std::unique_ptr<librados::Rados> cluster, librados::IoCtx io);
+  explicit RadosHost(RadosHandle io);
+  rados_t cluster() const;
+  // EPROTO unless every OSD that may be in the cluster is of a release that the protocol works with.
+  int check_release();
   static void on_complete(rados_completion_t completion, void* argument);
   Ticket begin(const ClassCall& what, std::string_view object, const SharedRequest& payload,
                Done done);
-  int start(const ClassCall& what, const std::string& object, RequestBytes& payload, Call* call);
+  int start(const ClassCall& what, const std::string& object, std::string_view payload, Call* call);
 
   const std::shared_ptr<Outstanding> outstanding_;
   // Whether the monitors are being asked.
   const std::shared_ptr<std::atomic<bool>> asking_ = std::make_shared<std::atomic<bool>>(false);
-  std::atomic<bool> closing_{false};          // set first: nothing new is started
-  std::shared_mutex handles_mutex_;           // shared: using what follows; alone: ending it
-  std::unique_ptr<librados::Rados> cluster_;  // none when it is the caller's
-  librados::IoCtx io_;
-  bool closed_ = false;
+  std::atomic<bool> closing_{false};  // set first: nothing new is started
+  std::shared_mutex handles_mutex_;   // shared: using the handle; alone: ending it
+  RadosHandle io_;                    // with a share of the connection, where it is our own
 };
 
 // A connection in the making. The caller may stop waiting: the thread owns what it needs.

@@ -3,12 +3,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
-#include <cstring>
 #include <memory>
-#include <mutex>
 #include <new>
 #include <string_view>
-#include <utility>
 
 namespace zlog {
 
@@ -21,9 +18,7 @@ class RequestBytes {
       : data_(static_cast<char*>(std::malloc(std::max<size_t>(size, 1)))), size_(size) {
     if (data_ == nullptr) throw std::bad_alloc();
   }
-  ~RequestBytes() {
-    if (!owner_) std::free(data_);
-  }
+  ~RequestBytes() { std::free(data_); }
   RequestBytes(const RequestBytes&) = delete;
   RequestBytes& operator=(const RequestBytes&) = delete;
 
@@ -37,20 +32,9 @@ class RequestBytes {
   size_t size() const { return size_; }
   std::string_view bytes() const { return {data_, size_}; }
 
-  // Hands the memory, which malloc gave, over to an owner that counts its users in a way of its own
-  // and frees it in the end. `adopt()` takes it and answers a share, which is kept here. It is
-  // called once; later callers get the same answer.
-  template <typename Adopt>
-  const std::shared_ptr<void>& hand_over(Adopt&& adopt) {
-    std::call_once(handed_over_, [&] { owner_ = adopt(); });
-    return owner_;
-  }
-
  private:
   char* const data_;
   const size_t size_;
-  std::once_flag handed_over_;
-  std::shared_ptr<void> owner_;  // none: the memory is our own
 };
 
 using SharedRequest = std::shared_ptr<RequestBytes>;

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import importlib
 import json
 import os
 import shutil
@@ -24,6 +23,7 @@ from zlog.cli.ceph import Target, new_client
 from zlog.cli.exit_codes import ExitCode
 from zlog.cli.verbs.doctor import credentials, directory, installation, pool, service
 from zlog.cli.verbs.doctor.diagnosis import Diagnosis, Level, failed, worst
+from zlog.errors import StoreUnavailable
 
 from ..support.ceph import CephCluster
 from .conftest import Cli, Inside
@@ -165,23 +165,15 @@ def test_a_file_system_that_several_machines_share(
     assert by_part(directory.examine(tmp_path))["file system"].level is Level.WARNING
 
 
-@pytest.mark.parametrize(
-    ("error", "mend"),
-    [(ModuleNotFoundError("no"), "librados-dev"), (ImportError("librados.so.2"), "librados2")],
-)
-def test_no_librados(monkeypatch: pytest.MonkeyPatch, error: ImportError, mend: str) -> None:
-    present = importlib.import_module
+def test_no_librados(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent() -> str:
+        raise StoreUnavailable("there is none", hint="Install it.")
 
-    def absent(name: str) -> object:
-        if name == "zlog._native.rados":
-            raise error
-        return present(name)
-
-    monkeypatch.setattr("importlib.import_module", absent)
-    needed = by_part(installation.examine(ceph=True))["librados extension"]
+    monkeypatch.setattr(installation, "librados_file", absent)
+    needed = by_part(installation.examine(ceph=True))["librados"]
     assert (needed.level, needed.code) == (Level.FAILURE, ExitCode.UNREACHABLE)
-    assert mend in needed.mend
-    assert by_part(installation.examine(ceph=False))["librados extension"].level is Level.NOTE
+    assert (needed.text, needed.mend) == ("there is none", "Install it.")
+    assert by_part(installation.examine(ceph=False))["librados"].level is Level.NOTE
 
 
 def test_no_python_rados(monkeypatch: pytest.MonkeyPatch) -> None:

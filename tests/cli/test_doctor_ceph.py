@@ -19,8 +19,6 @@ from zlog._layout.head import Directory
 from ..support.ceph import CephCluster, ClusterSpec, ceph, with_keyring
 from .conftest import Cli
 
-pytest.importorskip("zlog._native.rados", reason="zlog was built without librados")
-
 SECONDS = 60.0
 
 
@@ -206,9 +204,10 @@ def test_no_librados(tmp_path: Path) -> None:
     cli.environment["LD_LIBRARY_PATH"] = str(tmp_path)
     cli.environment.pop("CEPH_CONF", None)
     wrong = failure(cli)
-    assert (wrong["part"], wrong["code"]) == ("librados extension", 6)
-    assert wrong["mend"] == "apt install librados2"
+    assert (wrong["part"], wrong["code"]) == ("librados", 6)
+    assert "apt install librados2" in wrong["mend"]
     result = cli("ls")
     assert result.code == 6
-    assert "hint: Install librados" in result.err
+    assert "there is no librados" in result.err
+    assert "`apt install librados2`" in result.err
     assert "ceph.conf" not in result.err

@@ -13,6 +13,7 @@ import pytest
 
 from ..conformance import hostile
 from ..fuzz.corpus import inputs
+from ..support.ceph import unavailable
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -48,6 +49,12 @@ def run(program: Path, *arguments: str) -> str:
 
 def test_hosts_apply_a_method_whole_or_not_at_all(programs: Path) -> None:
     run(programs / "host_test")
+
+
+def test_librados_is_declared_as_its_own_header_has_it(programs: Path) -> None:
+    """The comparison is made by the compiler: where it differs there is no program."""
+    if (found := run(programs / "librados_test").strip()) != "compared":
+        unavailable(found)
 
 
 def test_the_rules_ask_for_no_time() -> None:

@@ -85,7 +85,7 @@ def test_messages_have_their_lines_from_one_place() -> None:
     extras = {extra for found in calls for extra in found}
     assert "spark" in extras
     for extra in extras:
-        line = how_to_install(extra, "--quiet")
+        line = how_to_install(extra)
         assert len(list(installed(line))) == 1
         assert faults(line) == []
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
 from collections.abc import Iterator
@@ -75,8 +74,6 @@ def test_the_tutorial_on_an_embedded_store(terminal: Terminal, home: Path) -> No
 
 
 def test_the_tutorial_on_ceph(terminal: Terminal, home: Path) -> None:
-    if importlib.util.find_spec("zlog._native.rados") is None:
-        unavailable("zlog was built without librados")
     if choose() != "native":
         unavailable("the tutorial starts Ceph's daemons itself, and they are not installed")
     page = blocks(DOCS / "tutorial.md")

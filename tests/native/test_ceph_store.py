@@ -31,8 +31,6 @@ from .support import OBJECT, SECONDS, read, requests, run, seal, write, write_re
 if TYPE_CHECKING:
     import rados
 
-pytest.importorskip("zlog._native.rados", reason="zlog was built without librados")
-
 
 @pytest.fixture
 def url(ceph_cluster: CephCluster) -> str:

@@ -81,7 +81,25 @@ def test_listing_beside_other_operations(store: zlog.Store) -> None:
     assert answers[8] == (0, b"\0one")
 
 
-@pytest.mark.parametrize("after", [b"nonsense"])
+def test_more_objects_than_a_page_has_in_one_place(ceph_cluster: CephCluster) -> None:
+    """Others may put many objects into one place, by a key for all."""
+    rados = pytest.importorskip("rados")
+    names = [f"same.{number:04}" for number in range(1100)]
+    with (
+        rados.Rados(conffile=str(ceph_cluster.conf)) as cluster,
+        cluster.open_ioctx(ceph_cluster.pool) as ioctx,
+    ):
+        ioctx.set_namespace("one-place")
+        ioctx.set_locator_key("key")
+        for started in [ioctx.aio_write_full(name, b"") for name in names]:
+            started.wait_for_complete()
+    with zlog.connect(ceph_cluster.url("one-place")) as store:
+        make(store, "elsewhere")
+        assert sorted(set(listed(store, "same.")[0])) == names
+        assert listed(store, "elsewhere")[0] == ["elsewhere"]
+
+
+@pytest.mark.parametrize("after", [b"nonsense", b"-1", b"4294967296", b"99999999999999999999"])
 def test_a_place_that_is_none_is_refused(ceph_cluster: CephCluster, after: bytes) -> None:
     with zlog.connect(ceph_cluster.url("nowhere")) as store:
         queue = core.CompletionQueue()

@@ -71,7 +71,6 @@ def test_what_is_cut_short_is_no_answer() -> None:
 
 @pytest.fixture
 def store(ceph_cluster: CephCluster) -> Iterator[zlog.Store]:
-    pytest.importorskip("zlog._native.rados", reason="zlog was built without librados")
     with zlog.connect(ceph_cluster.url(namespace=f"lock-{uuid4().hex[:12]}")) as store:
         yield store
 

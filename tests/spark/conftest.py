@@ -5,7 +5,6 @@ Spark needs a Java runtime, and PySpark 4.3 needs Python 3.11.
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import shutil
 import sys
@@ -19,7 +18,7 @@ import pytest
 
 import zlog
 
-from ..support.ceph import CephCluster, unavailable
+from ..support.ceph import CephCluster
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -62,8 +61,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 @pytest.fixture
 def ceph_url(ceph_cluster: CephCluster) -> str:
     """An empty place in a cluster, as any process of this machine can open it."""
-    if importlib.util.find_spec("zlog._native.rados") is None:
-        unavailable("zlog was built without librados")
     return ceph_cluster.url(namespace=f"spark-{uuid4().hex[:12]}")
 
 

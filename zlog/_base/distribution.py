@@ -25,12 +25,9 @@ def requirements(extra: str) -> str:
     return ", ".join(sorted(what.strip() for what, _, when in found if f'"{extra}"' in when))
 
 
-def how_to_install(extra: str = "", *options: str) -> str:
-    """Say how to install zlog again. It is on no package index, so that begins with a clone.
+def how_to_install(extra: str) -> str:
+    """Say how to install zlog again, with one of the optional dependencies in pyproject.toml.
 
-    Args:
-        extra: one of the optional dependencies in pyproject.toml, to be installed too.
-        options: for pip.
+    It is on no package index, so that begins with a clone.
     """
-    what = f"'.[{extra}]'" if extra else "."
-    return " ".join(["in a clone of zlog: pip install", *options, what])
+    return " ".join(["in a clone of zlog: pip install", f"'.[{extra}]'"])

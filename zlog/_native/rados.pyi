@@ -1,4 +1,4 @@
-"""Stores on a Ceph cluster, through librados. Not there where zlog was built without it."""
+"""Stores on a Ceph cluster, through librados, which is looked for when the first one is opened."""
 
 import os
 from collections.abc import Mapping
@@ -6,6 +6,13 @@ from collections.abc import Mapping
 import rados
 
 from zlog._native.core import HostStore
+
+def find_librados() -> str:
+    """Load librados, unless it is loaded; return the path of its file.
+
+    Raises:
+        StoreUnavailable: there is none on this machine, or it is too old.
+    """
 
 class CephStore(HostStore):
     """Objects in a pool of a Ceph cluster, whose OSDs run the object class.
@@ -37,7 +44,8 @@ class CephStore(HostStore):
 
         Raises:
             StoreTimeout: no monitor answered in time.
-            StoreUnavailable: no such pool, no configuration, refused, or OSDs older than Octopus.
+            StoreUnavailable: no librados, no such pool, no configuration, refused, or OSDs older
+                than Octopus.
         """
 
     @staticmethod

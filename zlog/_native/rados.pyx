@@ -11,6 +11,7 @@ from posix.unistd cimport getpid
 
 from zlog._native.core cimport AsyncHost, HostStore, Wait
 
+import errno
 import math
 import os
 from urllib.parse import quote, urlencode
@@ -19,9 +20,12 @@ from zlog._base.connecting import Attempt, refusal
 from zlog.errors import StoreUnavailable, from_errno
 
 
-cdef extern from "rados/librados.h" nogil:
+cdef extern from "cls_zlog/host/librados.h" namespace "zlog" nogil:
     ctypedef void* rados_ioctx_t
-    int64_t rados_ioctx_get_id(rados_ioctx_t io)
+    struct Librados:
+        int64_t (*ioctx_get_id)(rados_ioctx_t io)
+    int load_librados(string* what) except +
+    const Librados& librados()
 
 cdef extern from "cls_zlog/host/rados.h" namespace "zlog" nogil:
     cdef cppclass RadosTarget:
@@ -33,13 +37,12 @@ cdef extern from "cls_zlog/host/rados.h" namespace "zlog" nogil:
 
     cdef cppclass RadosHost(AsyncHost):
         @staticmethod
-        unique_ptr[RadosHost] share(rados_ioctx_t ioctx) except +
-        int check_release() except +
+        int share(rados_ioctx_t ioctx, unique_ptr[RadosHost]* host) except +
         int fsid(string* out) except +
         int register_service(
             const string& service, const string& daemon, const cpp_map[string, string]& metadata
         ) except +
-        int update_service(cpp_map[string, string] status) except +
+        int update_service(const cpp_map[string, string]& status) except +
 
     cdef cppclass RadosConnecting:
         @staticmethod
@@ -61,6 +64,27 @@ cdef enum:
 # comes right after the object's head and method table, or, in newer releases, a reference to the
 # Rados object stands before it.
 _IOCTX_OFFSETS = {88: 24, 96: 32}
+
+
+def find_librados():
+    cdef string what
+    cdef int error
+    with nogil:
+        error = load_librados(&what)
+    words = os.fsdecode(what)
+    if error == -errno.ENOENT:
+        raise StoreUnavailable(
+            f"there is no librados, which talks to Ceph: {words}",
+            hint="Install Ceph's client library: `apt install librados2`, `dnf install librados2`.",
+            retryable=False,
+        )
+    if error != 0:
+        raise StoreUnavailable(
+            f"librados is older than Ceph Octopus, it lacks {words}",
+            hint="Install a newer librados2.",
+            retryable=False,
+        )
+    return words
 
 
 def _service_error(int error):
@@ -99,7 +123,7 @@ cdef rados_ioctx_t _pointer_in(ioctx) except NULL:
         )
     cdef int64_t pool_id = ioctx.get_pool_id()
     cdef rados_ioctx_t io = (<rados_ioctx_t*> (<char*> <PyObject*> ioctx + <Py_ssize_t> offset))[0]
-    if io == NULL or rados_ioctx_get_id(io) != pool_id:
+    if io == NULL or librados().ioctx_get_id(io) != pool_id:
         raise StoreUnavailable(
             "can't find librados' I/O context inside this rados.Ioctx",
             hint="Pass a URL instead: ceph://POOL[/NAMESPACE][?conf=PATH&id=NAME].",
@@ -116,6 +140,7 @@ cdef class CephStore(HostStore):
         cdef shared_ptr[RadosConnecting] connecting
         cdef Wait budget = Wait(None)
         cdef bint done = False
+        find_librados()
         target.conf = os.fsencode(conf or "")
         target.client = (client_id or "").encode()
         target.pool, target.nspace = pool.encode(), namespace.encode()
@@ -148,12 +173,13 @@ cdef class CephStore(HostStore):
     @staticmethod
     def from_ioctx(ioctx):
         cdef CephStore store = CephStore.__new__(CephStore)
-        cdef rados_ioctx_t io = _pointer_in(ioctx)
+        cdef rados_ioctx_t io
         cdef unique_ptr[RadosHost] host
         cdef int error
+        find_librados()
+        io = _pointer_in(ioctx)
         with nogil:
-            host = RadosHost.share(io)
-            error = deref(host).check_release()
+            error = RadosHost.share(io, &host)
         if error != 0:
             raise refusal(Attempt(error, "check the OSDs' release", ioctx.name))
         pool, namespace = ioctx.name, ioctx.nspace or ""

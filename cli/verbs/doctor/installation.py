@@ -7,13 +7,10 @@ import platform
 from collections.abc import Iterator
 
 import zlog
-from zlog.admin import extension_file, how_to_install
+from zlog.admin import extension_file, librados_file
 from zlog.cli.exit_codes import ExitCode
 from zlog.cli.verbs.doctor.diagnosis import Diagnosis, Level, ok
-
-_BUILD_RADOS = "apt install librados-dev libradospp-dev, and " + how_to_install(
-    "", "--config-settings=cmake.define.ZLOG_WITH_RADOS=ON"
-)
+from zlog.errors import StoreUnavailable
 
 
 def examine(*, ceph: bool) -> Iterator[Diagnosis]:
@@ -23,22 +20,18 @@ def examine(*, ceph: bool) -> Iterator[Diagnosis]:
         ceph: whether the store is on Ceph, so that what is needed for it must be there.
     """
     yield ok("zlog", f"version {zlog.__version__}, on Python {platform.python_version()}")
-    yield ok("embedded store", f"built in ({extension_file('core')})")
+    yield ok("embedded store", f"built in ({extension_file()})")
     yield _librados(needed=ceph)
     yield _python_rados()
 
 
 def _librados(*, needed: bool) -> Diagnosis:
-    part = "librados extension"
-    level = Level.FAILURE if needed else Level.NOTE
+    part = "librados"
     try:
-        return ok(part, f"built in ({extension_file('rados')})")
-    except ModuleNotFoundError:
-        text = "not built: this installation of zlog cannot talk to Ceph"
-        return Diagnosis(part, level, text, _BUILD_RADOS, ExitCode.UNREACHABLE)
-    except ImportError as error:
-        text = f"it does not load: {error}"
-        return Diagnosis(part, level, text, "apt install librados2", ExitCode.UNREACHABLE)
+        return ok(part, f"there ({librados_file()})")
+    except StoreUnavailable as error:
+        level = Level.FAILURE if needed else Level.NOTE
+        return Diagnosis(part, level, str(error), error.hint, ExitCode.UNREACHABLE)
 
 
 def _python_rados() -> Diagnosis:

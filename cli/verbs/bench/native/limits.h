@@ -28,10 +28,11 @@ Measure directory_limit(const std::string& kind, const Options& options);
 // A server of 24-byte frames: frames.
 Measure frames_limit(const std::string& kind, const Options& options);
 
-#ifdef ZLOG_WITH_RADOS
+// Throws std::runtime_error where librados is not installed.
+void find_librados();
+
 // A namespace of a pool, with nothing but librados: rados_keys, rados_appends, rados_reads; and
 // clear, which removes all objects of the namespace at once and measures nothing.
 Measure rados_limit(const std::string& kind, const Options& options);
-#endif
 
 }  // namespace zlog::bench

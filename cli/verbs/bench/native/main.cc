@@ -23,9 +23,7 @@
 
 #include "cls_zlog/host/embedded.h"
 #include "cls_zlog/host/memory.h"
-#ifdef ZLOG_WITH_RADOS
 #include "cls_zlog/host/rados.h"
-#endif
 #include "limits.h"
 
 namespace zlog::bench {
@@ -35,8 +33,8 @@ constexpr size_t kMapBytes = size_t{1} << 40;
 constexpr size_t kLatenciesMax = 100000;  // that are told of one measurement, picked evenly
 
 std::shared_ptr<AsyncHost> host_of(const Options& options) {
-#ifdef ZLOG_WITH_RADOS
   if (options.has("pool")) {
+    find_librados();
     const auto connecting =
         RadosConnecting::start({options.text_or_empty("conf"), options.text_or_empty("client"),
                                 options.text("pool"), options.text("namespace"), 0});
@@ -45,7 +43,6 @@ std::shared_ptr<AsyncHost> host_of(const Options& options) {
     check(connecting->error(), connecting->failed_step());
     return connecting->take();
   }
-#endif
   if (!options.has("directory"))
     return std::make_shared<InlineHost>(std::make_unique<MemoryHost>());
   std::unique_ptr<EmbeddedHost> host;
@@ -58,9 +55,7 @@ std::shared_ptr<AsyncHost> host_of(const Options& options) {
 Measure limit_of(const std::string& kind, const Options& options) {
   if (Measure frames = frames_limit(kind, options)) return frames;
   if (Measure directory = directory_limit(kind, options)) return directory;
-#ifdef ZLOG_WITH_RADOS
   if (Measure rados = rados_limit(kind, options)) return rados;
-#endif
   if (Measure methods = class_limit(kind, options, host_of(options))) return methods;
   throw std::invalid_argument("no such limit: " + kind);
 }

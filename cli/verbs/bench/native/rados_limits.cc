@@ -1,10 +1,11 @@
-#include <rados/librados.hpp>
-
 #include <algorithm>
 #include <cerrno>
 #include <random>
+#include <stdexcept>
 #include <utility>
 
+#include "cls_zlog/host/librados.h"
+#include "cls_zlog/host/rados_listing.h"
 #include "limits.h"
 
 namespace zlog::bench {
@@ -16,21 +17,21 @@ constexpr uint64_t kPieceBytes = uint64_t{4} << 20;  // of an object that is wri
 
 // An operation of librados on its way.
 struct Flight {
-  explicit Flight(Finish finish)
-      : finish(std::move(finish)),
-        completion(librados::Rados::aio_create_completion(this, &Flight::landed)) {}
-  ~Flight() { completion->release(); }
+  explicit Flight(Finish finish) : finish(std::move(finish)) {
+    librados().aio_create_completion2(this, &Flight::landed, &completion);
+  }
+  ~Flight() { librados().aio_release(completion); }
   Flight(const Flight&) = delete;
   Flight& operator=(const Flight&) = delete;
 
-  static void landed(rados_completion_t, void* argument) {
+  static void landed(rados_completion_t completion, void* argument) {
     const std::unique_ptr<Flight> flight(static_cast<Flight*>(argument));
-    flight->finish(std::min(0, flight->completion->get_return_value()));
+    flight->finish(std::min(0, librados().aio_get_return_value(completion)));
   }
 
   const Finish finish;
-  librados::AioCompletion* const completion;
-  librados::bufferlist data;  // what a read brings
+  rados_completion_t completion = nullptr;
+  std::unique_ptr<char[]> data;  // what a read brings
 };
 
 void started(int error, Flight* flight) {
@@ -42,21 +43,25 @@ void started(int error, Flight* flight) {
 // A namespace of a pool. The objects that were made in it are removed with it.
 class Namespace {
  public:
-  explicit Namespace(const Options& options) {
+  explicit Namespace(const Options& options) : name_(options.text("namespace")) {
     const std::string client = options.text_or_empty("client"), pool = options.text("pool");
     const std::string conf = options.text_or_empty("conf");
-    check(cluster_.init(client.empty() ? nullptr : client.c_str()), "librados");
-    check(cluster_.conf_read_file(conf.empty() ? nullptr : conf.c_str()), "ceph.conf");
-    check(cluster_.conf_parse_env(nullptr), "CEPH_ARGS");
-    check(cluster_.connect(), "connecting to the cluster");
-    check(cluster_.ioctx_create(pool.c_str(), io_), "pool " + pool);
-    io_.set_namespace(options.text("namespace"));
+    rados_t cluster = nullptr;
+    check(librados().create(&cluster, client.empty() ? nullptr : client.c_str()), "librados");
+    cluster_.reset(cluster, librados().shutdown);
+    check(librados().conf_read_file(cluster, conf.empty() ? nullptr : conf.c_str()), "ceph.conf");
+    check(librados().conf_parse_env(cluster, nullptr), "CEPH_ARGS");
+    check(librados().connect(cluster), "connecting to the cluster");
+    rados_ioctx_t io = nullptr;
+    check(librados().ioctx_create(cluster, pool.c_str(), &io), "pool " + pool);
+    io_.reset(io, librados().ioctx_destroy);
+    librados().ioctx_set_namespace(io, name_.c_str());
   }
   ~Namespace() { remove_made(); }
   Namespace(const Namespace&) = delete;
   Namespace& operator=(const Namespace&) = delete;
 
-  librados::IoCtx& io() { return io_; }
+  rados_ioctx_t io() const { return io_.get(); }
 
   // The names of further objects, which the caller writes.
   std::vector<std::string> make(uint64_t objects) {
@@ -70,21 +75,27 @@ class Namespace {
   }
 
   void remove_made() {
-    for (const std::string& object : std::exchange(made_, {})) io_.remove(object);
+    for (const std::string& object : std::exchange(made_, {})) {
+      librados().remove(io(), object.c_str());
+    }
   }
 
   // Removes all that is in the namespace, which must be a benchmark's own.
   void clear() {
-    if (io_.get_namespace().find("bench-") == std::string::npos) check(-EPERM, "clearing");
-    for (auto at = io_.nobjects_begin(); at != io_.nobjects_end(); ++at) {
-      made_.push_back(at->get_oid());
-    }
+    if (name_.find("bench-") == std::string::npos) check(-EPERM, "clearing");
+    std::string after;
+    do {
+      Listing page;
+      check(list_page(io(), "", after, &page), "listing");
+      made_.insert(made_.end(), page.names.begin(), page.names.end());
+      after = page.next;
+    } while (!after.empty());
     remove_made();
   }
 
  private:
-  librados::Rados cluster_;
-  librados::IoCtx io_;
+  const std::string name_;
+  RadosHandle cluster_, io_;  // the latter ends first
   uint64_t number_ = 0;
   std::vector<std::string> made_;
 };
@@ -92,9 +103,8 @@ class Namespace {
 using SharedNamespace = std::shared_ptr<Namespace>;
 
 // One call: `size` bytes into one of the objects, as a key or at the end of the data, until they are
-// full. Each object gets bytes of its own, from a buffer of its own, as a log's does: librados
-// remembers the checksum of a buffer that it has sent before, and the processor has few bytes at
-// hand longer than many.
+// full. Each object gets bytes of its own, as a log's does: the processor has few bytes at hand longer
+// than many.
 Measure writes(const SharedNamespace& nspace, const Options& options, bool keys) {
   const uint64_t objects = options.number("objects"), size = options.number("size");
   const uint64_t in_flight = options.number("in_flight");
@@ -107,16 +117,20 @@ Measure writes(const SharedNamespace& nspace, const Options& options, bool keys)
     const auto start = [&](Finish finish) {
       if (number == objects * writes_max) return false;
       const uint64_t which = number % objects;
-      librados::bufferlist data;
-      data.append(
-          ceph::buffer::create_static(static_cast<unsigned>(size), &(*bytes)[which * size]));
+      const char* const data = &(*bytes)[which * size];
       auto* const flight = new Flight(std::move(finish));
       if (keys) {
-        librados::ObjectWriteOperation operation;
-        operation.omap_set({{"e." + std::to_string(number), data}});
-        started(nspace->io().aio_operate(names[which], flight->completion, &operation), flight);
+        const std::string key = "e." + std::to_string(number);
+        const char* const key_text = key.c_str();
+        const auto operation = new_write_op();
+        librados().write_op_omap_set(operation.get(), &key_text, &data, &size, 1);
+        started(librados().aio_write_op_operate(operation.get(), nspace->io(), flight->completion,
+                                                names[which].c_str(), nullptr, 0),
+                flight);
       } else {
-        started(nspace->io().aio_append(names[which], flight->completion, data, size), flight);
+        started(librados().aio_append(nspace->io(), names[which].c_str(), flight->completion, data,
+                                      size),
+                flight);
       }
       number++;
       return true;
@@ -134,11 +148,11 @@ Measure reads(const SharedNamespace& nspace, const Options& options) {
   const uint64_t pieces = std::max<uint64_t>(1, options.number("bytes") / objects / size);
   const bool random = options.text("order") == "random";
   const std::vector<std::string> names = nspace->make(objects);
-  librados::bufferlist piece;
-  piece.append(noise(std::min(pieces * size, kPieceBytes)));
+  const std::string piece = noise(std::min(pieces * size, kPieceBytes));
   for (const std::string& name : names) {
-    for (uint64_t at = 0; at < pieces * size; at += piece.length()) {
-      check(nspace->io().append(name, piece, piece.length()), "writing what is to be read");
+    for (uint64_t at = 0; at < pieces * size; at += piece.size()) {
+      check(librados().append(nspace->io(), name.c_str(), piece.data(), piece.size()),
+            "writing what is to be read");
     }
   }
   return [=](double seconds) {
@@ -147,8 +161,9 @@ Measure reads(const SharedNamespace& nspace, const Options& options) {
     return repeat(in_flight, seconds, [&](Finish finish) {
       const uint64_t which = random ? generator() % (objects * pieces) : number++;
       auto* const flight = new Flight(std::move(finish));
-      started(nspace->io().aio_read(names[which % objects], flight->completion, &flight->data, size,
-                                    which / objects % pieces * size),
+      flight->data.reset(new char[size]);  // not cleared
+      started(librados().aio_read(nspace->io(), names[which % objects].c_str(), flight->completion,
+                                  flight->data.get(), size, which / objects % pieces * size),
               flight);
       return true;
     });
@@ -157,9 +172,15 @@ Measure reads(const SharedNamespace& nspace, const Options& options) {
 
 }  // namespace
 
+void find_librados() {
+  std::string what;
+  if (load_librados(&what) != 0) throw std::runtime_error(what);
+}
+
 Measure rados_limit(const std::string& kind, const Options& options) {
   const bool keys = kind == "rados_keys";
   if (!keys && kind != "rados_appends" && kind != "rados_reads" && kind != "clear") return nullptr;
+  find_librados();
   const auto nspace = std::make_shared<Namespace>(options);
   if (kind == "rados_reads") return reads(nspace, options);
   if (kind != "clear") return writes(nspace, options, keys);

@@ -1,0 +1,134 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <ctime>
+#include <memory>
+#include <string>
+#include <type_traits>
+
+namespace zlog {
+
+// librados' C interface, as far as zlog uses it. It is declared here and found at run time, so that
+// one build serves machines with and without Ceph. Releases add functions to it and change none;
+// tests/cls/librados_test.cc compares what is here with Ceph's own header.
+
+using rados_t = void*;
+using rados_ioctx_t = void*;
+using rados_completion_t = void*;
+using rados_callback_t = void (*)(rados_completion_t completion, void* argument);
+using rados_read_op_t = void*;
+using rados_write_op_t = void*;
+using rados_object_list_cursor = void*;
+
+struct RadosListItem {
+  size_t oid_length;
+  char* oid;
+  size_t nspace_length;
+  char* nspace;
+  size_t locator_length;
+  char* locator;
+};
+
+// LIBRADOS_OPERATION_…
+enum RadosFlags : int {
+  kBalanceReads = 1,
+  kFullForce = 128,
+  kReturnVec = 1024,
+};
+
+// The functions' names without rados_, and their types.
+#define ZLOG_LIBRADOS(X)                                                                           \
+  X(create, int(rados_t*, const char* client))                                                     \
+  X(conf_read_file, int(rados_t, const char* path))                                                \
+  X(conf_parse_env, int(rados_t, const char* variable))                                            \
+  X(conf_get, int(rados_t, const char* option, char* value, size_t size))                          \
+  X(conf_set, int(rados_t, const char* option, const char* value))                                 \
+  X(connect, int(rados_t))                                                                         \
+  X(shutdown, void(rados_t))                                                                       \
+  X(cluster_fsid, int(rados_t, char* fsid, size_t size))                                           \
+  X(get_min_compatible_osd, int(rados_t, int8_t* release))                                         \
+  X(service_register, int(rados_t, const char* service, const char* daemon, const char* metadata)) \
+  X(service_update_status, int(rados_t, const char* status))                                       \
+  X(mon_command,                                                                                   \
+    int(rados_t, const char** command, size_t commands, const char* input, size_t input_size,      \
+        char** reply, size_t* reply_size, char** words, size_t* words_size))                       \
+  X(buffer_free, void(char*))                                                                      \
+  X(ioctx_create, int(rados_t, const char* pool, rados_ioctx_t*))                                  \
+  X(ioctx_create2, int(rados_t, int64_t pool, rados_ioctx_t*))                                     \
+  X(ioctx_destroy, void(rados_ioctx_t))                                                            \
+  X(ioctx_get_cluster, rados_t(rados_ioctx_t))                                                     \
+  X(ioctx_get_id, int64_t(rados_ioctx_t))                                                          \
+  X(ioctx_get_namespace, int(rados_ioctx_t, char* nspace, unsigned size))                          \
+  X(ioctx_set_namespace, void(rados_ioctx_t, const char* nspace))                                  \
+  X(ioctx_locator_set_key, void(rados_ioctx_t, const char* key))                                   \
+  X(object_list_begin, rados_object_list_cursor(rados_ioctx_t))                                    \
+  X(object_list_end, rados_object_list_cursor(rados_ioctx_t))                                      \
+  X(object_list_is_end, int(rados_ioctx_t, rados_object_list_cursor))                              \
+  X(object_list_cursor_cmp,                                                                        \
+    int(rados_ioctx_t, rados_object_list_cursor, rados_object_list_cursor))                        \
+  X(object_list_cursor_free, void(rados_ioctx_t, rados_object_list_cursor))                        \
+  X(object_list_slice,                                                                             \
+    void(rados_ioctx_t, rados_object_list_cursor begin, rados_object_list_cursor end,              \
+         size_t slice, size_t slices, rados_object_list_cursor* slice_begin,                       \
+         rados_object_list_cursor* slice_end))                                                     \
+  X(object_list,                                                                                   \
+    int(rados_ioctx_t, rados_object_list_cursor begin, rados_object_list_cursor end, size_t items, \
+        const char* filter, size_t filter_size, RadosListItem*, rados_object_list_cursor* next))   \
+  X(object_list_free, void(size_t items, RadosListItem*))                                          \
+  X(aio_create_completion2, int(void* argument, rados_callback_t, rados_completion_t*))            \
+  X(aio_get_return_value, int(rados_completion_t))                                                 \
+  X(aio_release, void(rados_completion_t))                                                         \
+  X(aio_cancel, int(rados_ioctx_t, rados_completion_t))                                            \
+  X(create_read_op, rados_read_op_t())                                                             \
+  X(release_read_op, void(rados_read_op_t))                                                        \
+  X(read_op_exec,                                                                                  \
+    void(rados_read_op_t, const char* class_name, const char* method, const char* input,           \
+         size_t input_size, char** reply, size_t* reply_size, int* method_result))                 \
+  X(read_op_operate, int(rados_read_op_t, rados_ioctx_t, const char* object, int flags))           \
+  X(aio_read_op_operate,                                                                           \
+    int(rados_read_op_t, rados_ioctx_t, rados_completion_t, const char* object, int flags))        \
+  X(create_write_op, rados_write_op_t())                                                           \
+  X(release_write_op, void(rados_write_op_t))                                                      \
+  X(write_op_exec, void(rados_write_op_t, const char* class_name, const char* method,              \
+                        const char* input, size_t input_size, int* method_result))                 \
+  X(write_op_omap_set, void(rados_write_op_t, const char* const* keys, const char* const* values,  \
+                            const size_t* sizes, size_t count))                                    \
+  X(write_op_operate,                                                                              \
+    int(rados_write_op_t, rados_ioctx_t, const char* object, time_t* mtime, int flags))            \
+  X(aio_write_op_operate, int(rados_write_op_t, rados_ioctx_t, rados_completion_t,                 \
+                              const char* object, time_t* mtime, int flags))                       \
+  X(append, int(rados_ioctx_t, const char* object, const char* data, size_t size))                 \
+  X(aio_append,                                                                                    \
+    int(rados_ioctx_t, const char* object, rados_completion_t, const char* data, size_t size))     \
+  X(aio_read, int(rados_ioctx_t, const char* object, rados_completion_t, char* data, size_t size,  \
+                  uint64_t offset))                                                                \
+  X(remove, int(rados_ioctx_t, const char* object))
+
+struct Librados {
+#define ZLOG_MEMBER(name, ...) std::add_pointer_t<__VA_ARGS__> name;
+  ZLOG_LIBRADOS(ZLOG_MEMBER)
+#undef ZLOG_MEMBER
+};
+
+// Finds librados.so.2, unless it was found before; it stays in the process. Returns 0 and the file
+// that it is; ENOENT and why the loader has none; or ENOSYS and what the one that is there lacks.
+int load_librados(std::string* what);
+
+// Its functions, once load_librados() has returned 0.
+const Librados& librados();
+
+// A cluster, an I/O context or a cursor of librados, shut down with its last user.
+using RadosHandle = std::shared_ptr<void>;
+
+// An operation on its way to librados, which has taken it once it was started.
+inline std::unique_ptr<void, void (*)(void*)> new_read_op() {
+  return {librados().create_read_op(), librados().release_read_op};
+}
+inline std::unique_ptr<void, void (*)(void*)> new_write_op() {
+  return {librados().create_write_op(), librados().release_write_op};
+}
+
+}  // namespace zlog
