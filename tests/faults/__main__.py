@@ -48,6 +48,9 @@ def main() -> None:
         help="freeze this many OSDs, one as another is back, and compare all copies",
     )
     parser.add_argument(
+        "--heal", action="store_true", help="with --thaws: have an audit heal what Ceph has lost"
+    )
+    parser.add_argument(
         "--set",
         dest="options",
         action="append",
@@ -87,7 +90,9 @@ def main() -> None:
 def _freeze_in_turn(options: argparse.Namespace) -> int:
     """Freeze OSDs as others come back; returns the exit code."""
     with running_cluster(replace(_spec(options), pgs=PGS)) as cluster:
-        outcome = freeze_as_others_come_back(cluster, options.seed, options.thaws)
+        outcome = freeze_as_others_come_back(
+            cluster, options.seed, options.thaws, heal=options.heal
+        )
     if options.json:
         print(json.dumps(outcome.to_json()))
     else:
@@ -95,6 +100,7 @@ def _freeze_in_turn(options: argparse.Namespace) -> int:
         print("\n".join(outcome.wrong))
         print(f"seed {outcome.seed}, {outcome.seconds:.0f} s: {len(outcome.wrong)} wrong")
         print(f"{outcome.freezes} OSDs frozen; {done}")
+        print(f"audits found {dict(outcome.audited)}" if options.heal else "not healed")
     return 1 if outcome.wrong else 0
 
 

@@ -5,7 +5,7 @@ again, another one is frozen, and so on. With Ceph's defaults recovery may then 
 without bytes, or keys, that it takes for granted (docs/operating.md). Meanwhile batches are written
 to the bytestreams of stripe objects, and others, which have keys, are sealed again and again, which
 changes attributes alone: many calls at a time for each. In the end each OSD's copy of everything is
-read, and all have to be alike.
+read, and all have to be alike. Where Ceph keeps its defaults, an audit heals the log before that.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ PGS = 8
 
 WRITTEN = 24
 SEALED = 24
-"""Objects of either kind."""
+"""Objects of either kind: a stripe of one log."""
+
+WIDTH = WRITTEN + SEALED
 
 DEPTH = 16
 """Calls under way for each."""
@@ -52,6 +54,11 @@ GAP_SECONDS_MAX = 1.2
 """From an OSD's being up to the next one's freezing, at most."""
 
 NOTICED_SECONDS = 90.0
+LOG = "thawed"
+LOOKS = 16
+"""Looks at random copies: of three, one is missed by all of them in one of 650 audits."""
+
+AUDITS_MAX = 5
 _LAST_EPOCH = 2**62
 _READ_POSITIONS = 1000
 
@@ -65,6 +72,7 @@ class Outcome:
         freezes: how many OSDs were frozen.
         seconds: that it took.
         operations: what was acknowledged: entries, seals; and calls that failed.
+        audited: findings of the audits that healed, by kind.
         found: how many acknowledged entries were found as something else, by what that is and which
             OSD served them.
         wrong: what must not be, in words; empty: all is well.
@@ -74,6 +82,7 @@ class Outcome:
     freezes: int
     seconds: float = 0.0
     operations: Counter[str] = field(default_factory=Counter)
+    audited: Counter[str] = field(default_factory=Counter)
     found: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
 
@@ -85,6 +94,11 @@ class Outcome:
 class _Used(ABC):
     """A stripe object to which one call after the other is made.
 
+    Args:
+        name: of the object.
+        index: among the objects of its stripe.
+        epoch: it is sealed by.
+
     Attributes:
         acknowledged: the positions of entries that must be there.
         done: what was acknowledged, and how many calls failed.
@@ -92,11 +106,16 @@ class _Used(ABC):
 
     method: str
 
-    def __init__(self, store: zlog.Store, name: str) -> None:
+    def __init__(self, name: str, index: int, epoch: int) -> None:
         self.name = name
         self.acknowledged: list[int] = []
         self.done: Counter[str] = Counter()
-        assert Stripe(store, name).seal(1).code == Code.OK
+        self._index = index
+        self._epoch = epoch
+
+    def _positions(self, first: int, count: int) -> range:
+        start = self._index + first * WIDTH
+        return range(start, start + count * WIDTH, WIDTH)
 
     def run(self, io: Any, over: threading.Event) -> None:
         """Make calls until it is over. One that fails may have been carried out or not."""
@@ -126,7 +145,7 @@ class _Used(ABC):
 
     def judge(self, store: zlog.Store) -> Iterator[str]:
         """Give what each acknowledged entry is that is not there as it was written."""
-        stripe = Stripe(store, self.name)
+        stripe = Stripe(store, self.name, WIDTH, self._index)
         for start in range(0, len(self.acknowledged), _READ_POSITIONS):
             rest = self.acknowledged[start : start + _READ_POSITIONS]
             while rest:
@@ -147,13 +166,13 @@ class _Written(_Used):
     def _request(self, number: int) -> bytes:
         entries = [
             Entry(p, p, (b"%d of %s " % (p, self.name.encode()) * ENTRY_BYTES)[:ENTRY_BYTES])
-            for p in range(number * BATCH, (number + 1) * BATCH)
+            for p in self._positions(number * BATCH, BATCH)
         ]
         crcs = [core.crc32c(u64(each.position) + each.data) for each in entries]
-        return requests.write(1, TIME, WRITER, 1, entries, crcs)
+        return requests.write(self._epoch, TIME, WRITER, WIDTH, entries, crcs)
 
     def _acknowledge(self, number: int) -> None:
-        self.acknowledged += range(number * BATCH, (number + 1) * BATCH)
+        self.acknowledged += self._positions(number * BATCH, BATCH)
 
 
 class _Sealed(_Used):
@@ -161,36 +180,48 @@ class _Sealed(_Used):
 
     method = "seal"
 
-    def __init__(self, store: zlog.Store, name: str) -> None:
-        super().__init__(store, name)
-        self.acknowledged += range(KEYS)
+    def __init__(self, name: str, index: int, epoch: int) -> None:
+        super().__init__(name, index, epoch)
+        self.acknowledged += self._positions(0, KEYS)
+
+    def put_keys(self, store: zlog.Store) -> None:
+        """Write its entries, which are so small that they become keys."""
+        stripe = Stripe(store, self.name, WIDTH, self._index)
         for position in self.acknowledged:
-            assert Stripe(store, name).put(1, position, b"%d" % position).code == Code.OK
+            assert stripe.put(self._epoch, position, b"%d" % position).code == Code.OK
 
     def _request(self, number: int) -> bytes:
-        return messages.seal(2 + number, 1, 0, False)
+        return messages.seal(self._epoch + 1 + number, WIDTH, self._index, False)
 
     def _acknowledge(self, number: int) -> None:
         """Only the epoch has changed."""
 
 
-def freeze_as_others_come_back(cluster: CephCluster, seed: int, freezes: int) -> Outcome:
+def freeze_as_others_come_back(
+    cluster: CephCluster, seed: int, freezes: int, *, heal: bool = False
+) -> Outcome:
     """Freeze that many OSDs one after the other, and compare all that is stored.
 
     Args:
         cluster: of several OSDs with all copies; it belongs to the run alone.
         seed: decides which OSD freezes next, and how soon.
         freezes: how many.
+        heal: have an audit put right what copies have lost, before they are compared.
     """
     outcome = Outcome(seed, freezes)
     began = time.monotonic()
     with zlog.connect(cluster.url()) as store:
-        used: list[_Used] = [
-            *(_Written(store, f"written.{n}") for n in range(WRITTEN)),
-            *(_Sealed(store, f"sealed.{n}") for n in range(SEALED)),
-        ]
+        view = zlog.Log.create(store, LOG, width=WIDTH).view
+        names = [ref.name for ref in view.objects(view.live_stripe)]
+        written = [_Written(names[i], i, view.epoch) for i in range(WRITTEN)]
+        sealed = [_Sealed(names[i], i, view.epoch) for i in range(WRITTEN, WIDTH)]
+        for each in sealed:
+            each.put_keys(store)
+    used: list[_Used] = [*written, *sealed]
     with _working(cluster, used):
         _freeze(cluster, random.Random(seed), freezes)
+    if heal:
+        outcome.audited = _heal(cluster)
     copies = {}
     for osd, client in each_osd_in_turn(cluster):
         with zlog.connect(cluster.url()) as store:
@@ -203,6 +234,18 @@ def freeze_as_others_come_back(cluster: CephCluster, seed: int, freezes: int) ->
     outcome.wrong += differences(copies)
     outcome.seconds = round(time.monotonic() - began, 1)
     return outcome
+
+
+def _heal(cluster: CephCluster) -> Counter[str]:
+    """Audit and heal the log until an audit of all copies finds no damage."""
+    audited: Counter[str] = Counter()
+    with zlog.connect(cluster.url()) as store, zlog.Log.open(store, LOG) as log:
+        for _ in range(AUDITS_MAX):
+            kinds = Counter(each.kind.value for each in log.check(heal=True, copies=LOOKS))
+            audited += kinds
+            if not kinds.keys() - {"hole"}:
+                break
+    return audited
 
 
 def _freeze(cluster: CephCluster, chance: random.Random, times: int) -> None:
