@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
 from typing import NamedTuple
+from unittest import mock
 
+import zlog
 from zlog.seqr.election.lease import LEASE_SECONDS_DEFAULT
 
 from ..support.ceph import CephCluster
+from ..support.copies import Disk, opened_disk
 from ..support.programs import ZLOG
 from .clients import Clients
 from .partitions import cut_off
@@ -35,6 +40,11 @@ CLUSTER_OPTIONS = ("osd:osd max markdown count=1000",)
 down five times in ten minutes, though it lives; frozen or cut off, it is."""
 
 _ALL = 1000
+_CLOCK_MINUTES_MAX = 30
+"""Cephx, whose tickets are good for an hour, lets no daemon in whose clock is off by more."""
+
+_LOOKS = 16
+"""Looks at random copies: of three, one is missed by all of them in one of 650 audits."""
 _CUT_SECONDS = 0.3
 _WIDTH_MAX = 12
 
@@ -102,6 +112,49 @@ def osd_cut_off(site: Site, chance: random.Random) -> Iterator[None]:
     osds = site.cluster.spec.osds
     with cut_off(chance.randrange(osds), osds, chance):
         yield
+
+
+@contextmanager
+def osd_clock_wrong(site: Site, chance: random.Random) -> Iterator[None]:
+    """It is killed, and started with a clock that is fast or slow by up to half an hour."""
+    number = chance.randrange(site.cluster.spec.osds)
+    minutes = chance.choice((-1, 1)) * chance.randint(1, _CLOCK_MINUTES_MAX)
+    (library,) = Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1")
+    preloaded = [str(library), *filter(None, [os.environ.get("LD_PRELOAD")])]
+    clock = {
+        "LD_PRELOAD": ":".join(preloaded),
+        "FAKETIME": f"{minutes:+d}m",
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+    }
+    site.cluster.osd("kill", number)
+    with mock.patch.dict(os.environ, clock):
+        site.cluster.osd("start", number)
+    yield
+    site.cluster.osd("kill", number)
+    site.cluster.osd("start", number)
+
+
+@contextmanager
+def bit_flipped(site: Site, chance: random.Random) -> Iterator[None]:
+    """A bit of something that an OSD stores of a stripe object; an audit heals it later."""
+    url = site.cluster.url()
+    with zlog.connect(url) as store, zlog.Log.open(store, site.log) as log:
+        names = [ref.name for stripe in log.view.stripes[-2:] for ref in log.view.objects(stripe)]
+    osd = chance.randrange(site.cluster.spec.osds)
+    with opened_disk(site.cluster, osd, "") as disk, suppress(LookupError):  # removed meanwhile
+        _flip_bit(disk, chance.choice(names), chance)
+    yield
+    command = [ZLOG, "--store", url, "check", site.log, "--heal", "--copies", str(_LOOKS)]
+    subprocess.run(command, capture_output=True, check=False)  # the run's own audit judges
+
+
+def _flip_bit(disk: Disk, name: str, chance: random.Random) -> None:
+    places = [("bytes", ""), ("attr", "zlog.header"), *(("omap", key) for key in disk.keys(name))]
+    kind, key = chance.choice([*places[:2], chance.choice(places)])
+    value = bytearray(disk.get(name, kind, key))
+    if value:
+        value[chance.randrange(len(value))] ^= 1 << chance.randrange(8)
+        disk.set(name, kind, bytes(value), key)
 
 
 @contextmanager
@@ -231,6 +284,8 @@ KINDS: dict[str, Kind] = {
     "OSD frozen": Kind(osd_frozen, "Ceph", (1.0, 10.0)),
     "OSD slow": Kind(osd_slow, "Ceph", (3.0, 8.0)),
     OSD_CUT_OFF: Kind(osd_cut_off, "Ceph", (2.0, 10.0)),
+    "OSD's clock wrong": Kind(osd_clock_wrong, "Ceph", (3.0, 8.0)),
+    "bit flipped": Kind(bit_flipped, "Ceph", (1.0, 4.0)),
     "connections to Ceph cut": Kind(ceph_connections_cut, "Ceph", (3.0, 8.0)),
     "sequencer killed": Kind(sequencer_killed, "sequencers", (0.5, 6.0)),
     "sequencer frozen": Kind(

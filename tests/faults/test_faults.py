@@ -28,6 +28,7 @@ HURRY = 2.5
 KINDS = (
     "OSD killed",
     "OSD frozen",
+    "OSD's clock wrong",
     "monitors and an OSD killed",
     "power lost",
     "connections to Ceph cut",

@@ -40,6 +40,7 @@ class Disk:
         self._conf = cluster.conf
         self._data = cluster.conf.parent / "data" / f"osd.{osd}"
         self._namespace = namespace
+        self._found: dict[str, str] = {}
 
     def get(self, name: str, kind: str, key: str = "") -> bytes:
         """What is stored: of the ``kind`` bytes, attr or omap."""
@@ -60,6 +61,11 @@ class Disk:
         return self._run(self._find(name), "list-omap").decode().split()
 
     def _find(self, name: str) -> str:
+        if name not in self._found:
+            self._found[name] = self._look_for(name)
+        return self._found[name]
+
+    def _look_for(self, name: str) -> str:
         for line in self._run("--op", "list", name).decode().splitlines():
             pgid, found = json.loads(line)
             if found["oid"] == name and found["namespace"] == self._namespace:
