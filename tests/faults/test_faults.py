@@ -23,7 +23,7 @@ from .kills import run_kills, users
 from .run import MONITORS, SMALL, run_on_ceph
 from .thaws import PGS, freeze_as_others_come_back
 
-SECONDS = 26.0
+SECONDS = 20.0
 HURRY = 2.5
 KINDS = (
     "OSD killed",
