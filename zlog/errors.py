@@ -335,6 +335,11 @@ _REFUSALS: dict[int, tuple[type[ZlogError], str, str | None]] = {
         "a newer version of zlog stored what is at this position",
         None,
     ),
+    Code.LOST: (
+        CorruptEntry,
+        "what was stored at this position, be it the same entry or another one, is lost",
+        "`zlog check LOG --heal` puts back what another copy has (docs/operating.md).",
+    ),
     Code.REQUEST_TOO_NEW: (
         UnsupportedVersion,
         "the store's object class is older than this zlog",

@@ -30,10 +30,11 @@ namespace zlog::stripe {
 Result<SealReply> seal(Object& object, const SealRequest& request);
 
 // Writes entries, all or none. Identity goes before epoch: when every position holds the entry
-// already (same writer, number and data), the answer is kOk whatever the epoch. kReadOnly (with the
-// first position taken): a position was written by another append, filled, trimmed or lost.
-// kUnreadable (with that position): a later version stored what is there. kStaleEpoch: at least one
-// entry is not there and never will be by this request. Answers how full the object is.
+// already (same writer, number and data), the answer is kOk whatever the epoch. So is kUnreadable or
+// kLost (with the first such position): a later version stored what is there, or it is damaged or
+// gone; it may be this entry. kStaleEpoch: at least one entry is not there and never will be by this
+// request. kReadOnly (with the first position taken): a position was written by another append,
+// filled or trimmed. Answers how full the object is.
 Result<Fullness> write(Object& object, const WriteRequest& request);
 
 // What is known of each position, and its data.
@@ -48,7 +49,8 @@ Result<VerifyReply> verify(Object& object, const VerifyRequest& request);
 Result<CountReply> count(Object& object, const CountRequest& request);
 
 // Fills positions with junk, all or none; one that is filled or trimmed already is left as it is.
-// kReadOnly (with the first such position): one is written or lost. kUnreadable: as of write.
+// kReadOnly (with the first such position): one is written or lost. kUnreadable: a later
+// version stored what is there.
 Result<Empty> fill(Object& object, const FillRequest& request);
 
 // Trims positions and frees their data. kUnreadable (with the first such position): a later version

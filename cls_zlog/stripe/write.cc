@@ -11,9 +11,11 @@ namespace {
 struct Claims {
   std::vector<uint32_t> open;  // the positions (as indices) that nothing was ever stored at
   Failure blocked;             // by the first position that is taken by something else
+  Failure unknown;             // the first of these that may hold what was to be written
 
   void block(Code code, uint64_t position) {
     if (blocked.code == kOk) blocked = {code, position};
+    if (unknown.code == kOk && code != kReadOnly) unknown = {code, position};
   }
 };
 
@@ -42,6 +44,11 @@ int sort_claims(Object& object, const Header& header, const std::vector<uint64_t
 // Why what is stored keeps others out.
 Code blocking_code(const Stored& stored) {
   return stored.record.unreadable() ? kUnreadable : kReadOnly;
+}
+
+// The same for a write, which may be about the very entry that is damaged.
+Code blocking_write(const Stored& stored) {
+  return stored.record.kind == RecordKind::kLost ? kLost : blocking_code(stored);
 }
 
 bool intact(const WriteRequest& request, const std::vector<uint64_t>& positions) {
@@ -78,7 +85,7 @@ int sort_covered(Layout* layout, const WriteRequest& request,
       count++;
     }
     if (count == 0) {
-      if (!alike(request, i, record, index)) claims->block(blocking_code(stored), positions[i]);
+      if (!alike(request, i, record, index)) claims->block(blocking_write(stored), positions[i]);
       i++;
       continue;
     }
@@ -145,10 +152,12 @@ Result<Fullness> write(Object& object, const WriteRequest& request) {
       return sort_covered(&layout, request, positions, header.stride, stretch, claims);
     }
     for (uint32_t i = stretch.begin; i < stretch.end; i++) {
-      if (positions[i] >= header.trim_point && !header.lost(positions[i])) {
-        claims->open.push_back(i);
-      } else {
+      if (header.lost(positions[i])) {
+        claims->block(kLost, positions[i]);
+      } else if (positions[i] < header.trim_point) {
         claims->block(kReadOnly, positions[i]);
+      } else {
+        claims->open.push_back(i);
       }
     }
     return 0;
@@ -156,6 +165,7 @@ Result<Fullness> write(Object& object, const WriteRequest& request) {
   Claims claims;
   ZLOG_TRY(sort_claims(object, header, positions, judge, &claims));
   if (claims.open.empty() && claims.blocked.code == kOk) return header.fullness();
+  ZLOG_TRY(claims.unknown);
   ZLOG_TRY(header.admit(request.epoch));
   ZLOG_TRY(claims.blocked);
   ZLOG_TRY(header.take(positions[claims.open.back()]));

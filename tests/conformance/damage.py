@@ -5,9 +5,10 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 
-from .objects import Store, Stripe
+from .objects import Head, Store, Stripe, _Object
 from .replies import Answer, Code, Read, State
-from .requests import Entry
+from .requests import Entry, StripeView, View
+from .wire import OPEN_END
 
 EPOCH = 5
 POSITIONS = range(20)
@@ -42,6 +43,24 @@ def make(store: Store, name: str) -> Stripe:
     return stripe
 
 
+def make_head(store: Store, name: str) -> Head:
+    """A head with two views."""
+    head = Head(store, name)
+    stripes = (StripeView(1, 0, OPEN_END, 8),)
+    assert head.create("orders", 7).code == Code.OK
+    for epoch in (1, 2):
+        assert head.epoch_next(8 if epoch == 1 else 0).code == Code.OK
+        assert head.view_propose(epoch - 1, View(epoch, 7, stripes=stripes)).code == Code.OK
+    return head
+
+
+def salvaged(made: _Object, **what: object) -> tuple[bytes, bytes, bytes]:
+    """What `heal` takes of a sound object."""
+    answer = made.salvage(**what)  # type: ignore[arg-type]
+    assert answer.code == Code.OK, answer
+    return answer.value.name, answer.value.value, answer.value.data
+
+
 def states(answer: Answer) -> list[State]:
     """The states of a read that must have worked, after a look at the data of what is written."""
     assert isinstance(answer.value, Read), answer
@@ -56,6 +75,14 @@ def states(answer: Answer) -> list[State]:
 def lost(answer: Answer) -> list[int]:
     """Which positions of a read are lost; all others must be as they were."""
     return [p for p, state in zip(POSITIONS, states(answer), strict=True) if state == State.LOST]
+
+
+def assert_taken_for_good(stripe: Stripe, position: int) -> None:
+    """A write hears that its entry may be there, whatever its epoch: the identity is lost."""
+    for epoch in (EPOCH, EPOCH - 1):
+        assert stripe.put(epoch, position, b"x", b"o" * 16) == Answer(Code.LOST, position)
+        assert stripe.put(epoch, position, DATA.get(position, b"")) == Answer(Code.LOST, position)
+    assert stripe.fill(EPOCH, [position]) == Answer(Code.READ_ONLY, position)
 
 
 def flip(value: bytes, at: int, bit: int = 0) -> bytes:

@@ -39,6 +39,7 @@ class Code(IntEnum):
     REQUEST_TOO_NEW = 25
     STORED_TOO_NEW = 26
     BEYOND_STRIPE = 27
+    LOST = 28
 
 
 class State(IntEnum):
@@ -168,7 +169,7 @@ _OF_ATTEMPTS = {Code.SUPERSEDED, Code.NOT_FOUND, Code.LIMIT_REACHED}
 _TOO_NEW = {Code.REQUEST_TOO_NEW, Code.STORED_TOO_NEW}  # any method may answer them
 _REFUSALS: dict[str, set[Code]] = {
     "seal": {Code.INVALID_EPOCH},
-    "write": _TAKEN,
+    "write": {Code.LOST, *_TAKEN},
     "read": _STALE,
     "verify": _STALE,
     "count": _STALE,

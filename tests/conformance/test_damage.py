@@ -22,6 +22,7 @@ from .damage import (
     INDEX_BYTES,
     POSITIONS,
     SPANS,
+    assert_taken_for_good,
     calls,
     damages,
     flip,
@@ -87,6 +88,7 @@ def test_what_a_later_version_stored_is_unreadable_and_stays_as_it_is(
             refused = Answer(Code.UNREADABLE, position)
             assert stripe.put(EPOCH, position, b"x", b"o" * 16) == refused
             assert stripe.put(EPOCH, position, DATA.get(position, b"")) == refused
+            assert stripe.put(EPOCH - 1, position, DATA.get(position, b"")) == refused
             assert stripe.fill(EPOCH, [position]) == refused
             assert stripe.trim(EPOCH, [position]) == refused
         everything = stripe.trim(EPOCH, POSITIONS)
@@ -213,10 +215,7 @@ def test_nothing_is_ever_written_over_a_damaged_record(
     for key, span in SPANS.items():
         door.save(prefix, sound.with_value(key, flip(sound.omap[key], 9)))
         for position in span:
-            taken = Answer(Code.READ_ONLY, position)
-            assert stripe.put(EPOCH, position, b"x", b"o" * 16) == taken
-            assert stripe.put(EPOCH, position, DATA.get(position, b"")) == taken  # identity is lost
-            assert stripe.fill(EPOCH, [position]) == taken
+            assert_taken_for_good(stripe, position)
         assert lost(stripe.read(EPOCH, POSITIONS)) == list(span)
 
 

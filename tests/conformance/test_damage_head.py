@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from . import requests, wire
-from .damage import EIO, damages
+from .damage import EIO, damages, make_head
 from .messages import encode
-from .objects import ADVANCE, CREATE, SET, Directory, Head, Store
+from .objects import ADVANCE, CREATE, SET, Directory, Store
 from .replies import Answer, Code
 from .requests import Grant, Part, StripeView, View
 from .stored import (
@@ -28,17 +28,6 @@ from .wire import OPEN_END
 FRAME_BYTES = 1 + 1 + 4  # in front of the fields
 
 pytestmark = pytest.mark.parametrize("store_url", STORES_WITH_DOORS, indirect=True)
-
-
-def make_head(store: Store, name: str) -> Head:
-    """A head with two views."""
-    head = Head(store, name)
-    stripes = (StripeView(1, 0, OPEN_END, 8),)
-    assert head.create("orders", 7).code == Code.OK
-    for epoch in (1, 2):
-        assert head.epoch_next(8 if epoch == 1 else 0).code == Code.OK
-        assert head.view_propose(epoch - 1, View(epoch, 7, stripes=stripes)).code == Code.OK
-    return head
 
 
 def test_a_damaged_head_stops_everything(store: Store, prefix: str, host: str, door: Door) -> None:

@@ -17,7 +17,7 @@ import pytest
 from zlog._base.protocol import HOLES_MAX
 
 from . import wire
-from .damage import DATA, EPOCH, POSITIONS, SPANS, STATES, lost, make
+from .damage import EPOCH, POSITIONS, SPANS, STATES, assert_taken_for_good, lost, make
 from .objects import Store, Stripe
 from .replies import Answer, Code, State
 from .requests import Entry
@@ -57,10 +57,7 @@ def test_a_record_that_vanished_is_lost_and_nothing_takes_its_place(
         assert lost(stripe.read(EPOCH, POSITIONS)) == list(span), key
         states_of(stripe, POSITIONS)
         for position in span:
-            taken = Answer(Code.READ_ONLY, position)
-            assert stripe.put(EPOCH, position, b"x", b"o" * 16) == taken
-            assert stripe.put(EPOCH, position, DATA.get(position, b"")) == taken
-            assert stripe.fill(EPOCH, [position]) == taken
+            assert_taken_for_good(stripe, position)
         assert door.load(prefix) == content
 
 

@@ -8,8 +8,9 @@ is here already" before it looks at the epoch, so these answers of a write are d
 - STALE_EPOCH: it is not there, and the seal keeps it out.
 - BEYOND_STRIPE: no entry can be there; only an epoch above this one might change that.
 
-Any other answer ends the call. One is indefinite: UNREADABLE, where a newer class stored what is at
-the position, be it this entry or another one.
+Any other answer ends the call. Two are indefinite, since it may be this entry that is there or
+another one: UNREADABLE, where a newer class stored it; and LOST, where it is damaged or gone, and
+may be put back from another copy.
 
 Only after one of the last three does an entry move on to another position. An entry is
 therefore at one position at most, also when the call ends in a time-out.
@@ -49,6 +50,18 @@ ROUND_BYTES_MAX = 16 << 20
 _BUMPS_MAX = 8
 """How often in a row an entry may find the position taken that a sequencer has handed out. Readers
 fill few of them; what fills many gets ahead of the sequencer, and only another epoch passes it."""
+
+
+_INDEFINITE: dict[int, tuple[str, str]] = {
+    Code.UNREADABLE: (
+        "a newer version of zlog stored what is at",
+        "Upgrade libcls_zlog.so on every OSD host (`zlog doctor`).",
+    ),
+    Code.LOST: (
+        "what was stored is lost at",
+        "`zlog check LOG --heal` puts back what another copy has.",
+    ),
+}
 
 
 class Grants(Protocol):
@@ -295,8 +308,8 @@ class _Round:
             self._missing = ref.name if reply.code < 0 else self._missing
         else:
             what = f"append to log {self._layout.view.log!r}, object {ref.name}"
-            if reply.code == Code.UNREADABLE:
-                return [], _indefinite(what, reply.number)
+            if reply.code in _INDEFINITE:
+                return [], _indefinite(what, reply)
             return [], from_code(reply.code, what)
         return [], None
 
@@ -316,12 +329,11 @@ class _Round:
         self._stale, self._beyond, self._missing = False, False, ""
 
 
-def _indefinite(what: str, position: int) -> StoreTimeout:
+def _indefinite(what: str, reply: Reply) -> StoreTimeout:
+    why, way = _INDEFINITE[reply.code]
     return StoreTimeout(
-        f"{what}: a newer version of zlog stored what is at position {position}: this entry, or"
-        " another one",
-        hint="Whether the entry is in the log is unknown. Upgrade libcls_zlog.so on every OSD host"
-        " (`zlog doctor`).",
+        f"{what}: {why} position {reply.number}: this entry, or another one",
+        hint=f"Whether the entry is in the log is unknown. {way}",
     )
 
 

@@ -71,6 +71,7 @@ class Code(enum.IntEnum):
     REQUEST_TOO_NEW = 25
     STORED_TOO_NEW = 26
     BEYOND_STRIPE = 27
+    LOST = 28
 
 
 class State(enum.IntEnum):
