@@ -36,7 +36,7 @@ struct Newest {
 // The newest view's bytes, which must be there: it is in the head.
 Failure load_newest(Object& object, const Head& head, std::string* out) {
   StoredView stored;
-  const Failure loaded = kViews.get(object, kViews.key(head.newest), &stored);
+  const Failure loaded = kViews.get(object, newest_key(head), &stored);
   if (loaded.code == -ENOENT) return {-EIO};
   ZLOG_TRY(loaded);
   *out = std::move(stored.bytes);
@@ -93,6 +93,10 @@ void tell(const Head& head, HeadReply* reply) {
 }
 
 }  // namespace
+
+std::string newest_key(const Head& head) {
+  return head.newest == 0 ? std::string() : kViews.key(head.newest);
+}
 
 Failure check_tail(Object& object, const Head& head, uint64_t tail) {
   if (head.newest == 0 || tail <= head.tail_floor) return {};

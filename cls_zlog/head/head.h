@@ -53,6 +53,9 @@ Result<ViewReadReply> view_read(Object& object, const ViewReadRequest& request);
 // does not say so, or has another epoch.
 Result<Empty> remove(Object& object, const EpochRequest& request);
 
+// The key of the newest view, which is there whenever the head says that there is one; else empty.
+std::string newest_key(const Head& head);
+
 // For the other methods on a head object: 0, or kBeyondStripe with the highest tail that there can
 // be until a new stripe starts. How far a tail lies above what is written, no object knows; so it
 // goes by where the live stripe starts, which only clients that change the layout decide.

@@ -1,6 +1,7 @@
 #include "cls_zlog/heal/heal.h"
 
 #include "cls_zlog/head/directory.h"
+#include "cls_zlog/head/head.h"
 #include "cls_zlog/head/head_state.h"
 #include "cls_zlog/heal/record.h"
 #include "cls_zlog/stripe/header.h"
@@ -33,6 +34,12 @@ bool intact(std::string_view name, std::string_view value) {
   return unwrap(name, value, &stored) && stored.payload.empty();
 }
 
+// A key without which the object is damaged, where that can be told: the newest view's of a head.
+std::string required_key(Object& object) {
+  head::Head head;
+  return head::Head::load(object, &head).code == 0 ? head::newest_key(head) : std::string();
+}
+
 }  // namespace
 
 Result<DamagedReply> damaged(Object& object, const DamagedRequest& request) {
@@ -45,6 +52,10 @@ Result<DamagedReply> damaged(Object& object, const DamagedRequest& request) {
     if (r == -ENOENT) continue;
     ZLOG_TRY(r);
     if (!intact(each, value)) reply.names.emplace_back(each);
+  }
+  const std::string required = request.after.empty() ? required_key(object) : std::string();
+  if (!required.empty() && object.omap_get(required, &value) == -ENOENT) {
+    reply.names.push_back(required);
   }
   std::string last(request.after);
   uint64_t bytes = 0;
@@ -77,8 +88,9 @@ Result<Empty> heal(Object& object, const HealRequest& request) {
   if (!intact(request.name, request.value) || !request.data.empty()) return Failure{-EINVAL};
   const std::string name(request.name);
   std::string stored;
-  ZLOG_TRY(load(object, name, &stored));
-  if (intact(name, stored) && stored != request.value) return Failure{kReadOnly};
+  const int r = load(object, name, &stored);
+  if (r != -ENOENT || name != required_key(object)) ZLOG_TRY(r);
+  if (r == 0 && intact(name, stored) && stored != request.value) return Failure{kReadOnly};
   ZLOG_TRY(is_attribute(name) ? object.attr_set(name, request.value)
                               : object.omap_set(name, request.value));
   return Empty();

@@ -11,8 +11,8 @@
 // acknowledged or read changes. All answer -ENOENT where nothing is stored under the name.
 namespace zlog::heal {
 
-// The attributes and keys of this copy that fail their checksum, a bounded number per call; of a
-// stripe object the attribute alone, since `verify` tells of its positions.
+// The attributes and keys of this copy that fail their checksum, and a newest view that is gone, a
+// bounded number per call; of a stripe object the attribute alone, since `verify` tells of its positions.
 Result<DamagedReply> damaged(Object& object, const DamagedRequest& request);
 
 // A value as this copy has it: of an attribute, of a key, or the record that covers a position,
@@ -21,7 +21,8 @@ Result<DamagedReply> damaged(Object& object, const DamagedRequest& request);
 Result<SalvageReply> salvage(Object& object, const SalvageRequest& request);
 
 // Installs a value, as salvage answered it, where what is stored under this name fails its
-// checksum, and a record where the header knows that one has vanished; the same bytes over sound
+// checksum, a record where the header knows that one has vanished, and the newest view where that
+// has; the same bytes over sound
 // ones, too, so that every copy gets them. kReadOnly (of a record with its first position):
 // something else is stored, and it is sound. kBelowTrimPoint (with the trim point): the record's
 // positions are trimmed. -EINVAL: what is offered is damaged itself, or belongs elsewhere. -EIO: of

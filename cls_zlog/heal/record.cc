@@ -43,15 +43,15 @@ std::string_view index_of(std::string_view key, std::string_view value) {
   return value.substr(0, kEnvelopeBytes + envelope.fields.size());
 }
 
-// -ENOENT unless all these positions have lost what was stored there, key and all: no record is
-// there, and the header tells that something was.
+// -ENOENT unless all these positions that are not trimmed have lost what was stored there, key and
+// all: no record is there, and the header tells that something was.
 int check_vanished(Object& object, const Header& header, const Span& span) {
   RecordIterator records(object, header, 1);
   const Stored* next = nullptr;
   ZLOG_TRY(records.seek(span.first, &next));
   if (next != nullptr && next->span.first <= span.last) return -ENOENT;
   for (uint64_t p = span.first; p <= span.last; p += header.stride) {
-    if (!header.lost(p)) return -ENOENT;
+    if (p >= header.trim_point && !header.lost(p)) return -ENOENT;
   }
   return 0;
 }

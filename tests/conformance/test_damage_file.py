@@ -1,4 +1,4 @@
-"""A damaged file of the embedded store, as a failing disk leaves it: entries lost, never wrong."""
+"""A damaged file of the embedded store, as a failing disk leaves it: what is lost, and healed."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import pytest
 import zlog
 
 from . import wire
-from .damage import EIO, EPOCH, POSITIONS, calls, flip, lost, make
+from .damage import EIO, EPOCH, POSITIONS, calls, flip, lost, make, salvaged
 from .objects import Stripe
+from .replies import Code
 from .stored import HEADER, damage_file, door_to
 
 
@@ -32,10 +33,16 @@ def test_a_damaged_file_of_the_embedded_store_loses_entries(
     folder: Path, what: str, old: bytes, new: bytes, expected: list[int]
 ) -> None:
     with zlog.connect(folder.as_uri()) as store:
-        make(store, "object")
+        stripe = make(store, "object")
+        sound = [salvaged(stripe, position=position) for position in expected]
     assert damage_file(folder, old, new) >= 1, what
     with zlog.connect(folder.as_uri()) as store:
-        assert lost(Stripe(store, "object").read(EPOCH, POSITIONS)) == expected, what
+        stripe = Stripe(store, "object")
+        assert lost(stripe.read(EPOCH, POSITIONS)) == expected, what
+        for position, offered in zip(expected, sound, strict=True):
+            assert stripe.salvage(position=position) == EIO
+            assert stripe.heal(*offered).code == Code.OK
+        assert lost(stripe.read(EPOCH, POSITIONS)) == [], what
 
 
 def test_a_damaged_header_in_the_embedded_store_is_an_error(folder: Path) -> None:
@@ -46,5 +53,9 @@ def test_a_damaged_header_in_the_embedded_store_is_an_error(folder: Path) -> Non
             header = door.load("object").attrs[HEADER]
     assert damage_file(folder, header, flip(header, 20)) >= 1
     with zlog.connect(folder.as_uri()) as store:
-        for method, answer in calls(Stripe(store, "object")):
+        stripe = Stripe(store, "object")
+        for method, answer in calls(stripe):
             assert answer == EIO, method
+        assert stripe.damaged().value.names == (HEADER,)
+        assert stripe.heal(HEADER, header).code == Code.OK
+        assert lost(stripe.read(EPOCH, POSITIONS)) == []

@@ -6,26 +6,32 @@ import errno
 
 import pytest
 
-from .damage import DATA, EIO, EPOCH, POSITIONS, SPANS, flip, lost, make
-from .objects import CREATE, Directory, Head, Store, Stripe, _Object
+from .damage import (
+    DATA,
+    EIO,
+    EPOCH,
+    POSITIONS,
+    SPANS,
+    STATES,
+    flip,
+    lost,
+    make,
+    make_head,
+    salvaged,
+)
+from .objects import CREATE, Directory, Head, Store, Stripe
 from .replies import Answer, Code, State, Verified
 from .requests import Entry
 from .stored import HEAD, HEADER, SEQUENCER, STORES_WITH_DOORS, Content, Door, envelope, of_version
 
-pytestmark = pytest.mark.parametrize("store_url", STORES_WITH_DOORS, indirect=True)
+with_door = pytest.mark.parametrize("store_url", STORES_WITH_DOORS, indirect=True)
 
 STREAMED = b"e.000000000000000b.4"
 INVALID = Answer(-errno.EINVAL)
 NOTHING = Answer(-errno.ENOENT)
 
 
-def salvaged(made: _Object, **what: object) -> tuple[bytes, bytes, bytes]:
-    """What `heal` takes of a sound object."""
-    answer = made.salvage(**what)  # type: ignore[arg-type]
-    assert answer.code == Code.OK, answer
-    return answer.value.name, answer.value.value, answer.value.data
-
-
+@with_door
 @pytest.mark.parametrize("key", SPANS, ids=bytes.decode)
 def test_a_record_is_put_back(store: Store, prefix: str, door: Door, key: bytes) -> None:
     """Of each kind, whatever is damaged: its value, or the data of it in the bytestream."""
@@ -47,6 +53,7 @@ def test_a_record_is_put_back(store: Store, prefix: str, door: Door, key: bytes)
         assert lost(stripe.read(EPOCH, POSITIONS)) == []
 
 
+@with_door
 def test_an_audit_may_leave_the_bytestream_out(store: Store, prefix: str, door: Door) -> None:
     """Data behind an index is looked at all the same."""
     stripe = make(store, prefix)
@@ -65,21 +72,24 @@ def lost_in(verified: Verified) -> list[int]:
     return [p for p, state in zip(POSITIONS, states, strict=True) if state == State.LOST]
 
 
-def test_the_same_bytes_may_take_the_place_of_sound_ones(
-    store: Store, prefix: str, door: Door
-) -> None:
+def stored(stripe: Stripe) -> list[tuple[bytes, bytes, bytes]]:
+    """All that a sound object stores."""
+    first = [salvaged(stripe, position=span[0]) for span in SPANS.values()]
+    return [salvaged(stripe, name=HEADER), *first]
+
+
+def test_the_same_bytes_may_take_the_place_of_sound_ones(store: Store, prefix: str) -> None:
     """So that a copy gets them which is not the one that decides."""
     stripe = make(store, prefix)
-    sound = door.load(prefix)
-    for span in SPANS.values():
-        assert stripe.heal(*salvaged(stripe, position=span[0])).code == Code.OK
-    assert stripe.heal(HEADER, sound.attrs[HEADER]).code == Code.OK
-    assert door.load(prefix) == sound
+    sound = stored(stripe)
+    for each in sound:
+        assert stripe.heal(*each).code == Code.OK
+    assert stored(stripe) == sound
+    assert lost(stripe.read(EPOCH, POSITIONS)) == []
+    assert stripe.damaged().value.names == ()
 
 
-def test_nothing_else_takes_the_place_of_what_is_sound(
-    store: Store, prefix: str, door: Door
-) -> None:
+def test_nothing_else_takes_the_place_of_what_is_sound(store: Store, prefix: str) -> None:
     """Whole records, sound in themselves: another one's of the same positions, and an older one."""
     stripe, other = make(store, prefix), Stripe(store, f"{prefix}.other")
     other.seal(EPOCH)
@@ -87,12 +97,20 @@ def test_nothing_else_takes_the_place_of_what_is_sound(
     other.write(EPOCH, [Entry(p, p, DATA[p][:-1] + b"!") for p in range(8, 12)])
     before = salvaged(stripe, position=1)
     stripe.trim(EPOCH, [1])
-    sound = door.load(prefix)
+    sound = stored(stripe)
     for offered in (before, salvaged(other, position=0)):
         assert stripe.heal(*offered) == Answer(Code.READ_ONLY, 0)
     assert stripe.heal(*salvaged(other, position=8)) == Answer(Code.READ_ONLY, 8)
-    assert door.load(prefix) == sound
-    # Nor where the index is whole and the data is not: it says which data that has to be.
+    assert stripe.heal(*salvaged(other, name=HEADER)) == Answer(Code.READ_ONLY, 0)
+    assert stored(stripe) == sound
+
+
+@with_door
+def test_an_index_says_which_data_is_right(store: Store, prefix: str, door: Door) -> None:
+    stripe, other = make(store, prefix), Stripe(store, f"{prefix}.other")
+    other.seal(EPOCH)
+    other.write(EPOCH, [Entry(p, p, DATA[p][:-1] + b"!") for p in range(8, 12)])
+    sound = door.load(prefix)
     damaged = Content(sound.attrs, sound.omap, bytes(len(sound.stream)))
     door.save(prefix, damaged)
     assert stripe.heal(*salvaged(other, position=8)) == Answer(Code.READ_ONLY, 8)
@@ -116,6 +134,7 @@ def test_nothing_is_put_where_nothing_is_stored(store: Store, prefix: str) -> No
     assert missing.salvage(position=0) == NOTHING
 
 
+@with_door
 @pytest.mark.parametrize("key", SPANS, ids=bytes.decode)
 def test_a_record_that_vanished_comes_back(
     store: Store, prefix: str, door: Door, key: bytes
@@ -137,6 +156,23 @@ def test_a_record_that_vanished_comes_back(
         assert door.load(prefix) == split
 
 
+@with_door
+@pytest.mark.parametrize("key", [key for key in SPANS if len(SPANS[key]) > 1], ids=bytes.decode)
+def test_a_record_that_vanished_comes_back_where_the_trim_point_cuts_it(
+    store: Store, prefix: str, door: Door, key: bytes
+) -> None:
+    stripe = make(store, prefix)
+    sound = door.load(prefix)
+    offered = salvaged(stripe, position=SPANS[key][0])
+    without = {name: value for name, value in sound.omap.items() if name != key}
+    door.save(prefix, Content(sound.attrs, without, sound.stream))
+    assert stripe.trim_to(EPOCH, SPANS[key][1]).code == Code.OK
+    assert stripe.heal(*offered).code == Code.OK
+    found = stripe.read(EPOCH, list(SPANS[key])).value.slots
+    assert [slot.state for slot in found] == [State.TRIMMED, *map(STATES.get, SPANS[key][1:])]
+
+
+@with_door
 def test_what_is_offered_has_to_be_whole(store: Store, prefix: str, door: Door) -> None:
     stripe = make(store, prefix)
     sound = door.load(prefix)
@@ -163,6 +199,7 @@ def test_what_is_offered_has_to_be_whole(store: Store, prefix: str, door: Door) 
     assert door.load(prefix) == damaged
 
 
+@with_door
 def test_a_header_comes_before_its_records(store: Store, prefix: str, door: Door) -> None:
     stripe = make(store, prefix)
     sound = door.load(prefix)
@@ -179,6 +216,7 @@ def test_a_header_comes_before_its_records(store: Store, prefix: str, door: Door
     assert door.load(prefix) == sound
 
 
+@with_door
 def test_what_stands_in_heads_and_directories_is_put_back(
     store: Store, prefix: str, door: Door
 ) -> None:
@@ -205,3 +243,21 @@ def test_what_stands_in_heads_and_directories_is_put_back(
         assert door.load(made.name) == sound
         other = envelope(attribute, sound.attrs[attribute][10:-1] + b"!")
         assert made.heal(attribute, other).code == Code.READ_ONLY
+
+
+@with_door
+def test_a_newest_view_that_vanished_comes_back(store: Store, prefix: str, door: Door) -> None:
+    """The head says that it is there; of any other key it does not know."""
+    head = make_head(store, prefix)
+    assert head.cursor_commit("a", CREATE, 0).code == Code.OK
+    sound = door.load(prefix)
+    older, newest = sorted(key for key in sound.omap if key.startswith(b"v."))
+    offered = {name: salvaged(head, name=name) for name in sound.omap}
+    door.save(prefix, Content(sound.attrs, {}, b""))
+    assert head.damaged().value.names == (newest,)
+    assert head.salvage(newest) == NOTHING
+    assert head.heal(older, *offered[older][1:]) == NOTHING
+    assert head.heal(b"c.a", *offered[b"c.a"][1:]) == NOTHING
+    assert head.heal(*offered[newest]).code == Code.OK
+    assert door.load(prefix) == Content(sound.attrs, {newest: sound.omap[newest]}, b"")
+    assert head.damaged().value.names == ()
