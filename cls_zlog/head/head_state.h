@@ -33,6 +33,14 @@ struct Head {
   }
   bool valid() const { return newest <= counter; }
 
+  // Whether it is the same log's, and nothing of what only grows is less than in another one. The
+  // tail floor does, apart from views that start a stripe.
+  bool follows(const Head& other) const {
+    return log_id == other.log_id && counter >= other.counter && newest >= other.newest &&
+           (newest > other.newest || tail_floor >= other.tail_floor) &&
+           trim_point >= other.trim_point && sources >= other.sources;
+  }
+
   // -ENOENT: there is no such log.
   static Failure load(Object& object, Head* out) { return load_attribute(object, kAttribute, out); }
 

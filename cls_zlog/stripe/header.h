@@ -51,6 +51,13 @@ struct Header {
     return holes.valid(stride, residue);
   }
 
+  // Whether nothing of what only grows is less than in another one of the object.
+  bool follows(const Header& other) const {
+    return epoch >= other.epoch && highest >= other.highest && trim_point >= other.trim_point &&
+           stream_end >= other.stream_end && value_bytes >= other.value_bytes &&
+           holes.accounted >= other.holes.accounted;
+  }
+
   // -ENOENT: there is no such object, or it was never sealed.
   static Failure load(Object& object, Header* out) {
     return load_attribute(object, kAttribute, out);

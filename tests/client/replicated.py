@@ -99,6 +99,15 @@ class Replicated(FaultyStore):
         return first is not None and all(other == first for other in others)
 
 
+def vanished_value(store: Replicated, rank: int, name: str, key: str) -> None:
+    """Remove a key from one copy."""
+    door = MemoryDoor(store.copies[rank])
+    content = door.load(name)
+    omap = {each: value for each, value in content.omap.items() if each != key.encode()}
+    assert omap != content.omap
+    door.save(name, Content(content.attrs, omap, content.stream))
+
+
 def damaged_value(store: Replicated, rank: int, name: str, key: str) -> None:
     """Flip a bit in the middle of an attribute or a key's value, in one copy."""
     content = MemoryDoor(store.copies[rank]).load(name)

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable
+from itertools import islice
 
 import pytest
 
 import zlog
 from zlog import FindingKind, GapKind
 from zlog._base.copies import TRIES_MAX
+from zlog._native import core
 
-from .replicated import Replicated, damaged_value
+from ..conformance.stored import MemoryDoor
+from ..support.logs import leave_hole
+from .replicated import Replicated, damaged_value, vanished_value
 
 LARGE = [bytes([65 + i]) * 20_000 for i in range(4)]
 SMALL = [b"small %d" % i for i in range(3)]
 HEAD = "zlog.orders.head"
+VIEW = "v.0000000000000001"
 
 
 @pytest.fixture
@@ -44,7 +49,8 @@ DAMAGES: dict[str, Damage] = {
     ),
     "header": lambda store, stripe, rank: damaged_value(store, rank, stripe, "zlog.header"),
     "head": lambda store, _, rank: damaged_value(store, rank, HEAD, "zlog.head"),
-    "view": lambda store, _, rank: damaged_value(store, rank, HEAD, "v.0000000000000001"),
+    "view": lambda store, _, rank: damaged_value(store, rank, HEAD, VIEW),
+    "vanished view": lambda store, _, rank: vanished_value(store, rank, HEAD, VIEW),
     "directory": lambda store, _, rank: damaged_value(store, rank, "zlog.directory", "n.orders"),
 }
 each_damage = pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
@@ -133,12 +139,106 @@ def test_entries_are_read_though_no_copy_has_all_of_them(store: Replicated, stri
         assert entries(log) == LARGE + SMALL
 
 
+@pytest.mark.parametrize("stale", [1, 2])
+@pytest.mark.parametrize("what", ["header", "head"])
+def test_what_is_put_back_is_the_newest_that_a_copy_has(
+    store: Replicated, stripe: str, what: str, stale: int
+) -> None:
+    """An OSD that was away has a sound copy from before a seal: no epoch is taken back."""
+    name = HEAD if what == "head" else stripe
+    door = MemoryDoor(store.copies[stale])
+    before = door.load(name)
+    with zlog.Log.open(store, "orders") as log:
+        log.reconfigure(options={"team": "a"})
+        log.tail()
+        newest = MemoryDoor(store.copies[0]).load(name)
+        door.save(name, before)
+        DAMAGES[what](store, stripe, 0)
+        assert FindingKind.HEALED in {finding.kind for finding in log.check(heal=True)}
+    assert MemoryDoor(store.copies[0]).load(name) == newest
+    assert store.alike(name)
+
+
+def test_copies_that_contradict_each_other_heal_nothing_and_tell_nothing(
+    store: Replicated, stripe: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One was sealed, the other one written to: each lacks what the other one has."""
+    first, second = store.copies[1:]
+    with zlog.Log.open(store, "orders") as log:
+        before = MemoryDoor(second).load(stripe)
+        second.execute(stripe, "write", core_write(log, 7))
+        written = MemoryDoor(second).load(stripe)
+        MemoryDoor(second).save(stripe, before)
+        log.reconfigure(options={"team": "a"})
+        MemoryDoor(second).save(stripe, written)
+        assert first.peek(stripe) != second.peek(stripe)
+        DAMAGES["header"](store, stripe, 0)
+        damaged = store.copies[0].peek(stripe)
+        with pytest.raises(zlog.CorruptEntry):
+            log.stat()
+        with pytest.raises(zlog.CorruptEntry):
+            log.append(b"more")
+        assert "zlog.header contradict each other" in caplog.text
+        assert log.read(0).data == LARGE[0]
+    assert store.copies[0].peek(stripe) == damaged
+
+
+def core_write(log: zlog.Log, position: int) -> bytes:
+    """A request that writes an entry."""
+    return core.encode_write(log.view.epoch, 0, b"w" * 16, 1, [position], [0], [b"other"])
+
+
+@pytest.mark.parametrize("damage", ["view", "vanished view"])
+def test_a_follower_that_may_not_heal_waits_at_a_hole_until_another_client_has_healed(
+    store: Replicated, stripe: str, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    """It fills below a tail that the head has recorded, which the head can't do now."""
+    monkeypatch.setattr("zlog._base.copies._IN_VAIN_SECONDS", 0.0)
+    with zlog.Log.open(store, "orders") as log:
+        hole = leave_hole(log)
+        log.append(b"more")
+        DAMAGES[damage](store, stripe, 0)
+        refused = refuse(store, monkeypatch, "heal", times=3)
+        following = log.follow(hole_timeout=0.01)
+        data = [item.data for item in islice(following, 7) if isinstance(item, zlog.Entry)]
+        assert data == LARGE + SMALL
+        gap = next(following)
+        assert isinstance(gap, zlog.Gap)
+        assert (gap.position, gap.kind) == (hole, GapKind.FILLED)
+        assert next(following).position == hole + 1
+    assert refused == ["heal"] * 3
+
+
+def test_what_no_copy_had_is_not_asked_for_again_at_once(
+    store: Replicated, stripe: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for rank in range(3):
+        DAMAGES["stream"](store, stripe, rank)
+    store.damage(0, stripe, LARGE[1], bytes(20_000))
+
+    def lost_at() -> list[int]:
+        return [item.position for item in log.read_range(0, 7) if isinstance(item, zlog.Gap)]
+
+    with zlog.Log.open(store, "orders") as log:
+        assert lost_at() == [2]
+        asked = len(store.asked)
+        assert lost_at() == [2]
+        assert len(store.asked) - asked < TRIES_MAX // 2  # those for position 1
+        monkeypatch.setattr("zlog._base.copies._IN_VAIN_SECONDS", 0.0)
+        log._client.io.in_vain.clear()
+        assert lost_at() == lost_at() == [2]
+        assert len(store.asked) - asked >= 2 * TRIES_MAX
+
+
 def test_copies_are_asked_so_often_and_no_more(store: Replicated, stripe: str) -> None:
     for rank in range(3):
         DAMAGES["header"](store, stripe, rank)
-    with zlog.Log.open(store, "orders") as log, pytest.raises(zlog.CorruptEntry):
-        log.stat()
+    with zlog.Log.open(store, "orders") as log:
+        for _ in range(2):
+            with pytest.raises(zlog.CorruptEntry):
+                log.stat()
     assert store.asked.count("stat") == TRIES_MAX
+    assert store.asked.count("salvage") == TRIES_MAX
 
 
 def test_a_sound_log_costs_nothing_more(store: Replicated, stripe: str) -> None:
@@ -150,18 +250,28 @@ def test_a_sound_log_costs_nothing_more(store: Replicated, stripe: str) -> None:
     assert stripe
 
 
-def test_healing_asks_for_no_right_that_a_reader_lacks(
-    store: Replicated, stripe: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Who may not heal reads all the same."""
+def refuse(
+    store: Replicated, monkeypatch: pytest.MonkeyPatch, *methods: str, times: int = 10**6
+) -> list[str]:
+    """Have this client lack caps for methods, for so many calls; returns those that it makes."""
     run = store.execute
+    refused: list[str] = []
 
     def execute(object: str, method: str, *rest: object, **more: object) -> tuple[int, bytes]:
-        if method in ("damaged", "salvage", "heal"):
+        if method in methods and len(refused) < times:
+            refused.append(method)
             return -errno.EPERM, b""
         return run(object, method, *rest, **more)  # type: ignore[arg-type]
 
     monkeypatch.setattr(store, "execute", execute)
+    return refused
+
+
+def test_healing_asks_for_no_right_that_a_reader_lacks(
+    store: Replicated, stripe: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who may not heal reads all the same."""
+    refuse(store, monkeypatch, "damaged", "salvage", "heal")
     DAMAGES["stream"](store, stripe, 0)
     DAMAGES["header"](store, stripe, 0)
     with zlog.Log.open(store, "orders") as log:

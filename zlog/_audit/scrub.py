@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 from zlog._audit.findings import Finding, FindingKind, about, at
 from zlog._audit.inspect import ANY_EPOCH, walk
-from zlog._base.copies import Copies
+from zlog._base.copies import ask_copies
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply
 from zlog._base.monitor import ask
 from zlog._base.names import DIRECTORY_OBJECT, head_object
 from zlog._base.protocol import Code
-from zlog._layout.heal import damaged, heal_record, heal_values
+from zlog._layout.heal import damaged, heal_record, heal_values, look
 from zlog._layout.layout import Layout
 from zlog._native import core, messages
 from zlog.errors import ClassNotLoaded, StoreUnavailable
@@ -174,13 +174,12 @@ class Scrub:
 
     async def _elsewhere(self, ref: ObjectRef, row: range, known: set[int]) -> set[int]:
         """Return which of some positions are sound in some copy, apart from those known to be."""
-        copies = Copies(self._io, ref.name, self._deadline())
         found = set[int]()
-        while len(found | known) < len(row):
-            reply = await copies.ask("verify", _verify(ref, row))
-            if reply is None:
-                break
+        request, deadline = _verify(ref, row), self._deadline()
+        async for reply in ask_copies(self._io, ref.name, "verify", request, deadline):
             found |= _taken(reply, row).sound
+            if len(found | known) == len(row):
+                break
         return found
 
     async def _put_back(self, ref: ObjectRef, positions: list[int]) -> set[int]:
@@ -194,12 +193,8 @@ class Scrub:
         return healed.intersection(positions)
 
     async def _look(self, ref: ObjectRef, positions: range, any_copy: bool) -> _Look:
-        request, deadline = _verify(ref, positions, self._keys_only), self._deadline()
-        reply: Reply | None
-        if any_copy:
-            reply = await Copies(self._io, ref.name, deadline).ask("verify", request)
-        else:
-            (reply,) = await self._io.execute([Call(ref.name, "verify", request)], deadline)
+        call = Call(ref.name, "verify", _verify(ref, positions, self._keys_only))
+        reply = await look(self._io, call, self._deadline(), any_copy=any_copy)
         return _NOTHING if reply is None else _taken(reply, positions)
 
 

@@ -69,6 +69,8 @@ class Io(Protocol):
     store: Store
     rescued: Counter[str]
     """Replies that another copy gave since the primary one was damaged, by object."""
+    in_vain: dict[tuple[str, str | int], float]
+    """Until when copies of an object are not asked again, for a position or by a method."""
 
     async def execute(self, calls: Sequence[Call], deadline: Deadline) -> list[Reply]:
         """Run independent calls at the same time; replies in the calls' order."""

@@ -41,6 +41,7 @@ class Driver(ABC):
             raise TypeError(f"expected a store, as zlog.connect() returns it, not {store!r}{wait}")
         self.store = store
         self.rescued: Counter[str] = Counter()
+        self.in_vain: dict[tuple[str, str | int], float] = {}
         self._what = what
         self._world = world
         self._closed = False

@@ -7,11 +7,11 @@ import errno
 import logging
 from collections.abc import Sequence
 
-from zlog._base.copies import Copies, elsewhere
+from zlog._base.copies import ask_copies, elsewhere, in_vain, note_in_vain
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Io, Reply
 from zlog._base.protocol import Code
-from zlog._native import messages
+from zlog._native import core, messages
 from zlog.errors import ZlogError
 
 _logger = logging.getLogger(__name__)
@@ -23,7 +23,7 @@ _REFUSED = (Code.READ_ONLY, Code.BELOW_TRIM_POINT, Code.UNREADABLE, -errno.ENOEN
 async def damaged(
     io: Io, object: str, deadline: Deadline, *, any_copy: bool = False
 ) -> list[bytes]:
-    """Return the attributes and keys of an object that fail their checksum.
+    """Return the attributes and keys of an object that fail their checksum, or should be there.
 
     Of a stripe object its header alone; `verify` tells of its positions.
 
@@ -33,15 +33,12 @@ async def damaged(
         deadline: budget.
         any_copy: look at a copy that is chosen at random, instead of the primary one.
     """
-    copies = Copies(io, object, deadline)
     found: list[bytes] = []
     after = b""
     while True:
-        request = messages.damaged(after)
-        if any_copy:
-            reply = await copies.ask("damaged", request)
-        else:
-            (reply,) = await io.execute([Call(object, "damaged", request)], deadline)
+        reply = await look(
+            io, Call(object, "damaged", messages.damaged(after)), deadline, any_copy=any_copy
+        )
         if reply is None or reply.code == -errno.ENOENT:
             return found
         reply.check(f"damaged on {object}")
@@ -51,15 +48,19 @@ async def damaged(
             return found
 
 
+async def look(io: Io, call: Call, deadline: Deadline, *, any_copy: bool) -> Reply | None:
+    """Return what the primary copy answers, or one chosen at random; None: there is none."""
+    if not any_copy:
+        return (await io.execute([call], deadline))[0]
+    replies = ask_copies(io, call.object, call.method, bytes(call.payload), deadline)
+    return await anext(replies, None)
+
+
 async def heal_values(
     io: Io, object: str, names: Sequence[bytes], deadline: Deadline
 ) -> list[bytes]:
     """Put attributes and keys of an object back; returns those that another copy had."""
-    return [
-        name
-        for name in names
-        if await _heal(io, object, messages.salvage(name, None), deadline) is not None
-    ]
+    return [name for name in names if await _heal(io, object, name, None, deadline) is not None]
 
 
 async def heal_record(io: Io, object: str, position: int, deadline: Deadline) -> int | None:
@@ -67,11 +68,13 @@ async def heal_record(io: Io, object: str, position: int, deadline: Deadline) ->
 
     Returns its last position; None: no copy has all of it, or it is no damage any more.
     """
-    return await _heal(io, object, messages.salvage(b"", position), deadline)
+    return await _heal(io, object, b"", position, deadline)
 
 
-async def _heal(io: Io, object: str, request: bytes, deadline: Deadline) -> int | None:
-    sound = await _salvage(io, object, request, deadline)
+async def _heal(
+    io: Io, object: str, name: bytes, position: int | None, deadline: Deadline
+) -> int | None:
+    sound = await _salvage(io, object, name, position, deadline)
     if sound is None:
         return None
     install = Call(object, "heal", messages.heal(sound.name, sound.value, sound.data))
@@ -84,15 +87,30 @@ async def _heal(io: Io, object: str, request: bytes, deadline: Deadline) -> int 
 
 
 async def _salvage(
-    io: Io, object: str, request: bytes, deadline: Deadline
+    io: Io, object: str, name: bytes, position: int | None, deadline: Deadline
 ) -> messages.SalvageReply | None:
-    """Return what is asked for from the primary copy, if it is sound there, or from another."""
-    reply: Reply | None
+    """Return a record from the first copy in which it is sound; a value from the newest one.
+
+    None: no copy has it, or some contradict each other, so that healing might take something back.
+    """
+    request = messages.salvage(name, position)
     (reply,) = await io.execute([Call(object, "salvage", request)], deadline)
-    copies = Copies(io, object, deadline)
-    while reply is not None and reply.code != Code.OK:
-        reply = await copies.ask("salvage", request)
-    return None if reply is None else messages.salvage_reply(reply.payload)
+    sound = [bytes(reply.payload)] if reply.code == Code.OK else []
+    if not sound or position is None:
+        async for reply in ask_copies(io, object, "salvage", request, deadline):
+            if reply.code == Code.OK:
+                sound.append(bytes(reply.payload))
+                if position is not None:
+                    break
+    found = [messages.salvage_reply(each) for each in dict.fromkeys(sound)]
+    if not found:
+        return None
+    newest = 0 if len(found) == 1 else core.newest(name, [each.value for each in found])
+    if newest is None:
+        what = (object, name.decode(errors="replace"))
+        _logger.warning("object %s: copies of %s contradict each other: not healed", *what)
+        return None
+    return found[newest]
 
 
 async def answers(
@@ -106,10 +124,12 @@ async def answers(
     """
     result: list[Reply] = []
     for call, reply in zip(calls, replies, strict=True):
-        if reply.code == -errno.EIO:
+        if reply.code == -errno.EIO and not in_vain(io, call.object, call.method):
             reply = await elsewhere(io, call, reply, deadline)
-        if reply.code == -errno.EIO and await _mend(io, call.object, deadline):
-            (reply,) = await io.execute([call], deadline)
+            if reply.code == -errno.EIO and await _mend(io, call.object, deadline):
+                (reply,) = await io.execute([call], deadline)
+            if reply.code == -errno.EIO:
+                note_in_vain(io, call.object, [call.method], deadline)
         result.append(reply)
     return result
 

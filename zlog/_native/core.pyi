@@ -28,6 +28,13 @@ ReplyBytes: TypeAlias = bytes | Payload
 def crc32c(data: Buffer, seed: int = 0) -> int:
     """Return the CRC-32C (Castagnoli) of ``data``, continuing from ``seed``."""
 
+def newest(name: bytes, values: Sequence[bytes]) -> int | None:
+    """Return which of several sound copies of a stored value is the newest.
+
+    None where two contradict each other, so that neither is newer by all that only grows; and, of
+    values other than a stripe object's header and a log's head, where they are not the same.
+    """
+
 # Stripe objects ---------------------------------------------------------------------------------
 
 def fullest(replies: Iterable[tuple[int, ReplyBytes]]) -> tuple[int, int]:

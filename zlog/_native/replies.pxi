@@ -4,6 +4,7 @@ include "positions.pxi"
 
 from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libcpp.optional cimport optional
 from libcpp.string cimport string
 from libcpp.string_view cimport string_view
 
@@ -14,6 +15,9 @@ from zlog.errors import CorruptEntry, UnsupportedVersion
 
 cdef extern from "cls_zlog/base/crc32c.h" namespace "zlog" nogil:
     uint32_t cpp_crc32c "zlog::crc32c"(string_view data, uint32_t seed)
+
+cdef extern from "cls_zlog/client/newest.h" namespace "zlog" nogil:
+    optional[size_t] cpp_newest "zlog::newest"(const string& name, const vector[string]& values)
 
 cdef extern from "cls_zlog/wire/frame.h" namespace "zlog::wire" nogil:
     ctypedef int Decoded "zlog::wire::Decoded"
@@ -181,3 +185,8 @@ def decode_read(reply not None, positions):
     for i in range(out.decoded.count):
         out.states.push_back(<uint8_t> out.decoded.state_of(i, asked[i]))
     return out
+
+
+def newest(bytes name not None, values):
+    cdef optional[size_t] found = cpp_newest(name, values)
+    return found.value() if found.has_value() else None

@@ -7,11 +7,12 @@ never disagree about a position.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from zlog._base.copies import Copies
+from zlog._base.copies import SECONDS_MAX, ask_copies, helped, in_vain, note_in_vain
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply, Started
 from zlog._base.protocol import Code, FillCode, State
@@ -248,8 +249,10 @@ class Reader:
                 await io.sleep(min(poll, left))
                 poll = min(poll * 2, _POLL_SECONDS_MAX)
             elif not _is_trimmed(await self.layout.refresh(deadline), holes[0]):
-                never = give_up is None or io.store.read_only
-                due = 0 if never else min(patience.overdue, await self.positions.tail(deadline))
+                due = 0
+                if give_up is not None and not io.store.read_only:
+                    with contextlib.suppress(CorruptEntry):  # of the tail: it can't be recorded now
+                        due = min(patience.overdue, await self.positions.tail(deadline))
                 abandoned = {p for p in holes if p < due}
                 if not abandoned:
                     break
@@ -363,24 +366,28 @@ class Reader:
 
         What a copy has not is no answer: it may be the next one that has lost something.
         """
-        copies = Copies(self._io, ref.name, deadline)
-        while damaged:
-            request = _request(view, ref, damaged, READ_BYTES_MAX, with_ids=True)
-            reply = await copies.ask("read", request)
-            if reply is None:
+        io, name = self._io, ref.name
+        left = [p for p in damaged if not in_vain(io, name, p)]
+        short = deadline.sooner(SECONDS_MAX)
+        while left:
+            request = _request(view, ref, left, READ_BYTES_MAX, with_ids=True)
+            sound: dict[int, Slot] = {}
+            async for reply in ask_copies(io, name, "read", request, short):
+                slots: dict[int, Slot] = {}
+                ids: dict[int, bytes] = {}
+                if reply.code == Code.OK:
+                    _decode(reply.payload, name, left, slots, ids)
+                sound = {p: s for p, s in slots.items() if not (is_lost(s) or is_open(s))}
+                if sound:
+                    helped(io, name)
+                    found.update(sound)
+                    if writers is not None:
+                        writers.update((p, ids[p]) for p in ids if p in sound)
+                    break
+            if not sound:
+                note_in_vain(io, name, left, deadline)
                 return
-            if reply.code != Code.OK:
-                continue
-            slots: dict[int, Slot] = {}
-            ids: dict[int, bytes] = {}
-            _decode(reply.payload, ref.name, damaged, slots, ids)
-            sound = {p: s for p, s in slots.items() if not (is_lost(s) or is_open(s))}
-            if sound:
-                copies.helped()
-                found.update(sound)
-                damaged = [p for p in damaged if p not in sound]
-                if writers is not None:
-                    writers.update((p, ids[p]) for p in ids if p in sound)
+            left = [p for p in left if p not in sound]
 
     def _by_object(self, view: View, positions: Iterable[int]) -> list[tuple[ObjectRef, list[int]]]:
         """Sort positions that are not trimmed, in ascending order, by the object that has them."""
