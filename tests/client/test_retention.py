@@ -12,6 +12,7 @@ import zlog.aio
 from zlog import Retention
 from zlog._base.protocol import OBJECT_TAIL_MAX, Code
 
+from ..conformance.stored import HEADER, MemoryDoor
 from ..support.logs import fill_at, leave_hole, raise_tail
 from . import planted
 from .clocks import set_clocks
@@ -151,6 +152,25 @@ def test_what_another_trims_meanwhile_is_not_taken_for_kept(
             log.apply_retention()
             kept = [item for item in log.read_range(0) if isinstance(item, zlog.Entry)]
             assert len(kept) == 10, number
+
+
+@pytest.mark.parametrize("limit", [Retention(entries=5), Retention(bytes=30), Retention(age=0)])
+def test_an_object_whose_header_is_lost_holds_nothing_else_back(
+    memory: zlog.Store, limit: Retention, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log is trimmed as far as its other objects tell; what is not freed is told."""
+    with zlog.Log.create(memory, "orders", width=2) as log:
+        log.append_many([b"entry %d" % number for number in range(8)])
+        log.reconfigure(width=1)
+        log.append_many([b"newer %d" % number for number in range(8)])
+        first, second = (log.view.object_of(position).name for position in range(2))
+        door = MemoryDoor(memory)
+        door.save(first, door.load(first).with_attr(HEADER, b"damaged"))
+        point = 16 if limit.age is not None else 11
+        log.set_retention(limit)
+        assert log.apply_retention() == point
+        assert first in caplog.text
+        assert not door.load(second).attrs
 
 
 def test_the_strictest_limit_counts(log: zlog.Log) -> None:

@@ -75,9 +75,12 @@ async def stat(positions: Positions, start: int, end: int | None, deadline: Dead
 
 
 async def object_stats(
-    layout: Layout, stripe: Stripe, deadline: Deadline
+    layout: Layout, stripe: Stripe, deadline: Deadline, *expected: int
 ) -> list[messages.StatReply]:
-    """Return what the objects of a stripe hold, without those that are missing."""
+    """Return what the objects of a stripe hold, without those that are missing.
+
+    Nor those that answer with one of the ``expected`` errors.
+    """
 
     def calls(view: View) -> list[Call]:
         request = messages.stat(view.epoch)
@@ -85,5 +88,5 @@ async def object_stats(
 
     view, replies = await layout.guarded(calls, deadline)
     for reply in replies:
-        reply.check(f"stat of log {view.log!r}", -errno.ENOENT)
+        reply.check(f"stat of log {view.log!r}", -errno.ENOENT, *expected)
     return [messages.stat_reply(each.payload) for each in replies if each.code == Code.OK]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 from collections.abc import Iterable
 from itertools import islice
 
@@ -13,6 +14,8 @@ from zlog._layout.heal import answers
 from zlog._native import messages
 from zlog.errors import CorruptEntry
 from zlog.view import ObjectRef
+
+_logger = logging.getLogger(__name__)
 
 _REMOVED_AT_ONCE_MAX = 64
 """Objects under removal at the same time: an OSD has other things to do too."""
@@ -78,7 +81,7 @@ async def remove(io: Io, objects: Iterable[ObjectRef], epoch: int, deadline: Dea
     """Remove stripe objects that are not needed any more, sealed with any epoch.
 
     An object knows a higher epoch than ``epoch`` when a slow client sealed it after its
-    stripe had ended. Missing objects are passed over.
+    stripe had ended. Missing objects are passed over, and damaged ones, which can't be removed.
     """
     rest = iter(objects)
     while names := [ref.name for ref in islice(rest, _REMOVED_AT_ONCE_MAX)]:
@@ -86,8 +89,11 @@ async def remove(io: Io, objects: Iterable[ObjectRef], epoch: int, deadline: Dea
         while left:
             calls = [Call(name, "remove", messages.remove(known)) for name, known in left.items()]
             for call, reply in zip(calls, await io.execute(calls, deadline), strict=True):
-                reply.check(f"remove on {call.object}", -errno.ENOENT, Code.STALE_EPOCH)
+                missing, damaged = -errno.ENOENT, -errno.EIO
+                reply.check(f"remove on {call.object}", missing, damaged, Code.STALE_EPOCH)
                 if reply.code == Code.STALE_EPOCH:
                     left[call.object] = reply.number
-                else:
-                    del left[call.object]
+                    continue
+                del left[call.object]
+                if reply.code == damaged:
+                    _logger.warning("object %s stays: its header is damaged", call.object)

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import logging
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call
+from zlog._base.protocol import Code
 from zlog._layout.layout import Layout
 from zlog._layout.stat import object_stats
 from zlog._native import messages
 from zlog._trim.trim import trim_to
-from zlog.errors import UnsupportedVersion
+from zlog.errors import CorruptEntry, UnsupportedVersion
 from zlog.view import OPEN_END, ObjectRef, Stripe, View
+
+_logger = logging.getLogger(__name__)
+
+_LOST = (-errno.ENOENT, -errno.EIO)
+"""What objects answer that can't count."""
 
 _STEP_POSITIONS = 1024
 """What is counted first; then twice as many each time."""
@@ -45,7 +52,7 @@ async def ask(
     """Have objects of a stripe count what they hold below ``end``, each from its start on.
 
     An object counts as much as one call may. One that is missing is left out: nothing will ever be
-    written to it.
+    written to it. So is one whose header is damaged in all copies: what it held is lost.
     """
     refs = list(starts)
 
@@ -56,11 +63,11 @@ async def ask(
 
     _, replies = await layout.guarded(calls, deadline)
     for ref, reply in zip(refs, replies, strict=True):
-        reply.check(f"count on {ref.name}", -errno.ENOENT)
+        reply.check(f"count on {ref.name}", *_LOST)
     return {
         ref: messages.count_reply(reply.payload)
         for ref, reply in zip(refs, replies, strict=True)
-        if reply.code != -errno.ENOENT
+        if reply.code == Code.OK
     }
 
 
@@ -83,8 +90,8 @@ async def end_beyond(layout: Layout, limit: Size, deadline: Deadline) -> int:
     """
     start = layout.view.trim_point
     # Space that an earlier trim did not come to free would be taken for that of entries, as is what
-    # an older class can't free.
-    with contextlib.suppress(UnsupportedVersion):
+    # an older class can't free, or is in damaged objects.
+    with contextlib.suppress(UnsupportedVersion, CorruptEntry):
         await trim_to(layout, start, deadline)
     held = await _all_held(layout, deadline)
     excess = _excess(held, limit)
@@ -105,7 +112,11 @@ async def _all_held(layout: Layout, deadline: Deadline) -> list[_Held]:
 
 
 async def _held(layout: Layout, stripe: Stripe, deadline: Deadline) -> _Held:
-    stats = await object_stats(layout, stripe, deadline)
+    stats = await object_stats(layout, stripe, deadline, *_LOST)
+    if len(stats) < stripe.width:
+        count, log = stripe.width - len(stats), layout.view.log
+        what = "log %r: objects of the stripe from %d on that are damaged and not counted: %d"
+        _logger.warning(what, log, stripe.start, count)
     size = Size(sum(stat.entries for stat in stats), sum(stat.bytes for stat in stats))
     taken = (stat.highest + 1 for stat in stats if stat.highest is not None)
     end = min(max(taken, default=stripe.start), stripe.end)

@@ -26,7 +26,7 @@ from zlog._read.read import Reader
 from zlog._trim.age import Watch, watch
 from zlog._trim.count import Size, end_beyond
 from zlog._trim.trim import trim_to
-from zlog.errors import HeldByCursor
+from zlog.errors import CorruptEntry, HeldByCursor
 from zlog.limits import RETENTION_SKEW_SECONDS
 
 _logger = logging.getLogger(__name__)
@@ -158,3 +158,7 @@ async def _trim_up_to(layout: Layout, point: int, deadline: Deadline) -> None:
             break
         except HeldByCursor as held:
             point = held.position
+        except CorruptEntry as error:
+            what = (layout.view.log, layout.view.trim_point, error, error.hint)
+            _logger.warning("log %r is trimmed to %d; some space is not freed: %s. %s", *what)
+            break
