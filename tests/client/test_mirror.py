@@ -14,9 +14,11 @@ import pytest
 import zlog
 from zlog import AppendRefused, CopyDiffers, Gap, GapKind, aio
 from zlog._base.options import MIRROR_OF
+from zlog._base.protocol import Code
 from zlog._native import messages
 
-from ..support.logs import data_of, leave_hole
+from ..conformance.stored import MemoryDoor
+from ..support.logs import data_of, fill_at, leave_hole, write_at
 from .copies import exported, imported, mirrored, varied
 from .faulty import Died, FaultyStore, dies_in, each_death
 
@@ -355,3 +357,24 @@ def test_its_mark_is_not_to_be_set_by_hand(source: zlog.Log, target: zlog.Store)
         zlog.Log.open(target, "copy").reconfigure(options={MIRROR_OF: None})
     with pytest.raises(ValueError, match="`promote` ends a mirror"):
         source.reconfigure(options={MIRROR_OF: "file"})
+
+
+@pytest.mark.parametrize("piece", ["entry", "fill"])
+def test_what_a_mirror_has_lost_is_called_lost(
+    source: zlog.Log, target: zlog.Store, piece: str
+) -> None:
+    """A round died above the tail, and the object lost what it had written."""
+    mirrored(source, target, "copy")
+    with zlog.Log.open(target, "copy") as copy:
+        assert write_at(copy, 100) == Code.OK
+        name = copy.view.object_of(100).name
+    door = MemoryDoor(target)
+    door.save(name, door.load(name).with_value(b"e.%016x.1" % 100, b"damaged"))
+    if piece == "entry":
+        source.append(b"more")
+    else:
+        assert fill_at(source, [leave_hole(source)]) == Code.OK
+    source.append(b"and more")
+    with pytest.raises(zlog.CorruptEntry, match=r"position 100 of log 'copy' .* is lost") as raised:
+        mirrored(source, target, "copy")
+    assert "zlog check MIRROR --heal" in raised.value.hint

@@ -21,7 +21,7 @@ from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply
 from zlog._base.options import MIRROR_ENDED, MIRROR_OF, MIRROR_OF_FILE
 from zlog._base.pool_full import explain
-from zlog._base.protocol import Code
+from zlog._base.protocol import Code, State
 from zlog._base.settings import Budget
 from zlog._layout.layout import Layout
 from zlog._native import core, messages
@@ -217,6 +217,15 @@ class Target:
         await promote(self._reader, self._budget.deadline())
 
     async def _judge(self, call: Call, reply: Reply) -> None:
+        if reply.code == Code.LOST or (
+            reply.code == Code.READ_ONLY and await self._has_lost(reply.number)
+        ):
+            raise CorruptEntry(
+                f"position {reply.number} of {self} is lost: whether it was what its source holds"
+                " can't be told",
+                hint="`zlog check MIRROR --heal` puts back what another copy of the object has."
+                " Where none has it, copy to a new log: `zlog mirror --as NAME`.",
+            )
         if reply.code == Code.READ_ONLY:
             raise PositionTaken(
                 f"{self} is no copy of its source: it holds something else at position"
@@ -229,6 +238,15 @@ class Target:
             if isinstance(error, StoreTimeout):
                 await explain(self._layout.io, error)
             raise error
+
+    async def _has_lost(self, position: int) -> bool:
+        """Whether what was stored at a position is damaged or gone, in the primary copy."""
+        _, _, replies = await self._reader.read_once([position], 1, self._budget.deadline())
+        return any(
+            reply.code == Code.OK
+            and core.decode_read(reply.payload, [position]).state(0) == State.LOST
+            for reply in replies
+        )
 
     async def _look(self, deadline: Deadline) -> View:
         """Return the newest view, in which it is still a mirror."""
