@@ -22,6 +22,7 @@ namespace {
 
 constexpr std::chrono::seconds kCloseTimeout{5};
 constexpr std::chrono::milliseconds kCancelInterval{20};
+constexpr int kCopiesAskedMax = 4;  // at the same time
 
 // The first release whose OSDs return what a writing method answers (OPERATION_RETURNVEC).
 constexpr int kOctopus = 15;
@@ -289,7 +290,12 @@ void RadosHost::ask_copy(std::string_view object, std::string_view method, Share
     done(closing_ ? -ECANCELED : -EOPNOTSUPP, {});
     return;
   }
-  start_quiet_thread([io = io_, object = std::string(object), name = found->name,
+  const std::shared_ptr<void> turn(nullptr, [asked = copies_asked_](void*) { --*asked; });
+  if (++*copies_asked_ > kCopiesAskedMax) {
+    done(-EBUSY, {});
+    return;
+  }
+  start_quiet_thread([io = io_, object = std::string(object), name = found->name, turn,
                       payload = std::move(payload), done = std::move(done)] {
     stir(io.get(), object);
     char* reply = nullptr;

@@ -50,6 +50,7 @@ class RadosHost final : public AsyncHost {
                 Done done) override;
   Ticket lock(std::string_view object, std::string_view method, SharedRequest payload,
               Done done) override;
+  // In threads, of which there are a few: EBUSY beyond.
   void ask_copy(std::string_view object, std::string_view method, SharedRequest payload,
                 Done done) override;
   // Lists in a thread of its own: librados lists in the caller's only.
@@ -85,6 +86,7 @@ class RadosHost final : public AsyncHost {
   const std::shared_ptr<Outstanding> outstanding_;
   // Whether the monitors are being asked.
   const std::shared_ptr<std::atomic<bool>> asking_ = std::make_shared<std::atomic<bool>>(false);
+  const std::shared_ptr<std::atomic<int>> copies_asked_ = std::make_shared<std::atomic<int>>(0);
   std::atomic<bool> closing_{false};  // set first: nothing new is started
   std::shared_mutex handles_mutex_;   // shared: using the handle; alone: ending it
   RadosHandle io_;                    // with a share of the connection, where it is our own

@@ -338,3 +338,27 @@ def test_an_ioctx_of_unknown_layout_is_refused(ioctx: rados.Ioctx) -> None:
     with pytest.raises(StoreUnavailable, match="does not know") as caught:
         CephStore.from_ioctx(unknown.__new__(unknown))
     assert "ceph://" in caught.value.hint
+
+
+def test_questions_to_copies_take_few_threads(store: zlog.Store, ceph_cluster: CephCluster) -> None:
+    """What is too many at once is refused, until some are answered."""
+    queue, request = CompletionQueue(), messages.max_position(1)
+    threads = len(list(Path("/proc/self/task").iterdir()))
+    ceph_cluster.osd("freeze", 0)
+    for token in range(50):
+        store.ask_copy(queue, token, OBJECT, "max_position", request)
+    more = len(list(Path("/proc/self/task").iterdir())) - threads
+    ceph_cluster.osd("thaw", 0)
+    codes: list[int] = []
+    while len(codes) < 50:
+        assert queue.wait(SECONDS)
+        codes += (code for _, code, _ in queue.drain())
+    assert more <= 4
+    assert sorted(codes) == [-errno.EBUSY] * 46 + [0] * 4
+
+    def is_answered() -> bool:
+        store.ask_copy(queue, 50, OBJECT, "max_position", request)
+        assert queue.wait(SECONDS)
+        return queue.drain()[0][1] == 0
+
+    wait_until(is_answered)

@@ -19,6 +19,9 @@ where it is the only one, and once in 10**11 where it is one of two."""
 SECONDS_MAX = 5.0
 """How long copies are asked."""
 
+_BUSY_SECONDS = 0.01
+"""The pause before another try while the store asks copies for other calls."""
+
 _IN_VAIN_SECONDS = 10.0
 """How long what no copy had is not asked for again."""
 
@@ -41,13 +44,16 @@ async def ask_copies(
     """
     deadline = deadline.sooner(SECONDS_MAX)
     start = functools.partial(io.store.ask_copy, object=object, method=method, request=request)
-    for _ in range(TRIES_MAX):
-        if deadline.expired:
-            return
+    tries = 0
+    while tries < TRIES_MAX and not deadline.expired:
         reply = await io.run(start, deadline)
-        if reply.code in (-errno.EOPNOTSUPP, -errno.ETIMEDOUT, -errno.EBUSY):
+        if reply.code in (-errno.EOPNOTSUPP, -errno.ETIMEDOUT):
             return
+        if reply.code == -errno.EBUSY:
+            await io.sleep(_BUSY_SECONDS)
+            continue
         yield reply
+        tries += 1
 
 
 def helped(io: Io, object: str) -> None:
