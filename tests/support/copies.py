@@ -33,6 +33,12 @@ def placement(cluster: CephCluster, name: str, namespace: str) -> Placement:
     return Placement(found["pgid"], found["acting"])
 
 
+def is_clean(cluster: CephCluster, pgid: str) -> bool:
+    """Whether all OSDs of a placement group have all of it."""
+    found = json.loads(ceph(cluster, "tell", pgid, "query", "-f", "json"))
+    return str(found["state"]) == "active+clean"
+
+
 class Disk:
     """The objects of one namespace on the disk of an OSD that is stopped."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 from uuid import uuid4
 
@@ -11,7 +12,8 @@ import zlog
 from zlog import FindingKind
 
 from ..support.ceph import CephCluster, ClusterSpec
-from ..support.copies import opened_disk, placement
+from ..support.copies import is_clean, opened_disk, placement
+from ..support.waiting import wait_until
 
 pytestmark = pytest.mark.parametrize(
     "ceph_cluster", [ClusterSpec("bluestore", osds=3)], indirect=True, ids=str
@@ -63,6 +65,12 @@ class Damaged:
                 with opened_disk(self._cluster, osd, self.namespace) as disk:
                     for place in own:
                         disk.set(place.name, place.kind, flipped(disk.get(*place)), place.key)
+                for place in places:  # else no OSD answers for a copy that is not the primary one
+                    wait_until(partial(is_clean, self._cluster, self.pgid(place.name)))
+
+    def pgid(self, name: str) -> str:
+        """The placement group of an object."""
+        return placement(self._cluster, name, self.namespace).pgid
 
     def acting(self, name: str) -> list[int]:
         """The OSDs that have copies of an object."""
