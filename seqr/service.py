@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import os
 import signal
 import socket
 import sys
@@ -217,9 +218,11 @@ async def serve(
     try:
         await election.start(server)
         _log_start(listening.getsockname(), address, store)
+        _tell_systemd("READY=1")
         await stop.wait()
     finally:
         _logger.info("stopping")
+        _tell_systemd("STOPPING=1")
         await _hand_over(election, server)
         await opened.close()
 
@@ -233,6 +236,19 @@ async def _hand_over(election: Election, server: Server) -> None:
     for namespace in inherited:
         _logger.info("handed over namespace=%s", namespace)
     await asyncio.gather(server.stop(inherited), election.withdraw(inherited))
+
+
+def _tell_systemd(state: str) -> None:
+    """Tell systemd how far the process is, where systemd asks for it (`sd_notify(3)`)."""
+    where = os.environ.get("NOTIFY_SOCKET")
+    if where is None:
+        return
+    name = "\0" + where[1:] if where.startswith("@") else where
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as connection:
+            connection.sendto(state.encode(), name)
+    except OSError as error:
+        _logger.warning("can't tell systemd %s at %s: %s", state, where, error.strerror)
 
 
 def _log_start(where: tuple[object, ...], address: str, store: Store) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import sys
 
 import pytest
@@ -106,3 +107,24 @@ def test_what_clients_are_told(advertise, host, address):
 def test_clients_are_never_sent_to_a_wildcard(advertise):
     with pytest.raises(ValueError, match="--advertise"):
         service.client_address(advertise, "0.0.0.0", 7777)
+
+
+@pytest.mark.parametrize("abstract", [False, True])
+def test_systemd_hears_when_it_serves_and_when_it_ends(store, tmp_path, monkeypatch, abstract):
+    path = str(tmp_path / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind("\0" + path if abstract else path)
+        systemd.settimeout(30)
+        monkeypatch.setenv("NOTIFY_SOCKET", "@" + path if abstract else path)
+        with Process(store.url) as process:
+            assert systemd.recv(100) == b"READY=1"
+            assert process.role() == "leader"
+            process.process.terminate()
+            assert systemd.recv(100) == b"STOPPING=1"
+            assert process.process.wait(30) == 0
+
+
+def test_a_systemd_that_does_not_listen(store, tmp_path, monkeypatch):
+    monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "nothing"))
+    with Process(store.url) as process:
+        assert process.role() == "leader"
