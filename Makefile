@@ -98,13 +98,21 @@ fuzz: $(DONE)/package ## run each fuzzer for FUZZ_RUNS inputs; those in C++ unde
 build: $(DONE)/package $(DONE)/ceph ## build the package and the object class
 	ceph-dev/cluster build-class build/class
 
-.PHONY: wheel
-wheel: $(DONE)/build-tools ## a wheel in dist/, for this system and Python; tried by the demo
-	rm -rf dist build/wheel
-	$(PIP) wheel --no-deps --no-build-isolation --config-settings=build-dir=build/package --wheel-dir=dist .
-	$(PYTHON) -m venv build/wheel
-	build/wheel/bin/pip install --quiet dist/zlog_ceph-*.whl
-	PATH="$(CURDIR)/build/wheel/bin:$$PATH" VIRTUAL_ENV=build/wheel examples/demo.sh
+# With Python 3.10 to 3.14, and Ceph 17.2, 16.2, 19.2, 18.2 and 20.2.
+SUITES := jammy bookworm noble trixie forky
+
+.PHONY: sdist
+sdist: $(DONE)/build-tools
+	rm -rf dist
+	$(BIN)/python -c 'from scikit_build_core.build import build_sdist; build_sdist("dist")'
+
+.PHONY: wheels
+wheels: sdist $(DONE)/ceph ## as root: source and wheels of Python 3.10 to 3.14 in dist/, tried on bare systems; SUITES=…
+	packaging/build wheel $(SUITES)
+
+.PHONY: packages
+packages: sdist ## as root: Debian packages of the class and the sequencer in dist/, tried on bare systems; SUITES=…
+	packaging/build packages $(SUITES)
 
 .PHONY: bench
 bench: $(DONE)/package $(DONE)/ceph ## measure the tables of docs/performance.md, in under 10 minutes

