@@ -337,7 +337,7 @@ _REFUSALS: dict[int, tuple[type[ZlogError], str, str | None]] = {
     ),
     Code.LOST: (
         CorruptEntry,
-        "what was stored at this position, be it the same entry or another one, is lost",
+        "what was stored at this position is lost",
         "`zlog check LOG --heal` puts back what another copy has (docs/operating.md).",
     ),
     Code.REQUEST_TOO_NEW: (

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 from collections.abc import Callable
-from itertools import islice
 
 import pytest
 
@@ -189,7 +189,7 @@ def core_write(log: zlog.Log, position: int) -> bytes:
 
 
 @pytest.mark.parametrize("damage", ["view", "vanished view"])
-def test_a_follower_that_may_not_heal_waits_at_a_hole_until_another_client_has_healed(
+async def test_a_follower_that_may_not_heal_waits_at_a_hole_until_another_client_has_healed(
     store: Replicated, stripe: str, monkeypatch: pytest.MonkeyPatch, damage: str
 ) -> None:
     """It fills below a tail that the head has recorded, which the head can't do now."""
@@ -197,15 +197,14 @@ def test_a_follower_that_may_not_heal_waits_at_a_hole_until_another_client_has_h
     with zlog.Log.open(store, "orders") as log:
         hole = leave_hole(log)
         log.append(b"more")
+    async with await zlog.aio.Log.open(store, "orders") as log:
         DAMAGES[damage](store, stripe, 0)
         refused = refuse(store, monkeypatch, "heal", times=3)
         following = log.follow(hole_timeout=0.01)
-        data = [item.data for item in islice(following, 7) if isinstance(item, zlog.Entry)]
-        assert data == LARGE + SMALL
-        gap = next(following)
-        assert isinstance(gap, zlog.Gap)
-        assert (gap.position, gap.kind) == (hole, GapKind.FILLED)
-        assert next(following).position == hole + 1
+        items = [await asyncio.wait_for(anext(following), 30) for _ in range(hole + 2)]
+    gap = items.pop(hole)
+    assert [item.data for item in items] == [*LARGE, *SMALL, b"more"]
+    assert (gap.position, gap.kind) == (hole, GapKind.FILLED)
     assert refused == ["heal"] * 3
 
 

@@ -52,18 +52,6 @@ _BUMPS_MAX = 8
 fill few of them; what fills many gets ahead of the sequencer, and only another epoch passes it."""
 
 
-_INDEFINITE: dict[int, tuple[str, str]] = {
-    Code.UNREADABLE: (
-        "a newer version of zlog stored what is at",
-        "Upgrade libcls_zlog.so on every OSD host (`zlog doctor`).",
-    ),
-    Code.LOST: (
-        "what was stored is lost at",
-        "`zlog check LOG --heal` puts back what another copy has.",
-    ),
-}
-
-
 class Grants(Protocol):
     """Where positions to write to come from."""
 
@@ -308,7 +296,7 @@ class _Round:
             self._missing = ref.name if reply.code < 0 else self._missing
         else:
             what = f"append to log {self._layout.view.log!r}, object {ref.name}"
-            if reply.code in _INDEFINITE:
+            if reply.code in (Code.UNREADABLE, Code.LOST):
                 return [], _indefinite(what, reply)
             return [], from_code(reply.code, what)
         return [], None
@@ -330,10 +318,10 @@ class _Round:
 
 
 def _indefinite(what: str, reply: Reply) -> StoreTimeout:
-    why, way = _INDEFINITE[reply.code]
+    why = from_code(reply.code, f"{what}, at position {reply.number}")
     return StoreTimeout(
-        f"{what}: {why} position {reply.number}: this entry, or another one",
-        hint=f"Whether the entry is in the log is unknown. {way}",
+        f"{why}. It may be this entry, or another one",
+        hint=f"Whether the entry is in the log is unknown. {why.hint}",
     )
 
 
