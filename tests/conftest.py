@@ -35,7 +35,8 @@ from .support.ceph import (
 if TYPE_CHECKING:
     import zlog
 
-STORES = ("mem", "embedded", "ceph-memstore", "ceph-bluestore")
+PLAIN = "ceph-plain"  # the methods run in the client, on the cluster of ceph-memstore
+STORES = ("mem", "embedded", "ceph-memstore", "ceph-bluestore", PLAIN)
 
 SLOW_FILES = (
     "versions/test_side_by_side.py",
@@ -121,9 +122,10 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return "mem://"
     if request.param == "embedded":
         return (tmp_path / "store").as_uri()
-    spec = ClusterSpec(store=request.param.removeprefix("ceph-"))
+    plain = request.param == PLAIN
+    spec = ClusterSpec(store="memstore" if plain else request.param.removeprefix("ceph-"))
     clusters: Clusters = request.getfixturevalue("ceph_clusters")
-    return clusters.shared(spec).url(namespace=f"test-{uuid4().hex[:12]}")
+    return clusters.shared(spec).url(namespace=f"test-{uuid4().hex[:12]}", plain=plain)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, cast, get_args, runtime_checkable
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 
 import platformdirs
@@ -49,6 +49,9 @@ _CONNECT_SECONDS_MAX = 86400.0
 RequestPayload: TypeAlias = bytes | Request
 """An encoded request: small ones are ``bytes``, which a store copies; writes come in memory that it
 shares."""
+
+ObjectClassUse: TypeAlias = Literal["auto", "require", "never"]
+"""Whether the object class in the OSDs runs the methods of a store on Ceph, or this process."""
 
 Start: TypeAlias = Callable[[CompletionQueue, int], UnderWay | None]
 """Starts operations of a store, whose replies go to a queue under this token and those after it."""
@@ -221,16 +224,20 @@ def default_url() -> str:
 
 
 def connect(
-    target: str | os.PathLike[str] | rados.Ioctx | None = None, *, create: bool = True
+    target: str | os.PathLike[str] | rados.Ioctx | None = None,
+    *,
+    create: bool = True,
+    object_class: ObjectClassUse = "auto",
 ) -> Store:
     """Open a store.
 
     Args:
         target: one of
 
-            - ``ceph://POOL[/NAMESPACE][?conf=PATH&id=NAME&timeout=SECONDS]``; it may also name
-              what sequencers are shown and trusted by: ``sequencer_ca``, ``sequencer_cert``,
-              ``sequencer_key`` and ``sequencer_token_file``, each the path of a file
+            - ``ceph://POOL[/NAMESPACE][?conf=PATH&id=NAME&timeout=SECONDS&class=USE]``; it may also
+              name what sequencers are shown and trusted by: ``sequencer_ca``, ``sequencer_cert``,
+              ``sequencer_key`` and ``sequencer_token_file``, each the path of a file. USE is
+              ``auto``, ``require`` or ``never``: see ``object_class``.
             - ``file:///PATH``, or a path that is a ``PathLike`` or has a ``/``: an embedded store.
               ``file:///PATH?mode=ro`` reads one that can't or shall not be written: on a read-only
               file system, a backup, another user's. No file is made or changed.
@@ -240,6 +247,10 @@ def connect(
             - None: :func:`default_url`
 
         create: make an embedded store where there is none. Other stores are never made.
+        object_class: of a ``rados.Ioctx``, as ``class=`` is of a URL: where its logs' rules run.
+            ``require``: in the OSDs, which need zlog's object class. ``never``: in this process,
+            over operations that every cluster has. ``auto``: in the OSDs, unless their first
+            answer is that they have no such class, or that this client may not use it.
 
     Raises:
         ValueError: the URL is invalid.
@@ -251,7 +262,7 @@ def connect(
     if isinstance(target, os.PathLike):
         return core.EmbeddedStore(os.fspath(target), create=create)
     if not isinstance(target, str):
-        return _from_ioctx(target)
+        return _from_ioctx(target, object_class)
     parts = urlsplit(target)
     if parts.scheme == "mem":
         if parts.netloc or parts.path or parts.query:
@@ -326,6 +337,7 @@ def _open_ceph(url: str, pool: str, path: str, query: str) -> Store:
     options = dict(parse_qsl(query, keep_blank_values=True))
     conf, client_id = options.pop("conf", None), options.pop("id", None)
     timeout = options.pop("timeout", None)
+    object_class = _object_class(options.pop("class", "auto"), f"class in {url!r}")
     for option in CREDENTIAL_OPTIONS:
         options.pop(option, None)
     namespace = path.strip("/")
@@ -333,7 +345,7 @@ def _open_ceph(url: str, pool: str, path: str, query: str) -> Store:
         unknown = f" (unknown: {', '.join(sorted(options))})" if options else ""
         raise ValueError(
             f"can't understand {url!r}{unknown}: use"
-            " ceph://POOL[/NAMESPACE][?conf=PATH&id=NAME&timeout=SECONDS]"
+            " ceph://POOL[/NAMESPACE][?conf=PATH&id=NAME&timeout=SECONDS&class=auto]"
         )
     try:
         seconds = CONNECT_TIMEOUT_SECONDS if timeout is None else float(timeout)
@@ -345,8 +357,20 @@ def _open_ceph(url: str, pool: str, path: str, query: str) -> Store:
     from zlog._native.rados import CephStore
 
     return CephStore(
-        pool, namespace, conf=conf, client_id=client_id, timeout=seconds, url=_canonical(url)
+        pool,
+        namespace,
+        conf=conf,
+        client_id=client_id,
+        timeout=seconds,
+        object_class=object_class,
+        url=_canonical(url),
     )
+
+
+def _object_class(word: str, where: str) -> ObjectClassUse:
+    if word not in get_args(ObjectClassUse):
+        raise ValueError(f"{where}: {word!r} is none of auto, require and never")
+    return cast(ObjectClassUse, word)
 
 
 def _canonical(url: str) -> str:
@@ -356,9 +380,9 @@ def _canonical(url: str) -> str:
     return f"ceph://{parts.netloc}{'/' if path else ''}{path}{query}"
 
 
-def _from_ioctx(ioctx: rados.Ioctx) -> Store:
+def _from_ioctx(ioctx: rados.Ioctx, object_class: ObjectClassUse) -> Store:
     if type(ioctx).__name__ != "Ioctx" or type(ioctx).__module__ != "rados":
         raise TypeError(f"expected a store URL, a path or a rados.Ioctx, not {type(ioctx)!r}")
     from zlog._native.rados import CephStore
 
-    return CephStore.from_ioctx(ioctx)
+    return CephStore.from_ioctx(ioctx, _object_class(object_class, "object_class"))

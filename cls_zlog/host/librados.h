@@ -22,6 +22,8 @@ using rados_callback_t = void (*)(rados_completion_t completion, void* argument)
 using rados_read_op_t = void*;
 using rados_write_op_t = void*;
 using rados_object_list_cursor = void*;
+using rados_xattrs_iter_t = void*;
+using rados_omap_iter_t = void*;
 
 struct RadosListItem {
   size_t oid_length;
@@ -49,6 +51,7 @@ enum RadosFlags : int {
   X(connect, int(rados_t))                                                                         \
   X(shutdown, void(rados_t))                                                                       \
   X(cluster_fsid, int(rados_t, char* fsid, size_t size))                                           \
+  X(get_instance_id, uint64_t(rados_t))                                                            \
   X(get_min_compatible_osd, int(rados_t, int8_t* release))                                         \
   X(service_register, int(rados_t, const char* service, const char* daemon, const char* metadata)) \
   X(service_update_status, int(rados_t, const char* status))                                       \
@@ -80,6 +83,7 @@ enum RadosFlags : int {
   X(object_list_free, void(size_t items, RadosListItem*))                                          \
   X(aio_create_completion2, int(void* argument, rados_callback_t, rados_completion_t*))            \
   X(aio_get_return_value, int(rados_completion_t))                                                 \
+  X(aio_get_version, uint64_t(rados_completion_t))                                                 \
   X(aio_release, void(rados_completion_t))                                                         \
   X(aio_cancel, int(rados_ioctx_t, rados_completion_t))                                            \
   X(create_read_op, rados_read_op_t())                                                             \
@@ -87,6 +91,19 @@ enum RadosFlags : int {
   X(read_op_exec,                                                                                  \
     void(rados_read_op_t, const char* class_name, const char* method, const char* input,           \
          size_t input_size, char** reply, size_t* reply_size, int* method_result))                 \
+  X(read_op_getxattrs, void(rados_read_op_t, rados_xattrs_iter_t*, int* result))                   \
+  X(getxattrs_next, int(rados_xattrs_iter_t, const char** name, const char** value, size_t* size)) \
+  X(getxattrs_end, void(rados_xattrs_iter_t))                                                      \
+  X(read_op_omap_get_vals2,                                                                        \
+    void(rados_read_op_t, const char* after, const char* prefix, uint64_t count,                   \
+         rados_omap_iter_t*, unsigned char* more, int* result))                                    \
+  X(read_op_omap_get_vals_by_keys2, void(rados_read_op_t, const char* const* keys, size_t count,   \
+                                         const size_t* sizes, rados_omap_iter_t*, int* result))    \
+  X(omap_get_next2,                                                                                \
+    int(rados_omap_iter_t, char** key, char** value, size_t* key_size, size_t* value_size))        \
+  X(omap_get_end, void(rados_omap_iter_t))                                                         \
+  X(read_op_read,                                                                                  \
+    void(rados_read_op_t, uint64_t offset, size_t size, char* data, size_t* there, int* result))   \
   X(read_op_operate, int(rados_read_op_t, rados_ioctx_t, const char* object, int flags))           \
   X(aio_read_op_operate,                                                                           \
     int(rados_read_op_t, rados_ioctx_t, rados_completion_t, const char* object, int flags))        \
@@ -94,6 +111,18 @@ enum RadosFlags : int {
   X(release_write_op, void(rados_write_op_t))                                                      \
   X(write_op_exec, void(rados_write_op_t, const char* class_name, const char* method,              \
                         const char* input, size_t input_size, int* method_result))                 \
+  X(write_op_assert_version, void(rados_write_op_t, uint64_t version))                             \
+  X(write_op_create, void(rados_write_op_t, int exclusive, const char* category))                  \
+  X(write_op_remove, void(rados_write_op_t))                                                       \
+  X(write_op_setxattr, void(rados_write_op_t, const char* name, const char* value, size_t size))   \
+  X(write_op_omap_set2, void(rados_write_op_t, const char* const* keys, const char* const* values, \
+                             const size_t* key_sizes, const size_t* value_sizes, size_t count))    \
+  X(write_op_omap_rm_keys2,                                                                        \
+    void(rados_write_op_t, const char* const* keys, const size_t* sizes, size_t count))            \
+  X(write_op_omap_rm_range2, void(rados_write_op_t, const char* begin, size_t begin_size,          \
+                                  const char* end, size_t end_size))                               \
+  X(write_op_write, void(rados_write_op_t, const char* data, size_t size, uint64_t offset))        \
+  X(write_op_zero, void(rados_write_op_t, uint64_t offset, uint64_t size))                         \
   X(write_op_omap_set, void(rados_write_op_t, const char* const* keys, const char* const* values,  \
                             const size_t* sizes, size_t count))                                    \
   X(write_op_operate,                                                                              \

@@ -4,16 +4,15 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <condition_variable>
 #include <cstdlib>
 #include <mutex>
-#include <unordered_map>
 #include <utility>
-#include <vector>
 
+#include "cls_zlog/host/client_lock.h"
 #include "cls_zlog/host/listing.h"
 #include "cls_zlog/host/quiet_thread.h"
 #include "cls_zlog/host/rados_listing.h"
+#include "cls_zlog/host/rados_object.h"
 #include "cls_zlog/wire/frame.h"
 #include "cls_zlog/wire/stripe_messages.h"
 
@@ -21,31 +20,23 @@ namespace zlog {
 namespace {
 
 constexpr std::chrono::seconds kCloseTimeout{5};
-constexpr std::chrono::milliseconds kCancelInterval{20};
 constexpr int kCopiesAskedMax = 4;  // at the same time
 
 // The first release whose OSDs return what a writing method answers (OPERATION_RETURNVEC).
 constexpr int kOctopus = 15;
 
+// Tickets of the plain host have this bit.
+constexpr Ticket kPlainTicket = Ticket{1} << 63;
+
 constexpr size_t kFsidBytes = 36;
 constexpr size_t kNamespaceBytesMax = 4096;  // OSDs take 256, unless they are told otherwise
-
-// What sequencers need of Ceph's own class `lock`.
-constexpr ClassCall kLockCalls[] = {
-    {"lock", "lock", kRead | kWrite},
-    {"lock", "unlock", kRead | kWrite},
-    {"lock", "break_lock", kRead | kWrite},
-    {"lock", "get_info", kRead},
-};
 
 // On a full cluster an operation that adds data waits for room, as RADOS has it, and every other
 // one goes through: else no client could trim, which gives the space back. Cursors and fills are
 // among these, though they add a little: a reader must get past holes and commit, since trims wait
 // for it. (FULL_TRY is no way to have it refused instead: an OSD then lets changes of keys and
 // attributes pass, until nothing passes.)
-int flags_when_full(const ClassCall& call) {
-  return (call.flags & kAddsData) != 0 ? 0 : kFullForce;
-}
+int flags_when_full(int method_flags) { return (method_flags & kAddsData) != 0 ? 0 : kFullForce; }
 
 // Bytes that librados has made.
 Buffer taken(char* bytes, size_t size) {
@@ -53,10 +44,16 @@ Buffer taken(char* bytes, size_t size) {
   return {{bytes, size}, std::shared_ptr<char>(bytes, librados().buffer_free)};
 }
 
-// An I/O context, with a share of the cluster that it is of.
-RadosHandle own(rados_ioctx_t io, const RadosHandle& cluster) {
-  return {io, [cluster](void* old) { librados().ioctx_destroy(old); }};
-}
+// What a method of a class answers.
+struct ClassReply {
+  ~ClassReply() { librados().buffer_free(bytes); }
+
+  Buffer take() { return taken(std::exchange(bytes, nullptr), size); }
+
+  char* bytes = nullptr;
+  size_t size = 0;
+  int code = 0;
+};
 
 // Another I/O context of the same pool and namespace.
 int copy_of(rados_ioctx_t io, RadosHandle* copy) {
@@ -69,7 +66,7 @@ int copy_of(rados_ioctx_t io, RadosHandle* copy) {
     return error;
   }
   librados().ioctx_set_namespace(made, nspace.data());
-  *copy = own(made, nullptr);
+  *copy = {made, librados().ioctx_destroy};
   return 0;
 }
 
@@ -83,31 +80,26 @@ std::string pairs(const std::map<std::string, std::string>& words) {
   return out;
 }
 
-// What the configuration says; empty where it says nothing.
-std::string setting(rados_t cluster, const char* option) {
-  std::string value(256, '\0');
-  int error;
-  while ((error = librados().conf_get(cluster, option, value.data(), value.size())) ==
-         -ENAMETOOLONG) {
-    value.resize(2 * value.size());
-  }
-  return error == 0 ? value.c_str() : "";
-}
-
 // Makes OSDs with other copies of the object than the primary one answer for it. They do that where
 // nothing of it may be missing on another OSD, and hear of how far these are with each change in the
 // placement group. So here are two, of an object that is there for a moment. A client that may not
 // make it goes without.
-void stir(rados_ioctx_t io, const std::string& object) {
+void stir(rados_ioctx_t io, const std::string& object, bool plain) {
+  static constexpr const char* kStir = "zlog.stir";
   RadosHandle beside;
   if (copy_of(io, &beside) != 0) return;
   librados().ioctx_locator_set_key(beside.get(), object.c_str());  // into the same placement group
+  if (plain) {
+    librados().append(beside.get(), kStir, "-", 1);
+    librados().remove(beside.get(), kStir);
+    return;
+  }
   const auto change = [&](const char* method, const auto& request) {
     const std::string input = wire::encoded(request);
     const auto operation = new_write_op();
     librados().write_op_exec(operation.get(), kClassName, method, input.data(), input.size(),
                              nullptr);
-    librados().write_op_operate(operation.get(), beside.get(), "zlog.stir", nullptr, kFullForce);
+    librados().write_op_operate(operation.get(), beside.get(), kStir, nullptr, kFullForce);
   };
   change("seal", SealRequest{1, 1, 0, true});
   change("remove", EpochRequest{1});
@@ -129,91 +121,69 @@ void keep_large_blocks() {
 
 }  // namespace
 
-// One operation, from submit() to its completion.
-struct RadosHost::Call {
-  explicit Call(Done done) : done(std::move(done)) {}
-  ~Call() {
-    librados().aio_release(completion);
-    librados().buffer_free(reply);
-  }
-  Call(const Call&) = delete;
-  Call& operator=(const Call&) = delete;
-
-  const Done done;
-  Ticket ticket = kNoTicket;
-  std::shared_ptr<Outstanding> outstanding;
-  rados_completion_t completion = nullptr;
-  char* reply = nullptr;
-  size_t reply_size = 0;
-  int method_result = 0;
-};
-
-// The operations that librados still has. It belongs to each of them too, as a callback may come
-// when the host is gone.
-class RadosHost::Outstanding {
+// What a PlainHost needs of the cluster.
+class RadosHost::Operations final : public Stock {
  public:
-  void add(const std::shared_ptr<Call>& call) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    call->ticket = ++last_;
-    calls_.emplace(call->ticket, call);
+  explicit Operations(RadosHost& host) : host_(host) {}
+
+  Ticket read(const std::string& object, Reads reads, bool copy, ReadDone done) override {
+    const auto operation = std::make_shared<RadosRead>(std::move(reads));
+    return host_.begin(
+        [&](rados_ioctx_t io, rados_completion_t completion) {
+          return operation->start(io, completion, object, copy ? kBalanceReads : 0);
+        },
+        [operation, done = std::move(done)](int error, rados_completion_t completion) {
+          if (error == 0) {
+            done(0, operation->take(librados().aio_get_version(completion)));
+          } else {
+            done(error == -ENOENT ? 0 : error, {});
+          }
+        });
   }
 
-  // None when it is over.
-  std::shared_ptr<Call> find(Ticket ticket) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const auto found = calls_.find(ticket);
-    return found == calls_.end() ? nullptr : found->second;
+  std::unique_ptr<Changes> changes(uint64_t version) override {
+    return std::make_unique<RadosChanges>(version);
   }
 
-  void remove(Ticket ticket) {
-    std::shared_ptr<Call> removed;  // dies without the mutex
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const auto found = calls_.find(ticket);
-    removed = std::move(found->second);
-    calls_.erase(found);
-    if (calls_.empty()) none_left_.notify_all();
+  Ticket write(const std::string& object, std::unique_ptr<Changes> changes, int flags,
+               WriteDone done) override {
+    const std::shared_ptr<RadosChanges> operation(static_cast<RadosChanges*>(changes.release()));
+    return host_.begin(
+        [&](rados_ioctx_t io, rados_completion_t completion) {
+          return operation->start(io, completion, object, flags_when_full(flags));
+        },
+        [operation, done = std::move(done)](int error, rados_completion_t completion) {
+          const uint64_t version = error == 0 ? librados().aio_get_version(completion) : 0;
+          done(operation->error_of(error), version);
+        });
   }
 
-  // Cancels all of them until none is left; false when some still are at the deadline. One that is
-  // just being started can't be cancelled yet, hence the repetition.
-  bool cancel_all(rados_ioctx_t io, std::chrono::steady_clock::time_point deadline) {
-    for (;;) {
-      for (const std::shared_ptr<Call>& call : snapshot()) {
-        librados().aio_cancel(io, call->completion);
-      }
-      std::unique_lock<std::mutex> lock(mutex_);
-      const auto none = [this] { return calls_.empty(); };
-      if (none_left_.wait_for(lock, kCancelInterval, none)) return true;
-      if (std::chrono::steady_clock::now() >= deadline) return false;
-    }
-  }
+  void give_up(Ticket ticket) override { host_.cancel(ticket); }
 
  private:
-  std::vector<std::shared_ptr<Call>> snapshot() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    std::vector<std::shared_ptr<Call>> calls;
-    calls.reserve(calls_.size());
-    for (const auto& [ticket, call] : calls_) calls.push_back(call);
-    return calls;
-  }
-
-  std::mutex mutex_;
-  std::condition_variable none_left_;
-  Ticket last_ = kNoTicket;
-  std::unordered_map<Ticket, std::shared_ptr<Call>> calls_;
+  RadosHost& host_;
 };
 
-RadosHost::RadosHost(RadosHandle io)
-    : outstanding_(std::make_shared<Outstanding>()), io_(std::move(io)) {
+RadosHost::RadosHost(RadosHandle io, ClassUse class_use)
+    : outstanding_(std::make_shared<RadosCalls>()),
+      io_(std::move(io)),
+      client_(librados().get_instance_id(cluster())),
+      operations_(std::make_unique<Operations>(*this)),
+      plain_(std::make_shared<PlainHost>(*operations_)),
+      way_(std::make_shared<std::atomic<Way>>(class_use == ClassUse::kAuto    ? Way::kUnknown
+                                              : class_use == ClassUse::kNever ? Way::kPlain
+                                                                              : Way::kClass)),
+      lock_way_(std::make_shared<std::atomic<Way>>(
+          class_use == ClassUse::kRequire ? Way::kClass : Way::kUnknown)) {
   keep_large_blocks();
 }
 
 RadosHost::~RadosHost() { close(); }
 
-int RadosHost::share(rados_ioctx_t ioctx, std::unique_ptr<RadosHost>* host) {
+int RadosHost::share(rados_ioctx_t ioctx, ClassUse class_use, std::unique_ptr<RadosHost>* host) {
   RadosHandle io;
   if (const int error = copy_of(ioctx, &io)) return error;
-  host->reset(new RadosHost(std::move(io)));
+  host->reset(new RadosHost(std::move(io), class_use));
   return (*host)->check_release();
 }
 
@@ -295,15 +265,21 @@ void RadosHost::ask_copy(std::string_view object, std::string_view method, Share
     done(-EBUSY, {});
     return;
   }
-  start_quiet_thread([io = io_, object = std::string(object), name = found->name, turn,
-                      payload = std::move(payload), done = std::move(done)] {
-    stir(io.get(), object);
+  start_quiet_thread([io = io_, plain = *way_ == Way::kPlain ? plain_ : nullptr,
+                      object = std::string(object), found, turn, payload = std::move(payload),
+                      done = std::move(done)] {
+    stir(io.get(), object, plain != nullptr);
+    if (plain != nullptr) {
+      const auto answer = [turn, done](int code, Buffer reply) { done(code, std::move(reply)); };
+      plain->submit(object, *found, payload, true, answer);
+      return;
+    }
     char* reply = nullptr;
     size_t size = 0;
     int code = 0;
     const auto operation = new_read_op();
-    librados().read_op_exec(operation.get(), kClassName, name, payload->data(), payload->size(),
-                            &reply, &size, &code);
+    librados().read_op_exec(operation.get(), kClassName, found->name, payload->data(),
+                            payload->size(), &reply, &size, &code);
     const int error =
         librados().read_op_operate(operation.get(), io.get(), object.c_str(), kBalanceReads);
     if (error < 0) code = error;
@@ -315,75 +291,127 @@ void RadosHost::ask_copy(std::string_view object, std::string_view method, Share
 Ticket RadosHost::submit(std::string_view object, std::string_view method, SharedRequest payload,
                          Done done) {
   const Method* found = find_method(method);
+  if (found != nullptr) return call({kClassName, *found, way_, payload}, object, payload, done);
   const std::string name(method);  // an unknown one is the OSD's to refuse
-  const int flags = found != nullptr ? found->flags : kRead;
-  return begin({kClassName, name.c_str(), flags}, object, payload, std::move(done));
+  return call_class({kClassName, name.c_str(), kRead}, object, payload, std::move(done));
 }
 
 Ticket RadosHost::lock(std::string_view object, std::string_view method, SharedRequest payload,
                        Done done) {
-  for (const ClassCall& call : kLockCalls) {
-    if (method == call.method) return begin(call, object, payload, std::move(done));
-  }
-  done(-EOPNOTSUPP, {});
-  return kNoTicket;
-}
-
-Ticket RadosHost::begin(const ClassCall& what, std::string_view object,
-                        const SharedRequest& payload, Done done) {
-  const std::shared_lock<std::shared_mutex> lock(handles_mutex_);
-  if (closing_) {
-    done(-ECANCELED, {});
+  const Method* found = find_lock_method(method);
+  if (found == nullptr) {
+    done(-EOPNOTSUPP, {});
     return kNoTicket;
   }
-  const auto call = std::make_shared<Call>(std::move(done));
+  SharedRequest named = lock_request(client_, payload->bytes());
+  return call({"lock", *found, lock_way_, std::move(named)}, object, payload, done);
+}
+
+// Where it is not known yet whether the OSDs do it, the answer tells.
+Ticket RadosHost::call(const EitherWay& what, std::string_view object, const SharedRequest& payload,
+                       const Done& done) {
+  if (object.empty()) {
+    done(-EINVAL, {});
+    return kNoTicket;
+  }
+  const ClassCall in_osd = {what.class_name, what.method.name, what.method.flags};
+  const Way way = *what.way;
+  if (way == Way::kClass) return call_class(in_osd, object, payload, done);
+  if (way == Way::kPlain) {
+    return plain_->submit(object, what.method, what.plain_payload, false, done) | kPlainTicket;
+  }
+  return call_class(
+      in_osd, object, payload,
+      [plain = plain_, what, object = std::string(object), done](int code, Buffer reply) {
+        const bool refused = code == -EOPNOTSUPP || code == -EPERM;
+        if (!refused) {
+          note(what.way.get(), code, Way::kClass);
+          done(code, std::move(reply));
+          return;
+        }
+        plain->submit(object, what.method, what.plain_payload, false,
+                      [what, done](int plain_code, Buffer plain_reply) {
+                        note(what.way.get(), plain_code, Way::kPlain);
+                        done(plain_code, std::move(plain_reply));
+                      });
+      });
+}
+
+// What an object answers, or that there is none, tells that it can be done this way.
+void RadosHost::note(std::atomic<Way>* way, int code, Way tried) {
+  if (code >= 0 || code == -ENOENT) *way = tried;
+}
+
+Ticket RadosHost::begin(const Start& start, RadosCall::Finish finish) {
+  std::shared_lock<std::shared_mutex> lock(handles_mutex_);
+  if (closing_) {
+    lock.unlock();
+    finish(-ECANCELED, nullptr);
+    return kNoTicket;
+  }
+  const auto call = std::make_shared<RadosCall>(std::move(finish));
   call->outstanding = outstanding_;
   librados().aio_create_completion2(call.get(), &on_complete, &call->completion);
   outstanding_->add(call);
-  if (const int error = start(what, std::string(object), payload->bytes(), call.get())) {
-    call->done(error, {});
+  const int error = start(io_.get(), call->completion);
+  lock.unlock();
+  if (error != 0) {
+    call->finish(error, call->completion);
     outstanding_->remove(call->ticket);
   }
   return call->ticket;
 }
 
 void RadosHost::give_up(Ticket ticket) {
+  if ((ticket & kPlainTicket) != 0) {
+    plain_->give_up(ticket & ~kPlainTicket);
+  } else {
+    cancel(ticket);
+  }
+}
+
+void RadosHost::cancel(Ticket ticket) {
   const std::shared_lock<std::shared_mutex> lock(handles_mutex_);
-  const std::shared_ptr<Call> call = closing_ ? nullptr : outstanding_->find(ticket);
+  const std::shared_ptr<RadosCall> call = closing_ ? nullptr : outstanding_->find(ticket);
   if (call != nullptr) librados().aio_cancel(io_.get(), call->completion);
 }
 
 // librados' C interface gives a call in a writing operation no room for a reply, and one in a reading
 // operation does. Both kinds of operation are one in librados, so both take the latter.
-int RadosHost::start(const ClassCall& what, const std::string& object, std::string_view payload,
-                     Call* call) {
+Ticket RadosHost::call_class(const ClassCall& what, std::string_view object,
+                             const SharedRequest& payload, Done done) {
   const bool writes = (what.flags & kWrite) != 0;
-  const auto operation = writes ? new_write_op() : new_read_op();
-  librados().read_op_exec(operation.get(), what.class_name, what.method, payload.data(),
-                          payload.size(), &call->reply, &call->reply_size, &call->method_result);
-  if (!writes) {
-    return librados().aio_read_op_operate(operation.get(), io_.get(), call->completion,
-                                          object.c_str(), 0);
-  }
-  return librados().aio_write_op_operate(operation.get(), io_.get(), call->completion,
-                                         object.c_str(), nullptr,
-                                         kReturnVec | flags_when_full(what));
+  const std::string name(object);
+  const auto reply = std::make_shared<ClassReply>();
+  return begin(
+      [&](rados_ioctx_t io, rados_completion_t completion) {
+        const auto operation = writes ? new_write_op() : new_read_op();
+        librados().read_op_exec(operation.get(), what.class_name, what.method, payload->data(),
+                                payload->size(), &reply->bytes, &reply->size, &reply->code);
+        if (!writes) {
+          return librados().aio_read_op_operate(operation.get(), io, completion, name.c_str(), 0);
+        }
+        return librados().aio_write_op_operate(operation.get(), io, completion, name.c_str(),
+                                               nullptr, kReturnVec | flags_when_full(what.flags));
+      },
+      [reply, done = std::move(done)](int error, rados_completion_t) {
+        const int code = error < 0 ? error : reply->code;
+        done(code, code >= 0 ? reply->take() : Buffer());
+      });
 }
 
 // On a thread of librados.
 void RadosHost::on_complete(rados_completion_t completion, void* argument) {
-  Call* call = static_cast<Call*>(argument);
-  const std::shared_ptr<Outstanding> outstanding = call->outstanding;
-  const int error = librados().aio_get_return_value(completion);
-  const int code = error < 0 ? error : call->method_result;
-  call->done(code,
-             code >= 0 ? taken(std::exchange(call->reply, nullptr), call->reply_size) : Buffer());
+  auto* call = static_cast<RadosCall*>(argument);
+  const std::shared_ptr<RadosCalls> outstanding = call->outstanding;
+  call->finish(librados().aio_get_return_value(completion), completion);
   outstanding->remove(call->ticket);
 }
 
 void RadosHost::close() {
   const auto deadline = std::chrono::steady_clock::now() + kCloseTimeout;
   if (closing_.exchange(true)) return;
+  plain_->close();
   // First beside those who are just starting operations: librados may hold them up until others
   // end.
   outstanding_->cancel_all(io_.get(), deadline);
@@ -391,53 +419,6 @@ void RadosHost::close() {
   // An operation that can't even be cancelled may still come back: the handle is left to it.
   if (!outstanding_->cancel_all(io_.get(), deadline)) new RadosHandle(io_);
   io_.reset();
-}
-
-std::shared_ptr<RadosConnecting> RadosConnecting::start(const RadosTarget& target) {
-  auto connecting = std::make_shared<RadosConnecting>();
-  start_quiet_thread([connecting, target] {
-    const Done finish = Pending::completer(connecting->finished_);
-    std::string step;
-    const int error = connecting->connect(target, &step);
-    finish(error, Buffer::of(step));
-  }).detach();
-  return connecting;
-}
-
-int RadosConnecting::connect(const RadosTarget& target, std::string* step) {
-  const char* client = target.client.empty() ? nullptr : target.client.c_str();
-  rados_t created = nullptr;
-  *step = "set up librados";
-  if (const int error = librados().create(&created, client)) return error;
-  const RadosHandle cluster(created, librados().shutdown);
-  *step = target.conf.empty() ? "find a ceph.conf" : "read the configuration file " + target.conf;
-  const char* conf = target.conf.empty() ? nullptr : target.conf.c_str();
-  if (const int error = librados().conf_read_file(created, conf)) return error;
-  *step = "read CEPH_ARGS";
-  if (const int error = librados().conf_parse_env(created, nullptr)) return error;
-  keyring_ = setting(created, "keyring");
-  monitors_ = setting(created, "mon_host");
-  *step = "set the timeouts";
-  const std::string seconds = std::to_string(target.timeout_s);
-  for (const char* option : {"client_mount_timeout", "rados_mon_op_timeout"}) {
-    if (const int error = librados().conf_set(created, option, seconds.c_str())) return error;
-  }
-  // By default librados holds up the caller that starts one operation above 1024, for as long as it
-  // takes until one ends: an event loop, or a caller whose time is long over. 0 is no limit. (Its
-  // limit of bytes in flight does not count what calls of a class carry.)
-  *step = "set the number of operations in flight";
-  if (const int error = librados().conf_set(created, "objecter_inflight_ops", "0")) return error;
-  *step = "connect to the cluster";
-  if (const int error = librados().connect(created)) return error;
-  *step = "open the pool";
-  rados_ioctx_t io = nullptr;
-  if (const int error = librados().ioctx_create(created, target.pool.c_str(), &io)) return error;
-  librados().ioctx_set_namespace(io, target.nspace.c_str());
-  std::unique_ptr<RadosHost> host(new RadosHost(own(io, cluster)));
-  *step = "check the OSDs' release";
-  const int error = host->check_release();
-  if (error == 0) host_ = std::move(host);
-  return error;
 }
 
 }  // namespace zlog

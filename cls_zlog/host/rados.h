@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <shared_mutex>
@@ -10,9 +11,18 @@
 
 #include "cls_zlog/host/async_host.h"
 #include "cls_zlog/host/librados.h"
+#include "cls_zlog/host/plain.h"
+#include "cls_zlog/host/rados_calls.h"
 #include "cls_zlog/methods.h"
 
 namespace zlog {
+
+// Where methods run: in the OSDs, which need the class for that, or in this process.
+enum class ClassUse {
+  kAuto,     // in the OSDs, unless they have no class, or this client no leave to use it
+  kRequire,  // in the OSDs
+  kNever,    // in this process
+};
 
 // Where on which cluster the objects live.
 struct RadosTarget {
@@ -21,6 +31,7 @@ struct RadosTarget {
   std::string pool;
   std::string nspace;      // namespace in the pool
   unsigned timeout_s = 0;  // seconds for connecting and for every answer of a monitor
+  ClassUse class_use = ClassUse::kAuto;
 };
 
 // Which method of which class an operation runs.
@@ -30,7 +41,8 @@ struct ClassCall {
   int flags;  // MethodFlags
 };
 
-// The OSDs of a cluster as hosts: every operation is one call of the class's method in librados.
+// The OSDs of a cluster as hosts: every operation is one call of the class's method in librados, or
+// is left to a PlainHost. Which of both, the first answers say if the caller does not.
 //
 // Completions come on librados' threads; results belong to the operation until then. An operation
 // that is given up is taken from librados, which else would keep it, and send it again and again,
@@ -40,7 +52,7 @@ class RadosHost final : public AsyncHost {
  public:
   // Uses the pool and namespace of an I/O context of the caller, whose cluster handle must outlive
   // this host. Its owner may change its namespace, or close it. Checks the OSDs' release too.
-  static int share(rados_ioctx_t ioctx, std::unique_ptr<RadosHost>* host);
+  static int share(rados_ioctx_t ioctx, ClassUse class_use, std::unique_ptr<RadosHost>* host);
 
   ~RadosHost() override;
   RadosHost(const RadosHost&) = delete;
@@ -60,6 +72,9 @@ class RadosHost final : public AsyncHost {
   void give_up(Ticket ticket) override;
   void close() override;
 
+  // Whether methods run in this process, as far as it is known yet.
+  bool plain() const { return *way_ == Way::kPlain; }
+
   // Tells which cluster it is, without asking it: the fsid.
   int fsid(std::string* out);
 
@@ -71,25 +86,45 @@ class RadosHost final : public AsyncHost {
 
  private:
   friend class RadosConnecting;
-  struct Call;
-  class Outstanding;
+  class Operations;
+  enum class Way { kUnknown, kClass, kPlain };
 
-  explicit RadosHost(RadosHandle io);
+  RadosHost(RadosHandle io, ClassUse class_use);
   rados_t cluster() const;
   // EPROTO unless every OSD that may be in the cluster is of a release that the protocol works with.
   int check_release();
   static void on_complete(rados_completion_t completion, void* argument);
-  Ticket begin(const ClassCall& what, std::string_view object, const SharedRequest& payload,
-               Done done);
-  int start(const ClassCall& what, const std::string& object, std::string_view payload, Call* call);
 
-  const std::shared_ptr<Outstanding> outstanding_;
+  // Starts an operation of librados, and has its result.
+  using Start = std::function<int(rados_ioctx_t io, rados_completion_t completion)>;
+  Ticket begin(const Start& start, RadosCall::Finish finish);
+  Ticket call_class(const ClassCall& what, std::string_view object, const SharedRequest& payload,
+                    Done done);
+
+  // A method that an OSD or the plain host can run.
+  struct EitherWay {
+    const char* class_name;
+    const Method& method;
+    std::shared_ptr<std::atomic<Way>> way;
+    SharedRequest plain_payload;  // for the plain host
+  };
+  Ticket call(const EitherWay& what, std::string_view object, const SharedRequest& payload,
+              const Done& done);
+  static void note(std::atomic<Way>* way, int code, Way tried);
+  void cancel(Ticket ticket);
+
+  const std::shared_ptr<RadosCalls> outstanding_;
   // Whether the monitors are being asked.
   const std::shared_ptr<std::atomic<bool>> asking_ = std::make_shared<std::atomic<bool>>(false);
   const std::shared_ptr<std::atomic<int>> copies_asked_ = std::make_shared<std::atomic<int>>(0);
   std::atomic<bool> closing_{false};  // set first: nothing new is started
   std::shared_mutex handles_mutex_;   // shared: using the handle; alone: ending it
   RadosHandle io_;                    // with a share of the connection, where it is our own
+  const uint64_t client_;             // its number, for OSDs
+  const std::unique_ptr<Stock> operations_;
+  const std::shared_ptr<PlainHost> plain_;
+  const std::shared_ptr<std::atomic<Way>> way_;
+  const std::shared_ptr<std::atomic<Way>> lock_way_;  // of Ceph's own class `lock`
 };
 
 // A connection in the making. The caller may stop waiting: the thread owns what it needs.

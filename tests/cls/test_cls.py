@@ -51,6 +51,10 @@ def test_hosts_apply_a_method_whole_or_not_at_all(programs: Path) -> None:
     run(programs / "host_test")
 
 
+def test_clients_that_run_methods_themselves_take_turns(programs: Path) -> None:
+    run(programs / "plain_test")
+
+
 def test_librados_is_declared_as_its_own_header_has_it(programs: Path) -> None:
     """The comparison is made by the compiler: where it differs there is no program."""
     if (found := run(programs / "librados_test").strip()) != "compared":

@@ -19,7 +19,8 @@ from zlog._native import core
 
 from . import wire
 
-STORES_WITH_DOORS = ("mem", "ceph-memstore", "ceph-bluestore")  # of the fixture store_url
+# Of the fixture store_url.
+STORES_WITH_DOORS = ("mem", "ceph-memstore", "ceph-bluestore", "ceph-plain")
 STORED_VERSION = 1
 HEADER = b"zlog.header"  # a stripe object's attribute
 HEAD = b"zlog.head"  # a head object's

@@ -75,10 +75,11 @@ class CephCluster:
         self.conf = Path(status["conf"])
         self.pool: str = status["pool"]
 
-    def url(self, namespace: str = "") -> str:
-        """The store URL of a namespace in the cluster's pool."""
+    def url(self, namespace: str = "", *, plain: bool = False) -> str:
+        """The store URL of a namespace in the cluster's pool; `plain`: without the class."""
         path = f"/{quote(namespace)}" if namespace else ""
-        return f"ceph://{quote(self.pool)}{path}?conf={quote(str(self.conf))}"
+        query = f"conf={quote(str(self.conf))}" + ("&class=never" if plain else "")
+        return f"ceph://{quote(self.pool)}{path}?{query}"
 
     def osd(self, action: str, number: int, *, wait: float | None = None) -> None:
         """Kill, stop, start, freeze or thaw an OSD; `wait` seconds for the monitor to notice."""
@@ -149,7 +150,7 @@ class Clusters:
 
     def serving(self, url: str) -> CephCluster:
         """The shared cluster that a store URL of this session names."""
-        return next(one for one in self._shared.values() if url.endswith(one.url().split("?")[1]))
+        return next(one for one in self._shared.values() if one.url().split("?")[1] in url)
 
     def start(self, spec: ClusterSpec, undo: list[Callable[[], object]]) -> CephCluster:
         """Start a cluster; the caller runs what is put into `undo` when done with it."""

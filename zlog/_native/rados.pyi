@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import rados
 
 from zlog._native.core import HostStore
+from zlog.store import ObjectClassUse
 
 def find_librados() -> str:
     """Load librados, unless it is loaded; return the path of its file.
@@ -30,6 +31,7 @@ class CephStore(HostStore):
         conf: str | os.PathLike[str] | None = None,
         client_id: str | None = None,
         timeout: float = 10.0,
+        object_class: ObjectClassUse = "auto",
         url: str | None = None,
     ) -> None:
         """Connect to a cluster.
@@ -40,6 +42,9 @@ class CephStore(HostStore):
             conf: path of ceph.conf; None looks where Ceph's own tools do. ``CEPH_ARGS`` counts too.
             client_id: as in ``client.ID``; None is ``admin``.
             timeout: seconds, for connecting and for each answer of a monitor later on.
+            object_class: where methods run. ``require``: in the OSDs, which need the class.
+                ``never``: in this process. ``auto``: in the OSDs, unless the first answers tell
+                that these have no class, or that the client may not use it.
             url: what `url` gives; None makes it of the other arguments.
 
         Raises:
@@ -49,7 +54,7 @@ class CephStore(HostStore):
         """
 
     @staticmethod
-    def from_ioctx(ioctx: rados.Ioctx) -> CephStore:
+    def from_ioctx(ioctx: rados.Ioctx, object_class: ObjectClassUse = "auto") -> CephStore:
         """Use an open `rados.Ioctx`: its cluster, pool and namespace of this moment.
 
         The `rados.Rados` it came from must stay connected until the store is closed.
@@ -57,6 +62,10 @@ class CephStore(HostStore):
         Raises:
             StoreUnavailable: it is of a python-rados that zlog does not know; pass a URL then.
         """
+
+    @property
+    def plain(self) -> bool:
+        """Whether methods run in this process, not in the OSDs; False as long as it is open."""
 
     def register_service(self, service: str, daemon: str, metadata: Mapping[str, str]) -> None:
         """Have this process shown by ``ceph -s`` as one of the daemons of ``service``.

@@ -28,16 +28,25 @@ cdef extern from "cls_zlog/host/librados.h" namespace "zlog" nogil:
     const Librados& librados()
 
 cdef extern from "cls_zlog/host/rados.h" namespace "zlog" nogil:
+    enum class ClassUse:
+        kAuto
+        kRequire
+        kNever
+
     cdef cppclass RadosTarget:
         string conf
         string client
         string pool
         string nspace
         unsigned timeout_s
+        ClassUse class_use
 
     cdef cppclass RadosHost(AsyncHost):
         @staticmethod
-        int share(rados_ioctx_t ioctx, unique_ptr[RadosHost]* host) except +
+        int share(
+            rados_ioctx_t ioctx, ClassUse class_use, unique_ptr[RadosHost]* host
+        ) except +
+        bint plain()
         int fsid(string* out) except +
         int register_service(
             const string& service, const string& daemon, const cpp_map[string, string]& metadata
@@ -91,9 +100,19 @@ def _service_error(int error):
     return StoreUnavailable(f"can't register with Ceph's manager: {os.strerror(-error)}")
 
 
-def _url_of(pool, namespace, conf, client_id):
+cdef ClassUse _class_use(object_class) except *:
+    if object_class == "require":
+        return ClassUse.kRequire
+    return ClassUse.kNever if object_class == "never" else ClassUse.kAuto
+
+
+def _url_of(pool, namespace, conf, client_id, object_class):
     path = quote(pool, safe="") + ("/" + quote(namespace, safe="") if namespace else "")
-    query = {"conf": conf, "id": client_id}
+    query = {
+        "conf": conf,
+        "id": client_id,
+        "class": object_class if object_class != "auto" else None,
+    }
     text = urlencode({key: value for key, value in query.items() if value}, safe="/")
     return f"ceph://{path}" + (f"?{text}" if text else "")
 
@@ -135,7 +154,17 @@ cdef rados_ioctx_t _pointer_in(ioctx) except NULL:
 cdef class CephStore(HostStore):
     cdef object ioctx  # kept alive while its copy is in use
 
-    def __init__(self, pool, namespace="", *, conf=None, client_id=None, timeout=10.0, url=None):
+    def __init__(
+        self,
+        pool,
+        namespace="",
+        *,
+        conf=None,
+        client_id=None,
+        timeout=10.0,
+        object_class="auto",
+        url=None,
+    ):
         cdef RadosTarget target
         cdef shared_ptr[RadosConnecting] connecting
         cdef Wait budget = Wait(None)
@@ -145,6 +174,7 @@ cdef class CephStore(HostStore):
         target.client = (client_id or "").encode()
         target.pool, target.nspace = pool.encode(), namespace.encode()
         target.timeout_s = max(1, math.ceil(timeout))
+        target.class_use = _class_use(object_class)
         connecting = RadosConnecting.start(target)
         while not done:
             with nogil:
@@ -164,30 +194,35 @@ cdef class CephStore(HostStore):
             )
         self.attach(
             shared_ptr[AsyncHost](deref(connecting).take().release()),
-            url or _url_of(pool, namespace, conf, client_id),
+            url or _url_of(pool, namespace, conf, client_id, object_class),
             pool,
             namespace,
         )
         self.identify()
 
     @staticmethod
-    def from_ioctx(ioctx):
+    def from_ioctx(ioctx, object_class="auto"):
         cdef CephStore store = CephStore.__new__(CephStore)
         cdef rados_ioctx_t io
         cdef unique_ptr[RadosHost] host
+        cdef ClassUse class_use = _class_use(object_class)
         cdef int error
         find_librados()
         io = _pointer_in(ioctx)
         with nogil:
-            error = RadosHost.share(io, &host)
+            error = RadosHost.share(io, class_use, &host)
         if error != 0:
             raise refusal(Attempt(error, "check the OSDs' release", ioctx.name))
         pool, namespace = ioctx.name, ioctx.nspace or ""
-        url = _url_of(pool, namespace, None, None)
+        url = _url_of(pool, namespace, None, None, object_class)
         store.attach(shared_ptr[AsyncHost](host.release()), url, pool, namespace)
         store.ioctx = ioctx
         store.identify()
         return store
+
+    @property
+    def plain(self):
+        return (<RadosHost*> self.opened().get()).plain()
 
     cdef int identify(self) except -1:
         cdef shared_ptr[AsyncHost] host = self.opened()

@@ -15,7 +15,7 @@ from zlog.aio.check import Check
 from zlog.aio.cursor import Cursor
 from zlog.aio.log import Log
 from zlog.aio.opening import Opening
-from zlog.store import Store
+from zlog.store import ObjectClassUse, Store
 
 if TYPE_CHECKING:
     import rados
@@ -24,13 +24,17 @@ __all__ = ["Check", "Cursor", "Log", "Opening", "connect"]
 
 
 def connect(
-    target: str | os.PathLike[str] | rados.Ioctx | None = None, *, create: bool = True
+    target: str | os.PathLike[str] | rados.Ioctx | None = None,
+    *,
+    create: bool = True,
+    object_class: ObjectClassUse = "auto",
 ) -> Opening[Store]:
     """Open a store without blocking the event loop; see :func:`zlog.connect`.
 
     Await it, and close the store in the end; or enter it with ``async with``, which does that.
     """
-    return Opening(asyncio.to_thread(_store.connect, target, create=create), _close_store)
+    opening = asyncio.to_thread(_store.connect, target, create=create, object_class=object_class)
+    return Opening(opening, _close_store)
 
 
 async def _close_store(store: Store) -> None:

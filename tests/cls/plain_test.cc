@@ -1,0 +1,349 @@
+// The plain host against a cluster that does one operation at a time, in an order that the test
+// draws: so every conflict between clients comes up, also those that take a whole cluster years.
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <mutex>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "check.h"
+#include "cls_zlog/base/result.h"
+#include "cls_zlog/host/plain.h"
+
+namespace {
+
+using namespace zlog;
+
+struct StoredObject {
+  uint64_t version = 0;
+  Attrs attrs;
+  std::map<std::string, std::string> keys;
+  std::string stream;
+};
+
+// Changes that are made to a copy of the object, when their turn comes.
+class Recorded final : public Changes {
+ public:
+  explicit Recorded(uint64_t version) : version(version) {}
+  void remove() override {
+    add([](StoredObject& object) { object = {}; });
+  }
+  void attr_set(const std::string& name, std::string_view value) override {
+    attrs_changed = true;
+    add([=, value = std::string(value)](StoredObject& object) { object.attrs[name] = value; });
+  }
+  void omap_set(const std::string& key, std::string_view value) override {
+    keys_changed = true;
+    add([=, value = std::string(value)](StoredObject& object) { object.keys[key] = value; });
+  }
+  void omap_remove(const std::string& key) override {
+    keys_changed = true;
+    add([=](StoredObject& object) { object.keys.erase(key); });
+  }
+  void omap_remove_range(const std::string&, const std::string&) override {}
+  void write(uint64_t offset, std::string_view data) override {
+    add([=, data = std::string(data)](StoredObject& object) {
+      object.stream.resize(std::max<size_t>(object.stream.size(), offset + data.size()));
+      object.stream.replace(offset, data.size(), data);
+    });
+  }
+  void zero(uint64_t, uint64_t) override {}
+
+  const uint64_t version;
+  bool attrs_changed = false;
+  bool keys_changed = false;
+  std::vector<std::function<void(StoredObject&)>> made;
+
+ private:
+  void add(std::function<void(StoredObject&)> change) { made.push_back(std::move(change)); }
+};
+
+// One object, and the operations on it that are under way.
+class Cluster final : public Stock {
+ public:
+  explicit Cluster(unsigned seed) : random_(seed) {}
+
+  Ticket read(const std::string&, Reads reads, bool, ReadDone done) override {
+    return add([=, this_reads = std::move(reads)](int error) {
+      reads_++;
+      Seen seen;
+      if (error == 0 && object_.version != 0) seen = look(this_reads);
+      done(error, std::move(seen));
+    });
+  }
+  std::unique_ptr<Changes> changes(uint64_t version) override {
+    return std::make_unique<Recorded>(version);
+  }
+  Ticket write(const std::string&, std::unique_ptr<Changes> changes, int, WriteDone done) override {
+    const std::shared_ptr<Recorded> recorded(static_cast<Recorded*>(changes.release()));
+    CHECK(!recorded->attrs_changed || recorded->keys_changed);
+    return add([=](int error) {
+      writes_++;
+      // A reply that is lost: the change is made, or not.
+      if (error == 0 || chance(2)) {
+        const int result = apply(*recorded);
+        if (error == 0) error = result;
+      }
+      done(error, object_.version);
+    });
+  }
+  void give_up(Ticket ticket) override {
+    std::function<void(int)> operation;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      const auto found = under_way_.find(ticket);
+      if (found == under_way_.end()) return;
+      operation = std::move(found->second);
+      under_way_.erase(found);
+    }
+    operation(-ECANCELED);
+  }
+
+  // Does one of the operations that are under way; false if there is none.
+  bool step() {
+    std::function<void(int)> operation;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (under_way_.empty()) return false;
+      const auto drawn =
+          std::next(under_way_.begin(), static_cast<long>(random_() % under_way_.size()));
+      operation = std::move(drawn->second);
+      under_way_.erase(drawn);
+    }
+    operation(0);
+    return true;
+  }
+
+  template <typename Condition>
+  void step_until(const Condition& condition) {
+    while (!condition()) {
+      if (!step()) std::this_thread::yield();  // a pause after a conflict
+    }
+  }
+
+  bool chance(unsigned of) { return random_() % of == 0; }
+  StoredObject& object() { return object_; }
+  int reads() const { return reads_; }
+  int writes() const { return writes_; }
+
+ private:
+  Ticket add(std::function<void(int)> operation) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    under_way_[++last_] = std::move(operation);
+    return last_;
+  }
+  Seen look(Reads reads) const {
+    for (KeyRead& read : reads.keys) {
+      const auto found = object_.keys.find(read.key);
+      read.found = found != object_.keys.end();
+      if (read.found) read.value = found->second;
+    }
+    for (ListRead& list : reads.lists) {
+      auto at = object_.keys.upper_bound(list.after);
+      for (; at != object_.keys.end() && list.page.size() < list.count; ++at) {
+        list.page[at->first] = Buffer::of(at->second);
+      }
+      list.more = at != object_.keys.end();
+    }
+    for (StreamRead& read : reads.stream) {
+      read.bytes = Buffer::of(object_.stream.substr(read.offset, read.length));
+    }
+    return {object_.version, object_.attrs, std::move(reads)};
+  }
+  int apply(const Recorded& changes) {
+    if (changes.version != object_.version) return -ESTALE;
+    for (const auto& change : changes.made) change(object_);
+    object_.version = ++last_version_;
+    return 0;
+  }
+
+  std::minstd_rand random_;
+  std::mutex mutex_;
+  Ticket last_ = kNoTicket;
+  std::map<Ticket, std::function<void(int)>> under_way_;
+  StoredObject object_;
+  uint64_t last_version_ = 0;
+  int reads_ = 0;
+  int writes_ = 0;
+};
+
+uint64_t number_of(const std::string& text) { return text.empty() ? 0 : std::stoull(text); }
+
+// Counts in the attribute, in a key and in the bytestream, and answers the number. With "look" it
+// reads what it has to add to in all three, with "once" it leaves alone what is there.
+int count(Object& object, std::string_view in, std::string* out) {
+  std::string value;
+  if (const int r = object.attr_get("n", &value); r < 0 && r != -ENODATA) return r;
+  if (in == "once" && !value.empty()) {
+    *out = value;
+    return 0;
+  }
+  if (in == "look" && !value.empty()) {
+    std::string key, bytes;
+    ZLOG_TRY(object.omap_get("n", &key));
+    ZLOG_TRY(object.read(0, 8, &bytes));
+    if (key != value || number_of(bytes) != number_of(value)) return -EIO;
+  }
+  *out = std::to_string(number_of(value) + 1);
+  ZLOG_TRY(object.attr_set("n", *out));
+  ZLOG_TRY(object.omap_set("n", *out));
+  static std::string written;  // a host need not copy it
+  written = std::string(8 - out->size(), '0') + *out;
+  return object.write(0, written);
+}
+
+// Answers the number, which must be the same in all three; one of them is found by a listing.
+int show(Object& object, std::string_view, std::string* out) {
+  ZLOG_TRY(object.attr_get("n", out));
+  Page page;
+  bool more = false;
+  ZLOG_TRY(object.omap_list("", "", 1, &page, &more));
+  std::string bytes;
+  ZLOG_TRY(object.read(0, 8, &bytes));
+  const bool alike = !page.empty() && page.begin()->second.bytes == *out;
+  return alike && number_of(bytes) == number_of(*out) ? 0 : -EIO;
+}
+
+int touch(Object& object, std::string_view in, std::string*) { return object.attr_set("t", in); }
+
+constexpr Method kCount = {"count", kRead | kWrite, count};
+constexpr Method kShow = {"show", kRead, show};
+constexpr Method kTouch = {"touch", kRead | kWrite, touch};
+
+struct Result {
+  int answers = 0;
+  int code = 0;
+  std::string reply;
+};
+
+Ticket start(PlainHost& host, const Method& method, const char* request, Result* result) {
+  return host.submit("object", method, RequestBytes::copy_of(request), false,
+                     [result](int code, const Buffer& reply) {
+                       result->answers++;
+                       result->code = code;
+                       result->reply = reply.bytes;
+                     });
+}
+
+Result finish(Cluster& cluster, PlainHost& host, const Method& method, const char* request) {
+  Result result;
+  start(host, method, request, &result);
+  cluster.step_until([&] { return result.answers > 0; });
+  return result;
+}
+
+// Each number is given once, and every reader sees one number, however operations interleave.
+void clients_take_turns(unsigned seed) {
+  constexpr size_t kClients = 3, kCalls = 12;
+  Cluster cluster(seed);
+  std::array<std::unique_ptr<PlainHost>, kClients> hosts;
+  std::vector<Result> counts(kClients * kCalls), shows(kClients * kCalls);
+  for (auto& host : hosts) host = std::make_unique<PlainHost>(cluster);
+  for (size_t i = 0; i < counts.size(); i++) {
+    PlainHost& host = *hosts[i % kClients];
+    start(host, kCount, cluster.chance(2) ? "look" : "", &counts[i]);
+    start(host, kShow, "", &shows[i]);
+    while (cluster.chance(2)) cluster.step();
+  }
+  const auto answered = [](const Result& each) { return each.answers > 0; };
+  cluster.step_until([&] {
+    return std::all_of(counts.begin(), counts.end(), answered) &&
+           std::all_of(shows.begin(), shows.end(), answered);
+  });
+  std::set<uint64_t> numbers;
+  for (const Result& each : counts) {
+    CHECK(each.code == 0 && each.answers == 1);
+    numbers.insert(number_of(each.reply));
+  }
+  CHECK(numbers.size() == counts.size() && *numbers.rbegin() == counts.size());
+  for (const Result& each : shows) CHECK(each.code == 0 || each.code == -ENOENT);
+}
+
+void a_lone_writer_needs_one_round_trip() {
+  Cluster cluster(1);
+  PlainHost host(cluster);
+  for (int i = 0; i < 5; i++) finish(cluster, host, kCount, "");
+  CHECK(cluster.reads() == 1 && cluster.writes() == 5);
+}
+
+void calls_that_wait_go_out_together() {
+  Cluster cluster(1);
+  PlainHost host(cluster);
+  std::vector<Result> results(20);
+  for (Result& result : results) start(host, kCount, "", &result);
+  cluster.step_until([&] { return results.back().answers > 0; });
+  for (size_t i = 0; i < results.size(); i++) CHECK(number_of(results[i].reply) == i + 1);
+  CHECK(cluster.writes() == 1);
+}
+
+void what_is_remembered_answers_nothing_by_itself() {
+  Cluster cluster(1);
+  PlainHost one(cluster), other(cluster);
+  finish(cluster, one, kCount, "");
+  finish(cluster, other, kCount, "");
+  CHECK(finish(cluster, one, kCount, "once").reply == "2");
+  CHECK(finish(cluster, one, kShow, "").reply == "2");
+}
+
+void attributes_are_not_changed_alone() {
+  Cluster cluster(1);  // its write() checks that
+  PlainHost host(cluster);
+  CHECK(finish(cluster, host, kTouch, "x").code == 0 && cluster.object().attrs["t"] == "x");
+}
+
+// An object that is removed and made again has another version, and one that is gone has none.
+void what_is_removed_is_not_taken_for_what_it_was() {
+  Cluster cluster(1);
+  PlainHost host(cluster);
+  finish(cluster, host, kCount, "");
+  cluster.object() = {};
+  CHECK(finish(cluster, host, kShow, "").code == -ENOENT);
+  finish(cluster, host, kCount, "");
+  cluster.object() = {};
+  CHECK(finish(cluster, host, kCount, "").reply == "1");
+}
+
+// Calls are given up in every state, their replies lost: each answers once, and others go on.
+void calls_are_given_up_at_any_time(unsigned seed) {
+  std::vector<Result> results(30), others(30);
+  Cluster cluster(seed);
+  PlainHost host(cluster), other(cluster);
+  std::vector<Ticket> tickets;
+  for (size_t i = 0; i < results.size(); i++) {
+    tickets.push_back(start(host, cluster.chance(4) ? kShow : kCount, "look", &results[i]));
+    if (cluster.chance(3)) start(other, kTouch, "x", &others[i]);
+    while (cluster.chance(2)) cluster.step();
+    host.give_up(tickets[cluster.chance(2) ? tickets.size() - 1 : 0]);
+  }
+  const Result last = finish(cluster, host, kShow, "");
+  CHECK(last.code == 0 || last.code == -ENOENT || last.code == -ENODATA);
+  uint64_t acknowledged = 0;
+  for (const Result& each : results) {
+    CHECK(each.answers == 1 || each.code == 0);
+    if (each.answers > 0 && each.code == 0)
+      acknowledged = std::max(acknowledged, number_of(each.reply));
+  }
+  CHECK(number_of(last.reply) >= acknowledged);
+  host.close();
+  for (const Result& each : results) CHECK(each.answers == 1);
+}
+
+}  // namespace
+
+int main() {
+  for (unsigned seed = 1; seed <= 300; seed++) {
+    clients_take_turns(seed);
+    calls_are_given_up_at_any_time(seed);
+  }
+  a_lone_writer_needs_one_round_trip();
+  calls_that_wait_go_out_together();
+  what_is_remembered_answers_nothing_by_itself();
+  attributes_are_not_changed_alone();
+  what_is_removed_is_not_taken_for_what_it_was();
+  return 0;
+}

@@ -1,0 +1,129 @@
+"""Logs on clusters whose OSDs lack the class, or whose client may not use it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+import zlog
+from zlog._native.rados import CephStore
+from zlog.errors import ClassNotLoaded
+
+from ..support.ceph import CephCluster, ClusterSpec
+from ..support.sequencer import SequencerProcess
+from ..support.waiting import wait_until
+from .workers import Appender
+
+STOCK = pytest.mark.parametrize("ceph_cluster", [ClusterSpec(with_class=False)], indirect=True)
+READ_WRITE = "allow rw pool=zlog"
+"""The OSD caps of a client that has a pool and a key."""
+
+
+def plain(store: zlog.Store) -> bool:
+    """Whether the store's methods run in this process."""
+    return cast(CephStore, store).plain
+
+
+def use(store: zlog.Store) -> None:
+    """Do with a log what is done with logs."""
+    with zlog.Log.create(store, "orders", width=2) as log:
+        assert log.append_many([b"%d" % i for i in range(100)]) == list(range(100))
+        large = b"x" * 300_000
+        assert log.append(large) == 100
+        assert [entry.data for entry in log.read_range(98)] == [b"98", b"99", large]
+        entries = iter(log.follow(99))
+        assert [next(entries).position for _ in range(2)] == [99, 100]
+        log.trim_to(10)
+        cursor = log.cursor("billing", create="earliest")
+        cursor.commit(50)
+        log.reconfigure(width=3)
+        assert log.append(b"after") == 101
+        assert zlog.Log.open(store, "orders").cursor("billing").position == 50
+        assert log.tail() == 102
+        for appended in (2, 0):
+            assert log.deliver([b"one", b"two"], source="s", batch=1) == appended
+        assert not list(log.check())
+        assert zlog.Log.list(store) == ["orders"]
+
+
+@STOCK
+def test_a_pool_and_a_key_are_enough(user: Callable[..., str]) -> None:
+    with zlog.connect(user(READ_WRITE)) as store:
+        use(store)
+        assert plain(store)
+
+
+def test_a_client_without_leave_for_the_class_does_without(user: Callable[..., str]) -> None:
+    with zlog.connect(user(READ_WRITE)) as store:
+        use(store)
+        assert plain(store)
+
+
+def test_the_class_is_used_where_it_is(ceph_cluster: CephCluster) -> None:
+    with zlog.connect(ceph_cluster.url("class-is-used")) as store:
+        zlog.Log.create(store, "orders", width=1).append(b"")
+        assert not plain(store)
+
+
+@STOCK
+def test_who_requires_the_class_is_told_that_it_is_not_there(ceph_cluster: CephCluster) -> None:
+    url = f"{ceph_cluster.url('required')}&class=require"
+    with zlog.connect(url) as store, pytest.raises(ClassNotLoaded, match="class"):
+        zlog.Log.create(store, "orders", width=1)
+
+
+@STOCK
+def test_sequencers_that_may_not_use_classes_follow_each_other(user: Callable[..., str]) -> None:
+    url = user(READ_WRITE)
+    with (
+        zlog.connect(url) as store,
+        SequencerProcess(url) as first,
+        SequencerProcess(url) as second,
+    ):
+        assert (first.role(), second.role()) == ("leader", "standby")
+        with zlog.Log.create(store, "orders", width=2) as log:
+            log.append_many([b"a"] * 10)
+            assert log.view.sequencer == first.address
+            first.kill()
+            wait_until(lambda: second.role() == "leader")
+            assert log.append(b"b") == 10
+            assert log.view.sequencer == second.address
+
+
+@pytest.mark.parametrize("sequencers", [0, 1])
+def test_clients_with_and_without_the_class_share_a_log(
+    ceph_cluster: CephCluster, tmp_path: Path, sequencers: int
+) -> None:
+    """No two entries share a position, and each can be read by both."""
+    place = f"mixed-{sequencers}"
+    urls = [ceph_cluster.url(place), ceph_cluster.url(place, plain=True)]
+    started = [SequencerProcess(urls[1]) for _ in range(sequencers)]
+    with zlog.connect(urls[0]) as store, zlog.connect(urls[1]) as without:
+        zlog.Log.create(store, "orders", width=2)
+        appenders = [Appender(urls[n % 2], "orders", f"w{n}", tmp_path) for n in range(4)]
+        wait_until(lambda: all(len(each.times()) > 20 for each in appenders))
+        acknowledged: dict[int, bytes] = {}
+        for appender in appenders:
+            appender.finish()
+            found = appender.acknowledged()
+            assert not found.keys() & acknowledged.keys()
+            acknowledged |= found
+        for one in (store, without):
+            with zlog.Log.open(one, "orders") as log:
+                read = {e.position: e.data for e in log.read_range(0) if isinstance(e, zlog.Entry)}
+            assert read == acknowledged
+    for sequencer in started:
+        assert sequencer.stop() == 0
+
+
+def test_a_writer_goes_on_when_its_osd_was_restarted(ceph_cluster: CephCluster) -> None:
+    with zlog.connect(ceph_cluster.url("restarted", plain=True)) as store:
+        log = zlog.Log.create(store, "orders", width=1)
+        log.append(b"before")
+        ceph_cluster.osd("stop", 0)
+        ceph_cluster.osd("start", 0)
+        assert log.append(b"after") == 1
+        assert [entry.data for entry in log.read_range(0)] == [b"before", b"after"]
