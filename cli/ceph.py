@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from typing import NamedTuple
-from urllib.parse import parse_qs, quote, unquote, urlsplit
+from urllib.parse import parse_qs, parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
+
+from zlog.store import ObjectClassUse
 
 ADMIN = "admin"
 """The client that Ceph's own tools are by default, and that may do everything."""
@@ -35,6 +37,13 @@ class Target(NamedTuple):
             query.get("conf", [None])[0],
             query.get("id", [ADMIN])[0],
         )
+
+
+def with_class(url: str, use: ObjectClassUse) -> str:
+    """Return the URL of a store on Ceph with another use of the object class."""
+    parts = urlsplit(url)
+    query = [pair for pair in parse_qsl(parts.query) if pair[0] != "class"]
+    return urlunsplit(parts._replace(query=urlencode([*query, ("class", use)], safe="/")))
 
 
 def new_client(target: Target) -> str:

@@ -40,6 +40,7 @@ __all__ = [
     "check_sequencer_address",
     "extension_file",
     "forget_sequencer",
+    "is_plain",
     "librados_file",
     "retention_doubts",
     "sequencer_status",
@@ -91,6 +92,16 @@ def check_class(store: Store, *, timeout: float | None = TIMEOUT_SECONDS) -> Cla
             loaded = answer == -errno.EOPNOTSUPP
             return ClassRefusal(purpose, DIRECTORY_OBJECT, code, loaded)
     return None
+
+
+def is_plain(store: Store) -> bool:
+    """Return whether the methods of a store on Ceph run in this process, and not in its OSDs.
+
+    With ``class=auto`` that is known after the first call.
+    """
+    from zlog._native.rados import CephStore
+
+    return isinstance(store, CephStore) and store.plain
 
 
 def ask_monitors(

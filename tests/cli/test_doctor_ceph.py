@@ -35,6 +35,14 @@ def failure(cli: Cli) -> dict[str, Any]:
     return wrong
 
 
+def plain(cli: Cli, level: str = "note") -> dict[str, Any]:
+    """What is said where nothing is wrong and methods run in the client."""
+    code, found = diagnoses(cli)
+    (why,) = (each for each in found if each["part"] == "object class")
+    assert (code, why["level"], why["code"]) == (0, level, 0)
+    return why
+
+
 def rados(cluster: CephCluster, *words: str) -> None:
     """Run `rados` as the cluster's administrator, in the cluster's pool unless told another."""
     subprocess.run(["rados", "-c", str(cluster.conf), "-p", cluster.pool, *words], check=True)
@@ -110,7 +118,6 @@ def test_what_recovery_copies(new_ceph_cluster: Callable[[ClusterSpec], CephClus
 @pytest.mark.parametrize(
     ("caps", "what"),
     [
-        (["allow rw pool=zlog"], "read"),
         (["allow pool zlog class zlog sequencer_find"], "write"),
         (["allow pool zlog class lock"], "read"),
     ],
@@ -121,6 +128,14 @@ def test_caps_without_the_class(user: Callable[..., str], caps: list[str], what:
     assert f"caps don't allow it to {what} with the class" in wrong["text"]
     assert wrong["mend"].startswith("make a client for it, ceph auth get-or-create client.zlog")
     assert "OSD" not in wrong["mend"]
+
+
+def test_caps_that_need_no_class(user: Callable[..., str]) -> None:
+    why = plain(Cli(user("allow rw pool=zlog")))
+    assert why["text"].startswith(
+        "this client's caps don't allow it to read with the class (EPERM)"
+    )
+    assert "and who may write to the pool can overwrite logs" in why["text"]
 
 
 def test_a_class_that_the_osds_lack(
@@ -140,10 +155,13 @@ def test_a_class_that_the_osds_lack(
     assert wrong["text"] == "the OSDs have it and can't load it (EIO)"
     assert "ceph versions" in wrong["mend"]
     library.unlink()
-    wrong = failure(cli)
+    why = plain(cli)
+    assert why["text"].startswith(
+        "the OSDs don't have it (EOPNOTSUPP), so methods run in this client"
+    )
+    assert "restart" not in why["mend"]
+    wrong = failure(Cli(f"{cluster.url()}&class=require"))
     assert (wrong["part"], wrong["code"]) == ("object class", 7)
-    assert wrong["text"] == "the OSDs don't have it (EOPNOTSUPP)"
-    assert "restart" not in wrong["mend"]
     library.write_bytes(sound.read_bytes())
     assert diagnoses(cli)[0] == 0
 
@@ -153,10 +171,12 @@ def test_a_class_that_the_osds_may_not_load(
 ) -> None:
     cluster = new_ceph_cluster(ClusterSpec(with_class=False))
     cli = Cli(cluster.url())
-    wrong = failure(cli)
-    assert (wrong["code"], wrong["text"]) == (7, "the OSDs are not allowed to load it (EPERM)")
-    assert wrong["mend"].startswith("ceph config set osd osd_class_load_list")
-    assert cli("ls").code == 7
+    why = plain(cli)
+    assert why["text"].startswith("the OSDs are not allowed to load it (EPERM), so")
+    assert why["mend"].startswith("ceph config set osd osd_class_load_list")
+    assert cli("ls").code == 0
+    assert "not asked for" in plain(Cli(f"{cluster.url()}&class=never"), "ok")["text"]
+    assert Cli(f"{cluster.url()}&class=require")("ls").code == 7
 
     cluster.monitor("freeze")
     began = time.monotonic()

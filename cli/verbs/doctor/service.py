@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import shlex
 from collections.abc import Iterator
+from urllib.parse import parse_qs, urlsplit
 
 from zlog import (
     Log,
@@ -13,17 +14,19 @@ from zlog import (
     Store,
     StoreTimeout,
     ZlogError,
+    connect,
 )
 from zlog.admin import (
     RETENTION_DOUBT_HINT,
     ClassRefusal,
     announced_sequencer,
     check_class,
+    is_plain,
     retention_doubts,
     sequencer_status,
     sequencers_of,
 )
-from zlog.cli.ceph import Target, new_client
+from zlog.cli.ceph import Target, new_client, with_class
 from zlog.cli.exit_codes import ExitCode
 from zlog.cli.verbs.doctor.diagnosis import Diagnosis, Level, failed, ok
 
@@ -60,8 +63,28 @@ def examine_class(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]
     if refusal is not None:
         yield _refused(refusal, url)
         return
+    if is_plain(store):
+        yield _not_used(url, seconds)
+        return
     purposes = "reading" if store.read_only else "reading and for writing"
     yield ok("object class", f"answers, for {purposes}")
+
+
+def _not_used(url: str, seconds: float) -> Diagnosis:
+    """Tell why the methods run in the client, and what that means."""
+    part = "object class"
+    text = (
+        "methods run in this client: safe, slower where writers meet, and who may write to the pool"
+        " can overwrite logs"
+    )
+    if "never" in parse_qs(urlsplit(url).query).get("class", []):
+        return ok(part, f"not asked for, {text}")
+    with connect(with_class(url, "require")) as store:
+        refusal = check_class(store, timeout=seconds)
+    if refusal is None:  # by now it is there
+        return Diagnosis(part, Level.NOTE, f"not used: {text}")
+    why = _refused(refusal, url)
+    return Diagnosis(part, Level.NOTE, f"{why.text}, so {text}", why.mend)
 
 
 def _refused(refusal: ClassRefusal, url: str) -> Diagnosis:
