@@ -330,6 +330,7 @@ _REFUSALS: dict[int, tuple[type[ZlogError], str, str | None]] = {
         "the live stripe takes no position that high",
         "Start a new stripe: `zlog reconfigure LOG --roll`.",
     ),
+    Code.BEYOND_TAIL: (BeyondTail, "no tail that high was recorded", None),
     Code.UNREADABLE: (
         UnsupportedVersion,
         "a newer version of zlog stored what is at this position",

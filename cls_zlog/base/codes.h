@@ -29,6 +29,7 @@ enum Code : int {
   kStoredTooNew = 26,   // what is stored needs a class of this version of the value
   kBeyondStripe = 27,   // the live stripe takes nothing from this position on
   kLost = 28,           // what was stored at this position is damaged or gone
+  kBeyondTail = 29,     // this is the highest tail that was recorded
 };
 
 // The state of one position in a read's reply. The values are on the wire and on disk.

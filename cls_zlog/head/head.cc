@@ -84,6 +84,17 @@ Failure list_views(Object& object, const ViewReadRequest& request, ViewReadReply
   return {};
 }
 
+// What is below the trim point is hidden from readers, now and later: so it does not pass what is
+// known to be handed out. A mirror's first copy may begin anywhere.
+Failure check_trim_point(Object& object, const Head& head, uint64_t position) {
+  if (position <= head.tail_floor) return {};
+  Newest newest;
+  ZLOG_TRY(load_newest(object, head, &newest));
+  uint64_t tail = head.tail_floor;
+  if (head.newest != 0) tail = std::max(tail, newest.view.stripes.back().start);
+  return position <= tail || newest.view.mirror() ? Failure{} : Failure{kBeyondTail, tail};
+}
+
 void tell(const Head& head, HeadReply* reply) {
   reply->counter = head.counter;
   reply->newest = head.newest;
@@ -153,6 +164,7 @@ Result<MoreReply> trim_point_raise(Object& object, const TrimPointRequest& reque
   Head head;
   ZLOG_TRY(Head::load(object, request.log_id, &head));
   const bool raised = request.position > head.trim_point;
+  if (raised) ZLOG_TRY(check_trim_point(object, head, request.position));
   if (raised && !request.past_cursors) {
     std::optional<uint64_t> held;
     ZLOG_TRY(cursors::lowest(object, &held));

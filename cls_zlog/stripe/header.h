@@ -85,6 +85,12 @@ struct Header {
     return end_of(start.value_or(limits::position_max), limits::object_positions_max * stride);
   }
 
+  // The least of its positions from one on.
+  uint64_t first_at(uint64_t position) const {
+    const uint64_t above = position - std::min<uint64_t>(position, residue);
+    return residue + (above + stride - 1) / stride * stride;
+  }
+
   // Whether it takes a position: 0, or kBeyondStripe.
   Failure take(uint64_t position) const {
     if (position < end()) return {};
@@ -105,6 +111,15 @@ struct Header {
 
   // Whether the object has lost what it stored at a position that it has no record for.
   bool lost(uint64_t position) const { return position >= trim_point && !holes.allow(position); }
+
+  // Whether one of its positions in [begin, end) has lost its record, where there is none in between.
+  bool lost(uint64_t begin, uint64_t end) const {
+    uint64_t position = first_at(begin);
+    for (const Hole& hole : holes.runs) {
+      if (hole.covers(position)) position = hole.last + stride;
+    }
+    return position < std::min(end, holes.accounted);
+  }
 
   // Notes that written entries are gone. Never below zero: the counters are for people, and a
   // damaged record's share is not known.

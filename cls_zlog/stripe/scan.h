@@ -34,6 +34,9 @@ inline Failure enter(Object& object, uint64_t epoch, const Runs& runs, Header* h
   return header->admit(epoch);
 }
 
+// What the object holds of the positions [start, end), as `count` answers it. Defined in count.cc.
+int tally(Object& object, const Header& header, uint64_t start, uint64_t end, CountReply* reply);
+
 // A look at positions in progress: tells `Reply` of one after the other until that has enough.
 //   void add(const ReadEntry&)   the next position, which has no data
 //   int add_written(const Stored&, uint32_t first, uint32_t count)

@@ -14,6 +14,16 @@ std::vector<uint64_t> positions_below(const Stored& stored, uint64_t point, uint
   return positions;
 }
 
+// Brings the header's counters down to what is there from `start` on, or less where that is more than
+// one call looks at. Limits of size go by them, and they know nothing of records that have vanished.
+int recount(Object& object, uint64_t start, Header* header) {
+  CountReply found;
+  ZLOG_TRY(tally(object, *header, start, limits::position_max + 1, &found));
+  header->entries = std::min(header->entries, found.entries);
+  header->bytes = std::min(header->bytes, found.bytes);
+  return 0;
+}
+
 // Raises the header's trim point, and frees the records below it, at most `records_max` of them.
 // The record that the point cuts loses the data below it; a cut run without entries is left, since
 // the point decides. The point goes up to what can't be read, which is refused when it comes first.
@@ -26,11 +36,17 @@ Failure trim_below(Object& object, uint64_t point, uint32_t records_max, Header*
   std::string first;
   std::string last;
   uint64_t removed = 0;
+  uint64_t from = 0;
+  uint64_t known = installed;  // what vanished below it was counted before
+  bool lost = false;
   *more = false;
-  for (uint64_t from = 0;;) {
+  while (true) {
     const Stored* stored = nullptr;
     ZLOG_TRY(records.seek(from, &stored));
-    if (stored == nullptr || stored->span.first >= header->trim_point) break;
+    const uint64_t next = stored == nullptr ? header->trim_point : stored->span.first;
+    lost = lost || header->lost(known, std::min(next, header->trim_point));
+    if (next >= header->trim_point) break;
+    lost = lost || stored->record.kind == RecordKind::kLost;
     const bool unreadable = stored->record.unreadable();
     if (unreadable && removed == 0) return {kUnreadable, stored->span.first};
     if (unreadable) header->trim_point = std::max(installed, stored->span.first);
@@ -47,14 +63,16 @@ Failure trim_below(Object& object, uint64_t point, uint32_t records_max, Header*
     ZLOG_TRY(layout.free(*stored));
     if (removed++ == 0) first = stored->key;
     last = stored->key;
-    from = stored->span.last + 1;
+    known = from = stored->span.last + 1;
   }
+  if (lost) ZLOG_TRY(recount(object, *more ? from : header->trim_point, header));
   return {removed == 0 ? 0 : layout.remove(first, last, removed)};
 }
 
-// kUnreadable, with the first such position, when a later version stored one of them.
-Failure check_readable(Object& object, const Header& header,
-                       const std::vector<uint64_t>& positions) {
+// kUnreadable, with the first such position, when a later version stored one of them. Tells also
+// whether one is lost.
+Failure check_readable(Object& object, const Header& header, const std::vector<uint64_t>& positions,
+                       bool* lost) {
   Walk walk(object, header, positions);
   while (!walk.done()) {
     Walk::Stretch stretch;
@@ -62,6 +80,9 @@ Failure check_readable(Object& object, const Header& header,
     if (stretch.stored != nullptr && stretch.stored->record.unreadable()) {
       return {kUnreadable, positions[stretch.begin]};
     }
+    *lost = *lost || (stretch.stored == nullptr
+                          ? header.lost(positions[stretch.begin], positions[stretch.end - 1] + 1)
+                          : stretch.stored->record.kind == RecordKind::kLost);
   }
   return {};
 }
@@ -76,7 +97,9 @@ Result<Empty> trim(Object& object, const TrimRequest& request) {
       std::lower_bound(asked.begin(), asked.end(), header.trim_point), asked.end());
   if (positions.empty()) return Empty();
   ZLOG_TRY(header.take(positions.back()));
-  ZLOG_TRY(check_readable(object, header, positions));
+  bool lost = false;
+  ZLOG_TRY(check_readable(object, header, positions, &lost));
+  if (lost) ZLOG_TRY(recount(object, header.trim_point, &header));
   Layout layout(object, header);
   Walk walk(object, header, positions);
   while (!walk.done()) {
@@ -99,10 +122,12 @@ Result<MoreReply> trim_to(Object& object, const TrimToRequest& request) {
   Header header;
   ZLOG_TRY(Header::load(object, &header));
   ZLOG_TRY(header.admit(request.epoch));
+  const std::string before = to_stored(Header::kAttribute, header);
+  const uint64_t point = std::min(request.position, header.end());  // it holds nothing above
   MoreReply reply;
-  ZLOG_TRY(trim_below(object, request.position, request.records_max, &header, &reply.more));
-  header.holes.forget_below(header.trim_point);
-  ZLOG_TRY(header.save(object));
+  ZLOG_TRY(trim_below(object, point, request.records_max, &header, &reply.more));
+  if (!reply.more) header.holes.forget_below(header.trim_point);
+  if (to_stored(Header::kAttribute, header) != before) ZLOG_TRY(header.save(object));
   return reply;
 }
 

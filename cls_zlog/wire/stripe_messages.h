@@ -272,13 +272,16 @@ struct CountRequest {
 // What the object holds of the positions [start, end), `end` being this one. Positions below its
 // trim point hold nothing, and are no hole.
 struct CountReply {
-  uint64_t end = 0;                // as asked for, or where a bounded part of the work ended
-  uint64_t entries = 0;            // written and not trimmed, nor damaged
-  uint64_t bytes = 0;              // data of those
-  std::optional<uint64_t> hole;    // the first position that is unwritten
-  std::optional<uint64_t> last;    // the last position of an entry
-  std::optional<uint64_t> oldest;  // the least timestamp of an entry
-  std::optional<uint64_t> newest;  // the greatest one
+  uint64_t end = 0;                   // as asked for, or where a bounded part of the work ended
+  uint64_t entries = 0;               // written and not trimmed, nor damaged
+  uint64_t bytes = 0;                 // data of those
+  std::optional<uint64_t> hole;       // the first position that is unwritten
+  std::optional<uint64_t> last;       // the last position of an entry
+  std::optional<uint64_t> oldest;     // the least timestamp of an entry
+  std::optional<uint64_t> newest;     // the greatest one
+  bool lost = false;                  // records of some positions are damaged or gone
+  std::optional<uint64_t> oldest_at;  // the first position that has that timestamp
+  std::optional<uint64_t> newest_at;
 
   template <typename V>
   void each(V& v) {
@@ -289,6 +292,9 @@ struct CountReply {
     v("last", last, wire::position());
     v("oldest", oldest);
     v("newest", newest);
+    v("lost", lost, wire::any().since(2));
+    v("oldest_at", oldest_at, wire::position().since(2));
+    v("newest_at", newest_at, wire::position().since(2));
   }
 };
 

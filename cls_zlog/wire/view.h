@@ -56,6 +56,9 @@ struct View {
     v("options", options);
   }
   bool valid() const;
+
+  // Whether it takes copies of entries, at positions that are given and not handed out.
+  bool mirror() const { return options.count("mirror_of") != 0; }
 };
 
 }  // namespace zlog

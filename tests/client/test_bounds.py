@@ -84,6 +84,37 @@ def test_a_write_goes_no_further_than_the_stripe(filled: zlog.Log) -> None:
     check_in_use(filled)
 
 
+@pytest.mark.parametrize("far", [POSITION_MAX, 2**62, END, len(ENTRIES) + 1])
+def test_a_trim_goes_no_further_than_the_tail(filled: zlog.Log, far: int) -> None:
+    """Else what is appended later would be hidden."""
+    filled.tail()
+    head = head_object(filled.name)
+    request = messages.trim_point_raise(filled.view.log_id, far, True)
+    code, _ = filled.store.execute(head, "trim_point_raise", request)
+    assert code == Code.BEYOND_TAIL
+    with pytest.raises(zlog.BeyondTail, match="the tail"):
+        filled.trim_to(far)
+    assert filled.earliest() == 0
+    check_in_use(filled)
+
+
+def test_a_trim_to_the_tail_is_no_further(filled: zlog.Log) -> None:
+    with zlog.Log.open(filled.store, filled.name) as other:
+        other.trim_to(len(ENTRIES))
+    check_in_use(filled, 0)
+    assert filled.earliest() == len(ENTRIES)
+
+
+def test_objects_are_trimmed_no_further_than_the_stripe(filled: zlog.Log) -> None:
+    for ref in filled.view.objects(filled.view.live_stripe):
+        request = messages.trim_to(filled.view.epoch, POSITION_MAX, 1000)
+        assert filled.store.execute(ref.name, "trim_to", request)[0] == Code.OK
+    with zlog.Log.open(filled.store, filled.name, timeout=10) as opened:
+        position = opened.append(b"on")
+        assert opened.read(position).data == b"on"
+        assert position == END
+
+
 def test_every_stripe_has_its_own_bounds(filled: zlog.Log) -> None:
     filled.roll()
     start = filled.view.live_stripe.start

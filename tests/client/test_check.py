@@ -15,7 +15,7 @@ from zlog.view import STRIPES_MAX, ObjectRef
 
 from ..conformance import wire
 from ..conformance.stored import door_to
-from ..support.logs import leave_hole, new_epoch
+from ..support.logs import leave_hole, new_epoch, raise_tail
 from . import planted
 
 WIDTH = 4
@@ -165,6 +165,7 @@ def test_an_object_trimmed_further_than_the_log(filled: zlog.Log, store: zlog.St
 def test_a_trim_that_died_is_no_failure(filled: zlog.Log) -> None:
     client = filled._client
     head, log_id = client.layout.head, filled.view.log_id
+    raise_tail(filled, 6)
     assert drive(head.trim_point_raise(log_id, 6, client.deadline())) is None
     found = findings(filled)
     assert {finding.kind for finding in found} == {FindingKind.TRIM_BEHIND}

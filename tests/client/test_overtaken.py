@@ -15,7 +15,7 @@ from zlog._io import BlockingIo, drive
 from zlog._layout.head import Head
 from zlog._native.core import from_timestamp
 
-from ..support.logs import leave_hole
+from ..support.logs import leave_hole, raise_tail
 from .faulty import FaultyStore, WithoutSequencer
 
 WINDOW = 16
@@ -236,6 +236,7 @@ def test_a_trim_that_died_once_it_was_recorded(
     log = zlog.Log.create(memory, "orders", width=4)
     assert leave_hole(log, 10) == 0
     log.append_many([b"%d" % position for position in range(10, ENTRIES)])
+    raise_tail(log, ENTRIES)
     io = BlockingIo(memory, "the test")
     head = Head(io, "orders")
     raised = head.trim_point_raise(log.view.log_id, 12, deadline_of(io, 10))

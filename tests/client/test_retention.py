@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import zlog.aio
 from zlog import Retention
 from zlog._base.protocol import OBJECT_TAIL_MAX, Code
 
-from ..conformance.stored import HEADER, MemoryDoor
+from ..conformance.stored import HEADER, MemoryDoor, door_to
 from ..support.logs import fill_at, leave_hole, raise_tail
 from . import planted
 from .clocks import set_clocks
@@ -123,6 +124,41 @@ def test_large_entries_before_small_ones_stay(log: zlog.Log) -> None:
     assert 50 << 20 <= log.stat().bytes < 51 << 20
     log.set_retention(Retention(entries=10))
     assert log.apply_retention() == 50_050
+
+
+@pytest.mark.parametrize("gone", [range(25), range(10, 30), range(60, 80), range(98, 100)])
+@pytest.mark.parametrize("limit", [{"entries": 70}, {"bytes": 700}, {"entries": 100}])
+def test_what_is_lost_counts_for_nothing(
+    memory: zlog.Store, limit: dict[str, int], gone: range
+) -> None:
+    """Nor once the trim has passed it: where some is lost, no more of the rest goes."""
+    with zlog.Log.create(memory, "orders", width=2) as log:
+        for _ in range(100):
+            log.append(bytes(10))
+        vanish(log, gone)
+        log.set_retention(Retention(**limit))
+        for appended in (0, 1, 1, 50):
+            before = kept(log)
+            if appended:
+                log.append_many([bytes(10)] * appended)
+            log.apply_retention()
+            most = limit.get("entries", 70)
+            assert kept(log) == min(before + appended, most)
+
+
+def vanish(log: zlog.Log, positions: range) -> None:
+    """Remove the records of entries that were appended one by one."""
+    with door_to(log.store) as door:
+        for position in positions:
+            name = log.view.object_of(position).name
+            content = door.load(name)
+            left = {k: v for k, v in content.omap.items() if b"e.%016x." % position not in k}
+            assert len(left) < len(content.omap)
+            door.save(name, replace(content, omap=left))
+
+
+def kept(log: zlog.Log) -> int:
+    return sum(isinstance(item, zlog.Entry) for item in log.read_range(log.earliest()))
 
 
 def test_empty_entries_are_entries(log: zlog.Log) -> None:
@@ -261,6 +297,22 @@ def test_a_store_that_is_appended_to_and_trimmed_stays_small(tmp_path: Path) -> 
 def test_an_empty_log_has_nothing_to_lose(log: zlog.Log, limit: Retention) -> None:
     log.set_retention(limit)
     assert log.apply_retention() == 0
+
+
+def test_a_round_that_finds_nothing_to_do_writes_nothing(tmp_path: Path) -> None:
+    """Nor do those of a log that is at its limit."""
+    with (
+        zlog.connect(tmp_path.as_uri()) as store,
+        zlog.Log.create(store, "orders", width=4) as log,
+    ):
+        log.append_many([b"x"] * 100)
+        log.trim_to(10)
+        log.set_retention(Retention(entries=50, bytes=1000))
+        assert log.apply_retention() == 50
+        before = (tmp_path / "data.mdb").read_bytes()
+        for _ in range(3):
+            assert log.apply_retention() == 50
+        assert (tmp_path / "data.mdb").read_bytes() == before
 
 
 def test_appends_go_on_while_the_settings_change(sequenced: zlog.Log) -> None:

@@ -115,8 +115,13 @@ class HeadModel:
         """trim_point_raise: in any epoch, only upwards, and past cursors only if told to."""
         if refusal := self._refusal(position <= POSITION_MAX + 1, log_id):
             return refusal
+        raised = position > self.trim_point
+        tail = max([self.tail_floor, *(view.stripes[-1].start for view in self.views[-1:])])
+        mirror = self.views and "mirror_of" in self.views[-1].options
+        if raised and position > tail and not mirror:
+            return Answer(Code.BEYOND_TAIL, tail)
         lowest = min((cursor.position for cursor in self.cursors.values()), default=position)
-        if position > self.trim_point and lowest < position and not past_cursors:
+        if raised and lowest < position and not past_cursors:
             return Answer(Code.HELD_BY_CURSOR, lowest)
         self.trim_point = max(self.trim_point, position)
         below = [stripe for stripe in self.archived if stripe.end <= self.trim_point]

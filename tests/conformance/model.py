@@ -249,6 +249,9 @@ class StripeModel:
             max(live, default=None),
             min(times, default=None),
             max(times, default=None),
+            False,
+            min(live, key=lambda p: (live[p].timestamp, p), default=None),
+            min(live, key=lambda p: (-live[p].timestamp, p), default=None),
         )
 
     def fill(
@@ -291,7 +294,7 @@ class StripeModel:
             return _INVALID
         if refusal := self._refusal(epoch):
             return refusal
-        self.trim_point = max(self.trim_point, position)
+        self.trim_point = max(self.trim_point, min(position, self.end))
         for below in [p for p in self.cells if p < self.trim_point]:
             del self.cells[below]
             if below in self.ids:

@@ -40,6 +40,7 @@ class Code(IntEnum):
     STORED_TOO_NEW = 26
     BEYOND_STRIPE = 27
     LOST = 28
+    BEYOND_TAIL = 29
 
 
 class State(IntEnum):
@@ -180,7 +181,7 @@ _REFUSALS: dict[str, set[Code]] = {
     "stat": _STALE,
     "remove": _STALE,
     "tail_raise": _BEYOND,
-    "trim_point_raise": {Code.HELD_BY_CURSOR},
+    "trim_point_raise": {Code.HELD_BY_CURSOR, Code.BEYOND_TAIL},
     "view_propose": {Code.INVALID_EPOCH, *_STALE},
     "head_remove": {Code.INVALID_EPOCH},
     "stripe_forget": {Code.INVALID_EPOCH},

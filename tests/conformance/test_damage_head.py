@@ -95,6 +95,7 @@ def test_a_damaged_cursor_is_an_error_until_it_is_set_or_removed(
 ) -> None:
     """And nothing is trimmed meanwhile, unless all cursors may be passed."""
     head = make_head(store, prefix)
+    assert head.tail_raise(2, 10).code == Code.OK
     for name in "ab":
         assert head.cursor_commit(name, SET, 50).code == Code.OK
     sound = door.load(prefix)
@@ -216,6 +217,7 @@ def test_a_later_version_of_what_a_head_holds_is_refused_and_left_alone(
     store: Store, prefix: str, door: Door
 ) -> None:
     head = make_head(store, prefix)
+    assert head.tail_raise(2, 5).code == Code.OK
     assert head.cursor_commit("a", CREATE, 5).code == Code.OK
     assert head.delivery_begin(Part("query")).code == Code.OK
     sound = door.load(prefix)

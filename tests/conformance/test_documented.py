@@ -87,12 +87,12 @@ def head(store: Taped, door: Door) -> Iterator[Example]:
     made = Head(store, "head")
     made.create("orders", LOG_ID)
     made.epoch_next(4)
-    made.trim_point_raise(40, LOG_ID)
     stripes = (StripeView(1, 0, OPEN_END, 4),)
     view = View(1, LOG_ID, False, "tcp://10.0.0.1:7878", stripes, {"owner": "shop"})
     yield "view", requests.view(view)
     made.view_propose(0, view)
     made.tail_raise(1, 100, LOG_ID)
+    made.trim_point_raise(40, LOG_ID)
     yield "stored-head", door.load("head").attrs[b"zlog.head"]
     yield "stored-view", door.load("head").omap[b"v.0000000000000001"]
 

@@ -341,6 +341,7 @@ def test_a_log_has_so_many_cursors_and_no_more(store: Store, prefix: str) -> Non
     assert head.cursor_commit("reader-0", SET, 6000).code == Code.OK
     assert head.cursor_commit("reader-1", ADVANCE, 6000).code == Code.OK
     lowest = 5000 - (CURSORS_MAX - 1)
+    assert head.tail_raise(0, 9000).code == Code.OK
     assert head.trim_point_raise(lowest + 1) == Answer(Code.HELD_BY_CURSOR, lowest)
     assert head.trim_point_raise(lowest).code == Code.OK
     more, cursors = head.cursor_list(count_max=CURSORS_MAX).value

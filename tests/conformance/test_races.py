@@ -171,7 +171,9 @@ def test_of_two_readers_of_one_cursor_neither_undoes_the_other(store: Store, pre
 def test_a_trim_and_a_new_cursor_exclude_each_other(store: Store, prefix: str) -> None:
     """Either the cursor is there first and holds the trim back, or it comes too late."""
     for turn in range(POSITIONS // 3):
-        Head(store, f"{prefix}.{turn}").create("orders", 7)
+        head = Head(store, f"{prefix}.{turn}")
+        head.create("orders", 7)
+        head.tail_raise(0, 10)
 
     def race(caller: int) -> list[Answer]:
         answers = []

@@ -7,7 +7,7 @@ header tells which positions nothing was ever stored at; only these are holes.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from random import Random
@@ -102,6 +102,43 @@ def test_what_vanished_can_be_trimmed(store: Store, prefix: str, door: Door) -> 
     assert states_of(stripe, [7])[7] == State.UNWRITTEN
     assert stripe.trim_to(EPOCH, 12) == Answer(Code.OK, False)
     assert set(states_of(stripe, range(12)).values()) == {State.TRIMMED}
+
+
+@pytest.mark.parametrize(
+    "trim",
+    [
+        lambda stripe: stripe.trim_to(EPOCH, 4),
+        lambda stripe: [stripe.trim_to(EPOCH, 4, records_max=1) for _ in range(4)],
+        lambda stripe: stripe.trim(EPOCH, [2]),
+    ],
+)
+def test_counters_forget_what_vanished_once_it_is_trimmed(
+    store: Store, prefix: str, door: Door, trim: Callable[[Stripe], object]
+) -> None:
+    """What limits of size keep goes by them. A count tells that some is lost."""
+    stripe = Stripe(store, prefix)
+    stripe.seal(EPOCH)
+    for position in range(10):
+        assert stripe.put(EPOCH, position, bytes(position + 1)).code == Code.OK
+    content = door.load(prefix)
+    vanished = sorted(key for key in content.omap if key.startswith(b"e."))[2]
+    left = {key: value for key, value in content.omap.items() if key != vanished}
+    door.save(prefix, replace(content, omap=left))
+
+    def held() -> tuple[int, int]:
+        stat = stripe.stat(EPOCH).value
+        return stat.entries, stat.data_bytes
+
+    def lost(start: int, end: int) -> bool:
+        return bool(stripe.count(EPOCH, start, end).value.lost)
+
+    assert held() == (10, 55)
+    assert (lost(0, 2), lost(0, 10), lost(2, 3), lost(3, 10)) == (False, True, True, False)
+    trim(stripe)
+    states = states_of(stripe, range(10))
+    sizes = [position + 1 for position, state in states.items() if state == State.WRITTEN]
+    assert held() == (len(sizes), sum(sizes))
+    assert not lost(0, 10)
 
 
 def test_the_header_knows_which_positions_were_used(

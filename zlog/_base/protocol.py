@@ -72,6 +72,7 @@ class Code(enum.IntEnum):
     STORED_TOO_NEW = 26
     BEYOND_STRIPE = 27
     LOST = 28
+    BEYOND_TAIL = 29
 
 
 class State(enum.IntEnum):

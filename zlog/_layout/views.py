@@ -244,7 +244,7 @@ async def _try_change(
         attempt.above = sealed
         return epoch
     written = max((each.highest for each in sealed if each.highest is not None), default=-1)
-    tail = max(live.start, written + 1, tail_floor)
+    tail = max(live.start, written + 1, tail_floor, base.trim_point)
     if recount is not None:
         tail = await recount(replace(base, epoch=epoch), tail, deadline)
     if not wanted.removed:

@@ -46,6 +46,9 @@ class CountReply(NamedTuple):
     last: int | None
     oldest: int | None
     newest: int | None
+    lost: bool
+    oldest_at: int | None
+    newest_at: int | None
 
 class MoreReply(NamedTuple):
     more: bool

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from zlog._base.deadline import Deadline
@@ -86,20 +86,23 @@ async def end_beyond(layout: Layout, limit: Size, deadline: Deadline) -> int:
     What lies above holds as many entries as the limit says, or as many bytes and less than one
     entry more: whichever is less. Whole stripes are taken by what they say that they hold. In the
     one where a limit falls the objects count ranges, which grow as long as all of them is beyond
-    the limit, and are then halved.
+    the limit, and are then halved. Where some of that is lost, they hold less than they say: all
+    that is left of that stripe is counted then.
     """
     start = layout.view.trim_point
     # Space that an earlier trim did not come to free would be taken for that of entries, as is what
     # an older class can't free, or is in damaged objects.
     with contextlib.suppress(UnsupportedVersion, CorruptEntry):
         await trim_to(layout, start, deadline)
-    held = await _all_held(layout, deadline)
-    excess = _excess(held, limit)
-    walk = _Walk(layout, excess, deadline)
-    for each in held if any(excess) else ():
-        if not walk.take(each.size, each.end):
-            await walk.into(each, max(start, each.stripe.start))
+    counted: list[Stripe] = []
+    while True:
+        held = await _all_held(layout, deadline)
+        walk = _Walk(layout, _excess(held, limit), deadline)
+        stripe = await walk.up(held, start, counted)
+        if stripe is None:
             break
+        counted.append(stripe)
+        limit = limit.plus(await _lost(layout, stripe, start, deadline))
     # A trim that came in between has freed what the walk took for kept: leave it to the next call.
     if walk.end > start and not walk.within(_excess(await _all_held(layout, deadline), limit)):
         return start
@@ -123,27 +126,36 @@ async def _held(layout: Layout, stripe: Stripe, deadline: Deadline) -> _Held:
     view = layout.view
     if view.mirror and view.tail_floor < end:  # parts of a round of its copier: no reader sees them
         floor = max(view.tail_floor, stripe.start)
-        unseen, _ = await _count(layout, stripe, floor, end, deadline)
+        unseen, _, _ = await _count(layout, stripe, floor, end, deadline)
         seen = Size(max(0, size.entries - unseen.entries), max(0, size.bytes - unseen.bytes))
         return _Held(stripe, seen, floor)
     return _Held(stripe, size, end)
 
 
+async def _lost(layout: Layout, stripe: Stripe, start: int, deadline: Deadline) -> Size:
+    """Return how much more a stripe says that it holds than is there, or less than that."""
+    end = (await _held(layout, stripe, deadline)).end
+    there, _, _ = await _count(layout, stripe, max(start, stripe.start), end, deadline)
+    told = (await _held(layout, stripe, deadline)).size  # last: what was added counts as lost
+    return Size(max(0, told.entries - there.entries), max(0, told.bytes - there.bytes))
+
+
 async def _count(
     layout: Layout, stripe: Stripe, start: int, end: int, deadline: Deadline
-) -> tuple[Size, int]:
-    """Return what a range of a stripe holds, and the position of its last entry."""
+) -> tuple[Size, int, bool]:
+    """Return what a range of a stripe holds, its last entry's position, and if some is lost."""
     refs = layout.objects(layout.view, stripe)
     some = range(start, min(end, start + stripe.width))
     left = {refs[position % stripe.width]: start for position in some}
-    size, last = Size(0, 0), 0
+    size, last, lost = Size(0, 0), 0, False
     while left:
         counted = await ask(layout, left, end, deadline)
         for each in counted.values():
             size = size.plus(Size(each.entries, each.bytes))
             last = max(last, each.last or 0)
+            lost = lost or each.lost
         left = {ref: each.end for ref, each in counted.items() if each.end < end}
-    return size, last
+    return size, last, lost
 
 
 def _excess(held: list[_Held], limit: Size) -> Size:
@@ -166,6 +178,17 @@ class _Walk:
         """Whether no more was passed than is beyond one of the limits."""
         return any(0 < most >= passed for most, passed in zip(excess, self._passed, strict=True))
 
+    async def up(self, held: list[_Held], start: int, counted: Sequence[Stripe]) -> Stripe | None:
+        """Pass all that is beyond a limit.
+
+        Returns None; or a stripe that holds less than it says, if it is none of those ``counted``.
+        """
+        for each in held if any(self._excess) else ():
+            if not self.take(each.size, each.end):
+                whole = await self._into(each, max(start, each.stripe.start))
+                return None if whole or each.stripe in counted else each.stripe
+        return None
+
     def take(self, size: Size, end: int) -> bool:
         """Pass so much up to ``end``, if all of it is beyond a limit."""
         before, self._passed = self._passed, self._passed.plus(size)
@@ -176,14 +199,20 @@ class _Walk:
             self.end = end
         return True
 
-    async def into(self, held: _Held, start: int) -> None:
-        """Pass the part of a stripe from ``start`` on that is beyond a limit."""
+    async def _into(self, held: _Held, start: int) -> bool:
+        """Pass the part of a stripe from ``start`` on that is beyond a limit.
+
+        Returns whether all that was looked at is there.
+        """
+        whole = True
         step, growing = _STEP_POSITIONS, True
         while start < held.end and step:
             end = min(start + step, held.end)
-            size, last = await _count(self._layout, held.stripe, start, end, self._deadline)
+            size, last, lost = await _count(self._layout, held.stripe, start, end, self._deadline)
+            whole = whole and not lost
             if self.take(size, last + 1):
                 start += step
             else:
                 growing = False
             step = step * 2 if growing else step // 2
+        return whole

@@ -33,17 +33,21 @@ async def trim_to(
 ) -> None:
     """Trim every position below ``position``: first for all readers, then object by object.
 
-    The trim point is recorded in the head before any space is freed. Stripes that lie wholly below
-    it have their objects removed; the one that it cuts gives its records back. If this dies
-    half-way, the positions are trimmed all the same, and the next call frees what is left. An
-    object that fails, as an older class does at a record of a newer version, is passed over: all
-    else is freed before its error is raised.
+    The head lets no trim pass a tail that it does not know: the caller has seen that ``position``
+    is one, or below. The trim point is recorded in the head before any space is freed. Stripes that
+    lie wholly below it have their objects removed; the one that it cuts gives its records back. If
+    this dies half-way, the positions are trimmed all the same, and the next call frees what is
+    left. An object that fails, as an older class does at a record of a newer version, is passed
+    over: all else is freed before its error is raised.
 
     Raises:
         HeldByCursor: a cursor lies below ``position``, and the trim may not go ``past_cursors``.
             The head decides that in the same step that records the point, so no cursor is made
             in between.
     """
+    while not _below_tail(layout.view, position):
+        if await layout.raise_tail(layout.view, position, deadline):
+            break
     held = await layout.head.trim_point_raise(
         layout.address.log_id, position, deadline, past_cursors=past_cursors
     )
@@ -61,6 +65,12 @@ async def trim_to(
     await reclaim(layout, deadline)
     if refused is not None:
         raise refused
+
+
+def _below_tail(view: View, position: int) -> bool:
+    """Whether the head lets a trim go so far; that of a mirror may go anywhere."""
+    known = max(view.tail_floor, view.live_stripe.start, view.trim_point)
+    return position <= known or view.mirror
 
 
 async def _free_records(
