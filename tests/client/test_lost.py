@@ -10,7 +10,10 @@ import pytest
 
 import zlog
 from zlog import GapKind
+from zlog._base.io import deadline_of
 from zlog._base.names import DIRECTORY_OBJECT, head_object
+from zlog._io import BlockingIo, drive
+from zlog._layout.head import Directory
 
 from ..conformance.stored import door_to
 from .faulty import WithoutSequencer
@@ -103,3 +106,16 @@ def test_a_log_that_lost_its_head_is_damaged_and_not_made_anew(memory: zlog.Stor
         assert zlog.Log.open(copy, "orders").read(0).data == b"x"
         with pytest.raises(zlog.LogNotFound):
             zlog.Log.open(copy, "other")
+
+
+def test_the_name_of_a_log_that_lost_its_head_can_be_had_again(memory: zlog.Store) -> None:
+    io = BlockingIo(memory)
+    drive(Directory(io).add("orders", 7, deadline_of(io, 10)))
+    with pytest.raises(zlog.CorruptEntry) as told:
+        zlog.Log.create(memory, "orders")
+    assert "zlog rm orders" in told.value.hint
+    zlog.Log.remove(memory, "orders")
+    assert drive(Directory(io).names(deadline_of(io, 10))) == []
+    with pytest.raises(zlog.LogNotFound):
+        zlog.Log.remove(memory, "orders")
+    assert zlog.Log.create(memory, "orders").append(b"x") == 0

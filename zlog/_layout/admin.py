@@ -174,7 +174,8 @@ async def _look_up(io: Io, name: str, deadline: Deadline) -> HeadState:
     raise CorruptEntry(
         f"the head of log {name!r} is gone: {io.store.url} lists the log, and has no object"
         f" {head_object(name)}",
-        hint="Bring the object back from a copy of the pool; nothing else knows the log's layout.",
+        hint="Bring the object back from a copy of the pool; nothing else knows the log's layout."
+        f" Or give the log up: `zlog rm {name}` frees its name.",
     )
 
 
@@ -222,11 +223,18 @@ async def remove_log(io: Io, name: str, deadline: Deadline) -> None:
     the directory's entry, and last the head. No client can bring any of it back: a stripe object is
     only ever made under a name that holds the log's id and a fresh epoch.
 
+    Of a log that has lost its head the name is made free: a new log gets it, and is removed.
+
     Raises:
         LogNotFound: no such log.
     """
     head = Head(io, check_log_name(name))
-    view = (await head.read(deadline)).view
+    try:
+        view = (await head.read(deadline)).view
+    except LogNotFound:
+        if not await _is_listed(io, name, deadline):
+            raise
+        view = await _create_log(io, name, NewLog(1, {}), deadline)
     if view is None:
         raise LogNotFound(f"there is no log {name!r} in {io.store.url}")
     if not view.removed:
