@@ -8,6 +8,7 @@ from datetime import datetime
 from zlog._append.append import Appender
 from zlog._append.deliveries import Deliveries
 from zlog._append.reserved import Reserved
+from zlog._audit.check import Checker, Progress
 from zlog._base.deadline import Deadline
 from zlog._base.io import Io, deadline_of
 from zlog._base.names import check_position, check_range
@@ -109,6 +110,19 @@ class LogClient:
         await self.layout.refresh(deadline)
         last = OPEN_END if end is None else end
         return [stripe async for stripe in self.layout.stripes(start, last, deadline)]
+
+    def check(
+        self, *, orphans: bool, heal: bool, copies: int, progress: Progress | None
+    ) -> Checker:
+        """Return what audits the log; see :meth:`zlog.Log.check`."""
+        return Checker(
+            self.positions,
+            self.budget,
+            orphans=orphans,
+            heal=heal,
+            copies=copies,
+            progress=progress,
+        )
 
     def cursor(self, name: str) -> CursorClient:
         """Return a handle on a cursor, which is not looked for yet."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from zlog._audit.check import Checker, Progress
+from zlog._audit.check import Progress
 from zlog._base.deadline import Timeout
 from zlog._base.io import deadline_of
 from zlog._base.options import merged_options
@@ -304,17 +304,8 @@ class Log(Writing, Reading):
             progress: called now and then with how many positions were looked at, and how many
                 there are.
         """
-        client = self._client
-        return Check(
-            Checker(
-                client.positions,
-                client.budget,
-                orphans=orphans,
-                heal=heal,
-                copies=copies,
-                progress=progress,
-            )
-        )
+        checker = self._client.check(orphans=orphans, heal=heal, copies=copies, progress=progress)
+        return Check(checker)
 
     def close(self) -> None:
         """Close this handle; the store stays open. Safe to call twice.

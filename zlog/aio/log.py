@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from zlog._append.coalesce import Coalescer
 from zlog._append.delivery_records import DeliveryKey, DeliverySource
-from zlog._audit.check import Checker, Progress
+from zlog._audit.check import Progress
 from zlog._base.deadline import Timeout
 from zlog._base.io import Io, deadline_of
 from zlog._base.options import merged_options
@@ -331,17 +331,8 @@ class Log(LogHandle):
         progress: Progress | None = None,
     ) -> Check:
         """Audit the log while it is used; see :meth:`zlog.Log.check`."""
-        client = self._client
-        return Check(
-            Checker(
-                client.positions,
-                client.budget,
-                orphans=orphans,
-                heal=heal,
-                copies=copies,
-                progress=progress,
-            )
-        )
+        checker = self._client.check(orphans=orphans, heal=heal, copies=copies, progress=progress)
+        return Check(checker)
 
     async def close(self) -> None:
         """Wait for appends under way and close what this handle opened. Safe to call twice."""
