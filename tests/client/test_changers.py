@@ -21,7 +21,7 @@ from zlog._read.iterate import RangeReader
 from zlog.testing import run_virtually
 from zlog.view import objects_of
 
-from .faulty import Recorder, slow_io
+from .faulty import FaultyStore, Recorder, slow_io
 
 SLOW = (0.01, 0.1)
 WRITERS, CHANGERS, ENTRIES = 4, 3, 40
@@ -100,3 +100,30 @@ def test_nothing_is_lost_doubled_or_left_behind(
         assert {name for name in store.names if memory.peek(name) is not None} == needed
 
     run_virtually(work(), seed)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_one_of_many_writers_leaves_a_stripe_that_takes_no_more(
+    memory: zlog.Store, seed: int
+) -> None:
+    """All are refused at once, and the others take what it brings in."""
+    epochs = 0
+
+    def count(_: int, method: str) -> None:
+        nonlocal epochs
+        epochs += method == "epoch_next"
+
+    async def work() -> None:
+        io = slow_io(FaultyStore(memory, count), seed, 0.001, 0.01)
+        patient = Deadline(None, io.monotonic)
+        await create_log(io, "orders", NewLog(4, {}), patient)
+        settings = Settings(timeout=None)
+        clients = [await LogClient.open(io, "orders", settings) for _ in range(30)]
+        before = clients[0].layout.view
+        nonlocal epochs
+        epochs = 0
+        views = await asyncio.gather(*(each.layout.renew(before, patient) for each in clients))
+        assert all(view.epoch > before.epoch for view in views)
+
+    run_virtually(work(), seed)
+    assert epochs <= 3

@@ -43,6 +43,9 @@ _PATIENCE_LOOKS = 8
 """The same in looks at the head: a slow store is slow for that client too."""
 
 
+_SPREAD_SECONDS = 0.25
+"""Over which writers spread that have been refused at the same time: see ``Layout.renew``."""
+
 _LOOK_DOUBLINGS_MAX = 2
 """A layout change takes some milliseconds, and no client looks for longer than the patience above:
 so the time between two looks need not grow much."""
@@ -318,8 +321,15 @@ class Layout:
         """Return a view newer than ``view``, in which positions were handed out that are of no use.
 
         They lie beyond what the live stripe takes, or are taken. The tail of the new view lies
-        above what is taken, and in a new stripe if that is far.
+        above what is taken, and in a new stripe if that is far. All writers come to that at once:
+        so each waits for a random time, and leaves it to one that has begun.
         """
+        await self.io.sleep(_SPREAD_SECONDS * self.io.random())
+        counter, newest = await self._look(deadline)
+        if newest.epoch == view.epoch < counter:
+            newest = await self.advance(view, deadline)
+        if newest.epoch > view.epoch:
+            return newest
         newest = await self._finish(view, deadline)
         if newest.epoch > view.epoch:
             return newest
