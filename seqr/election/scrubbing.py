@@ -53,6 +53,9 @@ class Scrubbing:
     chosen at random, each of which is met sooner or later, and there at all but the bytestream,
     which an OSD of today can't be asked for safely where its disk may be failing.
 
+    Leaders come and go, and none knows how far the last one came. So chance says which of the two
+    the first round is, with which log a round begins, and where in each log.
+
     Args:
         io: over the store of the namespace.
         bytes_per_second: how much is looked at, at most.
@@ -67,6 +70,7 @@ class Scrubbing:
         self._rate = bytes_per_second
         self._leads = leads
         self._status = status
+        self._other_first = io.random() < 0.5
 
     async def run(self) -> None:
         """Make rounds until cancelled."""
@@ -84,7 +88,7 @@ class Scrubbing:
 
     async def _round(self) -> None:
         names = await Directory(self._io).names(deadline_of(self._io, _STEP_SECONDS))
-        first = int(self._io.random() * len(names))  # leaders come and go, and each begins anew
+        first = int(self._io.random() * len(names))
         for name in names[first:] + names[:first]:
             self._status.log = name
             try:
@@ -99,7 +103,7 @@ class Scrubbing:
 
     async def _scrub(self, name: str) -> None:
         client = await LogClient.open(self._io, name, Settings(timeout=_STEP_SECONDS))
-        other = self._status.rounds % 2 == 1
+        other = (self._status.rounds % 2 == 1) != self._other_first
         scrub = Scrub(
             client.layout,
             client.deadline,
@@ -111,8 +115,11 @@ class Scrubbing:
         async for findings in scrub.objects():
             self._tell(name, findings)
         end = await client.positions.tail(client.deadline(), checked=False)
-        async for findings in scrub.positions(end):
-            self._tell(name, findings)
+        begin = client.layout.view.trim_point
+        middle = begin + int(self._io.random() * max(0, end - begin))
+        for first, last in ((middle, end), (begin, middle)):
+            async for findings in scrub.positions(last, first):
+                self._tell(name, findings)
 
     def _tell(self, name: str, findings: Sequence[Finding]) -> None:
         for finding in findings:

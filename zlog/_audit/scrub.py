@@ -97,13 +97,14 @@ class Scrub:
                 for ref in self._layout.objects(view, stripe):
                     yield await self._values(ref.name)
 
-    async def positions(self, end: int) -> AsyncIterator[Sequence[Finding]]:
-        """Look at what stands from the trim point to ``end``, one object after the other."""
+    async def positions(self, end: int, begin: int = 0) -> AsyncIterator[Sequence[Finding]]:
+        """Look at what stands from ``begin``, or the trim point, to ``end``, object by object."""
         view = self._layout.view
-        async for stripe in walk(self._layout, view.trim_point, end, self._deadline):
+        begin = max(begin, view.trim_point)
+        async for stripe in walk(self._layout, begin, end, self._deadline):
             if not isinstance(stripe, Stripe):
                 continue  # where these positions are is not known, as an audit tells
-            start = max(stripe.start, view.trim_point)
+            start = max(stripe.start, begin)
             for ref in self._layout.objects(view, stripe):
                 first = start + (ref.residue - start) % ref.stride
                 left = range(first, min(stripe.end, end), ref.stride)
