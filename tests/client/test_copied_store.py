@@ -11,6 +11,7 @@ import pytest
 import zlog
 from zlog._base.deadline import Deadline
 from zlog._base.io import deadline_of
+from zlog._base.sequencer import LogAddress
 from zlog._io import BlockingIo, drive
 from zlog._layout.head import Directory
 from zlog._sequencer import BlockingSequencer
@@ -104,6 +105,23 @@ def test_a_client_that_does_not_know_its_store_is_served(
     log = zlog.Log.create(plain, "orders", width=2)
     assert log.append(b"first") == 0
     assert log.view.sequencer == original.address
+
+
+def test_a_sequencer_that_knows_nothing_of_stores_serves_clients_that_do(
+    plain: WithoutSequencer, original: LocalSequencer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one of an earlier version, while clients are upgraded first."""
+
+    def decode(payload: bytes) -> LogAddress:
+        pool, namespace, name, log_id = payload.decode().split("\0")
+        return LogAddress(pool, namespace, name, int(log_id, 16))
+
+    monkeypatch.setattr(LogAddress, "decode", decode)
+    assert plain.identity == "original"
+    log = zlog.Log.create(plain, "orders", width=2)
+    assert log.append(b"first") == 0
+    assert log.view.sequencer == original.address
+    assert sequencer_status(original.address)["connections"] == 2  # with the one that asks
 
 
 def test_an_embedded_store_is_told_from_its_copy(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import socket
 import threading
 import time
@@ -13,12 +14,14 @@ import pytest
 
 import zlog
 from zlog import aio
+from zlog._base.deadline import Deadline
 from zlog._base.io import deadline_of
 from zlog._base.sequencer import parse_address
 from zlog._io import BlockingIo, drive
 from zlog._layout.head import Head
 from zlog._layout.stripe_objects import seal
 from zlog._sequencer.frames import FRAME, Code, Kind
+from zlog._sequencer.session import Session
 from zlog.admin import sequencer_status
 from zlog.seqr.limits import Limits
 
@@ -88,6 +91,41 @@ def test_a_closed_handle_leaves_those_who_wait_on_the_connection_alone(
     follower.join(10)
     assert [item.position for item in found] == [1]
     assert sequencer_status(sequencer.address)["closed"] == before
+
+
+def opened(sequencer: LocalSequencer) -> set[str]:
+    """The logs that a connection has open at the sequencer."""
+    logs = sequencer._server._machine._logs.values()
+    return {log.address.name for log in logs if log.handles}
+
+
+def test_a_handle_that_was_forgotten_is_closed_at_the_sequencer(
+    plain: zlog.Store, sequencer: LocalSequencer
+) -> None:
+    kept = zlog.Log.create(plain, "kept")
+    kept.append(b"x")
+    for number in range(5):
+        zlog.Log.create(plain, f"forgotten-{number}").append(b"x")
+        gc.collect()
+    zlog.Log.create(plain, "last").append(b"x")
+    assert opened(sequencer) == {"kept", "last"}
+    assert kept.append(b"x") == 1
+
+
+def test_a_handle_is_closed_though_its_log_is_just_being_opened(
+    plain: zlog.Store, sequencer: LocalSequencer
+) -> None:
+    log = zlog.Log.create(plain, "orders")
+    log.append(b"x")
+    session = log._client.io.sequencer(sequencer.address)
+    assert isinstance(session, Session)
+    guard = session._lanes[log._client.layout.address].guard
+    assert drive(guard.acquire(Deadline(0)))
+    log.close()
+    guard.release()
+    zlog.Log.create(plain, "others").append(b"x")
+    assert opened(sequencer) == {"others"}
+    assert zlog.Log.open(plain, "orders").append(b"x") == 1
 
 
 @contextlib.contextmanager

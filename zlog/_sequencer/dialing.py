@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 from weakref import WeakSet, WeakValueDictionary
@@ -51,6 +52,8 @@ class OneLink(ABC, Generic[L, G]):
 
     Attributes:
         sessions: that share it.
+        left: lanes of those that have ended. To it alone a session adds while it is collected,
+            which may be when any lock is held.
     """
 
     def __init__(
@@ -66,7 +69,9 @@ class OneLink(ABC, Generic[L, G]):
         self._refusal = Refusal(clock)
         self._closed = False
         self.sessions = WeakSet[Session]()
-        self._lanes = WeakValueDictionary[LogAddress, Lane]()
+        self.left = deque[dict[LogAddress, Lane]]()
+        self._lanes: dict[LogAddress, Lane] = {}
+        self._unused: set[Lane] = set()
         self._start()
 
     def _start(self) -> None:
@@ -101,13 +106,32 @@ class OneLink(ABC, Generic[L, G]):
     async def _dial(self, deadline: Deadline) -> L:
         """Connect, and say HELLO."""
 
-    def lane(self, log: LogAddress) -> Lane:
-        """Return what sessions share that use ``log``, for as long as one of them has it."""
+    def lane(self, log: LogAddress, lanes: dict[LogAddress, Lane]) -> Lane:
+        """Return what sessions share that use ``log``, and enter it in the lanes of one."""
         with self._mutex:
-            lane = self._lanes.get(log)
-            if lane is None:
-                lane = self._lanes[log] = Lane(self._new_guard())
-            return lane
+            if log not in lanes:
+                lane = lanes[log] = self._lanes.get(log) or Lane(log, self._new_guard())
+                self._lanes[log] = lane
+                lane.users += 1
+            return lanes[log]
+
+    def unused(self) -> list[Lane]:
+        """Return lanes whose sessions have left."""
+        if not (self.left or self._unused):
+            return []
+        with self._mutex:
+            while self.left:
+                for lane in [*self.left.popleft().values()]:
+                    lane.users -= 1
+                    self._unused.add(lane)
+            return [*self._unused]
+
+    def forget(self, lane: Lane) -> None:
+        """Drop a lane, unless a session uses it again."""
+        with self._mutex:
+            self._unused.discard(lane)
+            if not lane.users and self._lanes.get(lane.log) is lane:
+                del self._lanes[lane.log]
 
 
 class Dialers(Generic[D]):

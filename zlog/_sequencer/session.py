@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final, Protocol
+from weakref import finalize
 
 from zlog._base.deadline import Deadline
 from zlog._base.sequencer import Grant, LogAddress, OtherStore
@@ -104,14 +106,15 @@ class Lane:
     """One log, for all sessions of a dialer that use it.
 
     Attributes:
-        guard: held while the log is opened, and while a session begins or ends to use it.
+        guard: held while the log is opened or closed.
         handle: what it was last opened as; None: it is closed.
-        users: sessions that use it.
+        users: sessions that use it; counted by the dialer.
     """
 
-    __slots__ = ("__weakref__", "guard", "handle", "users")
+    __slots__ = ("guard", "handle", "log", "users")
 
-    def __init__(self, guard: Guard) -> None:
+    def __init__(self, log: LogAddress, guard: Guard) -> None:
+        self.log = log
         self.guard = guard
         self.handle: Handle | None = None
         self.users = 0
@@ -128,8 +131,19 @@ class Dialer(Protocol):
         """Return the live link, made if there is none. Raises SequencerUnavailable."""
         ...
 
-    def lane(self, log: LogAddress) -> Lane:
-        """Return what sessions share that use ``log``, for as long as one of them has it."""
+    left: deque[dict[LogAddress, Lane]]
+    """The lanes of each session that was closed, or forgotten without that."""
+
+    def lane(self, log: LogAddress, lanes: dict[LogAddress, Lane]) -> Lane:
+        """Return what sessions share that use ``log``, and enter it in the lanes of one."""
+        ...
+
+    def unused(self) -> Sequence[Lane]:
+        """Return lanes whose sessions have left."""
+        ...
+
+    def forget(self, lane: Lane) -> None:
+        """Drop a lane, unless a session uses it again."""
         ...
 
     async def close(self) -> None:
@@ -153,11 +167,12 @@ class Session:
         self._dialer = dialer
         self._leave = leave
         self._lanes: dict[LogAddress, Lane] = {}
+        self._end = finalize(self, dialer.left.append, self._lanes)
         self._closed = False
 
     async def open(self, log: LogAddress, dead_epoch: int, deadline: Deadline) -> Grant:
         """Have the log open in an epoch above ``dead_epoch``; the position is the tail."""
-        lane = await self._lane(log, deadline)
+        lane = await self._lane(log)
         link = await self._link(deadline)
         try:
             return (await self._open(link, log, lane, dead_epoch, deadline))[1]
@@ -236,12 +251,15 @@ class Session:
         if self._leave(self):
             await self._dialer.close()
             return
-        for lane in self._lanes.values():
-            await self._leave_lane(lane)
+        self._end()
+        await self._close_unused()
 
-    async def _link(self, deadline: Deadline) -> Link:
+    def _check_open(self) -> None:
         if self._closed:
             raise SequencerUnavailable(f"the client of {self._address} is closed")
+
+    async def _link(self, deadline: Deadline) -> Link:
+        self._check_open()
         return await self._dialer.link(deadline)
 
     async def _ask(self, kind: Kind, log: LogAddress, a: int, b: int, deadline: Deadline) -> Reply:
@@ -252,7 +270,7 @@ class Session:
         """
         lost: LinkLost | None = None
         dead_epoch = 0
-        lane = self._lanes.get(log) or await self._lane(log, deadline)
+        lane = self._lanes.get(log) or await self._lane(log)
         for _ in range(_TRIES):
             link = await self._link(deadline)
             try:
@@ -291,33 +309,30 @@ class Session:
 
     # Logs, opened and closed.
 
-    async def _lane(self, log: LogAddress, deadline: Deadline) -> Lane:
+    async def _lane(self, log: LogAddress) -> Lane:
         """Begin to use a log."""
-        lane = self._dialer.lane(log)
-        await self._acquire(lane, log, deadline)
-        if log not in self._lanes:
-            self._lanes[log] = lane
-            lane.users += 1
-        lane.guard.release()
+        self._check_open()
+        lane = self._dialer.lane(log, self._lanes)
+        await self._close_unused()
         return lane
 
-    async def _leave_lane(self, lane: Lane) -> None:
-        """End the use of a log, and close it at the sequencer if no other session uses it.
+    async def _close_unused(self) -> None:
+        """Close at the sequencer what no session uses any more.
 
         Its number may mean another log then. So a session that begins to use the log meanwhile
         waits: its OPEN follows.
         """
-        if not await lane.guard.acquire(_AT_ONCE):
-            return  # a session is just opening it
-        try:
-            lane.users -= 1
-            handle = lane.handle
-            if not lane.users and handle is not None:
-                lane.handle = None
-                with suppress(SequencerUnavailable):
-                    await handle.link.call(Kind.CLOSE, handle.number, 0, 0, b"", _AT_ONCE)
-        finally:
-            lane.guard.release()
+        for lane in self._dialer.unused():
+            if await lane.guard.acquire(_AT_ONCE):  # else a call of a closed session is opening it
+                try:
+                    handle = lane.handle
+                    if not lane.users and handle is not None:
+                        lane.handle = None
+                        with suppress(SequencerUnavailable):
+                            await handle.link.call(Kind.CLOSE, handle.number, 0, 0, b"", _AT_ONCE)
+                finally:
+                    lane.guard.release()
+                self._dialer.forget(lane)
 
     async def _acquire(self, lane: Lane, log: LogAddress, deadline: Deadline) -> None:
         if not await lane.guard.acquire(deadline):
@@ -344,6 +359,8 @@ class Session:
             await self._quickly(link, Kind.TAIL, _NO_HANDLE, 0, 0, deadline)
         payload = log.encode()
         reply = await link.call(Kind.OPEN, 0, len(payload), dead_epoch, payload, deadline)
+        if reply.code == Code.BAD_REQUEST and log.store:  # it is from before stores had names
+            return await self._open(link, log._replace(store=""), lane, dead_epoch, deadline)
         if reply.code != Code.OK:
             raise self._error(reply.code, log)
         handle = lane.handle = Handle(link, reply.handle)
