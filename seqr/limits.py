@@ -28,8 +28,9 @@ class Limits:
     logs_max: int = 65536
     """Logs known at once. The one that no connection has open makes room first."""
 
-    logs_per_connection_max: int = 4096
-    """Handles on one connection; the frame has 16 bits for them."""
+    logs_per_connection_max: int = 16384
+    """Handles on one connection, which is all that a process has; a quarter of ``logs_max``. The
+    frame has 16 bits for them."""
 
     positions_burst: int = 4 * GRANT_COUNT_MAX
     """Positions that one connection may take at once; more is answered LIMIT. Those that it takes
@@ -40,8 +41,9 @@ class Limits:
     """By how many, in a second, what a connection may take grows again: 4.2 million, three times
     what one process was seen to append (docs/performance.md)."""
 
-    outstanding_per_connection_max: int = 1024
-    """OPENs and WAITs of one connection that wait for their answer."""
+    outstanding_per_connection_max: int = 16384
+    """OPENs and WAITs of one connection that wait for their answer: a WAIT for each follower of a
+    process. A quarter of ``outstanding_max``."""
 
     outstanding_max: int = 65536
     """OPENs and WAITs of all connections that wait for their answer."""

@@ -217,6 +217,20 @@ def test_a_connection_has_a_bounded_number_of_logs():
     assert desk.take(client)[0].code == Code.OK
 
 
+def test_one_connection_is_enough_for_all_handles_of_a_process():
+    """Each of which had one of its own once, with a thousand waits and thousands of logs."""
+    desk = Desk()
+    client = desk.client()
+    waits = [request(Kind.WAIT, number, a=5, b=1000) for number in range(5000)]
+    logs = [ORDERS._replace(name=f"log-{number}") for number in range(5000)]
+    desk.send(client, *waits, *map(open_request, logs))
+    for log in logs:
+        desk.apply(desk.machine.activated(log, Grant(1, 0)))
+    told = desk.take(client)
+    assert (len(told), {each.code for each in told}) == (5000, {Code.OK})
+    assert desk.machine.status(desk.now)["outstanding"] == 5000
+
+
 def test_a_log_that_nobody_has_open_makes_room_for_another():
     desk = Desk(Limits(logs_max=1))
     client = desk.client()
