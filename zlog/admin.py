@@ -180,7 +180,7 @@ def sequencers_of(
 def retention_doubts(
     store: Store, names: Iterable[str], *, timeout: float | None = TIMEOUT_SECONDS
 ) -> dict[str, str]:
-    """Return the logs of which nothing is trimmed by age, because clocks disagree, and how.
+    """Return the logs that are trimmed by age of which clocks disagree, and how these do.
 
     Args:
         store: that holds the logs.

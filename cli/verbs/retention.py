@@ -69,7 +69,7 @@ def _or_off(read: Callable[[str], float]) -> Callable[[str], float | str]:
     "--skew",
     type=time_span,
     metavar="SPAN",
-    help="Trim nothing by age where clocks differ by more; 1h unless set.",
+    help="Tell of clocks that differ by more; 1h unless set.",
 )
 @click.option("--off", "off", is_flag=True, help="Remove all limits.")
 @click.option("--apply", "apply_", is_flag=True, help="Trim now.")
@@ -139,8 +139,8 @@ def _apply(log: Log) -> None:
         return
     known_age, doubt = log.retention_report()
     if doubt:
-        say(f"nothing is trimmed by age: {doubt}. {RETENTION_DOUBT_HINT}")
-    elif known_age < age:
+        say(f"clocks disagree: {doubt}. {RETENTION_DOUBT_HINT}")
+    if known_age < age:
         note(
             "nothing is trimmed by age yet: ages count from when retention first saw an entry,"
             f" {span_words(round(known_age))} ago at most"

@@ -90,12 +90,12 @@ def test_clocks_that_disagree_are_told_of(inside: Inside, orders: zlog.Log) -> N
     orders._client.io.wall_clock_us = lambda: 4_000_000_000_000_000  # type: ignore[method-assign]
     orders.append(b"of a writer that is ahead")
     told = inside("retention", "orders", "--apply")
-    why = "by age: an entry is from 2096-10-02 07:06:40 UTC, and it was 20"
-    assert (told.code, f"nothing is trimmed {why}" in told.err) == (0, True)
+    why = "the writer of position 0 says that it was 2096-10-02 07:06:40 UTC, when it was 20"
+    assert (told.code, f"clocks disagree: {why}" in told.err) == (0, True)
     assert "NTP" in told.err
     seen = inside("doctor")
     assert seen.code == 0
-    assert f"warning  retention: nothing of log orders is trimmed {why}".encode() in seen.out
+    assert f"warning  retention: clocks disagree about log orders: {why}".encode() in seen.out
     assert b"zlog retention LOG --skew SPAN" in seen.out
     orders.set_retention(Retention())
     assert b"retention" not in inside.ok("doctor")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 
@@ -12,7 +13,7 @@ from zlog import Retention, RetentionReport
 from zlog._base.environment import SteadyTime
 from zlog._base.protocol import COUNT_RECORDS_MAX, OBJECT_TAIL_MAX, RETENTION_BYTES_MAX, Code
 from zlog._native import messages
-from zlog._trim.age import Mark, Watch
+from zlog._trim.age import Mark, Watch, _Base
 
 from ..support.logs import fill_at, leave_hole, new_epoch, raise_tail
 from . import planted
@@ -87,9 +88,8 @@ def test_a_clock_ten_years_ahead_for_one_round_has_nothing_trimmed(
     assert round_at(log, 60) == 0
     with caplog.at_level(logging.WARNING):
         assert round_at(log, 120, wall=10 * YEAR) == 0
-    assert "is not trimmed by age: the clock of the machine that enforces it went from" in (
-        caplog.text
-    )
+    assert "clocks disagree: the clock of the machine that enforces it went from" in caplog.text
+    assert "so nothing was trimmed by age" in caplog.text
     assert round_at(log, 180) == 0
     assert [round_at(log, 240), log.retention_report().doubt] == [0, ""]
 
@@ -110,25 +110,35 @@ def test_what_is_old_goes_wherever_the_clocks_are_that_agree(log: zlog.Log) -> N
 
 
 @pytest.mark.parametrize(
-    ("entry", "why"),
-    [
-        (-2 * 3600.0, "an entry is from 2027-01-15 06:00:10 UTC, and came after 2027-01-15 08:00"),
-        (2 * 3600.0, "an entry is from 2027-01-15 10:00:10 UTC, and it was 2027-01-15 08:01:00"),
-    ],
+    ("wrong", "when"),
+    [(-2 * 3600.0, "2027-01-15 06:00:10 UTC"), (2 * 3600.0, "2027-01-15 10:00:10 UTC")],
 )
-def test_where_clocks_disagree_nothing_is_trimmed_and_the_report_says_it(
-    log: zlog.Log, entry: float, why: str
+def test_a_writer_whose_clock_is_wrong_is_told_of_and_holds_up_nothing(
+    log: zlog.Log, wrong: float, when: str
 ) -> None:
-    """Until they agree again; a limit of bytes goes on."""
     log.set_retention(Retention(age=30.0))
     append_at(log, 0)
     assert round_at(log, 1) == 0
-    set_clocks(log, 10, wall=10 + entry)
-    log.append(b"of a clock that is wrong")
-    assert round_at(log, 60) == 0
-    assert log.retention_report().doubt.startswith(why)
-    assert round_at(log, 61) == 1  # no entry of that writer is new any more
-    assert log.retention_report().doubt == ""
+    for second in range(10, 100, 10):
+        append_at(log, second)
+        set_clocks(log, second, wall=second + wrong)
+        position = log.append(b"of a clock that is wrong")
+        first = round_at(log, second + 1)
+        doubt = log.retention_report().doubt
+        assert doubt.startswith(f"the writer of position {position} says that it was")
+        assert second > 10 or when in doubt
+        assert first <= max(0, 2 * ((second - 29) // 10) + 1)
+    assert first > 5
+    assert round_at(log, 100) >= first
+    assert log.retention_report().doubt == ""  # no entry of that writer is new
+
+
+def test_an_enforcer_whose_own_clocks_disagree_trims_nothing_in_that_round(log: zlog.Log) -> None:
+    log.set_retention(Retention(age=30.0))
+    append_at(log, 0)
+    assert round_at(log, 1) == 0
+    assert round_at(log, 60, wall=2 * 3600.0) == 0
+    assert round_at(log, 61, wall=2 * 3600.0 + 1) == 1
 
 
 def test_by_how_much_clocks_may_differ_is_a_setting(log: zlog.Log) -> None:
@@ -316,10 +326,18 @@ def test_a_long_log_is_looked_at_over_several_rounds(memory: zlog.Store) -> None
 def test_what_no_watch_can_be_is_one_that_begins(log: zlog.Log) -> None:
     log.set_retention(Retention(age=10.0))
     append_at(log, 0)
-    for state in (b"", b"[]", b'{"settled": 3}', b"\xff", b"null"):
-        assert Watch.decode(state) == Watch()
-    known = Watch(3, [], "one", 5, 6, None, "why")
+    known = Watch(3, [Mark(1, 2)], "one", 5, 6, _Base("one", 7, 8), "why")
     assert Watch.decode(known.encode()) == known
+    stored = json.loads(known.encode())
+    wrong: list[tuple[str, object]] = [
+        *(("settled", value) for value in ("3", 3.5, True, None)),
+        *(("marks", value) for value in (3, [1], [[1]], [["a", 2]], [[1, 2, 3]])),
+        *(("base", value) for value in ([1, 7, 8], ["one", 7], ["one", 7, "8"], 3)),
+        *(("clock", None), ("us", "5"), ("watched", None), ("doubt", 3), ("further", 1)),
+    ]
+    states = [json.dumps({**stored, field: value}).encode() for field, value in wrong]
+    for state in (b"", b"[]", b'{"settled": 3}', b"\xff", b"null", *states):
+        assert Watch.decode(state) == Watch(), state
 
 
 def test_a_damaged_watch_begins_again(memory: zlog.Store) -> None:
@@ -346,6 +364,6 @@ def test_a_watch_stays_small(memory: zlog.Store) -> None:
             kept = Watch.decode(state)
             assert len(kept.marks) <= 20, number
     marks = [Mark(1 << 62, 1 << 52)] * 161
-    full = Watch(1 << 62, marks, kept.clock, 1 << 53, 1 << 53, kept.base, "x" * 200)
+    full = Watch(1 << 62, marks, kept.clock, 1 << 53, 1 << 53, kept.base, "x" * 300)
     full.note(1 << 53, SteadyTime("0" * 32, 1 << 53), 3e9)
     assert len(full.encode()) <= RETENTION_BYTES_MAX

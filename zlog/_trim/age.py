@@ -10,13 +10,17 @@ old as the time that the log was watched since, at least.
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta, timezone
+from itertools import chain
 from typing import NamedTuple
 
 from zlog._base.deadline import Deadline
 from zlog._base.environment import SteadyTime
 from zlog._layout.layout import Layout
+from zlog._native import messages
 from zlog._read.holes import Patience
 from zlog._read.read import READ_BYTES_MAX, Reader
 from zlog._trim.count import ask, taken_end
@@ -57,7 +61,7 @@ class Watch:
         us: what it showed then, in µs.
         watched: how long the log had been watched by then, in µs.
         base: for comparing clocks; None before the first round was done.
-        doubt: why the newest round does not believe the clocks; empty when it does.
+        doubt: which clocks the newest round found to disagree; empty when they don't.
     """
 
     settled: int = 0
@@ -73,18 +77,18 @@ class Watch:
         """Return the watch that was stored; a new one where there is none, or it is no watch."""
         try:
             stored = json.loads(state)
-            base = stored["base"]
-            return cls(
-                int(stored["settled"]),
-                [Mark(*each) for each in stored["marks"]],
-                stored["clock"],
-                int(stored["us"]),
-                int(stored["watched"]),
-                None if base is None else _Base(*base),
-                stored["doubt"],
-            )
-        except (ValueError, TypeError, KeyError, AttributeError):
+            stored["marks"] = [Mark(*each) for each in stored["marks"]]
+            stored["base"] = None if stored["base"] is None else _Base(*stored["base"])
+            found = cls(**stored)
+        except (ValueError, TypeError, KeyError):
             return cls()
+        return found if found._sound() else cls()
+
+    def _sound(self) -> bool:
+        clock, *times = self.base or ("",)
+        numbers = [self.settled, self.us, self.watched, *times, *chain(*self.marks)]
+        names = [self.clock, self.doubt, clock]
+        return all(type(n) is int for n in numbers) and all(type(n) is str for n in names)
 
     def encode(self) -> bytes:
         """Return the watch as it is stored."""
@@ -106,28 +110,42 @@ class Watch:
         """Return how old, in seconds, the oldest entries are known to be."""
         return (now - self.marks[0].watched) / 1e6 if self.marks else 0.0
 
-    def compare(self, now: int, time: SteadyTime, wall: int, seen: Seen, skew: float) -> None:
-        """Doubt the clocks where they disagree by more than ``skew`` seconds; then go by these."""
+    def compare(
+        self,
+        now: int,
+        time: SteadyTime,
+        wall: int,
+        seen: Sequence[messages.CountReply],
+        skew: float,
+    ) -> bool:
+        """Note which clocks disagree by more than ``skew`` seconds.
+
+        Returns whether the two of this machine agree: then what these say has passed has. What a
+        writer's clock says makes no entry older, nor younger.
+        """
         skew_us = skew * 1e6
         base, self.doubt = self.base, ""
-        if seen.newest is not None and seen.newest > wall + skew_us:
-            self.doubt = (
-                f"an entry is from {_words(seen.newest)}, and it was {_words(wall)} by the clock of"
-                " the machine that enforces it"
-            )
-        elif base is not None:
+        if base is not None:
             passed, watched = wall - base.wall, now - base.watched
             jumped = base.clock == self.clock == time.clock and passed > watched + skew_us
             if jumped or passed < watched - skew_us:
                 self.doubt = (
                     f"the clock of the machine that enforces it went from {_words(base.wall)} to"
-                    f" {_words(wall)} in {watched // 1_000_000} seconds"
+                    f" {_words(wall)} in {watched // 1_000_000} seconds, so nothing was trimmed by"
+                    " age"
                 )
-            elif seen.oldest is not None and seen.oldest < base.wall - skew_us:
-                self.doubt = (
-                    f"an entry is from {_words(seen.oldest)}, and came after {_words(base.wall)}"
-                    " by the clock of the machine that enforces it"
-                )
+                return False
+        low, since = (-math.inf, "") if base is None else (base.wall, f"{_words(base.wall)} to ")
+        for each in seen:
+            for at, position in ((each.oldest, each.oldest_at), (each.newest, each.newest_at)):
+                if at is None or position is None:  # an older class tells no position
+                    continue
+                if not low - skew_us <= at <= wall + skew_us:
+                    self.doubt = (
+                        f"the writer of position {position} says that it was {_words(at)}, when it"
+                        f" was {since}{_words(wall)} by the clock of the machine that enforces it"
+                    )
+        return True
 
     def note(self, now: int, time: SteadyTime, age: float) -> None:
         """Set the mark of this round, and forget those that are of no more use."""
@@ -151,21 +169,6 @@ class Watch:
         return now - last.watched >= max(age * 1e6 / _MARKS_PER_AGE, _MARK_US_MIN)
 
 
-class Seen:
-    """What a round has seen of new entries: the least and the greatest of their times, in µs."""
-
-    def __init__(self) -> None:
-        self.oldest: int | None = None
-        self.newest: int | None = None
-
-    def add(self, oldest: int | None, newest: int | None) -> None:
-        """Take in the times of some entries."""
-        if oldest is not None:
-            self.oldest = oldest if self.oldest is None else min(self.oldest, oldest)
-        if newest is not None:
-            self.newest = newest if self.newest is None else max(self.newest, newest)
-
-
 async def watch(reader: Reader, age: float, skew: float, deadline: Deadline) -> tuple[Watch, int]:
     """Do a round: see how far the log is settled, and note it.
 
@@ -173,8 +176,8 @@ async def watch(reader: Reader, age: float, skew: float, deadline: Deadline) -> 
     looking at most; the next round goes on. Of two rounds at once one is noted.
 
     Returns:
-        the watch, and the position below which all is ``age`` seconds old; 0 where the clocks are
-        doubted.
+        the watch, and the position below which all is ``age`` seconds old; 0 where the clocks of
+        this machine disagree.
     """
     layout, io = reader.layout, reader.layout.io
     log_id = layout.view.log_id
@@ -184,24 +187,29 @@ async def watch(reader: Reader, age: float, skew: float, deadline: Deadline) -> 
     base = _Base(began.clock, found.now(began), wall)
     start = max(found.settled, layout.view.trim_point)
     found.settled = start
-    seen = Seen()
+    seen: list[messages.CountReply] = []
     patient = not found.stuck(base.watched, age)
     found.settled, done = await _settle(reader, start, seen, deadline, patient=patient)
     if layout.view.mirror:
-        seen = Seen()  # the times of copies are those of their source
+        seen = []  # the times of copies are those of their source
     # After the look: what it has seen is as old as the time from here on.
     time, wall = io.steady_clock(), io.wall_clock_us()
     now = found.now(time)
-    found.compare(now, time, wall, seen, skew)
-    if done or found.doubt:
+    sure = found.compare(now, time, wall, seen, skew)
+    if done or not sure:
         found.base = base
     found.note(now, time, age)
     await layout.head.retention_write(log_id, version, found.encode(), deadline)
-    return found, 0 if found.doubt else found.old_end(now, age)
+    return found, found.old_end(now, age) if sure else 0
 
 
 async def _settle(
-    reader: Reader, start: int, seen: Seen, deadline: Deadline, *, patient: bool
+    reader: Reader,
+    start: int,
+    seen: list[messages.CountReply],
+    deadline: Deadline,
+    *,
+    patient: bool,
 ) -> tuple[int, bool]:
     """Return how far all is settled from ``start`` on, and whether that is all that was taken."""
     layout = reader.layout
@@ -226,13 +234,17 @@ async def _settle(
 
 
 async def _settled_end(
-    layout: Layout, stripe: Stripe, start: int, end: int, seen: Seen, deadline: Deadline
+    layout: Layout,
+    stripe: Stripe,
+    start: int,
+    end: int,
+    seen: list[messages.CountReply],
+    deadline: Deadline,
 ) -> int:
     """Return the first unwritten position of a range of a stripe, or how far it was looked at."""
     refs = layout.objects(layout.view, stripe)
     counted = await ask(layout, dict.fromkeys(refs, start), end, deadline)
-    for each in counted.values():
-        seen.add(each.oldest, each.newest)
+    seen += counted.values()
     reached = (each.end if each.hole is None else each.hole for each in counted.values())
     return min(reached, default=end)
 

@@ -48,8 +48,7 @@ class Retention:
         age: seconds since an entry was appended; None: any.
         bytes: data of the newest entries together; None: any number.
         entries: the newest entries; None: any number.
-        skew: seconds by which clocks may differ; where they differ by more, nothing is trimmed by
-            age.
+        skew: seconds by which clocks may differ; where they differ by more, reports say so.
     """
 
     age: float | None = None
@@ -102,8 +101,8 @@ class RetentionReport(NamedTuple):
 
     Attributes:
         known_age: seconds; the oldest entries are known to be as old, and no entry to be older.
-        doubt: why nothing was trimmed by age the last time, though it may be old enough: clocks
-            disagree. Empty: they agree.
+        doubt: which clocks disagreed the last time. Empty: they agree. A writer's holds up nothing;
+            where those of the machine that enforces the limit do, nothing was trimmed by age then.
     """
 
     known_age: float
@@ -137,7 +136,7 @@ async def enforce(reader: Reader, deadline: Deadline) -> int:
         found, end = await watch(reader, retention.age, retention.skew, deadline)
         if found.doubt:
             _logger.warning(
-                "log %r is not trimmed by age: %s. %s", view.log, found.doubt, DOUBT_HINT
+                "retention of log %r: clocks disagree: %s. %s", view.log, found.doubt, DOUBT_HINT
             )
         await _trim_up_to(layout, end, deadline)
     return layout.view.trim_point

@@ -149,7 +149,7 @@ def _retention(store: Store, names: list[str], seconds: float) -> Iterator[Diagn
         yield Diagnosis("retention", Level.NOTE, f"not looked at: {error}")
         return
     for name, doubt in doubts.items():
-        text = f"nothing of log {name} is trimmed by age: {doubt}"
+        text = f"clocks disagree about log {name}: {doubt}"
         yield Diagnosis("retention", Level.WARNING, text, RETENTION_DOUBT_HINT)
 
 
