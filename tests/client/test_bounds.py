@@ -22,6 +22,7 @@ from zlog._transfer.export_file import ExportWriter, Info
 from zlog._transfer.pieces import Batch
 
 from ..conformance.stored import Door, MemoryDoor, envelope, fields_of
+from ..support.local_sequencer import LocalSequencer
 from ..support.logs import fill_at, raise_tail, write_at
 from . import planted
 from .copies import imported
@@ -43,16 +44,26 @@ def check_in_use(log: zlog.Log, end: int = len(ENTRIES)) -> None:
         assert [entry.data for entry in opened.read_range(0, end)] == ENTRIES[:end]
 
 
+@pytest.fixture
+def served(store: zlog.Store) -> Iterator[LocalSequencer | None]:
+    """The sequencer of the logs of a store that has none of its own."""
+    running = None if store.sequencer() else LocalSequencer(store)
+    yield running
+    if running is not None:
+        running.stop()
+
+
 @pytest.fixture(params=["with", "without"])
-def filled(request: pytest.FixtureRequest, store: zlog.Store, log: zlog.Log, host: str) -> zlog.Log:
-    """A log with entries, with the store's own sequencer and without any; on Ceph without."""
-    if request.param == "with" and host == "ceph":
-        pytest.skip("tests/system has it")
-    used = log
-    if request.param == "without":
-        used = zlog.Log.create(WithoutSequencer(store), "without", width=WIDTH)
-    used.append_many(ENTRIES)
-    return used
+def filled(request: pytest.FixtureRequest, store: zlog.Store) -> zlog.Log:
+    """A log with entries, with a sequencer and without any."""
+    if request.param == "with":
+        request.getfixturevalue("served")
+    else:
+        store = WithoutSequencer(store)
+    log = zlog.Log.create(store, request.param, width=WIDTH, hole_timeout=0.05)
+    log.append_many(ENTRIES)
+    assert bool(log.view.sequencer) == (request.param == "with")
+    return log
 
 
 def test_a_tail_goes_no_further_than_the_stripe(filled: zlog.Log) -> None:
@@ -170,14 +181,13 @@ def test_a_writer_passes_positions_that_are_filled_ahead_of_it(sequenced: zlog.L
 
 
 @pytest.fixture
-def ahead(log: zlog.Log, host: str) -> zlog.Log:
+def ahead(log: zlog.Log, served: LocalSequencer | None) -> zlog.Log:
     """A log whose sequencer has handed out more than the stripe takes."""
-    if host == "ceph":
-        pytest.skip("the sequencer would have to be asked a thousand times")
     log.append_many(ENTRIES)
-    shared = log.store.sequencer()
-    assert shared is not None
-    assert shared.next(log.view.log_id, log.view.epoch, END)
+    if served is not None:
+        served.hand_out(END)
+    elif shared := log.store.sequencer():
+        assert shared.next(log.view.log_id, log.view.epoch, END)
     return log
 
 

@@ -327,7 +327,7 @@ void run(const uint8_t* data, size_t size) {
     }
     std::string reply;
     const int code = host.execute("object", method.name, request, &reply);
-    expect(code <= zlog::kBeyondStripe && code > -4096, "no such code", method.name, code);
+    expect(code <= zlog::kBeyondTail && code > -4096, "no such code", method.name, code);
     expect(code >= 0 || reply.empty(), "an error with a reply", method.name, code);
     expect(
         (method.flags & zlog::kWrite) == 0 || reply.size() <= zlog::limits::write_reply_bytes_max,

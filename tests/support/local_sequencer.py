@@ -74,6 +74,18 @@ class LocalSequencer:
         assert ended.wait(_SECONDS)
         drive(Directory(BlockingIo(self._store)).withdraw(self.address, Deadline(_SECONDS)))
 
+    def hand_out(self, count: int) -> None:
+        """Hand out so many positions of each log, at once."""
+        done = threading.Event()
+
+        def hand_out() -> None:
+            for log in self._server._machine._logs.values():
+                log.tail += count
+            done.set()
+
+        self._loop.call_soon_threadsafe(hand_out)
+        assert done.wait(_SECONDS)
+
     def pause(self) -> None:
         """Answer nothing, and keep all connections, as a process does after SIGSTOP."""
         paused = threading.Event()
