@@ -17,7 +17,8 @@ Result<DamagedReply> damaged(Object& object, const DamagedRequest& request);
 
 // A value as this copy has it: of an attribute, of a key, or the record that covers a position,
 // with all of its data. -EIO: any of that fails its checksum here, or the stripe object's header
-// does. kUnreadable: a later version stored the record. -EINVAL: a name of a record.
+// does. kLost (with the first position): the record's index does, so that nothing here tells which
+// one is right. kUnreadable: a later version stored the record. -EINVAL: a name of a record.
 Result<SalvageReply> salvage(Object& object, const SalvageRequest& request);
 
 // Installs a value, as salvage answered it, where what is stored under this name fails its

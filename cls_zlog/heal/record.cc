@@ -69,7 +69,7 @@ Result<SalvageReply> salvage_record(Object& object, uint64_t position) {
   if (stored == nullptr || !stored->span.covers(position)) return Failure{-ENOENT};
   const Record& record = stored->record;
   if (record.unreadable()) return Failure{kUnreadable, stored->span.first};
-  if (record.kind == RecordKind::kLost) return Failure{-EIO};
+  if (record.kind == RecordKind::kLost) return Failure{kLost, stored->span.first};
   SalvageReply reply;
   reply.name = stored->key;
   reply.last = stored->span.last;

@@ -183,6 +183,21 @@ def test_copies_that_contradict_each_other_heal_nothing_and_tell_nothing(
     assert store.copies[0].peek(stripe) == damaged
 
 
+@pytest.mark.parametrize("damage", [damaged_value, vanished_value])
+def test_a_record_that_a_copy_has_from_before_a_trim_is_not_put_back(
+    store: Replicated, stripe: str, damage: Callable[[Replicated, int, str, str], None]
+) -> None:
+    key, door = "e.0000000000000006.3", MemoryDoor(store.copies[1])
+    before = door.load(stripe)
+    with zlog.Log.open(store, "orders") as log:
+        log.trim(5)
+        door.save(stripe, before)
+        damage(store, 0, stripe, key)
+        damaged = store.copies[0].peek(stripe)
+        assert FindingKind.HEALED not in {finding.kind for finding in log.check(heal=True)}
+    assert store.copies[0].peek(stripe) == damaged
+
+
 def core_write(log: zlog.Log, position: int) -> bytes:
     """A request that writes an entry."""
     return core.encode_write(log.view.epoch, 0, b"w" * 16, 1, [position], [0], [b"other"])

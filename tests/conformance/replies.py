@@ -193,7 +193,7 @@ _REFUSALS: dict[str, set[Code]] = {
     "delivery_grant": {*_OF_ATTEMPTS, *_BEYOND},
     "delivery_read": {Code.NOT_FOUND},
     "delivery_done": _OF_ATTEMPTS,
-    "salvage": {Code.UNREADABLE},
+    "salvage": {Code.LOST, Code.UNREADABLE},
     "heal": {Code.READ_ONLY, Code.BELOW_TRIM_POINT},
 }
 

@@ -89,25 +89,26 @@ async def _heal(
 async def _salvage(
     io: Io, object: str, name: bytes, position: int | None, deadline: Deadline
 ) -> messages.SalvageReply | None:
-    """Return a record from the first copy in which it is sound; a value from the newest one.
+    """Return a value from the newest copy. None: no copy has it, or some contradict each other.
 
-    None: no copy has it, or some contradict each other, so that healing might take something back.
+    Of a record whose index the primary copy has, any sound copy will do: the index says which.
     """
     request = messages.salvage(name, position)
     (reply,) = await io.execute([Call(object, "salvage", request)], deadline)
     sound = [bytes(reply.payload)] if reply.code == Code.OK else []
-    if not sound or position is None:
+    indexed = position is not None and reply.code in (Code.OK, -errno.EIO)
+    if not (sound and indexed):
         async for reply in ask_copies(io, object, "salvage", request, deadline):
             if reply.code == Code.OK:
                 sound.append(bytes(reply.payload))
-                if position is not None:
+                if indexed:
                     break
     found = [messages.salvage_reply(each) for each in dict.fromkeys(sound)]
     if not found:
         return None
     newest = 0 if len(found) == 1 else core.newest(name, [each.value for each in found])
     if newest is None:
-        what = (object, name.decode(errors="replace"))
+        what = (object, found[0].name.decode(errors="replace"))
         _logger.warning("object %s: copies of %s contradict each other: not healed", *what)
         return None
     return found[newest]
