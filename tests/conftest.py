@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
-from uuid import uuid4
 
 import pytest
 
@@ -31,12 +30,10 @@ from .support.ceph import (
     run_all,
     with_keyring,
 )
+from .support.stores import STORES, url_of
 
 if TYPE_CHECKING:
     import zlog
-
-PLAIN = "ceph-plain"  # the methods run in the client, on the cluster of ceph-memstore
-STORES = ("mem", "embedded", "ceph-memstore", "ceph-bluestore", PLAIN)
 
 SLOW_FILES = (
     "versions/test_side_by_side.py",
@@ -118,14 +115,7 @@ def new_ceph_cluster(ceph_clusters: Clusters) -> Iterator[Callable[[ClusterSpec]
 @pytest.fixture(params=STORES)
 def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The URL of an empty store, on every host in turn; on Ceph a fresh namespace."""
-    if request.param == "mem":
-        return "mem://"
-    if request.param == "embedded":
-        return (tmp_path / "store").as_uri()
-    plain = request.param == PLAIN
-    spec = ClusterSpec(store="memstore" if plain else request.param.removeprefix("ceph-"))
-    clusters: Clusters = request.getfixturevalue("ceph_clusters")
-    return clusters.shared(spec).url(namespace=f"test-{uuid4().hex[:12]}", plain=plain)
+    return url_of(request, tmp_path)
 
 
 @pytest.fixture

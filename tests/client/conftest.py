@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +11,17 @@ import zlog
 
 from ..support.local_sequencer import LocalSequencer
 from ..support.sequencer import SequencerProcess
+from ..support.stores import PLAIN, url_of
 from .faulty import WithoutSequencer
+
+HOSTS = ("mem", "embedded", "ceph-bluestore", PLAIN)
+"""The class does the same on memstore as on BlueStore: the conformance suite runs on both."""
+
+
+@pytest.fixture(params=HOSTS)
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of an empty store, on the hosts that clients are tried on, in turn."""
+    return url_of(request, tmp_path)
 
 
 @pytest.fixture

@@ -1,0 +1,25 @@
+"""The hosts that tests run on, and the URLs of empty stores there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from .ceph import Clusters, ClusterSpec
+
+PLAIN = "ceph-plain"  # the methods run in the client, on the cluster of ceph-memstore
+STORES = ("mem", "embedded", "ceph-memstore", "ceph-bluestore", PLAIN)
+
+
+def url_of(request: pytest.FixtureRequest, folder: Path) -> str:
+    """The URL of an empty store on the host that a test asks for; on Ceph a fresh namespace."""
+    if request.param == "mem":
+        return "mem://"
+    if request.param == "embedded":
+        return (folder / "store").as_uri()
+    plain = request.param == PLAIN
+    spec = ClusterSpec(store="memstore" if plain else request.param.removeprefix("ceph-"))
+    clusters: Clusters = request.getfixturevalue("ceph_clusters")
+    return clusters.shared(spec).url(namespace=f"test-{uuid4().hex[:12]}", plain=plain)
