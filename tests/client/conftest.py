@@ -24,6 +24,12 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return url_of(request, tmp_path)
 
 
+@pytest.fixture(autouse=True)
+def no_patience_with_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is lost in all copies is said to be at once."""
+    monkeypatch.setattr("zlog._read.read._COPIES_PAUSE_SECONDS_MAX", 0.0)
+
+
 @pytest.fixture
 def log(store: zlog.Store) -> Iterator[zlog.Log]:
     """A log of width 4 as its creation leaves it: on Ceph without a sequencer."""

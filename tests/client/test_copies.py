@@ -132,6 +132,30 @@ def test_what_no_copy_has_stays_lost(store: Replicated, stripe: str) -> None:
         assert not log.rescued
 
 
+def test_copies_for_which_the_primary_one_answers_meanwhile_are_asked_again(
+    store: Replicated, stripe: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    DAMAGES["stream"](store, stripe, 0)
+    tries = 0
+    ask = store.ask_copy
+
+    def ask_primary_first(
+        queue: core.CompletionQueue, token: int, object: str, method: str, request: bytes
+    ) -> None:
+        nonlocal tries
+        tries += 1
+        if tries <= TRIES_MAX:
+            queue.put(token, *store.copies[0].execute(object, method, request))
+        else:
+            ask(queue, token, object, method, request)
+
+    monkeypatch.setattr(store, "ask_copy", ask_primary_first)
+    monkeypatch.setattr("zlog._read.read._COPIES_PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr("zlog._read.read._COPIES_PAUSE_SECONDS_MAX", 0.01)
+    with zlog.Log.open(store, "orders") as log:
+        assert log.read(2).data == LARGE[2]
+
+
 def test_entries_are_read_though_no_copy_has_all_of_them(store: Replicated, stripe: str) -> None:
     for rank in range(3):
         store.damage(rank, stripe, LARGE[rank], bytes(20_000))

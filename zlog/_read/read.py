@@ -35,6 +35,10 @@ _POLL_SECONDS_MAX = 0.1
 """How often an unwritten position is looked at. A sequencer tells of positions when it hands them
 out, so a follower is usually there a moment before the entry; the first look again is soon."""
 
+_COPIES_PAUSE_SECONDS = 0.25
+_COPIES_PAUSE_SECONDS_MAX = 2.0
+"""Between two rounds in which copies are asked for what the primary one has lost."""
+
 _PLAIN = (State.UNWRITTEN, State.TRIMMED)
 """Gaps that a window tells all of. Who filled a position, or what lost it, is asked for."""
 
@@ -364,15 +368,19 @@ class Reader:
     ) -> None:
         """Read from other copies of an object what its primary one has damaged.
 
-        What a copy has not is no answer: it may be the next one that has lost something.
+        What a copy has not is no answer: it may be the next one that has lost something. And
+        while OSDs come and go, the primary one may answer for all of them: so they are asked again.
         """
         io, name = self._io, ref.name
         left = [p for p in damaged if not in_vain(io, name, p)]
         short = deadline.sooner(SECONDS_MAX)
+        pause = _COPIES_PAUSE_SECONDS
         while left:
             request = _request(view, ref, left, READ_BYTES_MAX, with_ids=True)
             sound: dict[int, Slot] = {}
+            asked = False
             async for reply in ask_copies(io, name, "read", request, short):
+                asked = True
                 slots: dict[int, Slot] = {}
                 ids: dict[int, bytes] = {}
                 if reply.code == Code.OK:
@@ -384,10 +392,14 @@ class Reader:
                     if writers is not None:
                         writers.update((p, ids[p]) for p in ids if p in sound)
                     break
-            if not sound:
+            left = [p for p in left if p not in sound]
+            if sound:
+                continue
+            if not asked or pause > _COPIES_PAUSE_SECONDS_MAX:
                 note_in_vain(io, name, left, deadline)
                 return
-            left = [p for p in left if p not in sound]
+            await io.sleep(pause)
+            pause *= 2
 
     def _by_object(self, view: View, positions: Iterable[int]) -> list[tuple[ObjectRef, list[int]]]:
         """Sort positions that are not trimmed, in ascending order, by the object that has them."""
