@@ -13,8 +13,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 INSTALL := $(PIP) install --no-build-isolation --config-settings=build-dir=build/package
 DONE := .venv/done
 TEST_MINUTES := 45
-# Each has clusters of its own.
-TEST_WORKERS := 2
+# Each has clusters of its own. Tests wait half of the time: three keep two cores busy.
+TEST_WORKERS := 3
 # By path, with what a target may put before it: `python -m` would find the sources before the package.
 PYTEST = timeout --signal=INT --kill-after=60 $(TEST_MINUTES)m $(MEASURE) $(BIN)/pytest \
 	--numprocesses=$(TEST_WORKERS) --dist=loadfile --no-loadscope-reorder -o faulthandler_timeout=300
