@@ -70,7 +70,7 @@ from zlog.errors import (
     ZlogError,
 )
 from zlog.log import Log
-from zlog.store import Store, connect, default_url
+from zlog.store import ObjectClassUse, Store, connect, default_url
 from zlog.transfer import Copied, export_log, import_log, mirror_log
 from zlog.view import ObjectRef, Stripe, View
 
@@ -114,6 +114,7 @@ __all__ = [
     "LossReason",
     "NotLeader",
     "NotWritten",
+    "ObjectClassUse",
     "ObjectRef",
     "PositionSpec",
     "Progress",
