@@ -42,7 +42,7 @@ async def test_many_appends_make_few_operations(store: FaultyStore, log: aio.Log
 @pytest.mark.usefixtures("thousands_of_tasks")
 async def test_many_callers_keep_two_rounds_of_equal_size(store: FaultyStore, log: aio.Log) -> None:
     """So that the store is busy with one while the callers of the other append again."""
-    calls = 20
+    calls = 5
     writes = []
 
     def count(_: int, method: str) -> None:
