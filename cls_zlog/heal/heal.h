@@ -23,11 +23,10 @@ Result<SalvageReply> salvage(Object& object, const SalvageRequest& request);
 
 // Installs a value, as salvage answered it, where what is stored under this name fails its
 // checksum, a record where the header knows that one has vanished, and the newest view where that
-// has; the same bytes over sound
-// ones, too, so that every copy gets them. kReadOnly (of a record with its first position):
-// something else is stored, and it is sound. kBelowTrimPoint (with the trim point): the record's
-// positions are trimmed. -EINVAL: what is offered is damaged itself, or belongs elsewhere. -EIO: of
-// a record, the object's header is damaged, which has to come first.
+// has; the same bytes over sound ones, too, so that every copy gets them. kReadOnly (of a record with
+// its first position): something else is stored, and it is sound. kBelowTrimPoint (with the trim
+// point): the record's positions are trimmed. -EINVAL: what is offered is damaged itself, or belongs
+// elsewhere. -EIO: of a record, the object's header is damaged, which has to come first.
 Result<Empty> heal(Object& object, const HealRequest& request);
 
 }  // namespace zlog::heal
