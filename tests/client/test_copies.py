@@ -291,7 +291,7 @@ def test_a_sound_log_costs_nothing_more(store: Replicated, stripe: str) -> None:
 def refuse(
     store: Replicated, monkeypatch: pytest.MonkeyPatch, *methods: str, times: int = 10**6
 ) -> list[str]:
-    """Have this client lack caps for methods, for so many calls; returns those that it makes."""
+    """Have the OSD refuse methods to the client, ``times`` calls; returns those that it refused."""
     run = store.execute
     refused: list[str] = []
 

@@ -194,7 +194,7 @@ def test_what_another_trims_meanwhile_is_not_taken_for_kept(
 def test_an_object_whose_header_is_lost_holds_nothing_else_back(
     memory: zlog.Store, limit: Retention, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The log is trimmed as far as its other objects tell; what is not freed is told."""
+    """Retention trims as far as the other objects tell, and says what it has not freed."""
     with zlog.Log.create(memory, "orders", width=2) as log:
         log.append_many([b"entry %d" % number for number in range(8)])
         log.reconfigure(width=1)

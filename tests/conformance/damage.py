@@ -54,9 +54,11 @@ def make_head(store: Store, name: str) -> Head:
     return head
 
 
-def salvaged(made: _Object, **what: object) -> tuple[bytes, bytes, bytes]:
+def salvaged(
+    made: _Object, name: bytes = b"", position: int | None = None
+) -> tuple[bytes, bytes, bytes]:
     """What `heal` takes of a sound object."""
-    answer = made.salvage(**what)  # type: ignore[arg-type]
+    answer = made.salvage(name, position)
     assert answer.code == Code.OK, answer
     return answer.value.name, answer.value.value, answer.value.data
 

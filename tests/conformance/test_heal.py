@@ -137,17 +137,25 @@ def test_nothing_is_put_where_nothing_is_stored(store: Store, prefix: str) -> No
     assert missing.salvage(position=0) == NOTHING
 
 
+def vanished(
+    store: Store, prefix: str, door: Door, key: bytes
+) -> tuple[Stripe, Content, tuple[bytes, bytes, bytes]]:
+    """A stripe object without one of its records; what it was before, and what heals it."""
+    stripe = make(store, prefix)
+    sound = door.load(prefix)
+    offered = salvaged(stripe, position=SPANS[key][0])
+    without = {name: value for name, value in sound.omap.items() if name != key}
+    door.save(prefix, Content(sound.attrs, without, sound.stream))
+    return stripe, sound, offered
+
+
 @with_door
 @pytest.mark.parametrize("key", SPANS, ids=bytes.decode)
 def test_a_record_that_vanished_comes_back(
     store: Store, prefix: str, door: Door, key: bytes
 ) -> None:
     """Where the header knows that there was one, and all of its positions are without."""
-    stripe = make(store, prefix)
-    sound = door.load(prefix)
-    offered = salvaged(stripe, position=SPANS[key][0])
-    without = {name: value for name, value in sound.omap.items() if name != key}
-    door.save(prefix, Content(sound.attrs, without, sound.stream))
+    stripe, sound, offered = vanished(store, prefix, door, key)
     assert lost(stripe.read(EPOCH, POSITIONS)) == list(SPANS[key])
     assert stripe.heal(*offered).code == Code.OK
     assert door.load(prefix) == sound
@@ -164,11 +172,7 @@ def test_a_record_that_vanished_comes_back(
 def test_a_record_that_vanished_comes_back_where_the_trim_point_cuts_it(
     store: Store, prefix: str, door: Door, key: bytes
 ) -> None:
-    stripe = make(store, prefix)
-    sound = door.load(prefix)
-    offered = salvaged(stripe, position=SPANS[key][0])
-    without = {name: value for name, value in sound.omap.items() if name != key}
-    door.save(prefix, Content(sound.attrs, without, sound.stream))
+    stripe, _, offered = vanished(store, prefix, door, key)
     assert stripe.trim_to(EPOCH, SPANS[key][1]).code == Code.OK
     assert stripe.heal(*offered).code == Code.OK
     found = stripe.read(EPOCH, list(SPANS[key])).value.slots

@@ -48,7 +48,7 @@ _FORGETS = 0.3
 """How often a deliverer says, after a batch, that all but the last batches are done."""
 
 _PAUSE = 5
-"""A deliverer begins a batch after so many times ``think``."""
+"""A deliverer waits so many times ``think`` before each batch."""
 
 _REFUSALS = (
     zlog.AlreadyWritten,

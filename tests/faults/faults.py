@@ -17,7 +17,7 @@ import zlog
 from zlog.seqr.election.lease import LEASE_SECONDS_DEFAULT
 
 from ..support.ceph import CephCluster
-from ..support.copies import Disk, opened_disk
+from ..support.copies import LOOKS, Disk, opened_disk
 from ..support.programs import ZLOG
 from .clients import Clients
 from .partitions import cut_off
@@ -43,8 +43,6 @@ _ALL = 1000
 _CLOCK_MINUTES_MAX = 30
 """Cephx, whose tickets are good for an hour, lets no daemon in whose clock is off by more."""
 
-_LOOKS = 16
-"""Looks at random copies: of three, one is missed by all of them in one of 650 audits."""
 _CUT_SECONDS = 0.3
 _WIDTH_MAX = 12
 
@@ -63,7 +61,7 @@ Fault = Callable[[Site, random.Random], AbstractContextManager[None]]
 
 
 def killed(*, osds: int = 0, monitors: bool = False, power: bool = False) -> Fault:
-    """Kill so many OSDs, and the majority of the monitors, by SIGKILL; start them later.
+    """Kill ``osds`` OSDs, and the majority of the monitors, by SIGKILL; start them later.
 
     Without monitors connected clients go on, and no new one can connect. Where the power fails,
     too, the OSDs' disks lose what was not synced.
@@ -144,7 +142,7 @@ def bit_flipped(site: Site, chance: random.Random) -> Iterator[None]:
     with opened_disk(site.cluster, osd, "") as disk, suppress(LookupError):  # removed meanwhile
         _flip_bit(disk, chance.choice(names), chance)
     yield
-    command = [ZLOG, "--store", url, "check", site.log, "--heal", "--copies", str(_LOOKS)]
+    command = [ZLOG, "--store", url, "check", site.log, "--heal", "--copies", str(LOOKS)]
     subprocess.run(command, capture_output=True, check=False)  # the run's own audit judges
 
 

@@ -30,6 +30,7 @@ from ..conformance.replies import Code, State
 from ..conformance.requests import Entry
 from ..conformance.wire import u64
 from ..support.ceph import CephCluster
+from ..support.copies import LOOKS
 from .copies import differences, digests, each_osd_in_turn
 
 PGS = 8
@@ -55,9 +56,6 @@ GAP_SECONDS_MAX = 1.2
 
 NOTICED_SECONDS = 90.0
 LOG = "thawed"
-LOOKS = 16
-"""Looks at random copies: of three, one is missed by all of them in one of 650 audits."""
-
 AUDITS_MAX = 5
 _LAST_EPOCH = 2**62
 _READ_POSITIONS = 1000

@@ -18,6 +18,9 @@ from .ceph import CephCluster, ceph
 
 STARTED_SECONDS = 60.0
 
+LOOKS = 16
+"""Looks of an audit at random copies: of three, all of them miss one in one of 650 audits."""
+
 
 class Placement(NamedTuple):
     """Where the copies of an object are; the first of ``acting`` is the primary one."""

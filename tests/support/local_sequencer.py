@@ -75,7 +75,7 @@ class LocalSequencer:
         drive(Directory(BlockingIo(self._store)).withdraw(self.address, Deadline(_SECONDS)))
 
     def hand_out(self, count: int) -> None:
-        """Hand out so many positions of each log, at once."""
+        """Have the sequencer hand out that many positions of each log, at once."""
         done = threading.Event()
 
         def hand_out() -> None:

@@ -12,7 +12,7 @@ import zlog
 from zlog import FindingKind
 
 from ..support.ceph import CephCluster, ClusterSpec
-from ..support.copies import is_clean, opened_disk, placement
+from ..support.copies import LOOKS, is_clean, opened_disk, placement
 from ..support.waiting import wait_until
 
 pytestmark = pytest.mark.parametrize(
@@ -21,8 +21,6 @@ pytestmark = pytest.mark.parametrize(
 
 LARGE = [bytes([65 + i]) * 20_000 for i in range(4)]  # 80 kB: they go to the bytestream
 SMALL = [b"small %d" % i for i in range(3)]
-COPIES = 16
-"""Looks at random copies: of three, one is missed by all of them in one of 650 runs."""
 
 
 class Place(NamedTuple):
@@ -140,10 +138,10 @@ def test_readers_take_from_another_copy_what_the_primary_one_has_damaged(damaged
 def test_an_audit_puts_back_what_a_copy_has_damaged(damaged: Damaged, rank: int) -> None:
     damaged.damage(everything(damaged), rank)
     with damaged.open() as log:
-        found = kinds(log, heal=True, copies=COPIES)
+        found = kinds(log, heal=True, copies=LOOKS)
         assert set(found) == {FindingKind.HEALED}
     with damaged.open() as log:
-        assert kinds(log, copies=COPIES) == []
+        assert kinds(log, copies=LOOKS) == []
         assert content(log) == LARGE + SMALL
         assert log.rescued == {}
     assert {place: len(values) for place, values in damaged.copies().items()} == dict.fromkeys(
