@@ -9,6 +9,7 @@
 #include "cls_zlog/heal/heal.h"
 #include "cls_zlog/methods.h"
 #include "cls_zlog/stripe/stripe.h"
+#include "cls_zlog/version.h"
 
 namespace zlog {
 
@@ -69,6 +70,8 @@ constexpr void each_method(V&& v) {
   v(Handler<heal::damaged>(), "damaged", reads);
   v(Handler<heal::salvage>(), "salvage", reads);
   v(Handler<heal::heal>(), "heal", changes);
+  // who answers
+  v(Handler<version>(), "version", reads);
 }
 
 // How many there are: an OSD wants to know before the program runs.

@@ -68,6 +68,10 @@ class Object {
 
   // Punches a hole: the bytes read as zero and their space is given back. The size does not change.
   virtual int zero(uint64_t offset, uint64_t length) = 0;
+
+  // Tells the process that keeps this copy of the object from all others; 0: one keeps all copies,
+  // or none does that could run methods.
+  virtual uint64_t instance() { return 0; }
 };
 
 }  // namespace zlog

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <new>
+#include <random>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -39,6 +40,15 @@ ceph::bufferlist list_of(std::string_view bytes) {
   ceph::bufferlist list;
   list.append(bytes.data(), static_cast<unsigned>(bytes.size()));
   return list;
+}
+
+// Never 0, and another one each time that the OSD starts.
+uint64_t instance_of_process() {
+  static const uint64_t number = [] {
+    std::random_device device;
+    return std::uniform_int_distribution<uint64_t>(1)(device);
+  }();
+  return number;
 }
 
 // Offsets and lengths are ints in the class API.
@@ -147,6 +157,8 @@ class OsdObject final : public zlog::Object {
     return changing(
         cls_cxx_write_zero(context_, static_cast<int>(offset), static_cast<int>(length)));
   }
+
+  uint64_t instance() override { return instance_of_process(); }
 
   bool changed() const { return changed_; }
 

@@ -11,12 +11,6 @@ Failure enter(Object& object, uint64_t epoch, Header* header) {
   return header->admit(epoch);
 }
 
-Result<SealReply> save_sealed(Object& object, const Header& header) {
-  ZLOG_TRY(header.save(object));
-  const Fullness fullness = header.fullness();
-  return SealReply{header.taken(), fullness.records, fullness.bytes, header.start};
-}
-
 // Whether a seal of this epoch is admitted: 0 or kInvalidEpoch. A stored one above epoch_max is
 // from before there was that limit, and no epoch that any client was given.
 Failure check_next(uint64_t epoch, const Header& header) {
@@ -50,7 +44,8 @@ std::vector<Span> spans_of(const std::vector<uint64_t>& positions, uint32_t stri
 Result<SealReply> seal(Object& object, const SealRequest& request) {
   Header header;
   const Failure loaded = Header::load(object, &header);
-  if (loaded.code == -ENOENT && request.create) {
+  const bool made = loaded.code == -ENOENT && request.create;
+  if (made) {
     // Exclusively: an object without a header that exists was not made by seal, and may hold
     // anything.
     ZLOG_TRY(object.create(true));
@@ -65,7 +60,9 @@ Result<SealReply> seal(Object& object, const SealRequest& request) {
   }
   header.epoch = request.epoch;
   set_start(request.start, &header);
-  return save_sealed(object, header);
+  ZLOG_TRY(header.save(object));
+  const Fullness fullness = header.fullness();
+  return SealReply{header.taken(), fullness.records, fullness.bytes, header.start, made};
 }
 
 Result<HighestReply> max_position(Object& object, const EpochRequest& request) {

@@ -20,7 +20,8 @@
 namespace zlog::stripe {
 
 // Installs a strictly greater epoch, up to epochs_ahead_max above the last one: from then on every
-// lower one is refused. Answers the highest position that is taken, and how full the object is. The
+// lower one is refused. Answers the highest position that is taken, how full the object is, and
+// whether it was made. The
 // first one that says where the stripe begins bounds what the object takes: write, fill and trim of
 // a position object_positions_max or more of its positions further answer kBeyondStripe (with the
 // first such position). Makes a missing object only when asked to, as for a new stripe: one that
@@ -49,8 +50,8 @@ Result<VerifyReply> verify(Object& object, const VerifyRequest& request);
 Result<CountReply> count(Object& object, const CountRequest& request);
 
 // Fills positions with junk, all or none; one that is filled or trimmed already is left as it is.
-// kReadOnly (with the first such position): one is written or lost. kUnreadable: a later
-// version stored what is there.
+// kReadOnly (with the first such position): one is written. kUnreadable: a later version stored what
+// is there. kLost: its record is damaged or gone.
 Result<Empty> fill(Object& object, const FillRequest& request);
 
 // Trims positions and frees their data. kUnreadable (with the first such position): a later version

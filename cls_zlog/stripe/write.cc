@@ -41,14 +41,11 @@ int sort_claims(Object& object, const Header& header, const std::vector<uint64_t
   return 0;
 }
 
-// Why what is stored keeps others out.
+// Why what is stored keeps others out. Of what is damaged nothing is known: it may be the very entry
+// that is written again.
 Code blocking_code(const Stored& stored) {
+  if (stored.record.kind == RecordKind::kLost) return kLost;
   return stored.record.unreadable() ? kUnreadable : kReadOnly;
-}
-
-// The same for a write, which may be about the very entry that is damaged.
-Code blocking_write(const Stored& stored) {
-  return stored.record.kind == RecordKind::kLost ? kLost : blocking_code(stored);
 }
 
 bool intact(const WriteRequest& request, const std::vector<uint64_t>& positions) {
@@ -85,7 +82,7 @@ int sort_covered(Layout* layout, const WriteRequest& request,
       count++;
     }
     if (count == 0) {
-      if (!alike(request, i, record, index)) claims->block(blocking_write(stored), positions[i]);
+      if (!alike(request, i, record, index)) claims->block(blocking_code(stored), positions[i]);
       i++;
       continue;
     }
@@ -183,7 +180,7 @@ Result<Empty> fill(Object& object, const FillRequest& request) {
       const uint64_t position = positions[i];
       if (position < header.trim_point) continue;
       if (stored == nullptr && header.lost(position)) {
-        claims->block(kReadOnly, position);
+        claims->block(kLost, position);
         continue;
       }
       if (stored == nullptr) {

@@ -115,6 +115,7 @@ struct SealReply {
   uint32_t records = 0;  // as in Fullness
   uint64_t bytes = 0;
   std::optional<uint64_t> start;  // from here on it counts what it takes
+  bool made = true;               // there was no such object; an older class does not tell
 
   template <typename V>
   void each(V& v) {
@@ -122,6 +123,7 @@ struct SealReply {
     v("records", records);
     v("bytes", bytes);
     v("start", start, wire::position().since(2));
+    v("made", made, wire::any().since(3));
   }
 };
 

@@ -43,6 +43,7 @@ SAME_MEMBER(locator)
 static_assert(sizeof(zlog::RadosListItem) == sizeof(rados_object_list_item));
 
 static_assert(int{zlog::kBalanceReads} == int{LIBRADOS_OPERATION_BALANCE_READS});
+static_assert(zlog::kFailOk == int{LIBRADOS_OP_FLAG_FAILOK});
 static_assert(int{zlog::kFullForce} == int{LIBRADOS_OPERATION_FULL_FORCE});
 static_assert(int{zlog::kReturnVec} == int{LIBRADOS_OPERATION_RETURNVEC});
 

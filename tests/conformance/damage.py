@@ -84,7 +84,7 @@ def assert_taken_for_good(stripe: Stripe, position: int) -> None:
     for epoch in (EPOCH, EPOCH - 1):
         assert stripe.put(epoch, position, b"x", b"o" * 16) == Answer(Code.LOST, position)
         assert stripe.put(epoch, position, DATA.get(position, b"")) == Answer(Code.LOST, position)
-    assert stripe.fill(EPOCH, [position]) == Answer(Code.READ_ONLY, position)
+    assert stripe.fill(EPOCH, [position]) == Answer(Code.LOST, position)
 
 
 def flip(value: bytes, at: int, bit: int = 0) -> bytes:

@@ -61,6 +61,7 @@ _VALUES: dict[str, tuple[Any, ...]] = {
     "damaged": (b"",),
     "salvage": (b"", 2),
     "heal": (b"e.0000000000000002.1", b"value", b"data"),
+    "version": (),
 }
 _WRITE = requests.write(1, 1, b"w" * 16, 1, _ENTRIES)
 SOUND = {

@@ -61,6 +61,10 @@ class _Object:
         """heal: OK, READ_ONLY, or BELOW_TRIM_POINT."""
         return self.call("heal", name, value, data)
 
+    def version(self) -> Answer:
+        """version: OK with a VersionReply."""
+        return self.call("version")
+
 
 @dataclass
 class Stripe(_Object):
@@ -124,7 +128,7 @@ class Stripe(_Object):
         timestamp: int = TIME,
         reason: int = 0,
     ) -> Answer:
-        """fill: OK, STALE_EPOCH, or READ_ONLY with the first position written."""
+        """fill: OK, STALE_EPOCH, or READ_ONLY or LOST with the first position that is so."""
         return self.call("fill", epoch, timestamp, writer, reason, (self.stride, positions))
 
     def trim(self, epoch: int, positions: Sequence[int]) -> Answer:

@@ -149,6 +149,7 @@ class Sealed:
     records: int = field(default=0, compare=False)
     data_bytes: int = field(default=0, compare=False)
     start: int | None = None
+    made: bool = field(default=True, compare=False)
 
 
 def code_name(code: int) -> str:
@@ -164,13 +165,13 @@ WRITTEN = Answer(Code.OK, Fullness())
 
 _STALE = {Code.STALE_EPOCH}
 _BEYOND = {Code.BEYOND_STRIPE, *_STALE}
-_TAKEN = {Code.READ_ONLY, Code.UNREADABLE, *_BEYOND}
+_TAKEN = {Code.READ_ONLY, Code.UNREADABLE, Code.LOST, *_BEYOND}
 _OF_CURSORS = {Code.NOT_FOUND, Code.EXISTS, Code.CURSOR_AHEAD, Code.BELOW_TRIM_POINT}
 _OF_ATTEMPTS = {Code.SUPERSEDED, Code.NOT_FOUND, Code.LIMIT_REACHED}
 _TOO_NEW = {Code.REQUEST_TOO_NEW, Code.STORED_TOO_NEW}  # any method may answer them
 _REFUSALS: dict[str, set[Code]] = {
     "seal": {Code.INVALID_EPOCH},
-    "write": {Code.LOST, *_TAKEN},
+    "write": _TAKEN,
     "read": _STALE,
     "verify": _STALE,
     "count": _STALE,

@@ -42,6 +42,7 @@ remove EPOCH
 damaged
 salvage POSITION
 heal POSITION
+version
 head_create NAME LOG_ID
 epoch_next [WIDTH] [above=N]
 epoch_read
@@ -232,8 +233,8 @@ class Interpreter:
             call = getattr(self._stripe, name, None) or getattr(self._head, name)
         return call(**arguments)  # type: ignore[no-any-return]
 
-    def _seal(self, epoch: int, existing: bool = False, start: int | None = None) -> Answer:
-        return self._stripe.seal(epoch, create=not existing, start=start)
+    def _seal(self, epoch: int, existing: bool = False, **options: Any) -> Answer:
+        return self._stripe.seal(epoch, create=not existing, **options)
 
     def _write(
         self, epoch: int, writer: bytes, entries: list[Entry], timestamp: int = TIME, crc: int = 0
@@ -257,6 +258,9 @@ class Interpreter:
         """Put back what is there."""
         name, _, value, data = self._host().salvage(position=position).value
         return self._host().heal(name, value, data)
+
+    def _version(self) -> Answer:
+        return self._host().version()
 
     def _host(self) -> Stripe:
         assert isinstance(self._stripe, Stripe), "models have no stored bytes"

@@ -159,6 +159,7 @@ std::vector<std::string> good_requests() {
       zlog::wire::encoded(zlog::DamagedRequest{""}),
       zlog::wire::encoded(zlog::SalvageRequest{"", 7}),
       zlog::wire::encoded(zlog::HealRequest{zlog::Header::kAttribute, header, ""}),
+      empty,
   };
 }
 
