@@ -75,7 +75,8 @@ class AsyncHost {
   }
 
   // Starts a method that only reads at one of the object's copies, chosen at random, where the host
-  // keeps several: on Ceph. Every other call goes to the primary one.
+  // keeps several: on Ceph. Every other call goes to the primary one. The reply begins with the
+  // number of the process that answered (CopyAnswer).
   virtual void ask_copy(std::string_view /*object*/, std::string_view /*method*/,
                         SharedRequest /*payload*/, Done done) {
     done(-EOPNOTSUPP, {});

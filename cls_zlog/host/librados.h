@@ -41,6 +41,9 @@ enum RadosFlags : int {
   kReturnVec = 1024,
 };
 
+// LIBRADOS_OP_FLAG_…, of one operation among those that are sent together
+constexpr int kFailOk = 2;
+
 // The functions' names without rados_, and their types.
 #define ZLOG_LIBRADOS(X)                                                                           \
   X(create, int(rados_t*, const char* client))                                                     \
@@ -91,6 +94,7 @@ enum RadosFlags : int {
   X(read_op_exec,                                                                                  \
     void(rados_read_op_t, const char* class_name, const char* method, const char* input,           \
          size_t input_size, char** reply, size_t* reply_size, int* method_result))                 \
+  X(read_op_set_flags, void(rados_read_op_t, int flags))                                           \
   X(read_op_getxattrs, void(rados_read_op_t, rados_xattrs_iter_t*, int* result))                   \
   X(getxattrs_next, int(rados_xattrs_iter_t, const char** name, const char** value, size_t* size)) \
   X(getxattrs_end, void(rados_xattrs_iter_t))                                                      \

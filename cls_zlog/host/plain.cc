@@ -28,9 +28,11 @@ constexpr uint64_t kListingMax = 1024;
 // round trip, so it is made larger.
 constexpr uint64_t kFurtherPages = 4;
 
-// Pauses after conflicts: the first repetition comes at once, later ones after up to so long.
+// Pauses after conflicts: the first repetition comes at once, later ones after up to so long. Longer
+// ones bring no more done, since one of those who try at the same time always succeeds, and leave
+// behind who lost most often.
 constexpr std::chrono::microseconds kPause{500};
-constexpr unsigned kPauseDoublings = 6;
+constexpr unsigned kPauseDoublings = 3;
 
 std::chrono::microseconds pause_after(unsigned conflicts) {
   if (conflicts < 2) return {};

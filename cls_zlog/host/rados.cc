@@ -11,6 +11,7 @@
 #include "cls_zlog/host/client_lock.h"
 #include "cls_zlog/host/listing.h"
 #include "cls_zlog/host/quiet_thread.h"
+#include "cls_zlog/host/rados_copies.h"
 #include "cls_zlog/host/rados_listing.h"
 #include "cls_zlog/host/rados_object.h"
 #include "cls_zlog/wire/frame.h"
@@ -29,7 +30,6 @@ constexpr int kOctopus = 15;
 constexpr Ticket kPlainTicket = Ticket{1} << 63;
 
 constexpr size_t kFsidBytes = 36;
-constexpr size_t kNamespaceBytesMax = 4096;  // OSDs take 256, unless they are told otherwise
 
 // On a full cluster an operation that adds data waits for room, as RADOS has it, and every other
 // one goes through: else no client could trim, which gives the space back. Cursors and fills are
@@ -37,38 +37,6 @@ constexpr size_t kNamespaceBytesMax = 4096;  // OSDs take 256, unless they are t
 // for it. (FULL_TRY is no way to have it refused instead: an OSD then lets changes of keys and
 // attributes pass, until nothing passes.)
 int flags_when_full(int method_flags) { return (method_flags & kAddsData) != 0 ? 0 : kFullForce; }
-
-// Bytes that librados has made.
-Buffer taken(char* bytes, size_t size) {
-  if (bytes == nullptr) return {};
-  return {{bytes, size}, std::shared_ptr<char>(bytes, librados().buffer_free)};
-}
-
-// What a method of a class answers.
-struct ClassReply {
-  ~ClassReply() { librados().buffer_free(bytes); }
-
-  Buffer take() { return taken(std::exchange(bytes, nullptr), size); }
-
-  char* bytes = nullptr;
-  size_t size = 0;
-  int code = 0;
-};
-
-// Another I/O context of the same pool and namespace.
-int copy_of(rados_ioctx_t io, RadosHandle* copy) {
-  std::array<char, kNamespaceBytesMax + 1> nspace{};
-  const int length = librados().ioctx_get_namespace(io, nspace.data(), nspace.size());
-  if (length < 0) return length;
-  rados_ioctx_t made = nullptr;
-  if (const int error = librados().ioctx_create2(librados().ioctx_get_cluster(io),
-                                                 librados().ioctx_get_id(io), &made)) {
-    return error;
-  }
-  librados().ioctx_set_namespace(made, nspace.data());
-  *copy = {made, librados().ioctx_destroy};
-  return 0;
-}
 
 // As librados takes key-value pairs: each key and each value ends with a NUL, and all with one more.
 std::string pairs(const std::map<std::string, std::string>& words) {
@@ -78,31 +46,6 @@ std::string pairs(const std::map<std::string, std::string>& words) {
     out.append(value).push_back('\0');
   }
   return out;
-}
-
-// Makes OSDs with other copies of the object than the primary one answer for it. They do that where
-// nothing of it may be missing on another OSD, and hear of how far these are with each change in the
-// placement group. So here are two, of an object that is there for a moment. A client that may not
-// make it goes without.
-void stir(rados_ioctx_t io, const std::string& object, bool plain) {
-  static constexpr const char* kStir = "zlog.stir";
-  RadosHandle beside;
-  if (copy_of(io, &beside) != 0) return;
-  librados().ioctx_locator_set_key(beside.get(), object.c_str());  // into the same placement group
-  if (plain) {
-    librados().append(beside.get(), kStir, "-", 1);
-    librados().remove(beside.get(), kStir);
-    return;
-  }
-  const auto change = [&](const char* method, const auto& request) {
-    const std::string input = wire::encoded(request);
-    const auto operation = new_write_op();
-    librados().write_op_exec(operation.get(), kClassName, method, input.data(), input.size(),
-                             nullptr);
-    librados().write_op_operate(operation.get(), beside.get(), kStir, nullptr, kFullForce);
-  };
-  change("seal", SealRequest{1, 1, 0, true});
-  change("remove", EpochRequest{1});
 }
 
 // Lets malloc keep what requests and replies of megabytes leave behind. Else it gives their memory
@@ -172,9 +115,9 @@ RadosHost::RadosHost(RadosHandle io, ClassUse class_use)
       plain_(std::make_shared<PlainHost>(*operations_)),
       way_(std::make_shared<std::atomic<Way>>(class_use == ClassUse::kAuto    ? Way::kUnknown
                                               : class_use == ClassUse::kNever ? Way::kPlain
-                                                                              : Way::kClass)),
+                                                                              : Way::kClassAlone)),
       lock_way_(std::make_shared<std::atomic<Way>>(
-          class_use == ClassUse::kRequire ? Way::kClass : Way::kUnknown)) {
+          class_use == ClassUse::kRequire ? Way::kClassAlone : Way::kUnknown)) {
   keep_large_blocks();
 }
 
@@ -269,22 +212,14 @@ void RadosHost::ask_copy(std::string_view object, std::string_view method, Share
                       object = std::string(object), found, turn, payload = std::move(payload),
                       done = std::move(done)] {
     stir(io.get(), object, plain != nullptr);
-    if (plain != nullptr) {
-      const auto answer = [turn, done](int code, Buffer reply) { done(code, std::move(reply)); };
-      plain->submit(object, *found, payload, true, answer);
+    if (plain == nullptr) {
+      const CopyAnswer answer = ask_a_copy(io.get(), object, found->name, payload->bytes());
+      done(answer.code, answer.told());
       return;
     }
-    char* reply = nullptr;
-    size_t size = 0;
-    int code = 0;
-    const auto operation = new_read_op();
-    librados().read_op_exec(operation.get(), kClassName, found->name, payload->data(),
-                            payload->size(), &reply, &size, &code);
-    const int error =
-        librados().read_op_operate(operation.get(), io.get(), object.c_str(), kBalanceReads);
-    if (error < 0) code = error;
-    Buffer bytes = taken(reply, size);
-    done(code, code >= 0 ? std::move(bytes) : Buffer());
+    plain->submit(object, *found, payload, true, [turn, done](int code, const Buffer& reply) {
+      done(code, CopyAnswer{code, 0, reply}.told());
+    });
   }).detach();
 }
 
@@ -307,7 +242,7 @@ Ticket RadosHost::lock(std::string_view object, std::string_view method, SharedR
   return call({"lock", *found, lock_way_, std::move(named)}, object, payload, done);
 }
 
-// Where it is not known yet whether the OSDs do it, the answer tells.
+// Each OSD answers for its own objects, so an answer tells of one object whether the OSDs do it.
 Ticket RadosHost::call(const EitherWay& what, std::string_view object, const SharedRequest& payload,
                        const Done& done) {
   if (object.empty()) {
@@ -316,7 +251,7 @@ Ticket RadosHost::call(const EitherWay& what, std::string_view object, const Sha
   }
   const ClassCall in_osd = {what.class_name, what.method.name, what.method.flags};
   const Way way = *what.way;
-  if (way == Way::kClass) return call_class(in_osd, object, payload, done);
+  if (way == Way::kClassAlone) return call_class(in_osd, object, payload, done);
   if (way == Way::kPlain) {
     return plain_->submit(object, what.method, what.plain_payload, false, done) | kPlainTicket;
   }
@@ -330,16 +265,18 @@ Ticket RadosHost::call(const EitherWay& what, std::string_view object, const Sha
           return;
         }
         plain->submit(object, what.method, what.plain_payload, false,
-                      [what, done](int plain_code, Buffer plain_reply) {
+                      [what, code, done](int plain_code, Buffer plain_reply) {
                         note(what.way.get(), plain_code, Way::kPlain);
-                        done(plain_code, std::move(plain_reply));
+                        done(plain_code == -EPERM ? code : plain_code, std::move(plain_reply));
                       });
       });
 }
 
-// What an object answers, or that there is none, tells that it can be done this way.
+// What an object answers, or that there is none, tells that it can be done this way. The first one
+// decides.
 void RadosHost::note(std::atomic<Way>* way, int code, Way tried) {
-  if (code >= 0 || code == -ENOENT) *way = tried;
+  Way unknown = Way::kUnknown;
+  if (code >= 0 || code == -ENOENT) way->compare_exchange_strong(unknown, tried);
 }
 
 Ticket RadosHost::begin(const Start& start, RadosCall::Finish finish) {

@@ -19,7 +19,7 @@ namespace zlog {
 
 // Where methods run: in the OSDs, which need the class for that, or in this process.
 enum class ClassUse {
-  kAuto,     // in the OSDs, unless they have no class, or this client no leave to use it
+  kAuto,     // in the OSDs; where one has no class, or this client no leave to use it, here
   kRequire,  // in the OSDs
   kNever,    // in this process
 };
@@ -42,12 +42,15 @@ struct ClassCall {
 };
 
 // The OSDs of a cluster as hosts: every operation is one call of the class's method in librados, or
-// is left to a PlainHost. Which of both, the first answers say if the caller does not.
+// is left to a PlainHost. Which of both, the first answers say if the caller does not. An OSD that
+// lacks the class, or has one without the method, refuses a call before it does anything: it is then
+// left to the PlainHost too, as it may be, since both make each call one step.
 //
 // Completions come on librados' threads; results belong to the operation until then. An operation
 // that is given up is taken from librados, which else would keep it, and send it again and again,
 // for as long as the cluster does not answer or has no room; if an OSD has it already, it takes
-// effect. librados copies a payload when it takes the operation.
+// effect. Giving up does not reach a call that is left to the PlainHost after a refusal: that ends
+// when the cluster answers, or with close(). librados copies a payload when it takes the operation.
 class RadosHost final : public AsyncHost {
  public:
   // Uses the pool and namespace of an I/O context of the caller, whose cluster handle must outlive
@@ -87,7 +90,12 @@ class RadosHost final : public AsyncHost {
  private:
   friend class RadosConnecting;
   class Operations;
-  enum class Way { kUnknown, kClass, kPlain };
+  enum class Way {
+    kUnknown,
+    kClassAlone,
+    kClass,  // the plain host for what OSDs refuse
+    kPlain
+  };
 
   RadosHost(RadosHandle io, ClassUse class_use);
   rados_t cluster() const;

@@ -9,10 +9,28 @@
 #include <utility>
 #include <vector>
 
+#include "cls_zlog/base/buffer.h"
 #include "cls_zlog/host/async_host.h"
 #include "cls_zlog/host/librados.h"
 
 namespace zlog {
+
+// Bytes that librados has made.
+inline Buffer taken(char* bytes, size_t size) {
+  if (bytes == nullptr) return {};
+  return {{bytes, size}, std::shared_ptr<char>(bytes, librados().buffer_free)};
+}
+
+// What a method of a class answers.
+struct ClassReply {
+  ~ClassReply() { librados().buffer_free(bytes); }
+
+  Buffer take() { return taken(std::exchange(bytes, nullptr), size); }
+
+  char* bytes = nullptr;
+  size_t size = 0;
+  int code = 0;
+};
 
 class RadosCalls;
 

@@ -1,4 +1,8 @@
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cerrno>
+#include <mutex>
 #include <string>
 
 #include "cls_zlog/host/quiet_thread.h"
@@ -23,6 +27,18 @@ std::string setting(rados_t cluster, const char* option) {
   return error == 0 ? value.c_str() : "";
 }
 
+// Creates a handle, and leaves stderr as it is: librados makes it non-blocking if it is a pipe, and
+// with it every descriptor of the same end, as stdout is after `2>&1`. What the program writes there
+// would be cut short where its reader is slow.
+int create(rados_t* cluster, const char* client) {
+  static std::mutex one_at_a_time;  // or one would restore what another's librados has set
+  const std::lock_guard<std::mutex> lock(one_at_a_time);
+  const int flags = ::fcntl(STDERR_FILENO, F_GETFL);
+  const int error = librados().create(cluster, client);
+  if (flags >= 0) ::fcntl(STDERR_FILENO, F_SETFL, flags);
+  return error;
+}
+
 }  // namespace
 
 std::shared_ptr<RadosConnecting> RadosConnecting::start(const RadosTarget& target) {
@@ -40,7 +56,7 @@ int RadosConnecting::connect(const RadosTarget& target, std::string* step) {
   const char* client = target.client.empty() ? nullptr : target.client.c_str();
   rados_t created = nullptr;
   *step = "set up librados";
-  if (const int error = librados().create(&created, client)) return error;
+  if (const int error = create(&created, client)) return error;
   const RadosHandle cluster(created, librados().shutdown);
   *step = target.conf.empty() ? "find a ceph.conf" : "read the configuration file " + target.conf;
   const char* conf = target.conf.empty() ? nullptr : target.conf.c_str();

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import errno
 import json
+import os
 import signal
 import socket
 import threading
@@ -362,3 +363,19 @@ def test_questions_to_copies_take_few_threads(store: zlog.Store, ceph_cluster: C
         return queue.drain()[0][1] == 0
 
     wait_until(is_answered)
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_connecting_leaves_stderr_as_it_was(url: str, there: bool) -> None:
+    """librados makes a pipe non-blocking, and with it stdout where both are one pipe."""
+    kept = os.dup(2)
+    ends = os.pipe()
+    os.dup2(ends[1], 2)
+    try:
+        with contextlib.suppress(StoreUnavailable):
+            zlog.connect(url if there else "ceph://pool?conf=/nowhere").close()
+        assert os.get_blocking(2)
+    finally:
+        os.dup2(kept, 2)
+        for fd in (kept, *ends):
+            os.close(fd)

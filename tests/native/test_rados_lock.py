@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import errno
+import itertools
+import json
+import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -26,6 +30,7 @@ from zlog.seqr.election.lock import (
 )
 
 from ..support.ceph import CephCluster
+from ..support.waiting import wait_until
 
 # As python-rados and an OSD of Ceph 16.2.15 exchanged them.
 INFO = bytes.fromhex(
@@ -69,10 +74,31 @@ def test_what_is_cut_short_is_no_answer() -> None:
             decode_info(INFO[:length])
 
 
-@pytest.fixture
-def store(ceph_cluster: CephCluster) -> Iterator[zlog.Store]:
-    with zlog.connect(ceph_cluster.url(namespace=f"lock-{uuid4().hex[:12]}")) as store:
+@pytest.fixture(params=["osd", "client"])
+def store(ceph_cluster: CephCluster, request: pytest.FixtureRequest) -> Iterator[zlog.Store]:
+    """One whose OSDs run the class, and one that may not use it and does it itself."""
+    url = ceph_cluster.url(namespace=f"lock-{uuid4().hex[:12]}")
+    if request.param == "client":
+        url = request.getfixturevalue("user")("allow rw pool=zlog")
+    with zlog.connect(url) as store:
         yield store
+
+
+Stores = tuple[zlog.Store, zlog.Store]
+
+
+@pytest.fixture(params=itertools.product(("class", "plain"), repeat=2), ids="-".join)
+def stores(
+    request: pytest.FixtureRequest,
+    ceph_cluster: CephCluster,
+    user: Callable[..., str],
+    tmp_path: Path,
+) -> Iterator[Stores]:
+    """Two of one place. Those that are plain may not use Ceph's class, and do what it does."""
+    urls = {"class": ceph_cluster.url(tmp_path.name), "plain": user("allow rw pool=zlog")}
+    one, other = (urls[each] for each in request.param)
+    with zlog.connect(one) as first, zlog.connect(other) as second:
+        yield first, second
 
 
 def lock(store: zlog.Store, holder: str, *, shared: bool = False) -> RadosLock:
@@ -86,8 +112,8 @@ def soon() -> Deadline:
     return Deadline(10)
 
 
-def test_one_holder_until_it_lets_go(store: zlog.Store) -> None:
-    one, other = lock(store, "one"), lock(store, "other")
+def test_one_holder_until_it_lets_go(stores: Stores) -> None:
+    one, other = lock(stores[0], "one"), lock(stores[1], "other")
     assert drive(one.holders(soon())) == []  # there isn't even an object
     assert drive(one.take(60, soon()))
     assert drive(one.take(60, soon()))  # renewed
@@ -101,8 +127,8 @@ def test_one_holder_until_it_lets_go(store: zlog.Store) -> None:
     assert drive(other.take(60, soon()))
 
 
-def test_a_lock_ends_by_itself(store: zlog.Store) -> None:
-    one, other = lock(store, "one"), lock(store, "other")
+def test_a_lock_ends_by_itself(stores: Stores) -> None:
+    one, other = lock(stores[0], "one"), lock(stores[1], "other")
     began = time.monotonic()
     assert drive(one.take(0.5, soon()))
     while not drive(other.take(60, soon())):
@@ -112,8 +138,9 @@ def test_a_lock_ends_by_itself(store: zlog.Store) -> None:
     assert [holder.cookie for holder in drive(one.holders(soon()))] == ["other"]
 
 
-def test_a_lock_is_taken_away_from_the_one_that_was_seen(store: zlog.Store) -> None:
-    one, other, third = (lock(store, name) for name in ("one", "other", "third"))
+def test_a_lock_is_taken_away_from_the_one_that_was_seen(stores: Stores) -> None:
+    one, other = lock(stores[0], "one"), lock(stores[1], "other")
+    third = lock(stores[0], "third")
     assert drive(one.take(60, soon()))
     (seen,) = drive(other.holders(soon()))
     drive(other.break_(seen, soon()))
@@ -122,11 +149,12 @@ def test_a_lock_is_taken_away_from_the_one_that_was_seen(store: zlog.Store) -> N
     assert not drive(third.take(60, soon()))
 
 
-def test_what_is_only_renewed_is_not_taken(store: zlog.Store) -> None:
-    one, other = lock(store, "one"), lock(store, "other")
+def test_what_is_only_renewed_is_not_taken(stores: Stores) -> None:
+    one, other = lock(stores[0], "one"), lock(stores[1], "other")
     assert not drive(one.take(60, soon(), only_renew=True))
     assert (
-        store.execute("zlog.directory", "directory_list", messages.directory_list("", 1))[0] == -2
+        stores[0].execute("zlog.directory", "directory_list", messages.directory_list("", 1))[0]
+        == -2
     )
     assert drive(one.take(60, soon()))
     assert drive(one.take(60, soon(), only_renew=True))
@@ -135,13 +163,42 @@ def test_what_is_only_renewed_is_not_taken(store: zlog.Store) -> None:
     assert not drive(one.take(60, soon(), only_renew=True))
 
 
-def test_a_shared_lock_lists_all_who_have_it(store: zlog.Store) -> None:
-    one, other = lock(store, "one", shared=True), lock(store, "other", shared=True)
+def test_a_shared_lock_lists_all_who_have_it(stores: Stores) -> None:
+    one, other = (
+        lock(store, name, shared=True) for store, name in zip(stores, ("one", "other"), strict=True)
+    )
     assert drive(one.take(60, soon()))
     assert drive(other.take(0.5, soon()))
     assert {each.description for each in drive(one.holders(soon()))} == {"at one", "at other"}
-    while len(drive(one.holders(soon()))) > 1:
-        time.sleep(0.05)
+    wait_until(lambda: len(drive(one.holders(soon()))) == 1, seconds=10)
+
+
+def test_a_lock_of_a_plain_client_is_one_to_cephs_own_tool(
+    ceph_cluster: CephCluster, user: Callable[..., str], tmp_path: Path
+) -> None:
+    def rados(*words: str) -> subprocess.CompletedProcess[str]:
+        place = ["-c", str(ceph_cluster.conf), "-p", ceph_cluster.pool, "-N", tmp_path.name]
+        command = ["rados", *place, "lock", *words]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    with zlog.connect(user("allow rw pool=zlog")) as store:
+        one = lock(store, "one")
+        assert drive(one.take(60, soon()))
+        info = json.loads(rados("info", "zlog.directory", "host").stdout)
+        assert (info["type"], info["tag"]) == ("exclusive", "")
+        (locker,) = info["lockers"]
+        assert (locker["cookie"], locker["description"]) == ("one", "at one")
+        assert rados("get", "zlog.directory", "host").returncode != 0
+        words = ("break", "zlog.directory", "host", locker["name"], "--lock-cookie", "one")
+        assert rados(*words).returncode == 0
+        assert drive(one.holders(soon())) == []
+        # The tool says nothing of an end, so it holds the lock for good.
+        assert rados("get", "zlog.directory", "host", "--lock-cookie", "tool").returncode == 0
+        assert not drive(one.take(60, soon()))
+        (holder,) = drive(one.holders(soon()))
+        assert holder.cookie == "tool"
+        drive(one.break_(holder, soon()))
+        assert drive(one.take(60, soon()))
 
 
 def test_locks_and_logs_do_not_disturb_each_other(store: zlog.Store) -> None:
