@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
@@ -25,7 +26,7 @@ from zlog._read.read import Reader
 from zlog._read.times import as_time, find_time
 from zlog._trim.trim import trim, trim_to
 from zlog.entry import Entry
-from zlog.errors import AlreadyWritten
+from zlog.errors import AlreadyWritten, Invalidated
 from zlog.view import OPEN_END, Stripe, View
 
 
@@ -87,11 +88,12 @@ class LogClient:
     async def fill(self, position: int, deadline: Deadline) -> None:
         """Fill a hole; see :meth:`zlog.Log.fill`."""
         await self.positions.check_handed_out("fill", position, deadline)
-        written = await self.reader.fill([position], FillCode.ASKED, deadline)
-        if written is not None:
-            raise AlreadyWritten(
-                f"position {position} of log {self.layout.view.log!r} holds an entry"
-            )
+        if await self.reader.fill([position], FillCode.ASKED, deadline) is None:
+            return
+        with contextlib.suppress(Invalidated):  # another client has filled or trimmed it since
+            await self.read(position, deadline)
+            log = self.layout.view.log
+            raise AlreadyWritten(f"position {position} of log {log!r} holds an entry")
 
     async def trim(self, position: int, deadline: Deadline) -> None:
         """Trim one position; see :meth:`zlog.Log.trim`."""

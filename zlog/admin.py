@@ -11,11 +11,13 @@ import errno
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from zlog._audit import versions
+from zlog._audit.versions import NO_METHOD, ClassVersion, Format, Osds, own_version
 from zlog._base import monitor
 from zlog._base.deadline import Deadline
 from zlog._base.io import deadline_of
 from zlog._base.names import DIRECTORY_OBJECT
-from zlog._base.sequencer import is_remote, parse_given_address
+from zlog._base.sequencer import OtherProtocol, is_remote, parse_given_address
 from zlog._io import BlockingIo, drive
 from zlog._layout.head import Directory, Head
 from zlog._layout.views import release
@@ -31,8 +33,12 @@ from zlog.store import Store
 __all__ = [
     "RETENTION_DOUBT_HINT",
     "ClassRefusal",
+    "ClassVersion",
     "Credentials",
     "Forgotten",
+    "Format",
+    "Osds",
+    "OtherProtocol",
     "announce_sequencer",
     "announced_sequencer",
     "ask_monitors",
@@ -42,17 +48,16 @@ __all__ = [
     "forget_sequencer",
     "is_plain",
     "librados_file",
+    "osd_versions",
+    "own_version",
     "retention_doubts",
     "sequencer_status",
     "sequencers_of",
+    "stored_formats",
 ]
 
 RETENTION_DOUBT_HINT = DOUBT_HINT
 """What to do where nothing is trimmed by age, because clocks disagree."""
-
-_NO_METHOD = "doctor"
-"""A method that the class does not have. An OSD that can load the class says that to every client:
-it looks for the method before it looks at caps and at the object."""
 
 
 class ClassRefusal(NamedTuple):
@@ -88,7 +93,7 @@ def check_class(store: Store, *, timeout: float | None = TIMEOUT_SECONDS) -> Cla
     for purpose, method, request in calls:
         code, _ = store.execute(DIRECTORY_OBJECT, method, request, timeout=timeout)
         if code < 0 and code != -errno.ENOENT:
-            answer, _ = store.execute(DIRECTORY_OBJECT, _NO_METHOD, b"", timeout=timeout)
+            answer, _ = store.execute(DIRECTORY_OBJECT, NO_METHOD, b"", timeout=timeout)
             loaded = answer == -errno.EOPNOTSUPP
             return ClassRefusal(purpose, DIRECTORY_OBJECT, code, loaded)
     return None
@@ -102,6 +107,41 @@ def is_plain(store: Store) -> bool:
     from zlog._native.rados import CephStore
 
     return isinstance(store, CephStore) and store.plain
+
+
+def osd_versions(store: Store, *, timeout: float | None = TIMEOUT_SECONDS) -> Osds:
+    """Return what each OSD of a cluster has of the class.
+
+    One object for each is made for a moment, in the store's pool and namespace; a process that is
+    killed then leaves it, a ``zlog-probe.*`` that can be removed. Of a large cluster not every OSD
+    is found. Clients whose caps allow no ``seal`` and ``remove`` learn nothing.
+
+    Args:
+        store: on Ceph, that leaves all methods to the OSDs (``class=require``).
+        timeout: see above, for each step.
+
+    Raises:
+        StoreUnavailable: the monitors refuse to tell which OSD serves what.
+    """
+    return drive(versions.osd_versions(BlockingIo(store), timeout))
+
+
+def stored_formats(
+    store: Store, name: str, *, timeout: float | None = TIMEOUT_SECONDS
+) -> dict[str, Format]:
+    """Return in which versions the newest of a log's stored values are, by kind.
+
+    Args:
+        store: that holds the log.
+        name: of the log.
+        timeout: see above, for each step.
+
+    Raises:
+        LogNotFound: no such log.
+        ClassNotLoaded: the caps do not allow to look (``salvage``).
+    """
+    with Log.open(store, name, timeout=timeout) as log:
+        return drive(versions.stored_formats(BlockingIo(store), log.view, timeout))
 
 
 def ask_monitors(
@@ -216,7 +256,11 @@ def sequencer_status(
     client = BlockingSequencer(parse_given_address(address), Credentials.of(url))
     try:
         return drive(client.status(Deadline(timeout)))
-    except (SequencerRefused, LinkLost):  # one is there, and the error says what is wrong
+    except (
+        SequencerRefused,
+        LinkLost,
+        OtherProtocol,
+    ):  # one is there, and the error says what is wrong
         raise
     except SequencerUnavailable as error:
         where = address.rpartition("://")[2]

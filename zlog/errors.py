@@ -383,13 +383,19 @@ def from_errno(code: int, what: str) -> ZlogError:
     if number == errno.ETIMEDOUT:
         return StoreTimeout(f"{what}: the store did not answer in time")
     if number == errno.EOPNOTSUPP:
-        return ClassNotLoaded(f"{what}: the store does not know this class method")
+        return ClassNotLoaded(
+            f"{what}: the OSD that serves it lacks the object class, or has an older one without"
+            " this method",
+            hint="`zlog doctor` names such OSDs. Install libcls_zlog.so on their hosts"
+            " (docs/operating.md).",
+        )
     if number == errno.EPERM:
         return ClassNotLoaded(
-            f"{what}: the OSD refused to run the object class for this client",
-            hint="Give this client caps such as: osd 'allow pool POOL class zlog'; or, if no client"
-            " is served, put zlog into osd_class_load_list and osd_class_default_list"
-            " (docs/operating.md). `zlog doctor` tells which it is.",
+            f"{what}: the OSD refused to run it for this client, whose caps do not allow it; or it"
+            " may not load the object class",
+            hint="Give this client caps for the pool: osd 'allow pool POOL class zlog', or, without"
+            " the object class, 'allow rw pool=POOL'. `zlog doctor` tells whether it is the caps,"
+            " or OSDs that may not load the class (docs/operating.md).",
         )
     if number == errno.EACCES:
         return StoreUnavailable(

@@ -148,6 +148,7 @@ class Log(Writing, Reading):
 
         Raises:
             AlreadyWritten: it holds an entry.
+            CorruptEntry: what was stored there is lost.
             BeyondTail: it has not been handed out yet.
         """
         drive(self._client.fill(position, self._deadline(timeout)))

@@ -156,8 +156,10 @@ class Store(Protocol):
     ) -> UnderWay | None:
         """Start a method that only reads at a copy of the object, which is chosen at random.
 
-        Every other call goes to the primary copy. EOPNOTSUPP where the store keeps one copy only,
-        which is everywhere but on Ceph, and for methods that write.
+        Every other call goes to the primary copy. EOPNOTSUPP without a reply where the store keeps
+        one copy only, which is everywhere but on Ceph, and for methods that write. Else the reply,
+        a failure's too, begins with the number of the OSD's process that answered, 8 bytes,
+        little-endian: 0 where it is not known.
 
         Args:
             queue: see :meth:`submit`.
@@ -250,7 +252,8 @@ def connect(
         object_class: of a ``rados.Ioctx``, as ``class=`` is of a URL: where its logs' rules run.
             ``require``: in the OSDs, which need zlog's object class. ``never``: in this process,
             over operations that every cluster has. ``auto``: in the OSDs, unless their first
-            answer is that they have no such class, or that this client may not use it.
+            answer is that they have no such class, or that this client may not use it; where that
+            is the answer of single OSDs only, in this process for their objects.
 
     Raises:
         ValueError: the URL is invalid.

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import json
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+import zlog
 from zlog._native import core
 from zlog._native.core import CompletionQueue
 from zlog.store import RequestPayload
@@ -22,12 +24,20 @@ class Replicated(FaultyStore):
 
     Attributes:
         copies: the first one is the primary.
+        up: ranks of the copies that answer.
+        without_class: those of them that only say that they can't.
+        tells_copies_apart: whether it says which of them did.
+        map_epoch: another one once all OSDs have started anew.
         asked: methods that were run on a copy other than by an ordinary call.
     """
 
     def __init__(self, count: int = 3, seed: int = 1) -> None:
         self.copies = [core.MemoryStore() for _ in range(count)]
         super().__init__(self.copies[0])
+        self.up = set(range(count))
+        self.without_class: set[int] = set()
+        self.tells_copies_apart = True
+        self.map_epoch = 1
         self.asked: list[str] = []
         self._random = random.Random(seed)
 
@@ -73,12 +83,26 @@ class Replicated(FaultyStore):
     def ask_copy(
         self, queue: CompletionQueue, token: int, object: str, method: str, request: bytes
     ) -> None:
-        """Run it on a copy chosen at random."""
+        """Run it on a copy chosen at random, of those that are up."""
         if not METHODS[method].reads:
             queue.put(token, -errno.EOPNOTSUPP, b"")
             return
         self.asked.append(method)
-        queue.put(token, *self._random.choice(self.copies).execute(object, method, request))
+        rank = self._random.choice(sorted(self.up))
+        if rank in self.without_class:
+            queue.put(token, -errno.EOPNOTSUPP, bytes(8))
+            return
+        code, reply = self.copies[rank].execute(object, method, request)
+        instance = rank + 1 + 10 * self.map_epoch if self.tells_copies_apart else 0
+        queue.put(token, code, instance.to_bytes(8, "little") + reply)
+
+    def ask_monitor(self, queue: CompletionQueue, token: int, command: str) -> None:
+        """Tell how many copies the pool keeps, and which answer."""
+        answers = {
+            "osd pool get": {"size": len(self.copies)},
+            "osd map": {"epoch": self.map_epoch, "pgid": "1.0", "acting": sorted(self.up)},
+        }
+        queue.put(token, 0, json.dumps(answers[json.loads(command)["prefix"]]).encode())
 
     def damage(self, rank: int, name: str, old: bytes, new: bytes) -> None:
         """Replace bytes of one copy of an object, wherever they are."""
@@ -115,3 +139,34 @@ def damaged_value(store: Replicated, rank: int, name: str, key: str) -> None:
     middle = len(value) // 2
     flipped = value[:middle] + bytes([value[middle] ^ 1]) + value[middle + 1 :]
     store.damage(rank, name, value, flipped)
+
+
+LARGE = [bytes([65 + i]) * 20_000 for i in range(4)]
+SMALL = [b"small %d" % i for i in range(3)]
+HEAD = "zlog.orders.head"
+VIEW = "v.0000000000000001"
+
+Damage = Callable[[Replicated, str, int], None]
+DAMAGES: dict[str, Damage] = {
+    "stream": lambda store, stripe, rank: store.damage(rank, stripe, LARGE[2], bytes(20_000)),
+    "data": lambda store, stripe, rank: store.damage(rank, stripe, SMALL[1], b"smell 1"),
+    "record": lambda store, stripe, rank: damaged_value(
+        store, rank, stripe, "e.0000000000000003.4"
+    ),
+    "header": lambda store, stripe, rank: damaged_value(store, rank, stripe, "zlog.header"),
+    "head": lambda store, _, rank: damaged_value(store, rank, HEAD, "zlog.head"),
+    "view": lambda store, _, rank: damaged_value(store, rank, HEAD, VIEW),
+    "vanished view": lambda store, _, rank: vanished_value(store, rank, HEAD, VIEW),
+    "directory": lambda store, _, rank: damaged_value(store, rank, "zlog.directory", "n.orders"),
+}
+
+
+def with_log(store: Replicated) -> str:
+    """Make a log with entries in the bytestream, at 0 to 3, and in a record; its one object."""
+    with zlog.Log.create(store, "orders", width=1) as log:
+        log.append_many(LARGE)
+        log.append_many(SMALL)
+        (ref,) = log.view.objects(log.view.live_stripe)
+    assert store.alike(ref.name)
+    assert store.alike(HEAD)
+    return ref.name

@@ -8,15 +8,16 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import zlog
-from zlog._base.names import head_object
+from zlog._base.names import head_object, stripe_object
 from zlog._base.protocol import (
+    EPOCH_MAX,
     EPOCHS_AHEAD_MAX,
     OBJECT_POSITIONS_MAX,
     OBJECT_TAIL_MAX,
     POSITION_MAX,
     Code,
 )
-from zlog._layout.stripe_objects import seal
+from zlog._layout.stripe_objects import make, seal
 from zlog._native import messages
 from zlog._transfer.export_file import ExportWriter, Info
 from zlog._transfer.pieces import Batch
@@ -151,6 +152,43 @@ def test_epochs_that_no_client_was_given_are_passed(filled: zlog.Log) -> None:
     assert filled.view.epoch <= newest + 2
 
 
+def test_entries_of_an_ended_stripe_are_read_past_an_epoch_that_no_client_was_given(
+    filled: zlog.Log,
+) -> None:
+    """No change of the layout asks its objects, so those who read there tell of the epoch."""
+    sealed = filled.view.epoch + EPOCHS_AHEAD_MAX
+    filled.roll()
+    for position in (2, 3):
+        ref = filled.view.object_of(position)
+        request = messages.seal(sealed - position, WIDTH, ref.residue, False)
+        planted.call(filled.store, ref.name, "seal", request)
+    check_in_use(filled)
+    assert sealed - 2 < filled.views()[-1].epoch < sealed + 20
+
+
+@pytest.mark.parametrize(
+    ("epoch", "width", "start"),
+    [(EPOCH_MAX, WIDTH, 0), (1, WIDTH, POSITION_MAX), (1, WIDTH + 1, 0)],
+    ids=["epoch", "start", "width"],
+)
+def test_objects_of_a_stripe_are_those_that_its_maker_has_made(
+    filled: zlog.Log, epoch: int, width: int, start: int
+) -> None:
+    """Their names can be guessed, and others may seal a new object as they like."""
+    view = filled.view
+    for id_ in range(view.epoch + 1, view.epoch + 20):
+        for residue in range(WIDTH):
+            name = stripe_object(view.log, view.log_id, id_, residue)
+            request = messages.seal(epoch, width, residue, True, start)
+            planted.call(filled.store, name, "seal", request)
+    filled.roll()
+    filled.reconfigure(width=2)
+    live = filled.view.live_stripe
+    assert write_at(filled, POSITION_MAX) == Code.BEYOND_STRIPE
+    check_in_use(filled)
+    assert live.id >= view.epoch + 20
+
+
 def test_a_counter_that_was_moved_ahead_is_caught_up_with(filled: zlog.Log) -> None:
     for _ in range(5):
         request = messages.epoch_next(0, 2**62)
@@ -238,15 +276,19 @@ def test_a_copy_may_begin_anywhere(store: zlog.Store) -> None:
 def unbounded(store: zlog.Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[zlog.Log]:
     """A log with entries, made by a client that does not say where its stripe starts."""
     with monkeypatch.context() as patch:
+        patch.setattr("zlog._layout.views.seal", _without_start(seal))
         for module in ("admin", "views"):
-            patch.setattr(f"zlog._layout.{module}.seal", _seal_without_start)
+            patch.setattr(f"zlog._layout.{module}.make", _without_start(make))
         log = zlog.Log.create(WithoutSequencer(store), "old", width=WIDTH, hole_timeout=0.05)
         log.append_many(ENTRIES)
         yield log
 
 
-async def _seal_without_start(*arguments, **named):  # type: ignore[no-untyped-def]
-    return await seal(*arguments, **{**named, "start": None})  # type: ignore[arg-type]
+def _without_start(function):  # type: ignore[no-untyped-def]
+    async def call(*arguments, **named):  # type: ignore[no-untyped-def]
+        return await function(*arguments, **{**named, "start": None})
+
+    return call
 
 
 @pytest.mark.parametrize("poison", [write_at, lambda log, p: fill_at(log, range(p, p + 1))])

@@ -13,14 +13,19 @@ from zlog import FindingKind, GapKind
 from zlog._base.copies import TRIES_MAX
 from zlog._native import core
 
-from ..conformance.stored import MemoryDoor
+from ..conformance.stored import HEADER, MemoryDoor, envelope, fields_of
 from ..support.logs import leave_hole
-from .replicated import Replicated, damaged_value, vanished_value
-
-LARGE = [bytes([65 + i]) * 20_000 for i in range(4)]
-SMALL = [b"small %d" % i for i in range(3)]
-HEAD = "zlog.orders.head"
-VIEW = "v.0000000000000001"
+from .replicated import (
+    DAMAGES,
+    HEAD,
+    LARGE,
+    SMALL,
+    Damage,
+    Replicated,
+    damaged_value,
+    vanished_value,
+    with_log,
+)
 
 
 @pytest.fixture
@@ -30,29 +35,9 @@ def store() -> Replicated:
 
 @pytest.fixture
 def stripe(store: Replicated) -> str:
-    """The one object of a log with entries in the bytestream, at 0 to 3, and in a record."""
-    with zlog.Log.create(store, "orders", width=1) as log:
-        log.append_many(LARGE)
-        log.append_many(SMALL)
-        (ref,) = log.view.objects(log.view.live_stripe)
-    assert store.alike(ref.name)
-    assert store.alike(HEAD)
-    return ref.name
+    return with_log(store)
 
 
-Damage = Callable[[Replicated, str, int], None]
-DAMAGES: dict[str, Damage] = {
-    "stream": lambda store, stripe, rank: store.damage(rank, stripe, LARGE[2], bytes(20_000)),
-    "data": lambda store, stripe, rank: store.damage(rank, stripe, SMALL[1], b"smell 1"),
-    "record": lambda store, stripe, rank: damaged_value(
-        store, rank, stripe, "e.0000000000000003.4"
-    ),
-    "header": lambda store, stripe, rank: damaged_value(store, rank, stripe, "zlog.header"),
-    "head": lambda store, _, rank: damaged_value(store, rank, HEAD, "zlog.head"),
-    "view": lambda store, _, rank: damaged_value(store, rank, HEAD, VIEW),
-    "vanished view": lambda store, _, rank: vanished_value(store, rank, HEAD, VIEW),
-    "directory": lambda store, _, rank: damaged_value(store, rank, "zlog.directory", "n.orders"),
-}
 each_damage = pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 
 
@@ -145,13 +130,14 @@ def test_copies_for_which_the_primary_one_answers_meanwhile_are_asked_again(
         nonlocal tries
         tries += 1
         if tries <= TRIES_MAX:
-            queue.put(token, *store.copies[0].execute(object, method, request))
+            code, reply = store.copies[0].execute(object, method, request)
+            queue.put(token, code, (1).to_bytes(8, "little") + reply)
         else:
             ask(queue, token, object, method, request)
 
     monkeypatch.setattr(store, "ask_copy", ask_primary_first)
-    monkeypatch.setattr("zlog._read.read._COPIES_PAUSE_SECONDS", 0.001)
-    monkeypatch.setattr("zlog._read.read._COPIES_PAUSE_SECONDS_MAX", 0.01)
+    monkeypatch.setattr("zlog._read.copies._PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr("zlog._read.copies._PAUSE_SECONDS_MAX", 0.01)
     with zlog.Log.open(store, "orders") as log:
         assert log.read(2).data == LARGE[2]
 
@@ -207,6 +193,19 @@ def test_copies_that_contradict_each_other_heal_nothing_and_tell_nothing(
     assert store.copies[0].peek(stripe) == damaged
 
 
+def test_of_two_values_of_which_neither_is_older_none_is_the_newest(
+    store: Replicated, stripe: str
+) -> None:
+    """They differ in what does not only grow: how many entries there are."""
+    value = MemoryDoor(store.copies[0]).load(stripe).attrs[HEADER]
+    fields, _ = fields_of(value)
+    at = 33
+    more = (int.from_bytes(fields[at : at + 8], "little") + 1).to_bytes(8, "little")
+    other = envelope(HEADER, fields[:at] + more + fields[at + 8 :], b"", value[0])
+    assert core.newest(HEADER, [value, other]) is None
+    assert core.newest(HEADER, [other, other]) == 0
+
+
 @pytest.mark.parametrize("damage", [damaged_value, vanished_value])
 def test_a_record_that_a_copy_has_from_before_a_trim_is_not_put_back(
     store: Replicated, stripe: str, damage: Callable[[Replicated, int, str, str], None]
@@ -250,6 +249,7 @@ async def test_a_follower_that_may_not_heal_waits_at_a_hole_until_another_client
 def test_what_no_copy_had_is_not_asked_for_again_at_once(
     store: Replicated, stripe: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    store.tells_copies_apart = False
     for rank in range(3):
         DAMAGES["stream"](store, stripe, rank)
     store.damage(0, stripe, LARGE[1], bytes(20_000))
@@ -262,13 +262,14 @@ def test_what_no_copy_had_is_not_asked_for_again_at_once(
         asked = len(store.asked)
         assert lost_at() == [2]
         assert len(store.asked) - asked < TRIES_MAX // 2  # those for position 1
-        monkeypatch.setattr("zlog._base.copies._IN_VAIN_SECONDS", 0.0)
+        monkeypatch.setattr("zlog._read.copies.POSITION_IN_VAIN_SECONDS", 0.0)
         log._client.io.in_vain.clear()
         assert lost_at() == lost_at() == [2]
         assert len(store.asked) - asked >= 2 * TRIES_MAX
 
 
 def test_copies_are_asked_so_often_and_no_more(store: Replicated, stripe: str) -> None:
+    store.tells_copies_apart = False
     for rank in range(3):
         DAMAGES["header"](store, stripe, rank)
     with zlog.Log.open(store, "orders") as log:

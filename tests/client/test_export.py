@@ -271,8 +271,10 @@ def test_a_lost_position_is_not_exported(memory: zlog.Store, source: zlog.Log) -
     memory.poke(  # type: ignore[attr-defined]
         ref.name, attrs, {key: value[:-1] + b"?" for key, value in omap.items()}, stream
     )
-    with pytest.raises(zlog.CorruptEntry, match=r"is lost .*no copy can have it"):
+    with pytest.raises(zlog.CorruptEntry, match=r"is lost .*no copy can have it") as told:
         exported(source)
+    healing, giving_up = (told.value.hint.index(word) for word in ("--heal", "it up"))
+    assert healing < giving_up
 
 
 def test_a_hole_that_can_not_be_filled_is_not_exported(tmp_path: Path) -> None:

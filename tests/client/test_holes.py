@@ -12,6 +12,7 @@ import zlog
 from zlog import Entry, FindingKind, Gap, GapKind
 
 from ..support.logs import after_first_grant, data_of, leave_hole, new_epoch
+from .faulty import FaultyStore
 
 
 def test_a_range_fills_a_hole_after_waiting(sequenced: zlog.Log) -> None:
@@ -70,6 +71,20 @@ def test_a_writer_whose_position_was_filled_goes_behind_its_successors(sequenced
     after_first_grant(sequenced, fill_the_second)
     assert sequenced.append_many([b"a", b"b", b"c"]) == [0, 3, 2]
     assert data_of(sequenced.read_range()) == [b"a", b"c", b"b"]
+
+
+def test_a_fill_is_content_with_an_entry_that_is_trimmed_meanwhile(memory: zlog.Store) -> None:
+    log = zlog.Log.create(memory, "orders")
+    log.append_many([b"a", b"b"])
+
+    def trim(_: int, method: str) -> None:
+        if method == "read":
+            log.trim(0)
+
+    other = zlog.Log.open(FaultyStore(memory, trim), "orders")
+    other.fill(0)
+    with pytest.raises(zlog.AlreadyWritten, match="position 1 of log 'orders' holds an entry"):
+        other.fill(1)
 
 
 def test_readers_and_writers_agree_on_every_position(sequenced: zlog.Log) -> None:

@@ -146,6 +146,25 @@ def test_what_is_lost_counts_for_nothing(
             assert kept(log) == min(before + appended, most)
 
 
+def test_a_loss_above_the_stripe_that_is_cut_counts_as_what_it_was(memory: zlog.Store) -> None:
+    """Until a limit falls below it: objects count what was written, without looking at it."""
+    with zlog.Log.create(memory, "orders", width=2) as log:
+        for _ in range(2):
+            for _ in range(50):
+                log.append(bytes(10))
+            log.roll()
+        vanish(log, range(60, 80))
+        log.set_retention(Retention(entries=70))
+        assert log.apply_retention() == 30
+        assert (log.stat().entries, kept(log)) == (70, 50)
+        log.set_retention(Retention(entries=40))
+        for appended in (0, 1, 20, 40):
+            log.append_many([bytes(10)] * appended)
+            log.apply_retention()
+            assert kept(log) == 40
+        assert log.stat().entries == 40
+
+
 def vanish(log: zlog.Log, positions: range) -> None:
     """Remove the records of entries that were appended one by one."""
     with door_to(log.store) as door:

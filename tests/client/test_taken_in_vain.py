@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -14,6 +15,7 @@ from zlog._io import BlockingIo
 from zlog._sequencer.frames import FRAME, Code, Kind, pack_payload
 from zlog.limits import GRANT_COUNT_MAX
 
+from ..conformance.stored import door_to
 from ..support.local_sequencer import LocalSequencer
 from ..support.logs import leave_hole
 from .faulty import FaultyStore
@@ -128,6 +130,24 @@ def test_what_was_written_among_the_holes_stays(memory: zlog.Store) -> None:
     found = {item.position: item.data for item in items if isinstance(item, Entry)}
     assert found == entries
     assert {item.kind for item in items if not isinstance(item, Entry)} == {GapKind.FILLED}
+
+
+def test_what_was_lost_among_the_holes_stays_lost(memory: zlog.Store) -> None:
+    """A run ends there too, and the reader goes on behind it."""
+    log = zlog.Log.create(memory, "orders", width=2)
+    leave_hole(log, 30_000)
+    lost = log.append(b"lost")
+    leave_hole(log, 30_000)
+    behind = log.append(b"behind")
+    with door_to(memory) as door:
+        name = log.view.object_of(lost).name
+        content = door.load(name)
+        door.save(name, replace(content, omap={}))
+    with zlog.Log.open(memory, "orders", hole_timeout=0.1) as reader:
+        items = list(reader.read_range())
+    fates = [(item.position, getattr(item, "kind", "entry")) for item in items]
+    expected = [(0, GapKind.FILLED), (lost, GapKind.LOST), (lost + 1, GapKind.FILLED)]
+    assert fates == [*expected, (behind, "entry")]
 
 
 def test_a_range_fills_nothing_behind_its_end(memory: zlog.Store) -> None:

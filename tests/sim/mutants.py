@@ -74,19 +74,15 @@ async def _look(io, ref, deadline):  # type: ignore[no-untyped-def]
     return messages.SealReply(stat.highest, stat.records, stat.stream_bytes)
 
 
-async def _seal_all_but_one(io, objects, epoch, deadline, *, create=False, **others):  # type: ignore[no-untyped-def]
+async def _seal_all_but_one(io, objects, epoch, deadline, **others):  # type: ignore[no-untyped-def]
     refs = list(objects)
-    if create:
-        return await seal(io, refs, epoch, deadline, create=True, **others)
     looked = await _look(io, refs[0], deadline)
     sealed = await seal(io, refs[1:], epoch, deadline, **others)
     return epoch if isinstance(sealed, int) or looked is None else [looked, *sealed]
 
 
-async def _look_before_sealing(io, objects, epoch, deadline, *, create=False, **others):  # type: ignore[no-untyped-def]
+async def _look_before_sealing(io, objects, epoch, deadline, **others):  # type: ignore[no-untyped-def]
     refs = list(objects)
-    if create:
-        return await seal(io, refs, epoch, deadline, create=True, **others)
     looked = [await _look(io, ref, deadline) for ref in refs]
     sealed = await seal(io, refs, epoch, deadline, **others)
     return epoch if isinstance(sealed, int) or None in looked else looked

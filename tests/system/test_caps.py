@@ -44,6 +44,7 @@ LOOKING, READING, APPENDING = (
     " ".join(SETS[may]) for may in ("only look", "read", "append behind a sequencer")
 )
 READING_METHODS = {
+    "version",
     "damaged",
     "salvage",
     "epoch_read",
@@ -139,7 +140,12 @@ def test_who_may_only_look_changes_nothing(user: Callable[..., str], log: zlog.L
     assert {*LOOKING.split()} <= READING_METHODS
     with zlog.connect(user(*allowed(LOOKING), name="app")) as store:
         mine = zlog.Log.open(store, "orders", timeout=10)
-        assert mine.read(1).data == b"second"
+        with SequencerProcess(log.store.url):
+            assert log.append(b"fourth") == 3  # from now on the view names the sequencer
+            assert mine.read(1).data == b"second"
+            assert [entry.data for entry in mine.read_range(0)] == [*ENTRIES, b"fourth"]
+            assert mine.tail() == mine.stat().tail == 4
+            assert list(mine.check()) == []
         for attempt in (
             lambda: mine.append(b"x"),
             lambda: mine.trim_to(2),
@@ -151,7 +157,7 @@ def test_who_may_only_look_changes_nothing(user: Callable[..., str], log: zlog.L
         ):
             with pytest.raises(zlog.ClassNotLoaded, match="refused to run"):
                 attempt()
-    assert [entry.data for entry in log.read_range(0)] == ENTRIES
+    assert [entry.data for entry in log.read_range(0)] == [*ENTRIES, b"fourth"]
 
 
 def test_a_writer_behind_a_sequencer_appends_and_can_neither_seal_nor_trim(

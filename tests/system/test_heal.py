@@ -10,6 +10,8 @@ import pytest
 
 import zlog
 from zlog import FindingKind
+from zlog._native import messages
+from zlog._native.core import CompletionQueue
 
 from ..support.ceph import CephCluster, ClusterSpec
 from ..support.copies import LOOKS, is_clean, opened_disk, placement
@@ -134,6 +136,17 @@ def test_readers_take_from_another_copy_what_the_primary_one_has_damaged(damaged
         assert log.rescued[damaged.stripe] > 0
 
 
+def test_an_audit_without_healing_says_who_may_have_what_the_primary_copy_has_damaged(
+    damaged: Damaged,
+) -> None:
+    damaged.damage([Place(damaged.stripe, "bytes")], rank=0)
+    with damaged.open() as log:
+        lost = [each for each in log.check() if each.kind is FindingKind.LOST]
+        assert {each.detail for each in lost} == {
+            "damaged in the primary copy; `--heal` looks for it in the others"
+        }
+
+
 @pytest.mark.parametrize("rank", [0, 1], ids=["primary", "other"])
 def test_an_audit_puts_back_what_a_copy_has_damaged(damaged: Damaged, rank: int) -> None:
     damaged.damage(everything(damaged), rank)
@@ -147,3 +160,41 @@ def test_an_audit_puts_back_what_a_copy_has_damaged(damaged: Damaged, rank: int)
     assert {place: len(values) for place, values in damaged.copies().items()} == dict.fromkeys(
         damaged.places, 1
     )
+
+
+def answering(url: str, name: str) -> set[int]:
+    """The numbers of the OSDs' processes that answer for the copies of an object."""
+    queue, request = CompletionQueue(), messages.max_position(1)
+    found = set[int]()
+    with zlog.connect(url) as store:
+        for token in range(40):
+            store.ask_copy(queue, token, name, "max_position", request)
+            assert queue.wait(30)
+            ((_, _, reply),) = queue.drain()
+            found.add(int.from_bytes(bytes(reply)[:8], "little"))
+    return found
+
+
+def test_copies_are_told_apart(damaged: Damaged, ceph_cluster: CephCluster) -> None:
+    """Not by clients that run the methods themselves: there no OSD says which one it is."""
+    found = set[int]()
+    wait_until(lambda: found.update(answering(damaged.url, damaged.stripe)) or len(found) == 3)
+    assert 0 not in found
+    assert answering(ceph_cluster.url(damaged.namespace, plain=True), damaged.stripe) == {0}
+
+
+def test_nothing_is_lost_while_a_copy_that_may_have_it_is_down(
+    damaged: Damaged, ceph_cluster: CephCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zlog._read.copies._PAUSE_SECONDS_MAX", 0.0)
+    for rank in (0, 1):
+        damaged.damage([Place(damaged.stripe, "bytes")], rank)
+    third = damaged.acting(damaged.stripe)[2]
+    ceph_cluster.osd("kill", third, wait=60)
+    with damaged.open() as log:
+        with pytest.raises(zlog.StoreTimeout, match="one that may have it did not"):
+            content(log)
+        ceph_cluster.osd("start", third)
+        wait_until(partial(is_clean, ceph_cluster, damaged.pgid(damaged.stripe)))
+        monkeypatch.undo()
+        assert content(log) == LARGE + SMALL

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import cast
@@ -9,10 +11,14 @@ from typing import cast
 import pytest
 
 import zlog
+from zlog._native import messages
 from zlog._native.rados import CephStore
 from zlog.errors import ClassNotLoaded
 
+from ..client.copies import exported, imported, mirrored
 from ..support.ceph import CephCluster, ClusterSpec
+from ..support.logs import leave_hole
+from ..support.programs import REPOSITORY
 from ..support.sequencer import SequencerProcess
 from ..support.waiting import wait_until
 from .workers import Appender
@@ -20,6 +26,9 @@ from .workers import Appender
 STOCK = pytest.mark.parametrize("ceph_cluster", [ClusterSpec(with_class=False)], indirect=True)
 READ_WRITE = "allow rw pool=zlog"
 """The OSD caps of a client that has a pool and a key."""
+
+APPENDS = int(os.environ.get("ZLOG_MIXED_APPENDS", "50"))
+"""Of each process that appends beside others."""
 
 
 def plain(store: zlog.Store) -> bool:
@@ -56,10 +65,72 @@ def test_a_pool_and_a_key_are_enough(user: Callable[..., str]) -> None:
         assert plain(store)
 
 
+@STOCK
+def test_logs_are_copied_kept_small_and_removed(user: Callable[..., str], tmp_path: Path) -> None:
+    lines = (REPOSITORY / "docs" / "design.md").read_bytes().splitlines()
+    with zlog.connect(user(READ_WRITE)) as store, zlog.connect(tmp_path / "here") as here:
+        with zlog.Log.create(store, "orders", width=2) as log:
+            log.append_many(lines)
+            export = exported(log)
+            assert mirrored(log, here, "orders") == len(lines)
+        imported(store, "copy", export)
+        with zlog.Log.open(store, "copy") as copy:
+            assert exported(copy) == export
+            copy.set_retention(zlog.Retention(entries=10))
+            copy.apply_retention()
+            assert [entry.data for entry in copy.read_range(copy.earliest())] == lines[-10:]
+        zlog.Log.remove(store, "orders")
+        assert zlog.Log.list(store) == ["copy"]
+
+
 def test_a_client_without_leave_for_the_class_does_without(user: Callable[..., str]) -> None:
     with zlog.connect(user(READ_WRITE)) as store:
         use(store)
         assert plain(store)
+
+
+@pytest.mark.parametrize("sequencers", [0, 1])
+def test_leave_to_read_the_pool_is_enough_for_readers(
+    user: Callable[..., str], sequencers: int
+) -> None:
+    writer = user(READ_WRITE, name="writer")
+    started = [SequencerProcess(writer) for _ in range(sequencers)]
+    with (
+        zlog.connect(writer) as store,
+        zlog.connect(user("allow r pool=zlog", name="reader")) as only_reads,
+        zlog.Log.create(store, "orders", width=2) as log,
+        zlog.Log.open(only_reads, "orders", hole_timeout=0.1) as read,
+    ):
+        log.append_many([b"a", b"b"])
+        assert bool(log.view.sequencer) == bool(sequencers)
+        assert read.tail() == 2
+        assert [entry.data for entry in read.read_range(0)] == [b"a", b"b"]
+        follower = iter(read.follow(1))
+        assert next(follower).position == 1
+        log.append(b"c")
+        assert next(follower).position == 2
+        assert read.stat().tail == 3
+        assert not list(read.check())
+        if sequencers:
+            hole = leave_hole(log)
+            log.append(b"d")
+            with pytest.raises(ClassNotLoaded, match="fill"):
+                list(read.read_range(hole))
+            waits = zlog.Log.open(only_reads, "orders", hole_timeout=None).read_range(hole)
+            assert [type(item) for item in waits] == [zlog.Gap, zlog.Entry]
+    for sequencer in started:
+        assert sequencer.stop() == 0
+
+
+def test_an_object_that_another_client_has_removed_is_not_taken_for_what_it_was(
+    ceph_cluster: CephCluster,
+) -> None:
+    url = f"{ceph_cluster.url('removed')}&class=never"
+    with zlog.connect(url) as one, zlog.connect(url) as other:
+        assert one.execute("stripe", "seal", messages.seal(1, 1, 0, True))[0] == 0
+        assert other.execute("stripe", "remove", messages.remove(1))[0] == 0
+        assert one.execute("stripe", "seal", messages.seal(2, 1, 0, False))[0] == -errno.ENOENT
+        assert one.execute("stripe", "seal", messages.seal(1, 1, 0, True))[0] == 0
 
 
 def test_the_class_is_used_where_it_is(ceph_cluster: CephCluster) -> None:
@@ -103,12 +174,15 @@ def test_clients_with_and_without_the_class_share_a_log(
     started = [SequencerProcess(urls[1]) for _ in range(sequencers)]
     with zlog.connect(urls[0]) as store, zlog.connect(urls[1]) as without:
         zlog.Log.create(store, "orders", width=2)
-        appenders = [Appender(urls[n % 2], "orders", f"w{n}", tmp_path) for n in range(4)]
-        wait_until(lambda: all(len(each.times()) > 20 for each in appenders))
+        appenders = [
+            Appender(urls[number % 2], "orders", f"w{number}", tmp_path, APPENDS)
+            for number in range(4)
+        ]
         acknowledged: dict[int, bytes] = {}
         for appender in appenders:
-            appender.finish()
+            appender.wait(60 + APPENDS)
             found = appender.acknowledged()
+            assert len(found) == APPENDS
             assert not found.keys() & acknowledged.keys()
             acknowledged |= found
         for one in (store, without):

@@ -69,6 +69,9 @@ class Checker:
         ]
         self._heal = heal
         self._in_vain: dict[str, str] = {}  # objects of which no copy has all, and what to do
+        self._lost_detail = "stored bytes are damaged or gone"
+        if self._io.store.url.startswith("ceph://"):
+            self._lost_detail = "damaged in the primary copy; `--heal` looks for it in the others"
         self._audit = core.Audit()
         self._end = 0
         self._unreadable: set[str] = set()
@@ -148,7 +151,7 @@ class Checker:
 
     async def _check_positions(self) -> AsyncIterator[Sequence[Finding]]:
         holes, doubles = Holes(), Doubles()
-        lost = BadRows(FindingKind.LOST, "stored bytes are damaged or gone")
+        lost = BadRows(FindingKind.LOST, self._lost_detail)
         newer = "a newer version of zlog stored what is there"
         unreadable = BadRows(FindingKind.UNREADABLE, newer)
         async for window in self._walk("all"):

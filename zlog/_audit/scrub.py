@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from zlog._audit.findings import Finding, FindingKind, about, at
 from zlog._audit.inspect import ANY_EPOCH, walk
-from zlog._base.copies import ask_copies
+from zlog._base.copies import Copies
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply
-from zlog._base.monitor import ask
+from zlog._base.monitor import placement
 from zlog._base.names import DIRECTORY_OBJECT, head_object
 from zlog._base.protocol import Code
 from zlog._layout.heal import damaged, heal_record, heal_values, look
@@ -160,24 +160,22 @@ class Scrub:
 
     async def _in_vain(self, ref: ObjectRef) -> str:
         """Say where copies were looked for, and what Ceph's own repair would do."""
-        store = self._io.store
         told = "damaged or gone in every copy that was asked"
         try:
-            where = {"pool": store.pool, "object": ref.name, "nspace": store.namespace}
-            found = await ask(self._io, self._deadline(), "osd map", **where)
+            found = await placement(self._io, ref.name, self._deadline())
         except StoreUnavailable:  # not on Ceph, or not for this client
             return told
-        osds = ", ".join(f"osd.{number}" for number in found["acting"])
+        osds = ", ".join(f"osd.{number}" for number in found.acting)
         return (
             f"{told} ({osds}); once an OSD is back that has it, heal again: `ceph pg repair"
-            f" {found['pgid']}` makes all copies like the primary one, which may be the wrong one"
+            f" {found.pgid}` makes all copies like the primary one, which may be the wrong one"
         )
 
     async def _elsewhere(self, ref: ObjectRef, row: range, known: set[int]) -> set[int]:
         """Return which of some positions are sound in some copy, apart from those known to be."""
         found = set[int]()
         request, deadline = _verify(ref, row), self._deadline()
-        async for reply in ask_copies(self._io, ref.name, "verify", request, deadline):
+        async for reply in Copies(self._io, ref.name, "verify", request, deadline).replies():
             found |= _taken(reply, row).sound
             if len(found | known) == len(row):
                 break

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import functools
 import logging
 from collections.abc import AsyncIterator, Iterable
 
 from zlog._base.deadline import Deadline
-from zlog._base.io import Call, Io, Reply
+from zlog._base.io import TIMED_OUT, Call, Io, Reply
+from zlog._base.monitor import Placement, placement, pool_size
+from zlog._base.protocol import Code
+from zlog.errors import StoreUnavailable
 
 _logger = logging.getLogger(__name__)
 
@@ -19,19 +23,26 @@ where it is the only one, and once in 10**11 where it is one of two."""
 SECONDS_MAX = 5.0
 """How long copies are asked."""
 
+_INSTANCE_BYTES = 8
+
+_NO_ANSWER = (Code.STALE_EPOCH, -errno.EOPNOTSUPP, -errno.EPERM)
+"""What tells nothing of the copy: the view is out of date, or the OSD can't or may not look."""
+
 _BUSY_SECONDS = 0.01
 """The pause before another try while the store asks copies for other calls."""
 
 _IN_VAIN_SECONDS = 10.0
-"""How long what no copy had is not asked for again."""
+"""How long a method is not asked of copies again, where that was in vain."""
+
+POSITION_IN_VAIN_SECONDS = 60.0
+"""The same for a position: longer than a call, of which each object takes some seconds. A primary
+copy that was healed is noticed at once."""
 
 _IN_VAIN_MAX = 1 << 16
 
 
-async def ask_copies(
-    io: Io, object: str, method: str, request: bytes, deadline: Deadline
-) -> AsyncIterator[Reply]:
-    """Ask copies of an object, chosen at random, one after the other, for as long as it is of use.
+class Copies:
+    """The copies of an object, chosen at random and asked one after the other.
 
     Every ordinary call goes to the primary copy; this is for when that answered with damage.
 
@@ -40,20 +51,86 @@ async def ask_copies(
         object: name of the object.
         method: one that only reads.
         request: encoded.
-        deadline: of the whole call.
+        deadline: of the whole call; copies are asked for a part of it.
     """
-    deadline = deadline.sooner(SECONDS_MAX)
-    start = functools.partial(io.store.ask_copy, object=object, method=method, request=request)
-    tries = 0
-    while tries < TRIES_MAX and not deadline.expired:
-        reply = await io.run(start, deadline)
-        if reply.code in (-errno.EOPNOTSUPP, -errno.ETIMEDOUT):
-            return
-        if reply.code == -errno.EBUSY:
-            await io.sleep(_BUSY_SECONDS)
-            continue
-        yield reply
-        tries += 1
+
+    def __init__(
+        self, io: Io, object: str, method: str, request: bytes, deadline: Deadline
+    ) -> None:
+        self._io = io
+        self._object = object
+        self._start = functools.partial(
+            io.store.ask_copy, object=object, method=method, request=request
+        )
+        self._deadline = deadline
+        self._instances: set[int] = set()  # of OSDs' processes; 0: not known
+        self._one_copy = False
+        self._place: Placement | None = None
+        self._size: int | None = None
+        self._asked = 0
+
+    @property
+    def told_apart(self) -> bool:
+        """Whether each answer so far says which OSD's it is.
+
+        A cluster without the class, or with an older one, does not say it.
+        """
+        return 0 not in self._instances
+
+    async def replies(self, deadline: Deadline | None = None) -> AsyncIterator[Reply]:
+        """Ask until all copies have answered, or as often as is of use, up to ``deadline``.
+
+        An iteration that breaks off asks no more.
+        """
+        deadline = (deadline or self._deadline).sooner(SECONDS_MAX)
+        while self._asked < TRIES_MAX and not deadline.expired:
+            reply = await self._io.run(self._start, deadline)
+            if reply.code == -errno.ETIMEDOUT:
+                return
+            if reply.code == -errno.EOPNOTSUPP and not reply.payload:
+                self._one_copy = True
+                return
+            if reply.code == -errno.EBUSY:
+                await self._io.sleep(_BUSY_SECONDS)
+                continue
+            self._asked += 1
+            answer = bytes(reply.payload)
+            instance = int.from_bytes(answer[:_INSTANCE_BYTES], "little")
+            there = instance != 0 or reply.code != -errno.ENOENT
+            if there and reply.code not in _NO_ANSWER:
+                self._instances.add(instance)
+            yield Reply(reply.code, answer[_INSTANCE_BYTES:])
+            if self._asked == 1:
+                await self._look()
+            elif self.told_apart and len(self._instances) == self._size:
+                return
+
+    async def _look(self) -> None:
+        """Learn how many copies there should be, after the first one was no help.
+
+        Answers count from here on: OSDs that start meanwhile get another number.
+        """
+        with contextlib.suppress(StoreUnavailable):
+            self._size = await pool_size(self._io, self._deadline)
+            self._place = await placement(self._io, self._object, self._deadline)
+        if self.told_apart:
+            self._instances.clear()
+
+    async def all_answered(self) -> bool:
+        """Whether every copy that the pool keeps of the object was among those that answered.
+
+        Where they can't be told apart, whether all are there to answer. No OSD may have come or
+        gone meanwhile, which the monitors know.
+        """
+        if self._one_copy:
+            return True
+        if self._size is None or self._place is None:
+            return False
+        with contextlib.suppress(StoreUnavailable):
+            now = await placement(self._io, self._object, self._deadline)
+            there = len(self._instances if self.told_apart else now.acting)
+            return now == self._place and there >= self._size
+        return False
 
 
 def helped(io: Io, object: str) -> None:
@@ -72,13 +149,19 @@ def in_vain(io: Io, object: str, what: str | int) -> bool:
     return io.monotonic() < io.in_vain.get((object, what), 0.0)
 
 
-def note_in_vain(io: Io, object: str, what: Iterable[str | int], deadline: Deadline) -> None:
+def note_in_vain(
+    io: Io,
+    object: str,
+    what: Iterable[str | int],
+    deadline: Deadline,
+    seconds: float | None = None,
+) -> None:
     """Note that copies were asked in vain, unless it was the time of this call that was short."""
     if deadline.expired:
         return
     if len(io.in_vain) > _IN_VAIN_MAX:
         io.in_vain.clear()
-    until = io.monotonic() + _IN_VAIN_SECONDS
+    until = io.monotonic() + (_IN_VAIN_SECONDS if seconds is None else seconds)
     io.in_vain.update(((object, each), until) for each in what)
 
 
@@ -86,16 +169,22 @@ async def elsewhere(io: Io, call: Call, reply: Reply, deadline: Deadline) -> Rep
     """Return the sound copies' answer where the primary's is that its stored bytes are damaged.
 
     What positions hold any of them may tell: that does not change. Of what does, a copy may have
-    missed the last changes: there they have to agree.
+    missed the last changes: there all have to answer, or it is a timeout, and the sound ones have
+    to agree.
     """
     if reply.code != -errno.EIO or not isinstance(call.payload, bytes):
         return reply
+    copies = Copies(io, call.object, call.method, call.payload, deadline)
     sound: dict[tuple[int, bytes], Reply] = {}
-    async for other in ask_copies(io, call.object, call.method, call.payload, deadline):
+    async for other in copies.replies():
         if other.code >= 0:
             sound[other.code, bytes(other.payload)] = other
             if call.method == "read":
                 break
+    if not (sound and call.method == "read") and not await copies.all_answered():
+        what = (call.object, call.method)
+        _logger.warning("object %s: not all copies answered for the damaged one: %s waits", *what)
+        return TIMED_OUT
     if len(sound) != 1:
         return reply
     helped(io, call.object)

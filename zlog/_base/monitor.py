@@ -6,11 +6,28 @@ import errno
 import functools
 import json
 import os
-from typing import Any
+from typing import Any, NamedTuple
 
 from zlog._base.deadline import Deadline
 from zlog._base.io import Io
 from zlog.errors import StoreTimeout, StoreUnavailable
+
+_BUSY_SECONDS = 0.01
+"""The pause before another try while the store asks the monitors for another call."""
+
+
+class Placement(NamedTuple):
+    """Where the copies of an object are.
+
+    Attributes:
+        epoch: of the cluster's map, which is another one when an OSD has come or gone.
+        pgid: the object's placement group.
+        acting: numbers of the OSDs that are up.
+    """
+
+    epoch: int
+    pgid: str
+    acting: list[int]
 
 
 async def ask(io: Io, deadline: Deadline, prefix: str, **arguments: str) -> Any:
@@ -27,8 +44,10 @@ async def ask(io: Io, deadline: Deadline, prefix: str, **arguments: str) -> Any:
         StoreUnavailable: the monitors refuse, or there are none, or it is no answer.
     """
     command = json.dumps({"prefix": prefix, **arguments, "format": "json"})
-    reply = await io.run(functools.partial(io.store.ask_monitor, command=command), deadline)
-    if reply.code == -errno.ETIMEDOUT:
+    start = functools.partial(io.store.ask_monitor, command=command)
+    while (reply := await io.run(start, deadline)).code == -errno.EBUSY and not deadline.expired:
+        await io.sleep(_BUSY_SECONDS)
+    if reply.code in (-errno.ETIMEDOUT, -errno.EBUSY):
         raise StoreTimeout(f"the monitors did not answer `{prefix}` in time")
     answer = bytes(reply.payload)
     if reply.code:
@@ -38,3 +57,16 @@ async def ask(io: Io, deadline: Deadline, prefix: str, **arguments: str) -> Any:
         return json.loads(answer)
     except ValueError as error:
         raise StoreUnavailable(f"the monitors' answer to `{prefix}` is not JSON") from error
+
+
+async def placement(io: Io, object: str, deadline: Deadline) -> Placement:
+    """Return where the copies of an object of the store are; raises as `ask` does."""
+    store = io.store
+    where = {"pool": store.pool, "object": object, "nspace": store.namespace}
+    found = await ask(io, deadline, "osd map", **where)
+    return Placement(found["epoch"], found["pgid"], found["acting"])
+
+
+async def pool_size(io: Io, deadline: Deadline) -> int:
+    """Return how many copies the store's pool keeps of an object; raises as `ask` does."""
+    return int((await ask(io, deadline, "osd pool get", pool=io.store.pool, var="size"))["size"])

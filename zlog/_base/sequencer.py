@@ -47,6 +47,10 @@ class NotConnected(SequencerUnavailable):
         self.refused = refused
 
 
+class OtherProtocol(SequencerUnavailable):
+    """The sequencer speaks another version of the protocol."""
+
+
 class OtherStore(SequencerUnavailable):
     """The sequencer serves another store than this one, such as one that this is a copy of.
 

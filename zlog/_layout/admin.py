@@ -15,7 +15,7 @@ from zlog._base.pool_full import explain
 from zlog._base.sequencer import SHARED_ADDRESS
 from zlog._layout.discard import discard, remove_all
 from zlog._layout.head import Directory, Head, HeadState
-from zlog._layout.stripe_objects import seal
+from zlog._layout.stripe_objects import make, remove
 from zlog._layout.views import Change, activate_shared, backoff, change_view
 from zlog.errors import (
     CorruptEntry,
@@ -24,6 +24,7 @@ from zlog.errors import (
     SequencerUnavailable,
     StoreTimeout,
     StoreUnavailable,
+    ZlogError,
 )
 from zlog.limits import WIDTH_DEFAULT
 from zlog.names import check_log_name
@@ -112,20 +113,34 @@ async def _create_log(io: Io, name: str, new: NewLog, deadline: Deadline) -> Vie
 async def _first_view(
     io: Io, head: Head, name: str, log_id: int, new: NewLog, deadline: Deadline
 ) -> View:
-    epoch, tail_floor = await head.epoch_next(deadline, width=new.width)
     view = View(
-        epoch=epoch,
+        epoch=0,
         log=name,
         log_id=log_id,
         sequencer=_sequencer_of(io, new.options),
-        stripes=(Stripe(epoch, 0, OPEN_END, new.width),),
+        stripes=(),
         options=MappingProxyType(dict(new.options)),
-        tail_floor=tail_floor,
     )
-    await seal(io, view.objects(), epoch, deadline, start=0, create=True)
-    if not await head.propose(0, view, deadline):
-        # Objects of a stripe that never came into a view are ours: the name has our epoch.
-        await discard(io, view, view.live_stripe, deadline, made=True)
+    tried, above = list[View](), 0
+    try:
+        while not tried or above:
+            epoch, tail_floor = await head.epoch_next(deadline, width=new.width, above=above)
+            stripe = Stripe(epoch, 0, OPEN_END, new.width)
+            tried.append(replace(view, epoch=epoch, stripes=(stripe,), tail_floor=tail_floor))
+            above = await make(io, tried[-1].objects(), epoch, deadline, start=0)
+        accepted = await head.propose(0, tried[-1], deadline)
+    except LogNotFound:
+        # With its head the log has lost what would name these objects.
+        with suppress(ZlogError):
+            for each in tried:
+                await remove(io, each.objects(), each.epoch, deadline)
+        raise
+    if accepted:
+        view = tried.pop()
+    with suppress(ZlogError):  # the log is what counts; what is left behind is found again
+        for each in tried:
+            await discard(io, each, each.live_stripe, deadline, made=True)
+    if not accepted:
         raise LogExists(f"another client made log {name!r} at the same time")
     if view.sequencer == SHARED_ADDRESS:
         try:

@@ -7,7 +7,7 @@ import errno
 import logging
 from collections.abc import Sequence
 
-from zlog._base.copies import ask_copies, elsewhere, in_vain, note_in_vain
+from zlog._base.copies import Copies, elsewhere, in_vain, note_in_vain
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Io, Reply
 from zlog._base.protocol import Code
@@ -52,8 +52,8 @@ async def look(io: Io, call: Call, deadline: Deadline, *, any_copy: bool) -> Rep
     """Return what the primary copy answers, or one chosen at random; None: there is none."""
     if not any_copy:
         return (await io.execute([call], deadline))[0]
-    replies = ask_copies(io, call.object, call.method, bytes(call.payload), deadline)
-    return await anext(replies, None)
+    copies = Copies(io, call.object, call.method, bytes(call.payload), deadline)
+    return await anext(copies.replies(), None)
 
 
 async def heal_values(
@@ -89,20 +89,27 @@ async def _heal(
 async def _salvage(
     io: Io, object: str, name: bytes, position: int | None, deadline: Deadline
 ) -> messages.SalvageReply | None:
-    """Return a value from the newest copy. None: no copy has it, or some contradict each other.
+    """Return a value from the newest copy.
 
     Of a record whose index the primary copy has, any sound copy will do: the index says which.
+    Else all have to answer: the newest may be one that does not.
+
+    Returns:
+        None: no copy has it, some contradict each other, or one did not answer.
     """
     request = messages.salvage(name, position)
     (reply,) = await io.execute([Call(object, "salvage", request)], deadline)
     sound = [bytes(reply.payload)] if reply.code == Code.OK else []
     indexed = position is not None and reply.code in (Code.OK, -errno.EIO)
     if not (sound and indexed):
-        async for reply in ask_copies(io, object, "salvage", request, deadline):
+        copies = Copies(io, object, "salvage", request, deadline)
+        async for reply in copies.replies():
             if reply.code == Code.OK:
                 sound.append(bytes(reply.payload))
                 if indexed:
                     break
+        if not indexed and not await copies.all_answered():
+            return None
     found = [messages.salvage_reply(each) for each in dict.fromkeys(sound)]
     if not found:
         return None

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Io, Reply
-from zlog._base.protocol import Code
+from zlog._base.protocol import EPOCH_MAX, Code
 from zlog._base.sequencer import LogAddress, is_remote
 from zlog._layout.head import Directory, Head
 from zlog._layout.heal import answers
@@ -216,7 +216,7 @@ class Layout:
         return newest.epoch > view.epoch or newest.trim_point > view.trim_point
 
     async def change(
-        self, edit: Edit, deadline: Deadline, *, recount: Recount | None = None
+        self, edit: Edit, deadline: Deadline, *, recount: Recount | None = None, above: int = 0
     ) -> View:
         """Change the layout (see :func:`zlog._layout.views.change_view`) and take it over.
 
@@ -231,6 +231,7 @@ class Layout:
             lambda view: edit(self._of_this_log(view)),
             deadline,
             recount=recount,
+            above=above,
         )
         if not isinstance(changed, Change):
             return self.adopt(changed)
@@ -244,11 +245,17 @@ class Layout:
     def _removed(self) -> LogNotFound:
         return LogNotFound(f"log {self.address.name!r} was removed from {self.io.store.url}")
 
-    async def advance(self, stale: View, deadline: Deadline) -> View:
+    async def advance(self, stale: View, deadline: Deadline, *, sealed: int = 0) -> View:
         """Return a view newer than ``stale``, which an object refused as too old.
 
         Usually the client that sealed the objects is about to propose its view. If nothing comes
         for a short random time, it died half-way, and this client finishes the job.
+
+        Args:
+            stale: which.
+            deadline: budget.
+            sealed: the epoch of the object, if known: a hostile client may have sealed one of a
+                stripe that has ended, which no change of the layout asks, with any.
         """
         io = self.io
         began = io.monotonic()
@@ -257,7 +264,7 @@ class Layout:
         patience = 0.0
         attempt = 0
         while True:
-            view = await self.refresh(deadline)
+            counter, view = await self._look(deadline)
             if view.epoch > stale.epoch:
                 return view
             if not attempt:
@@ -271,21 +278,23 @@ class Layout:
                 )
             if io.monotonic() >= patience:
                 with contextlib.suppress(SequencerBusy):  # until it has room, or the time is up
-                    return await self._finish(stale, deadline)
+                    above = sealed if sealed > counter else 0
+                    return await self._finish(stale, deadline, above=min(above, EPOCH_MAX))
             await backoff(io, min(attempt, _LOOK_DOUBLINGS_MAX))
             attempt += 1
 
-    async def _finish(self, stale: View, deadline: Deadline) -> View:
+    async def _finish(self, stale: View, deadline: Deadline, *, above: int = 0) -> View:
         """Bring in a view above ``stale``: by its sequencer if it has one, else by this client.
 
-        Where nothing can be written, reading goes on in the last epoch that was taken: no object
-        has a higher one, and the stripes stay the same until a writer finishes the change.
+        By this client also where it has to be ``above`` an epoch that was never handed out. Where
+        nothing can be written, reading goes on in the last epoch that was taken: no object has a
+        higher one, and the stripes stay the same until a writer finishes the change.
         """
         if self.io.store.read_only:
             counter, view = await self._look(deadline)
             return self.adopt(replace(view, epoch=max(view.epoch, counter)))
-        if not is_remote(stale.sequencer):
-            return await self.change(unless_newer(stale), deadline)
+        if above or not is_remote(stale.sequencer):
+            return await self.change(unless_newer(stale), deadline, above=above)
         if not self.outage.lost(stale.epoch):
             began = self.io.monotonic()
             try:
@@ -414,8 +423,9 @@ class Layout:
             if not any(reply.code for reply in replies):
                 return view, replies
             replies = await answers(self.io, calls, replies, deadline)
-            if not any(reply.code == Code.STALE_EPOCH for reply in replies):
+            sealed = max((r.number for r in replies if r.code == Code.STALE_EPOCH), default=0)
+            if not sealed:
                 return view, replies
             if deadline.expired:
                 raise StoreTimeout(f"log {view.log!r}: the time was up while its layout changed")
-            await self.advance(view, deadline)
+            await self.advance(view, deadline, sealed=sealed)

@@ -22,6 +22,7 @@ from zlog._native import messages
 from zlog.errors import (
     AppendRefused,
     BeyondTail,
+    ClassNotLoaded,
     CorruptEntry,
     SequencerBusy,
     SequencerRefused,
@@ -150,8 +151,12 @@ class Positions:
                 tail = (await self._scan(deadline))[1]
             elif not checked:
                 return tail
-            elif not await self.layout.raise_tail(view, tail, deadline):
-                continue
+            else:
+                try:
+                    if not await self.layout.raise_tail(view, tail, deadline):
+                        continue
+                except ClassNotLoaded:  # a client that only reads: this needs no record
+                    tail = (await self._scan(deadline))[1]
             self._handed_out = max(self._handed_out, tail)
             return tail
 

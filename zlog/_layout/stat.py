@@ -28,7 +28,7 @@ class LogStat(NamedTuple):
         stripes: stripes that hold positions of the range and are not trimmed as a whole.
         objects: stripe objects of these.
         sequencer: its address; empty when writers find the tail themselves.
-        entries: entries of these stripes that can be read.
+        entries: entries of these stripes; what is lost counts until a trim passes it.
         bytes: their data together.
     """
 

@@ -28,7 +28,6 @@ async def seal(
     deadline: Deadline,
     *,
     start: int,
-    create: bool = False,
     missing_ok: bool = False,
 ) -> list[messages.SealReply] | int:
     """Seal stripe objects with ``epoch``, all at the same time.
@@ -41,9 +40,9 @@ async def seal(
         epoch: the new one.
         deadline: budget of the call.
         start: no position of their stripe lies below it.
-        create: make the objects, as for a new stripe. Otherwise a missing object is an error: it
+        missing_ok: pass over missing objects, as when removing a log, and over those for other
+            positions, which a hostile client has made. Otherwise a missing object is an error: it
             was lost, and must not be replaced in silence by an empty one.
-        missing_ok: pass over missing objects, as when removing a log.
 
     Returns:
         What each object tells, or the highest epoch that an object has where that is not below
@@ -54,16 +53,16 @@ async def seal(
     steps = dict.fromkeys(objects, epoch)
     while steps:
         calls = [
-            Call(ref.name, "seal", messages.seal(step, ref.stride, ref.residue, create, start))
+            Call(ref.name, "seal", messages.seal(step, ref.stride, ref.residue, False, start))
             for ref, step in steps.items()
         ]
         replies = await answers(io, calls, await io.execute(calls, deadline), deadline)
         for (ref, step), reply in zip([*steps.items()], replies, strict=True):
-            if reply.code == -errno.ENOENT:
-                if not missing_ok:
-                    raise CorruptEntry(f"stripe object {ref.name} is missing")
+            if missing_ok and reply.code in (-errno.ENOENT, -errno.EINVAL):
                 del steps[ref]
                 continue
+            if reply.code == -errno.ENOENT:
+                raise CorruptEntry(f"stripe object {ref.name} is missing")
             reply.check(f"seal on {ref.name}", Code.INVALID_EPOCH)
             reached = reply.number if reply.code == Code.INVALID_EPOCH else step
             if reached < epoch:
@@ -75,6 +74,29 @@ async def seal(
             else:
                 sealed.append(messages.seal_reply(reply.payload))
     return ahead or sealed
+
+
+async def make(
+    io: Io, objects: Iterable[ObjectRef], epoch: int, deadline: Deadline, *, start: int
+) -> int:
+    """Make the objects of a new stripe, of positions from ``start`` on.
+
+    No other client ever seals with their epoch.
+
+    Returns:
+        0; or, where one was there already, the epoch that the next attempt's has to be above: a
+        hostile client has guessed the name, and may have put anything into the object. It can't
+        guess that epoch.
+    """
+    calls = [
+        Call(ref.name, "seal", messages.seal(epoch, ref.stride, ref.residue, True, start))
+        for ref in objects
+    ]
+    made = True
+    for call, reply in zip(calls, await io.execute(calls, deadline), strict=True):
+        reply.check(f"seal on {call.object}", -errno.EINVAL, Code.INVALID_EPOCH)
+        made &= reply.code == Code.OK and messages.seal_reply(reply.payload).made
+    return 0 if made else epoch + int(io.random() * EPOCHS_AHEAD_MAX)
 
 
 async def remove(io: Io, objects: Iterable[ObjectRef], epoch: int, deadline: Deadline) -> None:

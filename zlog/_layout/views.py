@@ -33,11 +33,15 @@ from typing import NamedTuple
 from zlog._base.deadline import Deadline
 from zlog._base.io import Io
 from zlog._base.options import STRIPE_OBJECT_POSITIONS, StripeLimits
-from zlog._base.protocol import OBJECT_POSITIONS_MAX, POSITION_MAX, WIDTH_MAX
+from zlog._base.protocol import (
+    OBJECT_POSITIONS_MAX,
+    POSITION_MAX,
+    WIDTH_MAX,
+)
 from zlog._base.sequencer import SHARED_ADDRESS
 from zlog._layout.discard import discard
 from zlog._layout.head import Head
-from zlog._layout.stripe_objects import remove, seal
+from zlog._layout.stripe_objects import make, remove, seal
 from zlog._native import messages
 from zlog.errors import (
     CorruptEntry,
@@ -93,14 +97,13 @@ class _Attempt:
     def epoch(self) -> int:
         return self.stripe.id
 
-    async def make(self, io: Io, start: int, deadline: Deadline) -> None:
-        """Make the stripe's objects, of positions from ``start`` on, or from further up.
-
-        No other client ever seals with their epoch.
-        """
+    async def make(self, io: Io, start: int, deadline: Deadline) -> bool:
+        """Make the stripe's objects, as :func:`stripe_objects.make`; returns whether it did."""
         self.made = True
         objects = objects_of(self.base.log, self.base.log_id, self.stripe)
-        await seal(io, objects, self.epoch, deadline, start=start, create=True)
+        taken = await make(io, objects, self.epoch, deadline, start=start)
+        self.above = taken or self.above
+        return not taken
 
     async def unmake(self, io: Io, deadline: Deadline) -> None:
         """Remove the objects of a stripe that is in no view."""
@@ -123,6 +126,7 @@ async def change_view(
     *,
     removing: bool = False,
     recount: Recount | None = None,
+    above: int = 0,
 ) -> Change | View:
     """Bring a new view into effect.
 
@@ -133,6 +137,7 @@ async def change_view(
         deadline: budget of the call.
         removing: whether a log that is being removed already counts as there.
         recount: see :data:`Recount`; None: the tail is what objects and head say.
+        above: an epoch that an object is sealed with; the view's is above it, or nearer to it.
 
     Returns:
         The change, or the newest view when ``edit`` wanted none.
@@ -145,7 +150,7 @@ async def change_view(
     attempts: list[_Attempt] = []
     try:
         changed = await _change(
-            io, log, edit, deadline, attempts, removing=removing, recount=recount
+            io, log, edit, deadline, attempts, removing=removing, recount=recount, above=above
         )
     except LogNotFound:
         # With its head the log has lost what would name these objects.
@@ -169,6 +174,7 @@ async def _change(
     *,
     removing: bool,
     recount: Recount | None,
+    above: int,
 ) -> Change | View:
     """Take the steps until a view is in; ``attempts`` gets those that led to none."""
     head = Head(io, log)
@@ -187,7 +193,7 @@ async def _change(
             attempt += 1
         else:
             began = io.monotonic()
-            last = attempts[-1] if attempts else _Attempt(base)
+            last = attempts[-1] if attempts else _Attempt(base, above)
             attempts.append(_Attempt(base, last.above, last.tail))
             tried = await _try_change(io, head, attempts[-1], wanted or base, deadline, recount)
             if isinstance(tried, Change):
@@ -227,11 +233,11 @@ async def _try_change(
     if asked:  # before the writers are stopped
         least = live.start if recount is not None else max(live.start, tail_floor, attempt.tail)
         check_room(base.log, least)
-        await attempt.make(io, least, deadline)
+        if not await attempt.make(io, least, deadline):
+            return epoch
     try:
-        sealed = await seal(
-            io, base.objects(live), epoch, deadline, start=live.start, missing_ok=wanted.removed
-        )
+        objects, start = base.objects(live), live.start
+        sealed = await seal(io, objects, epoch, deadline, start=start, missing_ok=wanted.removed)
     except CorruptEntry:
         # Missing for good; or the log was removed, or its live stripe is another one by now.
         view = _live(io, base.log, (await head.read(deadline)).view)
@@ -252,8 +258,9 @@ async def _try_change(
     if asked and recount is None and tail - least > width * STRIPE_OBJECT_POSITIONS:
         attempt.tail = tail  # the next one's objects begin there, and do not end too soon
         return epoch
-    if not (asked or wanted.removed) and _full(base, sealed, tail):
-        await attempt.make(io, tail, deadline)
+    full = not (asked or wanted.removed) and _full(base, sealed, tail)
+    if full and not await attempt.make(io, tail, deadline):
+        return epoch
     attempt.stripe = replace(attempt.stripe, start=tail)
     stripes = _stripes(base, tail, attempt.stripe if attempt.made else None)
     view = replace(wanted, epoch=epoch, stripes=stripes, tail_floor=tail_floor)

@@ -97,6 +97,6 @@ async def _fill(
         if reply.code == -errno.ENOENT:
             stops.append(run.start)  # why, the reader finds out when it gets there
             continue
-        reply.check("fill ahead of a reader", Code.READ_ONLY, Code.UNREADABLE)
+        reply.check("fill ahead of a reader", Code.READ_ONLY, Code.UNREADABLE, Code.LOST)
         stops.append(None if reply.code == Code.OK else reply.number)
     return stops

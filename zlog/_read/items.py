@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING
 from zlog._base.protocol import FillCode, State
 from zlog._native import core
 from zlog.entry import Entry, Fill, FillReason, Gap, GapKind, Loss, LossReason
-from zlog.errors import CorruptEntry, Invalidated, NotWritten, UnsupportedVersion, ZlogError
+from zlog.errors import (
+    CorruptEntry,
+    Invalidated,
+    NotWritten,
+    StoreTimeout,
+    UnsupportedVersion,
+    ZlogError,
+)
 
 if TYPE_CHECKING:
-    from zlog._native.core import ReadReply
+    from zlog._native.core import ReadReply, ReplyBytes
 
 Slot = Entry | Gap
 """What one position holds: an entry, or a gap of that position."""
@@ -132,3 +139,25 @@ def joined(gap: Gap, following: Gap) -> Gap | None:
             return None
         one = Loss(one.why, tuple(dict.fromkeys((*one.objects, *other.objects))))
     return Gap(gap.position, following.end, gap.kind, one)
+
+
+def decode_slots(
+    payload: ReplyBytes,
+    name: str,
+    group: list[int],
+    found: dict[int, Slot],
+    writers: dict[int, bytes] | None,
+) -> list[int]:
+    """Put what a reply tells into ``found``; returns the positions at which something is lost."""
+    damaged: list[int] = []
+    reply = core.decode_read(payload, group)
+    if reply.count == 0:
+        raise StoreTimeout("the store answered a read with nothing")
+    for i in range(reply.count):
+        found[group[i]] = slot = slot_of(reply, i, group[i], name)
+        if isinstance(slot, Entry):
+            if writers is not None:
+                writers[group[i]] = reply.writer(i)
+        elif is_lost(slot):
+            damaged.append(group[i])
+    return damaged

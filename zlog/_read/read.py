@@ -9,23 +9,21 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import NamedTuple, cast
 
-from zlog._base.copies import SECONDS_MAX, ask_copies, helped, in_vain, note_in_vain
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply, Started
 from zlog._base.protocol import Code, FillCode, State
 from zlog._layout.positions import Positions
 from zlog._native import core, messages
+from zlog._read.copies import read_copies
 from zlog._read.holes import Patience, fill_ahead
-from zlog._read.items import Slot, gap_of, in_order, is_lost, is_open, lost, slot_of, trimmed
+from zlog._read.items import Slot, decode_slots, gap_of, in_order, is_open, lost, trimmed
 from zlog.entry import Entry, Gap, LossReason
-from zlog.errors import CorruptEntry, StoreTimeout
+from zlog.errors import CorruptEntry
 from zlog.view import ObjectRef, View
-
-if TYPE_CHECKING:
-    from zlog._native.core import ReplyBytes
 
 READ_BYTES_MAX = 4 << 20
 """Data that one read of one object may bring back (an entry larger than this comes alone)."""
@@ -34,10 +32,6 @@ _POLL_SECONDS = 0.0003
 _POLL_SECONDS_MAX = 0.1
 """How often an unwritten position is looked at. A sequencer tells of positions when it hands them
 out, so a follower is usually there a moment before the entry; the first look again is soon."""
-
-_COPIES_PAUSE_SECONDS = 0.25
-_COPIES_PAUSE_SECONDS_MAX = 2.0
-"""Between two rounds in which copies are asked for what the primary one has lost."""
 
 _PLAIN = (State.UNWRITTEN, State.TRIMMED)
 """Gaps that a window tells all of. Who filled a position, or what lost it, is asked for."""
@@ -269,7 +263,7 @@ class Reader:
     async def fill(
         self, positions: Sequence[int], reason: FillCode, deadline: Deadline
     ) -> int | None:
-        """Fill unwritten positions. Returns the first written one of an object, if any.
+        """Fill unwritten positions. Returns the first written or lost one of an object, if any.
 
         An object fills all or none of its positions: where one was written, none of its others
         are filled, and the caller looks again.
@@ -279,12 +273,13 @@ class Reader:
         def request(view: View, ref: ObjectRef, group: list[int]) -> bytes:
             return messages.fill(view.epoch, now, self._writer, reason, ref.stride, group)
 
-        written: int | None = None
-        replies = await self.change_positions("fill", request, positions, deadline, Code.READ_ONLY)
+        taken: int | None = None
+        refusals = (Code.READ_ONLY, Code.LOST)
+        replies = await self.change_positions("fill", request, positions, deadline, *refusals)
         for _, reply in replies:
-            if reply.code == Code.READ_ONLY:
-                written = reply.number
-        return written
+            if reply.code in refusals:
+                taken = reply.number
+        return taken
 
     async def change_positions(
         self,
@@ -351,55 +346,16 @@ class Reader:
                 found.update((p, lost(p, LossReason.CORRUPT, ref.name)) for p in group)
             else:
                 reply.check(f"read on {ref.name}")
-                damaged = _decode(reply.payload, ref.name, group, found, writers)
+                damaged = decode_slots(reply.payload, ref.name, group, found, writers)
                 if damaged:
-                    await self._rescue(view, ref, damaged, found, writers, deadline)
+                    request = functools.partial(
+                        _request, view, ref, bytes_max=READ_BYTES_MAX, with_ids=True
+                    )
+                    await read_copies(
+                        self._io, ref.name, request, damaged, found, writers, deadline
+                    )
         if gone and not await self.layout.outdated(view, deadline):
             found.update((gap.position, gap) for gap in gone)
-
-    async def _rescue(
-        self,
-        view: View,
-        ref: ObjectRef,
-        damaged: list[int],
-        found: dict[int, Slot],
-        writers: dict[int, bytes] | None,
-        deadline: Deadline,
-    ) -> None:
-        """Read from other copies of an object what its primary one has damaged.
-
-        What a copy has not is no answer: it may be the next one that has lost something. And
-        while OSDs come and go, the primary one may answer for all of them: so they are asked again.
-        """
-        io, name = self._io, ref.name
-        left = [p for p in damaged if not in_vain(io, name, p)]
-        short = deadline.sooner(SECONDS_MAX)
-        pause = _COPIES_PAUSE_SECONDS
-        while left:
-            request = _request(view, ref, left, READ_BYTES_MAX, with_ids=True)
-            sound: dict[int, Slot] = {}
-            asked = False
-            async for reply in ask_copies(io, name, "read", request, short):
-                asked = True
-                slots: dict[int, Slot] = {}
-                ids: dict[int, bytes] = {}
-                if reply.code == Code.OK:
-                    _decode(reply.payload, name, left, slots, ids)
-                sound = {p: s for p, s in slots.items() if not (is_lost(s) or is_open(s))}
-                if sound:
-                    helped(io, name)
-                    found.update(sound)
-                    if writers is not None:
-                        writers.update((p, ids[p]) for p in ids if p in sound)
-                    break
-            left = [p for p in left if p not in sound]
-            if sound:
-                continue
-            if not asked or pause > _COPIES_PAUSE_SECONDS_MAX:
-                note_in_vain(io, name, left, deadline)
-                return
-            await io.sleep(pause)
-            pause *= 2
 
     def _by_object(self, view: View, positions: Iterable[int]) -> list[tuple[ObjectRef, list[int]]]:
         """Sort positions that are not trimmed, in ascending order, by the object that has them."""
@@ -417,28 +373,6 @@ def _request(
     view: View, ref: ObjectRef, asked: Sequence[int], bytes_max: int, *, with_ids: bool = False
 ) -> bytes:
     return messages.read(view.epoch, with_ids, bytes_max, ref.stride, asked)
-
-
-def _decode(
-    payload: ReplyBytes,
-    name: str,
-    group: list[int],
-    found: dict[int, Slot],
-    writers: dict[int, bytes] | None,
-) -> list[int]:
-    """Put what a reply tells into ``found``; returns the positions at which something is lost."""
-    damaged: list[int] = []
-    reply = core.decode_read(payload, group)
-    if reply.count == 0:
-        raise StoreTimeout("the store answered a read with nothing")
-    for i in range(reply.count):
-        found[group[i]] = slot = slot_of(reply, i, group[i], name)
-        if isinstance(slot, Entry):
-            if writers is not None:
-                writers[group[i]] = reply.writer(i)
-        elif is_lost(slot):
-            damaged.append(group[i])
-    return damaged
 
 
 def _is_trimmed(view: View, position: int) -> bool:

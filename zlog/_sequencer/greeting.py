@@ -6,7 +6,7 @@ import ssl
 from collections.abc import Callable
 
 from zlog._base.deadline import Deadline
-from zlog._base.sequencer import NotConnected, parse_address
+from zlog._base.sequencer import NotConnected, OtherProtocol, parse_address
 from zlog._sequencer.frames import PROTOCOL_VERSION, Code, Kind, Reply
 from zlog._sequencer.reasons import reason_of
 from zlog._sequencer.session import Link, LinkLost
@@ -112,7 +112,7 @@ def _check_hello(address: str, reply: Reply) -> None:
     if reply.code in (Code.OK, Code.TOKEN_WANTED):
         return
     if reply.code == Code.BAD_VERSION:
-        raise SequencerUnavailable(
+        raise OtherProtocol(
             f"{address} speaks version {reply.a} of the protocol",
             hint="Install the same version of zlog on both sides.",
         )

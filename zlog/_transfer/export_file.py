@@ -142,7 +142,7 @@ class ExportReader:
         self._entries = 0
         self.position = 0
         self.cursors: dict[str, int] | None = None
-        if self._read(len(MAGIC)) != MAGIC:
+        if not self._begins_as_one():
             raise ExportDamaged(
                 "this is no export of a log, or one of another version of zlog",
                 hint="`zlog export SOURCE > FILE` writes one.",
@@ -171,6 +171,12 @@ class ExportReader:
                 self.position = piece.end
                 self._entries += len(piece.entries) if isinstance(piece, Batch) else 0
                 yield piece
+
+    def _begins_as_one(self) -> bool:
+        try:
+            return self._read(len(MAGIC)) == MAGIC
+        except ExportDamaged:  # it is shorter
+            return False
 
     def _frame(self) -> tuple[int, bytes]:
         self._frame_at = self._at

@@ -175,8 +175,8 @@ def _bytes_of(found: dict[int, _Held]) -> int:
 def _lost(layout: Layout, gap: Gap) -> CorruptEntry:
     return CorruptEntry(
         f"position {gap.position} of log {layout} is lost ({gap.detail}), so no copy can have it",
-        hint="Repair it (`zlog check`), or give it up for good, for readers and copies alike:"
-        f" trim position {gap.position}.",
+        hint="On Ceph `zlog check LOG --heal --copies 8` puts back what another copy has. Or give"
+        f" it up for good, for readers and copies alike: trim position {gap.position}.",
         gap=gap,
     )
 

@@ -1,0 +1,140 @@
+"""When copies of an object have answered, and what may be said of a position before that."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+
+import pytest
+
+import zlog
+from zlog import FindingKind
+from zlog._base.copies import TRIES_MAX
+
+from ..conformance.stored import MemoryDoor
+from .replicated import DAMAGES, HEAD, LARGE, Replicated, with_log
+
+
+@pytest.fixture
+def store() -> Replicated:
+    return Replicated()
+
+
+@pytest.fixture
+def stripe(store: Replicated) -> str:
+    return with_log(store)
+
+
+@pytest.mark.parametrize("third", ["down", "without the class"])
+def test_nothing_is_lost_before_all_copies_have_said_so(
+    store: Replicated, stripe: str, third: str
+) -> None:
+    for rank in (0, 1):
+        DAMAGES["stream"](store, stripe, rank)
+    if third == "down":
+        store.up = {0, 1}
+    else:
+        store.without_class = {2}
+    with zlog.Log.open(store, "orders") as log:
+        with pytest.raises(zlog.StoreTimeout, match=r"position 2: .* one that may have it did not"):
+            log.read(2)
+        assert log.read(1).data == LARGE[1]
+        store.up, store.without_class = {0, 1, 2}, set()
+        assert log.read(2).data == LARGE[2]
+
+
+def test_a_copy_whose_osd_starts_anew_meanwhile_is_one_copy(
+    store: Replicated, stripe: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for rank in (0, 1):
+        DAMAGES["stream"](store, stripe, rank)
+    store.up = {0, 1}
+    ask = store.ask_copy
+
+    def ask_and_restart(*words: object, **more: object) -> None:
+        ask(*words, **more)  # type: ignore[arg-type]
+        store.map_epoch = 1 + len(store.asked) // 10
+
+    monkeypatch.setattr(store, "ask_copy", ask_and_restart)
+    with zlog.Log.open(store, "orders") as log, pytest.raises(zlog.StoreTimeout):
+        log.read(2)
+
+
+def test_copies_are_asked_anew_when_the_layout_changes_meanwhile(
+    store: Replicated, stripe: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    DAMAGES["stream"](store, stripe, 0)
+    ask = store.ask_copy
+    with zlog.Log.open(store, "orders") as log, zlog.Log.open(store, "orders") as other:
+
+        def roll_and_ask(*words: object, **more: object) -> None:
+            monkeypatch.setattr(store, "ask_copy", ask)
+            other.roll()
+            ask(*words, **more)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(store, "ask_copy", roll_and_ask)
+        assert log.read(2).data == LARGE[2]
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_slow_copies_are_lost_all_the_same(
+    store: Replicated, stripe: str, monkeypatch: pytest.MonkeyPatch, apart: bool
+) -> None:
+    """Though the time in which copies are asked is over before all answers are there."""
+    for rank in range(3):
+        DAMAGES["stream"](store, stripe, rank)
+    store.tells_copies_apart = apart
+    ask = store.ask_copy
+
+    def ask_slowly(*words: object, **more: object) -> None:
+        time.sleep(0.02)
+        ask(*words, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(store, "ask_copy", ask_slowly)
+    monkeypatch.setattr("zlog._base.copies.SECONDS_MAX", 0.4)
+    monkeypatch.setattr("zlog._read.copies.SECONDS_MAX", 0.4)
+    monkeypatch.setattr("zlog._read.copies._PAUSE_SECONDS_MAX", 2.0)
+    with zlog.Log.open(store, "orders") as log, pytest.raises(zlog.CorruptEntry):
+        log.read(2)
+
+
+@pytest.mark.parametrize("acting", [2, 3])
+def test_copies_that_are_not_told_apart_have_to_be_there(
+    store: Replicated, stripe: str, monkeypatch: pytest.MonkeyPatch, acting: int
+) -> None:
+    """So on a cluster without the class."""
+    for rank in range(3):
+        DAMAGES["stream"](store, stripe, rank)
+    store.up = set(range(acting))
+    store.tells_copies_apart = False
+    monkeypatch.setattr("zlog._read.copies._PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr("zlog._read.copies._PAUSE_SECONDS_MAX", 0.002)
+    error = zlog.CorruptEntry if acting == 3 else zlog.StoreTimeout
+    with zlog.Log.open(store, "orders") as log, pytest.raises(error):
+        log.read(2)
+    assert store.asked.count("read") == 3 * TRIES_MAX
+
+
+@pytest.mark.parametrize("what", ["header", "head"])
+def test_nothing_is_taken_from_an_older_copy_while_the_newest_does_not_answer(
+    store: Replicated, stripe: str, what: str
+) -> None:
+    name = HEAD if what == "head" else stripe
+    door = MemoryDoor(store.copies[1])
+    before = door.load(name)
+    with zlog.Log.open(store, "orders") as log:
+        log.reconfigure(options={"team": "a"})
+        log.tail()
+        newest = MemoryDoor(store.copies[0]).load(name)
+        door.save(name, before)
+        DAMAGES[what](store, stripe, 0)
+        damaged = MemoryDoor(store.copies[0]).load(name)
+        store.up = {0, 1}
+        with pytest.raises((zlog.StoreTimeout, zlog.CorruptEntry)):  # asked of it, or of all
+            log.stat()
+        with contextlib.suppress(zlog.StoreTimeout):
+            assert FindingKind.HEALED not in {finding.kind for finding in log.check(heal=True)}
+        assert MemoryDoor(store.copies[0]).load(name) == damaged
+        store.up = {0, 1, 2}
+        assert FindingKind.HEALED in {finding.kind for finding in log.check(heal=True)}
+    assert MemoryDoor(store.copies[0]).load(name) == newest

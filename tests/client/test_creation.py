@@ -1,0 +1,122 @@
+"""A new log's first stripe is its creator's own, whatever others did before its first view."""
+
+from __future__ import annotations
+
+import pytest
+
+import zlog
+from zlog import FindingKind
+from zlog._base.names import head_object
+from zlog._base.protocol import EPOCH_MAX, POSITION_MAX
+from zlog._native import messages
+from zlog.view import OPEN_END, Stripe, objects_of
+
+from ..support.logs import data_of
+from . import planted
+from .faulty import FaultyStore, Recorder, loses_first
+
+WIDTH = 3
+LOG_ID = 77
+ENTRIES = [b"entry %d" % number for number in range(10)]
+
+
+def make_head(store: zlog.Store) -> None:
+    """Leave what a creator leaves that dies before the first view."""
+    request = messages.head_create("orders", LOG_ID)
+    planted.call(store, head_object("orders"), "head_create", request)
+
+
+def check_in_use(log: zlog.Log) -> None:
+    """The log takes appends from position 0 on, and changes of its layout."""
+    assert log.append_many(ENTRIES) == [*range(len(ENTRIES))]
+    log.roll()
+    log.reconfigure(width=2)
+    assert data_of(log.read_range()) == ENTRIES
+
+
+@pytest.mark.parametrize(
+    ("epoch", "stride", "start"),
+    [(1, WIDTH, 0), (EPOCH_MAX, WIDTH, 0), (1, WIDTH + 1, 0), (1, WIDTH, POSITION_MAX)],
+    ids=["same", "epoch", "width", "start"],
+)
+def test_objects_that_were_there_before_are_not_taken_for_its_own(
+    store: zlog.Store, epoch: int, stride: int, start: int
+) -> None:
+    """The head is there before the first view: others can read in it what names the objects."""
+    make_head(store)
+    for id_ in range(1, 20):
+        for ref in objects_of("orders", LOG_ID, Stripe(id_, 0, OPEN_END, WIDTH)):
+            request = messages.seal(epoch, stride, ref.residue, True, start)
+            planted.call(store, ref.name, "seal", request)
+            if start == 0:
+                request = messages.fill(epoch, 1, b"a stranger's id.", 0, stride, [ref.residue])
+                planted.call(store, ref.name, "fill", request)
+    with zlog.Log.create(store, "orders", width=WIDTH) as log:
+        assert log.view.log_id == LOG_ID
+        check_in_use(log)
+        assert {finding.kind for finding in log.check()} == {FindingKind.ORPHAN}
+    zlog.Log.remove(store, "orders")
+    assert zlog.Log.list(store) == []
+
+
+def test_one_object_that_was_there_before_is_enough(memory: zlog.Store) -> None:
+    """Also one that is sealed with a lower epoch, so that the creator's seal is admitted."""
+    make_head(memory)
+    planted.call(memory, head_object("orders"), "epoch_next", messages.epoch_next(0))
+    *_, last = objects_of("orders", LOG_ID, Stripe(2, 0, OPEN_END, WIDTH))
+    planted.call(memory, last.name, "seal", messages.seal(1, WIDTH, last.residue, True, 0))
+    with zlog.Log.create(memory, "orders", width=WIDTH) as log:
+        assert log.view.live_stripe.id > 2
+        assert list(log.check()) == []
+    assert not planted.exists(memory, last.name)
+
+
+def test_a_seal_that_is_sent_twice_costs_an_epoch(memory: zlog.Store) -> None:
+    sent: list[int] = []
+
+    def fault(at: int, method: str) -> str | None:
+        if method == "seal":
+            sent.append(at)
+        return "twice" if method == "seal" and len(sent) == 1 else None
+
+    with zlog.Log.create(FaultyStore(memory, fault), "orders", width=WIDTH) as log:
+        assert len(sent) == 2 * WIDTH
+        assert list(log.check()) == []
+
+
+def test_a_lost_reply_leaves_objects_that_the_next_creation_names(memory: zlog.Store) -> None:
+    with pytest.raises(zlog.StoreTimeout):
+        zlog.Log.create(
+            FaultyStore(memory, loses_first("seal")), "orders", width=WIDTH, timeout=0.2
+        )
+    with zlog.Log.create(memory, "orders", width=WIDTH) as log:
+        assert {finding.kind for finding in log.check()} == {FindingKind.LEFTOVER}
+        assert log.append(b"first") == 0
+        log.trim_to(1)
+        assert list(log.check()) == []
+
+
+def test_a_log_that_was_removed_meanwhile_leaves_no_objects(memory: zlog.Store) -> None:
+    def fault(_: int, method: str) -> None:
+        if method == "seal" and len(creator.names) == 1:
+            zlog.Log.create(memory, "orders", width=WIDTH).close()
+            zlog.Log.remove(memory, "orders")
+
+    creator = Recorder(memory, fault)
+    with pytest.raises(zlog.LogNotFound):
+        zlog.Log.create(creator, "orders", width=WIDTH)
+    assert len(creator.names) == WIDTH
+    assert not any(planted.exists(memory, name) for name in creator.names)
+
+
+def test_a_log_is_removed_whose_object_was_replaced_by_one_for_other_positions(
+    store: zlog.Store,
+) -> None:
+    with zlog.Log.create(store, "orders", width=WIDTH) as log:
+        log.append_many(ENTRIES)
+        ref = next(log.view.objects())
+        planted.remake(log, ref, epoch=log.view.epoch, stride=WIDTH + 1, residue=0)
+    zlog.Log.remove(store, "orders")
+    assert not planted.exists(store, ref.name)
+    with zlog.Log.create(store, "orders", width=WIDTH) as log:
+        check_in_use(log)
