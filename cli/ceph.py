@@ -46,18 +46,20 @@ def with_class(url: str, use: ObjectClassUse) -> str:
     return urlunsplit(parts._replace(query=urlencode([*query, ("class", use)], safe="/")))
 
 
-def new_client(target: Target) -> str:
-    """Return how to make a client that may use a pool's logs.
+def new_client(target: Target, *, plain: bool = False) -> str:
+    """Return how to make a client that may use a pool's logs, ``plain``: without the class.
 
     A new one, since ``ceph auth caps`` would replace all that an existing one may do elsewhere.
     """
-    where = f"pool {target.pool}"
+    caps = f"rw pool={target.pool}" if plain else f"pool {target.pool}"
     path = quote(target.pool, safe="")
     if target.namespace:
-        where += f" namespace {target.namespace}"
+        caps += f" namespace{'=' if plain else ' '}{target.namespace}"
         path += f"/{quote(target.namespace, safe='')}"
+    if not plain:
+        caps += " class zlog"
     return (
         "make a client for it, ceph auth get-or-create client.zlog mon 'allow r'"
-        f" osd 'allow {where} class zlog' -o /etc/ceph/ceph.client.zlog.keyring, and use"
+        f" osd 'allow {caps}' -o /etc/ceph/ceph.client.zlog.keyring, and use"
         f" --store 'ceph://{path}?id=zlog'"
     )

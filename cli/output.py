@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import sys
 from types import TracebackType
 from typing import BinaryIO
@@ -68,9 +69,7 @@ class Output:
         if self._stream is None:
             return
         try:
-            if data:
-                self._stream.write(data)
-            self._stream.flush()
+            _write(self._stream, data)
         except BrokenPipeError:
             raise OutputClosed from None
         except OSError as error:
@@ -87,6 +86,29 @@ class Output:
     ) -> None:
         if kind is None or not issubclass(kind, (OutputClosed, OutputFailed)):
             self.flush()
+
+
+def _write(stream: BinaryIO, data: bytes) -> None:
+    """Write all of it, also to a slow reader of what another library has made non-blocking."""
+    rest = memoryview(data)
+    while True:
+        try:
+            while rest:
+                rest = rest[stream.write(rest) or 0 :]  # unbuffered: a part, or None
+                if rest:
+                    _wait_for_room(stream)
+            stream.flush()
+        except BlockingIOError as error:  # buffered; the buffer has the rest of what it took
+            rest = rest[error.characters_written :]
+            _wait_for_room(stream)
+        else:
+            return
+
+
+def _wait_for_room(stream: BinaryIO) -> None:
+    room = select.poll()
+    room.register(stream, select.POLLOUT)
+    room.poll()
 
 
 def say(text: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 import click
@@ -55,6 +55,10 @@ class Session:
         query = {"conf": self.conf, "id": self.name and self.name.removeprefix("client.")}
         given = {key: value for key, value in query.items() if value}
         return f"ceph://{path}" + (f"?{urlencode(given, safe='/')}" if given else "")
+
+    def of(self, url: str) -> Session:
+        """Return the same for another store."""
+        return replace(self, store=url, pool=None, namespace=None, conf=None, name=None)
 
     @contextmanager
     def connect(self, *, create: bool = False) -> Iterator[zlog.Store]:

@@ -23,8 +23,8 @@ from zlog.cli.verb import SignedVerb
 def fill(session: Session, log: str, positions: tuple[int, ...]) -> None:
     """Fill unwritten positions, so that readers can pass them.
 
-    Readers do this by themselves after a while. A position that holds an entry stays as it is, and
-    is an error; a position that is filled or trimmed already is not.
+    Readers do this by themselves after a while. A position that holds an entry, or has lost what
+    was stored there, stays as it is, and is an error; one that is filled or trimmed already is not.
     """
     with session.open_log(log) as opened:
         for position in positions:

@@ -21,7 +21,13 @@ from zlog._layout.views import take_over
 from zlog._sequencer.credentials import Credentials
 from zlog.cli.ceph import Target, new_client
 from zlog.cli.exit_codes import ExitCode
-from zlog.cli.verbs.doctor import credentials, directory, installation, pool, service
+from zlog.cli.verbs.doctor import (
+    credentials,
+    directory,
+    installation,
+    pool,
+    service,
+)
 from zlog.cli.verbs.doctor.diagnosis import Diagnosis, Level, failed, worst
 from zlog.errors import StoreUnavailable
 
@@ -271,7 +277,7 @@ def test_a_class_that_does_not_run(
     codes: tuple[int, ...], text: str, mend: str, exit_code: int
 ) -> None:
     store = cast("zlog.Store", Refusing(*codes))
-    (found,) = service.examine_class(store, URL, 1)
+    (found,) = service.examine_class(store, f"{URL}&class=require", 1)
     assert (found.level, found.code) == (Level.FAILURE, exit_code)
     assert text in found.text
     assert mend in found.mend

@@ -43,6 +43,11 @@ def plain(cli: Cli, level: str = "note") -> dict[str, Any]:
     return why
 
 
+def versions(cli: Cli) -> list[dict[str, Any]]:
+    """What is said of the classes of the OSDs."""
+    return [each for each in diagnoses(cli)[1] if each["part"] == "versions"]
+
+
 def rados(cluster: CephCluster, *words: str) -> None:
     """Run `rados` as the cluster's administrator, in the cluster's pool unless told another."""
     subprocess.run(["rados", "-c", str(cluster.conf), "-p", cluster.pool, *words], check=True)
@@ -116,24 +121,48 @@ def test_what_recovery_copies(new_ceph_cluster: Callable[[ClusterSpec], CephClus
 
 
 @pytest.mark.parametrize(
-    ("caps", "what"),
+    ("use", "text", "caps"),
+    [
+        ("auto", "caps allow it to {} neither with the class nor without", "pool zlog"),
+        ("require", "caps don't allow it to {} with the class", "pool zlog"),
+        ("never", "caps don't allow it to read in the pool", "rw pool=zlog"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("mine", "what"),
     [
         (["allow pool zlog class zlog sequencer_find"], "write"),
         (["allow pool zlog class lock"], "read"),
     ],
 )
-def test_caps_without_the_class(user: Callable[..., str], caps: list[str], what: str) -> None:
-    wrong = failure(Cli(user(*caps)))
+def test_caps_for_too_little(
+    user: Callable[..., str], use: str, text: str, caps: str, mine: list[str], what: str
+) -> None:
+    wrong = failure(Cli(f"{user(*mine)}&class={use}"))
     assert (wrong["part"], wrong["code"]) == ("object class", 7)
-    assert f"caps don't allow it to {what} with the class" in wrong["text"]
+    assert text.format(what) in wrong["text"]
     assert wrong["mend"].startswith("make a client for it, ceph auth get-or-create client.zlog")
+    assert f"osd 'allow {caps} " in wrong["mend"]
     assert "OSD" not in wrong["mend"]
+
+
+@pytest.mark.parametrize("ceph_cluster", [ClusterSpec(with_class=False)], indirect=True)
+@pytest.mark.parametrize("use", ["auto", "never"])
+def test_caps_for_another_pool_where_no_osd_has_the_class(
+    user: Callable[..., str], use: str
+) -> None:
+    url = f"{user('allow rw pool=another')}&class={use}"
+    wrong = failure(Cli(url))
+    assert (wrong["part"], wrong["code"]) == ("object class", 7)
+    assert "osd 'allow rw pool=zlog namespace=" in wrong["mend"]
+    assert "restart" not in wrong["mend"]
+    assert "'allow rw pool=POOL'" in Cli(url)("ls").err
 
 
 def test_caps_that_need_no_class(user: Callable[..., str]) -> None:
     why = plain(Cli(user("allow rw pool=zlog")))
     assert why["text"].startswith(
-        "this client's caps don't allow it to read with the class (EPERM)"
+        "this client's caps don't allow it to read with the class (EPERM), so methods run in"
     )
     assert "and who may write to the pool can overwrite logs" in why["text"]
 
@@ -162,8 +191,17 @@ def test_a_class_that_the_osds_lack(
     assert "restart" not in why["mend"]
     wrong = failure(Cli(f"{cluster.url()}&class=require"))
     assert (wrong["part"], wrong["code"]) == ("object class", 7)
+    older = sound.read_bytes().replace(b"\0version\0", b"\0another\0")
+    library.write_bytes(older)
+    (about_it,) = versions(cli)
+    assert about_it["text"].startswith("object class before 0.1.0 (protocol 0) in osd.0, older ")
+    assert about_it["level"] == "note"
+    cluster.osd("stop", 0)
+    library.unlink()
     library.write_bytes(sound.read_bytes())
-    assert diagnoses(cli)[0] == 0
+    cluster.osd("start", 0)
+    (about_it,) = versions(cli)
+    assert (about_it["level"], about_it["mend"]) == ("ok", "")
 
 
 def test_a_class_that_the_osds_may_not_load(

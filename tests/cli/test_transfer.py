@@ -78,8 +78,9 @@ def test_an_export_that_could_hold_nothing(
     assert inside.ok("export", "orders", "--from", "500") != b""
 
 
-def test_what_is_no_export(inside: Inside) -> None:
-    result = inside("import", "copy", stdin=LINES)
+@pytest.mark.parametrize("data", [LINES, b"a\n", b""])
+def test_what_is_no_export(inside: Inside, data: bytes) -> None:
+    result = inside("import", "copy", stdin=data)
     assert (result.code, "this is no export of a log" in result.err) == (1, True)
 
 

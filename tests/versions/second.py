@@ -1,7 +1,8 @@
 """A second version of the object class, made of this one's sources as a developer would make it.
 
 Its header has one more field, which older classes pass over and keep. A request has one more, which
-they pass over. And what a user fills is stored as a new kind of record, which they can't read.
+they pass over. And what a writer fills that gave up is stored as a new kind of record, which they
+can't read.
 """
 
 from __future__ import annotations
@@ -31,27 +32,27 @@ CHANGES = {
         ),
     ],
     "stripe/record.h": [
-        ("  kLost = 5,  ", "  kAsked = 6,\n  kLost = 5,  "),
-        ("static_cast<uint64_t>(RecordKind::kLost)", "static_cast<uint64_t>(RecordKind::kAsked)"),
+        ("  kLost = 5,  ", "  kGaveUp = 6,\n  kLost = 5,  "),
+        ("static_cast<uint64_t>(RecordKind::kLost)", "static_cast<uint64_t>(RecordKind::kGaveUp)"),
         (
             "    if (kind == RecordKind::kFill)",
-            "    if (kind == RecordKind::kFill || kind == RecordKind::kAsked)",
+            "    if (kind == RecordKind::kFill || kind == RecordKind::kGaveUp)",
         ),
         (
             "versions() const { return {1, 1}; }",
-            "versions() const { return {2, uint8_t(kind == RecordKind::kAsked ? 2 : 1)}; }",
+            "versions() const { return {2, uint8_t(kind == RecordKind::kGaveUp ? 2 : 1)}; }",
         ),
     ],
     "stripe/record.cc": [
         (
             "    case RecordKind::kFill:\n",
-            "    case RecordKind::kFill:\n    case RecordKind::kAsked:\n",
+            "    case RecordKind::kFill:\n    case RecordKind::kGaveUp:\n",
         ),
     ],
     "stripe/layout.cc": [
         (
             "  record.kind = RecordKind::kFill;\n",
-            "  ASKED",
+            "  GAVE_UP",
         ),
     ],
     "stripe/write.cc": [
@@ -64,8 +65,8 @@ CHANGES = {
 """By file below cls_zlog: what is replaced, by what."""
 
 
-_ASKED = """record.kind = RecordKind::kAsked;
-  if (reason != FillReason::kAsked) record.kind = RecordKind::kFill;
+_GAVE_UP = """record.kind = RecordKind::kGaveUp;
+  if (reason != FillReason::kWriterGaveUp) record.kind = RecordKind::kFill;
 """
 
 
@@ -81,7 +82,7 @@ def build(folder: Path) -> Path:
         for old, new in replaced:
             assert old in text, f"{name} has changed: {old}"
             text = text.replace(old, new, 1)
-        text = text.replace("ASKED", _ASKED)
+        text = text.replace("GAVE_UP", _GAVE_UP)
         path.write_text(text)
     program = source / "ceph-dev" / "cluster"
     return Path(run_cluster_program("build-class", str(folder / "build"), program=program).strip())

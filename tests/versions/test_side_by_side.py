@@ -1,29 +1,35 @@
-"""OSDs that are upgraded one after the other: classes of two versions under load."""
+"""Versions side by side, under load: of the class, of clients and of sequencers."""
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
-import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import zlog
+from zlog.cli.verbs.doctor import service, versions
+from zlog.cli.verbs.doctor.diagnosis import Level
 
 from ..conformance.objects import Stripe
 from ..conformance.replies import Answer, Code, State
 from ..conformance.requests import Entry
 from ..conformance.stored import HEADER, door_to, fields_of
 from ..support.ceph import CephCluster, ClusterSpec
-from . import second
+from ..support.sequencer import SequencerProcess
+from . import newer, second
+from .crowd import Crowd, packages_from
 
 OBJECTS = 24
 FILLED, WRITTEN = 5, 3
-ASKED = 2
+WRITER_GAVE_UP = 3
+CLASS = "allow pool zlog class zlog"
 
 
 @pytest.fixture(scope="module")
@@ -31,39 +37,9 @@ def second_class(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return second.build(tmp_path_factory.mktemp("second"))
 
 
-class Load:
-    """Appends and reads all the time, and notes what was acknowledged and what was seen."""
-
-    def __init__(self, url: str) -> None:
-        self.acknowledged: dict[int, bytes] = {}
-        self.kinds: set[zlog.GapKind] = set()
-        self.failure: Exception | None = None
-        self._url = url
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-
-    def __enter__(self) -> Load:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        try:
-            with zlog.connect(self._url) as store, zlog.Log.open(store, "orders") as log:
-                number = 0
-                while not self._stop.is_set():
-                    batch = [b"entry %d" % (number + i) for i in range(8)]
-                    number += len(batch)
-                    for position, entry in zip(log.append_many(batch), batch, strict=True):
-                        self.acknowledged[position] = entry
-                    for item in log.read_range(max(log.tail() - 16, 0), None):
-                        if isinstance(item, zlog.Gap):
-                            self.kinds.add(item.kind)
-        except Exception as error:  # noqa: BLE001 - told by the test
-            self.failure = error
+@pytest.fixture(scope="module")
+def newer_package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return newer.install(tmp_path_factory.mktemp("newer"))
 
 
 @pytest.fixture
@@ -85,12 +61,12 @@ def primaries(ceph_cluster: CephCluster) -> Iterator[Any]:
         yield move
 
 
-def upgrade(cluster: CephCluster, osd: int, library: Path) -> None:
-    """Give an OSD another class: it loads what lies there when it starts."""
+def restart(cluster: CephCluster, osd: int, library: Path | None) -> None:
+    """Give an OSD another class, or none: it loads what lies there when it starts."""
     place = cluster.conf.parent / "classes" / "libcls_zlog.so"
-    fresh = place.with_suffix(".new")
-    shutil.copyfile(library, fresh)
-    fresh.replace(place)  # the others go on with what they have mapped
+    place.unlink(missing_ok=True)  # the others go on with what they have mapped
+    if library is not None:
+        shutil.copyfile(library, place)
     cluster.osd("stop", osd, wait=60)
     cluster.osd("start", osd, wait=60)
 
@@ -118,42 +94,91 @@ OWN = ClusterSpec("bluestore", osds=3, options=("mon_osd_down_out_interval=3600"
 
 @pytest.mark.parametrize("ceph_cluster", [OWN], indirect=True)
 def test_classes_of_two_versions_serve_one_log(
-    ceph_cluster: CephCluster, second_class: Path, primaries: Any
+    ceph_cluster: CephCluster,
+    second_class: Path,
+    newer_package: Path,
+    primaries: Any,
+    user: Callable[..., str],
+    tmp_path: Path,
 ) -> None:
-    url = ceph_cluster.url("versions")
-    with zlog.connect(url) as store, zlog.Log.create(store, "orders", width=4) as log:
+    url = user(CLASS, "allow rw pool=zlog", name="both")
+    class_alone = user(CLASS, name="class")
+    with (
+        zlog.connect(url) as store,
+        zlog.Log.create(store, "orders", width=4) as log,
+        Crowd(tmp_path) as crowd,
+    ):
+        crowd.add(url, "writer", "olderb")
+        crowd.add(url, "writer", "newer", newer_package)
+        crowd.add(f"{url}&class=never", "writer", "plain")
+        crowd.add(url, "follower", "follower")
+        crowd.add(url, "trimmer", "trimmer", newer_package)
+        crowd.begin()
+        restart(ceph_cluster, 0, None)
         stripes = [Stripe(store, f"side.{i}") for i in range(OBJECTS)]
-        with Load(url) as load:
-            upgrade(ceph_cluster, 0, second_class)
-            for stripe in stripes:
-                assert stripe.seal(1).code == Code.OK
-                assert stripe.write(1, [Entry(WRITTEN, 1, b"three")]).code == Code.OK
-                assert stripe.fill(1, [FILLED], reason=ASKED).code == Code.OK
-            primaries(1, 2)
-            older = settled(stripes, {State.FILLED, State.UNREADABLE})
-            for stripe, state in zip(stripes, older, strict=True):
-                refused = Answer(Code.UNREADABLE, FILLED)
-                newer = state == State.UNREADABLE
-                assert (stripe.trim(1, [FILLED]) == refused) == newer
-                assert (stripe.put(1, FILLED, b"x").code == Code.UNREADABLE) == newer
-                assert stripe.put(1, FILLED + 1, b"goes on").code == Code.OK
-            primaries(0)
-            newer_only = settled(stripes, {State.FILLED, State.TRIMMED})
-            for before, after in zip(older, newer_only, strict=True):
-                assert (before, after) in {
-                    (State.UNREADABLE, State.FILLED),
-                    (State.FILLED, State.TRIMMED),
-                }
-            upgrade(ceph_cluster, 1, second_class)
-            upgrade(ceph_cluster, 2, second_class)
-            primaries(0, 1, 2)
-            settled(stripes, {State.FILLED, State.TRIMMED})
-        assert load.failure is None, load.failure
-        assert load.kinds <= {zlog.GapKind.FILLED}
-        assert len(load.acknowledged) > 100
-        entries = {item.position: item.data for item in log.read_range(0, None) if item}
-        assert load.acknowledged.items() <= entries.items()
-        assert [finding for finding in log.check() if finding.serious] == []
-        with door_to(store) as door:  # the older classes have kept the newer one's field
+        for stripe in stripes:
+            assert stripe.seal(1).code == Code.OK
+        for refused_url in (class_alone, f"{url}&class=require"):
+            with zlog.connect(refused_url) as refused:
+                codes = {Stripe(refused, stripe.name).stat(1).code for stripe in stripes}
+            assert codes == {Code.OK, -errno.EOPNOTSUPP}
+        lacking, others = versions.examine_osds(url, 10)
+        assert lacking.text.startswith("no object class in osd.0")
+        assert others.text.endswith(" in osd.1, osd.2")
+        log.reconfigure(width=3)
+        crowd.each_appends(20)
+
+        restart(ceph_cluster, 0, second_class)
+        for stripe in stripes:
+            assert stripe.write(1, [Entry(WRITTEN, 1, b"three")]).code == Code.OK
+            assert stripe.fill(1, [FILLED], reason=WRITER_GAVE_UP).code == Code.OK
+        older_class, newer_class = versions.examine_osds(class_alone, 10)
+        assert older_class.text.endswith(" in osd.1, osd.2, older than in others")
+        assert (older_class.level, newer_class.level) == (Level.WARNING, Level.OK)
+        primaries(1, 2)
+        older = settled(stripes, {State.FILLED, State.UNREADABLE})
+        for stripe, state in zip(stripes, older, strict=True):
+            refused = Answer(Code.UNREADABLE, FILLED)
+            unreadable = state == State.UNREADABLE
+            assert (stripe.trim(1, [FILLED]) == refused) == unreadable
+            assert (stripe.put(1, FILLED, b"x").code == Code.UNREADABLE) == unreadable
+            assert stripe.put(1, FILLED + 1, b"goes on").code == Code.OK
+        primaries(0)
+        newer_only = settled(stripes, {State.FILLED, State.TRIMMED})
+        for before, after in zip(older, newer_only, strict=True):
+            assert (before, after) in {
+                (State.UNREADABLE, State.FILLED),
+                (State.FILLED, State.TRIMMED),
+            }
+        primaries(0, 1, 2)
+        settled(stripes, {State.FILLED, State.TRIMMED})
+        log.reconfigure(width=4)
+        crowd.each_appends(20)
+        crowd.finish(url)
+        with zlog.connect(ceph_cluster.url(tmp_path.name)) as own, door_to(own) as door:
+            # The older classes have kept the newer one's field.
             headers = [door.load(stripe.name).attrs[HEADER] for stripe in stripes]
         assert {len(fields_of(header)[0]) for header in headers} >= {142}
+
+
+def test_sequencers_and_clients_of_two_versions(
+    ceph_cluster: CephCluster, newer_package: Path, tmp_path: Path
+) -> None:
+    """A client appends without a sequencer that speaks another version, also beside its users."""
+    with ExitStack() as stack:
+        for package in (None, newer_package):
+            name = "newer" if package else "older"
+            url = ceph_cluster.url(f"sequencer-{name}")
+            store = stack.enter_context(zlog.connect(url))
+            zlog.Log.create(store, "orders", width=2)
+            with packages_from(package):
+                stack.enter_context(SequencerProcess(url))
+            (tmp_path / name).mkdir()
+            crowd = stack.enter_context(Crowd(tmp_path / name))
+            crowd.add(url, "writer", "older")
+            crowd.add(url, "writer", "newer", newer_package)
+            stack.callback(crowd.finish, url)
+            crowd.begin()
+            crowd.each_appends(3)
+            found = {each.part: each for each in service.examine_logs(store, url, 10)}
+            assert ("speaks version 2" in found["sequencer"].text) == (package is not None)

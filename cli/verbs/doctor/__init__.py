@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Iterator
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -18,7 +19,14 @@ from zlog.cli.parameters import json_option
 from zlog.cli.render import to_json
 from zlog.cli.session import Session, pass_session
 from zlog.cli.verb import Verb
-from zlog.cli.verbs.doctor import credentials, directory, installation, pool, service
+from zlog.cli.verbs.doctor import (
+    credentials,
+    directory,
+    installation,
+    pool,
+    service,
+    versions,
+)
 from zlog.cli.verbs.doctor.diagnosis import Diagnosis, Level, failed, ok, worst
 
 _SECONDS_MAX = 5.0
@@ -46,7 +54,7 @@ def doctor(session: Session, as_json: bool) -> int:
     """Report what is missing, and how to mend it.
 
     Examines the installation, the token file for sequencers, the store, the object class, and the
-    sequencers; changes nothing. The exit code is that of the first failure: 6 unreachable, 7 object
+    sequencers; changes no log. The exit code is that of the first failure: 6 unreachable, 7 object
     class not loaded, 1 others.
     """
     found: list[Diagnosis] = []
@@ -84,10 +92,10 @@ def _examine(session: Session) -> Iterator[Diagnosis]:
     try:
         with session.connect() as store:
             yield ok("store", f"{url} is open")
-            layers = [
-                service.examine_class(store, url, seconds),
-                service.examine_logs(store, url, seconds),
-            ]
+            classes = service.examine_class(store, url, seconds)
+            layers = [classes, service.examine_logs(store, url, seconds)]
+            if ceph and not service.never_asks(url):
+                layers[0] = chain(classes, versions.examine_osds(url, seconds))
             if ceph:
                 layers.insert(0, pool.examine(store, url, seconds))
             for layer in layers:

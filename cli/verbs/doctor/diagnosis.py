@@ -57,3 +57,11 @@ def worst(diagnoses: Iterable[Diagnosis]) -> ExitCode:
         if diagnosis.level is Level.FAILURE:
             return diagnosis.code
     return ExitCode.OK
+
+
+def some(logs: list[str]) -> str:
+    """Return the names of some logs, and how many there are."""
+    if len(logs) == 1:
+        return f"log {logs[0]}"
+    shown = ", ".join(logs[:3])
+    return f"{len(logs)} logs ({shown}{', …' if len(logs) > 3 else ''})"

@@ -19,6 +19,7 @@ from zlog import (
 from zlog.admin import (
     RETENTION_DOUBT_HINT,
     ClassRefusal,
+    OtherProtocol,
     announced_sequencer,
     check_class,
     is_plain,
@@ -28,7 +29,8 @@ from zlog.admin import (
 )
 from zlog.cli.ceph import Target, new_client, with_class
 from zlog.cli.exit_codes import ExitCode
-from zlog.cli.verbs.doctor.diagnosis import Diagnosis, Level, failed, ok
+from zlog.cli.verbs.doctor import versions
+from zlog.cli.verbs.doctor.diagnosis import Diagnosis, Level, failed, ok, some
 
 _LOGS_MAX = 200
 """Logs whose views are looked at."""
@@ -48,6 +50,10 @@ _REBUILD_CLASS = (
     " every OSD host; an OSD's log says why: grep _load_class /var/log/ceph/ceph-osd.*.log"
 )
 _FIND_DAMAGE = "ceph health detail   # shows scrub errors; ceph pg repair PG mends them"
+_IN_CLIENT = (
+    "methods run in this client: safe, slower where writers meet, and who may write to the pool can"
+    " overwrite logs"
+)
 _FIND_OSD = "ceph health detail && ceph osd tree   # shows which OSDs are down"
 
 
@@ -62,29 +68,34 @@ def examine_class(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]
     refusal = check_class(store, timeout=seconds)
     if refusal is not None:
         yield _refused(refusal, url)
-        return
-    if is_plain(store):
+    elif never_asks(url):
+        yield ok("object class", f"not asked for, {_IN_CLIENT}")
+    elif is_plain(store):
         yield _not_used(url, seconds)
-        return
-    purposes = "reading" if store.read_only else "reading and for writing"
-    yield ok("object class", f"answers, for {purposes}")
+    else:
+        purposes = "reading" if store.read_only else "reading and for writing"
+        yield ok("object class", f"answers, for {purposes}")
+
+
+def never_asks(url: str) -> bool:
+    """Return whether a URL says that the class is not to be used."""
+    return _class_use(url) == "never"
+
+
+def _class_use(url: str) -> str:
+    return parse_qs(urlsplit(url).query).get("class", ["auto"])[0]
 
 
 def _not_used(url: str, seconds: float) -> Diagnosis:
     """Tell why the methods run in the client, and what that means."""
     part = "object class"
-    text = (
-        "methods run in this client: safe, slower where writers meet, and who may write to the pool"
-        " can overwrite logs"
-    )
-    if "never" in parse_qs(urlsplit(url).query).get("class", []):
-        return ok(part, f"not asked for, {text}")
-    with connect(with_class(url, "require")) as store:
+    url = with_class(url, "require")
+    with connect(url) as store:
         refusal = check_class(store, timeout=seconds)
     if refusal is None:  # by now it is there
-        return Diagnosis(part, Level.NOTE, f"not used: {text}")
+        return Diagnosis(part, Level.NOTE, f"not used: {_IN_CLIENT}")
     why = _refused(refusal, url)
-    return Diagnosis(part, Level.NOTE, f"{why.text}, so {text}", why.mend)
+    return Diagnosis(part, Level.NOTE, f"{why.text}, so {_IN_CLIENT}", why.mend)
 
 
 def _refused(refusal: ClassRefusal, url: str) -> Diagnosis:
@@ -95,7 +106,14 @@ def _refused(refusal: ClassRefusal, url: str) -> Diagnosis:
     if code == -errno.EIO and loaded:
         text = f"{where} is damaged, or the disk that it is on (EIO)"
         return Diagnosis(part, Level.FAILURE, text, _FIND_DAMAGE)
-    if code == -errno.EPERM and loaded:
+    if code == -errno.EPERM and never_asks(url):
+        text = f"this client's caps don't allow it to {purpose} in the pool (EPERM)"
+        mend = new_client(Target.parse(url), plain=True)
+    elif code == -errno.EPERM and _class_use(url) == "auto":  # which tried both
+        neither = "neither with the class nor without"
+        text = f"this client's caps allow it to {purpose} {neither} (EPERM)"
+        mend = new_client(Target.parse(url), plain=not loaded)
+    elif code == -errno.EPERM and loaded:
         text = f"this client's caps don't allow it to {purpose} with the class (EPERM)"
         mend = new_client(Target.parse(url))
     elif code == -errno.EPERM:
@@ -126,6 +144,7 @@ def examine_logs(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]:
         return
     some = f"; looked at {_LOGS_MAX} of them" if len(names) > _LOGS_MAX else ""
     yield ok("logs", f"{len(names)}{some}")
+    yield from versions.examine_formats(store, names[:_LOGS_MAX], seconds)
     yield from _retention(store, names[:_LOGS_MAX], seconds)
     if offered:
         served.setdefault(offered, [])
@@ -158,7 +177,7 @@ def _sequencer(address: str, logs: list[str], url: str, *, offered: bool) -> Dia
         part
         for part in (
             "announced in the store" if offered else "",
-            f"named by {_some(logs)}" if logs else "",
+            f"named by {some(logs)}" if logs else "",
         )
         if part
     )
@@ -166,6 +185,9 @@ def _sequencer(address: str, logs: list[str], url: str, *, offered: bool) -> Dia
         status = sequencer_status(address, url=url, timeout=_SEQUENCER_SECONDS)
     except SequencerRefused as error:
         return failed("sequencer", error)
+    except OtherProtocol as error:
+        text = f"{error}; this client appends without it, and slowly while others use it"
+        return Diagnosis("sequencer", Level.WARNING, text, error.hint)
     except SequencerUnavailable as error:
         port = address.rpartition(":")[2]
         return Diagnosis(
@@ -179,10 +201,3 @@ def _sequencer(address: str, logs: list[str], url: str, *, offered: bool) -> Dia
         )
     version, role = status.get("version"), status.get("role")
     return ok("sequencer", f"{address}, {whose}, answers (version {version}, {role})")
-
-
-def _some(logs: list[str]) -> str:
-    if len(logs) == 1:
-        return f"log {logs[0]}"
-    shown = ", ".join(logs[:3])
-    return f"{len(logs)} logs ({shown}{', …' if len(logs) > 3 else ''})"

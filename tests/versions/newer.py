@@ -1,0 +1,49 @@
+"""A second version of the Python package, made of the installed one: a client and a sequencer.
+
+Each of its requests to the class has one more field, and it speaks another version of the protocol
+between clients and sequencers.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import zlog
+
+CHANGES = {
+    "_sequencer/frames.py": [("PROTOCOL_VERSION = 1\n", "PROTOCOL_VERSION = 2\n")],
+    "_io/base.py": [
+        (
+            "store.submit(queue, token, calls)",
+            "store.submit(queue, token, [_further(*call) for call in calls])",
+        ),
+        (
+            "class Driver(ABC)",
+            """def _further(name: str, method: str, payload: object) -> tuple[str, str, object]:
+    if isinstance(payload, bytes):
+        size = int.from_bytes(payload[2:6], "little") + 1
+        head = bytes([payload[0] + 1, payload[1]]) + size.to_bytes(4, "little")
+        payload = head + payload[6 : 5 + size] + b"\\x01" + payload[5 + size :]
+    return name, method, payload
+
+
+class Driver(ABC)""",
+        ),
+    ],
+}
+"""By file of the package: what is replaced, by what."""
+
+
+def install(folder: Path) -> Path:
+    """Put the package into a folder for ``PYTHONPATH``, and return that."""
+    package = folder / "zlog"
+    shutil.copytree(Path(zlog.__file__).parent, package)
+    for name, replaced in CHANGES.items():
+        path = package / name
+        text = path.read_text()
+        for old, new in replaced:
+            assert old in text, f"{name} has changed: {old}"
+            text = text.replace(old, new, 1)
+        path.write_text(text)
+    return folder
