@@ -64,6 +64,11 @@ def _run(stores: tuple[str, ...], words: str, what: str, ratios: Mapping[str, st
     return Run(stores, f"zlog bench {words}", goals)
 
 
+def _without_class(words: str, what: str, ratio: str) -> Run:
+    ratios = {"with the class": ratio}
+    return _run(("bluestore",), f"{words} --class never", f"{what}, without the class", ratios)
+
+
 def _growth(stores: tuple[str, ...], entries: int, name: str) -> Run:
     goals = (
         Goal(f"{name} entries against 10 K: {what}", f"{subject}, 10000", ratio, subject)
@@ -114,6 +119,10 @@ RUNS = (
     ),
     _run(CEPH, "read --order random", "read, 100 B, one at a time", {"plain librados": ""}),
     _run(CEPH, "tail", _TAIL, {"plain librados": "≤ 3"}),
+    _without_class("append --batch 1024", _BATCHES, "≥ 0.6"),
+    _without_class("append", _SINGLE, "≥ 0.7"),
+    _without_class("append --batch 1024 --writers 4", f"{_BATCHES}, 4 writers", "≥ 0.35"),
+    _without_class("read --entries 1048576", "range read, 100 B", "≥ 0.6"),
     _run(EMBEDDED, "append --size 100 --batch 1024", _BATCHES, _LMDB),
     _run(EMBEDDED, "append --size 100 --depth 256", "append, 100 B, 256 concurrent", _LMDB),
     _run(EMBEDDED, "append --size 1K --batch 1024", "append, 1 KiB, batches of 1024", _LMDB),

@@ -19,6 +19,7 @@ import pytest
 import zlog
 from zlog.cli.ceph import Target
 
+from ..support.ceph import CephCluster, ClusterSpec
 from .conftest import Cli
 
 QUICK = ("--seconds", "0.2", "--json")
@@ -121,6 +122,7 @@ def test_the_table(cli: Cli) -> None:
         ("mem://", ["append", "--writers", "2"], "one writer"),
         ("mem://", ["tail"], "no other can follow"),
         ("mem://", ["sequencer"], "no server"),
+        ("mem://", ["append", "--class", "never"], "on Ceph"),
         (None, ["read", "--depth", "2"], "--order random"),
         (None, ["append", "--sequencer", "none"], "on Ceph"),
         ("ceph://nowhere", ["append", "--sequencer", "?"], "--sequencer"),
@@ -182,6 +184,15 @@ def test_a_store_that_was_not_there_is_not_there_afterwards(tmp_path: Path) -> N
         (["read", "--entries", "64", "--order", "random"], ["plain librados", "class reads"]),
         (["tail"], ["plain librados", "class reads"]),
         (["sequencer", "--connections", "2", "--depth", "4"], ["echo", "parsed echo"]),
+        (
+            ["append", "--class", "never", "--sequencer", "none"],
+            ["with the class", "class writes", "class calls", "plain librados"],
+        ),
+        (
+            ["read", "--class", "never", "--entries", "2048"],
+            ["with the class", "plain librados", "class reads"],
+        ),
+        (["tail", "--class", "never"], ["with the class", "plain librados", "class reads"]),
     ],
 )
 def test_on_a_cluster(store_url: str, words: list[str], expected: list[str] | None) -> None:
@@ -194,6 +205,13 @@ def test_on_a_cluster(store_url: str, words: list[str], expected: list[str] | No
     if words[0] != "sequencer" and "CONTAINER" not in os.environ.get("ZLOG_TEST_CEPH", "").upper():
         assert reports[0]["result"]["cpu_us_per_entry"].keys() >= {"client", "osd"}
     assert cli.ok("ls") == b""
+
+
+@pytest.mark.parametrize("ceph_cluster", [ClusterSpec(with_class=False)], indirect=True)
+@pytest.mark.parametrize("words", [["append"], ["read", "--entries", "64"], ["tail"]])
+def test_on_a_cluster_without_the_class(ceph_cluster: CephCluster, words: list[str]) -> None:
+    (report,) = run(Cli(ceph_cluster.url()), *words)
+    assert limits_of(report) == ["plain librados"]
 
 
 @pytest.mark.parametrize("store_url", ["ceph-memstore"], indirect=True)

@@ -69,7 +69,8 @@ def append(
         running = testbed.enter(Writers(testbed, load))
         bench.warm_up(running.run)
         contender = testbed.load("append", _how(load, running.traffic), running.run)
-        limits = [*_limits(testbed, load, running.traffic)]
+        limits = [*bench.with_class(testbed, lambda other: other.enter(Writers(other, load)))]
+        limits += _limits(testbed, load, running.traffic)
         if running.traffic.batch > 1:
             one_by_one = Workload(size, 1, 1, _ONE_BY_ONE_DEPTH, width, alone=True)
             others = testbed.enter(Writers(testbed, one_by_one))
@@ -91,6 +92,15 @@ def _how(load: Workload, traffic: Traffic) -> str:
 
 def _limits(testbed: Testbed, load: Workload, traffic: Traffic) -> Iterator[Contender]:
     """Give the limits that this kind of store has, as traffic of the load's kind meets them."""
+    if testbed.has_class:
+        yield from _class_limits(testbed, load, traffic)
+    if testbed.kind == "ceph":
+        yield _librados(testbed, load, traffic)
+    if testbed.kind == "file":
+        yield from _files(testbed, load, traffic)
+
+
+def _class_limits(testbed: Testbed, load: Workload, traffic: Traffic) -> Iterator[Contender]:
     class_writes = testbed.limit(
         "class writes",
         f"a C++ program that sends the same operations, for batches of {traffic.batch},"
@@ -114,10 +124,6 @@ def _limits(testbed: Testbed, load: Workload, traffic: Traffic) -> Iterator[Cont
         objects=traffic.width,
         in_flight=traffic.operations,
     )
-    if testbed.kind == "ceph":
-        yield _librados(testbed, load, traffic)
-    if testbed.kind == "file":
-        yield from _files(testbed, load, traffic)
 
 
 def _with_round_trip(testbed: Testbed, class_writes: Contender) -> Iterator[Contender]:

@@ -6,17 +6,20 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import update_wrapper
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, get_args
+from urllib.parse import urlsplit
 
 import click
 
+from zlog.cli.ceph import with_class
 from zlog.cli.output import note
 from zlog.cli.parameters import json_option
 from zlog.cli.session import Session, pass_session
 from zlog.cli.units import size
-from zlog.cli.verbs.bench.measure import ROUNDS, Contender, contest
+from zlog.cli.verbs.bench.measure import ROUNDS, Contender, Ratio, Slice, contest
 from zlog.cli.verbs.bench.results import Report, show
 from zlog.cli.verbs.bench.testbed import OWN, SEQUENCER_HELP, Run, Testbed, new_testbed
+from zlog.store import ObjectClassUse
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -60,6 +63,22 @@ _sequencer_option = click.option(
     "--sequencer", default=OWN, show_default=True, metavar="own|none|ADDRESS", help=SEQUENCER_HELP
 )
 
+_class_option = click.option(
+    "--class",
+    "object_class",
+    type=click.Choice(get_args(ObjectClassUse)),
+    metavar="|".join(get_args(ObjectClassUse)),
+    help="Whether clients use the object class, on Ceph; as the store's URL says, if not given."
+    " Where they do without, and could use it, they are measured beside clients that do.",
+)
+
+
+class Load(Protocol):
+    """What can be measured."""
+
+    def run(self, seconds: float, /) -> Slice:
+        """Do it for a while."""
+
 
 @dataclass(frozen=True)
 class Bench:
@@ -82,6 +101,22 @@ class Bench:
     def warm_up(self, run: Run) -> None:
         """Run a load for a moment, before it is measured."""
         run(self.seconds / ROUNDS / 2)
+
+    def with_class(
+        self, testbed: Testbed, make: Callable[[Testbed], Load], compare: Ratio = Ratio.RATE
+    ) -> Iterable[Contender]:
+        """Give a load's like for clients that use the object class, where its own do without.
+
+        Args:
+            testbed: the load's.
+            make: makes a load on a testbed.
+            compare: how they are compared.
+        """
+        if testbed.with_class is not None:
+            like = make(testbed.with_class)
+            self.warm_up(like.run)
+            how = "the same, by clients that use the object class"
+            yield testbed.load("with the class", how, like.run, compare)
 
     def measure(
         self,
@@ -112,14 +147,22 @@ def bench_options(verb: Callable[..., Report]) -> Callable[..., None]:
 
 
 def log_options(verb: Callable[..., Report]) -> Callable[..., None]:
-    """Give a benchmark of a log those, ``--width`` and the choice of the sequencer."""
-    return width_option(_seconds_option(_sequencer_option(_shown(verb))))
+    """Give a benchmark of a log those, ``--width``, and who its clients work with."""
+    return width_option(_seconds_option(_sequencer_option(_class_option(_shown(verb)))))
 
 
 def _shown(verb: Callable[..., Report]) -> Callable[..., None]:
     def with_bench(session: Session, /, *, as_json: bool, seconds: float, **others: Any) -> None:
         chosen = {"sequencer": others.pop("sequencer")} if "sequencer" in others else {}
+        if use := others.pop("object_class", None):
+            session = _with_class(session, use)
         show([verb(Bench(session, seconds, **chosen), **others)], as_json=as_json)
 
     named = update_wrapper(with_bench, verb)
     return json_option("Print one JSON object.")(pass_session(named))
+
+
+def _with_class(session: Session, use: ObjectClassUse) -> Session:
+    if urlsplit(session.url).scheme != "ceph":
+        raise click.UsageError("--class is for stores on Ceph: others have no OSDs")
+    return session.of(with_class(session.url, use))

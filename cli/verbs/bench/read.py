@@ -74,7 +74,14 @@ def read(
         reader = Reader(testbed, log, load)
         bench.warm_up(reader.run)
         contender = testbed.load(f"{order} read", reader.how, reader.run)
-        limits = _limits(testbed, load, reader.per_operation)
+
+        def like(other: Testbed) -> Reader:
+            return Reader(other, other.enter(other.new_log(width)), load)
+
+        limits = [
+            *bench.with_class(testbed, like),
+            *_limits(testbed, load, reader.per_operation),
+        ]
         return bench.measure(contender, limits, title, size, **asdict(load))
 
 
@@ -235,6 +242,8 @@ def _limits(testbed: Testbed, load: ReadLoad, per_operation: float) -> Iterator[
             entries=load.entries,
             window=window,
         )
+    if not testbed.has_class:
+        return
     in_flight = _RAW_READS_PER_OBJECT if ranges else load.depth
     yield testbed.limit(
         "class reads",

@@ -62,7 +62,11 @@ def tail(bench: Bench, size: int, rate: float, width: int) -> Report:
         bench.warm_up(followed.run)
         how = "from an append's acknowledgement to the entry in a follower's hands"
         contender = testbed.load("follow", how, followed.run)
-        limits = _limits(testbed, size, width)
+        latency = Ratio.LATENCY
+        limits = [
+            *bench.with_class(testbed, lambda other: Followed(other, log, size, rate), latency),
+            *_limits(testbed, size, width),
+        ]
         return bench.measure(contender, limits, title, size, size=size, rate=rate, width=width)
 
 
@@ -136,6 +140,8 @@ def _limits(testbed: Testbed, size: int, width: int) -> Iterator[Contender]:
             size=size,
             entries=_ENTRIES,
         )
+    if not testbed.has_class:
+        return
     yield testbed.limit(
         "class reads",
         "class reads of one entry, one after the other, from C++",

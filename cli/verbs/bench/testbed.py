@@ -18,8 +18,8 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 import click
 
 import zlog
-from zlog.admin import announce_sequencer, check_sequencer_address
-from zlog.cli.ceph import Target
+from zlog.admin import announce_sequencer, check_class, check_sequencer_address, is_plain
+from zlog.cli.ceph import Target, with_class
 from zlog.cli.session import Session
 from zlog.cli.signals import terminable
 from zlog.cli.verbs.bench.limits import Limit
@@ -54,6 +54,9 @@ class Testbed:
         timeout: seconds for one call; None for no limit.
         servers: the processes of this machine that serve it: ``osd``, and ``sequencer`` where one
             was started for it.
+        has_class: whether methods can run where the objects are: not on OSDs without the class.
+        with_class: the same part, for clients that use the object class, where those of ``store``
+            do without it and could use it; else None.
     """
 
     url: str
@@ -62,6 +65,8 @@ class Testbed:
     servers: dict[str, Processes]
     _limit_options: Mapping[str, object]
     _stack: ExitStack
+    has_class: bool = True
+    with_class: Testbed | None = None
 
     @property
     def kind(self) -> str:
@@ -162,8 +167,7 @@ def new_testbed(session: Session, sequencer: str = OWN) -> Iterator[Testbed]:
         else:
             folder = stack.enter_context(_folder_in(_path_of(session.url), name))
             url, options = (folder / "store").as_uri(), {"directory": folder / "limits"}
-        own = replace(session, store=url, pool=None, namespace=None, conf=None, name=None)
-        store = stack.enter_context(own.connect(create=True))
+        store = stack.enter_context(session.of(url).connect(create=True))
         servers = {"osd": Processes(()), "sequencer": Processes(())}
         if kind == "ceph":
             stack.callback(lambda: Limit("clear", options).close())
@@ -175,6 +179,12 @@ def new_testbed(session: Session, sequencer: str = OWN) -> Iterator[Testbed]:
         testbed = Testbed(store.url, store, session.timeout, servers, options, stack)
         with testbed.new_log(1):  # after which there are connections to look at
             servers["osd"] = connected_osds()
+        if is_plain(store):
+            classed = stack.enter_context(zlog.connect(with_class(url, "require")))
+            if check_class(classed, timeout=session.timeout) is None:
+                testbed.with_class = replace(testbed, url=classed.url, store=classed)
+            else:
+                testbed.has_class = False
         yield testbed
 
 
