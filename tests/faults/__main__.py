@@ -15,7 +15,7 @@ from . import partitions, power
 from .faults import CLUSTER_OPTIONS, EVERYWHERE, KINDS, OSD_CUT_OFF
 from .hostile import SHORT_LOGS, Bombardment, bombard_cluster
 from .kills import run_kills
-from .run import MONITORS, Outcome, run_on_ceph
+from .run import MIXED, MONITORS, PLAIN, WAYS, Outcome, run_on_ceph
 from .thaws import PGS, freeze_as_others_come_back
 
 
@@ -27,6 +27,12 @@ def main() -> None:
     parser.add_argument("--osds", type=int, default=3, help="with BlueStore (%(default)s)")
     parser.add_argument(
         "--kind", action="append", choices=KINDS, metavar="KIND", help="of fault; all if not given"
+    )
+    parser.add_argument(
+        "--clients",
+        choices=WAYS,
+        default=MIXED,
+        help="clients and sequencers use the object class, do without, or either by turns",
     )
     parser.add_argument(
         "--kills", type=int, default=0, help="kill processes on an embedded store, this often"
@@ -139,9 +145,11 @@ def _render_hostile(kind: str, found: Bombardment) -> str:
 def _on_ceph(options: argparse.Namespace, folder: Path) -> Outcome:
     own = partitions.options(options.osds) if options.partitions else ()
     kinds = tuple(options.kind or (KINDS if options.partitions else EVERYWHERE))
-    spec = replace(_spec(options, *own), monitors=MONITORS)
+    with_class = options.clients != PLAIN
+    spec = replace(_spec(options, *own), monitors=MONITORS, with_class=with_class)
     with power.that_may_fail(folder / "power", power.BLUESTORE), running_cluster(spec) as cluster:
-        return run_on_ceph(cluster, folder, options.seed, options.minutes * 60, kinds=kinds)
+        seconds, way = options.minutes * 60, options.clients
+        return run_on_ceph(cluster, folder, options.seed, seconds, kinds=kinds, way=way)
 
 
 def _render(outcome: Outcome) -> str:

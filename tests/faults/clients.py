@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -108,16 +109,16 @@ class Clients:
     """All clients of a run.
 
     Args:
-        load: what they do.
+        loads: what they do; one that is started takes the next of these, by turns.
         roles: their roles, by name; those whose names end in ``b`` block.
         chance: makes their seeds.
         folder: for their journals.
     """
 
     def __init__(
-        self, load: Load, roles: dict[str, str], chance: random.Random, folder: Path
+        self, loads: Sequence[Load], roles: dict[str, str], chance: random.Random, folder: Path
     ) -> None:
-        self._load = load
+        self._loads = itertools.cycle(loads)
         self._chance = chance
         self._folder = folder
         self._lives = dict.fromkeys(roles, 0)
@@ -128,7 +129,7 @@ class Clients:
     def _start(self, name: str, role: str) -> ClientProcess:
         self._lives[name] += 1
         return ClientProcess(
-            self._load,
+            next(self._loads),
             role,
             f"{name}.{self._lives[name]}",
             self._chance.getrandbits(32),

@@ -2,7 +2,8 @@
 
 Several threads send sound, damaged, invented and lying requests of every method, at once, to stripe
 objects, heads and directories that they share, to objects that are missing, and to ones in which
-another client has stored something. A log that stands beside them must not notice.
+another client has stored something. A log that stands beside them must not notice. Another log is
+attacked by a client that knows what it does (`attacks.py`), with documented caps on a cluster.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import zlog
 from zlog._native.core import EmbeddedStore
@@ -26,7 +28,9 @@ from ..conformance.messages import METHODS
 from ..conformance.replies import Code, code_name
 from ..conformance.stored import Content, door_to
 from ..conformance.victims import Victims, targets, wrong_with
-from ..support.ceph import CephCluster
+from ..support.ceph import CephCluster, ceph, with_keyring
+from ..system.test_caps import SETS
+from .attacks import CAPS, attack
 
 THREADS = 4
 CALLS_PER_VICTIMS = 2000
@@ -90,6 +94,7 @@ def bombard(
     seed: int,
     seconds: float,
     threads: int = THREADS,
+    attacker: Callable[[], AbstractContextManager[zlog.Store]] | None = None,
 ) -> Bombardment:
     """Send requests for some seconds, and look at the log beside them.
 
@@ -98,9 +103,11 @@ def bombard(
         seed: decides each thread's requests, but not in which order the threads' arrive.
         seconds: for how long.
         threads: how many send at the same time.
+        attacker: opens the store for one who attacks a log; None: with `connect`.
     """
     found = Bombardment(seed)
     with ExitStack() as open_stores:
+        hostile = open_stores.enter_context((attacker or connect)())
         stores = [open_stores.enter_context(connect()) for _ in range(threads + 1)]
         log = zlog.Log.create(stores[0], f"bystander-{seed}", width=2)
         entries = [b"entry %d" % number * (number + 1) for number in range(_ENTRIES)]
@@ -108,8 +115,13 @@ def bombard(
         shared = _Shared(stores[0], f"hostile.{seed}")
         began = time.monotonic()
         senders = [_Sender(shared, store, seed, n) for n, store in enumerate(stores[1:])]
-        with ThreadPoolExecutor(threads) as pool:
+        attacked = zlog.Log.create(stores[0], f"attacked-{seed}", width=2)
+        with ThreadPoolExecutor(threads + 1) as pool:
+            victim = pool.submit(
+                attack, attacked, zlog.Log.open(hostile, attacked.name), seed, began + seconds
+            )
             list(pool.map(lambda sender: sender.run(began + seconds), senders))
+        found.wrong += victim.result()
         found.seconds = time.monotonic() - began
         for sender in senders:
             found.answers += sender.answers
@@ -123,7 +135,16 @@ def bombard_cluster(
 ) -> Bombardment:
     """The same on a cluster, whose OSDs have to be the same processes afterwards, and not grown."""
     before, size = cluster.pids(), _memory_mib(cluster)
-    found = bombard(lambda: zlog.connect(cluster.url(f"hostile-{seed}")), seed, seconds, threads)
+    namespace = f"hostile-{seed}"
+    with TemporaryDirectory() as folder:
+        url = _attackers_url(cluster, namespace, Path(folder))
+        found = bombard(
+            lambda: zlog.connect(cluster.url(namespace)),
+            seed,
+            seconds,
+            threads,
+            lambda: zlog.connect(url),
+        )
     found.growth_mib = _memory_mib(cluster) - size
     if cluster.pids() != before:
         found.wrong.append(f"the daemons were {before}, and are {cluster.pids()}")
@@ -133,6 +154,16 @@ def bombard_cluster(
         text = path.read_text(errors="replace")
         found.wrong += [f"{path.name} says {words!r}" for words in _CRASHED if words in text]
     return found
+
+
+def _attackers_url(cluster: CephCluster, namespace: str, folder: Path) -> str:
+    """The store as a user with documented caps has it."""
+    keyring = folder / "keyring"
+    caps = ", ".join(f"allow pool {cluster.pool} class zlog {method}" for method in SETS[CAPS])
+    words = ["mon", "allow r", "osd", caps, "-o", str(keyring)]
+    ceph(cluster, "auth", "get-or-create", f"client.{namespace}", *words)
+    conf = with_keyring(cluster, keyring, folder / "ceph.conf")
+    return f"ceph://{cluster.pool}/{namespace}?conf={conf}&id={namespace}"
 
 
 class _Shared:

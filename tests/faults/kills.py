@@ -77,7 +77,7 @@ def users(folder: Path, chance: random.Random, think: float = _THINK) -> Iterato
     url = url_of(folder)
     with zlog.connect(url) as store:
         zlog.Log.create(store, LOG, width=3, stripe_records=_STRIPE_RECORDS)
-    clients = Clients(Load(url, LOG, think, _HOLE_TIMEOUT), _ROLES, chance, folder)
+    clients = Clients([Load(url, LOG, think, _HOLE_TIMEOUT)], _ROLES, chance, folder)
     try:
         clients.wait_until_they_work()
         yield clients

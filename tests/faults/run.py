@@ -26,6 +26,10 @@ from .stalls import Stall, Window, longest_stalls
 
 LOG = "orders"
 MONITORS = 3
+MIXED = "mixed"
+PLAIN = "plain"
+WAYS = {MIXED: (False, True), "class": (False,), PLAIN: (True,)}
+"""Whether clients do without the object class, by turns."""
 
 
 @dataclass
@@ -100,6 +104,7 @@ def run_on_ceph(
     crowd: Crowd = FULL,
     kinds: tuple[str, ...] = EVERYWHERE,
     hurry: float = 1.0,
+    way: str = MIXED,
 ) -> Outcome:
     """Have clients use a log on a cluster while faults come, for that many seconds.
 
@@ -111,17 +116,20 @@ def run_on_ceph(
         crowd: who uses the log.
         kinds: of faults.
         hurry: what to divide all times of the plan by.
+        way: of ``WAYS``, for clients and sequencers.
     """
     chance = random.Random(seed)
     outcome = Outcome(seed)
     began = time.monotonic()
     url = cluster.url()
+    urls = [cluster.url(plain=plain) for plain in WAYS[way]]
     with ExitStack() as stack:
         with zlog.connect(url) as store:
             zlog.Log.create(store, LOG, width=4, stripe_records=crowd.stripe_records)
-        sequencers = Sequencers(url, crowd.sequencers)
+        sequencers = Sequencers(urls, crowd.sequencers)
         stack.callback(sequencers.end)
-        clients = Clients(Load(url, LOG, crowd.think, 1.0), crowd.roles, chance, folder)
+        loads = [Load(each, LOG, crowd.think, 1.0) for each in urls]
+        clients = Clients(loads, crowd.roles, chance, folder)
         stack.callback(clients.kill_all)
         clients.wait_until_they_work()
         site = Site(cluster, sequencers, clients, LOG)
@@ -171,7 +179,7 @@ def come_to_rest(clients: Clients, url: str, folder: Path) -> History:
     clients.finish("writer", "trimmer", "deliverer", "remover")
     clients.finish("follower", "ranger")
     journal = folder / "auditor.journal"
-    clients.complaints += asyncio.run(_audit(url, journal))
+    clients.complaints += asyncio.run(audit(url, journal))
     history = merge([*clients.journals, journal])
     history.healed = healed
     return history
@@ -184,7 +192,7 @@ def stripes_of(url: str) -> int:
     return len({stripe.id for view in views for stripe in view.stripes})
 
 
-async def _audit(url: str, path: Path) -> list[str]:
+async def audit(url: str, path: Path) -> list[str]:
     """Append, read all, twice, and look below; returns what is wrong."""
     with await zlog.aio.connect(url) as store, closing(Journal(path)) as journal:
         opened = await zlog.aio.Log.open(store, LOG, timeout=PATIENCE_SECONDS)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..support.sequencer import SequencerProcess
@@ -21,16 +23,21 @@ class Member:
 
 
 class Sequencers:
-    """The sequencers of a store. Each is reached through its proxy only."""
+    """The sequencers of a store. Each is reached through its proxy only.
 
-    def __init__(self, url: str, count: int) -> None:
-        self._url = url
+    Args:
+        urls: of the store; one that is started takes the next of these, by turns.
+        count: how many there are.
+    """
+
+    def __init__(self, urls: Sequence[str], count: int) -> None:
+        self._urls = itertools.cycle(urls)
         self._members = [self._start(Proxy()) for _ in range(count)]
 
     def _start(self, proxy: Proxy) -> Member:
         for left in reversed(range(_START_TRIES)):
             try:
-                process = SequencerProcess(self._url, "--advertise", proxy.address)
+                process = SequencerProcess(next(self._urls), "--advertise", proxy.address)
             except AssertionError:  # Ceph may be in trouble just now
                 if not left:
                     raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import time
 from collections.abc import Iterator
 from itertools import cycle
 from pathlib import Path
@@ -18,6 +19,7 @@ from ..conformance import replies
 from ..conformance.messages import METHODS
 from ..support.ceph import CephCluster, ClusterSpec
 from ..support.programs import run_module
+from .attacks import attack
 from .hostile import Bombardment, bombard, bombard_cluster
 
 SECONDS = 5.0
@@ -61,14 +63,15 @@ def test_a_store_in_this_process_survives_random_calls(
 class Broken:
     """A store that does what it should, but for one method."""
 
-    def __init__(self, store: zlog.Store, code: int, reply: bytes) -> None:
+    def __init__(self, store: zlog.Store, code: int, reply: bytes, method: str = "trim_to") -> None:
         self._store = store
+        self._method = method
         self._answer = code, reply
 
     def execute(
         self, object: str, method: str, payload: bytes, timeout: float | None = None
     ) -> tuple[int, bytes]:
-        if method == "trim_to":
+        if method == self._method:
             return self._answer
         return self._store.execute(object, method, payload, timeout)
 
@@ -106,6 +109,24 @@ def test_a_log_that_was_changed_is_noticed(
     monkeypatch.setattr(zlog.Log, "append_many", other)
     found = bombard(lambda: contextlib.nullcontext(memory), 4, 0.2)
     assert found.wrong == ["the log beside does not read as it was written"]
+
+
+@pytest.mark.parametrize(
+    ("method", "moves"),
+    [
+        ("tail_raise", ["_raise_tail"]),
+        ("fill", ["_fill"]),
+        ("write", ["_write", "_forge"]),
+        ("seal", ["_seal", "_guess"]),
+    ],
+)
+def test_an_attack_that_is_refused_is_noticed(
+    memory: zlog.Store, method: str, moves: list[str]
+) -> None:
+    refusing = cast("zlog.Store", Broken(memory, -errno.EPERM, b"", method))
+    log = zlog.Log.create(memory, "attacked", width=2)
+    wrong = attack(log, zlog.Log.open(refusing, "attacked"), 1, time.monotonic())
+    assert wrong == [f"no {move} of the attacker ever succeeded" for move in moves]
 
 
 def test_an_osd_that_was_started_again_is_noticed(ceph_cluster: CephCluster) -> None:

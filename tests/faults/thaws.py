@@ -151,7 +151,8 @@ class _Used(ABC):
                 states = [row.state for row in rows for _ in range(row.length)]
                 for position, state in zip(rest, states, strict=False):
                     if state != State.WRITTEN:
-                        refused = stripe.fill(_LAST_EPOCH, [position]).code == Code.READ_ONLY
+                        answer = stripe.fill(_LAST_EPOCH, [position])
+                        refused = answer.code in (Code.READ_ONLY, Code.LOST)
                         yield f"{state.name.lower()}{'' if refused else ' and filled'}"
                 rest = rest[len(states) :]
 

@@ -13,6 +13,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 import zlog
 from zlog.spark._handles import LogRef
 
+from ..support.ceph import ClusterSpec
 from .conftest import Pipeline, options_of, secrets_of
 
 if TYPE_CHECKING:
@@ -26,7 +27,10 @@ def log(ceph_url: str) -> Iterator[zlog.Log]:
         yield opened
 
 
-def test_a_log_on_ceph_is_read_as_a_table_and_as_a_stream(
+@pytest.mark.parametrize(
+    "ceph_cluster", [ClusterSpec(), ClusterSpec(with_class=False)], indirect=True
+)
+def test_a_log_on_ceph_is_a_table_and_a_stream(
     spark: SparkSession, log: zlog.Log, pipeline: Pipeline
 ) -> None:
     data = [b"%d" % i * (i % 40) for i in range(2_000)]
@@ -38,6 +42,9 @@ def test_a_log_on_ceph_is_read_as_a_table_and_as_a_stream(
         pipeline.run(log)
         log.append_many([b"later"] * 100)
     assert pipeline.positions() == list(range(2_100))
+    written = spark.createDataFrame([(b"written",)], ["data"])
+    written.write.format("zlog").options(**options).mode("append").save()
+    assert log.read(2_200).data == b"written"
 
 
 def test_no_secret_is_in_plans_progress_or_checkpoints(
