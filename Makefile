@@ -103,15 +103,17 @@ SUITES := jammy bookworm noble trixie forky
 
 .PHONY: sdist
 sdist: $(DONE)/build-tools
-	rm -rf dist
+	rm -f dist/*.tar.gz
 	$(BIN)/python -c 'from scikit_build_core.build import build_sdist; build_sdist("dist")'
 
 .PHONY: wheels
 wheels: sdist $(DONE)/ceph ## as root: source and wheels of Python 3.10 to 3.14 in dist/, tried on bare systems; SUITES=…
+	rm -f dist/*.whl
 	packaging/build wheel $(SUITES)
 
 .PHONY: packages
 packages: sdist ## as root: Debian packages of the class and the sequencer in dist/, tried on bare systems; SUITES=…
+	rm -f dist/*.deb
 	packaging/build packages $(SUITES)
 
 .PHONY: bench
