@@ -90,6 +90,18 @@ def test_latencies_are_compared_by_their_medians() -> None:
     assert limit["ratio"] == pytest.approx(3.0)
 
 
+def test_what_took_no_time_is_no_measure() -> None:
+    """As a follower's that has an entry before its writer hears of it."""
+    latencies = iter([0.0, 0.1, 0.0, 0.1, 0.0])
+    never = Contender("never", "", lambda _: constant(10, 0.0), Ratio.LATENCY)
+    often = Contender("often", "", lambda _: constant(10, next(latencies)), Ratio.LATENCY)
+    _, never_measured, measured = contest(
+        Contender("load", "", lambda _: constant(10, 0.2)), [never, often], 1.0, 1
+    )
+    assert (never_measured["ratio"], never_measured["ratios"]) == (None, [])
+    assert (measured["ratio"], measured["ratios"]) == (pytest.approx(2.0), [2.0, 2.0])
+
+
 def test_cpu_is_per_entry_and_by_who_used_it() -> None:
     def run(_: float) -> Slice:
         done = constant(10, 0.1, 10)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import statistics
 import subprocess
 import time
 from pathlib import Path
@@ -47,7 +48,10 @@ def run(cli: Cli, *words: str) -> list[dict[str, Any]]:
             assert 0 <= each["latency_ms"]["p50"] <= each["latency_ms"]["max"]
         for limit in report["limits"]:
             assert set(limit) == set(LIMIT)
-            assert limit["ratio"] == sorted(limit["ratios"])[len(limit["ratios"]) // 2]
+            if ratios := limit["ratios"]:  # a follower may be faster than any measure
+                assert limit["ratio"] == pytest.approx(statistics.median(ratios), abs=1e-4)
+            else:
+                assert limit["ratio"] is None
     return reports
 
 

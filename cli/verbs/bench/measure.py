@@ -130,10 +130,11 @@ def contest(
         for contender, own in zip(contenders, slices, strict=True)
     ]
     for limit, own, its in zip(limits, slices[1:], figures[1:], strict=True):
-        ratios = [_ratio(limit.compare, *pair) for pair in zip(slices[0], own, strict=True)]
+        pairs = zip(slices[0], own, strict=True)
+        ratios = [ratio for pair in pairs if (ratio := _ratio(limit.compare, *pair)) is not None]
         its["compare"] = limit.compare.value
-        its["ratio"] = round(statistics.median(ratios), 4)
         its["ratios"] = [round(ratio, 4) for ratio in ratios]
+        its["ratio"] = round(statistics.median(ratios), 4) if ratios else None
     return figures
 
 
@@ -148,10 +149,12 @@ def _order(number: int, count: int) -> list[int]:
     return row[::-1] if number % 2 else row
 
 
-def _ratio(compare: Ratio, load: Slice, limit: Slice) -> float:
+def _ratio(compare: Ratio, load: Slice, limit: Slice) -> float | None:
+    """Return how a slice of the load compares; None where the limit took no time at all."""
     if compare is Ratio.RATE:
         return load.rate / limit.rate
-    return statistics.median(load.latencies) / statistics.median(limit.latencies)
+    median = statistics.median(limit.latencies)
+    return statistics.median(load.latencies) / median if median else None
 
 
 _QUANTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999, "max": 1.0}

@@ -78,7 +78,7 @@ def _row(each: Figures, who: Sequence[str]) -> tuple[str, ...]:
 
 
 def _ratio(each: Figures) -> str:
-    if "ratio" not in each:
+    if each.get("ratio") is None:
         return ""
     rate = each["compare"] == Ratio.RATE.value
     return f"{each['ratio']:.2f}" if rate else f"{each['ratio']:.1f} x as long"
