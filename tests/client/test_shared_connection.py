@@ -123,7 +123,8 @@ def test_a_handle_is_closed_though_its_log_is_just_being_opened(
     assert drive(guard.acquire(Deadline(0)))
     log.close()
     guard.release()
-    zlog.Log.create(plain, "others").append(b"x")
+    others = zlog.Log.create(plain, "others")  # kept: the last handle ends the connection
+    others.append(b"x")
     assert opened(sequencer) == {"others"}
     assert zlog.Log.open(plain, "orders").append(b"x") == 1
 
