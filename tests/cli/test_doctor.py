@@ -21,13 +21,7 @@ from zlog._layout.views import take_over
 from zlog._sequencer.credentials import Credentials
 from zlog.cli.ceph import Target, new_client
 from zlog.cli.exit_codes import ExitCode
-from zlog.cli.verbs.doctor import (
-    credentials,
-    directory,
-    installation,
-    pool,
-    service,
-)
+from zlog.cli.verbs.doctor import credentials, directory, installation, pool, service
 from zlog.cli.verbs.doctor.diagnosis import Diagnosis, Level, failed, worst
 from zlog.errors import StoreUnavailable
 

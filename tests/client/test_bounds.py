@@ -26,8 +26,8 @@ from ..conformance.stored import Door, MemoryDoor, envelope, fields_of
 from ..support.local_sequencer import LocalSequencer
 from ..support.logs import fill_at, raise_tail, write_at
 from . import planted
-from .copies import imported
 from .faulty import FaultyStore, WithoutSequencer
+from .transfers import imported
 
 WIDTH = 4
 ENTRIES = [b"entry %d" % number for number in range(10)]

@@ -20,8 +20,8 @@ from zlog._transfer.pieces import Batch, Filled, Mark, Trimmed
 
 from ..support.logs import leave_hole
 from ..support.programs import REPOSITORY
-from .copies import exported, imported, varied
 from .faulty import each_death
+from .transfers import exported, imported, varied
 
 
 @pytest.fixture

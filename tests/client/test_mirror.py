@@ -19,8 +19,8 @@ from zlog._native import messages
 
 from ..conformance.stored import MemoryDoor
 from ..support.logs import data_of, fill_at, leave_hole, write_at
-from .copies import exported, imported, mirrored, varied
 from .faulty import Died, FaultyStore, dies_in, each_death
+from .transfers import exported, imported, mirrored, varied
 
 ENTRIES = [b"%d" % number for number in range(100)]
 

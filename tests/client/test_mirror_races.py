@@ -11,8 +11,8 @@ import zlog
 from zlog import CopyDiffers, Entry
 from zlog._base.options import MIRROR_OF
 
-from .copies import exported, imported, mirrored
 from .faulty import Died, FaultyStore, at_method, dies_in, each_death, each_moment
+from .transfers import exported, imported, mirrored
 
 ENTRIES = [b"%d" % number for number in range(100)]
 LATER = [b"later %d" % number for number in range(50)]

@@ -18,8 +18,8 @@ from zlog._trim.age import Mark, Watch, _Base
 from ..support.logs import fill_at, leave_hole, new_epoch, raise_tail
 from . import planted
 from .clocks import NOW, set_clocks
-from .copies import mirrored
 from .faulty import FaultyStore, at_method
+from .transfers import mirrored
 
 DAY = 86400.0
 YEAR = 365 * DAY

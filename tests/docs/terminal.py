@@ -45,6 +45,8 @@ class Terminal:
             stderr=slave,
         )
         os.close(slave)
+        self._output = select.poll()
+        self._output.register(self._screen, select.POLLIN)
         self._shown = ""
         self._to_come = 1
 
@@ -59,7 +61,7 @@ class Terminal:
         Raises:
             EOFError: the shell has ended.
         """
-        if select.select((self._screen,), (), (), seconds)[0]:
+        if self._output.poll(max(0.0, seconds) * 1000):
             try:
                 self._shown += os.read(self._screen, 1 << 16).decode(errors="replace")
             except OSError:  # EIO: the other end is closed

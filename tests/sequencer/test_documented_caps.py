@@ -14,8 +14,8 @@ from zlog.seqr.election.maintenance import Duties
 from zlog.seqr.election.scrubbing import Scrubbing, ScrubStatus
 from zlog.store import RequestPayload
 
+from ..client.copies.replicated import Replicated, damaged_value
 from ..client.faulty import WithoutSequencer
-from ..client.replicated import Replicated, damaged_value
 from ..support.local_sequencer import LocalSequencer
 from ..support.logs import leave_hole
 from ..system.test_caps import SETS

@@ -15,7 +15,7 @@ from zlog.seqr.election import scrubbing
 from zlog.seqr.election.scrubbing import Scrubbing, ScrubStatus
 from zlog.view import ObjectRef
 
-from ..client.replicated import Replicated, damaged_value
+from ..client.copies.replicated import Replicated, damaged_value
 from .fakes import until
 
 SMALL = [b"small %d" % i for i in range(3)]

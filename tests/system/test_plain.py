@@ -15,7 +15,7 @@ from zlog._native import messages
 from zlog._native.rados import CephStore
 from zlog.errors import ClassNotLoaded
 
-from ..client.copies import exported, imported, mirrored
+from ..client.transfers import exported, imported, mirrored
 from ..support.ceph import CephCluster, ClusterSpec
 from ..support.logs import leave_hole
 from ..support.programs import REPOSITORY

@@ -13,8 +13,8 @@ from zlog import FindingKind, GapKind
 from zlog._base.copies import TRIES_MAX
 from zlog._native import core
 
-from ..conformance.stored import HEADER, MemoryDoor, envelope, fields_of
-from ..support.logs import leave_hole
+from ...conformance.stored import HEADER, MemoryDoor, envelope, fields_of
+from ...support.logs import leave_hole
 from .replicated import (
     DAMAGES,
     HEAD,
@@ -24,19 +24,7 @@ from .replicated import (
     Replicated,
     damaged_value,
     vanished_value,
-    with_log,
 )
-
-
-@pytest.fixture
-def store() -> Replicated:
-    return Replicated()
-
-
-@pytest.fixture
-def stripe(store: Replicated) -> str:
-    return with_log(store)
-
 
 each_damage = pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 

@@ -13,8 +13,8 @@ from zlog._native.core import CompletionQueue
 from zlog.store import RequestPayload
 from zlog.testing import FaultyStore
 
-from ..conformance.messages import METHODS
-from ..conformance.stored import Content, MemoryDoor
+from ...conformance.messages import METHODS
+from ...conformance.stored import Content, MemoryDoor
 
 
 class Replicated(FaultyStore):
@@ -29,6 +29,7 @@ class Replicated(FaultyStore):
         tells_copies_apart: whether it says which of them did.
         map_epoch: another one once all OSDs have started anew.
         asked: methods that were run on a copy other than by an ordinary call.
+        on_ask: called before a copy is chosen for such a one.
     """
 
     def __init__(self, count: int = 3, seed: int = 1) -> None:
@@ -39,6 +40,7 @@ class Replicated(FaultyStore):
         self.tells_copies_apart = True
         self.map_epoch = 1
         self.asked: list[str] = []
+        self.on_ask: Callable[[], object] = lambda: None
         self._random = random.Random(seed)
 
     def execute(
@@ -88,6 +90,7 @@ class Replicated(FaultyStore):
             queue.put(token, -errno.EOPNOTSUPP, b"")
             return
         self.asked.append(method)
+        self.on_ask()
         rank = self._random.choice(sorted(self.up))
         if rank in self.without_class:
             queue.put(token, -errno.EOPNOTSUPP, bytes(8))
@@ -100,7 +103,12 @@ class Replicated(FaultyStore):
         """Tell how many copies the pool keeps, and which answer."""
         answers = {
             "osd pool get": {"size": len(self.copies)},
-            "osd map": {"epoch": self.map_epoch, "pgid": "1.0", "acting": sorted(self.up)},
+            "osd map": {
+                "epoch": self.map_epoch,
+                "pgid": "1.0",
+                "acting": sorted(self.up),
+                "acting_primary": 0,
+            },
         }
         queue.put(token, 0, json.dumps(answers[json.loads(command)["prefix"]]).encode())
 
