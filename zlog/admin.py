@@ -256,11 +256,7 @@ def sequencer_status(
     client = BlockingSequencer(parse_given_address(address), Credentials.of(url))
     try:
         return drive(client.status(Deadline(timeout)))
-    except (
-        SequencerRefused,
-        LinkLost,
-        OtherProtocol,
-    ):  # one is there, and the error says what is wrong
+    except (SequencerRefused, LinkLost, OtherProtocol):  # it is there; the error says what is wrong
         raise
     except SequencerUnavailable as error:
         where = address.rpartition("://")[2]

@@ -14,8 +14,6 @@
 #include "cls_zlog/host/rados_copies.h"
 #include "cls_zlog/host/rados_listing.h"
 #include "cls_zlog/host/rados_object.h"
-#include "cls_zlog/wire/frame.h"
-#include "cls_zlog/wire/stripe_messages.h"
 
 namespace zlog {
 namespace {

@@ -21,13 +21,12 @@ namespace zlog::stripe {
 
 // Installs a strictly greater epoch, up to epochs_ahead_max above the last one: from then on every
 // lower one is refused. Answers the highest position that is taken, how full the object is, and
-// whether it was made. The
-// first one that says where the stripe begins bounds what the object takes: write, fill and trim of
-// a position object_positions_max or more of its positions further answer kBeyondStripe (with the
-// first such position). Makes a missing object only when asked to, as for a new stripe: one that
-// was lost is noticed (-ENOENT) and never silently replaced by an empty one. kInvalidEpoch (with
-// the object's epoch): not greater, or too far above. -EINVAL: the object was made for other
-// positions. -EEXIST: an object that is none of ours.
+// whether it was made. The first one that says where the stripe begins bounds what the object
+// takes: write, fill and trim of a position object_positions_max or more of its positions further
+// answer kBeyondStripe (with the first such position). Makes a missing object only when asked to,
+// as for a new stripe: one that was lost is noticed (-ENOENT) and never silently replaced by an
+// empty one. kInvalidEpoch (with the object's epoch): not greater, or too far above. -EINVAL: the
+// object was made for other positions. -EEXIST: an object that is none of ours.
 Result<SealReply> seal(Object& object, const SealRequest& request);
 
 // Writes entries, all or none. Identity goes before epoch: when every position holds the entry

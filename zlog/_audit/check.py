@@ -70,7 +70,7 @@ class Checker:
         self._heal = heal
         self._in_vain: dict[str, str] = {}  # objects of which no copy has all, and what to do
         self._lost_detail = "stored bytes are damaged or gone"
-        if self._io.store.url.startswith("ceph://"):
+        if self._io.store.pool:
             self._lost_detail = "damaged in the primary copy; `--heal` looks for it in the others"
         self._audit = core.Audit()
         self._end = 0

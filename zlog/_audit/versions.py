@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from zlog._base.io import Call, Io, Reply, deadline_of
-from zlog._base.monitor import ask
+from zlog._base.monitor import ask, placement
 from zlog._base.names import head_object
 from zlog._base.protocol import Code
 from zlog._native import core, messages
@@ -78,14 +78,12 @@ async def osd_versions(io: Io, timeout: float | None) -> Osds:
         io: over a store on Ceph that leaves all methods to the OSDs.
         timeout: of each step, in seconds.
     """
-    store, found = io.store, Osds({}, {}, [])
+    found = Osds({}, {}, [])
     osds = {int(number) for number in await ask(io, deadline_of(io, timeout), "osd ls")}
     prefix = f"zlog-probe.{io.token(4).hex()}"
     for number in range(_NAMES_MAX):
         name = f"{prefix}.{number}"
-        where = {"pool": store.pool, "object": name, "nspace": store.namespace}
-        mapped = await ask(io, deadline_of(io, timeout), "osd map", **where)
-        osd = mapped["acting_primary"]
+        osd = (await placement(io, name, deadline_of(io, timeout))).primary
         if osd not in osds:
             continue
         osds.remove(osd)
@@ -100,7 +98,7 @@ async def osd_versions(io: Io, timeout: float | None) -> Osds:
 
 
 async def _probe(io: Io, name: str, timeout: float | None) -> ClassVersion | int:
-    """Return what serves an object of that name, or why that can't be told."""
+    """Return which class the OSD has that serves an object of that name, or its refusal's errno."""
 
     async def call(method: str, request: bytes) -> Reply:
         return (await io.execute([Call(name, method, request)], deadline_of(io, timeout)))[0]

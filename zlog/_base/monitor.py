@@ -23,11 +23,13 @@ class Placement(NamedTuple):
         epoch: of the cluster's map, which is another one when an OSD has come or gone.
         pgid: the object's placement group.
         acting: numbers of the OSDs that are up.
+        primary: number of the one that runs methods on it; -1: none is up.
     """
 
     epoch: int
     pgid: str
     acting: list[int]
+    primary: int
 
 
 async def ask(io: Io, deadline: Deadline, prefix: str, **arguments: str) -> Any:
@@ -64,7 +66,7 @@ async def placement(io: Io, object: str, deadline: Deadline) -> Placement:
     store = io.store
     where = {"pool": store.pool, "object": object, "nspace": store.namespace}
     found = await ask(io, deadline, "osd map", **where)
-    return Placement(found["epoch"], found["pgid"], found["acting"])
+    return Placement(found["epoch"], found["pgid"], found["acting"], found["acting_primary"])
 
 
 async def pool_size(io: Io, deadline: Deadline) -> int:

@@ -33,11 +33,7 @@ from typing import NamedTuple
 from zlog._base.deadline import Deadline
 from zlog._base.io import Io
 from zlog._base.options import STRIPE_OBJECT_POSITIONS, StripeLimits
-from zlog._base.protocol import (
-    OBJECT_POSITIONS_MAX,
-    POSITION_MAX,
-    WIDTH_MAX,
-)
+from zlog._base.protocol import OBJECT_POSITIONS_MAX, POSITION_MAX, WIDTH_MAX
 from zlog._base.sequencer import SHARED_ADDRESS
 from zlog._layout.discard import discard
 from zlog._layout.head import Head

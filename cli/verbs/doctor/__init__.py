@@ -19,14 +19,7 @@ from zlog.cli.parameters import json_option
 from zlog.cli.render import to_json
 from zlog.cli.session import Session, pass_session
 from zlog.cli.verb import Verb
-from zlog.cli.verbs.doctor import (
-    credentials,
-    directory,
-    installation,
-    pool,
-    service,
-    versions,
-)
+from zlog.cli.verbs.doctor import credentials, directory, installation, pool, service, versions
 from zlog.cli.verbs.doctor.diagnosis import Diagnosis, Level, failed, ok, worst
 
 _SECONDS_MAX = 5.0

@@ -142,8 +142,8 @@ def examine_logs(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]:
     except ZlogError as error:
         yield failed("logs", error)
         return
-    some = f"; looked at {_LOGS_MAX} of them" if len(names) > _LOGS_MAX else ""
-    yield ok("logs", f"{len(names)}{some}")
+    looked = f"; looked at {_LOGS_MAX} of them" if len(names) > _LOGS_MAX else ""
+    yield ok("logs", f"{len(names)}{looked}")
     yield from versions.examine_formats(store, names[:_LOGS_MAX], seconds)
     yield from _retention(store, names[:_LOGS_MAX], seconds)
     if offered:
