@@ -118,6 +118,25 @@ def test_a_tail_is_not_recorded_after_a_higher_epoch_was_taken(
     assert changed[0].tail == 3
 
 
+def test_what_lies_below_a_recorded_tail_is_read_without_asking_for_it(
+    memory: zlog.Store, log: zlog.Log
+) -> None:
+    end = log.append_many([b"a", b"b", b"c"])[-1] + 1
+    assert log.tail() == end
+    log.append(b"d")
+    asked: list[str] = []
+
+    def note(_: int, method: str) -> None:
+        asked.append(method)
+
+    with zlog.Log.open(FaultyStore(memory, note), "orders") as reader:
+        asked.clear()
+        assert [len(columns) for columns in reader.read_columns(end - 2, end)] == [2]
+        assert {*asked} == {"read"}
+        assert [entry.position for entry in reader.read_range(end - 1, end + 9)] == [end - 1, end]
+        assert "tail_raise" in asked
+
+
 def test_the_tail_of_a_removed_log_makes_no_holes_in_a_new_one(
     memory: zlog.Store, log: zlog.Log
 ) -> None:

@@ -135,6 +135,13 @@ class Positions:
                 f"log {log!r} is a mirror, which takes entries from its source only"
             )
 
+    async def tail_up_to(self, end: int | None, deadline: Deadline) -> int:
+        """Return the tail, or ``end`` if it lies below; not asked for where the head said so."""
+        if end is not None and end <= self.layout.view.tail_floor:
+            return end
+        tail = await self.tail(deadline)
+        return tail if end is None else min(end, tail)
+
     async def tail(self, deadline: Deadline, *, checked: bool = True) -> int:
         """Return the next position that will be handed out.
 

@@ -222,8 +222,7 @@ class Bounded(Generic[T]):
     async def next(self) -> T | None:
         """Return what is next, which may be nothing; None at the end."""
         if self._tail is None:
-            tail = await self._positions.tail(self._budget.deadline())
-            self._tail = tail if self._end is None else min(self._end, tail)
+            self._tail = await self._positions.tail_up_to(self._end, self._budget.deadline())
         if self._ahead.position >= self._tail:
             return None
         return await self._ahead.next(self._tail)
