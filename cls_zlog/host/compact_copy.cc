@@ -12,6 +12,7 @@
 #include "cls_zlog/host/lmdb_env.h"
 #include "cls_zlog/host/lmdb_file.h"
 #include "cls_zlog/host/lmdb_locks.h"
+#include "cls_zlog/host/redo_log.h"
 
 namespace zlog {
 namespace {
@@ -42,13 +43,27 @@ int entries_of(MDB_env* env, size_t* entries) {
   return lmdb_errno(result);
 }
 
-// How many entries the database file `path` has, which nothing else uses.
-int entries_in(const std::string& path, size_t* entries) {
+// Has nothing noted in a copy, whose transactions are counted anew. (Format 1 notes none.)
+int begin_redo_log(MDB_env* env) {
+  MDB_txn* txn = nullptr;
+  if (const int result = ::mdb_txn_begin(env, nullptr, 0, &txn)) return lmdb_errno(result);
+  MDB_dbi dbi = 0;
+  RedoLog log;
+  int error = lmdb_errno(::mdb_dbi_open(txn, nullptr, 0, &dbi));
+  if (error == 0) error = log.find(env, txn, dbi);
+  if (error == 0) error = log.clear();
+  ::mdb_txn_abort(txn);
+  return error == -ENOENT ? 0 : error;
+}
+
+// Makes the database file `path`, which nothing else uses, one that can be put in place, and tells
+// how many entries it had.
+int complete(const std::string& path, size_t* entries) {
   MDB_env* env = nullptr;
   if (const int result = ::mdb_env_create(&env)) return lmdb_errno(result);
-  const unsigned flags = MDB_RDONLY | MDB_NOSUBDIR | MDB_NOLOCK;
-  int error = lmdb_errno(::mdb_env_open(env, path.c_str(), flags, 0));
+  int error = lmdb_errno(::mdb_env_open(env, path.c_str(), MDB_NOSUBDIR | MDB_NOLOCK, 0));
   if (error == 0) error = entries_of(env, entries);
+  if (error == 0) error = begin_redo_log(env);
   ::mdb_env_close(env);
   return error;
 }
@@ -74,7 +89,7 @@ int CompactCopy::write(MDB_env* env, std::string* reason) {
   }
   size_t wanted = 0, copied = 0;
   if (const int error = entries_of(env, &wanted)) return error;
-  if (const int error = entries_in(copy_path_, &copied)) return error;
+  if (const int error = complete(copy_path_, &copied)) return error;
   if (wanted != copied) {
     *reason = "the copy lacks entries";
     return -EIO;

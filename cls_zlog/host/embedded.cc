@@ -28,14 +28,14 @@ int run_alone(LmdbEnv& env, std::string_view object, const Method& method, std::
               std::string* reply) {
   if (object.empty()) return -EINVAL;
   int code = 0;
-  const auto work = [&](MDB_txn* txn, MDB_dbi dbi) {
-    LmdbObject backing(txn, dbi, object);
+  const auto work = [&](MDB_txn* txn, MDB_dbi dbi, Redo* changes = nullptr) {
+    LmdbObject backing(txn, dbi, env.format(), object, changes);
     code = run_method(method, backing, payload, reply).code;
     return code < 0 ? code : 0;
   };
   const auto run = [&] {
     if (!writes(method)) return env.read(work);
-    return !adds_data(method) || env.has_room_for(payload.size()) ? env.write(work) : -ENOSPC;
+    return !adds_data(method) || env.has_room_for(payload.size()) ? env.change(work) : -ENOSPC;
   };
   int error = guarded(run);
   // It may just have been trimmed: room that comes into use one transaction later.
@@ -54,14 +54,14 @@ int run_alone(LmdbEnv& env, std::string_view object, const Method& method, std::
 // leaves no trace, as its writes were only buffered. An error means that none of them took effect.
 int run_together(LmdbEnv& env, const std::vector<Operation>& batch,
                  std::vector<Answered>* results) {
-  const auto work = [&](MDB_txn* txn, MDB_dbi dbi) {
+  const auto work = [&](MDB_txn* txn, MDB_dbi dbi, Redo* changes) {
     for (size_t i = 0; i < batch.size(); i++) {
       Answered& result = (*results)[i];
       if (batch[i].object.empty()) {
         result.code = -EINVAL;
         continue;
       }
-      LmdbObject backing(txn, dbi, batch[i].object);
+      LmdbObject backing(txn, dbi, env.format(), batch[i].object, changes);
       const Outcome outcome =
           run_method(*batch[i].method, backing, batch[i].payload->bytes(), &result.reply);
       if (outcome.broken) return outcome.code;
@@ -71,7 +71,7 @@ int run_together(LmdbEnv& env, const std::vector<Operation>& batch,
   };
   size_t added = 0;
   for (const Operation& each : batch) added += adds_data(*each.method) ? each.payload->size() : 0;
-  return guarded([&] { return env.has_room_for(added) ? env.write(work) : -ENOSPC; });
+  return guarded([&] { return env.has_room_for(added) ? env.change(work) : -ENOSPC; });
 }
 
 void run_each(LmdbEnv& env, const std::vector<Operation>& batch, std::vector<Answered>* results) {

@@ -18,6 +18,8 @@ class LmdbAssertion {
     std::longjmp(*state_.call, 1);  // NOLINT(modernize-avoid-setjmp-longjmp): out of C
   }
 
+  static bool failed() { return state_.failed; }
+
   // Whether one has failed on this thread since the last time.
   static bool take() {
     const bool failed = state_.failed;

@@ -19,8 +19,6 @@
 namespace zlog {
 namespace {
 
-// The unnamed database is the only one; LMDB gives it this handle.
-constexpr MDB_dbi kMainDatabase = 1;
 constexpr MDB_dbi kFreePages = 0;
 constexpr size_t kPagesKept = 64;    // on a full disk, for what makes room
 constexpr unsigned kReaders = 1024;  // snapshots at a time, over all processes
@@ -118,7 +116,10 @@ LmdbEnv::LmdbEnv(const std::string& directory, size_t map_bytes, bool read_only)
       pid_(::getpid()) {}
 
 LmdbEnv::~LmdbEnv() {
-  if (env_ != nullptr) ::mdb_env_close(env_);
+  if (env_ == nullptr) return;
+  // What is noted of the last transaction need not be made again.
+  if (redo_.found() && !read_only_ && !damaged_) ::mdb_env_sync(env_, 1);
+  ::mdb_env_close(env_);
 }
 
 void LmdbEnv::release(LmdbEnv* env) {
@@ -151,6 +152,7 @@ int LmdbEnv::start_unguarded(std::string* reason) {
   forget_dead_readers();
   if (const int error = check_length(env_, reason)) return error;
   if (const int error = check_identity()) return error;
+  if (const int error = recover(reason)) return error;
   if (read_only_) return 0;
   // A compaction may have given the file its name without living to sync that.
   if (const int error = sync_directory(directory_)) return error;
@@ -197,7 +199,9 @@ int LmdbEnv::open_database(MDB_env* handle) {
 int LmdbEnv::check_identity() {
   const int error = read([&](MDB_txn* txn, MDB_dbi dbi) {
     const int failed = check_format(txn, dbi);
-    return failed != 0 || read_only_ ? failed : read_incarnation(txn, dbi, &incarnation_);
+    if (failed != 0) return failed;
+    const int unknown = read_incarnation(txn, dbi, &incarnation_);
+    return read_only_ && unknown == -ENOENT ? 0 : unknown;
   });
   if (error == -ENOENT && read_only_) return -EPROTO;  // its maker died, or another program's
   if (error != -ENOENT) return error;
@@ -208,7 +212,10 @@ int LmdbEnv::check_identity() {
     const int known = check_format(txn, dbi);
     if (known == -ENOENT && stat.ms_entries != 0) return -EPROTO;  // another program's database
     if (known != 0 && known != -ENOENT) return known;
-    if (const int failed = put_format(txn, dbi)) return failed;
+    if (known == -ENOENT) {
+      if (const int failed = put_format(txn, dbi)) return failed;
+      if (const int failed = RedoLog::make(txn, dbi)) return failed;
+    }
     return put_new_incarnation(txn, dbi, &incarnation_);
   });
 }
@@ -259,6 +266,12 @@ bool LmdbEnv::in_place_lately() {
 
 int LmdbEnv::write(const Work& work) { return transact(0, true, work); }
 
+int LmdbEnv::change(const NotingWork& work) {
+  Redo changes;
+  const Work noting = [&](MDB_txn* txn, MDB_dbi dbi) { return work(txn, dbi, &changes); };
+  return transact(0, true, noting, &changes);
+}
+
 int LmdbEnv::read(const Work& work) {
   // Without a pid of its own it can't be listed as a reader; a writer needs not be.
   if (!unlisted_) return transact(locks_.pid_taken() ? 0 : MDB_RDONLY, false, work);
@@ -266,7 +279,7 @@ int LmdbEnv::read(const Work& work) {
   return glance.error() != 0 ? glance.error() : transact(MDB_RDONLY, false, work);
 }
 
-int LmdbEnv::release_freed_pages() { return write(put_format); }
+int LmdbEnv::release_freed_pages() { return write(touch_format); }
 
 bool LmdbEnv::has_room_for(size_t bytes) {
   if (reserve_.whole() || reserve_.make() || locks_.pid_taken()) return true;
@@ -327,12 +340,13 @@ int LmdbEnv::replace_by(CompactCopy* copy, std::string* reason) {
   if (copy->in_place()) lock_.move_to(copy->release());
   locks_.drop();
   lost_ = -open_map(reason);
+  if (lost_ == 0) lost_ = -find_redo_log();
   if (lost_ == 0 && error != 0 && copy->in_place()) lost_ = ESTALE;  // its name may not last
   if (lost_ == 0 && shared_ != nullptr) shared_->note(incarnation_, transactions());
   return error != 0 ? error : -lost_;
 }
 
-int LmdbEnv::transact(unsigned flags, bool changes, const Work& work) {
+int LmdbEnv::transact(unsigned flags, bool commits, const Work& work, const Redo* changes) {
   std::shared_lock<std::shared_mutex> lock(map_mutex_);
   MDB_txn* txn = nullptr;
   int result = begin(flags, &txn);
@@ -351,8 +365,8 @@ int LmdbEnv::transact(unsigned flags, bool changes, const Work& work) {
     ::mdb_txn_abort(txn);
     throw;
   }
-  const bool committed = error == 0 && changes;
-  if (committed) error = commit(txn);
+  const bool committed = error == 0 && commits;
+  if (committed) error = commit(txn, changes);
   if (LmdbAssertion::take() && !(flags & MDB_RDONLY)) {
     damaged_ = true;
     return -EIO;
@@ -382,8 +396,12 @@ int LmdbEnv::adopt_map_of_others() {
   return lmdb_errno(result);
 }
 
-int LmdbEnv::commit(MDB_txn* txn) {
+int LmdbEnv::commit(MDB_txn* txn, const Redo* changes) {
+  const uint64_t number = ::mdb_txn_id(txn);
+  const bool noted = changes != nullptr && redo_.note(number, incarnation_, *changes);
+  ::mdb_env_set_flags(env_, MDB_NOMETASYNC, noted);  // LMDB's lock is held until the commit is over
   int error = lmdb_errno(lmdb_call([&] { return ::mdb_txn_commit(txn); }));
+  if (error != 0 && noted) forget_failed(number);
   if (error == -EDQUOT) error = -ENOSPC;
   if (error == 0 && shared_ != nullptr) shared_->note(incarnation_, transactions());
   // LMDB calls a write that the file system cut short EIO.

@@ -12,6 +12,7 @@
 
 #include "cls_zlog/host/database_lock.h"
 #include "cls_zlog/host/lmdb_locks.h"
+#include "cls_zlog/host/redo_log.h"
 #include "cls_zlog/host/reserve.h"
 #include "cls_zlog/host/shared_sequencer.h"
 
@@ -29,6 +30,9 @@ class LmdbEnv {
  public:
   // Works on the one database of a transaction. Answers 0 or a negative errno.
   using Work = std::function<int(MDB_txn* txn, MDB_dbi dbi)>;
+
+  // The same, and notes all that it changes.
+  using NotingWork = std::function<int(MDB_txn* txn, MDB_dbi dbi, Redo* changes)>;
 
   // Opens the environment in `directory` (which must exist), mapping up to `map_bytes` of it, or
   // less where the process may not have so much address space. Read-only, it makes no file and
@@ -49,10 +53,16 @@ class LmdbEnv {
   // are damaged; this process can write no more, and others can once the thread that met it ends.
   int write(const Work& work);
 
+  // As write, with one sync instead of two where the changes are few (RedoLog).
+  int change(const NotingWork& work);
+
   // Does the work in a snapshot, which may not be changed. Waits for writers only where a process in
   // another container has the same pid. ESTALE: as write. ETXTBSY: the environment is read-only,
   // this process can't write lock.mdb, and another one has come to write.
   int read(const Work& work);
+
+  // Of the database: 1, or 2, which has a redo log.
+  int format() const { return redo_.found() ? 2 : 1; }
 
   // Lets the next transaction have the pages that the last one freed: LMDB keeps them back for one
   // transaction, which this one is. 0 or a negative errno.
@@ -72,6 +82,9 @@ class LmdbEnv {
   void forget_dead_readers();
 
  private:
+  // The unnamed database is the only one; LMDB gives it this handle.
+  static constexpr MDB_dbi kMainDatabase = 1;
+
   LmdbEnv(const std::string& directory, size_t map_bytes, bool read_only);
   ~LmdbEnv();
 
@@ -83,15 +96,19 @@ class LmdbEnv {
   int open_map(std::string* reason);
   int replace_by(CompactCopy* copy, std::string* reason);
   int check_identity();
+  int recover(std::string* reason);
+  int find_redo_log();
+  int redo(uint64_t transaction);
   int check_history();
   int check_current(MDB_txn* txn, unsigned flags);
   uint64_t transactions() const;
   bool in_place() const;
   bool in_place_lately();
-  int transact(unsigned flags, bool changes, const Work& work);
+  int transact(unsigned flags, bool commits, const Work& work, const Redo* changes = nullptr);
   int begin(unsigned flags, MDB_txn** txn);
   int adopt_map_of_others();
-  int commit(MDB_txn* txn);
+  int commit(MDB_txn* txn, const Redo* changes);
+  void forget_failed(uint64_t transaction);
 
   const std::string directory_;
   const size_t map_bytes_;
@@ -104,6 +121,7 @@ class LmdbEnv {
   std::atomic<int64_t> looked_ms_{0};  // when a reader last found the files in place
   std::atomic<bool> damaged_{false};   // a transaction that writes was left in the middle
   Reserve reserve_;
+  RedoLog redo_;
   std::string incarnation_;                  // empty where it has none yet
   std::shared_ptr<SharedSequencer> shared_;  // to compare histories with; may be missing
   MDB_env* env_ = nullptr;

@@ -12,7 +12,8 @@ namespace zlog {
 namespace {
 
 constexpr std::string_view kFormatKey = "F";
-constexpr std::string_view kFormat = "zlog-embedded 1";
+constexpr std::string_view kFormat = "zlog-embedded 2";
+constexpr std::string_view kWithoutRedoLog = "zlog-embedded 1";
 constexpr std::string_view kIncarnationKey = "I";
 
 }  // namespace
@@ -20,7 +21,7 @@ constexpr std::string_view kIncarnationKey = "I";
 int check_format(MDB_txn* txn, MDB_dbi dbi) {
   std::string format;
   if (const int error = get_value(txn, dbi, kFormatKey, &format)) return error;
-  return format == kFormat ? 0 : -EPROTO;
+  return format == kFormat || format == kWithoutRedoLog ? 0 : -EPROTO;
 }
 
 int read_incarnation(MDB_txn* txn, MDB_dbi dbi, std::string* incarnation) {
@@ -28,6 +29,12 @@ int read_incarnation(MDB_txn* txn, MDB_dbi dbi, std::string* incarnation) {
 }
 
 int put_format(MDB_txn* txn, MDB_dbi dbi) { return put_value(txn, dbi, kFormatKey, kFormat); }
+
+int touch_format(MDB_txn* txn, MDB_dbi dbi) {
+  std::string format;
+  if (const int error = get_value(txn, dbi, kFormatKey, &format)) return error;
+  return put_value(txn, dbi, kFormatKey, format);
+}
 
 int put_new_incarnation(MDB_txn* txn, MDB_dbi dbi, std::string* incarnation) {
   incarnation->resize(kIncarnationBytes);

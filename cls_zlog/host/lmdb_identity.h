@@ -18,8 +18,11 @@ int check_format(MDB_txn* txn, MDB_dbi dbi);
 // ENOENT when it has none: an earlier version made it.
 int read_incarnation(MDB_txn* txn, MDB_dbi dbi, std::string* incarnation);
 
-// Says that the format is this version's.
+// Says that the format is this version's newest.
 int put_format(MDB_txn* txn, MDB_dbi dbi);
+
+// Changes nothing, by a write.
+int touch_format(MDB_txn* txn, MDB_dbi dbi);
 
 int put_new_incarnation(MDB_txn* txn, MDB_dbi dbi, std::string* incarnation);
 

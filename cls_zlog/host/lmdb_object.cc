@@ -105,8 +105,12 @@ int list_objects(MDB_txn* txn, MDB_dbi dbi, std::string_view prefix, std::string
   return cursor.error();
 }
 
-LmdbObject::LmdbObject(MDB_txn* txn, MDB_dbi dbi, std::string_view name)
-    : txn_(txn), dbi_(dbi), record_key_(record_key(name)) {}
+LmdbObject::LmdbObject(MDB_txn* txn, MDB_dbi dbi, int format, std::string_view name, Redo* changes)
+    : txn_(txn),
+      dbi_(dbi),
+      attr_(format == 1 ? Kind::kAttrOfOld : Kind::kAttr),
+      record_key_(record_key(name)),
+      changes_(changes) {}
 
 int LmdbObject::exists(bool* exists) {
   if (!loaded_) {
@@ -145,20 +149,27 @@ int LmdbObject::get(const std::string& key, std::string* value) const {
 }
 
 int LmdbObject::put(const std::string& key, std::string_view value) {
+  if (changes_ != nullptr) changes_->put(key, value);
   return put_value(txn_, dbi_, key, value);
+}
+
+int LmdbObject::remove_key(const std::string& key) {
+  if (changes_ != nullptr) changes_->remove(key);
+  return remove_value(txn_, dbi_, key);
 }
 
 int LmdbObject::remove_range(const std::string& begin, const std::string& end) {
   OpenCursor cursor(txn_, dbi_);
   // After a removal the cursor stands on what followed, but has to be asked for it.
   for (bool found = cursor.seek(begin); found && cursor.key() < end; found = cursor.seek(begin)) {
+    if (changes_ != nullptr) changes_->remove(cursor.key());
     if (!cursor.remove()) break;
   }
   return cursor.error();
 }
 
 int LmdbObject::attr_get(const std::string& name, std::string* value) {
-  const int error = get(key_of(Kind::kAttr, name), value);
+  const int error = get(key_of(attr_, name), value);
   return error == -ENOENT ? -ENODATA : error;
 }
 
@@ -214,11 +225,11 @@ int LmdbObject::remove() {
   append_sortable(&end, id_ + 1);
   if (const int error = remove_range(begin, end)) return error;
   exists_ = false;
-  return remove_value(txn_, dbi_, record_key_);
+  return remove_key(record_key_);
 }
 
 int LmdbObject::attr_set(const std::string& name, std::string_view value) {
-  return put(key_of(Kind::kAttr, name), value);
+  return put(key_of(attr_, name), value);
 }
 
 int LmdbObject::omap_set(const std::string& key, std::string_view value) {
@@ -226,7 +237,7 @@ int LmdbObject::omap_set(const std::string& key, std::string_view value) {
 }
 
 int LmdbObject::omap_remove(const std::string& key) {
-  const int error = remove_value(txn_, dbi_, key_of(Kind::kOmap, key));
+  const int error = remove_key(key_of(Kind::kOmap, key));
   return error == -ENOENT ? 0 : error;
 }
 
@@ -308,7 +319,7 @@ int LmdbObject::punch(uint64_t begin, uint64_t end) {
   });
   if (error != 0) return error;
   for (const uint64_t start : gone) {
-    if (const int failed = remove_value(txn_, dbi_, extent_key(start))) return failed;
+    if (const int failed = remove_key(extent_key(start))) return failed;
   }
   for (const auto& [start, bytes] : kept) {
     if (const int failed = put_extents(start, bytes)) return failed;

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "cls_zlog/host/listing.h"
+#include "cls_zlog/host/redo_log.h"
 #include "cls_zlog/host/transaction.h"
 
 namespace zlog {
@@ -19,14 +20,15 @@ int list_objects(MDB_txn* txn, MDB_dbi dbi, std::string_view prefix, std::string
 // One object inside a transaction of an LMDB database. All objects share the database's one tree;
 // docs/formats/embedded.md is the grammar of its keys:
 //   n ‖ object name               → id u64, size u64: the object exists, with so long a bytestream
-//   o ‖ id ‖ a ‖ attribute name   → value
 //   o ‖ id ‖ k ‖ key              → value
+//   o ‖ id ‖ m ‖ attribute name   → value (format 1: o ‖ id ‖ a)
 //   o ‖ id ‖ x ‖ offset           → an extent: the bytes of the stream from there on
 // (integers in keys are big-endian, so that they sort). Extents never overlap; what lies in none
 // reads as zeros. A hole therefore costs nothing, and appending rewrites nothing.
 class LmdbObject final : public Backing {
  public:
-  LmdbObject(MDB_txn* txn, MDB_dbi dbi, std::string_view name);
+  // `format` is the database's. Notes what it changes in `changes`, unless that is nullptr.
+  LmdbObject(MDB_txn* txn, MDB_dbi dbi, int format, std::string_view name, Redo* changes);
 
   int exists(bool* exists) override;
   int attr_get(const std::string& name, std::string* value) override;
@@ -45,12 +47,13 @@ class LmdbObject final : public Backing {
   int zero(uint64_t offset, uint64_t length) override;
 
  private:
-  enum class Kind : char { kAttr = 'a', kOmap = 'k', kExtent = 'x' };
+  enum class Kind : char { kAttrOfOld = 'a', kOmap = 'k', kAttr = 'm', kExtent = 'x' };
 
   std::string key_of(Kind kind, std::string_view name) const;
   std::string extent_key(uint64_t offset) const;
   int get(const std::string& key, std::string* value) const;
   int put(const std::string& key, std::string_view value);
+  int remove_key(const std::string& key);
   int remove_range(const std::string& begin, const std::string& end);
   int put_record();
   int put_extents(uint64_t offset, std::string_view data);
@@ -63,7 +66,9 @@ class LmdbObject final : public Backing {
 
   MDB_txn* const txn_;
   const MDB_dbi dbi_;
+  const Kind attr_;
   const std::string record_key_;
+  Redo* const changes_;
   bool loaded_ = false;  // what follows is as in the tree
   bool exists_ = false;
   uint64_t id_ = 0;

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <string>
+#include <vector>
 
 #include "cls_zlog/host/compact_copy.h"
 #include "cls_zlog/host/database_lock.h"
@@ -11,6 +13,7 @@
 #include "cls_zlog/host/lmdb_file.h"
 #include "cls_zlog/host/lmdb_identity.h"
 #include "cls_zlog/host/lmdb_locks.h"
+#include "cls_zlog/host/redo_log.h"
 
 namespace zlog {
 namespace {
@@ -49,19 +52,41 @@ class File {
   MDB_env* env_ = nullptr;
 };
 
-int copy_backup(const std::string& backup, CompactCopy* copy, std::string* reason) {
+using Pending = std::vector<std::string>;
+
+// Adds the changes that are durable in a database beyond its last transaction.
+int find_pending(MDB_env* env, MDB_txn* txn, MDB_dbi dbi, Pending* pending) {
+  std::string incarnation, changes;
+  RedoLog log;
+  int error = log.find(env, txn, dbi);
+  if (error == 0) error = read_incarnation(txn, dbi, &incarnation);
+  if (error != 0) return error == -ENOENT ? 0 : error;
+  for (uint64_t next = ::mdb_txn_id(txn) + 1; log.load(next, incarnation, &changes); next++) {
+    pending->push_back(changes);
+  }
+  return 0;
+}
+
+int copy_backup(const std::string& backup, CompactCopy* copy, Pending* pending,
+                std::string* reason) {
   File file;
   if (const int error = file.open(backup, MDB_RDONLY)) return error;
   if (const int error = check_length(file.env(), reason)) return error;
-  const int error = file.transact(MDB_RDONLY, check_format);
+  const int error = file.transact(MDB_RDONLY, [&](MDB_txn* txn, MDB_dbi dbi) {
+    const int failed = check_format(txn, dbi);
+    return failed != 0 ? failed : find_pending(file.env(), txn, dbi, pending);
+  });
   if (error != 0) return error == -ENOENT ? -EPROTO : error;
   return copy->write(file.env(), reason);
 }
 
-int begin_incarnation(const std::string& path) {
+int begin_incarnation(const std::string& path, const Pending& pending) {
   File file;
   if (const int error = file.open(path, 0)) return error;
-  return file.transact(0, [](MDB_txn* txn, MDB_dbi dbi) {
+  return file.transact(0, [&](MDB_txn* txn, MDB_dbi dbi) {
+    for (const std::string& changes : pending) {
+      if (const int error = Redo::apply(changes, txn, dbi)) return error;
+    }
     std::string incarnation;
     return put_new_incarnation(txn, dbi, &incarnation);
   });
@@ -79,8 +104,9 @@ int restore_store(const std::string& directory, const std::string& backup, std::
   LmdbLocks locks;
   if (const int failed = locks.open(directory + "/lock.mdb", true)) return failed;
   CompactCopy copy(path);
-  if (const int failed = copy_backup(backup, &copy, reason)) return failed;
-  if (const int failed = begin_incarnation(copy.path())) return failed;
+  Pending pending;
+  if (const int failed = copy_backup(backup, &copy, &pending, reason)) return failed;
+  if (const int failed = begin_incarnation(copy.path(), pending)) return failed;
   // It notes a later state, and higher epochs and positions. Nothing is lost with it.
   if (::unlink(sequencer.c_str()) != 0 && errno != ENOENT) return -errno;
   return copy.put_in_place(&locks, reason);

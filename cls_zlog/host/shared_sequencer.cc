@@ -17,6 +17,7 @@
 #include <ctime>
 
 #include "cls_zlog/base/limits.h"
+#include "cls_zlog/host/boot_id.h"
 #include "cls_zlog/host/lmdb_file.h"
 
 namespace zlog {
@@ -25,7 +26,6 @@ namespace {
 constexpr char kMagic[8] = {'z', 'l', 'o', 'g', 's', 'e', 'q', 'r'};
 constexpr uint32_t kVersion = 1;
 constexpr uint32_t kSlots = 1024;
-constexpr size_t kBootIdBytes = 36;
 constexpr int kLockSeconds = 5;  // a slot is held for nanoseconds, unless its holder was stopped
 
 static_assert(std::atomic<uint64_t>::is_always_lock_free, "shared between processes");
@@ -41,14 +41,6 @@ struct File {
   File& operator=(const File&) = delete;
   const int fd;
 };
-
-// The id of this run of the kernel: locks and grants of an earlier one mean nothing.
-std::string boot_id() {
-  const File file(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
-  char id[kBootIdBytes] = {};
-  if (file.fd < 0 || ::read(file.fd, id, sizeof id) != ssize_t{sizeof id}) return {};
-  return {id, sizeof id};
-}
 
 int initialise_mutex(pthread_mutex_t* mutex) {
   pthread_mutexattr_t attributes;
@@ -209,7 +201,7 @@ int SharedSequencer::map_file(const std::string& path, Region** region) {
   void* memory = ::mmap(nullptr, sizeof(Region), PROT_READ | PROT_WRITE, MAP_SHARED, file.fd, 0);
   if (memory == MAP_FAILED) return -errno;
   *region = static_cast<Region*>(memory);
-  const std::string boot = boot_id();
+  const std::string boot = boot_id();  // locks and grants of another run of the kernel mean nothing
   const bool usable = std::memcmp((*region)->magic, kMagic, sizeof kMagic) == 0 &&
                       (*region)->version == kVersion && (*region)->slot_bytes == sizeof(Slot) &&
                       boot.compare(0, kBootIdBytes, (*region)->boot, kBootIdBytes) == 0;

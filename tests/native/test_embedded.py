@@ -152,7 +152,8 @@ def test_what_was_acknowledged_survives_kill_9(tmp_path: Path, acknowledged: int
         assert process.stdout is not None
         lines = [process.stdout.readline() for _ in range(acknowledged)]
         process.kill()
-        rest, _ = process.communicate(timeout=SECONDS)
+        rest = process.stdout.read()
+        process.communicate(timeout=SECONDS)
         seen = [int(word) for word in "".join(lines).split() + rest.split()]
         assert seen == list(range(len(seen)))
         assert read(store, seen) == [b"%d" % position for position in seen]

@@ -53,7 +53,7 @@ def test_an_object_that_was_refused_leaves_nothing(tmp_path: Path) -> None:
     with EmbeddedStore(tmp_path) as store:
         code, _ = store.execute("zlog.a.head", "head_create", b"\x01 malformed", SECONDS)
         assert code == -errno.EINVAL
-    assert len(run(DUMP, tmp_path).splitlines()) == 2
+    assert len(run(DUMP, tmp_path).splitlines()) == 3
 
 
 def test_the_shared_sequencer_looks_as_documented(tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ from zlog._native.core import Append, Gathering
 from zlog.errors import StoreTimeout, ZlogError
 
 _ROUNDS_MAX = 2
-"""Rounds under way at the same time: one with the store, one on its way."""
+"""Rounds under way at the same time: one with the store, one on its way. Where the store is this
+machine's disk, one of few entries is with it at a time: it would sync once for each."""
 
 _ROUND_ENTRIES_MAX = 4096
 _ROUND_BYTES_MAX = 4 << 20
@@ -57,6 +58,7 @@ class Coalescer:
         )
         self._rounds: set[asyncio.Task[Sequence[int]]] = set()
         self._under_way = 0  # entries in these rounds
+        self._on_disk = bool(io.store.identity and not io.store.pool)
         self.append = self._gathering.append
 
     @property
@@ -74,7 +76,7 @@ class Coalescer:
 
     def _send(self) -> None:
         gathering = self._gathering
-        while len(gathering) and len(self._rounds) < _ROUNDS_MAX:
+        while len(gathering) and len(self._rounds) < self._rounds_max():
             entries, appends, late = gathering.take(self._share(), _ROUND_BYTES_MAX)
             gathering.complete(late, [_not_sent() for _ in late])
             if entries:
@@ -83,7 +85,11 @@ class Coalescer:
                 self._rounds.add(task)
                 self._under_way += len(appends)
                 task.add_done_callback(partial(self._finished, appends))
-        gathering.alert = len(self._rounds) < _ROUNDS_MAX
+        gathering.alert = len(self._rounds) < self._rounds_max()
+
+    def _rounds_max(self) -> int:
+        few = len(self._gathering) + self._under_way <= _ROUND_ENTRIES_SPLIT
+        return 1 if self._on_disk and few else _ROUNDS_MAX
 
     def _share(self) -> int:
         """Return how many entries the next round takes."""
