@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 import click
 
 from zlog.cli.units import size
-from zlog.limits import ENTRY_BYTES_MAX, HOLE_TIMEOUT_SECONDS, POSITION_MAX, WIDTH_MAX
+from zlog.limits import ENTRY_BYTES_MAX, HOLE_TIMEOUT_SECONDS, POSITION_MAX, UNIT_MAX, WIDTH_MAX
+from zlog.view import check_unit
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -50,6 +51,17 @@ def entry_size(word: str | int) -> int:
         limit = f"{ENTRY_BYTES_MAX >> 20}M"
         raise click.BadParameter(f"{word} is out of range: an entry has 1 byte to {limit}")
     return count
+
+
+def unit(word: str | int) -> int:
+    """Return the positions in a row in a stripe object: a power of two."""
+    try:
+        number = int(word)
+        check_unit(number)
+    except ValueError:
+        limit = f"{UNIT_MAX:,}"
+        raise click.BadParameter(f"{word} is no power of two from 1 to {limit}") from None
+    return number
 
 
 class _Position(click.IntRange):

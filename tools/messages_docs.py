@@ -50,7 +50,8 @@ def _fields(fields: Sequence[dict[str, Any]]) -> str:
     for field in fields:
         notes = [_bounds(field)]
         if field["version"] > 1:
-            notes.append(f"since version {field['version']}")
+            heeded = ", needed above 1" if field["heeded"] else ""
+            notes.append(f"since version {field['version']}{heeded}")
         said = ", ".join(filter(None, notes))
         rows.append(f"{field['name']} {_type(field)}" + (f" ({said})" if said else ""))
     return ", ".join(rows) or "–"

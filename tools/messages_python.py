@@ -28,8 +28,8 @@ _STUB_HEAD = '''\
 A function that is called like a method encodes its request, and raises ValueError (OverflowError)
 for values that no valid request holds. The one with ``_reply`` decodes what the method answered to
 it, and raises `zlog.CorruptEntry` for bytes that are no such reply, `zlog.UnsupportedVersion` for a
-reply of a later version. Positions are those of one object: ascending, and congruent modulo the
-stride.
+reply of a later version. Positions are those of one object, ascending; its spacing is a packed
+:class:`zlog._base.spacing.Spacing`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,7 +47,7 @@ def _parameters(fields: Sequence[Field]) -> str:
     out = []
     for field in fields:
         if field["type"] == "runs":
-            out += ["stride: int", "positions: Sequence[int]"]
+            out += ["spacing: int", "positions: Sequence[int]"]
         else:
             default = " = ..." if field["version"] > 1 else ""
             out.append(f"{field['name']}: {_python_type(field, encode=True)}{default}")

@@ -28,6 +28,7 @@ from zlog._append.delivery_records import DeliverySource
 from zlog._audit.check import Progress
 from zlog._audit.findings import CheckSummary, Finding, FindingKind
 from zlog._base.deadline import Timeout
+from zlog._base.spacing import Places, Spacing
 from zlog._layout.positions import PositionSpec
 from zlog._layout.stat import LogStat
 from zlog._read.columns import Columns
@@ -116,6 +117,7 @@ __all__ = [
     "NotWritten",
     "ObjectClassUse",
     "ObjectRef",
+    "Places",
     "PositionSpec",
     "Progress",
     "Retention",
@@ -124,6 +126,7 @@ __all__ = [
     "SequencerRefused",
     "SequencerTimeout",
     "SequencerUnavailable",
+    "Spacing",
     "StaleEpoch",
     "Store",
     "StoreReadOnly",

@@ -134,6 +134,7 @@ class LogClient:
 def new_log(
     create: bool,
     width: int | None,
+    unit: int | None,
     stripe_bytes: int | None,
     stripe_records: int | None,
     options: Mapping[str, str] | None,
@@ -144,11 +145,11 @@ def new_log(
         ValueError: something is invalid, or of no use without ``create``.
     """
     if create:
-        return NewLog.of(width, stripe_bytes, stripe_records, options)
-    if any(each is not None for each in (width, stripe_bytes, stripe_records, options)):
+        return NewLog.of(width, unit, stripe_bytes, stripe_records, options)
+    if any(each is not None for each in (width, unit, stripe_bytes, stripe_records, options)):
         raise ValueError(
-            "width, stripe_bytes, stripe_records and options say how to make a log: open it with"
-            " create=True, or change one that is there with reconfigure()"
+            "width, unit, stripe_bytes, stripe_records and options say how to make a log: open it"
+            " with create=True, or change one that is there with reconfigure()"
         )
     return None
 

@@ -28,7 +28,7 @@ from zlog._trim.retention import DOUBT_HINT
 from zlog.errors import LogNotFound, SequencerRefused, SequencerUnavailable, ZlogError, from_errno
 from zlog.limits import TIMEOUT_SECONDS
 from zlog.log import Log
-from zlog.store import Store
+from zlog.store import Store, is_plain
 
 __all__ = [
     "RETENTION_DOUBT_HINT",
@@ -97,16 +97,6 @@ def check_class(store: Store, *, timeout: float | None = TIMEOUT_SECONDS) -> Cla
             loaded = answer == -errno.EOPNOTSUPP
             return ClassRefusal(purpose, DIRECTORY_OBJECT, code, loaded)
     return None
-
-
-def is_plain(store: Store) -> bool:
-    """Return whether the methods of a store on Ceph run in this process, and not in its OSDs.
-
-    With ``class=auto`` that is known after the first call.
-    """
-    from zlog._native.rados import CephStore
-
-    return isinstance(store, CephStore) and store.plain
 
 
 def osd_versions(store: Store, *, timeout: float | None = TIMEOUT_SECONDS) -> Osds:

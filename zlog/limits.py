@@ -9,6 +9,7 @@ from zlog._base.protocol import LOG_NAME_BYTES_MAX as NAME_BYTES_MAX
 from zlog._base.protocol import OPTION_KEY_BYTES_MAX as OPTION_KEY_BYTES_MAX
 from zlog._base.protocol import OPTION_VALUE_BYTES_MAX as OPTION_VALUE_BYTES_MAX
 from zlog._base.protocol import POSITION_MAX as POSITION_MAX
+from zlog._base.protocol import UNIT_SHIFT_MAX as _UNIT_SHIFT_MAX
 from zlog._base.protocol import WIDTH_MAX as WIDTH_MAX
 
 __all__ = [
@@ -26,6 +27,8 @@ __all__ = [
     "STRIPE_BYTES_DEFAULT",
     "STRIPE_RECORDS_DEFAULT",
     "TIMEOUT_SECONDS",
+    "UNIT_DEFAULT",
+    "UNIT_MAX",
     "WIDTH_DEFAULT",
     "WIDTH_MAX",
 ]
@@ -38,6 +41,12 @@ GRANT_COUNT_MAX = 65536
 
 WIDTH_DEFAULT = 8
 """Stripe objects of one stripe."""
+
+UNIT_DEFAULT = 256
+"""Positions in a row that lie in one stripe object."""
+
+UNIT_MAX = 1 << _UNIT_SHIFT_MAX
+"""The most that may."""
 
 STRIPE_BYTES_DEFAULT = 96 << 20
 """Far enough below what an object can hold (Ceph's osd_max_object_size is 128 MiB) that a stripe

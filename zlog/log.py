@@ -55,6 +55,7 @@ class Log(Writing, Reading):
         name: str,
         *,
         width: int = WIDTH_DEFAULT,
+        unit: int | None = None,
         stripe_bytes: int | None = None,
         stripe_records: int | None = None,
         options: Mapping[str, str] | None = None,
@@ -70,6 +71,9 @@ class Log(Writing, Reading):
             name: 1 to 128 letters, digits, ``_``, ``.`` or ``-``.
             width: stripe objects over which positions are spread, 1 to 1024. More objects take
                 more writes at the same time, and cost more operations per range read.
+            unit: positions in a row that lie in one of them, a power of two up to 65,536. A larger
+                one makes fewer operations of small batches, and has single appends at the same
+                time meet in one object. None: 256, or 1 where clients run the class's methods.
             stripe_bytes: when one of its objects holds this many bytes, a stripe is ended and the
                 next one started; 96 MiB if None.
             stripe_records: the same for the records (omap keys) of an object; 100,000 if None.
@@ -79,10 +83,10 @@ class Log(Writing, Reading):
 
         Raises:
             LogExists: there is one of this name.
-            ValueError: the name, the width, an option or a setting is invalid.
+            ValueError: the name, the width, the unit, an option or a setting is invalid.
         """
         settings = Settings(timeout, hole_timeout, sequencer_timeout, entry_bytes_max)
-        new = NewLog.of(width, stripe_bytes, stripe_records, options)
+        new = NewLog.of(width, unit, stripe_bytes, stripe_records, options)
         io = BlockingIo(store, f"the log {name!r}")
         return cls(drive(LogClient.create(io, name, new, settings)))
 
@@ -94,6 +98,7 @@ class Log(Writing, Reading):
         *,
         create: bool = False,
         width: int | None = None,
+        unit: int | None = None,
         stripe_bytes: int | None = None,
         stripe_records: int | None = None,
         options: Mapping[str, str] | None = None,
@@ -109,7 +114,7 @@ class Log(Writing, Reading):
             name: the log's name.
             create: make the log if there is none. Of several clients that do so at the same time
                 one makes it, and all open the same log.
-            width, stripe_bytes, stripe_records, options: with ``create``, how to make it; see
+            width, unit, stripe_bytes, stripe_records, options: with ``create``, how to make it; see
                 :meth:`create`. A log that is there stays as it is.
             timeout: budget of each call in seconds; None for no limit.
             hole_timeout: seconds that range reads and followers wait for an unwritten position
@@ -123,7 +128,7 @@ class Log(Writing, Reading):
             ValueError: a setting is invalid, such as a negative time-out.
         """
         settings = Settings(timeout, hole_timeout, sequencer_timeout, entry_bytes_max)
-        new = new_log(create, width, stripe_bytes, stripe_records, options)
+        new = new_log(create, width, unit, stripe_bytes, stripe_records, options)
         io = BlockingIo(store, f"the log {name!r}")
         return cls(drive(LogClient.open(io, name, settings, new)))
 
@@ -200,6 +205,7 @@ class Log(Writing, Reading):
         self,
         *,
         width: int | None = None,
+        unit: int | None = None,
         stripe_bytes: int | None = None,
         stripe_records: int | None = None,
         options: Mapping[str, str | None] | None = None,
@@ -213,18 +219,19 @@ class Log(Writing, Reading):
         Args:
             width: stripe objects over which positions from now on are spread: the live stripe is
                 ended, and one of this width started.
+            unit: the same of the positions in a row that lie in one of them.
             stripe_bytes, stripe_records: see :meth:`create`.
             options: to set, or to take away (None); others stay as they are.
             timeout: budget of the call.
 
         Raises:
-            ValueError: a width or an option is invalid.
+            ValueError: a width, a unit or an option is invalid.
         """
         wanted = merged_options(options, stripe_bytes, stripe_records)
-        return drive(reconfigure(self._client.layout, width, wanted, self._deadline(timeout)))
+        return drive(reconfigure(self._client.layout, width, unit, wanted, self._deadline(timeout)))
 
     def roll(self, *, rescue: bool = False, timeout: Timeout = ...) -> View:
-        """End the live stripe, start the next one of the same width, and return the new view.
+        """End the live stripe, start the next one of the same kind, and return the new view.
 
         Stripes roll by themselves when they are full. On purpose: so that what is in the live one
         can be trimmed as a whole and its objects removed, or to go on in new objects. Appends wait

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -334,6 +335,15 @@ def _directory_of(url: str, parts: SplitResult) -> str:
             " %3F for '?' and %23 for '#'"
         )
     return unquote(parts.path)
+
+
+def is_plain(store: Store) -> bool:
+    """Return whether the methods of a store on Ceph run in this process, and not in its OSDs.
+
+    With ``class=auto`` that is known after the first call.
+    """
+    rados = sys.modules.get("zlog._native.rados")  # imported with the first store on Ceph
+    return rados is not None and isinstance(store, rados.CephStore) and store.plain
 
 
 def _open_ceph(url: str, pool: str, path: str, query: str) -> Store:

@@ -11,8 +11,9 @@ from typing import NamedTuple
 from zlog._base import protocol
 from zlog._base.names import stripe_object
 from zlog._base.options import MIRROR_OF
+from zlog._base.spacing import Places, Spacing
 from zlog._native import messages
-from zlog.limits import WIDTH_MAX
+from zlog.limits import UNIT_MAX, WIDTH_MAX
 
 OPEN_END = protocol.END_OPEN
 """``end`` of the last stripe: it has none yet."""
@@ -29,20 +30,35 @@ def check_width(width: int) -> None:
         raise ValueError(f"width must be 1 to {WIDTH_MAX} stripe objects, not {width}")
 
 
+def check_unit(unit: int) -> None:
+    """Raise TypeError or ValueError unless ``unit`` is a valid number of positions in a row."""
+    if not isinstance(unit, int):
+        raise TypeError(f"a unit is an int, not {unit!r}")
+    if not 1 <= unit <= UNIT_MAX or unit & (unit - 1):
+        raise ValueError(f"unit must be a power of two from 1 to {UNIT_MAX}, not {unit}")
+
+
 @dataclass(frozen=True, slots=True)
 class Stripe:
-    """A range of positions ``[start, end)`` spread over ``width`` objects.
+    """A range of positions ``[start, end)`` spread over ``width`` objects, in units.
 
-    Position p lives in the object of index ``p % width``. ``id`` is the epoch that made the
-    stripe; it is part of the objects' names. ``further`` are the fields, as bytes, that a newer
-    version of zlog put in; they stay with the stripe.
+    The objects take turns, and in each turn an object has ``unit`` positions in a row: position p
+    lives in the object of number ``p // unit % width``. ``id`` is the epoch that made the stripe;
+    it is part of the objects' names. ``further`` are the fields, as bytes, that a newer version of
+    zlog put in; they stay with the stripe.
     """
 
     id: int
     start: int
     end: int
     width: int
+    unit: int = 1
     further: bytes = b""
+
+    @property
+    def spacing(self) -> Spacing:
+        """Which object has which position."""
+        return Spacing(self.width, self.unit)
 
     @property
     def open(self) -> bool:
@@ -51,21 +67,29 @@ class Stripe:
 
     def __repr__(self) -> str:
         end = "open" if self.open else self.end
-        return f"Stripe(id={self.id}, start={self.start}, end={end}, width={self.width})"
+        return (
+            f"Stripe(id={self.id}, start={self.start}, end={end}, width={self.width},"
+            f" unit={self.unit})"
+        )
 
 
 class ObjectRef(NamedTuple):
     """One stripe object: its name, and the geometry that is sealed into it."""
 
     name: str
-    stride: int
-    residue: int
+    spacing: Spacing
+    number: int
+
+    def places(self, start: int, stop: int) -> Places:
+        """Return the positions of ``[start, stop)`` that it has."""
+        return self.spacing.places(start, stop, self.number)
 
 
 def objects_of(log: str, log_id: int, stripe: Stripe) -> list[ObjectRef]:
     """Return the objects of a stripe, by index."""
+    spacing = stripe.spacing
     return [
-        ObjectRef(stripe_object(log, log_id, stripe.id, index), stripe.width, index)
+        ObjectRef(stripe_object(log, log_id, stripe.id, index), spacing, index)
         for index in range(stripe.width)
     ]
 
@@ -126,12 +150,12 @@ class View:
     def object_of(self, position: int) -> ObjectRef:
         """Return the stripe object that holds ``position``."""
         stripe = self.stripe_of(position)
-        return self.object_at(stripe, position % stripe.width)
+        return self.object_at(stripe, stripe.spacing.number(position))
 
     def object_at(self, stripe: Stripe, index: int) -> ObjectRef:
         """Return the stripe object of ``stripe`` with this index, 0 ≤ index < width."""
         return ObjectRef(
-            stripe_object(self.log, self.log_id, stripe.id, index), stripe.width, index
+            stripe_object(self.log, self.log_id, stripe.id, index), stripe.spacing, index
         )
 
     def objects(self, stripe: Stripe | None = None) -> Iterator[ObjectRef]:
@@ -154,7 +178,10 @@ class View:
             self.log_id,
             int(self.removed),
             self.sequencer,
-            [messages.Stripe(s.id, s.start, s.end, s.width, s.further) for s in self.stripes],
+            [
+                messages.Stripe(s.id, s.start, s.end, s.width, s.unit, s.further)
+                for s in self.stripes
+            ],
             self.options,
             self.further,
         )

@@ -8,9 +8,10 @@ import zlog
 from zlog.cli.names import log_argument
 from zlog.cli.output import note
 from zlog.cli.parameters import settings_option, stripe_options
+from zlog.cli.parameters import unit as unit_of
 from zlog.cli.session import Session, pass_session, usage_errors
 from zlog.cli.verb import Verb
-from zlog.limits import WIDTH_DEFAULT, WIDTH_MAX
+from zlog.limits import UNIT_DEFAULT, WIDTH_DEFAULT, WIDTH_MAX
 
 
 @click.command(
@@ -29,6 +30,13 @@ from zlog.limits import WIDTH_DEFAULT, WIDTH_MAX
     help="Stripe objects that positions are spread over. More objects take more writes in parallel"
     " and make range reads costlier.",
 )
+@click.option(
+    "--unit",
+    type=unit_of,
+    metavar="N",
+    help="Positions in a row that lie in one stripe object, a power of two. More of them make"
+    f" fewer operations of small batches.  [default: {UNIT_DEFAULT}; 1 without the object class]",
+)
 @stripe_options
 @settings_option("A setting that is stored with the log, for its users; may be repeated.")
 @click.option("--exist-ok", is_flag=True, help="Succeed if the log exists.")
@@ -37,6 +45,7 @@ def create(
     session: Session,
     log: str,
     width: int,
+    unit: int | None,
     stripe_bytes: int | None,
     stripe_records: int | None,
     options: dict[str, str],
@@ -49,6 +58,7 @@ def create(
                 store,
                 log,
                 width=width,
+                unit=unit,
                 stripe_bytes=stripe_bytes,
                 stripe_records=stripe_records,
                 options=options,

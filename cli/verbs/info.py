@@ -55,7 +55,7 @@ def info(session: Session, log: str, as_json: bool) -> None:
 def _layout(stat: LogStat) -> str:
     stripes = "1 stripe" if stat.stripes == 1 else f"{stat.stripes} stripes"
     objects = "1 object" if stat.objects == 1 else f"{stat.objects} objects"
-    return f"{stripes}, {objects}, width {stat.width}"
+    return f"{stripes}, {objects}, width {stat.width}, unit {stat.unit}"
 
 
 def _sequencer(address: str, view: View) -> str:

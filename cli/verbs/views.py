@@ -56,6 +56,7 @@ def _view_fields(view: View) -> dict[str, object]:
                 "start": stripe.start,
                 "end": None if stripe.open else stripe.end,
                 "width": stripe.width,
+                "unit": stripe.unit,
             }
             for stripe in view.stripes
         ],

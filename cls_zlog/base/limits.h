@@ -32,6 +32,7 @@ constexpr uint32_t write_reply_bytes_max = 64;
 
 // Views, names and addresses.
 constexpr uint32_t width_max = 1024;          // stripe objects per stripe
+constexpr uint32_t unit_shift_max = 16;       // of a stripe's unit, the binary logarithm
 constexpr uint32_t view_stripes_max = 32;     // stripes in one view; older ones are archived
 constexpr uint32_t views_kept_max = 128;      // epochs whose views a head keeps
 constexpr uint32_t stripes_page_max = 1024;   // stripes in one reply of stripes_read, stripes_loose

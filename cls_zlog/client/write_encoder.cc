@@ -41,11 +41,13 @@ size_t padding_at(size_t offset) {
 
 }  // namespace
 
-int WriteEncoder::begin(const WriteHead& head, const NewEntry* entries, size_t count, size_t step) {
+int WriteEncoder::begin(const WriteHead& head, const NewEntry* entries, size_t count,
+                        bool in_a_row) {
   if (head.writer.size() != limits::writer_bytes || count > limits::entries_max) return -EINVAL;
   entries_ = entries;
   count_ = count;
-  step_ = step;
+  in_a_row_ = in_a_row;
+  spacing_ = head.spacing;
   uint64_t smallest = UINT64_MAX - UINT32_MAX, largest = 0, data_bytes = 0;
   for (size_t i = 0; i < count; i++) {
     if (entry(i).data.size() > limits::entry_bytes_max) return -EINVAL;
@@ -60,7 +62,7 @@ int WriteEncoder::begin(const WriteHead& head, const NewEntry* entries, size_t c
   request.timestamp = head.timestamp;
   request.writer = head.writer;
   request.number = base_;
-  if (!Runs::of(head.stride, count, [&](size_t i) { return entry(i).position; }, &request.runs)) {
+  if (!Runs::of(head.spacing, count, [&](size_t i) { return entry(i).position; }, &request.runs)) {
     return -EINVAL;
   }
   // All of the frame but the columns, which encode() puts where they are to stay.

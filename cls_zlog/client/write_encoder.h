@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "cls_zlog/base/spacing.h"
+
 namespace zlog {
 
 // One entry as a writer hands it in.
@@ -20,7 +22,7 @@ struct WriteHead {
   uint64_t epoch = 0;
   uint64_t timestamp = 0;   // µs since 1970-01-01 UTC
   std::string_view writer;  // the writer's id, writer_bytes
-  uint32_t stride = 1;      // of the object that they go to
+  Spacing spacing;          // of the object that they go to
 };
 
 // Encodes a write (docs/formats/wire.md) in two steps: begin() measures it, so that encode() can
@@ -28,10 +30,10 @@ struct WriteHead {
 // in the processor's cache; it is the copy's, so that what is sent is what was summed up.
 class WriteEncoder {
  public:
-  // Takes the entries entries[0], entries[step], … (`count` of them), which must stay until
-  // encode(). Answers 0, or -EINVAL when their positions do not ascend or are not congruent modulo
-  // the stride, when a number is not within 2^32 of the smallest, or when a limit is exceeded.
-  int begin(const WriteHead& head, const NewEntry* entries, size_t count, size_t step = 1);
+  // Takes `count` entries, which must stay until encode(). Where they are at positions in a row, it
+  // takes of these from the first one on those that are in its object. Answers 0, or -EINVAL when their positions do not ascend or are of several
+  // objects, when a number is not within 2^32 of the smallest, or when a limit is exceeded.
+  int begin(const WriteHead& head, const NewEntry* entries, size_t count, bool in_a_row = false);
 
   // Bytes of the request.
   size_t size() const { return size_; }
@@ -40,11 +42,15 @@ class WriteEncoder {
   void encode(char* out) const;
 
  private:
-  const NewEntry& entry(size_t i) const { return entries_[i * step_]; }
+  const NewEntry& entry(size_t i) const {
+    if (!in_a_row_) return entries_[i];
+    return entries_[spacing_.after(entries_->position, i) - entries_->position];
+  }
 
   const NewEntry* entries_ = nullptr;
   size_t count_ = 0;
-  size_t step_ = 1;
+  bool in_a_row_ = false;
+  Spacing spacing_;
   uint64_t base_ = 0;   // the smallest number
   size_t padding_ = 0;  // bytes before the data
   std::string fields_;  // what comes before the columns

@@ -22,10 +22,10 @@ void print(const describe::Field& field, bool first) {
   const wire::Bounds& bounds = field.bounds;
   std::printf(
       "%s\n    {\"name\": \"%s\", \"type\": \"%s\", \"element\": \"%s\", \"min\": %llu, \"max\": "
-      "%llu, \"rule\": %d, \"raw\": %d, \"each\": %d, \"version\": %d}",
+      "%llu, \"rule\": %d, \"raw\": %d, \"each\": %d, \"version\": %d, \"heeded\": %d}",
       first ? "" : ",", field.name.c_str(), field.type.c_str(), field.element.c_str(),
       static_cast<unsigned long long>(bounds.min), static_cast<unsigned long long>(bounds.max),
-      static_cast<int>(bounds.rule), bounds.raw, bounds.each, bounds.version);
+      static_cast<int>(bounds.rule), bounds.raw, bounds.each, bounds.version, bounds.heeded);
 }
 
 class Printer {

@@ -136,7 +136,7 @@ class Least {
     value = text_.substr(0, bounds.min);
   }
   void set(std::string& value, const wire::Bounds& bounds) { value = text_.substr(0, bounds.min); }
-  void set(Runs& runs, const wire::Bounds&) { Runs::of(1, {0}, &runs); }
+  void set(Runs& runs, const wire::Bounds&) { Runs::of({}, {0}, &runs); }
   void set(std::map<std::string, std::string>&, const wire::Bounds&) {}
   template <size_t n>
   void set(std::array<char, n>&, const wire::Bounds&) {}

@@ -9,11 +9,12 @@ namespace zlog::heal {
 namespace {
 
 // Whether this is all data of the record's written entries, one after the other, and sound.
-bool fits(const Record& record, const Span& span, uint32_t stride, std::string_view data) {
-  for (uint32_t i = 0; i < record.ends.size(); i++) {
+bool fits(const Record& record, const Span& span, const Spacing& spacing, std::string_view data) {
+  uint64_t position = span.first;
+  for (uint32_t i = 0; i < record.ends.size(); i++, position = spacing.next(position)) {
     if (!record.written(i)) continue;
     const std::string_view entry = data.substr(0, record.bytes_of(i));
-    if (entry_crc(span.first + uint64_t{i} * stride, entry) != record.crcs[i]) return false;
+    if (entry_crc(position, entry) != record.crcs[i]) return false;
     data.remove_prefix(entry.size());
   }
   return data.empty();
@@ -50,7 +51,7 @@ int check_vanished(Object& object, const Header& header, const Span& span) {
   const Stored* next = nullptr;
   ZLOG_TRY(records.seek(span.first, &next));
   if (next != nullptr && next->span.first <= span.last) return -ENOENT;
-  for (uint64_t p = span.first; p <= span.last; p += header.stride) {
+  for (uint64_t p = span.first; p <= span.last; p = header.spacing().next(p)) {
     if (p >= header.trim_point && !header.lost(p)) return -ENOENT;
   }
   return 0;
@@ -84,7 +85,7 @@ Result<SalvageReply> salvage_record(Object& object, uint64_t position) {
       return r;
     }));
   }
-  if (!fits(record, stored->span, header.stride, data_of(record, reply.data))) {
+  if (!fits(record, stored->span, header.spacing(), data_of(record, reply.data))) {
     return Failure{-EIO};
   }
   return reply;
@@ -95,12 +96,12 @@ Result<Empty> heal_record(Object& object, const HealRequest& request) {
   ZLOG_TRY(Header::load(object, &header));
   const std::string key(request.name);
   Span span;
-  if (!parse_key(key, header.stride, header.residue, &span)) return Failure{-EINVAL};
-  const Record record = Record::decode(key, request.value, span.length(header.stride));
+  if (!parse_key(key, header.spacing(), header.residue, &span)) return Failure{-EINVAL};
+  const Record record = Record::decode(key, request.value, header.spacing().length(span));
   const bool streams = record.kind == RecordKind::kStream;
   if (record.kind == RecordKind::kLost || record.unreadable() ||
       (!streams && !request.data.empty()) ||
-      !fits(record, span, header.stride, data_of(record, request.data)) ||
+      !fits(record, span, header.spacing(), data_of(record, request.data)) ||
       (streams && record.offset + record.data_bytes() > header.stream_end)) {
     return Failure{-EINVAL};
   }

@@ -23,15 +23,15 @@ bool continues(AuditRow* row, uint64_t position) {
 
 }  // namespace
 
-void Audit::begin(Pass pass, uint64_t start, uint64_t end, uint32_t width) {
+void Audit::begin(Pass pass, uint64_t start, uint64_t end, const Spacing& spacing) {
   pass_ = pass;
   start_ = start;
-  width_ = width;
+  spacing_ = spacing;
   slots_.assign(end - start, Slot());
 }
 
 int Audit::add(std::string_view reply, uint64_t first, uint32_t* count) {
-  const uint64_t asked = (slots_.size() - (first - start_) + width_ - 1) / width_;
+  const uint64_t asked = spacing_.count(first, start_ + slots_.size());
   VerifyReply decoded;
   switch (wire::decode(reply, &decoded)) {
     case wire::Decoded::kOk:
@@ -42,12 +42,13 @@ int Audit::add(std::string_view reply, uint64_t first, uint32_t* count) {
       return -EINVAL;
   }
   if (decoded.count > asked) return -EINVAL;
-  size_t at = first - start_;
+  uint64_t position = first;
   for (const VerifiedRow& row : decoded.rows) {
     const bool has_ids = row.has_ids();
     if (pass_ == Pass::kAll) counts_.bytes += row.bytes;
-    for (uint32_t i = 0; i < row.length; i++, at += width_) {
-      slots_[at] = {static_cast<State>(row.state), has_ids, has_ids ? id_of(row, i) : AppendId()};
+    for (uint32_t i = 0; i < row.length; i++, position = spacing_.next(position)) {
+      slots_[position - start_] = {static_cast<State>(row.state), has_ids,
+                                   has_ids ? id_of(row, i) : AppendId()};
     }
   }
   *count = decoded.count;
@@ -55,12 +56,13 @@ int Audit::add(std::string_view reply, uint64_t first, uint32_t* count) {
 }
 
 void Audit::rest(uint64_t first, State state) {
-  for (size_t at = first - start_; at < slots_.size(); at += width_) slots_[at].state = state;
+  const uint64_t end = start_ + slots_.size();
+  for (uint64_t p = first; p < end; p = spacing_.next(p)) slots_[p - start_].state = state;
 }
 
 void Audit::finish() {
-  lost_.begin(width_);
-  unreadable_.begin(width_);
+  lost_.begin(spacing_.stride);
+  unreadable_.begin(spacing_.stride);
   holes_.clear();
   found_.clear();
   for (size_t i = 0; i < slots_.size(); i++) {
@@ -77,10 +79,11 @@ void Audit::Fate::begin(uint32_t width) {
   open.assign(width, 0);
 }
 
-void Audit::Fate::add(uint64_t position, size_t object, uint32_t width) {
-  size_t& last = open[object];
+void Audit::Fate::add(uint64_t position, const Spacing& spacing) {
+  size_t& last = open[spacing.residue(position)];
   if (last != 0 && continues(&rows[last - 1], position)) return;
-  rows.push_back({position, position + width, width});
+  const uint32_t step = spacing.shift == 0 ? spacing.stride : 1;
+  rows.push_back({position, position + step, step});
   last = rows.size();
 }
 
@@ -104,11 +107,11 @@ void Audit::note(State state, size_t at) {
       break;
     case State::kLost:
       counts_.lost++;
-      lost_.add(position, at % width_, width_);
+      lost_.add(position, spacing_);
       break;
     case State::kUnreadable:
       counts_.unreadable++;
-      unreadable_.add(position, at % width_, width_);
+      unreadable_.add(position, spacing_);
       break;
     case State::kUnknown:
       counts_.unknown++;

@@ -7,11 +7,13 @@
 #include <utility>
 #include <vector>
 
+#include "cls_zlog/base/spacing.h"
 #include "cls_zlog/host/append_ids.h"
 
 namespace zlog {
 
-// The positions first, first + step, … below `end`.
+// The positions first, first + step, … below `end`. Of an object with a unit above 1 a row stays
+// within one.
 struct AuditRow {
   uint64_t first = 0;
   uint64_t end = 0;
@@ -65,8 +67,8 @@ class Audit {
   // At most `intervals_max` intervals of appends are kept (some 80 bytes each; see AppendIds).
   explicit Audit(size_t intervals_max) : ids_(intervals_max) {}
 
-  // Begins with the positions [start, end) of a stripe of this width.
-  void begin(Pass pass, uint64_t start, uint64_t end, uint32_t width);
+  // Begins with the positions [start, end) of a stripe of this spacing.
+  void begin(Pass pass, uint64_t start, uint64_t end, const Spacing& spacing);
 
   // Takes in a reply to `verify` about an object's positions in the window from `first` on. 0, and
   // in `count` how many it was about; -EINVAL when it is malformed, kStoredTooNew when it is of a
@@ -106,7 +108,7 @@ class Audit {
     std::vector<size_t> open;  // by object: one more than the index of its last row
 
     void begin(uint32_t width);
-    void add(uint64_t position, size_t object, uint32_t width);
+    void add(uint64_t position, const Spacing& spacing);
   };
 
   void note(State state, size_t at);
@@ -116,7 +118,7 @@ class Audit {
   Counts counts_;
   Pass pass_ = Pass::kAll;
   uint64_t start_ = 0;
-  uint32_t width_ = 1;
+  Spacing spacing_;
   std::vector<Slot> slots_;
   Fate lost_;
   Fate unreadable_;

@@ -5,12 +5,13 @@
 namespace zlog::stripe {
 namespace {
 
-// Adds the entries among a record's positions [first, last].
-void add(const Stored& stored, uint32_t stride, uint64_t first, uint64_t last, CountReply* reply) {
+// Adds the entries among a record's positions from `first` on, which is one of them, to `last`.
+void add(const Stored& stored, const Spacing& spacing, uint64_t first, uint64_t last,
+         CountReply* reply) {
   const Record& record = stored.record;
   if (!record.holds_entries()) return;
-  for (uint64_t position = first; position <= last; position += stride) {
-    const uint32_t i = stored.span.index(position, stride);
+  for (uint64_t position = first; position <= last; position = spacing.next(position)) {
+    const uint32_t i = spacing.index(stored.span, position);
     if (!record.written(i)) continue;
     const uint64_t at = record.origin.timestamp;
     reply->entries++;
@@ -55,10 +56,9 @@ int tally(Object& object, const Header& header, uint64_t start, uint64_t end, Co
     const Span& span = stored->span;
     note_gap(header, next, span.first, reply);
     reply->lost = reply->lost || stored->record.kind == RecordKind::kLost;
-    const uint64_t last = std::min(span.last, taken - 1);
-    add(*stored, header.stride, std::max(span.first, next),
-        last - (last - span.first) % header.stride, reply);
-    next = span.last + header.stride;
+    add(*stored, header.spacing(), std::max(span.first, next), std::min(span.last, taken - 1),
+        reply);
+    next = header.spacing().next(span.last);
   }
   note_gap(header, next, end, reply);
   return 0;

@@ -17,8 +17,8 @@ struct Header {
   static constexpr const char* kAttribute = "zlog.header";
 
   uint64_t epoch = 0;               // the last one sealed
-  uint32_t stride = 1;              // positions from one of the object's to the next
-  uint32_t residue = 0;             // p % stride of all of them
+  uint32_t stride = 1;              // objects of its stripe
+  uint32_t residue = 0;             // which of them it is
   std::optional<uint64_t> highest;  // the highest position written, filled or trimmed here
   uint64_t trim_point = 0;          // every position below it is trimmed
   uint64_t entries = 0;             // written and not trimmed
@@ -28,6 +28,7 @@ struct Header {
   uint32_t value_bytes = 0;         // no record's value is larger: bounds what a listing fetches
   Holes holes;                      // since version 2: one of version 1 knows nothing
   std::optional<uint64_t> start;    // where its stripe begins, or below; none: it was not told
+  uint32_t unit = 1;                // positions in a row that an object has: a power of two
   wire::Further further;
 
   template <typename V>
@@ -45,11 +46,14 @@ struct Header {
     v("accounted", holes.accounted, wire::position_or_end().since(2));
     v("holes", holes.runs, at_most(limits::holes_max).since(2));
     v("start", start, wire::position().since(3));
+    v("unit", unit, wire::unit(4));
   }
   bool valid() const {
-    if (residue >= stride || (highest && *highest % stride != residue)) return false;
-    return holes.valid(stride, residue);
+    if (residue >= stride || !is_unit(unit)) return false;
+    if (highest && spacing().residue(*highest) != residue) return false;
+    return holes.valid(spacing(), residue);
   }
+  Spacing spacing() const { return spacing_of(stride, unit); }
 
   // Whether nothing of what only grows is less than in another one of the object.
   bool follows(const Header& other) const {
@@ -67,8 +71,9 @@ struct Header {
   // The highest position that can never be written any more, if any: the highest one used, or the
   // last one below the trim point.
   std::optional<uint64_t> taken() const {
-    if (trim_point <= residue) return highest;
-    const uint64_t below = residue + (trim_point - 1 - residue) / stride * stride;
+    const uint64_t from = first_at(trim_point);
+    if (spacing().place(from) == 0) return highest;
+    const uint64_t below = spacing().before(from, 1);
     return std::max(highest.value_or(below), below);
   }
 
@@ -78,7 +83,9 @@ struct Header {
   }
 
   // Whether the request is about positions of this object.
-  bool owns(const Runs& runs) const { return runs.stride() == stride && runs.residue() == residue; }
+  bool owns(const Runs& runs) const {
+    return runs.spacing() == spacing() && runs.residue() == residue;
+  }
 
   // One past the last position that it takes; where nothing is known of its stripe, any.
   uint64_t end() const {
@@ -86,10 +93,7 @@ struct Header {
   }
 
   // The least of its positions from one on.
-  uint64_t first_at(uint64_t position) const {
-    const uint64_t above = position - std::min<uint64_t>(position, residue);
-    return residue + (above + stride - 1) / stride * stride;
-  }
+  uint64_t first_at(uint64_t position) const { return spacing().first_at(position, residue); }
 
   // Whether it takes a position: 0, or kBeyondStripe.
   Failure take(uint64_t position) const {
@@ -106,7 +110,7 @@ struct Header {
   // Notes that positions are used now.
   void use(const Span& span) {
     highest = std::max(highest.value_or(span.last), span.last);
-    holes.use(span, stride, trim_point);
+    holes.use(span, spacing(), trim_point);
   }
 
   // Whether the object has lost what it stored at a position that it has no record for.
@@ -116,7 +120,7 @@ struct Header {
   bool lost(uint64_t begin, uint64_t end) const {
     uint64_t position = first_at(begin);
     for (const Hole& hole : holes.runs) {
-      if (hole.covers(position)) position = hole.last + stride;
+      if (hole.covers(position)) position = spacing().next(hole.last);
     }
     return position < std::min(end, holes.accounted);
   }

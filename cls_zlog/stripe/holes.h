@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cls_zlog/base/limits.h"
-#include "cls_zlog/base/span.h"
+#include "cls_zlog/base/spacing.h"
 #include "cls_zlog/wire/fields.h"
 
 namespace zlog {
@@ -27,11 +27,13 @@ struct Holes {
   uint64_t accounted = 0;  // what is said holds below this position; all above it may be unwritten
   std::vector<Hole> runs;  // ascending, all below `accounted`
 
-  bool valid(uint32_t stride, uint32_t residue) const {
+  bool valid(const Spacing& spacing, uint32_t residue) const {
     uint64_t free = 0;
     for (const Hole& hole : runs) {
       if (hole.first < free || hole.last < hole.first || hole.last >= accounted) return false;
-      if (hole.first % stride != residue || hole.last % stride != residue) return false;
+      if (spacing.residue(hole.first) != residue || spacing.residue(hole.last) != residue) {
+        return false;
+      }
       free = hole.last + 1;
     }
     return true;
@@ -54,12 +56,11 @@ struct Holes {
   }
 
   // Notes that positions are used now; those from `floor` on that are passed over are not.
-  void use(const Span& span, uint32_t stride, uint64_t floor) {
-    const uint64_t from = std::max(accounted, floor);
-    const uint64_t skipped = span.first > from ? (span.first - from) / stride : 0;
-    if (skipped > 0) runs.push_back({{span.first - skipped * stride, span.first - stride}});
+  void use(const Span& span, const Spacing& spacing, uint64_t floor) {
+    const uint64_t from = spacing.first_at(std::max(accounted, floor), spacing.residue(span.first));
+    if (from < span.first) runs.push_back({{from, spacing.before(span.first, 1)}});
     accounted = std::max(accounted, span.last + 1);
-    take_out(span, stride);
+    take_out(span, spacing);
     while (runs.size() > limits::holes_max) join_nearest();
   }
 
@@ -70,7 +71,7 @@ struct Holes {
   }
 
  private:
-  void take_out(const Span& span, uint32_t stride) {
+  void take_out(const Span& span, const Spacing& spacing) {
     if (runs.empty() || runs.back().last < span.first) return;
     std::vector<Hole> left;
     for (const Hole& hole : runs) {
@@ -78,8 +79,8 @@ struct Holes {
         left.push_back(hole);
         continue;
       }
-      if (hole.first < span.first) left.push_back({{hole.first, span.first - stride}});
-      if (hole.last > span.last) left.push_back({{span.last + stride, hole.last}});
+      if (hole.first < span.first) left.push_back({{hole.first, spacing.before(span.first, 1)}});
+      if (hole.last > span.last) left.push_back({{spacing.next(span.last), hole.last}});
     }
     runs = std::move(left);
   }

@@ -17,8 +17,8 @@ std::string key_bound(uint64_t position) {
   return std::string(kRecords) + hex(position, kPositionDigits);
 }
 
-std::string make_key(const Span& span, uint32_t stride) {
-  return key_bound(span.last) + '.' + hex(span.length(stride), 1);
+std::string make_key(const Span& span, const Spacing& spacing) {
+  return key_bound(span.last) + '.' + hex(spacing.length(span), 1);
 }
 
 bool parse_hex(std::string_view digits, uint64_t* out) {
@@ -49,22 +49,22 @@ uint64_t likely_records(const Header& header, uint64_t count) {
 
 }  // namespace
 
-bool parse_key(std::string_view key, uint32_t stride, uint32_t residue, Span* out) {
+bool parse_key(std::string_view key, const Spacing& spacing, uint32_t residue, Span* out) {
   const size_t dot = kRecords.size() + kPositionDigits;
   if (key.size() <= dot + 1 || key[dot] != '.') return false;
   uint64_t last = 0;
   uint64_t length = 0;
   if (!parse_hex(key.substr(kRecords.size(), kPositionDigits), &last)) return false;
   if (!parse_hex(key.substr(dot + 1), &length) || length == 0) return false;
-  if (last > limits::position_max || last % stride != residue) return false;
-  if (length - 1 > last / stride) return false;
-  *out = {last - (length - 1) * stride, last};
-  return key == make_key(*out, stride);
+  if (last > limits::position_max || spacing.residue(last) != residue) return false;
+  if (length - 1 > spacing.place(last)) return false;
+  *out = {spacing.before(last, length - 1), last};
+  return key == make_key(*out, spacing);
 }
 
 RecordIterator::RecordIterator(Object& object, const Header& header, uint64_t likely)
     : object_(object),
-      stride_(header.stride),
+      spacing_(header.spacing()),
       residue_(header.residue),
       page_max_(std::clamp<uint64_t>(limits::page_bytes_max / std::max(header.value_bytes, 1u), 1,
                                      limits::page_records_max)),
@@ -93,9 +93,9 @@ int RecordIterator::seek(uint64_t position, const Stored** out) {
   if (at_ == page_.end()) return 0;
   if (current_.key.data() != at_->first.data()) {
     Span span;
-    if (!parse_key(at_->first, stride_, residue_, &span)) return -EIO;
+    if (!parse_key(at_->first, spacing_, residue_, &span)) return -EIO;
     const Buffer& value = at_->second;
-    const Record record = Record::decode(at_->first, value.bytes, span.length(stride_));
+    const Record record = Record::decode(at_->first, value.bytes, spacing_.length(span));
     current_ = {at_->first, span, record, value};
   }
   *out = &current_;
@@ -120,7 +120,7 @@ int Walk::next(Stretch* out) {
   return 0;
 }
 
-std::string Layout::key_of(const Span& span) const { return make_key(span, header_.stride); }
+std::string Layout::key_of(const Span& span) const { return make_key(span, header_.spacing()); }
 
 int Layout::put(const std::string& key, const Record& record,
                 const std::vector<RecordEntry>& entries, std::string_view data) {
@@ -169,7 +169,7 @@ int Layout::append(const Batch& batch) {
 }
 
 int Layout::append_stream(const Batch& batch) {
-  const uint64_t last = batch.first + (batch.entries.size() - 1) * header_.stride;
+  const uint64_t last = header_.spacing().after(batch.first, batch.entries.size() - 1);
   Record record;
   record.kind = RecordKind::kStream;
   record.origin = batch.origin;
@@ -182,6 +182,7 @@ int Layout::append_stream(const Batch& batch) {
 // A batch that is too large for one value, because the bytestream is full, is cut into several
 // records.
 int Layout::append_inline(const Batch& batch) {
+  const Spacing spacing = header_.spacing();
   Record record;
   record.kind = RecordKind::kInline;
   record.origin = batch.origin;
@@ -193,8 +194,7 @@ int Layout::append_inline(const Batch& batch) {
            (end == begin || bytes + batch.entries[end].bytes <= limits::inline_bytes_max)) {
       bytes += batch.entries[end++].bytes;
     }
-    const Span span = {batch.first + begin * header_.stride,
-                       batch.first + (end - 1) * header_.stride};
+    const Span span = {spacing.after(batch.first, begin), spacing.after(batch.first, end - 1)};
     const RecordEntry* const entries = batch.entries.data();
     const std::vector<RecordEntry> piece(entries + begin, entries + end);
     ZLOG_TRY(put_new(span, record, piece, rest.substr(0, bytes)));
@@ -233,7 +233,7 @@ int Layout::trim_entries(const Stored& stored, const std::vector<uint64_t>& posi
   std::vector<RecordEntry> entries = entries_of(stored.record);
   std::vector<uint32_t> gone;  // which of them are trimmed now and were not before
   for (const uint64_t position : positions) {
-    const uint32_t i = stored.span.index(position, header_.stride);
+    const uint32_t i = header_.spacing().index(stored.span, position);
     if (entries[i].state == EntryState::kTrimmed) continue;
     entries[i].state = EntryState::kTrimmed;
     header_.forget(1, entries[i].bytes);
@@ -276,17 +276,17 @@ int Layout::punch(uint64_t offset, uint64_t length) {
 
 // What is left of it stays the same, for fewer positions. A damaged record becomes lost ones.
 int Layout::split(const Stored& stored, const std::vector<uint64_t>& positions) {
-  const uint32_t stride = header_.stride;
+  const Spacing spacing = header_.spacing();
   ZLOG_TRY(remove(std::string(stored.key), std::string(stored.key), 1));
   uint64_t next = stored.span.first;  // the lowest position not dealt with
   for (size_t i = 0; i < positions.size();) {
     Span gone = {positions[i], positions[i]};
-    for (i++; i < positions.size() && positions[i] == gone.last + stride; i++) {
+    for (i++; i < positions.size() && positions[i] == spacing.next(gone.last); i++) {
       gone.last = positions[i];
     }
-    if (next < gone.first) ZLOG_TRY(put_new({next, gone.first - stride}, stored.record));
+    if (next < gone.first) ZLOG_TRY(put_new({next, spacing.before(gone.first, 1)}, stored.record));
     ZLOG_TRY(put_trimmed(gone));
-    next = gone.last + stride;
+    next = spacing.next(gone.last);
   }
   return next > stored.span.last ? 0 : put_new({next, stored.span.last}, stored.record);
 }

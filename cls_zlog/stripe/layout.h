@@ -27,7 +27,7 @@ constexpr std::string_view kRecords = "e.";
 
 // The positions that the record of a key covers, in an object with these positions. False for what
 // is no such key; only the one spelling that a write gives is one.
-bool parse_key(std::string_view key, uint32_t stride, uint32_t residue, Span* out);
+bool parse_key(std::string_view key, const Spacing& spacing, uint32_t residue, Span* out);
 
 // A record in place. It points into the iterator's page: valid until the iterator moves.
 struct Stored {
@@ -57,7 +57,7 @@ class RecordIterator {
   int fetch(uint64_t position);
 
   Object& object_;
-  const uint32_t stride_;
+  const Spacing spacing_;
   const uint32_t residue_;
   const uint64_t page_max_;  // records
   uint64_t page_next_;       // records to fetch next

@@ -51,7 +51,7 @@ class Scan {
        uint32_t bytes_max, Reply* reply)
       : positions_(positions),
         bytes_max_(std::min(bytes_max, limits::read_reply_bytes_max)),
-        stride_(header.stride),
+        spacing_(header.spacing()),
         header_(header),
         end_(header.highest ? *header.highest + 1 : 0),
         walk_(object, header, positions_),
@@ -92,7 +92,7 @@ class Scan {
   // Adds the i-th position, and those after it (below `end`) whose data can be read together with
   // it.
   int add_stored(const Stored& stored, uint32_t end, uint32_t* i) {
-    const uint32_t first = stored.span.index(positions_[*i], stride_);
+    const uint32_t first = spacing_.index(stored.span, positions_[*i]);
     if (stored.record.state_of(first) != EntryState::kWritten) {
       reply_->add(entry_of(stored.record, first));
       (*i)++;
@@ -107,10 +107,10 @@ class Scan {
   // How many written entries in a row, from the i-th position on, still fit the reply. The reply's
   // first entry always does: else a large one could never be read.
   uint32_t affordable(const Stored& stored, uint32_t end, uint32_t i) const {
-    const uint32_t first = stored.span.index(positions_[i], stride_);
+    const uint32_t first = spacing_.index(stored.span, positions_[i]);
     uint64_t bytes = reply_->data_bytes();
     uint32_t count = 0;
-    while (i + count < end && positions_[i + count] == positions_[i] + uint64_t{count} * stride_ &&
+    while (i + count < end && positions_[i + count] == spacing_.after(positions_[i], count) &&
            stored.record.written(first + count)) {
       bytes += stored.record.bytes_of(first + count);
       const bool first_of_reply = reply_->count() + count == 0;
@@ -122,7 +122,7 @@ class Scan {
 
   const std::vector<uint64_t>& positions_;
   const uint32_t bytes_max_;
-  const uint32_t stride_;
+  const Spacing spacing_;
   const Header& header_;
   const uint64_t end_;  // what the header does not know of was not stored by a method
   Walk walk_;

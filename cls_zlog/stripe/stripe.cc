@@ -29,10 +29,10 @@ void set_start(const std::optional<uint64_t>& start, Header* header) {
 
 }  // namespace
 
-std::vector<Span> spans_of(const std::vector<uint64_t>& positions, uint32_t stride) {
+std::vector<Span> spans_of(const std::vector<uint64_t>& positions, const Spacing& spacing) {
   std::vector<Span> spans;
   for (const uint64_t position : positions) {
-    if (!spans.empty() && spans.back().last + stride == position) {
+    if (!spans.empty() && spacing.next(spans.back().last) == position) {
       spans.back().last = position;
     } else {
       spans.push_back({position, position});
@@ -51,9 +51,11 @@ Result<SealReply> seal(Object& object, const SealRequest& request) {
     ZLOG_TRY(object.create(true));
     header.stride = request.stride;
     header.residue = request.residue;
+    header.unit = request.unit;
   } else {
     ZLOG_TRY(loaded);
-    if (request.stride != header.stride || request.residue != header.residue) {
+    if (request.stride != header.stride || request.residue != header.residue ||
+        request.unit != header.unit) {
       return Failure{-EINVAL};
     }
     ZLOG_TRY(check_next(request.epoch, header));
@@ -84,6 +86,7 @@ Result<StatReply> stat(Object& object, const EpochRequest& request) {
   reply.stream_bytes = header.stream_end;
   reply.stride = header.stride;
   reply.residue = header.residue;
+  reply.unit = header.unit;
   return reply;
 }
 

@@ -9,7 +9,7 @@
 #include "cls_zlog/wire/read_reply.h"
 #include "cls_zlog/wire/stripe_messages.h"
 
-// The methods on a stripe object: the object that holds every width-th position of a stripe. All
+// The methods on a stripe object: the object that holds its share of a stripe's positions. All
 // answer
 //   -EINVAL        the request is about positions that are not this object's
 //   -ENOENT        the object was never sealed, or is removed
@@ -72,6 +72,6 @@ Result<StatReply> stat(Object& object, const EpochRequest& request);
 Result<Empty> remove(Object& object, const EpochRequest& request);
 
 // The positions (ascending) as spans, as long as possible.
-std::vector<Span> spans_of(const std::vector<uint64_t>& positions, uint32_t stride);
+std::vector<Span> spans_of(const std::vector<uint64_t>& positions, const Spacing& spacing);
 
 }  // namespace zlog::stripe

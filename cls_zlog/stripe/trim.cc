@@ -6,9 +6,10 @@ namespace zlog::stripe {
 namespace {
 
 // Those of a stored record's positions that lie below `point`.
-std::vector<uint64_t> positions_below(const Stored& stored, uint64_t point, uint32_t stride) {
+std::vector<uint64_t> positions_below(const Stored& stored, uint64_t point,
+                                      const Spacing& spacing) {
   std::vector<uint64_t> positions;
-  for (uint64_t p = stored.span.first; p < point && p <= stored.span.last; p += stride) {
+  for (uint64_t p = stored.span.first; p < point && p <= stored.span.last; p = spacing.next(p)) {
     positions.push_back(p);
   }
   return positions;
@@ -57,7 +58,8 @@ Failure trim_below(Object& object, uint64_t point, uint32_t records_max, Header*
     }
     if (stored->span.last >= header->trim_point) {
       if (!stored->record.holds_entries()) break;
-      ZLOG_TRY(layout.trim(*stored, positions_below(*stored, header->trim_point, header->stride)));
+      const uint64_t end = header->trim_point;
+      ZLOG_TRY(layout.trim(*stored, positions_below(*stored, end, header->spacing())));
       break;
     }
     ZLOG_TRY(layout.free(*stored));
@@ -111,9 +113,9 @@ Result<Empty> trim(Object& object, const TrimRequest& request) {
       ZLOG_TRY(layout.trim(*stretch.stored, part));
       continue;
     }
-    for (const Span& span : spans_of(part, header.stride)) ZLOG_TRY(layout.put_trimmed(span));
+    for (const Span& span : spans_of(part, header.spacing())) ZLOG_TRY(layout.put_trimmed(span));
   }
-  for (const Span& span : spans_of(positions, header.stride)) header.use(span);
+  for (const Span& span : spans_of(positions, header.spacing())) header.use(span);
   ZLOG_TRY(header.save(object));
   return Empty();
 }

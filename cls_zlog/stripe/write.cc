@@ -69,15 +69,14 @@ bool alike(const WriteRequest& request, uint32_t i, const Record& record, uint32
 // so another writer may have stored other data under this one's; such an entry is as foreign as
 // any.
 int sort_covered(Layout* layout, const WriteRequest& request,
-                 const std::vector<uint64_t>& positions, uint32_t stride,
+                 const std::vector<uint64_t>& positions, const Spacing& spacing,
                  const Walk::Stretch& stretch, Claims* claims) {
   const Stored& stored = *stretch.stored;
   const Record& record = stored.record;
   for (uint32_t i = stretch.begin; i < stretch.end;) {
-    const uint32_t index = stored.span.index(positions[i], stride);
+    const uint32_t index = spacing.index(stored.span, positions[i]);
     uint32_t count = 0;  // entries in a row that are alike, and whose data is there to be compared
-    while (i + count < stretch.end &&
-           positions[i + count] == positions[i] + uint64_t{count} * stride &&
+    while (i + count < stretch.end && positions[i + count] == spacing.after(positions[i], count) &&
            alike(request, i + count, record, index + count) && record.written(index + count)) {
       count++;
     }
@@ -120,12 +119,13 @@ Batch batch_of(const WriteRequest& request, const std::vector<uint64_t>& positio
 int store(Object& object, Header* header, const WriteRequest& request,
           const std::vector<uint64_t>& positions, const std::vector<uint32_t>& open) {
   Layout layout(object, *header);
+  const Spacing spacing = header->spacing();
   for (size_t i = 0; i < open.size();) {
     const uint32_t begin = open[i];
     uint32_t end = begin + 1;
     const auto goes_on = [&] {
       return i < open.size() && open[i] == end &&
-             positions[end] == positions[end - 1] + header->stride;
+             positions[end] == spacing.next(positions[end - 1]);
     };
     for (i++; goes_on(); i++) end++;
     ZLOG_TRY(layout.append(batch_of(request, positions, begin, end)));
@@ -146,7 +146,7 @@ Result<Fullness> write(Object& object, const WriteRequest& request) {
   Layout layout(object, header);
   const auto judge = [&](const Walk::Stretch& stretch, Claims* claims) {
     if (stretch.stored != nullptr) {
-      return sort_covered(&layout, request, positions, header.stride, stretch, claims);
+      return sort_covered(&layout, request, positions, header.spacing(), stretch, claims);
     }
     for (uint32_t i = stretch.begin; i < stretch.end; i++) {
       if (header.lost(positions[i])) {
@@ -187,7 +187,8 @@ Result<Empty> fill(Object& object, const FillRequest& request) {
         claims->open.push_back(i);
         continue;
       }
-      const EntryState state = stored->record.state_of(stored->span.index(position, header.stride));
+      const uint32_t index = header.spacing().index(stored->span, position);
+      const EntryState state = stored->record.state_of(index);
       if (state != EntryState::kFilled && state != EntryState::kTrimmed) {
         claims->block(blocking_code(*stored), position);
       }
@@ -203,7 +204,7 @@ Result<Empty> fill(Object& object, const FillRequest& request) {
   for (const uint32_t i : claims.open) holes.push_back(positions[i]);
   ZLOG_TRY(header.take(holes.back()));
   Layout layout(object, header);
-  for (const Span& span : spans_of(holes, header.stride)) {
+  for (const Span& span : spans_of(holes, header.spacing())) {
     ZLOG_TRY(layout.put_fill(span, {request.timestamp, request.writer, 0}, request.reason));
     header.use(span);
   }

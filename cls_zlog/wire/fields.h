@@ -49,12 +49,20 @@ struct Bounds {
   bool raw = false;   // a string without a length of its own
   bool each = false;  // the number depends on another field
   uint8_t version = 1;
+  bool heeded = false;  // values above the least are not passed over by those who lack the field
 
   // The field came with this version of the message: those from before lack it, and it is then what
   // its initializer says. No field of an earlier version may follow: describe/ refuses that.
   constexpr Bounds since(uint8_t first) const {
     Bounds bounds = *this;
     bounds.version = first;
+    return bounds;
+  }
+  // Readers of earlier versions refuse the message, unless the field has its least value, which is
+  // what its initializer says.
+  constexpr Bounds heed() const {
+    Bounds bounds = *this;
+    bounds.heeded = true;
     return bounds;
   }
   constexpr bool allow(uint64_t value) const { return min <= value && value <= max; }
@@ -70,6 +78,7 @@ constexpr Bounds at_most(T max) {
 constexpr Bounds raw(uint64_t bytes) { return {bytes, bytes, Rule::kAny, true}; }
 constexpr Bounds number_of(uint64_t count) { return {count, count, Rule::kAny, false, true}; }
 constexpr Bounds raw_number_of(uint64_t bytes) { return {bytes, bytes, Rule::kAny, true, true}; }
+constexpr Bounds unit(uint8_t since) { return between(1, unit_max).since(since).heed(); }
 constexpr Bounds position() { return at_most(limits::position_max); }
 constexpr Bounds position_or_end() { return at_most(limits::position_max + 1); }
 constexpr Bounds name() { return {1, limits::log_name_bytes_max, Rule::kName}; }
@@ -95,14 +104,19 @@ inline bool allows(const Bounds& bounds, std::string_view text) {
   return bounds.allow(text.size()) && follows(bounds.rule, text);
 }
 
-// The version of a message: that of its newest field.
+// The version of a message, which is that of its newest field; and the oldest one whose readers
+// understand it.
 class Newest {
  public:
   template <typename T>
-  void operator()(const char*, const T&, const Bounds& bounds = any()) {
+  void operator()(const char*, const T& value, const Bounds& bounds = any()) {
     version = std::max(version, bounds.version);
+    if constexpr (std::is_unsigned_v<T>) {
+      if (bounds.heeded && value > bounds.min) compat = std::max(compat, bounds.version);
+    }
   }
   uint8_t version = 1;
+  uint8_t compat = 1;
 };
 
 enum class Decoded { kOk, kMalformed, kTooNew };

@@ -76,7 +76,7 @@ Versions own_versions(const T& value) {
   } else {
     Newest newest;
     visit(value, newest);
-    return {newest.version, CompatOf<T>::value};
+    return {newest.version, std::max<uint8_t>(newest.compat, CompatOf<T>::value)};
   }
 }
 

@@ -38,9 +38,10 @@ EntryState ReadReply::state_of(uint32_t i, uint64_t position) const {
   return entry_crc(position, data_of(i)) == crcs[i] ? state : EntryState::kLost;
 }
 
-void ReadReply::states_of(uint64_t first, uint32_t stride, uint8_t* out) const {
-  for (uint32_t i = 0; i < count; i++) {
-    out[i] = static_cast<uint8_t>(state_of(i, first + uint64_t{i} * stride));
+void ReadReply::states_of(uint64_t first, const Spacing& spacing, uint8_t* out) const {
+  uint64_t position = first;
+  for (uint32_t i = 0; i < count; i++, position = spacing.next(position)) {
+    out[i] = static_cast<uint8_t>(state_of(i, position));
   }
 }
 

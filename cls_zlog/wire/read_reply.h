@@ -52,9 +52,9 @@ struct ReadReply {
   // does not have the CRC that it was written with, kUnreadable when the state is not known.
   EntryState state_of(uint32_t i, uint64_t position) const;
 
-  // The states of all of them, given that positions from `first` on were asked for, one every
-  // `stride`. `out` has room for `count`.
-  void states_of(uint64_t first, uint32_t stride, uint8_t* out) const;
+  // The states of all of them, given that an object's positions from `first` on were asked for.
+  // `out` has room for `count`.
+  void states_of(uint64_t first, const Spacing& spacing, uint8_t* out) const;
 };
 
 // What is known of one position, apart from its data.

@@ -6,26 +6,34 @@ namespace zlog {
 namespace {
 
 constexpr uint32_t kRunBytes = 8 + 4;
+constexpr uint32_t kShiftAt = 16;
 
 }  // namespace
 
-bool Runs::begin(uint32_t stride) {
-  stride_ = stride;
-  return stride >= 1 && stride <= limits::width_max;
+uint32_t packed(const Spacing& spacing) { return spacing.stride | spacing.shift << kShiftAt; }
+
+Spacing unpacked(uint32_t spacing) {
+  return {spacing & ((1u << kShiftAt) - 1), spacing >> kShiftAt};
 }
 
-// Nothing here can overflow: first <= 2^63 - 1 and (length - 1) * stride < 2^16 * 2^10.
+bool Runs::begin(const Spacing& spacing) {
+  spacing_ = spacing;
+  return spacing.stride >= 1 && spacing.stride <= limits::width_max &&
+         spacing.shift <= limits::unit_shift_max;
+}
+
+// Nothing here can overflow: first <= 2^63 - 1, and a run spans less than 2^16 * 2^10 + 2^26.
 bool Runs::add(uint64_t first, uint32_t length) {
   if (length == 0 || length > limits::entries_max - count_) return false;
   if (first > limits::position_max) return false;
-  if (first + uint64_t{length - 1} * stride_ > limits::position_max) return false;
+  if (spacing_.after(first, length - 1) > limits::position_max) return false;
   if (!runs_.empty()) {
-    if (first == last() + stride_) {
+    if (first == spacing_.next(last())) {
       runs_.back().length += length;
       count_ += length;
       return true;
     }
-    if (first <= last() || (first - last()) % stride_ != 0) return false;
+    if (first <= last() || spacing_.residue(first) != residue()) return false;
   }
   runs_.push_back({first, length});
   count_ += length;
@@ -34,7 +42,7 @@ bool Runs::add(uint64_t first, uint32_t length) {
 
 bool Runs::decode(wire::Reader* reader, Runs* out) {
   Runs runs;
-  const bool begun = runs.begin(reader->u32());
+  const bool begun = runs.begin(unpacked(reader->u32()));
   const uint32_t count = reader->u32();
   if (!reader->ok() || !begun) return false;
   if (count < 1 || count > limits::entries_max || reader->rest().size() / kRunBytes < count) {
@@ -50,7 +58,7 @@ bool Runs::decode(wire::Reader* reader, Runs* out) {
 }
 
 void Runs::encode(wire::Writer* writer) const {
-  writer->u32(stride_).u32(static_cast<uint32_t>(runs_.size()));
+  writer->u32(packed(spacing_)).u32(static_cast<uint32_t>(runs_.size()));
   for (const Run& run : runs_) writer->u64(run.first).u32(run.length);
 }
 
@@ -58,8 +66,9 @@ std::vector<uint64_t> Runs::positions() const {
   std::vector<uint64_t> positions;
   positions.reserve(count_);
   for (const Run& run : runs_) {
-    for (uint32_t i = 0; i < run.length; i++) {
-      positions.push_back(run.first + uint64_t{i} * stride_);
+    uint64_t position = run.first;
+    for (uint32_t i = 0; i < run.length; i++, position = spacing_.next(position)) {
+      positions.push_back(position);
     }
   }
   return positions;

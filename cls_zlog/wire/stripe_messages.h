@@ -72,10 +72,11 @@ struct NamesRequest {
 
 struct SealRequest {
   uint64_t epoch = 0;
-  uint32_t stride = 1;            // positions between two of the object's: the stripe's width
-  uint32_t residue = 0;           // below stride; p % stride of every position p in the object
+  uint32_t stride = 1;            // objects of the stripe: its width
+  uint32_t residue = 0;           // below stride; which of them it is
   bool create = false;            // make a missing object; only when its stripe is being made
   std::optional<uint64_t> start;  // no position of the stripe lies below it
+  uint32_t unit = 1;              // positions in a row that lie in one object: a power of two
 
   template <typename V>
   void each(V& v) {
@@ -84,8 +85,9 @@ struct SealRequest {
     v("residue", residue);
     v("create", create);
     v("start", start, wire::position().since(2));
+    v("unit", unit, wire::unit(3));
   }
-  bool valid() const { return residue < stride; }
+  bool valid() const { return residue < stride && is_unit(unit); }
 };
 
 // How much an object holds, by which a client decides when its stripe is full: write.
@@ -243,6 +245,7 @@ struct StatReply {
   uint64_t stream_bytes = 0;  // length of the object's bytestream, holes included
   uint32_t stride = 1;        // the geometry that the object was made with
   uint32_t residue = 0;
+  uint32_t unit = 1;
 
   template <typename V>
   void each(V& v) {
@@ -255,6 +258,7 @@ struct StatReply {
     v("stream_bytes", stream_bytes);
     v("stride", stride);
     v("residue", residue);
+    v("unit", unit, wire::any().since(2));
   }
 };
 

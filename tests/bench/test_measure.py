@@ -128,11 +128,11 @@ def test_two_things_one_after_the_other_take_as_long_as_both() -> None:
     [(1, 1, 1, 1), (1, 64, 1, 64), (128, 8, 1024, 1), (64, 16, 512, 2), (2, 2, 16, 1)],
 )
 def test_traffic_as_batches(per_operation: float, operations: int, batch: int, lanes: int) -> None:
-    traffic = Traffic(per_operation, operations, width=8)
+    traffic = Traffic(per_operation, operations, width=8, unit=1)
     assert (traffic.batch, traffic.lanes) == (batch, lanes)
 
 
 def test_a_turn_does_not_fill_objects() -> None:
-    load = Workload(size=1 << 20, batch=16, writers=2, depth=1, width=8)
+    load = Workload(size=1 << 20, batch=16, writers=2, depth=1, width=8, unit=1)
     assert load.in_flight == 32
     assert 1 <= load.calls_max * load.writers * load.batch * load.size <= 8 * 64 << 20

@@ -66,13 +66,13 @@ def test_info_for_people(inside: Inside, orders: zlog.Log) -> None:
     found = {line[:11].strip(): line[11:].strip() for line in lines}
     assert found["tail"] == "1,234"
     assert found["sequencer"] == "shared through the store"
-    assert found["layout"] == "1 stripe, 2 objects, width 2"
+    assert found["layout"] == "1 stripe, 2 objects, width 2, unit 1"
 
 
 def test_views(inside: Inside) -> None:
     (view,) = [json.loads(line) for line in inside.ok("views", "orders", "--json").splitlines()]
     assert view["epoch"] == 1
-    assert view["stripes"] == [{"id": 1, "start": 0, "end": None, "width": 2}]
+    assert view["stripes"] == [{"id": 1, "start": 0, "end": None, "width": 2, "unit": 1}]
     assert inside.ok("views", "orders").split()[:2] == [b"1", b"store:"]
 
 

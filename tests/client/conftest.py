@@ -31,6 +31,29 @@ def no_patience_with_copies(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def unit() -> int | None:
+    """What a log's unit is unless it is said; None leaves zlog's own default.
+
+    It is small, so that a few entries lie in all objects of a log. A module that is about the
+    layout tries others too, those of its ``UNITS``.
+    """
+    return 1
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Try the tests of a module with each of its units."""
+    if units := getattr(metafunc.module, "UNITS", None):
+        metafunc.parametrize("unit", units, ids="unit{}".format)
+
+
+@pytest.fixture(autouse=True)
+def logs_of_that_unit(unit: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logs are made with it, on every store."""
+    if unit is not None:
+        monkeypatch.setattr("zlog._layout.admin.default_unit", lambda _: unit)
+
+
+@pytest.fixture
 def log(store: zlog.Store) -> Iterator[zlog.Log]:
     """A log of width 4 as its creation leaves it: on Ceph without a sequencer."""
     with zlog.Log.create(store, "orders", width=4, hole_timeout=0.05) as opened:

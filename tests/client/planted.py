@@ -54,10 +54,16 @@ def remove(log: zlog.Log, ref: ObjectRef) -> None:
     call(log.store, ref.name, "remove", messages.remove(log.view.epoch))
 
 
-def remake(log: zlog.Log, ref: ObjectRef, *, epoch: int, stride: int, residue: int) -> None:
-    """Make an empty object in the place of another."""
+def seal(ref: ObjectRef, epoch: int, *, create: bool = False, start: int | None = None) -> bytes:
+    """Return the request that seals an object as what it is."""
+    width, unit = ref.spacing
+    return messages.seal(epoch, width, ref.number, create, start, unit)
+
+
+def remake(log: zlog.Log, ref: ObjectRef, *, epoch: int) -> None:
+    """Make an empty object under a name that is taken: `ref` has the name, and what it is."""
     remove(log, ref)
-    call(log.store, ref.name, "seal", messages.seal(epoch, stride, residue, True))
+    call(log.store, ref.name, "seal", seal(ref, epoch, create=True))
 
 
 def make_orphan(log: zlog.Log, stripe_id: int, log_id: int | None = None) -> str:
@@ -79,13 +85,13 @@ def entry(
 ) -> bytes:
     """Return the request that writes an entry to an object."""
     epoch = log.view.epoch
-    return core.encode_write(epoch, 1, writer, ref.stride, [position], [number], [data])
+    return core.encode_write(epoch, 1, writer, ref.spacing.packed, [position], [number], [data])
 
 
 def append_at(log: zlog.Log, position: int) -> tuple[bytes, int]:
     """Return which append stands at a position: its writer's id and its number."""
     ref = log.view.object_of(position)
-    request = messages.read(log.view.epoch, True, 1 << 20, ref.stride, [position])
+    request = messages.read(log.view.epoch, True, 1 << 20, ref.spacing.packed, [position])
     code, reply = log.store.execute(ref.name, "read", request)
     assert code == 0
     found = core.decode_read(reply, [position])

@@ -20,8 +20,8 @@ def append_ids(log: zlog.Log) -> dict[int, tuple[bytes, int]]:
     found = {}
     view = log.view
     for ref in view.objects():
-        positions = range(ref.residue, log.tail(), ref.stride)
-        request = messages.read(view.epoch, True, 1 << 20, ref.stride, positions)
+        positions = ref.places(0, log.tail())
+        request = messages.read(view.epoch, True, 1 << 20, ref.spacing.packed, positions)
         code, reply = log.store.execute(ref.name, "read", request)
         assert code == 0
         read = core.decode_read(reply, positions)

@@ -21,6 +21,7 @@ from zlog._layout.stripe_objects import make, seal
 from zlog._native import messages
 from zlog._transfer.export_file import ExportWriter, Info
 from zlog._transfer.pieces import Batch
+from zlog.view import OPEN_END
 
 from ..conformance.stored import Door, MemoryDoor, envelope, fields_of
 from ..support.local_sequencer import LocalSequencer
@@ -29,6 +30,7 @@ from . import planted
 from .faulty import FaultyStore, WithoutSequencer
 from .transfers import imported
 
+UNITS = (1, 4)
 WIDTH = 4
 ENTRIES = [b"entry %d" % number for number in range(10)]
 TAIL_MAX = WIDTH * OBJECT_TAIL_MAX
@@ -131,7 +133,7 @@ def test_every_stripe_has_its_own_bounds(filled: zlog.Log) -> None:
     filled.roll()
     start = filled.view.live_stripe.start
     for ref in filled.view.objects(filled.view.live_stripe):
-        first = start + (ref.residue - start) % WIDTH
+        first = ref.places(start, OPEN_END)[0]
         assert write_at(filled, first + END) == Code.BEYOND_STRIPE
         assert write_at(filled, first + TAIL_MAX) == Code.OK
 
@@ -142,7 +144,7 @@ def test_epochs_that_no_client_was_given_are_passed(filled: zlog.Log) -> None:
     for step in range(1, 4):
         for ref, ahead in zip(refs, (2**62, EPOCHS_AHEAD_MAX + 1, EPOCHS_AHEAD_MAX), strict=False):
             sealed = epoch + EPOCHS_AHEAD_MAX * (step - 1) if ref is refs[2] else epoch
-            request = messages.seal(sealed + ahead, WIDTH, ref.residue, False)
+            request = planted.seal(ref, sealed + ahead)
             code, _ = filled.store.execute(ref.name, "seal", request)
             assert code == (Code.OK if ahead == EPOCHS_AHEAD_MAX else Code.INVALID_EPOCH)
     check_in_use(filled)
@@ -158,28 +160,34 @@ def test_entries_of_an_ended_stripe_are_read_past_an_epoch_that_no_client_was_gi
     """No change of the layout asks its objects, so those who read there tell of the epoch."""
     sealed = filled.view.epoch + EPOCHS_AHEAD_MAX
     filled.roll()
-    for position in (2, 3):
-        ref = filled.view.object_of(position)
-        request = messages.seal(sealed - position, WIDTH, ref.residue, False)
+    for number in (2, 3):
+        ref = filled.view.object_at(filled.view.stripes[0], number)
+        request = planted.seal(ref, sealed - number)
         planted.call(filled.store, ref.name, "seal", request)
     check_in_use(filled)
     assert sealed - 2 < filled.views()[-1].epoch < sealed + 20
 
 
 @pytest.mark.parametrize(
-    ("epoch", "width", "start"),
-    [(EPOCH_MAX, WIDTH, 0), (1, WIDTH, POSITION_MAX), (1, WIDTH + 1, 0)],
-    ids=["epoch", "start", "width"],
+    ("epoch", "width", "start", "other_unit"),
+    [
+        (EPOCH_MAX, WIDTH, 0, None),
+        (1, WIDTH, POSITION_MAX, None),
+        (1, WIDTH + 1, 0, None),
+        (1, WIDTH, 0, 2),
+    ],
+    ids=["epoch", "start", "width", "unit"],
 )
 def test_objects_of_a_stripe_are_those_that_its_maker_has_made(
-    filled: zlog.Log, epoch: int, width: int, start: int
+    filled: zlog.Log, epoch: int, width: int, start: int, other_unit: int | None
 ) -> None:
     """Their names can be guessed, and others may seal a new object as they like."""
     view = filled.view
+    unit = other_unit or view.live_stripe.unit
     for id_ in range(view.epoch + 1, view.epoch + 20):
         for residue in range(WIDTH):
             name = stripe_object(view.log, view.log_id, id_, residue)
-            request = messages.seal(epoch, width, residue, True, start)
+            request = messages.seal(epoch, width, residue, True, start, unit)
             planted.call(filled.store, name, "seal", request)
     filled.roll()
     filled.reconfigure(width=2)
@@ -203,9 +211,8 @@ def test_a_writer_passes_positions_that_are_filled_ahead_of_it(sequenced: zlog.L
     """One call fills 65,536 positions of an object before their writer comes to them."""
     sequenced.append_many(ENTRIES)
     with zlog.Log.open(sequenced.store, "orders") as attacker:
-        for residue in range(WIDTH):
-            first = 12 + residue
-            assert fill_at(attacker, range(first, first + WIDTH * 65536, WIDTH)) == Code.OK
+        for ref in attacker.view.objects():
+            assert fill_at(attacker, ref.places(12, POSITION_MAX)[:65536]) == Code.OK
     operations = 0
 
     def count(*_: object) -> None:
@@ -391,7 +398,7 @@ def test_a_narrower_stripe_takes_all_that_readers_have_to_fill(log: zlog.Log) ->
     if shared is not None:
         log.reserve(1)
     position = log.append(b"on")
-    assert log.view.object_of(position).stride == 1
+    assert log.view.stripe_of(position).width == 1
     start = log.view.live_stripe.start
     assert [
         entry.data

@@ -23,6 +23,7 @@ from zlog.view import objects_of
 
 from .faulty import FaultyStore, Recorder, slow_io
 
+UNITS = (1, 4)
 SLOW = (0.01, 0.1)
 WRITERS, CHANGERS, ENTRIES = 4, 3, 40
 
@@ -53,11 +54,11 @@ def test_nothing_is_lost_doubled_or_left_behind(
 
         async def change(number: int) -> None:
             client = clients[WRITERS + number]
-            for width in (2 + number, 7, 1 + number):
+            for width, unit in ((2 + number, None), (7, 1 << number), (1 + number, 4)):
                 await io.sleep(io.random())
                 patience = io.random() if dying else None
                 with contextlib.suppress(asyncio.TimeoutError):
-                    changed = reconfigure(client.layout, width, {}, client.deadline())
+                    changed = reconfigure(client.layout, width, unit, {}, client.deadline())
                     await asyncio.wait_for(changed, patience)
 
         async def read(number: int) -> list[zlog.Entry | zlog.Gap]:

@@ -10,7 +10,7 @@ import zlog
 from zlog import Finding, FindingKind
 from zlog._base.names import DIRECTORY_OBJECT, head_object
 from zlog._io import drive
-from zlog._native import core, messages
+from zlog._native import messages
 from zlog.view import STRIPES_MAX, ObjectRef
 
 from ..conformance import wire
@@ -18,6 +18,7 @@ from ..conformance.stored import door_to
 from ..support.logs import leave_hole, new_epoch, raise_tail
 from . import planted
 
+UNITS = (1, 4)
 WIDTH = 4
 ENTRIES = 40
 
@@ -66,33 +67,41 @@ def test_an_empty_log(log: zlog.Log) -> None:
 
 
 def test_a_flipped_byte_in_a_record(filled: zlog.Log, store: zlog.Store) -> None:
-    planted.flip(store, refs(filled)[1].name, b"entry 05", b"entri 05")
+    name = filled.view.object_of(5).name
+    planted.flip(store, name, b"entry 05", b"entri 05")
     finding = only(filled, FindingKind.LOST)
     assert finding.serious
-    assert (finding.object, finding.positions) == (refs(filled)[1].name, range(5, 6, WIDTH))
+    assert (finding.object, finding.positions) == (name, range(5, 6))
 
 
 def test_a_flipped_byte_in_the_bytestream(filled: zlog.Log, store: zlog.Store) -> None:
     data = b"3" * 10_000
-    planted.flip(store, refs(filled)[3].name, data, data[:-1] + b"x")
+    name = filled.view.object_of(ENTRIES + 3).name
+    planted.flip(store, name, data, data[:-1] + b"x")
     finding = only(filled, FindingKind.LOST)
     assert finding.serious
-    assert (finding.object, finding.position) == (refs(filled)[3].name, ENTRIES + 3)
+    assert (finding.object, finding.position) == (name, ENTRIES + 3)
 
 
-def test_a_damaged_index_is_one_finding(filled: zlog.Log, store: zlog.Store) -> None:
-    """It takes all entries of its record: each fourth position."""
-    writer, number = planted.append_at(filled, 2)
+def test_a_damaged_index_is_one_finding(filled: zlog.Log, store: zlog.Store, unit: int) -> None:
+    """It takes all entries of its record: each fourth position, or one finding for each unit."""
+    gone = refs(filled)[2].places(0, ENTRIES)
+    writer, number = planted.append_at(filled, gone[0])
     origin = writer + number.to_bytes(8, "little")
     planted.flip(store, refs(filled)[2].name, origin, bytes(8) + origin[8:])
-    finding = only(filled, FindingKind.LOST)
-    assert finding.positions == range(2, ENTRIES - 1, WIDTH)
-    assert (finding.end, finding.step) == (ENTRIES - 1, WIDTH)
+    found = findings(filled)
+    assert {finding.kind for finding in found} == {FindingKind.LOST}
+    assert [p for finding in found for p in finding.positions] == [*gone]
+    if unit == 1:
+        assert [finding.positions for finding in found] == [range(2, ENTRIES - 1, WIDTH)]
+        assert (found[0].end, found[0].step) == (ENTRIES - 1, WIDTH)
+    else:
+        assert [finding.positions for finding in found] == [range(8, 12), range(24, 28)]
 
 
 def test_holes_of_one_object_are_one_finding(memory: zlog.Store) -> None:
     """As a batch leaves them that one object had no room for; others are told as they lie."""
-    with zlog.Log.create(memory, "holes", width=4) as log:
+    with zlog.Log.create(memory, "holes", width=4, unit=1) as log:
         reserved = log.reserve(40)
         for position in reserved:
             if position % 4 != 1 and position not in (23, 39):
@@ -121,7 +130,7 @@ def test_an_append_that_stands_twice(filled: zlog.Log) -> None:
 
 def test_an_object_that_holds_other_positions(filled: zlog.Log) -> None:
     ref = refs(filled)[1]
-    planted.remake(filled, ref, epoch=filled.view.epoch, stride=WIDTH, residue=2)
+    planted.remake(filled, ref._replace(number=2), epoch=filled.view.epoch)
     finding = only(filled, FindingKind.WRONG_OBJECT)
     assert finding.serious
     assert finding.object == ref.name
@@ -129,7 +138,7 @@ def test_an_object_that_holds_other_positions(filled: zlog.Log) -> None:
 
 def test_an_object_that_was_never_sealed_for_its_view(log: zlog.Log) -> None:
     newer = new_epoch(log).epoch
-    planted.remake(log, refs(log)[3], epoch=newer - 1, stride=WIDTH, residue=3)
+    planted.remake(log, refs(log)[3], epoch=newer - 1)
     finding = only(log, FindingKind.EPOCH_BEHIND)
     assert finding.serious
     assert str(newer) in finding.detail
@@ -139,7 +148,7 @@ def test_a_layout_change_left_half_done(filled: zlog.Log, store: zlog.Store) -> 
     """It is reported, and finished by the client that needs the tail: here the audit itself."""
     ref = refs(filled)[2]
     epoch, _ = drive(filled._client.layout.head.epoch_next(filled._client.deadline()))
-    planted.call(store, ref.name, "seal", messages.seal(epoch, WIDTH, 2, False))
+    planted.call(store, ref.name, "seal", planted.seal(ref, epoch))
     finding = only(filled, FindingKind.EPOCH_AHEAD)
     assert not finding.serious
     assert finding.object == ref.name
@@ -225,12 +234,12 @@ def test_closed_stripes(filled: zlog.Log, store: zlog.Store) -> None:
     filled.append_many([b"wide"] * 7)
     old, live = filled.view.stripes[-2:]
     assert (old.end, live.start, live.width) == (tail, tail, 2)
-    planted.flip(store, next(filled.view.objects(old)).name, b"entry 04", b"antry 04")
-    assert only(filled, FindingKind.LOST).positions == range(4, 5, WIDTH)
+    planted.flip(store, filled.view.object_of(4).name, b"entry 04", b"antry 04")
+    assert only(filled, FindingKind.LOST).positions == range(4, 5)
     filled.trim_to(8)
     assert findings(filled) == []
-    ref = filled.view.object_at(old, tail % WIDTH)
-    request = core.encode_write(filled.view.epoch, 1, b"w" * 16, WIDTH, [tail], [1], [b"too late"])
+    ref = filled.view.object_at(old, old.spacing.number(tail))
+    request = planted.entry(filled, ref, tail, b"w" * 16, 1, b"too late")
     planted.call(store, ref.name, "write", request)
     finding = only(filled, FindingKind.BEYOND_END)
     assert finding.serious
@@ -261,7 +270,7 @@ def test_an_archived_stripe_that_the_head_has_lost(memory: zlog.Store) -> None:
 
 def test_a_damaged_header(log: zlog.Log, store: zlog.Store) -> None:
     """Found in the file by the bytes that a header of this epoch and geometry has."""
-    log.append_many([b"%d" % i for i in range(8)])
+    log.append_many([b"%d" % i for i in range(32)])
     fields = wire.u64(log.view.epoch) + wire.u32(WIDTH) + wire.u32(2)
     planted.flip(store, refs(log)[2].name, fields, fields[:-1] + b"\xff")
     audit = log.check()
@@ -269,7 +278,7 @@ def test_a_damaged_header(log: zlog.Log, store: zlog.Store) -> None:
     assert finding.kind is FindingKind.DAMAGED_OBJECT
     assert finding.serious
     assert finding.object == refs(log)[2].name
-    assert (audit.summary.entries, audit.summary.lost) == (6, 2)
+    assert (audit.summary.entries, audit.summary.lost) == (24, 8)
 
 
 def test_progress_is_told(filled: zlog.Log) -> None:

@@ -13,6 +13,7 @@ from zlog import FindingKind
 
 from ..support.logs import leave_hole, new_epoch
 
+UNITS = (1, 4)
 SECONDS = 3.0
 WRITERS = 4
 

@@ -6,6 +6,7 @@ import random
 import threading
 from collections.abc import Collection
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from zlog._native import core
 from ..native.support import reply_to
 from ..support.logs import leave_hole
 
+UNITS = (1, 4)
 ZERO = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -47,6 +49,11 @@ def entries_of(columns: Columns) -> list[tuple[int, bytes, int]]:
     ]
 
 
+def is_of(log: zlog.Log, indexes: Collection[int] | None, position: int) -> bool:
+    """Whether one of these objects has a position."""
+    return indexes is None or log.view.object_of(position).number in indexes
+
+
 def expected(log: zlog.Log, start: int, end: int | None, indexes: Collection[int] | None) -> object:
     """Return the entries and the states of single positions, as a range read tells them."""
     entries, gaps = [], {}
@@ -56,21 +63,18 @@ def expected(log: zlog.Log, start: int, end: int | None, indexes: Collection[int
             entries.append((item.position, item.data, us))
         else:
             gaps.update(dict.fromkeys(range(item.position, item.end), item.kind))
-    width = log.view.live_stripe.width
-    mine = range(width) if indexes is None else indexes
+    mine = partial(is_of, log, indexes)
     return (
-        [entry for entry in entries if entry[0] % width in mine],
-        {position: kind for position, kind in gaps.items() if position % width in mine},
+        [entry for entry in entries if mine(entry[0])],
+        {position: kind for position, kind in gaps.items() if mine(position)},
     )
 
 
 def found(log: zlog.Log, windows: list[Columns], indexes: Collection[int] | None) -> object:
     """Return the same of columns."""
-    width = log.view.live_stripe.width
-    mine = range(width) if indexes is None else indexes
     gaps: dict[int, GapKind] = {}
     for gap in (gap for columns in windows for gap in columns.gaps):
-        positions = [p for p in range(gap.position, gap.end) if p % width in mine]
+        positions = [p for p in range(gap.position, gap.end) if is_of(log, indexes, p)]
         assert not gaps.keys() & positions
         gaps.update(dict.fromkeys(positions, gap.kind))
     return [entry for columns in windows for entry in entries_of(columns)], gaps
@@ -111,7 +115,7 @@ def test_columns_are_what_a_range_read_gives(
 
 
 def test_neighbouring_gaps_of_the_objects_that_are_read_are_one(store: zlog.Store) -> None:
-    log = zlog.Log.create(store, "orders", width=4)
+    log = zlog.Log.create(store, "orders", width=4, unit=1)
     log.append_many([b"x"] * 16)
     for position in range(2, 14):
         log.trim(position)
@@ -121,6 +125,13 @@ def test_neighbouring_gaps_of_the_objects_that_are_read_are_one(store: zlog.Stor
     [columns] = log.read_columns()
     assert columns.positions.tolist() == [0, 1, 14, 15]
     assert columns.gaps == [Gap(2, 14, GapKind.TRIMMED)]
+    log = zlog.Log.create(store, "units", width=4, unit=4)
+    log.append_many([b"x"] * 32)
+    for position in range(6, 23):
+        log.trim(position)
+    [columns] = log.read_columns(indexes=[1])
+    assert columns.positions.tolist() == [4, 5, 23]
+    assert columns.gaps == [Gap(6, 23, GapKind.TRIMMED)]
 
 
 def test_holes_are_waited_for_and_then_filled(store: zlog.Store) -> None:
@@ -141,7 +152,8 @@ def test_an_entry_that_comes_while_its_hole_is_waited_for_is_in_the_columns(
     leave_hole(log, 1)
     log.append(b"c")
     [ref] = log.view.objects()
-    late = core.encode_write(log.view.epoch, 5, bytes(16), 1, [1], [77], [b"late"])
+    spacing = ref.spacing.packed
+    late = core.encode_write(log.view.epoch, 5, bytes(16), spacing, [1], [77], [b"late"])
     timer = threading.Timer(0.05, log.store.execute, (ref.name, "write", late))
     timer.start()
     [columns] = log.read_columns(hole_timeout=30)
@@ -181,9 +193,10 @@ async def test_asyncio_has_them_too(store: zlog.Store) -> None:
 def test_columns_are_cut_where_the_data_would_be_too_much(data: list[bytes], most: int) -> None:
     log = zlog.Log.create(zlog.connect("mem://"), "orders", width=3)
     log.append_many(data)
-    window = core.ColumnWindow(3)
-    for index in range(min(3, len(data))):
-        window.add(reply_to(log, index, range(index, len(data), 3)), index, len(data))
+    spacing = log.view.live_stripe.spacing
+    window = core.ColumnWindow(spacing.packed)
+    for part in spacing.parts(0, len(data)):
+        window.add(reply_to(log, spacing.number(part.start), part), part.start, len(data))
     at: int | None = 0
     result = []
     while at is not None:
@@ -196,7 +209,7 @@ def test_columns_are_cut_where_the_data_would_be_too_much(data: list[bytes], mos
 
 
 def test_a_reply_about_others_is_lost_and_a_malformed_one_an_error() -> None:
-    log = zlog.Log.create(zlog.connect("mem://"), "orders", width=2)
+    log = zlog.Log.create(zlog.connect("mem://"), "orders", width=2, unit=1)
     log.append_many([b"data"] * 8)
     window = core.ColumnWindow(2)
     window.add(reply_to(log, 0, range(4, 8, 2)), 0, 4)

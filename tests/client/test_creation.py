@@ -8,6 +8,7 @@ import zlog
 from zlog import FindingKind
 from zlog._base.names import head_object
 from zlog._base.protocol import EPOCH_MAX, POSITION_MAX
+from zlog._base.spacing import Spacing
 from zlog._native import messages
 from zlog.view import OPEN_END, Stripe, objects_of
 
@@ -46,10 +47,10 @@ def test_objects_that_were_there_before_are_not_taken_for_its_own(
     make_head(store)
     for id_ in range(1, 20):
         for ref in objects_of("orders", LOG_ID, Stripe(id_, 0, OPEN_END, WIDTH)):
-            request = messages.seal(epoch, stride, ref.residue, True, start)
+            request = messages.seal(epoch, stride, ref.number, True, start)
             planted.call(store, ref.name, "seal", request)
             if start == 0:
-                request = messages.fill(epoch, 1, b"a stranger's id.", 0, stride, [ref.residue])
+                request = messages.fill(epoch, 1, b"a stranger's id.", 0, stride, [ref.number])
                 planted.call(store, ref.name, "fill", request)
     with zlog.Log.create(store, "orders", width=WIDTH) as log:
         assert log.view.log_id == LOG_ID
@@ -64,7 +65,7 @@ def test_one_object_that_was_there_before_is_enough(memory: zlog.Store) -> None:
     make_head(memory)
     planted.call(memory, head_object("orders"), "epoch_next", messages.epoch_next(0))
     *_, last = objects_of("orders", LOG_ID, Stripe(2, 0, OPEN_END, WIDTH))
-    planted.call(memory, last.name, "seal", messages.seal(1, WIDTH, last.residue, True, 0))
+    planted.call(memory, last.name, "seal", messages.seal(1, WIDTH, last.number, True, 0))
     with zlog.Log.create(memory, "orders", width=WIDTH) as log:
         assert log.view.live_stripe.id > 2
         assert list(log.check()) == []
@@ -109,13 +110,14 @@ def test_a_log_that_was_removed_meanwhile_leaves_no_objects(memory: zlog.Store) 
     assert not any(planted.exists(memory, name) for name in creator.names)
 
 
+@pytest.mark.parametrize("spacing", [Spacing(WIDTH + 1), Spacing(WIDTH, 2)], ids=str)
 def test_a_log_is_removed_whose_object_was_replaced_by_one_for_other_positions(
-    store: zlog.Store,
+    store: zlog.Store, spacing: Spacing
 ) -> None:
     with zlog.Log.create(store, "orders", width=WIDTH) as log:
         log.append_many(ENTRIES)
         ref = next(log.view.objects())
-        planted.remake(log, ref, epoch=log.view.epoch, stride=WIDTH + 1, residue=0)
+        planted.remake(log, ref._replace(spacing=spacing), epoch=log.view.epoch)
     zlog.Log.remove(store, "orders")
     assert not planted.exists(store, ref.name)
     with zlog.Log.create(store, "orders", width=WIDTH) as log:

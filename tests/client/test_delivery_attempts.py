@@ -19,6 +19,8 @@ from .delivering import ROWS, deliver, entries_in, shuffled
 from .faulty import Died, FaultyStore, WithoutSequencer, at_method, dies_at, dies_in, loses_first
 from .planted import call, write
 
+UNITS = (1, 4)
+
 pytestmark = pytest.mark.usefixtures("small_rounds")
 
 

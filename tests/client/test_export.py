@@ -23,6 +23,8 @@ from ..support.programs import REPOSITORY
 from .faulty import each_death
 from .transfers import exported, imported, varied
 
+UNITS = (1, 4)
+
 
 @pytest.fixture
 def source(memory: zlog.Store) -> Iterator[zlog.Log]:

@@ -98,7 +98,7 @@ async def test_what_handles_look_like(memory: zlog.Store) -> None:
         assert repr(log) == "<zlog.Log 'orders' in mem://>"
         view = repr(log.view)
         assert f"log_id=0x{log.view.log_id:016x}" in view
-        assert "start=0, end=open, width=2)" in view
+        assert "start=0, end=open, width=2, unit=1)" in view
         assert "options={}" in view
     async with await aio.Log.open(memory, "orders") as opened:
         assert repr(opened) == "<zlog.aio.Log 'orders' in mem://>"

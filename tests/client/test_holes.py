@@ -14,6 +14,8 @@ from zlog import Entry, FindingKind, Gap, GapKind
 from ..support.logs import after_first_grant, data_of, leave_hole, new_epoch
 from .faulty import FaultyStore
 
+UNITS = (1, 4)
+
 
 def test_a_range_fills_a_hole_after_waiting(sequenced: zlog.Log) -> None:
     sequenced.append(b"a")

@@ -13,6 +13,8 @@ from zlog import Entry, Gap, GapKind
 from ..support.logs import data_of
 from ..support.threads import at_once
 
+UNITS = (1, 4)
+
 
 def test_entries_read_back_at_their_positions(log: zlog.Log) -> None:
     before = datetime.now(timezone.utc) - timedelta(seconds=1)

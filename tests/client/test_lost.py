@@ -19,6 +19,7 @@ from ..conformance.stored import door_to
 from .faulty import WithoutSequencer
 from .planted import remove
 
+UNITS = (1, 4)
 WIDTH = 4
 LOST = 1
 
@@ -33,26 +34,27 @@ def log(request: pytest.FixtureRequest, memory: zlog.Store) -> zlog.Log:
 
 
 def test_the_other_entries_can_be_read(log: zlog.Log) -> None:
-    found = list(log.read_range())
-    name = log.view.object_of(LOST).name
+    ref = log.view.object_of(LOST)
+    name, gone = ref.name, ref.places(0, 12)
     missing = zlog.Loss(zlog.LossReason.MISSING, (name,))
-    assert len(found) == 12
-    for position, item in enumerate(found):
-        if position % WIDTH == LOST:
-            assert item == zlog.Gap(position, position + 1, GapKind.LOST, missing)
+    found = {p: item for item in log.read_range() for p in range(item.position, item.end)}
+    assert [*found] == [*range(12)]
+    for position, item in found.items():
+        if position in gone:
+            assert item[2:] == (GapKind.LOST, missing)
         else:
             assert isinstance(item, zlog.Entry)
             assert item.data == b"%d" % position
     with pytest.raises(zlog.CorruptEntry, match=f"position {LOST} .*missing: {name}") as raised:
         log.read(LOST)
-    assert raised.value.gap == found[LOST]
-    assert log.stat().entries == 9
+    assert raised.value.gap == zlog.Gap(LOST, LOST + 1, GapKind.LOST, missing)
+    assert log.stat().entries == 12 - len(gone)
 
 
 @pytest.mark.parametrize(
     "use",
     [
-        lambda log: log.append_many([b"x"] * WIDTH),
+        lambda log: log.append_many([b"x"] * WIDTH * 4),
         lambda log: log.fill(LOST),
         lambda log: log.trim(LOST),
     ],
@@ -73,22 +75,23 @@ def test_entries_whose_keys_are_gone_are_lost_and_nothing_takes_their_place(
     memory: zlog.Store,
 ) -> None:
     """As an OSD's copy may be that came back with attributes only. The log goes on above."""
-    gone = range(LOST, 12, WIDTH)
     with zlog.Log.create(memory, "orders", width=WIDTH, hole_timeout=0.01) as log:
         log.append_many([b"%d" % i for i in range(12)])
-        name = log.view.object_of(LOST).name
+        ref = log.view.object_of(LOST)
+        name, gone = ref.name, [*ref.places(0, 12)]
         with door_to(memory) as door:
             door.save(name, replace(door.load(name), omap={}))
         for tail in (12, 20):
             found = list(log.read_range())
-            assert len(found) == tail
+            assert found[-1].end == tail
             damaged = zlog.Loss(zlog.LossReason.CORRUPT, (name,))
-            lost = [zlog.Gap(p, p + 1, GapKind.LOST, damaged) for p in gone]
-            assert [item for item in found if isinstance(item, zlog.Gap)] == lost
+            gaps = [item for item in found if isinstance(item, zlog.Gap)]
+            assert {gap[2:] for gap in gaps} == {(GapKind.LOST, damaged)}
+            assert [p for gap in gaps for p in range(gap.position, gap.end)] == gone
             with pytest.raises(zlog.CorruptEntry, match=f"position {LOST} .*is lost"):
                 log.fill(LOST)
             (finding,) = (each for each in log.check() if each.serious)
-            assert (finding.kind, finding.positions) == (zlog.FindingKind.LOST, gone)
+            assert (finding.kind, [*finding.positions]) == (zlog.FindingKind.LOST, gone)
             assert log.append_many([b"on"] * 8) == list(range(tail, tail + 8))
 
 

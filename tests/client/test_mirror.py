@@ -22,6 +22,7 @@ from ..support.logs import data_of, fill_at, leave_hole, write_at
 from .faulty import Died, FaultyStore, dies_in, each_death
 from .transfers import exported, imported, mirrored, varied
 
+UNITS = (1, 4)
 ENTRIES = [b"%d" % number for number in range(100)]
 
 

@@ -18,6 +18,7 @@ from zlog._native.core import from_timestamp
 from ..support.logs import leave_hole, raise_tail
 from .faulty import FaultyStore, WithoutSequencer
 
+UNITS = (1, 4)
 WINDOW = 16
 WINDOWS_AHEAD = 2
 ENTRIES = 200

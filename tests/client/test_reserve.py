@@ -14,6 +14,8 @@ from ..support.logs import new_epoch
 from ..support.threads import at_once
 from .faulty import FaultyStore
 
+UNITS = (1, 4)
+
 
 def contents(log: zlog.Log) -> list[bytes | str]:
     """What stands at each position."""

@@ -19,6 +19,8 @@ from . import planted
 from .clocks import set_clocks
 from .faulty import Died, FaultyStore, at_method, dies_at
 
+UNITS = (1, 4)
+
 
 def append_at(log: zlog.Log, *seconds: float) -> None:
     for second in seconds:
@@ -218,7 +220,7 @@ def test_an_object_whose_header_is_lost_holds_nothing_else_back(
         log.append_many([b"entry %d" % number for number in range(8)])
         log.reconfigure(width=1)
         log.append_many([b"newer %d" % number for number in range(8)])
-        first, second = (log.view.object_of(position).name for position in range(2))
+        first, second = (ref.name for ref in log.view.objects(log.view.stripes[0]))
         door = MemoryDoor(memory)
         door.save(first, door.load(first).with_attr(HEADER, b"damaged"))
         point = 16 if limit.age is not None else 11

@@ -21,6 +21,7 @@ from .clocks import NOW, set_clocks
 from .faulty import FaultyStore, at_method
 from .transfers import mirrored
 
+UNITS = (1, 4)
 DAY = 86400.0
 YEAR = 365 * DAY
 

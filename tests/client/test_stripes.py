@@ -11,6 +11,7 @@ import zlog
 from zlog import aio
 from zlog.view import STRIPES_MAX, Stripe
 
+UNITS = (1, 4)
 STRIPES = STRIPES_MAX + 10
 LENGTH = 4
 

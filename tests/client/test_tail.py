@@ -12,12 +12,12 @@ from zlog._base.protocol import Code
 from zlog._io import BlockingIo, drive
 from zlog._layout.head import Head
 from zlog._layout.views import Change, change_view
-from zlog._native import core
 
 from ..support.local_sequencer import LocalSequencer
-from ..support.logs import leave_hole
+from ..support.logs import leave_hole, write_at
 from .faulty import FaultyStore, WithoutSequencer, at_method
 
+UNITS = (1, 4)
 WIDTH = 3
 
 
@@ -47,16 +47,14 @@ def test_a_new_epoch_begins_above_what_lands_while_objects_are_sealed(
     memory: zlog.Store, log: zlog.Log, number: int
 ) -> None:
     """Each object's highest position counts as of its own seal, not as of an earlier look."""
-    first = leave_hole(log, WIDTH)
-    view = log.view
+    spacing = log.view.live_stripe.spacing
+    first = leave_hole(log, WIDTH * spacing.unit)
     landed: list[int] = []
 
     def write_what_is_not_sealed_yet() -> None:
-        for position in range(first, first + WIDTH):
-            request = core.encode_write(view.epoch, 0, bytes(16), WIDTH, [position], [0], [b"x"])
-            code, _ = memory.execute(view.object_of(position).name, "write", request)
-            if code == Code.OK:
-                landed.append(position)
+        for part in spacing.parts(first, first + WIDTH * spacing.unit):
+            if write_at(log, part.start) == Code.OK:
+                landed.append(part.start)
 
     hooked = FaultyStore(memory, at_method("seal", write_what_is_not_sealed_yet, number + 1))
     changed = change(hooked)

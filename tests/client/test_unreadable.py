@@ -166,7 +166,7 @@ def test_an_object_of_a_newer_version_is_refused_with_what_to_do(
 
 
 def test_a_changed_layout_keeps_what_a_newer_version_put_into_it(memory: zlog.Store) -> None:
-    door, further = MemoryDoor(memory), b"\x02\x01further"
+    door, further = MemoryDoor(memory), b"\x03\x01further"
     with zlog.Log.create(memory, "orders", width=1) as log:
         log.append(b"of the first stripe")
         made = log.view

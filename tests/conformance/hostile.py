@@ -7,11 +7,13 @@ from random import Random
 from typing import Any
 
 from . import requests, wire
-from .messages import METHODS, request
+from .messages import METHODS, STRUCTS, request
 from .requests import Entry, Grant, Part, StripeView, View
 from .wire import OPEN_END
 
 NOISE_BYTES_MAX = 300
+NO_SPACINGS = (0, 1025, 4 << 16, 1 | 17 << 16, 1 | 32 << 16, 2**32 - 1)
+"""No stride, one above 1,024, no stride with a shift, shifts above 16."""
 _ENTRIES = [Entry(p, p, b"entry %d" % p) for p in (0, 1, 2, 5)]
 _PART = Part("query", 3, 1)
 _VIEW = View(
@@ -20,7 +22,7 @@ _VIEW = View(
 
 # One sound request of every method, for an object of stride 1 that was sealed with epoch 1.
 _VALUES: dict[str, tuple[Any, ...]] = {
-    "seal": (1, 1, 0, True),
+    "seal": (1, 1, 0, True, None, 1),
     "read": (1, True, 1000, (1, [0, 1, 2, 5, 9])),
     "count": (1, 0, 10),
     "verify": (1, 1000, (1, [0, 1, 2, 5, 9]), False),
@@ -63,6 +65,14 @@ _VALUES: dict[str, tuple[Any, ...]] = {
     "heal": (b"e.0000000000000002.1", b"value", b"data"),
     "version": (),
 }
+_RUNS = {
+    method: wire.runs_of(1, positions)
+    for method, positions in {
+        "write": [entry.position for entry in _ENTRIES],
+        **{name: v[-1][1] for name, v in _VALUES.items() if v and isinstance(v[-1], tuple)},
+        "verify": [0, 1, 2, 5, 9],
+    }.items()
+}
 _WRITE = requests.write(1, 1, b"w" * 16, 1, _ENTRIES)
 SOUND = {
     method: _WRITE if method == "write" else request(method, *_VALUES[method]) for method in METHODS
@@ -77,6 +87,9 @@ def malformed(method: str) -> Iterator[bytes]:
     yield sound + sound
     for version, compat in ((0, 1), (1, 2), (2, 255)):  # none can say so
         yield bytes([version, compat]) + sound[2:]
+    for spacing in NO_SPACINGS if "runs" in STRUCTS[METHODS[method].request].kinds else ():
+        at = sound.index(wire.raw_runs(1, _RUNS[method]))
+        yield sound[:at] + wire.u32(spacing) + sound[at + 4 :]
 
 
 def mutated(random: Random, method: str) -> bytes:
@@ -125,7 +138,8 @@ def _fields_that_lie(count: int) -> Iterator[tuple[str, bytes]]:
     epoch, time, writer = wire.u64(1), wire.u64(1), b"w" * 16
     one = wire.raw_runs(1, [(0, count)])
     many = wire.u32(1) + wire.u32(count) + wire.u64(0) + wire.u32(1)
-    for runs in (one, many):
+    spread = wire.raw_runs(count, [(0, 1)])  # no stride, or no shift, of that size
+    for runs in (one, many, spread):
         yield "write", epoch + time + writer + wire.u64(0) + runs
         yield "read", epoch + wire.u8(0) + wire.u32(2**32 - 1) + runs
         yield "verify", epoch + wire.u32(2**32 - 1) + runs
@@ -149,9 +163,11 @@ def _fields_that_lie(count: int) -> Iterator[tuple[str, bytes]]:
     yield "epoch_next", wire.u32(count)
     yield "trim_to", epoch + wire.u64(2**64 - 1) + wire.u32(count)
     yield "seal", epoch + wire.u32(count) + wire.u32(count - 1) + wire.u8(1)
+    if count > 2**16:
+        yield "seal", request("seal", 1, 1, 0, True, None, count)[6:]
 
 
 def _view_that_lies(stripes: int) -> bytes:
     sound = requests.view(_VIEW)
-    at = sound.index(wire.u32(1) + wire.u8(1) + wire.u8(1) + wire.u32(28) + wire.u64(1))
+    at = sound.index(wire.u32(1) + wire.u8(2) + wire.u8(1) + wire.u32(32) + wire.u64(1))
     return sound[:at] + wire.u32(stripes) + sound[at + 4 :]

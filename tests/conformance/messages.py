@@ -8,7 +8,7 @@ reply of a read, and the columns of that reply, are in `requests` and `answers`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ _PAGE = (REPOSITORY / "docs" / "formats" / "wire.md").read_text()
 _FIELD = re.compile(  # its name, its kind, and what is said of it
     r"(\w+) (u8, u64|list of \w+|map of strings|[\w\[\]]+(?: × n)?)(?: \(([^)]*)\))?(?:, |$)"
 )
-_SINCE = re.compile(r"(?:, )?since version (\d+)")
+_SINCE = re.compile(r"(?:, )?since version (\d+)(, needed above 1)?")
 _TEXT = ("a name", "an address")  # what is said of a string that is text
 _INTEGERS = {"bool": wire.u8, "u8": wire.u8, "u32": wire.u32, "u64": wire.u64}
 
@@ -41,20 +41,38 @@ class Struct:
         kinds: as in the specification, and `text` for a string that is a name or an address.
         bounds: what the specification says of each field's values; often nothing.
         version: that of the newest field.
+        needed: the versions of the fields that readers of earlier ones refuse above 1, by number.
     """
 
     type: Any
     kinds: tuple[str, ...]
     bounds: tuple[str, ...]
     version: int
+    needed: Mapping[int, int]
+
+    def compat(self, values: Sequence[Any]) -> int:
+        """The oldest version whose readers understand these values of its fields."""
+        return max((v for at, v in self.needed.items() if values[at] > 1), default=1)
 
 
 def _struct(name: str, fields: str) -> Struct:
-    version = max(map(int, _SINCE.findall(fields)), default=1)
+    version = max((int(since) for since, _ in _SINCE.findall(fields)), default=1)
+    needed = {}
+    for number, (*_, told) in enumerate(_FIELD.findall(fields)):
+        if (since := _SINCE.search(told)) and since[2]:
+            needed[number] = int(since[1])
     found = _FIELD.findall(_SINCE.sub("", fields).replace(" ()", ""))
     kinds = tuple("text" if bounds.startswith(_TEXT) else kind for _, kind, bounds in found)
     fields_type = NamedTuple(name, [(field, Any) for field, *_ in found])  # type: ignore[misc]
-    return Struct(fields_type, kinds, tuple(bounds for *_, bounds in found), version)
+    bounds = tuple(bounds for *_, bounds in found)
+    later = [*zip(kinds, bounds, strict=True)][min(needed, default=len(kinds)) :]
+    fields_type.__new__.__defaults__ = tuple(_left_out(*each) for each in later)
+    return Struct(fields_type, kinds, bounds, version, needed)
+
+
+def _left_out(kind: str, bounds: str) -> int | None:
+    """What a field is without its being said."""
+    return None if kind == "u8, u64" else int(bounds.startswith("1 to"))
 
 
 @dataclass(frozen=True)
@@ -73,9 +91,9 @@ METHODS = {
 
 
 def request(method: str, *values: Any) -> bytes:
-    """A request, with the values of its fields in their order; positions as (stride, positions).
+    """A request, with the values of its fields in their order; positions as (spacing, positions).
 
-    The last ones may be left out where none or 0 is said.
+    The last ones may be left out where none or the least is said.
     """
     return encode(METHODS[method].request, *values)
 
@@ -83,9 +101,10 @@ def request(method: str, *values: Any) -> bytes:
 def encode(name: str, *values: Any) -> bytes:
     """A message or an element in its frame."""
     struct = STRUCTS[name]
-    rest = [None if kind == "u8, u64" else 0 for kind in struct.kinds[len(values) :]]
-    fields = [_encoded(k, v) for k, v in zip(struct.kinds, [*values, *rest], strict=True)]
-    return wire.frame(b"".join(fields), struct.version)
+    rest = [*zip(struct.kinds, struct.bounds, strict=True)][len(values) :]
+    values = *values, *(_left_out(kind, bounds) for kind, bounds in rest)
+    fields = [_encoded(k, v) for k, v in zip(struct.kinds, values, strict=True)]
+    return wire.frame(b"".join(fields), struct.version, struct.compat(values))
 
 
 def _encoded(kind: str, value: Any) -> bytes:
@@ -121,9 +140,11 @@ def decode(name: str, data: bytes) -> Any:
 def decode_frame(name: str, reader: Reader) -> Any:
     """The fields of the message or element that comes next."""
     struct = STRUCTS[name]
-    fields = reader.frame(struct.version)
+    compat, fields = reader.frame(struct.version)
     found = struct.type(*(_decoded(kind, fields) for kind in struct.kinds))
     fields.done()
+    if compat != struct.compat(found):
+        raise Malformed(f"{found} with compat {compat}")
     return found
 
 

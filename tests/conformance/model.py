@@ -26,13 +26,14 @@ from .replies import (
     answered,
 )
 from .requests import Entry
-from .wire import entry_crc
+from .wire import entry_crc, spacing_of
 
 _OK = Answer(Code.OK)
 _MISSING = Answer(-errno.ENOENT)
 _INVALID = Answer(-errno.EINVAL)
 POSITION_MAX = 2**63 - 1
 WIDTH_MAX = 1024
+UNITS = [2**shift for shift in range(17)]
 ENTRIES_MAX = 65536
 EPOCH_MAX = 2**63 - 1
 EPOCHS_AHEAD_MAX = 2**20
@@ -44,12 +45,13 @@ _NOBODY = (None, 0)
 
 @dataclass
 class StripeModel:
-    """One stripe object; `stride` and `residue` are what its caller claims, as in `Stripe`."""
+    """One stripe object; the first three are what its caller claims, as in `Stripe`."""
 
     stride: int = 1
     residue: int = 0
+    unit: int = 1
     epoch: int = 0  # 0: the object is missing
-    geometry: tuple[int, int] = (0, 0)
+    geometry: tuple[int, int, int] = (1, 0, 1)
     cells: dict[int, Slot] = field(default_factory=dict)  # never a cell below trim_point
     ids: dict[int, tuple[bytes, int]] = field(default_factory=dict)  # outlive a trim, not trim_to
     freed: dict[int, tuple[bytes, int]] = field(default_factory=dict)  # those that trim_to dropped
@@ -65,18 +67,27 @@ class StripeModel:
             return POSITION_MAX + 1
         return min(self.start + OBJECT_POSITIONS_MAX * self.geometry[0], POSITION_MAX + 1)
 
+    @property
+    def spacing(self) -> int:
+        """Its stride and unit as requests have them."""
+        return spacing_of(self.stride, self.unit)
+
     def _beyond(self, positions: Sequence[int]) -> Answer | None:
         return Answer(Code.BEYOND_STRIPE, self.end) if positions[-1] >= self.end else None
 
     @property
     def highest(self) -> int | None:
         """The highest position written, filled or trimmed, by hand or by the trim point."""
-        stride, residue = self.geometry
         below = self.trim_point - 1
+        while below >= 0 and not self._has(below):
+            below -= 1
         candidates = [] if self.top is None else [self.top]
-        if below >= residue:
-            candidates.append(below - (below - residue) % stride)
-        return max(candidates, default=None)
+        return max([*candidates, below] if below >= 0 else candidates, default=None)
+
+    def _has(self, position: int) -> bool:
+        """Whether a position is one of the object's."""
+        stride, residue, unit = self.geometry
+        return position // unit % stride == residue
 
     def cell(self, position: int) -> Slot:
         """What a position holds."""
@@ -90,15 +101,16 @@ class StripeModel:
             not 1 <= epoch <= EPOCH_MAX
             or not 1 <= self.stride <= WIDTH_MAX
             or self.residue >= self.stride
+            or self.unit not in UNITS
         ):
             return _INVALID
         if not (self.epoch or create):
             return _MISSING
-        if self.epoch and self.geometry != (self.stride, self.residue):
+        if self.epoch and self.geometry != (self.stride, self.residue, self.unit):
             return _INVALID
         if self.epoch and not self.epoch < epoch <= self.epoch + EPOCHS_AHEAD_MAX:
             return Answer(Code.INVALID_EPOCH, self.epoch)
-        self.epoch, self.geometry = epoch, (self.stride, self.residue)
+        self.epoch, self.geometry = epoch, (self.stride, self.residue, self.unit)
         if self.start is None:
             self.start = start
             if self.highest is not None and self.highest >= self.end:
@@ -113,10 +125,10 @@ class StripeModel:
         return self._stale(epoch)
 
     def _misplaced(self, positions: Sequence[int]) -> Answer | None:
-        stride, residue = self.geometry
-        if self.stride != stride or not 1 <= len(positions) <= ENTRIES_MAX:
+        stride, _, unit = self.geometry
+        if (self.stride, self.unit) != (stride, unit) or not 1 <= len(positions) <= ENTRIES_MAX:
             return _INVALID
-        wrong = any(p % stride != residue or p > POSITION_MAX for p in positions)
+        wrong = any(not self._has(p) or p > POSITION_MAX for p in positions)
         ascending = all(a < b for a, b in pairwise(positions))
         return _INVALID if wrong or not ascending else None
 
@@ -232,13 +244,12 @@ class StripeModel:
             return _INVALID
         if refusal := self._refusal(epoch):
             return refusal
-        stride, residue = self.geometry
         first = max(start, self.trim_point)
         own = {p: slot for p, slot in self.cells.items() if start <= p < end}
         live = {p: slot for p, slot in own.items() if slot.state == State.WRITTEN}
-        hole = first + (residue - first) % stride
-        while hole in self.cells:
-            hole += stride
+        hole = first
+        while hole < end and (hole in self.cells or not self._has(hole)):
+            hole += 1
         times = [slot.timestamp for slot in live.values()]
         return answered(
             "count",
@@ -312,15 +323,15 @@ class StripeModel:
         live = [slot for slot in self.cells.values() if slot.state == State.WRITTEN]
         size = sum(len(slot.data) for slot in live)
         counts = self.trim_point, len(live), size
-        stride, residue = self.geometry
-        stat = Stat(self.epoch, self.highest, *counts, stride=stride, residue=residue)
+        stride, residue, unit = self.geometry
+        stat = Stat(self.epoch, self.highest, *counts, stride=stride, residue=residue, unit=unit)
         return Answer(Code.OK, stat)
 
     def remove(self, epoch: int) -> Answer:
         """remove: fenced like everything."""
         if refusal := self._refusal(epoch):
             return refusal
-        self.__init__(self.stride, self.residue)  # type: ignore[misc]
+        self.__init__(self.stride, self.residue, self.unit)  # type: ignore[misc]
         return _OK
 
 

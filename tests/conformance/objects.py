@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from . import replies, requests
+from . import replies, requests, wire
 from .messages import request
 from .replies import Answer
 from .requests import Entry, Grant, Part
@@ -68,14 +68,20 @@ class _Object:
 
 @dataclass
 class Stripe(_Object):
-    """A stripe object; `stride` and `residue` are what the requests claim its geometry to be."""
+    """A stripe object; the other fields are what the requests claim its geometry to be."""
 
     stride: int = 1
     residue: int = 0
+    unit: int = 1
+
+    @property
+    def spacing(self) -> int:
+        """Its stride and unit as requests have them."""
+        return wire.spacing_of(self.stride, self.unit)
 
     def seal(self, epoch: int, create: bool = True, start: int | None = None) -> Answer:
         """seal: OK with a `replies.Sealed`, or INVALID_EPOCH with the object's epoch."""
-        return self.call("seal", epoch, self.stride, self.residue, create, start)
+        return self.call("seal", epoch, self.stride, self.residue, create, start, self.unit)
 
     def write(
         self,
@@ -87,7 +93,7 @@ class Stripe(_Object):
     ) -> Answer:
         """write: OK with `replies.Fullness`, STALE_EPOCH, or READ_ONLY with the first one taken."""
         return self.send(
-            "write", requests.write(epoch, timestamp, writer, self.stride, entries, crcs)
+            "write", requests.write(epoch, timestamp, writer, self.spacing, entries, crcs)
         )
 
     def put(self, epoch: int, position: int, data: bytes, writer: bytes = WRITER) -> Answer:
@@ -102,7 +108,7 @@ class Stripe(_Object):
         with_ids: bool = False,
     ) -> Answer:
         """read: OK with a `replies.Read`, or STALE_EPOCH."""
-        asked = request("read", epoch, with_ids, bytes_max, (self.stride, positions))
+        asked = request("read", epoch, with_ids, bytes_max, (self.spacing, positions))
         code, payload = self.store.execute(self.name, "read", asked)
         return replies.parse_read(code, payload, positions, with_ids)
 
@@ -114,7 +120,7 @@ class Stripe(_Object):
         keys_only: bool = False,
     ) -> Answer:
         """verify: OK with a `replies.Verified`, or STALE_EPOCH."""
-        return self.call("verify", epoch, bytes_max, (self.stride, positions), keys_only)
+        return self.call("verify", epoch, bytes_max, (self.spacing, positions), keys_only)
 
     def count(self, epoch: int, start: int, end: int) -> Answer:
         """count: OK with a CountReply, or STALE_EPOCH."""
@@ -129,11 +135,11 @@ class Stripe(_Object):
         reason: int = 0,
     ) -> Answer:
         """fill: OK, STALE_EPOCH, or READ_ONLY or LOST with the first position that is so."""
-        return self.call("fill", epoch, timestamp, writer, reason, (self.stride, positions))
+        return self.call("fill", epoch, timestamp, writer, reason, (self.spacing, positions))
 
     def trim(self, epoch: int, positions: Sequence[int]) -> Answer:
         """trim: OK or STALE_EPOCH."""
-        return self.call("trim", epoch, (self.stride, positions))
+        return self.call("trim", epoch, (self.spacing, positions))
 
     def trim_to(self, epoch: int, position: int, records_max: int = RECORDS_MAX) -> Answer:
         """trim_to: OK with True when records are left to free, or STALE_EPOCH."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
+from . import wire
 from .messages import METHODS, STRUCTS, decode
 from .wire import Malformed, Reader, entry_crc
 
@@ -131,6 +132,7 @@ class Stat:
     stream_bytes: int = field(default=0, compare=False)
     stride: int = 1
     residue: int = 0
+    unit: int = 1
 
 
 @dataclass(frozen=True)
@@ -251,7 +253,9 @@ def parse_read(code: int, payload: bytes, positions: Sequence[int], with_ids: bo
     if code != Code.OK:
         return parse("read", code, payload)
     behind = Reader(payload)
-    reader = behind.frame()
+    compat, reader = behind.frame()
+    if compat != wire.COMPAT:
+        raise Malformed(f"compat {compat}")
     highest, count, told_ids = reader.optional_u64(), reader.u32(), reader.flag()
     if count > len(positions) or told_ids != with_ids:
         raise Malformed(f"{count} entries for {len(positions)} positions, ids: {told_ids}")

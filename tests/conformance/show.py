@@ -9,7 +9,7 @@ from . import replies
 from .objects import TIME
 from .replies import Answer, Read, Row, Sealed, Slot, Stat, State, Verified
 from .requests import View, parse_view
-from .wire import OPEN_END
+from .wire import OPEN_END, following
 
 _SHOWN_BYTES_MAX = 40
 
@@ -37,17 +37,18 @@ def _or_none(value: int | None) -> str:
 
 
 def _show_read(value: tuple[list[int], int, Read]) -> list[str]:
-    positions, stride, read = value
+    positions, spacing, read = value
     lines = [f"highest={_or_none(read.highest)}"]
     spans: list[tuple[int, int, str]] = []  # first, end, text: equal neighbours are shown once
     for position, slot in zip(positions, read.slots, strict=False):
-        shown = _show_slot(slot)
+        shown, end = _show_slot(slot), following(spacing, position)
         if spans and spans[-1][1:] == (position, shown):
-            spans[-1] = (spans[-1][0], position + stride, shown)
+            spans[-1] = (spans[-1][0], end, shown)
         else:
-            spans.append((position, position + stride, shown))
+            spans.append((position, end, shown))
     for first, end, shown in spans:
-        lines.append(f"{first} {shown}" if end == first + stride else f"{first}..{end} {shown}")
+        alone = end == following(spacing, first)
+        lines.append(f"{first} {shown}" if alone else f"{first}..{end} {shown}")
     if len(read.slots) < len(positions):
         lines.append(f"({len(positions) - len(read.slots)} more)")
     return lines
@@ -146,7 +147,8 @@ def _more(listed: Any) -> list[str]:
 
 
 def _show_stripe(s: Any) -> str:
-    return f"{s.id}:{s.start}-{'' if s.end == OPEN_END else s.end}/{s.width}"
+    unit = "" if s.unit == 1 else f"*{s.unit}"
+    return f"{s.id}:{s.start}-{'' if s.end == OPEN_END else s.end}/{s.width}{unit}"
 
 
 def _show_loose(value: Any) -> list[str]:

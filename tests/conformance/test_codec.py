@@ -15,9 +15,9 @@ import zlog
 from zlog._native import core
 from zlog._native import messages as native
 
-from . import golden, replies, requests, wire
+from . import golden, hostile, replies, requests, wire
 from .messages import METHODS, STRUCTS, request
-from .model import POSITION_MAX
+from .model import POSITION_MAX, UNITS
 from .objects import Store, Stripe
 from .replies import Slot, State
 from .requests import Entry, StripeView, View
@@ -33,11 +33,16 @@ ERRORS = (zlog.CorruptEntry, zlog.UnsupportedVersion)
 
 @st.composite
 def geometry_and_positions(draw: st.DrawFn) -> tuple[int, list[int]]:
-    stride = draw(STRIDE)
+    """A spacing as requests have it, and positions of one object."""
+    stride, unit = draw(STRIDE), draw(st.sampled_from(UNITS))
     residue = draw(st.integers(0, stride - 1))
-    base = draw(st.sampled_from([0, 10**6, (POSITION_MAX - stride * 400) // stride]))
-    places = draw(st.sets(st.integers(0, 300), min_size=1, max_size=50))
-    return stride, [(base + place) * stride + residue for place in sorted(places)]
+    last = (POSITION_MAX + 1) // (stride * unit) * unit - 400
+    base = draw(st.sampled_from([0, 10**6, last]))
+    places = [base + place for place in draw(st.sets(st.integers(0, 300), min_size=1, max_size=50))]
+    positions = [
+        (place // unit * stride + residue) * unit + place % unit for place in sorted(places)
+    ]
+    return wire.spacing_of(stride, unit), positions
 
 
 ENCODED = [method for method in METHODS if method != "write"]
@@ -89,12 +94,13 @@ def test_requests_are_encoded_alike(method: str, data: st.DataObject) -> None:
     values = [data.draw(sound(*each)) for each in zip(struct.kinds, struct.bounds, strict=True)]
     if method == "seal":
         values[2] %= values[1]  # its residue is below its stride
+        values[5] = data.draw(st.sampled_from(UNITS))
     assume(method != "delivery_grant" or values[7] + values[8] <= POSITION_MAX + 1)
     assert getattr(native, method)(*arguments(values)) == request(method, *values)
 
 
 def arguments(values: Sequence[Any]) -> list[Any]:
-    """As the native codec takes them: a stride, then positions."""
+    """As the native codec takes them: a spacing, then positions."""
     return [each for value in values for each in (value if type(value) is tuple else [value])]
 
 
@@ -115,7 +121,8 @@ def out_of_bounds() -> Iterator[tuple[str, tuple[Any, ...]]]:
 LEAST: dict[str, Any] = {"text": "a", "u8[16]": bytes(16), "string": b"", "runs": (1, [0])}
 OUT_OF_BOUNDS = [
     *out_of_bounds(),
-    ("seal", (1, 4, 4, True)),
+    ("seal", (1, 4, 4, True, None, 1)),
+    *(("seal", (1, 4, 0, True, None, unit)) for unit in (3, 65535, 2**16 - 2**15 + 1, 2**31)),
     ("head_create", ("", 1)),
     ("cursor_read", (1, "a/b")),
     ("sequencer_announce", ("two words",)),
@@ -147,16 +154,16 @@ def test_writes(
     base: int,
     data: st.DataObject,
 ) -> None:
-    stride, positions = where
+    spacing, positions = where
     base = min(base, requests.NUMBER_BASE_MAX)
     size = len(positions)
     numbers = data.draw(st.lists(U32, min_size=size, max_size=size))
     contents = data.draw(st.lists(st.binary(max_size=20), min_size=size, max_size=size))
     entries = [Entry(p, base + n, d) for p, n, d in zip(positions, numbers, contents, strict=True)]
     found = core.encode_write(
-        epoch, time, writer, stride, positions, [e.number for e in entries], contents
+        epoch, time, writer, spacing, positions, [e.number for e in entries], contents
     )
-    assert found == requests.write(epoch, time, writer, stride, entries)
+    assert found == requests.write(epoch, time, writer, spacing, entries)
 
 
 @pytest.mark.parametrize("length", [(32 << 10) - 1, 32 << 10, 40_000, 1 << 20])
@@ -170,6 +177,18 @@ def test_the_data_of_a_large_write_begins_with_a_page(length: int) -> None:
     assert (begin % 4096 == 0) == (length >= 32 << 10)
 
 
+def test_only_what_must_not_be_passed_over_needs_readers_of_its_version() -> None:
+    for unit in UNITS:
+        compat = 1 if unit == 1 else 3
+        assert native.seal(1, 4, 0, True, None, unit)[:2] == bytes([3, compat])
+        stripe = (1, 0, OPEN_END, 4, unit, b"")
+        view = native.encode_view(1, 7, 0, "", [stripe], {}, b"")
+        assert view[:2] == b"\x01\x01"  # the stripe in it says so itself
+        assert view[31:37] == bytes([2, 1 if unit == 1 else 2, 32, 0, 0, 0])
+        # Runs say no version: an older class takes the spacing for a stride that is too large.
+        assert native.trim(1, 4 | (unit.bit_length() - 1) << 16, [0])[:2] == b"\x01\x01"
+
+
 def test_a_range_is_as_good_as_a_list() -> None:
     for positions in (range(3, 40, 4), range(7, 8), range(0, 4000, 4)):
         ours = request("read", 1, False, 9, (4, [*positions]))
@@ -180,8 +199,23 @@ def test_a_range_is_as_good_as_a_list() -> None:
     "positions", [[3, 2], [2, 2], [-1], [2**64], [2**63], [0, 4, 5], []], ids=str
 )
 def test_unsound_positions_are_refused(positions: list[int]) -> None:
-    with pytest.raises((ValueError, OverflowError)):
-        native.trim(1, 4, positions)
+    for unit in (1, 2):
+        with pytest.raises((ValueError, OverflowError)):
+            native.trim(1, wire.spacing_of(4, unit), positions)
+
+
+@pytest.mark.parametrize("positions", [[3, 4], [0, 1, 5, 8], [7, 8]], ids=str)
+def test_positions_are_those_of_one_object(positions: list[int]) -> None:
+    with pytest.raises(ValueError, match="of one object"):
+        native.trim(1, wire.spacing_of(2, 4), positions)
+
+
+@pytest.mark.parametrize("spacing", hostile.NO_SPACINGS, ids=hex)
+def test_unsound_spacings_are_refused(spacing: int) -> None:
+    with pytest.raises(ValueError, match="no valid spacing"):
+        native.trim(1, spacing, [0])
+    with pytest.raises(ValueError, match="no valid spacing"):
+        core.encode_write(1, 1, b"w" * 16, spacing, [0], [0], [b""])
 
 
 @pytest.mark.parametrize(
@@ -220,7 +254,7 @@ VIEWS = st.builds(
     log_id=U64,
     removed=st.booleans(),
     sequencer=st.sampled_from(["", "store:", "tcp://host:1"]),
-    stripes=st.just((StripeView(1, 0, OPEN_END, 4),)),
+    stripes=st.sampled_from(UNITS).map(lambda unit: (StripeView(1, 0, OPEN_END, 4, unit),)),
     options=st.dictionaries(
         st.text("abc.", min_size=1, max_size=5), st.text("xyzü", max_size=5), max_size=4
     ),
@@ -232,7 +266,7 @@ def test_views(view: View) -> None:
     data = requests.view(view)
     fields = native.decode_view(data)
     assert native.encode_view(*fields) == data
-    stripes = [(s.id, s.start, s.end, s.width, b"") for s in view.stripes]
+    stripes = [(s.id, s.start, s.end, s.width, s.unit, b"") for s in view.stripes]
     head = (view.epoch, view.log_id, int(view.removed), view.sequencer)
     assert fields == (*head, stripes, view.options, b"")
 
@@ -270,7 +304,7 @@ def test_read_replies(store: Store, prefix: str) -> None:
 
 
 def test_data_that_changed_on_its_way_is_lost_not_wrong() -> None:
-    step, _ = READS
+    step, *_ = READS
     positions = [5, 9, 13, 17, 21, 25]
     good = core.decode_read(step.reply, positions)
     assert good.state(0) == State.WRITTEN

@@ -334,7 +334,7 @@ def test_an_element_of_a_later_version_is_refused_and_is_no_damage(
     assert head.delivery_grant(Grant(part, 1, 2, 5, 4)).code == Code.OK
     assert head.epoch_next().code == Code.OK
     grant, sound = encode("Grant", 5, 4), door.load(prefix)
-    too_new = view_with(further(encode("Stripe", 1, 0, OPEN_END, 8), 2, 2))
+    too_new = view_with(further(encode("Stripe", 1, 0, OPEN_END, 8), 3, 3))
     following = View(3, 7, stripes=(StripeView(1, 0, OPEN_END, 8),))
     key = b"p.a/0000000000000003.00000001"
     fields, _ = fields_of(sound.omap[key])

@@ -11,6 +11,7 @@ from ..docs.pages import DOCS, blocks
 from . import requests
 from .golden import Taped
 from .objects import CREATE, Directory, Head, Stripe
+from .replies import Code
 from .requests import Entry, Grant, Part, StripeView, View
 from .stored import Door, MemoryDoor
 from .wire import OPEN_END
@@ -33,7 +34,15 @@ def documented() -> Iterator[Example]:
 
 def test_the_examples_are_what_the_class_makes() -> None:
     made: dict[str, bytes] = {}
-    for examples in (stripe, large_and_lost, head, stripe_index, cursor_and_delivery, directory):
+    for examples in (
+        stripe,
+        units,
+        large_and_lost,
+        head,
+        stripe_index,
+        cursor_and_delivery,
+        directory,
+    ):
         with zlog.connect("mem://") as store:
             made |= dict(examples(Taped(store), MemoryDoor(store)))
     for name, shown in documented():
@@ -65,6 +74,15 @@ def stripe(store: Taped, door: Door) -> Iterator[Example]:
     yield "record-trim", records[b"e.000000000000000e.1"]
     made.read(3, [2, 6, 10], 4096, with_ids=True)
     yield from last(store, "read")
+
+
+def units(store: Taped, _: Door) -> Iterator[Example]:
+    """In an object of a stripe with units of 4."""
+    made = Stripe(store, "stripe", 4, 0, unit=4)
+    made.seal(3, start=0)
+    yield "seal-units-request", store.passed.request
+    assert made.trim(3, [2, 3, 16, 17]).code == Code.OK
+    yield "trim-units-request", store.passed.request
 
 
 def large_and_lost(store: Taped, door: Door) -> Iterator[Example]:

@@ -41,11 +41,11 @@ def test_stat_reply_has_this_shape(store: Store, prefix: str) -> None:
     store.execute(prefix, "trim_to", request("trim_to", 5, 6, 1000))
     code, reply = store.execute(prefix, "stat", request("stat", 5))
     fixed = bytes_of(
-        "01 01 41000000"
+        "02 01 45000000"
         "0500000000000000 01 1100000000000000 0600000000000000 0200000000000000 0200000000000000"
     )
-    assert (code, reply[:47].hex(), len(reply)) == (0, fixed.hex(), 71)
-    assert reply[63:].hex() == "04000000" + "01000000"
+    assert (code, reply[:47].hex(), len(reply)) == (0, fixed.hex(), 75)
+    assert reply[63:].hex() == "04000000" + "01000000" + "01000000"
     assert native.stat_reply(reply) == decode("StatReply", reply)
 
 
@@ -87,13 +87,13 @@ def test_the_native_codec_reads_these_replies(method: str) -> None:
 
 
 def test_the_native_codec_reads_how_full_an_object_is() -> None:
-    (written,) = (e.reply for e in exchanges() if (e.method, e.code) == ("write", "OK"))
+    written, *_ = (e.reply for e in exchanges() if (e.method, e.code) == ("write", "OK"))
     other = wire.frame(bytes_of("01000000 0700000000000000"))
     assert core.fullest([(0, written), (0, other)]) == (2, 7)
 
 
 def test_the_native_codec_reads_a_read_reply() -> None:
-    _, step = (e for e in exchanges() if (e.method, e.code) == ("read", "OK"))
+    _, step, *_ = (e for e in exchanges() if (e.method, e.code) == ("read", "OK"))
     reply, writer = core.decode_read(step.reply, [5, 13]), bytes(range(16))
     assert (len(reply), reply.count) == (2, 2)
     assert [reply.state(i) for i in range(2)] == [0, 2]

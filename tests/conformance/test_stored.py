@@ -6,19 +6,21 @@ stored value and with code that still reads the old one.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
 
 import zlog
+from zlog._native.messages import decode_view
 
 from . import requests
 from .golden import bytes_of
 from .objects import ADVANCE, CREATE, Directory, Head, Store, Stripe
 from .replies import Code
 from .requests import Entry, Grant, Part, StripeView, View
-from .stored import STORES_WITH_DOORS, Content, Door, door_to, envelope, fields_of
+from .stored import HEADER, STORES_WITH_DOORS, Content, Door, door_to, envelope, fields_of
 from .wire import OPEN_END
 
 TIME = 0x0005543DF729C000
@@ -39,7 +41,7 @@ STRIPE = Content(
     attrs={
         b"zlog.header": bytes_of(
             """
-            03 01 70000000 c8a225c5                # version, compat, length, checksum
+            04 01 74000000 5c82f2dc                # version, compat, length, checksum
             0500000000000000                    # epoch
             04000000 01000000                   # stride, residue
             01 1900000000000000                 # highest position used
@@ -50,6 +52,7 @@ STRIPE = Content(
             1a00000000000000 01000000           # below 26 these may be unwritten:
             01 01 10000000 0100000000000000 0100000000000000
             00 0000000000000000                 # where its stripe begins is not known
+            01000000                            # unit
             """
         )
     },
@@ -114,10 +117,10 @@ HEAD = Content(
     omap={
         b"v.0000000000000001": bytes_of(
             """
-            01 01 49000000 330e19a5
-            45000000 01 01 3f000000 0100000000000000 0700000000000000 00 00000000
-            01000000 01 01 1c000000 0100000000000000 0000000000000000 ffffffffffffffff 08000000
-            00000000
+            01 01 4d000000 d2e10967
+            49000000 01 01 43000000 0100000000000000 0700000000000000 00 00000000
+            01000000 02 01 20000000 0100000000000000 0000000000000000 ffffffffffffffff 08000000
+            01000000 00000000
             """
         ),
         b"c.app": bytes_of(
@@ -144,18 +147,21 @@ HEAD = Content(
         ),
         b"r.": bytes_of("01 01 10000000 4d614271 0100000000000000 04000000 7365656e"),
         b"v.0000000000000003": bytes_of(
-            "01 01 8a000000 a918cf6c 86000000 " + requests.view(SECOND_VIEW).hex()
+            "01 01 92000000 6025fdd2 8e000000 " + requests.view(SECOND_VIEW).hex()
         ),
         b"v.0000000000000004": bytes_of(
             """
-            01 01 49000000 aa87bbee
-            45000000 01 01 3f000000 0400000000000000 0700000000000000 00 00000000
-            01000000 01 01 1c000000 0300000000000000 c800000000000000 ffffffffffffffff 04000000
-            00000000
+            01 01 4d000000 e414049a
+            49000000 01 01 43000000 0400000000000000 0700000000000000 00 00000000
+            01000000 02 01 20000000 0300000000000000 c800000000000000 ffffffffffffffff 04000000
+            01000000 00000000
             """
         ),
-        b"t.00000000000000c7": bytes_of(  # archived: id, start, end, width
-            "01 01 1c000000 953a400a 0100000000000000 0000000000000000 c800000000000000 08000000"
+        b"t.00000000000000c7": bytes_of(  # archived: id, start, end, width, unit
+            """
+            02 01 20000000 a8c2863d 0100000000000000 0000000000000000 c800000000000000 08000000
+            01000000
+            """
         ),
         b"l.0000000000000002": bytes_of(  # loose: id, width
             "01 01 0c000000 41ac64e2 0200000000000000 04000000"
@@ -169,6 +175,94 @@ DIRECTORY = Content(
     },
     omap={b"n.orders": bytes_of("01 01 08000000 1fea5916 0700000000000000")},
 )
+
+# The same as a class stored it that knew no units: headers of version 3, stripes of version 1.
+STRIPE_BEFORE_UNITS = STRIPE.with_attr(
+    HEADER,
+    bytes_of(
+        """
+        03 01 70000000 c8a225c5
+        0500000000000000 04000000 01000000 01 1900000000000000 0000000000000000
+        0300000000000000 0680000000000000 0500000000000000 0080000000000000 49000000
+        1a00000000000000 01000000 01 01 10000000 0100000000000000 0100000000000000
+        00 0000000000000000
+        """
+    ),
+)
+VIEWS_BEFORE_UNITS = {
+    b"v.0000000000000001": bytes_of(
+        """
+        01 01 49000000 330e19a5
+        45000000 01 01 3f000000 0100000000000000 0700000000000000 00 00000000
+        01000000 01 01 1c000000 0100000000000000 0000000000000000 ffffffffffffffff 08000000
+        00000000
+        """
+    ),
+    b"v.0000000000000003": bytes_of(
+        """
+        01 01 8a000000 a918cf6c
+        86000000 01 01 80000000 0300000000000000 0700000000000000 00
+        0c000000 7463703a2f2f686f73743a31
+        02000000 01 01 1c000000 0100000000000000 0000000000000000 c800000000000000 08000000
+        01 01 1c000000 0300000000000000 c800000000000000 ffffffffffffffff 04000000
+        02000000 01000000 61 00000000 01000000 62 01000000 32
+        """
+    ),
+    b"v.0000000000000004": bytes_of(
+        """
+        01 01 49000000 aa87bbee
+        45000000 01 01 3f000000 0400000000000000 0700000000000000 00 00000000
+        01000000 01 01 1c000000 0300000000000000 c800000000000000 ffffffffffffffff 04000000
+        00000000
+        """
+    ),
+}
+HEAD_BEFORE_UNITS = replace(
+    HEAD,
+    omap={
+        **HEAD.omap,
+        **VIEWS_BEFORE_UNITS,
+        b"t.00000000000000c7": bytes_of(
+            "01 01 1c000000 953a400a 0100000000000000 0000000000000000 c800000000000000 08000000"
+        ),
+    },
+)
+
+# With units of 4: what must not be read as if there were none says so by its compat.
+UNITS_HEADER = bytes_of(
+    """
+    04 04 74000000 78676218
+    0500000000000000 02000000 01000000 01 0d00000000000000 0000000000000000
+    0300000000000000 0300000000000000 0200000000000000 0000000000000000 55000000
+    0e00000000000000 01000000 01 01 10000000 0400000000000000 0500000000000000
+    01 0000000000000000 04000000
+    """
+)
+UNITS_KEYS = (b"e.000000000000000c.3", b"e.000000000000000d.1")  # 6, 7 and 12; 13
+UNITS_HEAD = {
+    b"v.0000000000000001": bytes_of(
+        """
+        01 01 4d000000 35825b06
+        49000000 01 01 43000000 0100000000000000 0800000000000000 00 00000000
+        01000000 02 02 20000000 0100000000000000 0000000000000000 ffffffffffffffff 02000000
+        04000000 00000000
+        """
+    ),
+    b"v.0000000000000002": bytes_of(
+        """
+        01 01 4d000000 b578abcf
+        49000000 01 01 43000000 0200000000000000 0800000000000000 00 00000000
+        01000000 02 01 20000000 0200000000000000 6400000000000000 ffffffffffffffff 02000000
+        01000000 00000000
+        """
+    ),
+    b"t.0000000000000063": bytes_of(
+        """
+        02 02 20000000 6cf887d1
+        0100000000000000 0000000000000000 6400000000000000 02000000 04000000
+        """
+    ),
+}
 
 
 def make_objects(store: Store, prefix: str) -> dict[str, Content]:
@@ -226,32 +320,79 @@ def test_stored_values_are_these_bytes(store: zlog.Store, prefix: str, host: str
             assert found.stream == expected.stream
 
 
-@pytest.mark.parametrize("content", [STRIPE, HEAD, DIRECTORY], ids=["stripe", "head", "directory"])
+CONTENTS = {
+    "stripe": STRIPE,
+    "head": HEAD,
+    "directory": DIRECTORY,
+    "stripe before units": STRIPE_BEFORE_UNITS,
+    "head before units": HEAD_BEFORE_UNITS,
+    "units": Content({HEADER: UNITS_HEADER}, UNITS_HEAD),
+}
+
+
+@pytest.mark.parametrize("content", CONTENTS.values(), ids=CONTENTS)
 def test_stored_values_are_enveloped_as_documented(content: Content) -> None:
     for key, value in [*content.attrs.items(), *content.omap.items()]:
-        again = envelope(key, *fields_of(value), version=value[0])
+        again = envelope(key, *fields_of(value), version=value[0], compat=value[1])
         assert value.hex(" ") == again.hex(" "), key
 
 
 @pytest.mark.parametrize("store_url", STORES_WITH_DOORS, indirect=True)
-def test_an_object_that_was_stored_before_is_read(store: Store, prefix: str, door: Door) -> None:
+def test_what_a_class_without_units_must_not_touch_is_stored_as_such(
+    store: Store, prefix: str, door: Door
+) -> None:
+    stripe, head = Stripe(store, f"{prefix}.stripe", 2, 1, unit=4), Head(store, f"{prefix}.head")
+    entries = [Entry(6, 6, b"six"), Entry(7, 7, b""), Entry(12, 12, b"")]
+    answers = [
+        stripe.seal(5, start=0),
+        stripe.write(5, entries, WRITER, TIME),
+        stripe.fill(5, [13], WRITER, TIME, 1),
+        head.create("units", 8),
+        head.epoch_next(2),
+        head.view_propose(0, View(1, 8, stripes=(StripeView(1, 0, OPEN_END, 2, 4),))),
+        head.epoch_next(2),
+        head.view_propose(1, View(2, 8, stripes=(StripeView(2, 100, OPEN_END, 2),))),
+    ]
+    assert {answer.code for answer in answers} == {Code.OK}
+    found = door.load(stripe.name)
+    assert found.attrs[HEADER].hex(" ") == UNITS_HEADER.hex(" ")
+    assert tuple(sorted(found.omap)) == UNITS_KEYS
+    omap = door.load(head.name).omap
+    for key, value in UNITS_HEAD.items():
+        assert omap[key].hex(" ") == value.hex(" "), key
+
+
+@pytest.mark.parametrize(
+    ("in_stripe", "in_head"),
+    [(STRIPE, HEAD), (STRIPE_BEFORE_UNITS, HEAD_BEFORE_UNITS)],
+    ids=["same", "before-units"],
+)
+@pytest.mark.parametrize("store_url", STORES_WITH_DOORS, indirect=True)
+def test_an_object_that_was_stored_before_is_read(
+    store: Store, prefix: str, door: Door, in_stripe: Content, in_head: Content
+) -> None:
     """The literals above, put where no code of this release has put them."""
-    door.save(f"{prefix}.stripe", STRIPE)
-    door.save(f"{prefix}.head", HEAD)
+    door.save(f"{prefix}.stripe", in_stripe)
+    door.save(f"{prefix}.head", in_head)
     door.save(f"{prefix}.directory", DIRECTORY)
     stripe = Stripe(store, f"{prefix}.stripe", 4, 1)
     slots = stripe.read(5, [5, 9, 13, 17, 21, 25], with_ids=True).value.slots
     assert [slot.state for slot in slots] == [0, 3, 2, 0, 3, 0]
     assert [slot.data for slot in slots] == [b"five", b"", b"", b"\x00\xff", b"", LARGE]
     assert stripe.put(5, 29, b"goes on").code == Code.OK
-    views = Head(store, f"{prefix}.head").view_read(0).value
-    assert views.views == (
-        requests.view(FIRST_VIEW),
-        requests.view(SECOND_VIEW),
-        requests.view(THIRD_VIEW),
-    )
-    assert Head(store, f"{prefix}.head").stripes_loose(7).value == (4, False, ((2, 4),))
-    archived = False, (StripeView(1, 0, 200, 8),)
-    assert Head(store, f"{prefix}.head").stripes_read(7).value == archived
+    assert door.load(f"{prefix}.stripe").attrs[HEADER][:2] == b"\x04\x01"
+    head = Head(store, f"{prefix}.head")
+    found = head.view_read(0).value.views
+    assert found == tuple(fields_of(in_head.omap[b"v.%016x" % epoch])[0][4:] for epoch in (1, 3, 4))
+    stripes = [decode_view(view).stripes for view in found]
+    assert [[(s.id, s.width, s.unit) for s in each] for each in stripes] == [
+        [(1, 8, 1)],
+        [(1, 8, 1), (3, 4, 1)],
+        [(3, 4, 1)],
+    ]
+    assert head.epoch_next().code == Code.OK
+    assert head.view_propose(4, replace(THIRD_VIEW, epoch=5)).code == Code.OK
+    assert head.stripes_loose(7).value == (5, False, ((2, 4),))
+    assert head.stripes_read(7).value == (False, (StripeView(1, 0, 200, 8),))
     assert Directory(store, f"{prefix}.directory").list().value == (False, ("orders",))
     assert Directory(store, f"{prefix}.directory").find().value == "tcp://host:1"

@@ -29,6 +29,7 @@ from .requests import Entry
 
 PLACES = 40  # positions that a history is about at a time, from just below the trim point on
 BELOW = 4  # how far below
+GEOMETRIES = [(1, 0, 1), (3, 2, 1), (8, 0, 1), (3, 1, 4), (1, 0, 16), (2, 1, 8)]
 PLACE = st.integers(0, PLACES - 1)
 SPAN = st.tuples(PLACE, st.integers(1, 16))  # first place, length
 PLACES_SET = st.one_of(SPAN, st.sets(PLACE, min_size=1, max_size=10))
@@ -63,8 +64,8 @@ class StripeMachine(RuleBasedStateMachine):
         self._number = 0
         self._unfreed = False
 
-    @initialize(geometry=st.sampled_from([(1, 0), (3, 2), (8, 0)]), epoch=st.integers(1, 3))
-    def make(self, geometry: tuple[int, int], epoch: int) -> None:
+    @initialize(geometry=st.sampled_from(GEOMETRIES), epoch=st.integers(1, 3))
+    def make(self, geometry: tuple[int, int, int], epoch: int) -> None:
         """Start without the object, as a log does."""
         self.stripe = Stripe(self.store, f"{self.prefix}.{next(_numbers)}", *geometry)
         self.model = StripeModel(*geometry)
@@ -86,11 +87,18 @@ class StripeMachine(RuleBasedStateMachine):
         """The positions of places that count from the window's start."""
         if isinstance(places, tuple):
             places = range(places[0], places[0] + places[1])
-        start = max(self.model.trim_point // self.stripe.stride - BELOW, 0)
+        start = max(self._place(self.model.trim_point) - BELOW, 0)
         return self._absolute([start + place for place in sorted(places)])
 
+    def _place(self, position: int) -> int:
+        """About how many of the object's positions lie below one."""
+        turn, unit = self.stripe.stride * self.stripe.unit, self.stripe.unit
+        return position // turn * unit + position % unit
+
     def _absolute(self, places: Sequence[int]) -> list[int]:
-        return [self.stripe.residue + place * self.stripe.stride for place in places]
+        unit = self.stripe.unit
+        turns = [place // unit * self.stripe.stride + self.stripe.residue for place in places]
+        return [turn * unit + place % unit for turn, place in zip(turns, places, strict=True)]
 
     def _entries(self, positions: Sequence[int], size: int) -> list[Entry]:
         entries = []
@@ -137,7 +145,8 @@ class StripeMachine(RuleBasedStateMachine):
         elif change == "more":
             had = {entry.position for entry in entries}
             above = max(had) if behind else 0  # among those it had, or all behind them
-            new = [p + above - above % self.stripe.stride for p in self._positions(extra)]
+            turn = self.stripe.stride * self.stripe.unit
+            new = [p + above - above % turn for p in self._positions(extra)]
             new = [p for p in new if p not in had]
             added = self._entries(new, 3) if new else []
             entries = sorted([*entries, *added], key=lambda entry: entry.position)
@@ -155,7 +164,7 @@ class StripeMachine(RuleBasedStateMachine):
     @rule(offset=EPOCH_OFFSET, above=st.integers(1, 4), length=st.integers(1, 20), size=SIZE)
     def append(self, offset: int, above: int, length: int, size: int) -> None:
         """A batch at the tail, the common case, with or without a gap before it."""
-        start = (self.model.highest or 0) // self.stripe.stride + above
+        start = self._place(self.model.highest or 0) + above
         entries = self._entries(self._absolute(range(start, start + length)), size)
         self.both("write", self._epoch(offset), entries, writer_id("a"))
         self._written.append((writer_id("a"), entries))
@@ -180,7 +189,8 @@ class StripeMachine(RuleBasedStateMachine):
         self, offset: int, places: int, beside: int, records_max: int, finish: bool
     ) -> None:
         """Some places on from the last point, at any position between; not always to the end."""
-        point = self.model.trim_point + places * self.stripe.stride + beside % self.stripe.stride
+        stride = self.stripe.stride
+        point = self.model.trim_point + places * stride + beside % (stride * self.stripe.unit)
         self._trim_to(self._epoch(offset), max(point, 0), records_max, finish)
 
     def _trim_to(self, epoch: int, point: int, records_max: int, finish: bool) -> None:
@@ -230,7 +240,7 @@ class StripeMachine(RuleBasedStateMachine):
             self.both("remove", epoch - 1)
         self.both("remove", epoch + ahead)
         self.both("seal", epoch + 1, False)
-        self.both("write", epoch, self._entries([self.stripe.residue], 1))
+        self.both("write", epoch, self._entries(self._absolute([0]), 1))
         self.both("seal", epoch)
         self._written, self._unfreed = [], False
 
@@ -238,7 +248,7 @@ class StripeMachine(RuleBasedStateMachine):
         """At the end of a history everything is looked at."""
         if not hasattr(self, "model"):
             return
-        top = (self.model.highest or 0) // self.stripe.stride + PLACES
+        top = self._place(self.model.highest or 0) + PLACES
         self.both("read", self.model.epoch, self._absolute(range(min(top, 4000))), 1 << 25, True)
         self._trim_to(self.model.epoch, 0, RECORDS_MAX, finish=True)
         self.look(0)

@@ -4,9 +4,9 @@ A transcript is a file of blocks: comment lines (`#`), one command (which goes o
 begin with a space), a line `----`, the expected answer up to an empty line. Commands name the
 method; see `COMMANDS`. A few are about the conversation itself:
 
-    geometry STRIDE RESIDUE     what later requests claim about the object; 1 0 at first
-    object NAME                 talk to another object from here on
-    raw METHOD HEX              a payload as it is; shows the reply as it is
+    geometry STRIDE RESIDUE [UNIT]  what later requests claim about the object; 1 0 1 at first
+    object NAME                     talk to another object from here on
+    raw METHOD HEX                  a payload as it is; shows the reply as it is
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ sequencer_find
 """Each method's words, by the names of what they are (see `words`), and its options.
 
 Most are the arguments of the calls in `objects`. ENTRIES are words `POSITIONS[#NUMBER]=DATA`, an
-entry's number is its position unless that says otherwise. STRIPES are words `ID:START-END/WIDTH`,
-without END when the stripe is open.
+entry's number is its position unless that says otherwise. STRIPES are words
+`ID:START-END/WIDTH[*UNIT]`, without END when the stripe is open.
 """
 _GRAMMAR = {name: words for name, *words in map(str.split, COMMANDS.strip().splitlines())}
 _OPTIONS = {"[count=N]": "count_max", "[time=µs]": "timestamp", "[ids]": "with_ids"}
@@ -200,7 +200,9 @@ class Interpreter:
             self._use(words[0])
             return []
         if name == "geometry":
-            self._stripe.stride, self._stripe.residue = int(words[0]), int(words[1])
+            numbers = [int(word) for word in words]
+            stripe = self._stripe
+            stripe.stride, stripe.residue, stripe.unit = (*numbers, 1)[:3]
             return []
         if name == "raw":
             payload = bytes.fromhex("".join(words[1:]))
@@ -218,7 +220,7 @@ class Interpreter:
     def _answer(self, name: str, words: Words) -> Answer:
         if name == "view_propose":
             return self._view_propose(words)
-        arguments = words.arguments(_GRAMMAR[name], self._stripe.stride, _OPTIONS)
+        arguments = words.arguments(_GRAMMAR[name], self._stripe.spacing, _OPTIONS)
         own = getattr(self, f"_{name}", None)
         return own(**arguments) if own else self._call(name, arguments)
 
@@ -246,7 +248,7 @@ class Interpreter:
         answer = self._stripe.read(positions=positions, **arguments)
         if not isinstance(answer.value, Read):
             return answer
-        return Answer(answer.code, (positions, self._stripe.stride, answer.value))
+        return Answer(answer.code, (positions, self._stripe.spacing, answer.value))
 
     def _damaged(self) -> Answer:
         return self._host().damaged()

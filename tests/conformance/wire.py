@@ -76,19 +76,33 @@ def column_u32(values: Iterable[int]) -> bytes:
     return b"".join(map(u32, values))
 
 
-def raw_runs(stride: int, runs: Sequence[tuple[int, int]]) -> bytes:
+def following(spacing: int, position: int) -> int:
+    """The next position of the object that has one: the least one further up."""
+    width, unit = spacing & 0xFFFF, 1 << (spacing >> 16)
+    own, position = position // unit % width, position + 1
+    return position if position // unit % width == own else position + (width - 1) * unit
+
+
+def spacing_of(stride: int, unit: int) -> int:
+    """The objects of a stripe, and the positions in a row of one of them, as one number."""
+    return stride | (unit.bit_length() - 1) << 16
+
+
+def raw_runs(spacing: int, runs: Sequence[tuple[int, int]]) -> bytes:
     """Runs as given, sound or not: `(first position, length)` each."""
-    return u32(stride) + u32(len(runs)) + b"".join(u64(f) + u32(n) for f, n in runs)
+    return u32(spacing) + u32(len(runs)) + b"".join(u64(f) + u32(n) for f, n in runs)
 
 
-def runs_of(stride: int, positions: Sequence[int]) -> list[tuple[int, int]]:
-    """Ascending positions as the fewest runs `(first, length)` of that stride."""
+def runs_of(spacing: int, positions: Sequence[int]) -> list[tuple[int, int]]:
+    """Ascending positions of one object as the fewest runs `(first, length)`."""
     runs: list[tuple[int, int]] = []
+    expected = None
     for position in positions:
-        if runs and position == runs[-1][0] + runs[-1][1] * stride:
+        if position == expected:
             runs[-1] = (runs[-1][0], runs[-1][1] + 1)
         else:
             runs.append((position, 1))
+        expected = following(spacing, position)
     return runs
 
 
@@ -97,9 +111,9 @@ def frame(fields: bytes, version: int = VERSION, compat: int = COMPAT) -> bytes:
     return u8(version) + u8(compat) + blob(fields)
 
 
-def positions_in(stride: int, positions: Sequence[int]) -> bytes:
+def positions_in(spacing: int, positions: Sequence[int]) -> bytes:
     """Ascending positions, encoded as runs."""
-    return raw_runs(stride, runs_of(stride, positions))
+    return raw_runs(spacing, runs_of(spacing, positions))
 
 
 class Malformed(AssertionError):
@@ -156,12 +170,12 @@ class Reader:
             raise Malformed(f"absent, yet {value}")
         return value if present else None
 
-    def frame(self, version: int = VERSION) -> Reader:
-        """The fields of a frame: version, compat, length, fields."""
-        found = self.u8(), self.u8()
-        if found != (version, COMPAT):
-            raise Malformed(f"version {found[0]}, compat {found[1]}")
-        return Reader(self.blob())
+    def frame(self, version: int = VERSION) -> tuple[int, Reader]:
+        """The compat of a frame, and its fields: version, compat, length, fields."""
+        found, compat = self.u8(), self.u8()
+        if found != version:
+            raise Malformed(f"version {found}, compat {compat}")
+        return compat, Reader(self.blob())
 
     def done(self) -> None:
         """Nothing may follow."""

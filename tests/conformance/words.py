@@ -1,7 +1,7 @@
 """The words of a transcript's command: numbers, positions, data, entries, options.
 
-`POSITIONS` are `3`, `0,2,4` or `0..8` (8 not included, in steps of the object's stride); data is a
-word, `"a text"`, `""`, `x*1000` or `0xff00`; a writer is a letter or 0x and 16 bytes.
+`POSITIONS` are `3`, `0,2,4` or `0..8` (8 not included, those of 0's object); data is a word,
+`"a text"`, `""`, `x*1000` or `0xff00`; a writer is a letter or 0x and 16 bytes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from .objects import writer_id
 from .requests import Entry, StripeView
-from .wire import OPEN_END
+from .wire import OPEN_END, following
 
 _MODES = ("advance", "create", "set")  # of cursor_commit, by their values
 
@@ -60,7 +60,7 @@ class Words:
         return left
 
     def arguments(
-        self, grammar: list[str], stride: int, names: Mapping[str, str]
+        self, grammar: list[str], spacing: int, names: Mapping[str, str]
     ) -> dict[str, Any]:
         """All words of a command, by the names that its grammar or `names` gives them."""
         found: dict[str, Any] = {}
@@ -73,19 +73,19 @@ class Words:
         for word in grammar:
             name = word.strip("[]")
             if name.isupper() and (self._words or not word.startswith("[")):
-                found[name.lower()] = self._argument(name, stride)
+                found[name.lower()] = self._argument(name, spacing)
         if "[log_id=ID]" in grammar:
             found.setdefault("log_id", 7)
         return found
 
-    def _argument(self, name: str, stride: int) -> Any:
+    def _argument(self, name: str, spacing: int) -> Any:
         if name == "ENTRIES":
-            return [entry for word in self.rest() for entry in entries_of(word, stride)]
+            return [entry for word in self.rest() for entry in entries_of(word, spacing)]
         word = self.next()
         if name in ("NAME", "AFTER", "SOURCE", "ADDRESS"):
             return word
         if name == "POSITIONS":
-            return _positions(word, stride)
+            return _positions(word, spacing)
         if name == "STATE":
             return _data(word)
         if name == "WRITER":
@@ -97,22 +97,25 @@ def _number(word: str) -> int:
     return OPEN_END if word == "max" else int(word, 0)
 
 
-def _positions(word: str, stride: int) -> list[int]:
+def _positions(word: str, spacing: int) -> list[int]:
     positions: list[int] = []
     for part in word.split(",") if word != "none" else []:
         start, dots, end = part.partition("..")
         stop = _number(end) if dots else _number(start) + 1
-        positions += range(_number(start), stop, stride)
+        position = _number(start)
+        while position < stop:
+            positions.append(position)
+            position = following(spacing, position)
     return positions
 
 
-def entries_of(word: str, stride: int) -> list[Entry]:
+def entries_of(word: str, spacing: int) -> list[Entry]:
     """The entries of `POSITIONS[#NUMBER]=DATA`, numbered on from the first position's number."""
     where, _, data = word.partition("=")
     if where == "none":
         return []
     where, _, number = where.partition("#")
-    positions = _positions(where, stride)
+    positions = _positions(where, spacing)
     base = int(number) if number else positions[0]
     content = _data(data)
     return [Entry(p, base + p - positions[0], content) for p in positions]
@@ -126,8 +129,10 @@ def _data(word: str) -> bytes:
 
 
 def stripe_view_of(word: str) -> Any:
-    """The stripe of `ID:START-[END]/WIDTH`."""
+    """The stripe of `ID:START-[END]/WIDTH[*UNIT]`."""
     id_, _, rest = word.partition(":")
-    span, _, width = rest.partition("/")
+    span, _, spread = rest.partition("/")
+    width, _, unit = spread.partition("*")
     start, _, end = span.partition("-")
-    return StripeView(int(id_), int(start), int(end) if end else OPEN_END, int(width))
+    last = int(end) if end else OPEN_END
+    return StripeView(int(id_), int(start), last, int(width), int(unit or 1))

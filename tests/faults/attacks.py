@@ -116,14 +116,17 @@ class _Attacker:
         view = self._log.view
         ref = self._chance.choice([*view.objects(self._chance.choice(view.stripes))])
         ahead = self._chance.choice((1, EPOCHS_AHEAD_MAX // 2, 2**40))
-        request = messages.seal(view.epoch + ahead, ref.stride, ref.residue, False)
+        width, unit = ref.spacing
+        request = messages.seal(view.epoch + ahead, width, ref.number, False, None, unit)
         return [self._call(ref.name, "seal", request)]
 
     def _guess(self) -> list[int]:
         """Make objects of the stripes that come next."""
         view = self._log.view
         epoch, start = self._chance.choice(((EPOCH_MAX, 0), (1, POSITION_MAX)))
-        request = messages.seal(epoch, view.live_stripe.width, 0, True, start)
+        width, unit = view.live_stripe.spacing
+        unit = self._chance.choice((unit, 1, 65536))
+        request = messages.seal(epoch, width, 0, True, start, unit)
         return [
             self._call(stripe_object(view.log, view.log_id, id_, 0), "seal", request)
             for id_ in range(view.epoch + 1, view.epoch + 4)

@@ -18,6 +18,7 @@ from zlog.seqr.election.lease import LEASE_SECONDS_DEFAULT
 
 from ..support.ceph import CephCluster
 from ..support.copies import LOOKS, Disk, opened_disk
+from ..support.logs import UNITS
 from ..support.programs import ZLOG
 from .clients import Clients
 from .partitions import cut_off
@@ -227,8 +228,9 @@ def client_killed(site: Site, chance: random.Random) -> Iterator[None]:
 @contextmanager
 def width_changed(site: Site, chance: random.Random) -> Iterator[None]:
     """`zlog reconfigure`, which is killed where it has not ended when the fault is over."""
-    width = chance.randint(1, _WIDTH_MAX)
-    command = [ZLOG, "--store", site.cluster.url(), "reconfigure", site.log, "--width", str(width)]
+    width, unit = chance.randint(1, _WIDTH_MAX), chance.choice(UNITS)
+    command = [ZLOG, "--store", site.cluster.url(), "reconfigure", site.log]
+    command += ["--width", str(width), "--unit", str(unit)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         yield
         process.kill()

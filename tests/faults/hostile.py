@@ -29,6 +29,7 @@ from ..conformance.replies import Code, code_name
 from ..conformance.stored import Content, door_to
 from ..conformance.victims import Victims, targets, wrong_with
 from ..support.ceph import CephCluster, ceph, with_keyring
+from ..support.logs import UNITS
 from ..system.test_caps import SETS
 from .attacks import CAPS, attack
 
@@ -106,16 +107,17 @@ def bombard(
         attacker: opens the store for one who attacks a log; None: with `connect`.
     """
     found = Bombardment(seed)
+    unit = random.Random(seed).choice(UNITS)
     with ExitStack() as open_stores:
         hostile = open_stores.enter_context((attacker or connect)())
         stores = [open_stores.enter_context(connect()) for _ in range(threads + 1)]
-        log = zlog.Log.create(stores[0], f"bystander-{seed}", width=2)
+        log = zlog.Log.create(stores[0], f"bystander-{seed}", width=2, unit=unit)
         entries = [b"entry %d" % number * (number + 1) for number in range(_ENTRIES)]
         log.append_many(entries)
         shared = _Shared(stores[0], f"hostile.{seed}")
         began = time.monotonic()
         senders = [_Sender(shared, store, seed, n) for n, store in enumerate(stores[1:])]
-        attacked = zlog.Log.create(stores[0], f"attacked-{seed}", width=2)
+        attacked = zlog.Log.create(stores[0], f"attacked-{seed}", width=2, unit=unit)
         with ThreadPoolExecutor(threads + 1) as pool:
             victim = pool.submit(
                 attack, attacked, zlog.Log.open(hostile, attacked.name), seed, began + seconds

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import zlog
 
+from ..support.logs import UNITS
 from ..support.programs import ZLOG
 from .clients import Clients, Load
 from .power import LMDB, fail, that_may_fail
@@ -76,7 +77,8 @@ def users(folder: Path, chance: random.Random, think: float = _THINK) -> Iterato
     """Have processes use a new store in ``folder`` for the length of a ``with`` block."""
     url = url_of(folder)
     with zlog.connect(url) as store:
-        zlog.Log.create(store, LOG, width=3, stripe_records=_STRIPE_RECORDS)
+        unit = chance.choice(UNITS)
+        zlog.Log.create(store, LOG, width=3, unit=unit, stripe_records=_STRIPE_RECORDS)
     clients = Clients([Load(url, LOG, think, _HOLE_TIMEOUT)], _ROLES, chance, folder)
     try:
         clients.wait_until_they_work()

@@ -18,6 +18,7 @@ import zlog.aio
 from zlog.testing import History, Result, check
 
 from ..support.ceph import CephCluster
+from ..support.logs import UNITS
 from .clients import PATIENCE_SECONDS, Clients, Load
 from .faults import EVERYWHERE, KINDS, Planned, Site, plan
 from .journal import Journal, merge
@@ -125,7 +126,8 @@ def run_on_ceph(
     urls = [cluster.url(plain=plain) for plain in WAYS[way]]
     with ExitStack() as stack:
         with zlog.connect(url) as store:
-            zlog.Log.create(store, LOG, width=4, stripe_records=crowd.stripe_records)
+            unit, records = chance.choice(UNITS), crowd.stripe_records
+            zlog.Log.create(store, LOG, width=4, unit=unit, stripe_records=records)
         sequencers = Sequencers(urls, crowd.sequencers)
         stack.callback(sequencers.end)
         loads = [Load(each, LOG, crowd.think, 1.0) for each in urls]

@@ -210,7 +210,7 @@ def freeze_as_others_come_back(
     outcome = Outcome(seed, freezes)
     began = time.monotonic()
     with zlog.connect(cluster.url()) as store:
-        view = zlog.Log.create(store, LOG, width=WIDTH).view
+        view = zlog.Log.create(store, LOG, width=WIDTH, unit=1).view
         names = [ref.name for ref in view.objects(view.live_stripe)]
         written = [_Written(names[i], i, view.epoch) for i in range(WRITTEN)]
         sealed = [_Sealed(names[i], i, view.epoch) for i in range(WRITTEN, WIDTH)]

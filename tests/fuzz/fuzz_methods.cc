@@ -34,7 +34,7 @@ constexpr std::string_view kWriter = "wwwwwwwwwwwwwwww";
 
 zlog::Runs runs_of(const std::vector<uint64_t>& positions) {
   zlog::Runs runs;
-  if (!zlog::Runs::of(kStride, positions, &runs)) std::abort();
+  if (!zlog::Runs::of({kStride, 0}, positions, &runs)) std::abort();
   return runs;
 }
 
@@ -54,7 +54,7 @@ std::string view_request() {
   zlog::View view;
   view.epoch = 1;
   view.log_id = kLogId;
-  view.stripes = {{1, 0, zlog::limits::end_open, kStride, {}}};
+  view.stripes = {{1, 0, zlog::limits::end_open, kStride, 1, {}}};
   const std::string bytes = zlog::wire::encoded(view);
   return zlog::wire::encoded(zlog::ViewProposeRequest{0, bytes});
 }
@@ -65,7 +65,7 @@ std::string last_view_request() {
   view.epoch = 1;
   view.log_id = kLogId;
   view.state = zlog::LogState::kRemoved;
-  view.stripes = {{1, 0, zlog::limits::end_open, kStride, {}}};
+  view.stripes = {{1, 0, zlog::limits::end_open, kStride, 1, {}}};
   const std::string bytes = zlog::wire::encoded(view);
   return zlog::wire::encoded(zlog::ViewProposeRequest{0, bytes});
 }
@@ -75,7 +75,7 @@ std::string next_view_request() {
   zlog::View view;
   view.epoch = 3;
   view.log_id = kLogId;
-  view.stripes = {{3, 100, zlog::limits::end_open, kStride, {}}};
+  view.stripes = {{3, 100, zlog::limits::end_open, kStride, 1, {}}};
   const std::string bytes = zlog::wire::encoded(view);
   return zlog::wire::encoded(zlog::ViewProposeRequest{1, bytes});
 }
@@ -113,7 +113,7 @@ std::vector<std::string> good_requests() {
   const std::string address = zlog::wire::encoded(zlog::AddressMessage{"tcp://host:1"});
   const std::string cursor = zlog::wire::encoded(zlog::CursorRequest{kLogId, "app"});
   const zlog::DeliveryRequest delivery{kLogId, "query", 3, 1};
-  const std::string seal = zlog::wire::encoded(zlog::SealRequest{1, kStride, kResidue, true, 0});
+  const std::string seal = zlog::wire::encoded(zlog::SealRequest{1, kStride, kResidue, true, 0, 1});
   const std::string header = header_after(seal);
   return {
       seal,

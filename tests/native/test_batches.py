@@ -11,35 +11,40 @@ from hypothesis import strategies as st
 
 import zlog
 from zlog._base.protocol import State
+from zlog._base.spacing import Spacing
 from zlog._native import core
 
 from .support import OBJECT, read, reply_to, requests, seal, write_request
 
 WRITER = bytes(range(16))
 ENTRIES = st.lists(st.binary(max_size=40), max_size=40)
+SPACINGS = st.builds(Spacing, st.integers(1, 9), st.sampled_from([1, 2, 4, 16, 65536]))
 
 
-@given(ENTRIES, st.integers(1, 9), st.integers(0, 100), st.integers(0, 5))
+@given(ENTRIES, SPACINGS, st.integers(0, 100), st.integers(0, 5))
 def test_writes_are_those_of_each_object_alone(
-    entries: list[bytes], width: int, position: int, start: int
+    entries: list[bytes], spacing: Spacing, position: int, start: int
 ) -> None:
     start = min(start, len(entries))
     number, count = 7, len(entries) - start
     found = dict(
-        core.encode_writes(3, 99, WRITER, width, position, number, entries, start, len(entries))
+        core.encode_writes(
+            3, 99, WRITER, spacing.packed, position, number, entries, start, len(entries)
+        )
     )
     expected = {}
-    for first in range(min(width, count)):
-        mine = range(first, count, width)
-        expected[(position + first) % width] = core.encode_write(
-            3,
-            99,
-            WRITER,
-            width,
-            [position + i for i in mine],
-            [number + i for i in mine],
-            [entries[start + i] for i in mine],
-        )
+    for index in range(spacing.width):
+        mine = [i for i in range(count) if spacing.number(position + i) == index]
+        if mine:
+            expected[index] = core.encode_write(
+                3,
+                99,
+                WRITER,
+                spacing.packed,
+                [position + i for i in mine],
+                [number + i for i in mine],
+                [entries[start + i] for i in mine],
+            )
     assert {residue: bytes(request) for residue, request in found.items()} == expected
 
 
@@ -120,18 +125,22 @@ def test_what_is_too_large_or_no_bytes_is_found() -> None:
         core.entries_check([b"abc", "text"], 5)  # type: ignore[list-item]
 
 
-def written(data: bytes, width: int) -> zlog.Log:
-    log = zlog.Log.create(zlog.connect("mem://"), "orders", width=width)
+def written(data: bytes, spacing: Spacing) -> zlog.Log:
+    width, unit = spacing
+    log = zlog.Log.create(zlog.connect("mem://"), "orders", width=width, unit=unit)
     log.append_many([data] * 10)
     return log
 
 
-def test_a_window_is_put_together_from_replies() -> None:
-    log = written(b"data", 3)
+@pytest.mark.parametrize("unit", [1, 2, 8])
+def test_a_window_is_put_together_from_replies(unit: int) -> None:
+    spacing = Spacing(3, unit)
+    log = written(b"data", spacing)
     log.trim(4)
     window = core.Window(2, 12)
-    for first in (2, 3, 4):
-        window.add(reply_to(log, first % 3, range(first, 12, 3)), first, 3)
+    for part in spacing.parts(2, 12):
+        reply = reply_to(log, spacing.number(part.start), part)
+        assert window.add(reply, part.start, spacing.packed) == len(part)
     assert window.unanswered == 0
     assert window.entries == 7
     assert window.data_bytes == 28
@@ -141,7 +150,7 @@ def test_a_window_is_put_together_from_replies() -> None:
 
 
 def test_a_window_knows_what_nobody_answered() -> None:
-    log = written(b"data", 2)
+    log = written(b"data", Spacing(2))
     window = core.Window(0, 4)
     window.add(reply_to(log, 1, range(1, 4, 2)), 1, 2)
     assert window.unanswered == 2
@@ -150,10 +159,14 @@ def test_a_window_knows_what_nobody_answered() -> None:
 
 def test_a_reply_to_other_positions_is_lost_and_never_wrong() -> None:
     """The checksum covers the position: an answer about others can't be taken for this one's."""
-    log = written(b"data", 2)
+    log = written(b"data", Spacing(2))
     window = core.Window(0, 4)
     window.add(reply_to(log, 0, range(4, 8, 2)), 0, 2)
     assert [*window] == [State.LOST, None, State.LOST, None]
+    log = written(b"data", Spacing(2, 2))
+    window = core.Window(0, 8)
+    window.add(reply_to(log, 1, [3, 6, 7]), 2, Spacing(2, 2).packed)
+    assert [*window] == [None, None, State.LOST, State.LOST, None, None, State.LOST, None]
 
 
 @pytest.mark.parametrize("reply", [b"", b"\x01", b"\x02" + bytes(20), bytes(64)])

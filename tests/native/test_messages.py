@@ -49,7 +49,7 @@ def test_the_stub_has_every_named_tuple_and_its_fields() -> None:
         name: value._fields for name, value in vars(messages).items() if hasattr(value, "_fields")
     }
     assert found == told
-    stripe = messages.Stripe(1, 0, 8, 4, b"")
+    stripe = messages.Stripe(1, 0, 8, 4, 1, b"")
     assert pickle.loads(pickle.dumps(stripe)) == stripe
 
 
@@ -64,7 +64,8 @@ def test_values_by_name() -> None:
     ("values", "error"),
     [
         ((1, 2, 0), TypeError),
-        ((1, 2, 0, True, 5, 6), TypeError),
+        ((1, 2, 0, True, 5, 4, 6), TypeError),
+        ((1, 2, 0, True, 5, 6), ValueError),
         ((1.5, 2, 0, True), TypeError),
         ((-1, 2, 0, True), OverflowError),
         ((2**64, 2, 0, True), OverflowError),

@@ -33,7 +33,7 @@ class Recording(Replicated):
 
 
 def filled(store: zlog.Store) -> zlog.Log:
-    log = zlog.Log.create(store, "orders", width=2, hole_timeout=0.01)
+    log = zlog.Log.create(store, "orders", width=2, unit=2, hole_timeout=0.01)
     log.append_many([b"entry %d" % number for number in range(20)])
     log.reconfigure(width=3)
     leave_hole(log)
@@ -78,7 +78,8 @@ def test_for_handing_out_positions() -> None:
     def take_down(_: int, method: str) -> None:
         asked.add(method)
 
-    with zlog.Log.create(WithoutSequencer(memory), "orders", width=2, stripe_records=5) as log:
+    plain = WithoutSequencer(memory)
+    with zlog.Log.create(plain, "orders", width=2, unit=2, stripe_records=5) as log:
         sequencer = LocalSequencer(WithoutSequencer(memory, take_down), leads=True)
         for _ in range(30):
             log.append(b"x")

@@ -11,6 +11,7 @@ from zlog.aio import Log
 from zlog.errors import AlreadyWritten, CorruptEntry, Invalidated, ZlogError
 from zlog.testing import History, Process, RecordedLog
 
+from ..support.logs import UNITS
 from .cluster import ProcessStore
 from .trace import Trace
 
@@ -181,7 +182,8 @@ class Client:
         return await log.trim_to(self._some_position() // 2)
 
     async def _reconfigure(self, log: RecordedLog) -> object:
-        return (await log.log.reconfigure(width=self._chance.randint(1, 5))).epoch
+        width, unit = self._chance.randint(1, 5), self._chance.choice(UNITS)
+        return (await log.log.reconfigure(width=width, unit=unit)).epoch
 
     async def _stat(self, log: RecordedLog) -> object:
         return await log.log.stat()

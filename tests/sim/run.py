@@ -16,6 +16,7 @@ from zlog.errors import ZlogError
 from zlog.testing import History, Process, RecordedLog, Violation, check
 from zlog.testing._process import PROCESS
 
+from ..support.logs import UNITS
 from .clients import LOG, TIMEOUT, Client
 from .cluster import Cluster, Execute, Objects
 from .deliveries import Deliverer, Part, Source, deliver, small_rounds
@@ -157,8 +158,9 @@ class _Simulation:
     async def _create(self) -> None:
         process = self._cluster.processes["creator"]
         options = self._chance.choice(({}, {}, {"stripe_records": "8"}))
+        width, unit = self._chance.randint(1, 4), self._chance.choice(UNITS)
         log = await Log.create(
-            self._cluster.store(process), LOG, width=self._chance.randint(1, 4), options=options
+            self._cluster.store(process), LOG, width=width, unit=unit, options=options
         )
         self._address = log._client.layout.address
         await log.close()

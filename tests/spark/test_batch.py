@@ -92,7 +92,7 @@ def test_an_empty_log_is_no_row_also_beside_others(spark: SparkSession, log: zlo
 
 
 def test_a_million_entries(spark: SparkSession, store: zlog.Store) -> None:
-    log = zlog.Log.create(store, "many", width=4)
+    log = zlog.Log.create(store, "many", width=4, unit=2)
     for _ in range(10):
         log.append_many([b"%099d" % 7] * 100_000)
     row = read(spark, log).selectExpr(

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def log(ceph_url: str) -> Iterator[zlog.Log]:
-    with zlog.connect(ceph_url) as store, zlog.Log.create(store, "orders", width=4) as opened:
+    with (
+        zlog.connect(ceph_url) as store,
+        zlog.Log.create(store, "orders", width=4, unit=2) as opened,
+    ):
         yield opened
 
 

@@ -123,7 +123,7 @@ class Copying:
 def test_two_workers_copy_a_log(cluster: Cluster, ceph_url: str, tmp_path: Path) -> None:
     before = cluster.left("stderr")
     copying = Copying(cluster.url, ceph_url, tmp_path, PYSPARK_PYTHON=sys.executable)
-    with zlog.connect(ceph_url) as store, zlog.Log.create(store, "orders", width=4) as log:
+    with zlog.connect(ceph_url) as store, zlog.Log.create(store, "orders", width=4, unit=2) as log:
         log.append_many([b"%d" % i for i in range(1000)])
         assert copying.run("orders", "--spark-conf", "spark.log.level=INFO") == 1000
         assert [cursor.position for cursor in log.cursors()] == [1000]

@@ -30,7 +30,7 @@ def test_a_batch_over_a_change_has_tasks_for_the_objects_of_both(
         other.append_many([b"x"] * 10)
     plan = planner.plan(planner.latest(start, None))
     assert span(plan) == (0, 20)
-    objects = [(share.width, share.indexes) for task in plan for share in task]
+    objects = [(share.spacing.width, share.indexes) for task in plan for share in task]
     assert sorted(objects) == [(width, (index,)) for width in (3, 4) for index in range(width)]
 
 
@@ -41,8 +41,8 @@ def test_a_change_after_planning_changes_no_task(log: zlog.Log) -> None:
     log.append_many([b"y"] * 10)
     assert [row["position"] for row in rows(planned)] == list(range(10))
     assert [row["stripe"] for row in rows(tasks(log))] == [
-        *(p % 4 for p in range(10)),
-        *(p % 7 for p in range(10, 20)),
+        *(p // 2 % 4 for p in range(10)),
+        *(p // 2 % 7 for p in range(10, 20)),
     ]
 
 

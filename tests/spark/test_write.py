@@ -31,7 +31,7 @@ class Copy:
     """A query that copies `orders` to `copy`, each time it is run."""
 
     def __init__(self, spark: SparkSession, log: zlog.Log, folder: Path, **options: str) -> None:
-        self.log = zlog.Log.create(log.store, "copy", width=2)
+        self.log = zlog.Log.create(log.store, "copy", width=2, unit=2)
         self.checkpoint = folder / "checkpoint"
         self._spark = spark
         self._source = log

@@ -11,6 +11,9 @@ from zlog._base.names import head_object
 from zlog._io import drive
 from zlog._native import core, messages
 
+UNITS = (1, 2, 8)
+"""Of logs whose few entries are to lie in several objects."""
+
 _STRANGER = b"a stranger's id."
 
 
@@ -40,14 +43,16 @@ def raise_tail(log: zlog.Log, tail: int) -> int:
 def fill_at(log: zlog.Log, positions: Sequence[int]) -> int:
     """Fill positions of one object, whether they were handed out or not; returns the code."""
     ref = log.view.object_of(positions[0])
-    request = messages.fill(log.view.epoch, 1, _STRANGER, 0, ref.stride, positions)
+    request = messages.fill(log.view.epoch, 1, _STRANGER, 0, ref.spacing.packed, positions)
     return log.store.execute(ref.name, "fill", request)[0]
 
 
 def write_at(log: zlog.Log, position: int) -> int:
     """Write to a position, whether it was handed out or not; returns the code."""
     ref = log.view.object_of(position)
-    request = core.encode_write(log.view.epoch, 0, _STRANGER, ref.stride, [position], [0], [b"far"])
+    request = core.encode_write(
+        log.view.epoch, 0, _STRANGER, ref.spacing.packed, [position], [0], [b"far"]
+    )
     return log.store.execute(ref.name, "write", request)[0]
 
 

@@ -66,7 +66,7 @@ def allowed(methods: str) -> tuple[str, ...]:
 def log(user: Callable[..., str]) -> Iterator[zlog.Log]:
     """A log with entries, of a user who may do everything."""
     with zlog.connect(user(CLASS, LOCK, name="owner")) as store:
-        log = zlog.Log.create(store, "orders", width=2)
+        log = zlog.Log.create(store, "orders", width=2, unit=2)
         log.append_many(ENTRIES)
         yield log
 

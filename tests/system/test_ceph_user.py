@@ -125,7 +125,7 @@ def test_the_documented_methods_are_enough_to_audit(
 ) -> None:
     url = user(*documented("read", "audit (`zlog check`)"))
     with zlog.connect(ceph_cluster.url(namespace=url.partition("?")[0].rpartition("/")[2])) as own:
-        log = zlog.Log.create(own, "orders", width=2)
+        log = zlog.Log.create(own, "orders", width=2, unit=2)
         log.append_many([b"x"] * 10)
     with zlog.connect(url) as store:
         audit = zlog.Log.open(store, "orders").check()
@@ -160,7 +160,7 @@ def test_the_documented_methods_are_enough_to_be_the_sequencer(user: Callable[..
         SequencerProcess(url) as standby,
         zlog.connect(user(CLASS, name="owner")) as own,
     ):
-        log = zlog.Log.create(own, "orders", width=2, stripe_records=2)
+        log = zlog.Log.create(own, "orders", width=2, unit=2, stripe_records=2)
         for number in range(10):  # each a record: a stripe is full again and again
             assert log.append(b"x") == number
         assert log.view.sequencer == leader.address
@@ -179,7 +179,7 @@ def test_a_sequencer_without_the_methods_of_retention_leaves_a_lost_stripe_to_ot
     """A take-over that was overtaken has made a stripe for nothing, and may not remove it."""
     alone, retention = user(*sequencer_caps()), user(*documented("enforce retention"), name="keep")
     with zlog.connect(user(CLASS, name="owner")) as own, zlog.connect(alone) as store:
-        log = zlog.Log.create(own, "orders", width=2, stripe_records=1)
+        log = zlog.Log.create(own, "orders", width=2, unit=2, stripe_records=1)
         log.append_many([b"a", b"b"])
         owner = BlockingIo(own, "the owner")
 
@@ -212,7 +212,7 @@ def test_the_documented_methods_are_enough_to_deliver(
         zlog.connect(owner) as own,
         zlog.connect(app) as store,
     ):
-        log = zlog.Log.create(own, "orders", width=2)
+        log = zlog.Log.create(own, "orders", width=2, unit=2)
         log.append(b"first")
         mine = zlog.Log.open(store, "orders")
         assert mine.deliver([b"a", b"b"], source="crm", batch=1) == 2
@@ -231,7 +231,7 @@ def test_who_may_append_may_not_deliver(user: Callable[..., str]) -> None:
     rows = "read", "append behind a sequencer", "append, with or without one"
     app, owner = user(*documented(*rows), name="app"), user(CLASS, name="owner")
     with zlog.connect(owner) as own, zlog.connect(app) as store:
-        zlog.Log.create(own, "orders", width=2)
+        zlog.Log.create(own, "orders", width=2, unit=2)
         mine = zlog.Log.open(store, "orders")
         assert mine.append(b"x") == 0
         with pytest.raises(zlog.ClassNotLoaded, match="delivery_begin"):

@@ -89,7 +89,7 @@ def fill_up(cluster: FullCluster, log: zlog.Log) -> zlog.StoreTimeout:
 
 def test_a_full_cluster_tells_writers_and_lets_trims_make_room(cluster: FullCluster) -> None:
     url = cluster.ceph.url()
-    with zlog.connect(url) as store, zlog.Log.create(store, "orders", width=2) as log:
+    with zlog.connect(url) as store, zlog.Log.create(store, "orders", width=2, unit=2) as log:
         planted.write(log, 2, b"another writers.", 0)  # behind two holes
         reader = log.cursor("reader", create="earliest")
         error = fill_up(cluster, log)
@@ -141,7 +141,7 @@ def test_a_full_cluster_tells_writers_and_lets_trims_make_room(cluster: FullClus
 
 def test_a_log_can_be_removed_from_a_full_cluster(cluster: FullCluster) -> None:
     with zlog.connect(cluster.ceph.url()) as store:
-        with zlog.Log.create(store, "orders", width=2) as log:
+        with zlog.Log.create(store, "orders", width=2, unit=2) as log:
             fill_up(cluster, log)
         full = cluster.allocated
         with pytest.raises(zlog.StoreTimeout, match="pool 'zlog' is full"):

@@ -61,7 +61,7 @@ def place(ceph_cluster: CephCluster, tmp_path: Path) -> Place:
 @pytest.fixture
 def log(place: Place) -> Iterator[zlog.Log]:
     with zlog.connect(place.url) as store:
-        yield zlog.Log.create(store, "orders", width=2)
+        yield zlog.Log.create(store, "orders", width=2, unit=2)
 
 
 def test_a_standby_with_the_same_files_takes_over(place: Place, log: zlog.Log) -> None:

@@ -8,20 +8,24 @@ can't read.
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..support.ceph import run_cluster_program
 from ..support.programs import REPOSITORY
 
-_LAST_FIELD = '    v("start", start, wire::position().since(3));\n'
+_LAST_FIELD = '    v("unit", unit, wire::unit(4));\n'
 _USED = "    header->use({positions[begin], positions[end - 1]});\n"
 
-CHANGES = {
+Changes = Mapping[str, Sequence[tuple[str, str]]]
+"""By file below cls_zlog: what is replaced, by what."""
+
+CHANGES: Changes = {
     "stripe/header.h": [
         ("  uint32_t value_bytes = 0;", "  uint64_t appends = 0;\n  uint32_t value_bytes = 0;"),
         (
             _LAST_FIELD,
-            _LAST_FIELD + '    v("appends", appends, any().since(4));\n',
+            _LAST_FIELD + '    v("appends", appends, any().since(5));\n',
         ),
     ],
     "wire/stripe_messages.h": [
@@ -62,7 +66,12 @@ CHANGES = {
         ),
     ],
 }
-"""By file below cls_zlog: what is replaced, by what."""
+BEFORE_UNITS: Changes = {
+    "stripe/header.h": [(_LAST_FIELD, "")],
+    "wire/stripe_messages.h": [('    v("unit", unit, wire::unit(3));\n', "")],
+    "wire/view.h": [('    v("unit", unit, wire::unit(2));\n', "")],
+}
+"""The messages and values as a class had them that knew no units."""
 
 
 _GAVE_UP = """record.kind = RecordKind::kGaveUp;
@@ -70,13 +79,13 @@ _GAVE_UP = """record.kind = RecordKind::kGaveUp;
 """
 
 
-def build(folder: Path) -> Path:
-    """Build the class in a folder, and return the library."""
+def build(folder: Path, changes: Changes = CHANGES) -> Path:
+    """Build the class in a folder, with these changes, and return the library."""
     source = folder / "source"
     for name in ("cls_zlog", "ceph-dev"):
         shutil.copytree(REPOSITORY / name, source / name)
     shutil.copyfile(REPOSITORY / "CMakeLists.txt", source / "CMakeLists.txt")
-    for name, replaced in CHANGES.items():
+    for name, replaced in changes.items():
         path = source / "cls_zlog" / name
         text = path.read_text()
         for old, new in replaced:

@@ -22,6 +22,7 @@ from ..conformance.replies import Answer, Code, State
 from ..conformance.requests import Entry
 from ..conformance.stored import HEADER, door_to, fields_of
 from ..support.ceph import CephCluster, ClusterSpec
+from ..support.logs import data_of
 from ..support.sequencer import SequencerProcess
 from . import newer, second
 from .crowd import Crowd, packages_from
@@ -105,7 +106,7 @@ def test_classes_of_two_versions_serve_one_log(
     class_alone = user(CLASS, name="class")
     with (
         zlog.connect(url) as store,
-        zlog.Log.create(store, "orders", width=4) as log,
+        zlog.Log.create(store, "orders", width=4, unit=2) as log,
         Crowd(tmp_path) as crowd,
     ):
         crowd.add(url, "writer", "olderb")
@@ -125,7 +126,7 @@ def test_classes_of_two_versions_serve_one_log(
         lacking, others = versions.examine_osds(url, 10)
         assert lacking.text.startswith("no object class in osd.0")
         assert others.text.endswith(" in osd.1, osd.2")
-        log.reconfigure(width=3)
+        log.reconfigure(width=3, unit=1)
         crowd.each_appends(20)
 
         restart(ceph_cluster, 0, second_class)
@@ -152,13 +153,54 @@ def test_classes_of_two_versions_serve_one_log(
             }
         primaries(0, 1, 2)
         settled(stripes, {State.FILLED, State.TRIMMED})
-        log.reconfigure(width=4)
+        log.reconfigure(width=4, unit=8)
         crowd.each_appends(20)
         crowd.finish(url)
         with zlog.connect(ceph_cluster.url(tmp_path.name)) as own, door_to(own) as door:
             # The older classes have kept the newer one's field.
             headers = [door.load(stripe.name).attrs[HEADER] for stripe in stripes]
-        assert {len(fields_of(header)[0]) for header in headers} >= {142}
+        assert {len(fields_of(header)[0]) for header in headers} >= {146}
+
+
+@pytest.mark.parametrize("ceph_cluster", [OWN], indirect=True)
+def test_a_class_that_knows_no_units(
+    ceph_cluster: CephCluster, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """In one OSD of three, then in all: new stripes have a unit of 1, and nothing is harmed."""
+    older = second.build(tmp_path_factory.mktemp("before"), second.BEFORE_UNITS)
+    entries = [b"entry %d" % number for number in range(20)]
+
+    def check(log: zlog.Log) -> None:
+        assert data_of(log.read_range()) == entries
+        assert [finding for finding in log.check() if finding.serious] == []
+
+    with zlog.connect(ceph_cluster.url("units")) as store:
+        zlog.Log.create(store, "units", width=8, unit=4).append_many(entries)
+        zlog.Log.create(store, "orders", width=8, unit=1).append_many(entries)
+        restart(ceph_cluster, 0, older)
+        with zlog.Log.open(store, "orders") as log:
+            check(log)
+            assert log.reconfigure(unit=4).live_stripe.spacing == (8, 1)
+            entries += [b"more"] * 20
+            log.append_many(entries[20:])
+            check(log)
+        units = set()
+        for number in range(8):  # with their heads and objects in one OSD or another
+            with zlog.Log.create(store, f"mixed-{number}", width=2, unit=4) as log:
+                units.add(log.view.live_stripe.unit)
+                log.append_many(entries)
+                check(log)
+        assert units == {1, 4}
+        for osd in (1, 2):
+            restart(ceph_cluster, osd, older)
+        with zlog.Log.open(store, "orders") as log:
+            check(log)
+            log.roll()
+        with zlog.Log.open(store, "units") as log:
+            for refused in (lambda: log.append(b"x"), lambda: log.read(0)):
+                with pytest.raises(zlog.UnsupportedVersion) as raised:
+                    refused()
+                assert "libcls_zlog.so" in raised.value.hint
 
 
 def test_sequencers_and_clients_of_two_versions(
@@ -170,7 +212,7 @@ def test_sequencers_and_clients_of_two_versions(
             name = "newer" if package else "older"
             url = ceph_cluster.url(f"sequencer-{name}")
             store = stack.enter_context(zlog.connect(url))
-            zlog.Log.create(store, "orders", width=2)
+            zlog.Log.create(store, "orders", width=2, unit=2)
             with packages_from(package):
                 stack.enter_context(SequencerProcess(url))
             (tmp_path / name).mkdir()

@@ -196,7 +196,7 @@ class _Round:
         """Append ``count`` entries and return their positions."""
         layout = self._layout
         view, first = await positions.grant(count, deadline)
-        calls, residues = self._all_at_once(view, first, count)
+        calls, indexes = self._all_at_once(view, first, count)
         replies = await layout.io.execute(calls, deadline)
         if not any(reply.code for reply in replies):
             self._rolls.note(view, replies, first + count)
@@ -204,8 +204,8 @@ class _Round:
         replies = await answers(layout.io, calls, replies, deadline)
         slots = [_Slot(first + index, index) for index in range(count)]
         groups = _by_object(view, slots)
-        by_residue = dict(zip(residues, replies, strict=True))
-        replies = [by_residue[ref.residue] for ref in groups]
+        by_index = dict(zip(indexes, replies, strict=True))
+        replies = [by_index[ref.number] for ref in groups]
         bumps = 0
         while True:
             await self._take_answers(view, groups, replies, deadline)
@@ -226,7 +226,7 @@ class _Round:
             view.epoch,
             self._timestamp,
             self._writer,
-            stripe.width,
+            stripe.spacing.packed,
             first,
             self._number,
             self._entries,
@@ -234,8 +234,8 @@ class _Round:
             self._start + count,
         )
         refs = self._layout.objects(view, stripe)
-        calls = [Call(refs[residue].name, "write", request) for residue, request in requests]
-        return calls, [residue for residue, _ in requests]
+        calls = [Call(refs[index].name, "write", request) for index, request in requests]
+        return calls, [index for index, _ in requests]
 
     def _calls(self, view: View, groups: _Groups) -> list[Call]:
         return [
@@ -246,7 +246,7 @@ class _Round:
                     view.epoch,
                     self._timestamp,
                     self._writer,
-                    ref.stride,
+                    ref.spacing.packed,
                     [slot.position for slot in group],
                     [self._number + slot.entry for slot in group],
                     [self._entries[self._start + slot.entry] for slot in group],
@@ -328,7 +328,8 @@ def _indefinite(what: str, reply: Reply) -> StoreTimeout:
 def _by_object(view: View, slots: Sequence[_Slot]) -> _Groups:
     """Sort positions of the live stripe by the object that holds them."""
     stripe = view.live_stripe
+    spacing = stripe.spacing
     groups: dict[int, list[_Slot]] = {}
     for slot in slots:
-        groups.setdefault(slot.position % stripe.width, []).append(slot)
+        groups.setdefault(spacing.number(slot.position), []).append(slot)
     return {view.object_at(stripe, index): group for index, group in groups.items()}

@@ -63,7 +63,9 @@ class Reserved:
         writer = _writer_id(layout.address.log_id, position, entry)
 
         def request(view: View, ref: ObjectRef, group: list[int]) -> bytes:
-            return core.encode_write(view.epoch, now, writer, ref.stride, group, [0], [entry])
+            return core.encode_write(
+                view.epoch, now, writer, ref.spacing.packed, group, [0], [entry]
+            )
 
         try:
             replies = await self._reader.change_positions(

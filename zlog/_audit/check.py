@@ -215,7 +215,7 @@ class Checker:
 
     async def _look_at(self, window: Window, audit: core.Audit, purpose: str) -> None:
         """Let all objects of a window tell of their positions; each a part of them at a time."""
-        audit.begin(purpose, window.start, window.end, len(window.refs))
+        audit.begin(purpose, window.start, window.end, window.spacing.packed)
         parts = window.parts()
         while parts:
             calls = [_verify(ref, first, window.end) for ref, first in parts]
@@ -223,8 +223,8 @@ class Checker:
             left: list[tuple[ObjectRef, int]] = []
             for (ref, first), reply in zip(parts, replies, strict=True):
                 count = await self._take(audit, ref, first, reply)
-                if count is not None and first + count * ref.stride < window.end:
-                    left.append((ref, first + count * ref.stride))
+                if count is not None and (first := ref.spacing.after(first, count)) < window.end:
+                    left.append((ref, first))
             parts = left
         audit.finish()
 
@@ -252,8 +252,8 @@ class Checker:
 
 
 def _verify(ref: ObjectRef, first: int, end: int) -> Call:
-    positions = range(first, min(end, first + _CALL_POSITIONS * ref.stride), ref.stride)
-    request = messages.verify(ANY_EPOCH, _CALL_BYTES, ref.stride, positions)
+    positions = ref.places(first, end)[:_CALL_POSITIONS]
+    request = messages.verify(ANY_EPOCH, _CALL_BYTES, ref.spacing.packed, positions)
     return Call(ref.name, "verify", request)
 
 

@@ -168,10 +168,11 @@ def _was_replaced(stripe: Stripe, newest: View) -> bool:
 
 def _judge_made(looked: _Looked, stat: messages.StatReply) -> Iterator[Finding]:
     stripe, ref, _, _ = looked
-    if (stat.stride, stat.residue) != (ref.stride, ref.residue):
+    width, unit = ref.spacing
+    if (stat.stride, stat.residue, stat.unit) != (width, ref.number, unit):
         detail = (
-            f"made for positions {stat.residue} modulo {stat.stride}, the view has those"
-            f" {ref.residue} modulo {ref.stride} in it"
+            f"made as object {stat.residue} of {stat.stride} with units of {stat.unit}, in the view"
+            f" it is {ref.number} of {width} with units of {unit}"
         )
         yield about(FindingKind.WRONG_OBJECT, ref.name, detail)
     # Below its own trim point an object counts positions as taken that it never had.

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from zlog._audit.findings import Finding, FindingKind, at
+from zlog._base.spacing import Spacing
 from zlog._native.core import AppendId
 from zlog.view import ObjectRef
 
@@ -23,14 +24,19 @@ class Window(NamedTuple):
     start: int
     end: int
 
+    @property
+    def spacing(self) -> Spacing:
+        """Which object has which position."""
+        return self.refs[0].spacing
+
     def ref(self, position: int) -> ObjectRef:
         """Return the object that holds a position."""
-        return self.refs[position % len(self.refs)]
+        return self.refs[self.spacing.number(position)]
 
     def parts(self) -> list[tuple[ObjectRef, int]]:
         """Return each object with its first position."""
-        last = min(self.end, self.start + len(self.refs))
-        return [(self.ref(position), position) for position in range(self.start, last)]
+        parts = self.spacing.parts(self.start, self.end)
+        return [(self.ref(part.start), part.start) for part in parts]
 
 
 class BadRows:
@@ -115,7 +121,7 @@ class Holes:
         rows: list[tuple[ObjectRef, range]] = []
         singles: dict[ObjectRef, int] = {}  # where in `rows` the last one of an object is
         for hole in self._holes:
-            ref, step = hole.ref(hole.start), len(hole.refs)
+            ref, step = hole.ref(hole.start), hole.spacing.step
             if hole.end - hole.start > 1:
                 rows.append((ref, range(hole.start, hole.end)))
                 continue

@@ -13,6 +13,7 @@ from zlog._base.io import Call, Reply
 from zlog._base.monitor import placement
 from zlog._base.names import DIRECTORY_OBJECT, head_object
 from zlog._base.protocol import Code
+from zlog._base.spacing import Places, Spacing
 from zlog._layout.heal import damaged, heal_record, heal_values, look
 from zlog._layout.layout import Layout
 from zlog._native import core, messages
@@ -37,9 +38,9 @@ class _Look(NamedTuple):
         bytes: data that was looked at.
     """
 
-    seen: range
-    lost: list[range]
-    empty: list[range]
+    seen: Places
+    lost: list[Places]
+    empty: list[Places]
     bytes: int
 
     @property
@@ -48,7 +49,7 @@ class _Look(NamedTuple):
         return set(self.seen).difference(*self.lost, *self.empty)
 
 
-_NOTHING = _Look(range(0), [], [], 0)
+_NOTHING = _Look(Places(Spacing(1), 0, 0), [], [], 0)
 
 
 class Scrub:
@@ -106,8 +107,7 @@ class Scrub:
                 continue  # where these positions are is not known, as an audit tells
             start = max(stripe.start, begin)
             for ref in self._layout.objects(view, stripe):
-                first = start + (ref.residue - start) % ref.stride
-                left = range(first, min(stripe.end, end), ref.stride)
+                left = ref.places(start, min(stripe.end, end))
                 while left:
                     look = await self._look(ref, left, self._any_copy)
                     if look is _NOTHING:
@@ -142,7 +142,7 @@ class Scrub:
             for name in names
         ]
 
-    async def _settle(self, ref: ObjectRef, row: range) -> list[Finding]:
+    async def _settle(self, ref: ObjectRef, row: Places) -> list[Finding]:
         """Deal with positions that the copy which was looked at has damaged, or lost."""
         sound, where = set[int](), "the primary copy"
         if self._any_copy:
@@ -171,7 +171,7 @@ class Scrub:
             f" {found.pgid}` makes all copies like the primary one, which may be the wrong one"
         )
 
-    async def _elsewhere(self, ref: ObjectRef, row: range, known: set[int]) -> set[int]:
+    async def _elsewhere(self, ref: ObjectRef, row: Places, known: set[int]) -> set[int]:
         """Return which of some positions are sound in some copy, apart from those known to be."""
         found = set[int]()
         request, deadline = _verify(ref, row), self._deadline()
@@ -188,21 +188,21 @@ class Scrub:
             if position not in healed:
                 last = await heal_record(self._io, ref.name, position, self._deadline())
                 if last is not None:
-                    healed.update(range(position, last + 1, ref.stride))
+                    healed.update(ref.places(position, last + 1))
         return healed.intersection(positions)
 
-    async def _look(self, ref: ObjectRef, positions: range, any_copy: bool) -> _Look:
+    async def _look(self, ref: ObjectRef, positions: Places, any_copy: bool) -> _Look:
         call = Call(ref.name, "verify", _verify(ref, positions, self._keys_only))
         reply = await look(self._io, call, self._deadline(), any_copy=any_copy)
         return _NOTHING if reply is None else _taken(reply, positions)
 
 
-def _verify(ref: ObjectRef, positions: range, keys_only: bool = False) -> bytes:
+def _verify(ref: ObjectRef, positions: Places, keys_only: bool = False) -> bytes:
     some = positions[:_LOOK_POSITIONS]
-    return messages.verify(ANY_EPOCH, _LOOK_BYTES, ref.stride, some, keys_only)
+    return messages.verify(ANY_EPOCH, _LOOK_BYTES, ref.spacing.packed, some, keys_only)
 
 
-def _taken(reply: Reply, positions: range) -> _Look:
+def _taken(reply: Reply, positions: Places) -> _Look:
     """Return what a copy has told; nothing where it could not."""
     if reply.code != Code.OK:
         return _NOTHING
@@ -212,7 +212,7 @@ def _taken(reply: Reply, positions: range) -> _Look:
     count = audit.add(reply.payload, 0)
     audit.finish()
 
-    def rows(found: Iterable[range]) -> list[range]:
+    def rows(found: Iterable[range]) -> list[Places]:
         return [positions[row.start : row.stop] for row in found]
 
     return _Look(positions[:count], rows(audit.lost), rows(audit.holes), audit.counts.bytes)
@@ -221,9 +221,10 @@ def _taken(reply: Reply, positions: range) -> _Look:
 def _findings(kind: FindingKind, ref: ObjectRef, positions: set[int], detail: str) -> list[Finding]:
     """Tell of positions of one object, in as few rows as may be."""
     rows: list[range] = []
+    step = ref.spacing.step
     for position in sorted(positions):
         if rows and rows[-1].stop == position:
-            rows[-1] = range(rows[-1].start, position + ref.stride, ref.stride)
+            rows[-1] = range(rows[-1].start, position + step, step)
         else:
-            rows.append(range(position, position + ref.stride, ref.stride))
+            rows.append(range(position, position + step, step))
     return [at(kind, ref, row, detail) for row in rows]

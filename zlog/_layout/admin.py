@@ -24,11 +24,13 @@ from zlog.errors import (
     SequencerUnavailable,
     StoreTimeout,
     StoreUnavailable,
+    UnsupportedVersion,
     ZlogError,
 )
-from zlog.limits import WIDTH_DEFAULT
+from zlog.limits import UNIT_DEFAULT, WIDTH_DEFAULT
 from zlog.names import check_log_name
-from zlog.view import OPEN_END, Stripe, View, check_width
+from zlog.store import is_plain
+from zlog.view import OPEN_END, Stripe, View, check_unit, check_width
 
 _REMOVED_MEANWHILE_MAX = 8
 """How often a head can be there when it is made, and gone when it is read: others remove logs."""
@@ -41,6 +43,7 @@ class NewLog:
     Attributes:
         width: of its first stripe.
         options: that travel with it.
+        unit: of its first stripe; None: see `default_unit`.
 
     Raises:
         ValueError: one of them is invalid.
@@ -48,22 +51,35 @@ class NewLog:
 
     width: int
     options: Mapping[str, str]
+    unit: int | None = None
 
     def __post_init__(self) -> None:
         check_width(self.width)
+        if self.unit is not None:
+            check_unit(self.unit)
         check_options(self.options)
 
     @classmethod
     def of(
         cls,
         width: int | None,
+        unit: int | None,
         stripe_bytes: int | None,
         stripe_records: int | None,
         options: Mapping[str, str] | None,
     ) -> NewLog:
         """Return it as :meth:`zlog.Log.create` is told; None leaves a default."""
         wanted = merged_options(options, stripe_bytes, stripe_records)
-        return cls(WIDTH_DEFAULT if width is None else width, wanted)
+        return cls(WIDTH_DEFAULT if width is None else width, wanted, unit)
+
+
+def default_unit(io: Io) -> int:
+    """Return the unit of a log of which none was said.
+
+    Where clients run the methods, single appends of several writers to one object conflict: there
+    each goes to the next object.
+    """
+    return 1 if is_plain(io.store) else UNIT_DEFAULT
 
 
 async def create_log(io: Io, name: str, new: NewLog, deadline: Deadline) -> View:
@@ -122,12 +138,18 @@ async def _first_view(
         options=MappingProxyType(dict(new.options)),
     )
     tried, above = list[View](), 0
+    unit = default_unit(io) if new.unit is None else new.unit
     try:
-        while not tried or above:
+        while not tried or above or tried[-1].live_stripe.unit != unit:
             epoch, tail_floor = await head.epoch_next(deadline, width=new.width, above=above)
-            stripe = Stripe(epoch, 0, OPEN_END, new.width)
+            stripe = Stripe(epoch, 0, OPEN_END, new.width, unit)
             tried.append(replace(view, epoch=epoch, stripes=(stripe,), tail_floor=tail_floor))
-            above = await make(io, tried[-1].objects(), epoch, deadline, start=0)
+            try:
+                above = await make(io, tried[-1].objects(), epoch, deadline, start=0)
+            except UnsupportedVersion:  # by a class that knows no units
+                if unit == 1:
+                    raise
+                unit = 1
         accepted = await head.propose(0, tried[-1], deadline)
     except LogNotFound:
         # With its head the log has lost what would name these objects.

@@ -386,7 +386,7 @@ class Layout:
         def edit(view: View) -> View | None:
             if view.live_stripe.id != full.id:
                 return None
-            return with_new_stripe(view, view.live_stripe.width)
+            return with_new_stripe(view)
 
         counter, view = await self._look(deadline)
         if edit(view) is not None and counter > view.epoch:

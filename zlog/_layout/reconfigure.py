@@ -1,4 +1,4 @@
-"""Changing a log's width and options, and starting a new stripe, while it is used."""
+"""Changing a log's width, unit and options, and starting a new stripe, while it is used."""
 
 from __future__ import annotations
 
@@ -14,30 +14,37 @@ from zlog._layout.reclaim import reclaim
 from zlog._layout.rescue import end_of_entries
 from zlog._layout.views import Edit, Recount, with_new_stripe
 from zlog.errors import ZlogError
-from zlog.view import View, check_width
+from zlog.view import View, check_unit, check_width
 
 
 async def reconfigure(
-    layout: Layout, width: int | None, options: Mapping[str, str | None], deadline: Deadline
+    layout: Layout,
+    width: int | None,
+    unit: int | None,
+    options: Mapping[str, str | None],
+    deadline: Deadline,
 ) -> View:
-    """Bring in a view with another width, other options, or both.
+    """Bring in a view with another width or unit, other options, or all of it.
 
-    A width that the live stripe has already starts no new stripe, so that a call whose reply was
-    lost can be made again. Where nothing is to change, nothing is done.
+    A width and a unit that the live stripe has already start no new stripe, so that a call whose
+    reply was lost can be made again. Where nothing is to change, nothing is done.
 
     Args:
         layout: of the log.
         width: of a new stripe; None: no other width is wanted.
+        unit: the same of its unit.
         options: to set, or to take away (None); the others stay.
         deadline: budget of the call.
 
     Raises:
-        ValueError: an invalid width or option.
+        ValueError: an invalid width, unit or option.
     """
     if MIRROR_OF in options:
         raise ValueError(f"option {MIRROR_OF!r} is zlog's own: `promote` ends a mirror")
     if width is not None:
         check_width(width)
+    if unit is not None:
+        check_unit(unit)
     check_options({key: value for key, value in options.items() if value is not None})
 
     def edit(view: View) -> View | None:
@@ -46,8 +53,9 @@ async def reconfigure(
         wanted = view
         if kept != view.options:
             wanted = replace(view, options=MappingProxyType(kept))
-        if width is not None and width != view.live_stripe.width:
-            wanted = with_new_stripe(wanted, width)
+        changed = with_new_stripe(wanted, width, unit)
+        if changed.live_stripe.spacing != view.live_stripe.spacing:
+            wanted = changed
         return None if wanted is view else wanted
 
     return await _change(layout, edit, deadline)
@@ -67,7 +75,7 @@ async def roll(layout: Layout, deadline: Deadline, *, rescue: bool = False) -> V
 
     def edit(view: View) -> View | None:
         live = view.live_stripe
-        return with_new_stripe(view, live.width) if live.id == ended.id else None
+        return with_new_stripe(view) if live.id == ended.id else None
 
     async def recount(view: View, tail: int, deadline: Deadline) -> int:
         return await end_of_entries(layout.io, view, tail, deadline)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Io
 from zlog._base.protocol import ENTRIES_MAX, OBJECT_TAIL_MAX, POSITION_MAX
+from zlog._base.spacing import Places
 from zlog._native import core, messages
 from zlog.view import ObjectRef, View
 
@@ -35,7 +36,7 @@ async def end_of_entries(io: Io, view: View, tail: int, deadline: Deadline) -> i
         return tail
     start = end = max(live.start, view.trim_point)
     gap = live.width * _GAP
-    at = {ref: start + (ref.residue - start) % ref.stride for ref in view.objects(live)}
+    at = {ref: ref.spacing.first_at(start, ref.number) for ref in view.objects(live)}
     while at:
         calls = [_call(view, ref, first) for ref, first in at.items()]
         replies = await io.execute(calls, deadline)
@@ -43,16 +44,16 @@ async def end_of_entries(io: Io, view: View, tail: int, deadline: Deadline) -> i
             reply.check(f"read on {ref.name}")
             found = core.decode_read(reply.payload, _asked(ref, first))
             if taken := found.taken_end():
-                end = max(end, first + (taken - 1) * ref.stride + 1)
-            at[ref] = first + found.count * ref.stride
+                end = max(end, ref.spacing.after(first, taken - 1) + 1)
+            at[ref] = ref.spacing.after(first, found.count)
         at = {ref: first for ref, first in at.items() if first < min(end + gap, POSITION_MAX)}
     return end
 
 
 def _call(view: View, ref: ObjectRef, first: int) -> Call:
-    request = messages.read(view.epoch, False, _BYTES_MAX, ref.stride, _asked(ref, first))
+    request = messages.read(view.epoch, False, _BYTES_MAX, ref.spacing.packed, _asked(ref, first))
     return Call(ref.name, "read", request)
 
 
-def _asked(ref: ObjectRef, first: int) -> range:
-    return range(first, min(first + ENTRIES_MAX * ref.stride, POSITION_MAX + 1), ref.stride)
+def _asked(ref: ObjectRef, first: int) -> Places:
+    return ref.places(first, POSITION_MAX + 1)[:ENTRIES_MAX]

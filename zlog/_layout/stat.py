@@ -25,6 +25,7 @@ class LogStat(NamedTuple):
         tail: the next position to be handed out.
         trim_point: positions below it are trimmed.
         width: stripe objects of the live stripe.
+        unit: positions in a row that lie in one of them.
         stripes: stripes that hold positions of the range and are not trimmed as a whole.
         objects: stripe objects of these.
         sequencer: its address; empty when writers find the tail themselves.
@@ -38,6 +39,7 @@ class LogStat(NamedTuple):
     tail: int
     trim_point: int
     width: int
+    unit: int
     stripes: int
     objects: int
     sequencer: str
@@ -66,6 +68,7 @@ async def stat(positions: Positions, start: int, end: int | None, deadline: Dead
         tail=tail,
         trim_point=view.trim_point,
         width=view.live_stripe.width,
+        unit=view.live_stripe.unit,
         stripes=stripes,
         objects=objects,
         sequencer=view.sequencer,

@@ -53,7 +53,7 @@ async def seal(
     steps = dict.fromkeys(objects, epoch)
     while steps:
         calls = [
-            Call(ref.name, "seal", messages.seal(step, ref.stride, ref.residue, False, start))
+            Call(ref.name, "seal", _seal(ref, step, start, create=False))
             for ref, step in steps.items()
         ]
         replies = await answers(io, calls, await io.execute(calls, deadline), deadline)
@@ -88,15 +88,17 @@ async def make(
         hostile client has guessed the name, and may have put anything into the object. It can't
         guess that epoch.
     """
-    calls = [
-        Call(ref.name, "seal", messages.seal(epoch, ref.stride, ref.residue, True, start))
-        for ref in objects
-    ]
+    calls = [Call(ref.name, "seal", _seal(ref, epoch, start, create=True)) for ref in objects]
     made = True
     for call, reply in zip(calls, await io.execute(calls, deadline), strict=True):
         reply.check(f"seal on {call.object}", -errno.EINVAL, Code.INVALID_EPOCH)
         made &= reply.code == Code.OK and messages.seal_reply(reply.payload).made
     return 0 if made else epoch + int(io.random() * EPOCHS_AHEAD_MAX)
+
+
+def _seal(ref: ObjectRef, epoch: int, start: int, *, create: bool) -> bytes:
+    width, unit = ref.spacing
+    return messages.seal(epoch, width, ref.number, create, start, unit)
 
 
 async def remove(io: Io, objects: Iterable[ObjectRef], epoch: int, deadline: Deadline) -> None:

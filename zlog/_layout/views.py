@@ -45,6 +45,7 @@ from zlog.errors import (
     LogExhausted,
     LogNotFound,
     NotLeader,
+    UnsupportedVersion,
     ZlogError,
 )
 from zlog.view import OPEN_END, STRIPES_MAX, Stripe, View, objects_of
@@ -88,6 +89,8 @@ class _Attempt:
     """Found when the stripe had been made for positions too far below it."""
     stripe: Stripe = _NO_STRIPE
     made: bool = False
+    units: bool = True
+    """Whether all OSDs may know of units: one has refused them, if not."""
 
     @property
     def epoch(self) -> int:
@@ -97,7 +100,13 @@ class _Attempt:
         """Make the stripe's objects, as :func:`stripe_objects.make`; returns whether it did."""
         self.made = True
         objects = objects_of(self.base.log, self.base.log_id, self.stripe)
-        taken = await make(io, objects, self.epoch, deadline, start=start)
+        try:
+            taken = await make(io, objects, self.epoch, deadline, start=start)
+        except UnsupportedVersion:
+            if self.stripe.unit == 1:
+                raise
+            self.units = False
+            return False
         self.above = taken or self.above
         return not taken
 
@@ -190,7 +199,7 @@ async def _change(
         else:
             began = io.monotonic()
             last = attempts[-1] if attempts else _Attempt(base, above)
-            attempts.append(_Attempt(base, last.above, last.tail))
+            attempts.append(_Attempt(base, last.above, last.tail, units=last.units))
             tried = await _try_change(io, head, attempts[-1], wanted or base, deadline, recount)
             if isinstance(tried, Change):
                 attempts.pop()
@@ -223,9 +232,9 @@ async def _try_change(
     base = attempt.base
     live = base.live_stripe
     asked = len(wanted.stripes) > len(base.stripes)
-    width = wanted.live_stripe.width
+    width, unit = wanted.live_stripe.spacing
     epoch, tail_floor = await head.epoch_next(deadline, width=width, above=attempt.above)
-    attempt.stripe = Stripe(epoch, 0, OPEN_END, width)
+    attempt.stripe = Stripe(epoch, 0, OPEN_END, width, unit if attempt.units else 1)
     if asked:  # before the writers are stopped
         least = live.start if recount is not None else max(live.start, tail_floor, attempt.tail)
         check_room(base.log, least)
@@ -300,12 +309,15 @@ def _stripes(base: View, tail: int, made: Stripe | None) -> tuple[Stripe, ...]:
     return tuple(needed[-STRIPES_MAX:])
 
 
-def with_new_stripe(view: View, width: int) -> View:
-    """Return what an edit wants that ends the live stripe and starts one of this width.
+def with_new_stripe(view: View, width: int | None = None, unit: int | None = None) -> View:
+    """Return what an edit wants that ends the live stripe and starts another one.
 
-    The change sets where the new stripe starts, and its id.
+    That has the same width and unit where these are None. The change sets where it starts, its id,
+    and a unit of 1 where an OSD knows no other.
     """
-    return replace(view, stripes=(*view.stripes, Stripe(0, 0, OPEN_END, width)))
+    live = view.live_stripe
+    spread = live.width if width is None else width, live.unit if unit is None else unit
+    return replace(view, stripes=(*view.stripes, Stripe(0, 0, OPEN_END, *spread)))
 
 
 def activate_shared(io: Io, view: View, tail: int) -> None:

@@ -66,8 +66,8 @@ class Reading(LogHandle):
         Args:
             start: the first position.
             end: one past the last; None or beyond the tail: up to the tail.
-            indexes: read only the positions of these stripe objects, those p with ``p % width`` in
-                ``indexes``, where ``width`` is the stripe's; None: all.
+            indexes: read only the positions of these stripe objects, by their numbers in the
+                stripe, from 0; None: all.
             window_bytes: data that a window aims at, 8 MiB unless given; three windows are in
                 memory at a time. A window of a few large entries may take more.
             hole_timeout: as in :meth:`open`; if not given, the handle's own.

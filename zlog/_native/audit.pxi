@@ -34,7 +34,7 @@ cdef extern from "cls_zlog/host/audit.h" namespace "zlog" nogil:
 
     cdef cppclass CppAudit "zlog::Audit":
         CppAudit(size_t intervals_max)
-        void begin(AuditPass purpose, uint64_t start, uint64_t end, uint32_t width) except +
+        void begin(AuditPass purpose, uint64_t start, uint64_t end, const Spacing& spacing) except +
         int add(string_view reply, uint64_t first, uint32_t* count) except +
         void rest(uint64_t first, AuditState state)
         void finish() except +
@@ -78,13 +78,14 @@ cdef class Audit:
         self.audit.reset(new CppAudit(intervals_max))
         self.start = self.end = 0
 
-    def begin(self, str purpose not None, uint64_t start, uint64_t end, uint32_t width):
+    def begin(self, str purpose not None, uint64_t start, uint64_t end, uint32_t spacing):
         cdef uint8_t wanted = AUDIT_PASSES[purpose]
-        if not (start < end and end - start <= 1 << 24 and 1 <= width <= 1024):
-            raise ValueError("a window has 1 to 2**24 positions of 1 to 1024 objects")
+        cdef Spacing places = spacing_of(spacing)
+        if not (start < end and end - start <= 1 << 24):
+            raise ValueError("a window has 1 to 2**24 positions")
         self.start, self.end = start, end
         with nogil:
-            deref(self.audit).begin(<AuditPass> wanted, start, end, width)
+            deref(self.audit).begin(<AuditPass> wanted, start, end, places)
 
     cdef int check(self, uint64_t first) except -1:
         if not self.start <= first < self.end:

@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memcpy
 
 
-# What one object was asked for, every stride-th position from `first` on, and what it answered.
+# What one object was asked for, `count` of its positions from `first` on, and what it answered.
 cdef cppclass Asked:
     uint64_t first
     uint32_t count
@@ -22,34 +22,34 @@ cdef struct Cell:
 
 
 cdef class ColumnWindow:
-    cdef uint32_t stride
+    cdef Spacing spacing
     cdef vector[Asked] parts
     cdef list replies  # what `parts` point into
 
-    def __cinit__(self, uint32_t stride):
-        if stride == 0:
-            raise ValueError("positions have a stride of at least 1")
-        self.stride, self.replies = stride, []
+    def __cinit__(self, uint32_t spacing):
+        self.spacing, self.replies = spacing_of(spacing), []
 
     def add(self, reply, uint64_t first, uint64_t stop):
         cdef Asked asked
         cdef string_view content
         cdef int result = 0
+        cdef uint64_t unit = <uint64_t> 1 << self.spacing.shift
         cdef bint in_order = self.parts.empty() or (
-            self.parts.back().first < first < self.parts.front().first + self.stride
+            self.parts.back().first < first
+            and first // unit < self.parts.front().first // unit + self.spacing.stride
         )
         if not first < stop or not in_order:
             raise ValueError("the objects of one stripe answer in order, each for itself")
-        if (stop - first - 1) // self.stride >= 65536:
+        if self.spacing.count(first, stop) > 65536:
             raise ValueError("one object is asked for 65536 positions at most")
-        asked.first, asked.count = first, <uint32_t> ((stop - first - 1) // self.stride + 1)
+        asked.first, asked.count = first, <uint32_t> self.spacing.count(first, stop)
         asked.states.assign(asked.count, UNANSWERED)
         if reply is not None:
             content = reply_view(reply)
             with nogil:
                 result = decode_read_reply(content, asked.count, &asked.reply)
                 if result == 0:
-                    asked.reply.states_of(first, self.stride, asked.states.data())
+                    asked.reply.states_of(first, self.spacing, asked.states.data())
             well_formed(result, "read")
         self.parts.push_back(asked)
         self.replies.append(reply)
@@ -63,16 +63,20 @@ cdef class ColumnWindow:
             for row in range(self.parts[k].count):
                 state = self.parts[k].states[row]
                 if state != WRITTEN and state != TRIMMED:
-                    found.append(self.parts[k].first + <uint64_t> row * self.stride)
+                    found.append(self.spacing.after(self.parts[k].first, row))
         return found
 
     def columns(self, dict settled not None, uint64_t start, uint64_t end, uint64_t bytes_max):
         cdef vector[Cell] cells
         cdef Cell cell
         cdef Asked* asked
-        cdef uint64_t row = 0, total = 0
-        cdef size_t k
-        cdef bint any_left = not self.parts.empty(), scattered = False
+        cdef uint32_t row
+        cdef uint64_t unit
+        cdef size_t at
+        cdef uint64_t total = 0
+        cdef size_t k = 0, parts = self.parts.size(), over = 0
+        cdef vector[uint64_t] rows, counts
+        cdef bint scattered = False
         cdef uint8_t state
         cdef string_view content
         cdef int from_reply = -1
@@ -80,25 +84,26 @@ cdef class ColumnWindow:
         cdef bint in_gap = False
         if bytes_max > 0x7FFFFFFF:
             raise ValueError("offsets are of 32 bits: data of 2 GiB and more does not fit")
-        if any_left and start > self.parts[0].first:
-            row = (start - self.parts[0].first) // self.stride
+        for at in range(parts):
+            asked = &self.parts[at]
+            rows.push_back(self.spacing.count(asked.first, start))
+            counts.push_back(min(<uint64_t> asked.count, self.spacing.count(asked.first, end)))
+            if self.position(at, rows[at]) < self.position(k, rows[k]):
+                k = at
         next_start = None
-        while any_left and next_start is None:
-            any_left = False
-            for k in range(self.parts.size()):
-                asked = &self.parts[k]
-                if row >= asked.count:
-                    continue
-                any_left = True
-                cell.position = asked.first + row * self.stride
-                if not start <= cell.position < end:
-                    continue
+        while over < parts and next_start is None:  # an object's unit after the other
+            asked = &self.parts[k]
+            over = over + 1 if rows[k] >= counts[k] else 0
+            cell.position = self.position(k, rows[k])
+            unit = cell.position >> self.spacing.shift
+            while rows[k] < counts[k] and cell.position >> self.spacing.shift == unit:
+                row = <uint32_t> rows[k]
                 state = asked.states[row]
                 item = None
                 if state == WRITTEN:
-                    content = asked.reply.data_of(<uint32_t> row)
+                    content = asked.reply.data_of(row)
                     cell.data, cell.size = content.data(), content.size()
-                    cell.timestamp = asked.reply.timestamps[<uint32_t> row]
+                    cell.timestamp = asked.reply.timestamps[row]
                     from_reply = <int> k
                 elif state != TRIMMED:
                     item = settled[cell.position]
@@ -112,6 +117,8 @@ cdef class ColumnWindow:
                         gaps.append([])
                     add_gap(gaps[-1], cell.position, item)
                     in_gap = True
+                    rows[k] += 1
+                    cell.position += 1
                     continue
                 if total + cell.size > bytes_max and not cells.empty():
                     next_start = cell.position
@@ -121,11 +128,16 @@ cdef class ColumnWindow:
                     scattered |= cells.back().data + cells.back().size != cell.data
                 total += cell.size
                 cells.push_back(cell)
-            row += 1
+                rows[k] += 1
+                cell.position += 1
+            k = (k + 1) % parts
         data = None
         if not scattered and from_reply >= 0:
             data = self.piece(self.replies[from_reply], cells)
         return (*columns_of(cells, data, <Py_ssize_t> total), gaps, next_start)
+
+    cdef uint64_t position(self, size_t part, uint64_t row):
+        return self.spacing.after(self.parts[part].first, row)
 
     cdef object piece(self, reply, const vector[Cell]& cells):
         """The data of entries that one reply holds one after the other, where it lies."""

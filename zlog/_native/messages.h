@@ -48,12 +48,12 @@ void each_value(T& message, V& visitor) {
 
 inline bool is_text(const wire::Bounds& bounds) { return bounds.rule != wire::Rule::kAny; }
 
-// Makes Runs of a stride and positions. Not 0: it failed.
-using TakeRuns = int (*)(uint32_t stride, PyObject* positions, Runs* out);
+// Makes Runs of a packed spacing and positions. Not 0: it failed.
+using TakeRuns = int (*)(uint32_t spacing, PyObject* positions, Runs* out);
 inline TakeRuns take_runs = nullptr;
 
-// Fills the fields of a message from a tuple, in which each has a value and Runs have two: stride
-// and positions. Fields of later versions may be left out. Strings refer to the tuple's.
+// Fills the fields of a message from a tuple, in which each has a value and Runs have two:
+// spacing and positions. Fields of later versions may be left out. Strings refer to the tuple's.
 class Filler {
  public:
   explicit Filler(PyObject* values) : values_(values), size_(PyTuple_GET_SIZE(values)) {}
@@ -87,10 +87,10 @@ class Filler {
     return value != nullptr && take(value, field, bounds);
   }
   bool fill(const char* name, Runs& runs, const wire::Bounds&) {
-    PyObject* const stride = next(name);
-    PyObject* const positions = stride == nullptr ? nullptr : next(name);
+    PyObject* const spacing = next(name);
+    PyObject* const positions = spacing == nullptr ? nullptr : next(name);
     uint32_t number = 0;
-    return positions != nullptr && take(stride, number, wire::any()) &&
+    return positions != nullptr && take(spacing, number, wire::any()) &&
            take_runs(number, positions, &runs) == 0;
   }
 
@@ -200,7 +200,7 @@ class Names {
   void add(const char* name, T&) {
     found.emplace_back(name);
   }
-  void add(const char*, Runs&) { found.insert(found.end(), {"stride", "positions"}); }
+  void add(const char*, Runs&) { found.insert(found.end(), {"spacing", "positions"}); }
   template <typename T>
   void add(const char* name, std::vector<T>&) {
     found.emplace_back(name);

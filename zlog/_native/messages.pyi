@@ -4,8 +4,8 @@
 A function that is called like a method encodes its request, and raises ValueError (OverflowError)
 for values that no valid request holds. The one with ``_reply`` decodes what the method answered to
 it, and raises `zlog.CorruptEntry` for bytes that are no such reply, `zlog.UnsupportedVersion` for a
-reply of a later version. Positions are those of one object: ascending, and congruent modulo the
-stride.
+reply of a later version. Positions are those of one object, ascending; its spacing is a packed
+:class:`zlog._base.spacing.Spacing`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,6 +21,7 @@ class Stripe(NamedTuple):
     start: int
     end: int
     width: int
+    unit: int
     further: bytes
 
 class View(NamedTuple):
@@ -67,6 +68,7 @@ class StatReply(NamedTuple):
     stream_bytes: int
     stride: int
     residue: int
+    unit: int
 
 class EpochNextReply(NamedTuple):
     epoch: int
@@ -184,18 +186,20 @@ def encode_view(
     options: Mapping[str, str],
     further: bytes,
 ) -> bytes: ...
-def seal(epoch: int, stride: int, residue: int, create: bool, start: int | None = ...) -> bytes: ...
+def seal(
+    epoch: int, stride: int, residue: int, create: bool, start: int | None = ..., unit: int = ...
+) -> bytes: ...
 def read(
-    epoch: int, with_ids: bool, bytes_max: int, stride: int, positions: Sequence[int]
+    epoch: int, with_ids: bool, bytes_max: int, spacing: int, positions: Sequence[int]
 ) -> bytes: ...
 def verify(
-    epoch: int, bytes_max: int, stride: int, positions: Sequence[int], keys_only: bool = ...
+    epoch: int, bytes_max: int, spacing: int, positions: Sequence[int], keys_only: bool = ...
 ) -> bytes: ...
 def count(epoch: int, start: int, end: int) -> bytes: ...
 def fill(
-    epoch: int, timestamp: int, writer: bytes, reason: int, stride: int, positions: Sequence[int]
+    epoch: int, timestamp: int, writer: bytes, reason: int, spacing: int, positions: Sequence[int]
 ) -> bytes: ...
-def trim(epoch: int, stride: int, positions: Sequence[int]) -> bytes: ...
+def trim(epoch: int, spacing: int, positions: Sequence[int]) -> bytes: ...
 def trim_to(epoch: int, position: int, records_max: int) -> bytes: ...
 def max_position(epoch: int) -> bytes: ...
 def stat(epoch: int) -> bytes: ...

@@ -17,7 +17,7 @@ from zlog.errors import CorruptEntry, UnsupportedVersion
 
 
 cdef extern from "zlog/_native/messages.h" namespace "zlog::python":
-    ctypedef int (*TakeRuns)(uint32_t stride, object positions, Runs* out) except -1
+    ctypedef int (*TakeRuns)(uint32_t spacing, object positions, Runs* out) except -1
     ctypedef object (*Encode)(const char* what, object values)
     ctypedef object (*Decode)(string_view bytes, int* how)
 
@@ -43,8 +43,8 @@ cdef extern from "zlog/_native/messages.h" namespace "zlog::python":
     cpp_map[string, PyObject*] tuple_classes
 
 
-cdef int take_runs(uint32_t stride, object positions, Runs* out) except -1:
-    out[0] = runs_of(stride, positions)
+cdef int take_runs(uint32_t spacing, object positions, Runs* out) except -1:
+    out[0] = runs_of(spacing, positions)
     return 0
 
 

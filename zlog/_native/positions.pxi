@@ -4,12 +4,39 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
 
+from zlog._base.spacing import Places
+
+
+cdef extern from "cls_zlog/base/spacing.h" namespace "zlog" nogil:
+    cdef cppclass Spacing:
+        uint32_t stride
+        uint32_t shift
+        uint64_t turns()
+        uint32_t residue(uint64_t position)
+        uint64_t next(uint64_t position)
+        uint64_t after(uint64_t position, uint64_t count)
+        uint64_t count(uint64_t first, uint64_t end)
+        vector[uint64_t] firsts(uint64_t first, uint64_t end)
+
+    cdef uint32_t UNIT_SHIFT_MAX "zlog::limits::unit_shift_max"
+    cdef uint32_t WIDTH_MAX "zlog::limits::width_max"
 
 cdef extern from "cls_zlog/wire/runs.h" namespace "zlog" nogil:
+    Spacing unpacked(uint32_t spacing)
+
     cdef cppclass Runs:
         Runs()
         @staticmethod
-        cbool of(uint32_t stride, const vector[uint64_t]& positions, Runs* out) except +
+        cbool of(const Spacing& spacing, const vector[uint64_t]& positions, Runs* out) except +
+        @staticmethod
+        cbool row(const Spacing& spacing, uint64_t first, uint32_t count, Runs* out) except +
+
+
+cdef Spacing spacing_of(uint32_t number) except *:
+    cdef Spacing spacing = unpacked(number)
+    if not (1 <= spacing.stride <= WIDTH_MAX and spacing.shift <= UNIT_SHIFT_MAX):
+        raise ValueError(f"{number} is no valid spacing: see ObjectRef.spacing")
+    return spacing
 
 
 cdef vector[uint64_t] positions_of(positions) except *:
@@ -29,10 +56,13 @@ cdef vector[uint64_t] positions_of(positions) except *:
     return out
 
 
-cdef Runs runs_of(uint32_t stride, positions) except *:
+cdef Runs runs_of(uint32_t spacing, positions) except *:
     cdef Runs runs
-    if not Runs.of(stride, positions_of(positions), &runs):
-        raise ValueError(
-            f"positions must ascend, be congruent modulo the stride {stride} and at most 65536"
-        )
+    cdef bint made
+    if isinstance(positions, Places):
+        made = Runs.row(spacing_of(spacing), positions.start, len(positions), &runs)
+    else:
+        made = Runs.of(spacing_of(spacing), positions_of(positions), &runs)
+    if not made:
+        raise ValueError("positions must ascend, be of one object, and at most 65536")
     return runs

@@ -42,7 +42,7 @@ cdef extern from "cls_zlog/wire/read_reply.h" namespace "zlog" nogil:
         string_view writer_of(uint32_t i)
         uint8_t reason_of "reason_of"(uint32_t i)
         uint8_t state_of "state_of"(uint32_t i, uint64_t position)
-        void states_of(uint64_t first, uint32_t stride, uint8_t* out)
+        void states_of(uint64_t first, const Spacing& spacing, uint8_t* out)
 
 
 # A large reply, where the store put it: a read-only bytes-like object.

@@ -32,28 +32,30 @@ cdef class Window:
         self.slots.assign(self.unanswered, Slot(0, 0))
         self.states.assign(self.unanswered, UNANSWERED)
 
-    def add(self, reply not None, uint64_t first, uint32_t stride):
+    def add(self, reply not None, uint64_t first, uint32_t spacing):
         cdef CppReadReply decoded
+        cdef Spacing places = spacing_of(spacing)
         cdef vector[uint8_t] states
-        cdef uint64_t asked
+        cdef uint64_t asked, position
         cdef uint32_t i, part
         cdef size_t at
         cdef string_view bytes_view = reply_view(reply)
         cdef int result
-        if stride == 0 or not self.start <= first < self.end:
+        if not self.start <= first < self.end:
             raise ValueError("the reply is not about this window")
-        asked = min((self.end - first + stride - 1) // stride, <uint64_t> 65536)
+        asked = min(places.count(first, self.end), <uint64_t> 65536)
         with nogil:
             result = decode_read_reply(bytes_view, asked, &decoded)
             if result == 0:
                 states.resize(decoded.count)
-                decoded.states_of(first, stride, states.data())
+                decoded.states_of(first, places, states.data())
         well_formed(result, "read")
         part = <uint32_t> self.parts.size()
         self.parts.push_back(decoded)
         self.replies.append(reply)
-        at = <size_t> (first - self.start)
+        position = first
         for i in range(decoded.count):
+            at = <size_t> (position - self.start)
             if self.states[at] == UNANSWERED:
                 self.unanswered -= 1
                 self.states[at] = states[i]
@@ -61,7 +63,7 @@ cdef class Window:
                 if states[i] == 0:
                     self.entries += 1
                     self.data_bytes += decoded.data_of(i).size()
-            at += stride
+            position = places.next(position)
         return decoded.count
 
     cdef inline Entry entry(self, Py_ssize_t at):

@@ -14,11 +14,12 @@ cdef extern from "cls_zlog/client/write_encoder.h" namespace "zlog" nogil:
         uint64_t epoch
         uint64_t timestamp
         string_view writer
-        uint32_t stride
+        Spacing spacing
 
     cdef cppclass WriteEncoder:
         int begin(
-            const WriteHead& head, const NewEntry* entries, size_t count, size_t step) except +
+            const WriteHead& head, const NewEntry* entries, size_t count, bint in_a_row
+        ) except +
         size_t size()
         void encode(char* out)
 
@@ -100,10 +101,11 @@ cdef int encode(Request request) except -1 nogil:
 
 
 cdef WriteHead write_head(
-    uint64_t epoch, uint64_t timestamp, bytes writer, uint32_t stride
-) noexcept:
+    uint64_t epoch, uint64_t timestamp, bytes writer, uint32_t spacing
+) except *:
     cdef WriteHead head
-    head.epoch, head.timestamp, head.writer, head.stride = epoch, timestamp, view_of(writer), stride
+    head.epoch, head.timestamp, head.writer = epoch, timestamp, view_of(writer)
+    head.spacing = spacing_of(spacing)
     return head
 
 
@@ -111,7 +113,7 @@ def encode_write(
     uint64_t epoch,
     uint64_t timestamp,
     bytes writer not None,
-    uint32_t stride,
+    uint32_t spacing,
     positions,
     numbers,
     data,
@@ -128,11 +130,10 @@ def encode_write(
         entry.position, entry.number, entry.data = position, number, view_of(content)
         alive.append(content)
         entries.push_back(entry)
-    head = write_head(epoch, timestamp, writer, stride)
-    if encoder.begin(head, entries.data(), entries.size(), 1) != 0:
+    head = write_head(epoch, timestamp, writer, spacing)
+    if encoder.begin(head, entries.data(), entries.size(), False) != 0:
         raise ValueError(
-            f"not a valid write: positions must ascend and be congruent modulo the stride {stride},"
-            " numbers lie within 2**32, the writer's id has 16 bytes, and the limits hold"
+            "not a valid write: positions must ascend and be of one object, numbers lie within 2**32, the writer's id has 16 bytes, and the limits hold"
         )
     out = PyBytes_FromStringAndSize(NULL, <Py_ssize_t> encoder.size())
     encoder.encode(PyBytes_AS_STRING(out))
@@ -143,7 +144,7 @@ def encode_writes(
     uint64_t epoch,
     uint64_t timestamp,
     bytes writer not None,
-    uint32_t width,
+    uint32_t spacing,
     uint64_t position,
     uint64_t number,
     entries,
@@ -153,8 +154,9 @@ def encode_writes(
     # A tuple of bytes: neither the caller's list nor what is in it changes until all is encoded.
     cdef NewEntries taken = NewEntries.__new__(NewEntries)
     cdef Py_ssize_t count, i
+    cdef uint64_t first
     cdef NewEntry entry
-    cdef WriteHead head = write_head(epoch, timestamp, writer, width)
+    cdef WriteHead head = write_head(epoch, timestamp, writer, spacing)
     cdef Request request
     taken.alive = tuple(entries_owned(entries[start:end]))
     count = len(taken.alive)
@@ -164,12 +166,15 @@ def encode_writes(
         entry.data = view_of(<bytes> taken.alive[i])
         taken.news.push_back(entry)
     out = []
-    for i in range(min(<Py_ssize_t> width, count)):
+    for first in head.spacing.firsts(position, position + <uint64_t> count):
         request = Request.__new__(Request)
         request.entries = taken
         if request.encoder.begin(
-            head, &taken.news[i], <size_t> ((count - i - 1) // width + 1), width
+            head,
+            &taken.news[first - position],
+            head.spacing.count(first, position + <uint64_t> count),
+            True,
         ) != 0:
             raise ValueError("the entries exceed what one write may carry")
-        out.append(((position + i) % width, request))
+        out.append((head.spacing.residue(first), request))
     return out

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call
 from zlog._base.protocol import ENTRIES_MAX, Code, FillCode
+from zlog._base.spacing import Places
 from zlog._layout.layout import Layout
 from zlog._native import messages
 from zlog.view import View
@@ -38,7 +39,7 @@ class Patience:
 
 
 async def fill_ahead(
-    layout: Layout, filler: bytes, parts: Sequence[range], end: int, deadline: Deadline
+    layout: Layout, filler: bytes, parts: Sequence[Places], end: int, deadline: Deadline
 ) -> None:
     """Fill on behind positions that were filled, in each object as far as nothing is written.
 
@@ -51,25 +52,25 @@ async def fill_ahead(
         end: what is filled lies below it.
         deadline: budget.
     """
-    step = parts[0].step
+    spacing = parts[0].spacing
     end = min(end, layout.stripe_of(layout.view, parts[0].start).end)
-    firsts = [part[-1] + step for part in parts]
+    firsts = [spacing.after(part[-1]) for part in parts]
     length = max(map(len, parts))
     while firsts:
         length = min(length * _GROWTH, ENTRIES_MAX)
-        runs = [range(p, min(p + length * step, end), step) for p in firsts if p < end]
+        runs = [Places(spacing, p, end)[:length] for p in firsts if p < end]
         stops = await _fill(layout, filler, runs, deadline)
         firsts, rest = [], []
         for run, stop in zip(runs, stops, strict=True):
             if stop is None:
-                firsts.append(run[-1] + step)
+                firsts.append(spacing.after(run[-1]))
             elif stop > run.start:
-                rest.append(range(run.start, stop, step))
+                rest.append(Places(spacing, run.start, stop))
         await _fill(layout, filler, rest, deadline)
 
 
 async def _fill(
-    layout: Layout, filler: bytes, runs: Sequence[range], deadline: Deadline
+    layout: Layout, filler: bytes, runs: Sequence[Places], deadline: Deadline
 ) -> list[int | None]:
     """Fill runs of positions of one stripe; an object fills all of its run, or nothing.
 
@@ -82,9 +83,9 @@ async def _fill(
         objects = layout.objects(view, layout.stripe_of(view, runs[0].start))
         return [
             Call(
-                objects[run.start % run.step].name,
+                objects[run.spacing.number(run.start)].name,
                 "fill",
-                messages.fill(view.epoch, now, filler, why, run.step, run),
+                messages.fill(view.epoch, now, filler, why, run.spacing.packed, run),
             )
             for run in runs
         ]

@@ -16,6 +16,7 @@ from typing import NamedTuple, cast
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply, Started
 from zlog._base.protocol import Code, FillCode, State
+from zlog._base.spacing import Places
 from zlog._layout.positions import Positions
 from zlog._native import core, messages
 from zlog._read.copies import read_copies
@@ -43,7 +44,7 @@ class WindowRead(NamedTuple):
     start: int
     end: int
     bytes_max: int
-    parts: list[range]
+    parts: list[Places]
     started: Started
 
 
@@ -132,13 +133,13 @@ class Reader:
             StripeUnknown: of ``start``, already, the stripe must be looked up first.
         """
         view = self.layout.view
-        wanted: list[tuple[ObjectRef, range]] = []
+        wanted: list[tuple[ObjectRef, Places]] = []
         for first, last, stripe in self.layout.known_stripes(view, start, end):
-            objects = self.layout.objects(view, stripe)
-            for position in range(first, min(last, first + stripe.width)):
-                ref = objects[position % stripe.width]
-                if indexes is None or ref.residue in indexes:
-                    wanted.append((ref, range(position, last, ref.stride)))
+            objects, spacing = self.layout.objects(view, stripe), stripe.spacing
+            for part in spacing.parts(first, last):
+                ref = objects[spacing.number(part.start)]
+                if indexes is None or ref.number in indexes:
+                    wanted.append((ref, part))
         share = bytes_max // max(1, len(wanted))
         calls = [
             Call(ref.name, "read", _request(view, ref, asked, share, with_ids=with_ids))
@@ -166,7 +167,7 @@ class Reader:
         replies = await read.started.finish(deadline)
         for asked, reply in zip(read.parts, replies, strict=True):
             if reply.code == Code.OK:
-                window.add(reply.payload, asked.start, asked.step)
+                window.add(reply.payload, asked.start, asked.spacing.packed)
         if window.entries == read.end - read.start:
             items = cast("Sequence[Entry | Gap]", window)
             return WindowItems(items, window.data_bytes, read.end)
@@ -217,7 +218,7 @@ class Reader:
         found: dict[int, Slot],
         patience: Patience,
         tail: int,
-        parts: Sequence[range],
+        parts: Sequence[Places],
         deadline: Deadline,
     ) -> None:
         """Wait for the holes among what was found, and fill those that stay; see :meth:`finish`.
@@ -271,7 +272,7 @@ class Reader:
         now = self._io.wall_clock_us()
 
         def request(view: View, ref: ObjectRef, group: list[int]) -> bytes:
-            return messages.fill(view.epoch, now, self._writer, reason, ref.stride, group)
+            return messages.fill(view.epoch, now, self._writer, reason, ref.spacing.packed, group)
 
         taken: int | None = None
         refusals = (Code.READ_ONLY, Code.LOST)
@@ -364,7 +365,7 @@ class Reader:
         for position in positions:
             if not _is_trimmed(view, position):
                 stripe = layout.stripe_of(view, position)
-                ref = layout.objects(view, stripe)[position % stripe.width]
+                ref = layout.objects(view, stripe)[stripe.spacing.number(position)]
                 groups.setdefault(ref, []).append(position)
         return list(groups.items())
 
@@ -372,7 +373,7 @@ class Reader:
 def _request(
     view: View, ref: ObjectRef, asked: Sequence[int], bytes_max: int, *, with_ids: bool = False
 ) -> bytes:
-    return messages.read(view.epoch, with_ids, bytes_max, ref.stride, asked)
+    return messages.read(view.epoch, with_ids, bytes_max, ref.spacing.packed, asked)
 
 
 def _is_trimmed(view: View, position: int) -> bool:

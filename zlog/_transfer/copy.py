@@ -154,7 +154,8 @@ class Mirroring:
         tail = await source.positions.tail(source.deadline())
         view = source.layout.view
         mark = f"{view.log_id:016x}"
-        new = NewLog(width or view.live_stripe.width, {**view.options, MIRROR_OF: mark})
+        live, options = view.live_stripe, {**view.options, MIRROR_OF: mark}
+        new = NewLog(width or live.width, options, live.unit)
         target = await _open_mirror(io, name, settings, new)
         if target.mark not in (mark, MIRROR_OF_FILE) or target.tail > tail:
             raise CopyDiffers(f"{target} is a mirror, but not of log {source.layout}")

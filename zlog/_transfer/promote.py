@@ -56,7 +56,7 @@ async def _trim_rest(reader: Reader, ended: View, deadline: Deadline) -> None:
 
     def request(view: View, ref: ObjectRef, group: list[int]) -> bytes:
         _check_ended(view)
-        return messages.trim(view.epoch, ref.stride, group)
+        return messages.trim(view.epoch, ref.spacing.packed, group)
 
     for start in range(max(view.tail_floor, view.trim_point), end, _TRIMMED_AT_ONCE):
         positions = range(start, min(start + _TRIMMED_AT_ONCE, end))

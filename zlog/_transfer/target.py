@@ -295,7 +295,7 @@ def _calls_of(
             view.epoch,
             piece.timestamp,
             piece.writer,
-            stripe.width,
+            stripe.spacing.packed,
             start,
             piece.number + skipped,
             piece.entries,
@@ -305,15 +305,15 @@ def _calls_of(
         for index, request in requests:
             yield Call(objects[index].name, "write", request)
         return
-    for first in range(start, min(end, start + stripe.width)):
-        name = objects[first % stripe.width].name
-        positions = range(first, end, stripe.width)
+    spacing = stripe.spacing
+    for positions in spacing.parts(start, end):
+        name = objects[spacing.number(positions.start)].name
         if isinstance(piece, Filled):
             _, _, timestamp, writer, reason = piece
             yield Call(
                 name,
                 "fill",
-                messages.fill(view.epoch, timestamp, writer, reason, stripe.width, positions),
+                messages.fill(view.epoch, timestamp, writer, reason, spacing.packed, positions),
             )
         else:
-            yield Call(name, "trim", messages.trim(view.epoch, stripe.width, positions))
+            yield Call(name, "trim", messages.trim(view.epoch, spacing.packed, positions))

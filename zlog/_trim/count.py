@@ -145,8 +145,8 @@ async def _count(
 ) -> tuple[Size, int, bool]:
     """Return what a range of a stripe holds, its last entry's position, and if some is lost."""
     refs = layout.objects(layout.view, stripe)
-    some = range(start, min(end, start + stripe.width))
-    left = {refs[position % stripe.width]: start for position in some}
+    some = stripe.spacing.parts(start, end)
+    left = {refs[stripe.spacing.number(part.start)]: start for part in some}
     size, last, lost = Size(0, 0), 0, False
     while left:
         counted = await ask(layout, left, end, deadline)

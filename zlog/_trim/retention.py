@@ -113,7 +113,7 @@ async def set_retention(layout: Layout, retention: Retention, deadline: Deadline
     """Set what is kept of a log from now on: a new view, in which only the options differ."""
     if not isinstance(retention, Retention):
         raise TypeError(f"expected a Retention, as in Retention(age=3600), not {retention!r}")
-    await reconfigure(layout, None, retention.options(), deadline)
+    await reconfigure(layout, None, None, retention.options(), deadline)
 
 
 async def enforce(reader: Reader, deadline: Deadline) -> int:

@@ -23,7 +23,7 @@ async def trim(reader: Reader, positions: Sequence[int], deadline: Deadline) -> 
     """Trim single positions, written or not."""
 
     def request(view: View, ref: ObjectRef, group: list[int]) -> bytes:
-        return messages.trim(view.epoch, ref.stride, group)
+        return messages.trim(view.epoch, ref.spacing.packed, group)
 
     await reader.change_positions("trim", request, positions, deadline)
 

@@ -69,6 +69,7 @@ class Log(LogHandle):
         name: str,
         *,
         width: int = WIDTH_DEFAULT,
+        unit: int | None = None,
         stripe_bytes: int | None = None,
         stripe_records: int | None = None,
         options: Mapping[str, str] | None = None,
@@ -79,7 +80,7 @@ class Log(LogHandle):
     ) -> Opening[Self]:
         """Make a log and open it; see :meth:`zlog.Log.create`, and :meth:`open` how to wait."""
         settings = Settings(timeout, hole_timeout, sequencer_timeout, entry_bytes_max)
-        new = NewLog.of(width, stripe_bytes, stripe_records, options)
+        new = NewLog.of(width, unit, stripe_bytes, stripe_records, options)
         opened = cls._open(store, name, lambda io: LogClient.create(io, name, new, settings))
         return Opening(opened, cls.close)
 
@@ -91,6 +92,7 @@ class Log(LogHandle):
         *,
         create: bool = False,
         width: int | None = None,
+        unit: int | None = None,
         stripe_bytes: int | None = None,
         stripe_records: int | None = None,
         options: Mapping[str, str] | None = None,
@@ -104,7 +106,7 @@ class Log(LogHandle):
         Await it, and close the log in the end; or enter it with ``async with``, which does that.
         """
         settings = Settings(timeout, hole_timeout, sequencer_timeout, entry_bytes_max)
-        new = new_log(create, width, stripe_bytes, stripe_records, options)
+        new = new_log(create, width, unit, stripe_bytes, stripe_records, options)
         opened = cls._open(store, name, lambda io: LogClient.open(io, name, settings, new))
         return Opening(opened, cls.close)
 
@@ -265,6 +267,7 @@ class Log(LogHandle):
         self,
         *,
         width: int | None = None,
+        unit: int | None = None,
         stripe_bytes: int | None = None,
         stripe_records: int | None = None,
         options: Mapping[str, str | None] | None = None,
@@ -272,7 +275,7 @@ class Log(LogHandle):
     ) -> View:
         """Change the log's width or options while it is used; see the synchronous one."""
         wanted = merged_options(options, stripe_bytes, stripe_records)
-        return await reconfigure(self._client.layout, width, wanted, self._deadline(timeout))
+        return await reconfigure(self._client.layout, width, unit, wanted, self._deadline(timeout))
 
     async def roll(self, *, rescue: bool = False, timeout: Timeout = ...) -> View:
         """Start a new stripe of the same width; see :meth:`zlog.Log.roll`."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING
 
+from zlog._base.spacing import Places, Spacing
 from zlog.errors import ZlogError
 from zlog.limits import STRIPE_BYTES_DEFAULT, STRIPE_RECORDS_DEFAULT
 
@@ -29,23 +30,21 @@ class Share:
     Attributes:
         start: the first position of the range.
         end: one past its last.
-        width: the stripe's.
-        indexes: of which objects: positions p with ``p % width`` in here; ascending.
+        spacing: the stripe's.
+        indexes: of which of its objects; ascending.
         trimmed: nothing is left to read, nor known of the stripe: rows of gaps, and no more.
     """
 
     start: int
     end: int
-    width: int
+    spacing: Spacing
     indexes: tuple[int, ...]
     trimmed: bool = False
 
-    def positions(self, start: int, end: int) -> list[range]:
-        """Return the share's positions in ``[start, end)``, one range for each object."""
+    def positions(self, start: int, end: int) -> list[Places]:
+        """Return the share's positions in ``[start, end)``, a row for each object."""
         first, last = max(start, self.start), min(end, self.end)
-        return [
-            range(first + (index - first) % self.width, last, self.width) for index in self.indexes
-        ]
+        return [self.spacing.places(first, last, index) for index in self.indexes]
 
     def count(self, start: int, end: int) -> int:
         """Return how many of the share's positions are in ``[start, end)``."""
@@ -103,8 +102,10 @@ def split(
         IncompletePlan: the stripes do not hold all of the range.
     """
     first = min(max(start, trimmed), end)
-    gone = [Share(start, first, 1, (0,), trimmed=True)] if start < first else []
-    objects = [_objects(max(first, each.start), min(end, each.end), each.width) for each in stripes]
+    gone = [Share(start, first, Spacing(1), (0,), trimmed=True)] if start < first else []
+    objects = [
+        _objects(max(first, each.start), min(end, each.end), each.spacing) for each in stripes
+    ]
     shares = [*gone, *chain(*objects)]
     tasks = [*zip(gone), *_join([some for some in objects if some], sizes.joined)]
     if sizes.at_most is not None and len(tasks) > sizes.at_most:
@@ -121,8 +122,8 @@ def split(
     return tasks
 
 
-def _objects(start: int, end: int, width: int) -> list[Share]:
-    shares = (Share(start, end, width, (index,)) for index in range(width))
+def _objects(start: int, end: int, spacing: Spacing) -> list[Share]:
+    shares = (Share(start, end, spacing, (index,)) for index in range(spacing.width))
     return [share for share in shares if len(share)] if start < end else []
 
 

@@ -10,6 +10,7 @@ from functools import cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from zlog._base.spacing import Spacing
 from zlog._read.columns import Columns
 from zlog.entry import Gap, GapKind
 from zlog.errors import CorruptEntry, UnsupportedVersion, ZlogError
@@ -108,7 +109,7 @@ def _batches(task: Task, share: Share, columns: Columns) -> Iterator[pa.RecordBa
     for gap in columns.gaps:
         _check_gap(task, gap)
     if len(columns):
-        yield _entries(columns, share.width, with_state=task.include_gaps)
+        yield _entries(columns, share.spacing, with_state=task.include_gaps)
     if task.include_gaps:
         for gap in columns.gaps:
             yield from _gap_rows(share, gap)
@@ -130,7 +131,7 @@ def _check_gap(task: Task, gap: Gap) -> None:
             raise trimmed_error(task.log, gap.position, earliest)
 
 
-def _entries(columns: Columns, width: int, *, with_state: bool) -> pa.RecordBatch:
+def _entries(columns: Columns, spacing: Spacing, *, with_state: bool) -> pa.RecordBatch:
     count = len(columns)
 
     def column(kind: pa.DataType, content: memoryview) -> pa.Array:
@@ -139,7 +140,7 @@ def _entries(columns: Columns, width: int, *, with_state: bool) -> pa.RecordBatc
     positions = column(pa.int64(), columns.positions)
     arrays = [
         positions,
-        _indexes(positions, width),
+        _indexes(positions, spacing),
         column(pa.timestamp("us", "UTC"), columns.timestamps),
         pa.Array.from_buffers(
             pa.binary(), count, [None, pa.py_buffer(columns.offsets), pa.py_buffer(columns.data)]
@@ -154,17 +155,21 @@ def _entries(columns: Columns, width: int, *, with_state: bool) -> pa.RecordBatc
 def _gap_rows(share: Share, gap: Gap) -> Iterator[pa.RecordBatch]:
     for positions in share.positions(gap.position, gap.end):
         for first in range(0, len(positions), _GAP_ROWS_MAX):
-            array = pa.array(positions[first : first + _GAP_ROWS_MAX], pa.int64())
+            array = pa.array([*positions[first : first + _GAP_ROWS_MAX]], pa.int64())
             count = len(array)
             stripe, *nothing = (pa.nulls(count, field.type) for field in _COLUMNS[1:])
             if not share.trimmed:
-                stripe = _indexes(array, share.width)
+                stripe = _indexes(array, share.spacing)
             arrays = [array, stripe, *nothing, pa.repeat(gap.kind.value, count)]
             yield pa.record_batch(arrays, schema=_SCHEMA_WITH_GAPS)
 
 
-def _indexes(positions: pa.Array, width: int) -> pa.Array:
-    """Return positions modulo the width, which Arrow has no function for."""
-    number = pa.scalar(width, pa.int64())
-    whole = pc.multiply(pc.divide(positions, number), number)
-    return pc.subtract(positions, whole).cast(pa.int32())
+def _indexes(positions: pa.Array, spacing: Spacing) -> pa.Array:
+    """Return which objects have positions: their units modulo the width.
+
+    Arrow has no function for that.
+    """
+    number = pa.scalar(spacing.width, pa.int64())
+    units = pc.divide(positions, pa.scalar(spacing.unit, pa.int64()))
+    whole = pc.multiply(pc.divide(units, number), number)
+    return pc.subtract(units, whole).cast(pa.int32())

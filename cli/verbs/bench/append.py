@@ -47,7 +47,14 @@ _ONE_BY_ONE_DEPTH = 64
 )
 @log_options
 def append(
-    bench: Bench, size: int, batch: int, depth: int, writers: int, alone: bool, width: int
+    bench: Bench,
+    size: int,
+    batch: int,
+    depth: int,
+    writers: int,
+    alone: bool,
+    width: int,
+    unit: int,
 ) -> Report:
     """Measure how fast entries are appended, durably.
 
@@ -57,10 +64,10 @@ def append(
     appended to and synced. RATIO is the part of each limit that was reached. Where entries travel
     together, what they would reach each on its own stands there too.
     """
-    load = Workload(size, batch, writers, depth, width, alone)
+    load = Workload(size, batch, writers, depth, width, unit, alone)
     title = (
         f"append of {human_bytes(size)}, batch {batch}, depth {depth}"
-        f"{', alone' if alone else ''}, writers {writers}, width {width}"
+        f"{', alone' if alone else ''}, writers {writers}, width {width}, unit {unit}"
     )
     with bench.testbed() as testbed:
         if writers > 1 and testbed.kind == "mem":
@@ -72,7 +79,7 @@ def append(
         limits = [*bench.with_class(testbed, lambda other: other.enter(Writers(other, load)))]
         limits += _limits(testbed, load, running.traffic)
         if running.traffic.batch > 1:
-            one_by_one = Workload(size, 1, 1, _ONE_BY_ONE_DEPTH, width, alone=True)
+            one_by_one = Workload(size, 1, 1, _ONE_BY_ONE_DEPTH, width, unit, alone=True)
             others = testbed.enter(Writers(testbed, one_by_one))
             bench.warm_up(others.run)
             how = f"the same log with {_how(one_by_one, others.traffic)}"
@@ -108,6 +115,7 @@ def _class_limits(testbed: Testbed, load: Workload, traffic: Traffic) -> Iterato
         "class_writes",
         traffic.batch,
         objects=traffic.width,
+        unit=traffic.unit,
         size=load.size,
         batch=traffic.batch,
         in_flight=traffic.lanes,
@@ -122,6 +130,7 @@ def _class_limits(testbed: Testbed, load: Workload, traffic: Traffic) -> Iterato
         "class_calls",
         traffic.per_operation,
         objects=traffic.width,
+        unit=traffic.unit,
         in_flight=traffic.operations,
     )
 

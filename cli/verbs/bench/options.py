@@ -14,11 +14,13 @@ import click
 from zlog.cli.ceph import with_class
 from zlog.cli.output import note
 from zlog.cli.parameters import json_option
+from zlog.cli.parameters import unit as unit_of
 from zlog.cli.session import Session, pass_session
 from zlog.cli.units import size
 from zlog.cli.verbs.bench.measure import ROUNDS, Contender, Ratio, Slice, contest
 from zlog.cli.verbs.bench.results import Report, show
 from zlog.cli.verbs.bench.testbed import OWN, SEQUENCER_HELP, Run, Testbed, new_testbed
+from zlog.limits import UNIT_DEFAULT, WIDTH_DEFAULT, WIDTH_MAX
 from zlog.store import ObjectClassUse
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -48,7 +50,15 @@ def size_option(default: str) -> Callable[[F], F]:
     )
 
 
-width_option = count_option("--width", 8, 1024, "Stripe objects of the log.")
+width_option = count_option("--width", WIDTH_DEFAULT, WIDTH_MAX, "Stripe objects of the log.")
+_unit_option = click.option(
+    "--unit",
+    type=unit_of,
+    default=UNIT_DEFAULT,
+    show_default=True,
+    metavar="N",
+    help="Positions in a row in one of them, a power of two.",
+)
 
 _seconds_option = click.option(
     "--seconds",
@@ -147,8 +157,9 @@ def bench_options(verb: Callable[..., Report]) -> Callable[..., None]:
 
 
 def log_options(verb: Callable[..., Report]) -> Callable[..., None]:
-    """Give a benchmark of a log those, ``--width``, and who its clients work with."""
-    return width_option(_seconds_option(_sequencer_option(_class_option(_shown(verb)))))
+    """Give a benchmark of a log those, ``--width``, ``--unit``, and who its clients work with."""
+    shown = _class_option(_shown(verb))
+    return width_option(_unit_option(_seconds_option(_sequencer_option(shown))))
 
 
 def _shown(verb: Callable[..., Report]) -> Callable[..., None]:

@@ -53,7 +53,7 @@ _RAW_READS_PER_OBJECT = 2
 @count_option("--depth", 1, 4096, "Random reads in flight.")
 @log_options
 def read(
-    bench: Bench, order: str, size: int, entries: int, batch: int, depth: int, width: int
+    bench: Bench, order: str, size: int, entries: int, batch: int, depth: int, width: int, unit: int
 ) -> Report:
     """Measure how fast entries are read.
 
@@ -63,20 +63,20 @@ def read(
     """
     if order == "range" and depth > 1:
         raise click.UsageError("--depth is for --order random: a range has its own read-ahead")
-    load = ReadLoad(order, size, entries, batch, depth, width)
+    load = ReadLoad(order, size, entries, batch, depth, width, unit)
     title = (
         f"{order} read of {human_bytes(size)}, entries {entries}, batch {batch}, depth {depth},"
-        f" width {width}"
+        f" width {width}, unit {unit}"
     )
     with bench.testbed() as testbed:
-        log = testbed.enter(testbed.new_log(width))
+        log = testbed.enter(testbed.new_log(width, unit))
         note(f"writing {entries} entries in {testbed.url}")
         reader = Reader(testbed, log, load)
         bench.warm_up(reader.run)
         contender = testbed.load(f"{order} read", reader.how, reader.run)
 
         def like(other: Testbed) -> Reader:
-            return Reader(other, other.enter(other.new_log(width)), load)
+            return Reader(other, other.enter(other.new_log(width, unit)), load)
 
         limits = [
             *bench.with_class(testbed, like),
@@ -96,6 +96,7 @@ class ReadLoad:
         batch: entries that one append wrote.
         depth: random reads in flight.
         width: stripe objects of the log.
+        unit: positions in a row in one of them.
     """
 
     order: str
@@ -104,6 +105,7 @@ class ReadLoad:
     batch: int
     depth: int
     width: int
+    unit: int
 
 
 class Reader:
@@ -252,6 +254,7 @@ def _limits(testbed: Testbed, load: ReadLoad, per_operation: float) -> Iterator[
         "class_reads",
         window,
         objects=load.width,
+        unit=load.unit,
         size=load.size,
         batch=load.batch,
         entries=load.entries,

@@ -45,7 +45,7 @@ _ENTRIES = 10_000
     help="Entries that are appended per second, one after the other.",
 )
 @log_options
-def tail(bench: Bench, size: int, rate: float, width: int) -> Report:
+def tail(bench: Bench, size: int, rate: float, width: int, unit: int) -> Report:
     """Measure how soon a follower has what a writer appended.
 
     The time runs from the append's acknowledgement in the writer's process to the entry in the
@@ -53,11 +53,11 @@ def tail(bench: Bench, size: int, rate: float, width: int) -> Report:
     reads of an entry from the same store, measured in turns with it. RATIO says how many of those
     it takes, at p50.
     """
-    title = f"{human_bytes(size)} entries, {rate:g} appended per second, width {width}"
+    title = f"{human_bytes(size)} entries, {rate:g} appended per second, width {width}, unit {unit}"
     with bench.testbed() as testbed:
         if testbed.kind == "mem":
             raise click.UsageError("mem:// is the memory of one process: no other can follow")
-        log = testbed.enter(testbed.new_log(width))
+        log = testbed.enter(testbed.new_log(width, unit))
         followed = Followed(testbed, log, size, rate)
         bench.warm_up(followed.run)
         how = "from an append's acknowledgement to the entry in a follower's hands"
@@ -65,9 +65,11 @@ def tail(bench: Bench, size: int, rate: float, width: int) -> Report:
         latency = Ratio.LATENCY
         limits = [
             *bench.with_class(testbed, lambda other: Followed(other, log, size, rate), latency),
-            *_limits(testbed, size, width),
+            *_limits(testbed, size, width, unit),
         ]
-        return bench.measure(contender, limits, title, size, size=size, rate=rate, width=width)
+        return bench.measure(
+            contender, limits, title, size, size=size, rate=rate, width=width, unit=unit
+        )
 
 
 class Followed:
@@ -118,7 +120,7 @@ class Follower:
         return Slice(count, count, time.perf_counter() - began, seen)
 
 
-def _limits(testbed: Testbed, size: int, width: int) -> Iterator[Contender]:
+def _limits(testbed: Testbed, size: int, width: int, unit: int) -> Iterator[Contender]:
     if testbed.kind == "ceph":
         yield testbed.limit(
             "plain librados",
@@ -148,6 +150,7 @@ def _limits(testbed: Testbed, size: int, width: int) -> Iterator[Contender]:
         "class_reads",
         compare=Ratio.LATENCY,
         objects=width,
+        unit=unit,
         size=size,
         batch=1,
         entries=_ENTRIES // 10,

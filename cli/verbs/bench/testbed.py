@@ -31,6 +31,7 @@ from zlog.cli.verbs.bench.usage import (
     own_cpu_seconds,
     own_memory_peak,
 )
+from zlog.limits import UNIT_DEFAULT
 
 OWN = "own"
 NO_SEQUENCER = "none"
@@ -74,11 +75,12 @@ class Testbed:
         return urlsplit(self.url).scheme
 
     @contextmanager
-    def new_log(self, width: int) -> Iterator[str]:
+    def new_log(self, width: int, unit: int = UNIT_DEFAULT) -> Iterator[str]:
         """Make a log for the length of a ``with`` block; gives its name."""
         name = f"bench-{os.urandom(8).hex()}"
         try:
-            zlog.Log.create(self.store, name, width=width, timeout=self.timeout).close()
+            made = zlog.Log.create(self.store, name, width=width, unit=unit, timeout=self.timeout)
+            made.close()
             yield name
         finally:
             with suppress(zlog.LogNotFound):  # interrupted before it was made

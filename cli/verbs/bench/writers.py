@@ -36,6 +36,7 @@ class Workload:
         writers: processes that append at the same time.
         depth: calls that each writer has in flight.
         width: stripe objects of the log.
+        unit: positions in a row in one of them.
         alone: appends in flight don't travel together: an operation carries one call's entries.
     """
 
@@ -44,6 +45,7 @@ class Workload:
     writers: int
     depth: int
     width: int
+    unit: int
     alone: bool = False
 
     @property
@@ -66,22 +68,29 @@ class Traffic:
         per_operation: entries in one write to a stripe object, on average.
         operations: such writes that are in flight at the same time.
         width: stripe objects.
+        unit: positions in a row in one of them.
     """
 
     per_operation: float
     operations: int
     width: int
+    unit: int
 
     @property
     def batch(self) -> int:
         """Entries that leave together, for all stripe objects."""
-        return 1 if self.per_operation < 1.5 else round(self.per_operation * self.width)
+        if self.per_operation < 1.5:
+            return 1
+        all_objects = self.per_operation * self.width
+        # A batch that does not get to all of them covers batch / unit of their units, and one more
+        # less 1 / unit of the times.
+        few = 1 / self.per_operation - 1 / self.unit
+        return round(min(all_objects, 1 / few) if few > 0 else all_objects)
 
     @property
     def lanes(self) -> int:
         """How many such batches are in flight."""
-        operations_per_batch = min(self.batch, self.width)
-        return max(1, round(self.operations / operations_per_batch))
+        return max(1, round(self.operations * self.per_operation / self.batch))
 
 
 class Writers:
@@ -91,7 +100,7 @@ class Writers:
     """
 
     def __init__(self, testbed: Testbed, load: Workload) -> None:
-        self.traffic = Traffic(1, 1, load.width)
+        self.traffic = Traffic(1, 1, load.width, load.unit)
         self._testbed = testbed
         self._load = load
         self._stack = ExitStack()
@@ -111,7 +120,7 @@ class Writers:
 
     def run(self, seconds: float) -> Slice:
         """Append to a new log for a while; also learns how the entries travel."""
-        with self._testbed.new_log(self._load.width) as log:
+        with self._testbed.new_log(self._load.width, self._load.unit) as log:
             if self._own:
                 done = do(self._own, time.perf_counter, log, seconds)
             else:
@@ -146,7 +155,7 @@ class Writers:
         writes = sum(stat.records for stat in stats)
         per_operation = sum(stat.entries for stat in stats) / max(1, writes)
         operations = max(1, round(self._load.in_flight / per_operation))
-        self.traffic = Traffic(per_operation, operations, self._load.width)
+        self.traffic = Traffic(per_operation, operations, self._load.width, self._load.unit)
 
 
 class Writer:

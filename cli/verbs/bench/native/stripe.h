@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cls_zlog/base/spacing.h"
 #include "cls_zlog/host/async_host.h"
 #include "sample.h"
 
@@ -31,12 +32,14 @@ class Entries {
 class Stripe {
  public:
   // Throws std::system_error when the objects can't be made.
-  Stripe(std::shared_ptr<AsyncHost> host, uint64_t width);
+  Stripe(std::shared_ptr<AsyncHost> host, const Spacing& spacing);
   ~Stripe();
   Stripe(const Stripe&) = delete;
   Stripe& operator=(const Stripe&) = delete;
 
-  const std::string& object(uint64_t number) const { return objects_[number % objects_.size()]; }
+  const std::string& object(uint64_t position) const {
+    return objects_[spacing_.residue(position)];
+  }
   uint64_t tail() const { return tail_; }
 
   // Whether the objects hold as much as objects of a log should.
@@ -53,6 +56,7 @@ class Stripe {
   int run(const std::string& object, const char* method, const std::string& request);
 
   const std::shared_ptr<AsyncHost> host_;
+  const Spacing spacing_;
   std::vector<std::string> objects_;
   uint64_t tail_ = 0;
   uint64_t bytes_ = 0;

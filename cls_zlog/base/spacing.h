@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cls_zlog/base/limits.h"
+#include "cls_zlog/base/span.h"
+
+namespace zlog {
+
+// How the positions of a stripe lie in its `stride` objects: they take turns, and in each turn an
+// object has a unit, 2^shift positions in a row. Position p is in the object of index residue(p).
+struct Spacing {
+  uint32_t stride = 1;  // objects: the stripe's width
+  uint32_t shift = 0;   // the unit's logarithm
+
+  uint64_t unit() const { return uint64_t{1} << shift; }
+  uint64_t turns() const {
+    return uint64_t{stride} << shift;
+  }  // positions until it is its turn again
+  uint32_t residue(uint64_t position) const {
+    return static_cast<uint32_t>((position >> shift) % stride);
+  }
+
+  // The first positions of [first, end) in each of the objects that have one.
+  std::vector<uint64_t> firsts(uint64_t first, uint64_t end) const {
+    std::vector<uint64_t> found;
+    for (uint64_t p = first; p < end && found.size() < stride; p = ((p >> shift) + 1) << shift) {
+      found.push_back(p);
+    }
+    return found;
+  }
+
+  // How many positions of its object lie below a position.
+  uint64_t place(uint64_t position) const {
+    return ((position >> shift) / stride << shift) + (position & mask());
+  }
+
+  // The next position of its object.
+  uint64_t next(uint64_t position) const {
+    position++;
+    return (position & mask()) != 0 ? position : position + others();
+  }
+
+  // The position of its object that is `count` after one, or before it.
+  uint64_t after(uint64_t position, uint64_t count) const {
+    const uint64_t from = (position & mask()) + count;
+    return (position & ~mask()) + (from >> shift) * turns() + (from & mask());
+  }
+  uint64_t before(uint64_t position, uint64_t count) const {
+    const uint64_t back = mask() - (position & mask()) + count;
+    return (position | mask()) - (back >> shift) * turns() - (back & mask());
+  }
+
+  // The least position from one on that the object of this index has.
+  uint64_t first_at(uint64_t position, uint32_t index) const {
+    const uint64_t turn = (position >> shift) / stride;
+    const uint64_t begin = (turn * stride + index) << shift;
+    if (position <= begin) return begin;
+    return position - begin < unit() ? position : begin + turns();
+  }
+
+  // The number of positions below `end` that the object of `first` has from there on.
+  uint64_t count(uint64_t first, uint64_t end) const {
+    return first >= end ? 0 : place(first_at(end, residue(first))) - place(first);
+  }
+
+  // The number of positions of a span.
+  uint64_t length(const Span& span) const { return place(span.last) - place(span.first) + 1; }
+
+  // Which of a span's positions one is, counted from 0.
+  uint32_t index(const Span& span, uint64_t position) const {
+    return static_cast<uint32_t>(place(position) - place(span.first));
+  }
+
+  bool operator==(const Spacing& other) const {
+    return stride == other.stride && shift == other.shift;
+  }
+
+ private:
+  uint64_t mask() const { return unit() - 1; }
+  uint64_t others() const { return uint64_t{stride - 1} << shift; }  // in between: of other objects
+};
+
+constexpr uint32_t unit_max = 1u << limits::unit_shift_max;
+
+inline bool is_unit(uint32_t unit) {
+  return unit != 0 && (unit & (unit - 1)) == 0 && unit <= unit_max;
+}
+
+// That of a sound unit.
+inline Spacing spacing_of(uint32_t stride, uint32_t unit) {
+  return {stride, static_cast<uint32_t>(__builtin_ctz(unit))};
+}
+
+}  // namespace zlog

@@ -1,0 +1,162 @@
+"""Units of several positions: what a log's is, and what becomes of it beside older classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+
+import zlog
+from zlog._base.deadline import Deadline
+from zlog._base.io import Call, Reply
+from zlog._base.protocol import Code
+from zlog._io import BlockingIo
+from zlog._native.core import MemoryStore
+from zlog.limits import UNIT_DEFAULT, UNIT_MAX
+
+from ..conformance.wire import frame, u64
+from ..support.logs import data_of
+from ..support.stores import PLAIN
+
+SEAL_VERSION, STRIPE_VERSION = 3, 2  # those that know units
+Refuses = Callable[[Call], bool]
+
+
+@pytest.fixture
+def unit() -> None:
+    """Not that of the other tests: zlog's own default."""
+
+
+def test_a_log_has_the_default_unit(store: zlog.Store, request: pytest.FixtureRequest) -> None:
+    """One position where clients run the methods, so that single appends don't meet there."""
+    plain = request.node.callspec.params["store_url"] == PLAIN
+    with zlog.Log.create(store, "orders", width=2) as log:
+        assert log.view.live_stripe.unit == (1 if plain else UNIT_DEFAULT)
+        assert log.stat().unit == log.view.live_stripe.unit
+    with zlog.Log.create(store, "said", width=2, unit=4) as log:
+        assert log.view.live_stripe.unit == 4
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 3, UNIT_MAX * 2, UNIT_MAX - 1])
+def test_a_unit_is_a_power_of_two(memory: zlog.Store, wrong: int) -> None:
+    with pytest.raises(ValueError, match="power of two"):
+        zlog.Log.create(memory, "orders", unit=wrong)
+    with zlog.Log.create(memory, "orders", unit=1) as log:
+        with pytest.raises(ValueError, match="power of two"):
+            log.reconfigure(unit=wrong)
+        assert len(log.view.stripes) == 1
+
+
+def test_positions_in_a_row_lie_in_one_object(memory: zlog.Store) -> None:
+    with zlog.Log.create(memory, "orders", width=3, unit=4) as log:
+        log.append_many([b"%d" % i for i in range(30)])
+        objects = [log.view.object_of(position).number for position in range(30)]
+        assert objects == [p // 4 % 3 for p in range(30)]
+        first = log.view.object_of(0)
+        assert isinstance(memory, MemoryStore)
+        content = memory.peek(first.name)
+        assert content is not None
+        _, omap, _ = content
+        assert [*omap] == [b"e.%016x.c" % 27]  # twelve of one append, in one record
+
+
+def test_the_unit_changes_from_a_position_on(memory: zlog.Store) -> None:
+    entries = [b"%d" % i for i in range(60)]
+    with zlog.Log.create(memory, "orders", width=3, unit=1) as log:
+        for at, unit in ((0, 1), (7, 8), (30, 2)):
+            log.reconfigure(unit=unit)
+            assert log.view.live_stripe.unit == unit
+            assert log.view.live_stripe.width == 3
+            log.append_many(entries[at : at + 30 if at == 30 else 30 if at else 7])
+        stripes = [(s.start, s.unit) for s in log.stripes()]
+        assert stripes == [(0, 1), (7, 8), (30, 2)]
+        before = log.view
+        assert log.reconfigure(unit=2, width=3) == before  # it has them already
+        assert log.roll().live_stripe.spacing == before.live_stripe.spacing
+        assert data_of(log.read_range()) == entries
+        assert [bytes(d) for w in log.read_columns() for d in rows(w)] == entries
+        assert list(log.check()) == []
+        log.trim_to(33)
+        assert data_of(log.read_range(33)) == entries[33:]
+
+
+def rows(columns: zlog.Columns) -> Iterator[memoryview]:
+    for i in range(len(columns)):
+        yield columns.data[columns.offsets[i] : columns.offsets[i + 1]]
+
+
+@pytest.fixture
+def older(monkeypatch: pytest.MonkeyPatch) -> Callable[[Refuses], None]:
+    """Objects whose class knows no units, and says so in its way."""
+
+    def be_older(refuses: Refuses) -> None:
+        execute = BlockingIo.execute
+
+        async def answer(io: BlockingIo, calls: Sequence[Call], deadline: Deadline) -> list[Reply]:
+            rest = [call for call in calls if not refuses(call)]
+            replies = iter(await execute(io, rest, deadline) if rest else [])
+            too_new = Reply(Code.REQUEST_TOO_NEW, frame(u64(SEAL_VERSION)))
+            return [too_new if refuses(call) else next(replies) for call in calls]
+
+        monkeypatch.setattr(BlockingIo, "execute", answer)
+
+    return be_older
+
+
+def makes_units(call: Call) -> bool:
+    """Where a new stripe comes; those that there are lie elsewhere."""
+    if call.method != "seal":
+        return False
+    request = bytes(call.payload)
+    return request[1] == SEAL_VERSION and request[22] == 1
+
+
+def makes_units_of_the_second(call: Call) -> bool:
+    """One OSD is older, and has one of the objects."""
+    return makes_units(call) and call.object.endswith(".1")
+
+
+def proposes_units(call: Call) -> bool:
+    """The OSD is older that has the head."""
+    mark = bytes([STRIPE_VERSION, STRIPE_VERSION]) + (32).to_bytes(4, "little")
+    return call.method == "view_propose" and mark in bytes(call.payload)
+
+
+REFUSALS = [makes_units, makes_units_of_the_second, proposes_units]
+
+
+@pytest.mark.parametrize("refuses", REFUSALS)
+@pytest.mark.parametrize("said", [None, 4])
+def test_beside_older_classes_a_log_is_made_without_units(
+    memory: zlog.Store, older: Callable[[Refuses], None], refuses: Refuses, said: int | None
+) -> None:
+    older(refuses)
+    with zlog.Log.create(memory, "orders", width=3, unit=said) as log:
+        assert log.view.live_stripe.spacing == (3, 1)
+        log.append_many([b"%d" % i for i in range(9)])
+        assert list(log.check()) == []
+
+
+@pytest.mark.parametrize("refuses", REFUSALS)
+@pytest.mark.parametrize(
+    "change",
+    [zlog.Log.roll, lambda log: log.reconfigure(width=2), lambda log: log.reconfigure(unit=8)],
+    ids=["roll", "width", "unit"],
+)
+def test_beside_older_classes_a_new_stripe_has_no_units(
+    memory: zlog.Store,
+    older: Callable[[Refuses], None],
+    refuses: Refuses,
+    change: Callable[[zlog.Log], object],
+) -> None:
+    """A class was put back after the log was made: what it can't have, it need not have."""
+    with zlog.Log.create(
+        memory, "orders", width=3, unit=1 if refuses is proposes_units else 4
+    ) as log:
+        log.append_many([b"%d" % i for i in range(9)])
+        older(refuses)
+        change(log)
+        assert log.view.live_stripe.unit == 1
+        log.append_many([b"%d" % i for i in range(9, 18)])
+        assert data_of(log.read_range()) == [b"%d" % i for i in range(18)]
+        assert list(log.check()) == []

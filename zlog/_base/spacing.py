@@ -1,0 +1,116 @@
+"""Which positions of a stripe lie in which of its objects (cls_zlog/base/spacing.h)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple, overload
+
+_SHIFT_AT: Final = 16
+
+
+class Spacing(NamedTuple):
+    """How positions are spread over a stripe's objects.
+
+    The objects take turns, and in each turn an object has a unit, ``unit`` positions in a row:
+    position p is in the object of number ``p // unit % width``.
+
+    Attributes:
+        width: objects of the stripe.
+        unit: positions in a row, a power of two.
+    """
+
+    width: int
+    unit: int = 1
+
+    @property
+    def packed(self) -> int:
+        """Both as the one number that requests have (docs/formats/wire.md)."""
+        return self.width | (self.unit.bit_length() - 1) << _SHIFT_AT
+
+    @property
+    def step(self) -> int:
+        """From one position of an object to the next, in a row that a finding tells of."""
+        return self.width if self.unit == 1 else 1
+
+    def number(self, position: int) -> int:
+        """Return the number of the object that has a position."""
+        return position // self.unit % self.width
+
+    def place(self, position: int) -> int:
+        """Return how many positions of its object lie below a position."""
+        return position // (self.unit * self.width) * self.unit + position % self.unit
+
+    def after(self, position: int, count: int = 1) -> int:
+        """Return the position of its object that is ``count`` after one."""
+        turns, place = divmod(position % self.unit + count, self.unit)
+        return position - position % self.unit + turns * self.unit * self.width + place
+
+    def first_at(self, position: int, number: int) -> int:
+        """Return the least position from one on that an object has."""
+        begin = (position // self.unit // self.width * self.width + number) * self.unit
+        if position < begin + self.unit:
+            return max(position, begin)
+        return begin + self.unit * self.width
+
+    def places(self, start: int, stop: int, number: int) -> Places:
+        """Return the positions of ``[start, stop)`` that an object has."""
+        return Places(self, self.first_at(start, number), stop)
+
+    def parts(self, start: int, stop: int) -> list[Places]:
+        """Return the positions of ``[start, stop)``, those of each object that has any of them."""
+        firsts = [start]
+        while len(firsts) < self.width:
+            firsts.append((firsts[-1] // self.unit + 1) * self.unit)
+        return [Places(self, first, stop) for first in firsts if first < stop]
+
+
+class Places(Sequence[int]):
+    """Positions of one stripe object in a row, as a ``range`` is of numbers.
+
+    Attributes:
+        spacing: of the stripe.
+        start: the first of them, if there is one.
+        stop: all of them lie below it.
+    """
+
+    __slots__ = ("_count", "spacing", "start", "stop")
+
+    def __init__(self, spacing: Spacing, start: int, stop: int) -> None:
+        self.spacing = spacing
+        self.start = start
+        self.stop = stop
+        self._count = 0
+        if start < stop:
+            end = spacing.first_at(stop, spacing.number(start))
+            self._count = spacing.place(end) - spacing.place(start)
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, at: int) -> int: ...
+    @overload
+    def __getitem__(self, at: slice) -> Places: ...
+    def __getitem__(self, at: int | slice) -> int | Places:
+        if isinstance(at, slice):
+            first, last, step = at.indices(self._count)
+            if step != 1:
+                raise ValueError("positions of an object are cut in a row, not in steps")
+            stop = self.stop if last == self._count else self.spacing.after(self.start, last)
+            return Places(self.spacing, self.spacing.after(self.start, first), stop)
+        if not -self._count <= at < self._count:
+            raise IndexError(f"item {at} of {self._count}")
+        return self.spacing.after(self.start, at % self._count)
+
+    def __iter__(self) -> Iterator[int]:
+        spacing, left, at = self.spacing, self._count, self.start
+        while left:
+            in_unit = min(left, spacing.unit - at % spacing.unit)
+            yield from range(at, at + in_unit)
+            at, left = spacing.after(at, in_unit), left - in_unit
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Places) and (self.spacing, *self) == (other.spacing, *other)
+
+    def __repr__(self) -> str:
+        return f"Places({self.spacing}, {self.start}, {self.stop})"
