@@ -122,6 +122,15 @@ bench: $(DONE)/package $(DONE)/ceph ## measure the tables of docs/performance.md
 	$(BIN)/python -m tests.bench --folder build/bench --json build/bench/figures.json \
 		--page docs/performance.md
 
+# Servers that Debian lacks, or has too old: NATS where there is Go, Kafka out of Maven's repository.
+PEERS := $(CURDIR)/build/peers
+NATS := github.com/nats-io/nats-server/v2@v2.12.1
+
+.PHONY: bench-peers
+bench-peers: $(DONE)/package $(DONE)/ceph $(DONE)/peers ## measure other logs beside zlog, for docs/performance.md, in 5 minutes
+	ZLOG_CLASS=$$(ceph-dev/cluster build-class build/class) && export ZLOG_CLASS && \
+	$(BIN)/python -m tests.bench.peers --folder build/bench --tools $(PEERS) --page docs/performance.md
+
 .PHONY: model
 model: $(DONE)/spin ## search the model of the protocol at length; VARIANT=… shows a broken one fail
 	$(PYTHON) -m tests.model $(VARIANT)
@@ -217,6 +226,15 @@ $(DONE)/java: $(DONE)/venv
 # Makes a C program of the model of the protocol, which the compiler that is there already compiles.
 $(DONE)/spin: $(DONE)/venv
 	tools/apt-install spin
+	@touch $@
+
+# A server that can't be had is left out of the tables, which say so.
+$(DONE)/peers: pyproject.toml tests/bench/peers/pom.xml $(DONE)/venv $(DONE)/java
+	tools/apt-install maven redis-server
+	$(PIP) install --group peers
+	-GOBIN=$(PEERS) go install $(NATS)
+	-mvn --quiet --batch-mode --file tests/bench/peers/pom.xml dependency:copy-dependencies \
+		-DincludeScope=runtime -DoutputDirectory=$(PEERS)/kafka
 	@touch $@
 
 $(DONE)/ceph: $(DONE)/venv

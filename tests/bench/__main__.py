@@ -8,19 +8,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
-from ..support.ceph import ClusterSpec, running_cluster
 from ..support.programs import REPOSITORY, ZLOG
 from . import page
 from .goals import RUNS, STORES, Outcome, Run
 from .machine import describe
+from .stores import running_store
 
 _PROGRAMS = {"zlog": ZLOG, "python": sys.executable}
-_ROOM = "osd:memstore device bytes=1099511627776"
-"""For memstore, which counts what was removed as still there, and stops when it is full."""
 
 
 def main() -> None:
@@ -56,21 +53,10 @@ def _measure(kind: str, options: argparse.Namespace) -> Iterator[Outcome]:
     runs = [run for run in RUNS if kind in run.stores and options.only in run.command]
     if not runs:
         return
-    with _store(kind, options.folder.resolve()) as url:
+    with running_store(kind, options.folder.resolve()) as url:
         for run in runs:
             sys.stderr.write(f"{kind}: {run.command}\n")
             yield Outcome(kind, run, _reports(run, url, options.seconds))
-
-
-@contextmanager
-def _store(kind: str, folder: Path) -> Iterator[str]:
-    """Make a store for the length of a ``with`` block; gives its URL."""
-    if kind == "embedded":
-        yield (folder / kind).as_uri()
-        return
-    spec = ClusterSpec(kind, options=(_ROOM,) if kind == "memstore" else ())
-    with running_cluster(spec, folder) as cluster:
-        yield cluster.url()
 
 
 def _reports(run: Run, url: str, seconds: float) -> list[dict[str, object]]:

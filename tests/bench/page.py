@@ -19,21 +19,29 @@ def write(page: Path, machine: Mapping[str, str], outcomes: Sequence[Outcome]) -
     Raises:
         ValueError: the page has no markers, or a goal was not measured.
     """
-    text = page.read_text()
-    pattern = re.compile(re.escape(BEGIN) + ".*" + re.escape(END), re.DOTALL)
-    if not pattern.search(text):
-        raise ValueError(f"{page} has no place for the tables: {BEGIN} … {END}")
-    lines = [BEGIN, "", *_machine(machine), "", *_goals(outcomes), ""]
+    lines = [*_machine(machine), "", *_goals(outcomes), ""]
     for kind in dict.fromkeys(outcome.store for outcome in outcomes):
         lines += _details(kind, [each for each in outcomes if each.store == kind])
-    lines.append(END)
-    page.write_text(pattern.sub(lambda _: "\n".join(lines), text))
+    replace_between(page, BEGIN, END, lines)
+
+
+def replace_between(page: Path, begin: str, end: str, lines: Sequence[str]) -> None:
+    """Put lines between two markers of a page, in place of what is there.
+
+    Raises:
+        ValueError: the page has no such markers.
+    """
+    text = page.read_text()
+    pattern = re.compile(re.escape(begin) + ".*" + re.escape(end), re.DOTALL)
+    if not pattern.search(text):
+        raise ValueError(f"{page} has no place for the tables: {begin} … {end}")
+    page.write_text(pattern.sub(lambda _: "\n".join((begin, "", *lines, end)), text))
 
 
 def _machine(machine: Mapping[str, str]) -> Iterator[str]:
     yield "### The machine"
     yield ""
-    yield from _table(("what", "is"), machine.items())
+    yield from table(("what", "is"), machine.items())
 
 
 def _goals(outcomes: Sequence[Outcome]) -> Iterator[str]:
@@ -57,7 +65,7 @@ def _goals(outcomes: Sequence[Outcome]) -> Iterator[str]:
                 )
             )
     head = ("store", "what", "against", "zlog", "limit", "goal", "ratio")
-    yield from _table(head, rows)
+    yield from table(head, rows)
 
 
 def _find(outcome: Outcome, goal: Goal) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -86,7 +94,7 @@ def _report(report: Mapping[str, Any]) -> Iterator[str]:
     head = ("", "entries/s", "MB/s", "p50 ms", "p99 ms", "p99.9 ms")
     rows = [_row(load, who, "")]
     rows += [_row(limit, who, _ratio(limit["ratio"])) for limit in limits]
-    yield from _table((*head, *(f"{name} CPU µs" for name in who), "MiB", "ratio"), rows)
+    yield from table((*head, *(f"{name} CPU µs" for name in who), "MiB", "ratio"), rows)
 
 
 def _row(each: Mapping[str, Any], who: Sequence[str], ratio: str) -> tuple[str, ...]:
@@ -112,7 +120,8 @@ def _ratio(ratio: float) -> str:
     return f"{ratio:.2f}" if ratio < 10 else f"{ratio:.0f}"
 
 
-def _table(head: Sequence[str], rows: Any) -> Iterator[str]:
+def table(head: Sequence[str], rows: Any) -> Iterator[str]:
+    """Give the lines of a table."""
     yield f"| {' | '.join(head)} |"
     yield f"|{' --- |' * len(head)}"
     for row in rows:

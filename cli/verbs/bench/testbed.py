@@ -92,7 +92,7 @@ class Testbed:
 
     def load(self, name: str, how: str, run: Run, compare: Ratio = Ratio.RATE) -> Contender:
         """Return a load of this testbed, with the CPU time that its servers spend on it."""
-        return Contender(name, how, _watched(self.servers, run), compare)
+        return Contender(name, how, watched(self.servers, run), compare)
 
     def limit(
         self,
@@ -118,14 +118,14 @@ class Testbed:
 
         if servers is None:
             servers = {"osd": self.servers["osd"]}
-        return Contender(name, how, _watched(servers, run), compare)
+        return Contender(name, how, watched(servers, run), compare)
 
 
-def _watched(servers: Mapping[str, Processes], run: Run) -> Run:
+def watched(servers: Mapping[str, Processes], run: Run) -> Run:
     """Have a slice tell what its servers used, and its client: this process unless it says."""
     seen = {who: processes for who, processes in servers.items() if processes}
 
-    def watched(seconds: float) -> Slice:
+    def run_watched(seconds: float) -> Slice:
         before = {who: processes.cpu_seconds() for who, processes in seen.items()}
         own = own_cpu_seconds()
         done = run(seconds)
@@ -135,7 +135,7 @@ def _watched(servers: Mapping[str, Processes], run: Run) -> Run:
             done.cpu[who] = processes.cpu_seconds() - before[who]
         return done
 
-    return watched
+    return run_watched
 
 
 @contextmanager
