@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -120,9 +120,10 @@ def main() -> None:
     parser.add_argument("--page", type=Path, required=True, help="whose tables are to be replaced")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
+    where = describe(options.folder)
     for group in options.groups:
         with TemporaryDirectory(prefix="zlog-", dir=options.folder) as folder, terminable():
-            lines = list(_measure(group, Path(folder).resolve(), options))
+            lines = list(_measure(group, where, Path(folder).resolve(), options))
         page.replace_between(options.page, *marks(group), lines)
 
 
@@ -131,9 +132,10 @@ def marks(group: str) -> tuple[str, str]:
     return f"<!-- peers, {group}: begin (`make bench-peers`) -->", f"<!-- peers, {group}: end -->"
 
 
-def _measure(group: str, folder: Path, options: argparse.Namespace) -> Iterator[str]:
+def _measure(
+    group: str, where: Mapping[str, str], folder: Path, options: argparse.Namespace
+) -> Iterator[str]:
     kind, makers = GROUPS[group]
-    where = describe(folder)
     peers, notes = [], {}
     with ExitStack() as stack:
         url = stack.enter_context(running_store(kind, folder))
