@@ -153,7 +153,6 @@ class Pending {
   int code() const { return code_; }
   const Buffer& reply() const { return reply_; }
 
- private:
   void complete(int code, Buffer reply) {
     const std::lock_guard<std::mutex> lock(mutex_);
     code_ = code;
@@ -162,6 +161,7 @@ class Pending {
     arrived_.notify_all();
   }
 
+ private:
   std::mutex mutex_;
   std::condition_variable arrived_;
   bool done_ = false;

@@ -7,15 +7,14 @@ gather and leave together when one of them is back, so the busier the log, the l
 from __future__ import annotations
 
 import asyncio
-import copy
 from collections.abc import Sequence
 from functools import partial
 
 from zlog._append.append import Appender
+from zlog._append.outcomes import not_sent, outcomes_of
 from zlog._base.environment import world_of
 from zlog._base.io import Io, deadline_of
 from zlog._native.core import Append, Gathering
-from zlog.errors import StoreTimeout, ZlogError
 
 _ROUNDS_MAX = 2
 """Rounds under way at the same time: one with the store, one on its way. Where the store is this
@@ -78,7 +77,7 @@ class Coalescer:
         gathering = self._gathering
         while len(gathering) and len(self._rounds) < self._rounds_max():
             entries, appends, late = gathering.take(self._share(), _ROUND_BYTES_MAX)
-            gathering.complete(late, [_not_sent() for _ in late])
+            gathering.complete(late, [not_sent() for _ in late])
             if entries:
                 work = self._appender.append_round(entries, deadline_of(self._io, self._timeout))
                 task = self._loop.create_task(work)
@@ -103,29 +102,6 @@ class Coalescer:
         if error is None:
             self._gathering.complete(appends, task.result())
         else:
-            self._gathering.complete(appends, _outcomes(error, len(appends)))
+            self._gathering.complete(appends, outcomes_of(error, len(appends)))
         # After the tasks of this round: what they append next leaves together too.
         self._loop.call_soon(self._send)
-
-
-def _outcomes(error: BaseException, count: int) -> list[int | BaseException]:
-    """Return what became of each append of a round that failed."""
-    acknowledged = error.positions if isinstance(error, ZlogError) else ()
-    known = acknowledged or (None,) * count
-    return [_own(error) if position is None else position for position in known]
-
-
-def _not_sent() -> StoreTimeout:
-    error = StoreTimeout("the entry was not sent in time: those before it were not acknowledged")
-    error.hint = "It is not in the log. The store is slow or unreachable (`zlog doctor`)."
-    error.positions = (None,)
-    return error
-
-
-def _own(error: BaseException) -> BaseException:
-    """Return an error of a whole round as that of one append in it."""
-    own = copy.copy(error)
-    own.__cause__ = error
-    if isinstance(own, ZlogError):
-        own.positions = (None,)
-    return own

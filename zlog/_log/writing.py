@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from zlog._append.delivery_records import DeliveryKey, DeliverySource
+from zlog._append.share import SharedAppends
 from zlog._base.deadline import Timeout
-from zlog._client import entry_iterable, entry_list
+from zlog._client import LogClient, entry_iterable, entry_list
 from zlog._io import drive
 from zlog._log.handle import LogHandle
 
@@ -14,13 +15,23 @@ from zlog._log.handle import LogHandle
 class Writing(LogHandle):
     """Appends, reserves and delivers."""
 
+    def __init__(self, client: LogClient) -> None:
+        """Wrap a client; programs call :meth:`open` or :meth:`create`."""
+        super().__init__(client)
+        self._shared = SharedAppends(client.appender, client.io, client.settings.timeout)
+
     def append(self, data: bytes, *, timeout: Timeout = ...) -> int:
         """Append one entry and return its position, once it is durable.
+
+        Appends of several threads that wait at the same time travel together, unless they come
+        with a ``timeout`` of their own. A thread that is alone sends its entry at once.
 
         Raises:
             EntryTooLarge: nothing was sent.
             StoreTimeout: the entry may be in the log or not, at one position at most.
         """
+        if timeout is ...:
+            return self._shared.append(data)
         return drive(self._client.appender.append([data], self._deadline(timeout)))[0]
 
     def append_many(self, entries: Iterable[bytes], *, timeout: Timeout = ...) -> list[int]:

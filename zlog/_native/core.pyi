@@ -456,6 +456,15 @@ class SharedSequencer:
     def release(self, log_id: int) -> None:
         """Forget a log that is gone."""
 
+class Latch:
+    """What threads wait for; once opened it stays so."""
+
+    def open(self) -> None:
+        """Let all go on that wait, now and later."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until it is opened, ``timeout`` seconds at most (None: for ever); False then."""
+
 class UnderWay:
     """Operations that were submitted together."""
 

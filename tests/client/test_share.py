@@ -1,0 +1,255 @@
+"""Blocking appends of several threads travel together, and each gets its own answer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import pytest
+
+import zlog
+from zlog._append import share
+
+from ..support.threads import at_once
+from .faulty import Died, FaultyStore, loses_first
+
+SECONDS = 30
+
+
+@pytest.fixture
+def store(memory: zlog.Store) -> FaultyStore:
+    return FaultyStore(memory, lambda *_: None)
+
+
+@pytest.fixture
+def log(store: FaultyStore) -> Iterator[zlog.Log]:
+    with zlog.Log.create(store, "orders", width=4, timeout=SECONDS) as opened:
+        yield opened
+
+
+@pytest.fixture
+def threads() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(64) as pool:
+        yield pool
+
+
+def entries(log: zlog.Log) -> list[bytes]:
+    return [item.data for item in log.read_range() if isinstance(item, zlog.Entry)]
+
+
+class Jam:
+    """Holds the first write up, so that appends gather; ``arrived`` waits for so many of them."""
+
+    def __init__(
+        self,
+        store: FaultyStore,
+        monkeypatch: pytest.MonkeyPatch,
+        then: Callable[[], str | None] = lambda: None,
+    ) -> None:
+        self._open = threading.Event()
+        self._held = threading.Event()
+        self._came = threading.Semaphore(0)
+        self._then = then
+        store.fault = self._fault
+        add = share._Gathering.add
+
+        def count(gathering: share._Gathering, data: bytes) -> int:
+            index = add(gathering, data)
+            self._came.release()
+            return index
+
+        monkeypatch.setattr(share._Gathering, "add", count)
+
+    def _fault(self, _: int, method: str) -> str | None:
+        if method != "write" or self._held.is_set():
+            return None
+        self._held.set()
+        assert self._open.wait(SECONDS)
+        return self._then()
+
+    def arrived(self, count: int) -> None:
+        """Wait until so many more appends are there, the first of them with the store."""
+        assert self._held.wait(SECONDS)
+        for _ in range(count):
+            assert self._came.acquire(timeout=SECONDS)
+
+    def end(self) -> None:
+        """Let the write go on."""
+        self._open.set()
+
+
+def append_beside(
+    jam: Jam, log: zlog.Log, threads: ThreadPoolExecutor, count: int
+) -> tuple[Future[int], list[Future[int]]]:
+    """Append one entry, which is held up, and then so many that gather meanwhile."""
+    first = threads.submit(log.append, b"first")
+    jam.arrived(1)
+    others = [threads.submit(log.append, b"%d" % i) for i in range(count)]
+    jam.arrived(count)
+    return first, others
+
+
+def test_what_gathers_is_one_round(
+    store: FaultyStore, log: zlog.Log, threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jam = Jam(store, monkeypatch)
+    before = store.operations
+    first, others = append_beside(jam, log, threads, 40)
+    jam.end()
+    assert first.result(SECONDS) == 0
+    assert sorted(each.result(SECONDS) for each in others) == list(range(1, 41))
+    assert store.operations - before == 1 + 4
+    found = entries(log)
+    assert [found[each.result()] for each in others] == [b"%d" % i for i in range(40)]
+
+
+def test_a_lone_append_is_one_operation(store: FaultyStore, log: zlog.Log) -> None:
+    before = store.operations
+    assert [log.append(b"alone") for _ in range(3)] == [0, 1, 2]
+    assert store.operations - before == 3
+
+
+def test_threads_that_go_on_appending_share_rounds(store: FaultyStore, log: zlog.Log) -> None:
+    calls, count = 20, 32
+    before = store.operations
+
+    def append(number: int) -> list[int]:
+        return [log.append(b"%d" % number) for _ in range(calls)]
+
+    positions = at_once(append, count)
+    assert sorted(p for each in positions for p in each) == list(range(calls * count))
+    assert all(each == sorted(each) for each in positions), "an append is behind its thread's last"
+    assert store.operations - before < calls * count / 2
+    found = entries(log)
+    assert all(found[p] == b"%d" % i for i in range(count) for p in positions[i])
+
+
+def test_an_append_with_a_budget_of_its_own_travels_alone(
+    store: FaultyStore, log: zlog.Log, threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jam = Jam(store, monkeypatch)
+    first, others = append_beside(jam, log, threads, 3)
+    assert log.append(b"alone", timeout=SECONDS) == 1
+    jam.end()
+    assert {each.result(SECONDS) for each in (first, *others)} == {0, 2, 3, 4}
+
+
+def test_a_lost_reply_fails_only_those_it_concerns(
+    memory: zlog.Store, threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = FaultyStore(memory, lambda *_: None)
+    with zlog.Log.create(store, "orders", width=4, timeout=0.5) as log:
+        lose = loses_first("write")
+
+        def then() -> None:
+            store.fault = lose
+
+        jam = Jam(store, monkeypatch, then)
+        _, others = append_beside(jam, log, threads, 40)
+        jam.end()
+        errors = [each.exception(SECONDS) for each in others]
+    lost = [error for error in errors if error is not None]
+    assert len(lost) == 10  # one object's share
+    assert all(type(error) is zlog.StoreTimeout for error in lost)
+    assert len({id(error) for error in lost}) == 10, "each has an error of its own"
+    assert {error.positions for error in lost if isinstance(error, zlog.ZlogError)} == {(None,)}
+    with zlog.Log.open(memory, "orders") as log:
+        assert len(entries(log)) == 41  # indeterminate: here it landed
+
+
+def test_an_entry_that_is_no_entry_hurts_no_other(
+    store: FaultyStore, log: zlog.Log, threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jam = Jam(store, monkeypatch)
+    first, others = append_beside(jam, log, threads, 3)
+    with pytest.raises(zlog.EntryTooLarge):
+        log.append(bytes((1 << 20) + 1))
+    with pytest.raises(TypeError, match="encode"):
+        log.append("text")  # type: ignore[arg-type]
+    jam.end()
+    assert {each.result(SECONDS) for each in (first, *others)} == {0, 1, 2, 3}
+
+
+def test_what_is_not_sent_in_time_is_not_in_the_log(
+    memory: zlog.Store, threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The leader of the round that gathers gives up, and the others, each at its own time."""
+    store = FaultyStore(memory, lambda *_: None)
+    with zlog.Log.create(store, "orders", width=4, timeout=0.2) as log:
+        jam = Jam(store, monkeypatch)
+        first, others = append_beside(jam, log, threads, 5)
+        errors = [each.exception(SECONDS) for each in others]
+        assert {type(error) for error in errors} == {zlog.StoreTimeout}
+        assert {str(error).partition(":")[0] for error in errors} == {
+            "the entry was not sent in time"
+        }
+        jam.end()
+        assert first.result(SECONDS) == 0
+        assert entries(log) == [b"first"]
+
+
+def test_those_who_have_time_left_gather_anew_when_their_leader_has_none(
+    store: FaultyStore, log: zlog.Log, threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jam = Jam(store, monkeypatch)
+    first = threads.submit(log.append, b"first")
+    jam.arrived(1)
+    monkeypatch.setattr(log._shared, "_timeout", 0.2)
+    leader = threads.submit(log.append, b"leader")
+    jam.arrived(1)
+    monkeypatch.setattr(log._shared, "_timeout", SECONDS)
+    others = [threads.submit(log.append, b"other") for _ in range(5)]
+    jam.arrived(5)
+    assert "not sent" in str(leader.exception(SECONDS))
+    jam.arrived(5)
+    jam.end()
+    assert first.result(SECONDS) == 0
+    assert {each.result(SECONDS) for each in others} == {1, 2, 3, 4, 5}
+
+
+def test_who_is_interrupted_while_it_sends_leaves_the_others_without_an_answer(
+    store: FaultyStore, log: zlog.Log, threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(_: int, method: str) -> None:
+        if method == "write":
+            store.fault = lambda *_: None
+            raise Died("interrupted")
+
+    def then() -> None:
+        store.fault = die
+
+    jam = Jam(store, monkeypatch, then)
+    first, others = append_beside(jam, log, threads, 5)
+    jam.end()
+    assert first.result(SECONDS) == 0
+    errors = [each.exception(SECONDS) for each in others]
+    assert sorted(type(error).__name__ for error in errors) == ["Died"] + ["StoreTimeout"] * 4
+    assert log.append(b"next") > 0
+
+
+def test_a_buffer_may_be_used_again_at_once(
+    store: FaultyStore, log: zlog.Log, threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jam = Jam(store, monkeypatch)
+    buffer = bytearray(b"before")
+    first = threads.submit(log.append, b"first")
+    jam.arrived(1)
+    second = threads.submit(log.append, buffer)  # type: ignore[arg-type]
+    jam.arrived(1)
+    buffer[:] = b"after!"
+    jam.end()
+    assert (first.result(SECONDS), second.result(SECONDS)) == (0, 1)
+    assert entries(log) == [b"first", b"before"]
+
+
+def test_a_round_takes_only_so_many(
+    store: FaultyStore, log: zlog.Log, threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(share, "_ROUND_ENTRIES_MAX", 4)
+    jam = Jam(store, monkeypatch)
+    before = store.operations
+    first, others = append_beside(jam, log, threads, 10)
+    jam.end()
+    assert {each.result(SECONDS) for each in (first, *others)} == set(range(11))
+    assert store.operations - before == 1 + 4 + 4 + 2

@@ -1,0 +1,31 @@
+"""What became of each append of a round."""
+
+from __future__ import annotations
+
+import copy
+
+from zlog.errors import StoreTimeout, ZlogError
+
+
+def outcomes_of(error: BaseException, count: int) -> list[int | BaseException]:
+    """Return what became of each append of a round that failed."""
+    acknowledged = error.positions if isinstance(error, ZlogError) else ()
+    known = acknowledged or (None,) * count
+    return [_own(error) if position is None else position for position in known]
+
+
+def not_sent() -> StoreTimeout:
+    """Return the error of an append whose time was up while it waited for its round."""
+    error = StoreTimeout("the entry was not sent in time: those before it were not acknowledged")
+    error.hint = "It is not in the log. The store is slow or unreachable (`zlog doctor`)."
+    error.positions = (None,)
+    return error
+
+
+def _own(error: BaseException) -> BaseException:
+    """Return an error of a whole round as that of one append in it."""
+    own = copy.copy(error)
+    own.__cause__ = error
+    if isinstance(own, ZlogError):
+        own.positions = (None,)
+    return own
