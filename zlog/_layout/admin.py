@@ -139,18 +139,20 @@ async def _first_view(
     )
     tried, above = list[View](), 0
     unit = default_unit(io) if new.unit is None else new.unit
+    accepted: bool | None = None
     try:
-        while not tried or above or tried[-1].live_stripe.unit != unit:
+        while accepted is None:
             epoch, tail_floor = await head.epoch_next(deadline, width=new.width, above=above)
             stripe = Stripe(epoch, 0, OPEN_END, new.width, unit)
             tried.append(replace(view, epoch=epoch, stripes=(stripe,), tail_floor=tail_floor))
             try:
                 above = await make(io, tried[-1].objects(), epoch, deadline, start=0)
+                if not above:
+                    accepted = await head.propose(0, tried[-1], deadline)
             except UnsupportedVersion:  # by a class that knows no units
                 if unit == 1:
                     raise
                 unit = 1
-        accepted = await head.propose(0, tried[-1], deadline)
     except LogNotFound:
         # With its head the log has lost what would name these objects.
         with suppress(ZlogError):

@@ -269,7 +269,13 @@ async def _try_change(
     attempt.stripe = replace(attempt.stripe, start=tail)
     stripes = _stripes(base, tail, attempt.stripe if attempt.made else None)
     view = replace(wanted, epoch=epoch, stripes=stripes, tail_floor=tail_floor)
-    if not await head.propose(base.epoch, view, deadline):
+    try:
+        if not await head.propose(base.epoch, view, deadline):
+            return epoch
+    except UnsupportedVersion:  # by a class that knows no units
+        if not attempt.made or attempt.stripe.unit == 1:
+            raise
+        attempt.units = False
         return epoch
     if view.sequencer == SHARED_ADDRESS:
         activate_shared(io, view, tail)
