@@ -128,9 +128,9 @@ def test_a_function_in_a_file_runs_on_the_workers_too(copying: Copying, tmp_path
         "def shout(data): return data.decode().upper() + SUFFIX\n"
         "def parse(entries): return entries.withColumn('said', shout('data'))\n"
     )
-    copying.log.append_many([b"one", b"two"])
+    copying.log.append_many([b"one", b"two", b"three"])
     copying.run(str(file), format="json", partition_by=["stripe"])
-    assert [row.said for row in copying.rows("json")] == ["ONE!", "TWO!"]
+    assert [row.said for row in copying.rows("json")] == ["ONE!", "TWO!", "THREE!"]
     assert (Path(copying.table) / "stripe=1").is_dir()
 
 

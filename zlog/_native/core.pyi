@@ -47,7 +47,7 @@ def encode_write(
     epoch: int,
     timestamp: int,
     writer: bytes,
-    stride: int,
+    spacing: int,
     positions: Sequence[int],
     numbers: Sequence[int],
     data: Sequence[Buffer],
@@ -58,8 +58,8 @@ def encode_write(
         epoch: epoch of the writer's view.
         timestamp: µs since 1970-01-01 UTC.
         writer: the writer's id, 16 bytes.
-        stride: the stripe's width.
-        positions: ascending, congruent modulo ``stride``, at most 65536.
+        spacing: of the stripe, packed: see :class:`zlog.Spacing`.
+        positions: ascending, of one object, at most 65536.
         numbers: each append's number, within 2**32 of each other; with ``writer`` its identity.
         data: each entry's bytes.
     """
@@ -78,7 +78,7 @@ def encode_writes(
     epoch: int,
     timestamp: int,
     writer: bytes,
-    width: int,
+    spacing: int,
     position: int,
     number: int,
     entries: Sequence[Buffer],
@@ -202,8 +202,8 @@ class Window:
     def __init__(self, start: int, end: int) -> None: ...
     def __len__(self) -> int: ...
     def __getitem__(self, at: int) -> Entry | int | None: ...
-    def add(self, reply: ReplyBytes, first: int, stride: int) -> int:
-        """Take in the reply to a read of the positions ``range(first, end, stride)``.
+    def add(self, reply: ReplyBytes, first: int, spacing: int) -> int:
+        """Take in the reply to a read of an object's positions from ``first`` on.
 
         An object may answer a prefix of what it was asked. Returns how many it answered.
 
@@ -218,12 +218,12 @@ class ColumnWindow:
     """Positions of one stripe, as columns.
 
     Args:
-        stride: the stripe's width.
+        spacing: of the stripe, packed.
     """
 
-    def __init__(self, stride: int) -> None: ...
+    def __init__(self, spacing: int) -> None: ...
     def add(self, reply: ReplyBytes | None, first: int, stop: int) -> None:
-        """Take in the reply to a read of ``range(first, stop, stride)``; None: there is none.
+        """Take in the reply to a read of an object's positions below ``stop``; None: no reply.
 
         Objects are added in the order of their first positions, all of them below the first
         object's second.
@@ -311,15 +311,15 @@ class Audit:
     def __init__(self, intervals_max: int = 1_000_000) -> None:
         """Make one that keeps a bounded number of intervals of appends, of some 80 bytes each."""
 
-    def begin(self, purpose: str, start: int, end: int, width: int) -> None:
-        """Begin with positions ``[start, end)`` of a stripe of this width.
+    def begin(self, purpose: str, start: int, end: int, spacing: int) -> None:
+        """Begin with positions ``[start, end)`` of a stripe of this spacing.
 
         Args:
             purpose: ``all`` at first; ``appends`` after :meth:`next_part`, ``search`` after
                 :meth:`search_for`.
             start: first position.
             end: one past the last; a window has 2**24 positions at most.
-            width: of the stripe.
+            spacing: of the stripe, packed.
         """
 
     def add(self, reply: ReplyBytes, first: int) -> int:
