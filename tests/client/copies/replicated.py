@@ -169,6 +169,18 @@ DAMAGES: dict[str, Damage] = {
 }
 
 
+def with_older_copy(store: Replicated, log: zlog.Log, name: str, what: str, rank: int) -> Content:
+    """Change an object, but for one copy, and damage the primary one; the newest content."""
+    door = MemoryDoor(store.copies[rank])
+    before = door.load(name)
+    log.reconfigure(options={"team": "a"})
+    log.tail()
+    newest = MemoryDoor(store.copies[0]).load(name)
+    door.save(name, before)
+    DAMAGES[what](store, name, 0)
+    return newest
+
+
 def with_log(store: Replicated) -> str:
     """Make a log with entries in the bytestream, at 0 to 3, and in a record; its one object."""
     with zlog.Log.create(store, "orders", width=1) as log:

@@ -12,7 +12,7 @@ from zlog import FindingKind
 from zlog._base.copies import TRIES_MAX
 
 from ...conformance.stored import MemoryDoor
-from .replicated import DAMAGES, HEAD, LARGE, Replicated
+from .replicated import DAMAGES, HEAD, LARGE, Replicated, with_older_copy
 
 
 @pytest.mark.parametrize("third", ["down", "without the class"])
@@ -99,14 +99,8 @@ def test_nothing_is_taken_from_an_older_copy_while_the_newest_does_not_answer(
     store: Replicated, stripe: str, what: str
 ) -> None:
     name = HEAD if what == "head" else stripe
-    door = MemoryDoor(store.copies[1])
-    before = door.load(name)
     with zlog.Log.open(store, "orders") as log:
-        log.reconfigure(options={"team": "a"})
-        log.tail()
-        newest = MemoryDoor(store.copies[0]).load(name)
-        door.save(name, before)
-        DAMAGES[what](store, stripe, 0)
+        newest = with_older_copy(store, log, name, what, 1)
         damaged = MemoryDoor(store.copies[0]).load(name)
         store.up = {0, 1}
         with pytest.raises((zlog.StoreTimeout, zlog.CorruptEntry)):  # asked of it, or of all

@@ -24,6 +24,7 @@ from .replicated import (
     Replicated,
     damaged_value,
     vanished_value,
+    with_older_copy,
 )
 
 each_damage = pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
@@ -144,14 +145,8 @@ def test_what_is_put_back_is_the_newest_that_a_copy_has(
 ) -> None:
     """An OSD that was away has a sound copy from before a seal: no epoch is taken back."""
     name = HEAD if what == "head" else stripe
-    door = MemoryDoor(store.copies[stale])
-    before = door.load(name)
     with zlog.Log.open(store, "orders") as log:
-        log.reconfigure(options={"team": "a"})
-        log.tail()
-        newest = MemoryDoor(store.copies[0]).load(name)
-        door.save(name, before)
-        DAMAGES[what](store, stripe, 0)
+        newest = with_older_copy(store, log, name, what, stale)
         assert FindingKind.HEALED in {finding.kind for finding in log.check(heal=True)}
     assert MemoryDoor(store.copies[0]).load(name) == newest
     assert store.alike(name)
