@@ -15,9 +15,7 @@ struct Spacing {
   uint32_t shift = 0;   // the unit's logarithm
 
   uint64_t unit() const { return uint64_t{1} << shift; }
-  uint64_t turns() const {
-    return uint64_t{stride} << shift;
-  }  // positions until it is its turn again
+  uint64_t turns() const { return uint64_t{stride} << shift; }  // from one turn to the next
   uint32_t residue(uint64_t position) const {
     return static_cast<uint32_t>((position >> shift) % stride);
   }

@@ -31,8 +31,9 @@ struct WriteHead {
 class WriteEncoder {
  public:
   // Takes `count` entries, which must stay until encode(). Where they are at positions in a row, it
-  // takes of these from the first one on those that are in its object. Answers 0, or -EINVAL when their positions do not ascend or are of several
-  // objects, when a number is not within 2^32 of the smallest, or when a limit is exceeded.
+  // takes of these from the first one on those that are in its object. Answers 0, or -EINVAL when
+  // their positions do not ascend or are of several objects, when a number is not within 2^32 of the
+  // smallest, or when a limit is exceeded.
   int begin(const WriteHead& head, const NewEntry* entries, size_t count, bool in_a_row = false);
 
   // Bytes of the request.

@@ -36,7 +36,7 @@ class Window(NamedTuple):
     def parts(self) -> list[tuple[ObjectRef, int]]:
         """Return each object with its first position."""
         parts = self.spacing.parts(self.start, self.end)
-        return [(self.ref(part.start), part.start) for part in parts]
+        return [(self.refs[part.number], part.start) for part in parts]
 
 
 class BadRows:

@@ -84,6 +84,11 @@ class Places(Sequence[int]):
             end = spacing.first_at(stop, spacing.number(start))
             self._count = spacing.place(end) - spacing.place(start)
 
+    @property
+    def number(self) -> int:
+        """The number of the object that has them."""
+        return self.spacing.number(self.start)
+
     def __len__(self) -> int:
         return self._count
 

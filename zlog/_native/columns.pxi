@@ -40,9 +40,10 @@ cdef class ColumnWindow:
         )
         if not first < stop or not in_order:
             raise ValueError("the objects of one stripe answer in order, each for itself")
-        if self.spacing.count(first, stop) > 65536:
+        cdef uint64_t count = self.spacing.count(first, stop)
+        if count > 65536:
             raise ValueError("one object is asked for 65536 positions at most")
-        asked.first, asked.count = first, <uint32_t> self.spacing.count(first, stop)
+        asked.first, asked.count = first, <uint32_t> count
         asked.states.assign(asked.count, UNANSWERED)
         if reply is not None:
             content = reply_view(reply)

@@ -83,7 +83,7 @@ async def _fill(
         objects = layout.objects(view, layout.stripe_of(view, runs[0].start))
         return [
             Call(
-                objects[run.spacing.number(run.start)].name,
+                objects[run.number].name,
                 "fill",
                 messages.fill(view.epoch, now, filler, why, run.spacing.packed, run),
             )

@@ -135,9 +135,9 @@ class Reader:
         view = self.layout.view
         wanted: list[tuple[ObjectRef, Places]] = []
         for first, last, stripe in self.layout.known_stripes(view, start, end):
-            objects, spacing = self.layout.objects(view, stripe), stripe.spacing
-            for part in spacing.parts(first, last):
-                ref = objects[spacing.number(part.start)]
+            objects = self.layout.objects(view, stripe)
+            for part in stripe.spacing.parts(first, last):
+                ref = objects[part.number]
                 if indexes is None or ref.number in indexes:
                     wanted.append((ref, part))
         share = bytes_max // max(1, len(wanted))
@@ -365,7 +365,8 @@ class Reader:
         for position in positions:
             if not _is_trimmed(view, position):
                 stripe = layout.stripe_of(view, position)
-                ref = layout.objects(view, stripe)[stripe.spacing.number(position)]
+                objects = layout.objects(view, stripe)
+                ref = objects[objects[0].spacing.number(position)]
                 groups.setdefault(ref, []).append(position)
         return list(groups.items())
 

@@ -307,7 +307,7 @@ def _calls_of(
         return
     spacing = stripe.spacing
     for positions in spacing.parts(start, end):
-        name = objects[spacing.number(positions.start)].name
+        name = objects[positions.number].name
         if isinstance(piece, Filled):
             _, _, timestamp, writer, reason = piece
             yield Call(

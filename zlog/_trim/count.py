@@ -146,7 +146,7 @@ async def _count(
     """Return what a range of a stripe holds, its last entry's position, and if some is lost."""
     refs = layout.objects(layout.view, stripe)
     some = stripe.spacing.parts(start, end)
-    left = {refs[stripe.spacing.number(part.start)]: start for part in some}
+    left = {refs[part.number]: start for part in some}
     size, last, lost = Size(0, 0), 0, False
     while left:
         counted = await ask(layout, left, end, deadline)
