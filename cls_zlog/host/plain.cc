@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <condition_variable>
 #include <deque>
 #include <mutex>
 #include <random>
@@ -62,6 +63,7 @@ class PlainHost::Core : public std::enable_shared_from_this<Core> {
                 Done done);
   void give_up(Ticket ticket);
   void close();
+  void settle();
 
  private:
   struct Run;
@@ -105,6 +107,8 @@ class PlainHost::Core : public std::enable_shared_from_this<Core> {
   void write(const RunPtr& run, Draft* draft, std::vector<Answer> answers);
   void was_written(const RunPtr& run, int error, std::vector<Answer> answers);
   void repeat(const RunPtr& run);
+  void try_again(const RunPtr& run);
+  void leave();
   void fail(const RunPtr& run, int error);
   void end(const RunPtr& run);
   void answer(const CallPtr& call, int code, std::string reply);
@@ -114,7 +118,9 @@ class PlainHost::Core : public std::enable_shared_from_this<Core> {
 
   Stock& stock_;
   std::mutex mutex_;
+  std::condition_variable left_;
   bool closed_ = false;
+  unsigned inside_ = 0;  // threads that began a run or took it up again, and may use the stock
   Ticket last_ = kNoTicket;
   std::unordered_map<Ticket, CallPtr> calls_;    // that are not answered
   std::unordered_map<std::string, Line> lines_;  // of the objects that are being changed
@@ -154,9 +160,13 @@ Ticket PlainHost::Core::submit(std::string_view object, const Method& method, Sh
       } else {
         line->second.push_back(call);
       }
+      if (run != nullptr) inside_++;
     }
   }
-  if (run != nullptr) begin(run);
+  if (run != nullptr) {
+    begin(run);
+    leave();
+  }
   if (closed) call->done(-ECANCELED, {});
   return call->ticket;
 }
@@ -329,7 +339,27 @@ void PlainHost::Core::repeat(const RunPtr& run) {
   run->seen_now = false;
   run->asked = {};
   const auto pause = pause_after(++run->conflicts);
-  alarm_.after(pause, [self = shared_from_this(), run] { self->read(run, {}); });
+  alarm_.after(pause, [self = shared_from_this(), run] { self->try_again(run); });
+}
+
+void PlainHost::Core::try_again(const RunPtr& run) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (closed_) return;
+    inside_++;
+  }
+  read(run, {});
+  leave();
+}
+
+void PlainHost::Core::leave() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (--inside_ == 0) left_.notify_all();
+}
+
+void PlainHost::Core::settle() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  left_.wait(lock, [this] { return inside_ == 0; });
 }
 
 void PlainHost::Core::fail(const RunPtr& run, int error) {
@@ -423,12 +453,16 @@ void PlainHost::Core::close() {
 }
 
 PlainHost::PlainHost(Stock& stock) : core_(std::make_shared<Core>(stock)) {}
-PlainHost::~PlainHost() { close(); }
+PlainHost::~PlainHost() {
+  close();
+  settle();
+}
 Ticket PlainHost::submit(std::string_view object, const Method& method, SharedRequest payload,
                          bool copy, Done done) {
   return core_->submit(object, method, std::move(payload), copy, std::move(done));
 }
 void PlainHost::give_up(Ticket ticket) { core_->give_up(ticket); }
 void PlainHost::close() { core_->close(); }
+void PlainHost::settle() { core_->settle(); }
 
 }  // namespace zlog

@@ -27,7 +27,7 @@ namespace zlog {
 // reads waits for no turn. It may be given up at any time.
 class PlainHost {
  public:
-  // `stock` must outlive the host, and make no more calls once it is closed.
+  // `stock` must outlive the host or its settle(), and make no more calls once the host is closed.
   explicit PlainHost(Stock& stock);
   ~PlainHost();
   PlainHost(const PlainHost&) = delete;
@@ -40,6 +40,9 @@ class PlainHost {
 
   // Gives all up. What `stock` still has under way comes to nothing.
   void close();
+
+  // After close(): returns once no thread is about to use `stock`, or within it.
+  void settle();
 
  private:
   class Core;

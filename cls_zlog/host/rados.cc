@@ -350,10 +350,13 @@ void RadosHost::close() {
   // First beside those who are just starting operations: librados may hold them up until others
   // end.
   outstanding_->cancel_all(io_.get(), deadline);
-  const std::unique_lock<std::shared_mutex> lock(handles_mutex_);
-  // An operation that can't even be cancelled may still come back: the handle is left to it.
-  if (!outstanding_->cancel_all(io_.get(), deadline)) new RadosHandle(io_);
-  io_.reset();
+  {
+    const std::unique_lock<std::shared_mutex> lock(handles_mutex_);
+    // An operation that can't even be cancelled may still come back: the handle is left to it.
+    if (!outstanding_->cancel_all(io_.get(), deadline)) new RadosHandle(io_);
+    io_.reset();
+  }
+  plain_->settle();  // its threads find this host closing
 }
 
 }  // namespace zlog

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <future>
 #include <mutex>
 #include <random>
 #include <set>
@@ -63,16 +66,20 @@ class Recorded final : public Changes {
   void add(std::function<void(StoredObject&)> change) { made.push_back(std::move(change)); }
 };
 
-// One object, and the operations on it that are under way.
+// One object, and the operations on it that are under way. A host's own thread, which repeats after
+// a pause, uses it beside the test's.
 class Cluster final : public Stock {
  public:
   explicit Cluster(unsigned seed) : random_(seed) {}
 
   Ticket read(const std::string&, Reads reads, bool, ReadDone done) override {
     return add([=, this_reads = std::move(reads)](int error) {
-      reads_++;
       Seen seen;
-      if (error == 0 && object_.version != 0) seen = look(this_reads);
+      {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        reads_++;
+        if (error == 0 && object_.version != 0) seen = look(this_reads);
+      }
       done(error, std::move(seen));
     });
   }
@@ -83,13 +90,18 @@ class Cluster final : public Stock {
     const std::shared_ptr<Recorded> recorded(static_cast<Recorded*>(changes.release()));
     CHECK(!recorded->attrs_changed || recorded->keys_changed);
     return add([=](int error) {
-      writes_++;
-      // A reply that is lost: the change is made, or not.
-      if (error == 0 || chance(2)) {
-        const int result = apply(*recorded);
-        if (error == 0) error = result;
+      uint64_t version = 0;
+      {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        writes_++;
+        // A reply that is lost: the change is made, or not.
+        if (error == 0 || draw(2) == 0) {
+          const int result = apply(*recorded);
+          if (error == 0) error = result;
+        }
+        version = object_.version;
       }
-      done(error, object_.version);
+      done(error, version);
     });
   }
   void give_up(Ticket ticket) override {
@@ -110,8 +122,7 @@ class Cluster final : public Stock {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       if (under_way_.empty()) return false;
-      const auto drawn =
-          std::next(under_way_.begin(), static_cast<long>(random_() % under_way_.size()));
+      const auto drawn = std::next(under_way_.begin(), static_cast<long>(draw(under_way_.size())));
       operation = std::move(drawn->second);
       under_way_.erase(drawn);
     }
@@ -126,7 +137,10 @@ class Cluster final : public Stock {
     }
   }
 
-  bool chance(unsigned of) { return random_() % of == 0; }
+  bool chance(unsigned of) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return draw(of) == 0;
+  }
   StoredObject& object() { return object_; }
   int reads() const { return reads_; }
   int writes() const { return writes_; }
@@ -137,6 +151,7 @@ class Cluster final : public Stock {
     under_way_[++last_] = std::move(operation);
     return last_;
   }
+  size_t draw(size_t of) { return random_() % of; }
   Seen look(Reads reads) const {
     for (KeyRead& read : reads.keys) {
       const auto found = object_.keys.find(read.key);
@@ -192,7 +207,7 @@ int count(Object& object, std::string_view in, std::string* out) {
   *out = std::to_string(number_of(value) + 1);
   ZLOG_TRY(object.attr_set("n", *out));
   ZLOG_TRY(object.omap_set("n", *out));
-  static std::string written;  // a host need not copy it
+  static thread_local std::string written;  // a host need not copy it
   written = std::string(8 - out->size(), '0') + *out;
   return object.write(0, written);
 }
@@ -215,26 +230,28 @@ constexpr Method kCount = {"count", kRead | kWrite, count};
 constexpr Method kShow = {"show", kRead, show};
 constexpr Method kTouch = {"touch", kRead | kWrite, touch};
 
-struct Result {
-  int answers = 0;
+struct Answer {
   int code = 0;
   std::string reply;
+};
+struct Result : Answer {
+  std::atomic<int> answers = 0;  // a host's own thread may be the one that answers
 };
 
 Ticket start(PlainHost& host, const Method& method, const char* request, Result* result) {
   return host.submit("object", method, RequestBytes::copy_of(request), false,
                      [result](int code, const Buffer& reply) {
-                       result->answers++;
                        result->code = code;
                        result->reply = reply.bytes;
+                       result->answers++;
                      });
 }
 
-Result finish(Cluster& cluster, PlainHost& host, const Method& method, const char* request) {
+Answer finish(Cluster& cluster, PlainHost& host, const Method& method, const char* request) {
   Result result;
   start(host, method, request, &result);
   cluster.step_until([&] { return result.answers > 0; });
-  return result;
+  return {result.code, result.reply};
 }
 
 // Each number is given once, and every reader sees one number, however operations interleave.
@@ -296,6 +313,41 @@ void attributes_are_not_changed_alone() {
   CHECK(finish(cluster, host, kTouch, "x").code == 0 && cluster.object().attrs["t"] == "x");
 }
 
+// A stock that keeps a thread which starts an operation until the test lets it go.
+class Turnstile final : public Stock {
+ public:
+  Ticket read(const std::string&, Reads, bool, ReadDone done) override {
+    entered_.set_value();
+    opened_.get_future().wait();
+    done(-ECANCELED, {});
+    return kNoTicket;
+  }
+  std::unique_ptr<Changes> changes(uint64_t) override { return nullptr; }
+  Ticket write(const std::string&, std::unique_ptr<Changes>, int, WriteDone) override { return 0; }
+  void give_up(Ticket) override {}
+
+  void wait_until_entered() { entered_.get_future().wait(); }
+  void open() { opened_.set_value(); }
+
+ private:
+  std::promise<void> entered_, opened_;
+};
+
+// Who has destroyed a host may destroy its stock.
+void a_host_is_gone_once_no_thread_is_in_its_stock() {
+  Turnstile stock;
+  auto host = std::make_unique<PlainHost>(stock);
+  Result result;
+  std::thread caller([&] { start(*host, kShow, "", &result); });
+  stock.wait_until_entered();
+  const auto gone = std::async(std::launch::async, [&] { host.reset(); });
+  CHECK(gone.wait_for(std::chrono::milliseconds(50)) == std::future_status::timeout);
+  stock.open();
+  gone.wait();
+  caller.join();
+  CHECK(result.answers == 1 && result.code == -ECANCELED);
+}
+
 // An object that is removed and made again has another version, and one that is gone has none.
 void what_is_removed_is_not_taken_for_what_it_was() {
   Cluster cluster(1);
@@ -320,7 +372,7 @@ void calls_are_given_up_at_any_time(unsigned seed) {
     while (cluster.chance(2)) cluster.step();
     host.give_up(tickets[cluster.chance(2) ? tickets.size() - 1 : 0]);
   }
-  const Result last = finish(cluster, host, kShow, "");
+  const Answer last = finish(cluster, host, kShow, "");
   CHECK(last.code == 0 || last.code == -ENOENT || last.code == -ENODATA);
   uint64_t acknowledged = 0;
   for (const Result& each : results) {
@@ -345,5 +397,6 @@ int main() {
   what_is_remembered_answers_nothing_by_itself();
   attributes_are_not_changed_alone();
   what_is_removed_is_not_taken_for_what_it_was();
+  a_host_is_gone_once_no_thread_is_in_its_stock();
   return 0;
 }
