@@ -221,7 +221,7 @@ def _act(cluster: Cluster, arguments: argparse.Namespace) -> int:
         daemon = cluster.monitor(arguments.name)
     with cluster.locked():
         if arguments.action != "start" and daemon.state() is State.STOPPED:
-            raise ClusterError(f"{daemon.name} does not run")
+            raise ClusterError(f"{daemon.name} does not run\n{daemon.log_tail()}".rstrip())
         ACTIONS[arguments.action](daemon)
         if arguments.verb == "osd" and arguments.wait is not None:
             up = arguments.action in ("start", "thaw")

@@ -17,7 +17,8 @@ from pathlib import Path
 from . import ClusterError
 from .settings import Folder
 
-_LOG_LINES_SHOWN = 15
+_LOG_LINES_SHOWN = 30
+_CRASH_DUMP = "--- begin dump of recent events ---"  # thousands of lines, behind the backtrace
 _PACKAGES = "apt-get install --no-install-recommends ceph-mon ceph-osd (and ceph-mgr for --mgr)"
 
 
@@ -117,13 +118,13 @@ class Daemon:
         stop_all([self], timeout)
 
     def log_tail(self) -> str:
-        """The last lines of the daemon's log, for error messages."""
+        """The last lines of the daemon's log, for error messages; of a crash its backtrace."""
         path = self.folder.log(self.name)
         try:
-            lines = path.read_text(errors="replace").splitlines()[-_LOG_LINES_SHOWN:]
+            said = path.read_text(errors="replace").partition(_CRASH_DUMP)[0]
         except FileNotFoundError:
             return ""
-        return "\n".join([f"{path} ends with:", *lines])
+        return "\n".join([f"{path} ends with:", *said.splitlines()[-_LOG_LINES_SHOWN:]])
 
     @contextlib.contextmanager
     def _process(self) -> Iterator[_Process | None]:

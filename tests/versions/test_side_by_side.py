@@ -66,9 +66,12 @@ def restart(cluster: CephCluster, osd: int, library: Path | None) -> None:
     """Give an OSD another class, or none: it loads what lies there when it starts."""
     place = cluster.conf.parent / "classes" / "libcls_zlog.so"
     place.unlink(missing_ok=True)  # the others go on with what they have mapped
-    if library is not None:
-        shutil.copyfile(library, place)
     cluster.osd("stop", osd, wait=60)
+    if library is not None:
+        # An OSD that has no class looks for one at each call, and dies of half a file.
+        whole = place.with_suffix(".new")
+        shutil.copyfile(library, whole)
+        whole.replace(place)
     cluster.osd("start", osd, wait=60)
 
 
