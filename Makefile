@@ -20,7 +20,7 @@ PYTEST = timeout --signal=INT --kill-after=60 $(TEST_MINUTES)m $(MEASURE) $(BIN)
 	--numprocesses=$(TEST_WORKERS) --dist=loadfile --no-loadscope-reorder -o faulthandler_timeout=300
 FUZZ_RUNS := 10000000
 
-DEMO_PACKAGES := ca-certificates g++ liblmdb-dev python3-dev python3-venv
+DEMO_PACKAGES := ca-certificates g++ liblmdb-dev liblz4-dev libzstd-dev python3-dev python3-venv
 # The daemons, and what the object class is built with.
 CEPH_PACKAGES := ceph-mgr ceph-mon ceph-osd librados-dev libradospp-dev python3-rados rados-objclass-dev
 # pgrep, with which tests look for processes that were left behind; and clocks that are wrong.

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from zlog._base.options import COMPRESSIONS
 from zlog.cli.units import size
 from zlog.limits import ENTRY_BYTES_MAX, HOLE_TIMEOUT_SECONDS, POSITION_MAX, UNIT_MAX, WIDTH_MAX
 from zlog.view import check_unit
@@ -114,7 +115,13 @@ def _some_bytes(word: str | int) -> int:
 
 
 def stripe_options(verb: F) -> F:
-    """Give a verb the options that say when a stripe is full."""
+    """Give a verb the options that say when a stripe is full, and how data is compressed."""
+    compression = click.option(
+        "--compression",
+        type=click.Choice(COMPRESSIONS),
+        help="Have writers compress what goes to one object at once, where that pays"
+        " [default: none].",
+    )
     records = click.option(
         "--stripe-records",
         type=click.IntRange(1),
@@ -129,7 +136,7 @@ def stripe_options(verb: F) -> F:
         help="Start the next stripe when an object of the live one holds this many bytes: 64M"
         " [default: 96M].",
     )
-    return size_(records(verb))
+    return size_(records(compression(verb)))
 
 
 def hole_timeout_option(verb: F) -> F:

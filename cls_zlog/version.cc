@@ -57,8 +57,11 @@ VersionReply own() {
   return {0,
           kRelease,
           protocol.number(),
-          {format_of<head::Head>("head"), format_of<View>("view"), format_of<Stripe>("stripe"),
-           format_of<Header>("header"), format_of<Record>("record")}};
+          {format_of<head::Head>("head"),
+           format_of<View>("view"),
+           format_of<Stripe>("stripe"),
+           format_of<Header>("header"),
+           {"record", Record::kVersion}}};
 }
 
 }  // namespace

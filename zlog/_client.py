@@ -137,6 +137,7 @@ def new_log(
     unit: int | None,
     stripe_bytes: int | None,
     stripe_records: int | None,
+    compression: str | None,
     options: Mapping[str, str] | None,
 ) -> NewLog | None:
     """Return how ``open`` may make a log; None: it may not.
@@ -145,11 +146,12 @@ def new_log(
         ValueError: something is invalid, or of no use without ``create``.
     """
     if create:
-        return NewLog.of(width, unit, stripe_bytes, stripe_records, options)
-    if any(each is not None for each in (width, unit, stripe_bytes, stripe_records, options)):
+        return NewLog.of(width, unit, stripe_bytes, stripe_records, compression, options)
+    given = (width, unit, stripe_bytes, stripe_records, compression, options)
+    if any(each is not None for each in given):
         raise ValueError(
-            "width, unit, stripe_bytes, stripe_records and options say how to make a log: open it"
-            " with create=True, or change one that is there with reconfigure()"
+            "width, unit, stripe_bytes, stripe_records, compression and options say how to make a"
+            " log: open it with create=True, or change one that is there with reconfigure()"
         )
     return None
 

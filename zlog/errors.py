@@ -330,6 +330,7 @@ _REFUSALS: dict[int, tuple[type[ZlogError], str, str | None]] = {
         "the live stripe takes no position that high",
         "Start a new stripe: `zlog reconfigure LOG --roll`.",
     ),
+    Code.ALIKE: (AlreadyWritten, "an entry that may be this one is there", None),
     Code.BEYOND_TAIL: (BeyondTail, "no tail that high was recorded", None),
     Code.UNREADABLE: (
         UnsupportedVersion,

@@ -58,6 +58,7 @@ class Log(Writing, Reading):
         unit: int | None = None,
         stripe_bytes: int | None = None,
         stripe_records: int | None = None,
+        compression: str | None = None,
         options: Mapping[str, str] | None = None,
         timeout: float | None = TIMEOUT_SECONDS,
         hole_timeout: float | None = HOLE_TIMEOUT_SECONDS,
@@ -77,6 +78,8 @@ class Log(Writing, Reading):
             stripe_bytes: when one of its objects holds this many bytes, a stripe is ended and the
                 next one started; 96 MiB if None.
             stripe_records: the same for the records (omap keys) of an object; 100,000 if None.
+            compression: ``zstd``, ``lz4`` or ``none``, which None is: how writers compress what
+                goes to one object at once, where that pays. Readers need no setting.
             options: settings that travel with the log, for its users: names of up to 128 bytes,
                 values of up to 4096.
             timeout, hole_timeout, sequencer_timeout, entry_bytes_max: see :meth:`open`.
@@ -86,7 +89,7 @@ class Log(Writing, Reading):
             ValueError: the name, the width, the unit, an option or a setting is invalid.
         """
         settings = Settings(timeout, hole_timeout, sequencer_timeout, entry_bytes_max)
-        new = NewLog.of(width, unit, stripe_bytes, stripe_records, options)
+        new = NewLog.of(width, unit, stripe_bytes, stripe_records, compression, options)
         io = BlockingIo(store, f"the log {name!r}")
         return cls(drive(LogClient.create(io, name, new, settings)))
 
@@ -101,6 +104,7 @@ class Log(Writing, Reading):
         unit: int | None = None,
         stripe_bytes: int | None = None,
         stripe_records: int | None = None,
+        compression: str | None = None,
         options: Mapping[str, str] | None = None,
         timeout: float | None = TIMEOUT_SECONDS,
         hole_timeout: float | None = HOLE_TIMEOUT_SECONDS,
@@ -114,8 +118,8 @@ class Log(Writing, Reading):
             name: the log's name.
             create: make the log if there is none. Of several clients that do so at the same time
                 one makes it, and all open the same log.
-            width, unit, stripe_bytes, stripe_records, options: with ``create``, how to make it; see
-                :meth:`create`. A log that is there stays as it is.
+            width, unit, stripe_bytes, stripe_records, compression, options: with ``create``, how to
+                make it; see :meth:`create`. A log that is there stays as it is.
             timeout: budget of each call in seconds; None for no limit.
             hole_timeout: seconds that range reads and followers wait for an unwritten position
                 before they fill it; None to never fill, and see such positions as gaps.
@@ -128,7 +132,7 @@ class Log(Writing, Reading):
             ValueError: a setting is invalid, such as a negative time-out.
         """
         settings = Settings(timeout, hole_timeout, sequencer_timeout, entry_bytes_max)
-        new = new_log(create, width, unit, stripe_bytes, stripe_records, options)
+        new = new_log(create, width, unit, stripe_bytes, stripe_records, compression, options)
         io = BlockingIo(store, f"the log {name!r}")
         return cls(drive(LogClient.open(io, name, settings, new)))
 
@@ -208,6 +212,7 @@ class Log(Writing, Reading):
         unit: int | None = None,
         stripe_bytes: int | None = None,
         stripe_records: int | None = None,
+        compression: str | None = None,
         options: Mapping[str, str | None] | None = None,
         timeout: Timeout = ...,
     ) -> View:
@@ -220,14 +225,14 @@ class Log(Writing, Reading):
             width: stripe objects over which positions from now on are spread: the live stripe is
                 ended, and one of this width started.
             unit: the same of the positions in a row that lie in one of them.
-            stripe_bytes, stripe_records: see :meth:`create`.
+            stripe_bytes, stripe_records, compression: see :meth:`create`.
             options: to set, or to take away (None); others stay as they are.
             timeout: budget of the call.
 
         Raises:
             ValueError: a width, a unit or an option is invalid.
         """
-        wanted = merged_options(options, stripe_bytes, stripe_records)
+        wanted = merged_options(options, stripe_bytes, stripe_records, compression)
         return drive(reconfigure(self._client.layout, width, unit, wanted, self._deadline(timeout)))
 
     def roll(self, *, rescue: bool = False, timeout: Timeout = ...) -> View:

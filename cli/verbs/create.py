@@ -19,6 +19,7 @@ from zlog.limits import UNIT_DEFAULT, WIDTH_DEFAULT, WIDTH_MAX
     examples="""
     zlog create orders
     zlog --store ceph://logs create orders --width 16
+    zlog create orders --compression zstd
     """,
 )
 @log_argument
@@ -48,6 +49,7 @@ def create(
     unit: int | None,
     stripe_bytes: int | None,
     stripe_records: int | None,
+    compression: str | None,
     options: dict[str, str],
     exist_ok: bool,
 ) -> None:
@@ -61,6 +63,7 @@ def create(
                 unit=unit,
                 stripe_bytes=stripe_bytes,
                 stripe_records=stripe_records,
+                compression=compression,
                 options=options,
                 timeout=session.timeout,
             ).close()

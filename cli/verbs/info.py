@@ -41,6 +41,7 @@ def info(session: Session, log: str, as_json: bool) -> None:
             ("trim point", f"{stat.trim_point:,}"),
             ("entries", f"{stat.entries:,}"),
             ("bytes", f"{stat.bytes:,} ({human_bytes(stat.bytes)})"),
+            *_stored(stat),
             ("sequencer", _sequencer(stat.sequencer, opened.view)),
             ("epoch", str(stat.epoch)),
             ("layout", _layout(stat)),
@@ -50,6 +51,14 @@ def info(session: Session, log: str, as_json: bool) -> None:
         width = max(len(label) for label, _ in lines)
         for label, value in lines:
             out.line(f"{bold(out, label.ljust(width))}  {value}")
+
+
+def _stored(stat: LogStat) -> list[tuple[str, str]]:
+    if stat.stored_bytes == stat.bytes:
+        return []
+    stored = f"{stat.stored_bytes:,} ({human_bytes(stat.stored_bytes)})"
+    ratio = stat.bytes / max(stat.stored_bytes, 1)
+    return [("stored", f"{stored}, compressed {ratio:.1f} times")]
 
 
 def _layout(stat: LogStat) -> str:

@@ -18,6 +18,7 @@ from zlog.limits import WIDTH_MAX
     examples="""
     zlog reconfigure orders --width 16
     zlog reconfigure orders --stripe-bytes 64M --stripe-records 50000
+    zlog reconfigure orders --compression zstd     # of what is appended from now on
     zlog reconfigure orders --roll                 # a new stripe, of the same kind
     zlog reconfigure orders --rescue               # where the entries end
     zlog reconfigure orders --option team=billing --unset owner
@@ -58,6 +59,7 @@ def reconfigure(
     rescue: bool,
     stripe_bytes: int | None,
     stripe_records: int | None,
+    compression: str | None,
     options: dict[str, str],
     unset: tuple[str, ...],
 ) -> None:
@@ -68,8 +70,8 @@ def reconfigure(
     each time.
     """
     changes = {**options, **dict.fromkeys(unset)}
-    given = (width, unit, stripe_bytes, stripe_records)
-    if not (changes or roll or rescue) and all(each is None for each in given):
+    given = (width, unit, stripe_bytes, stripe_records, compression)
+    if all(each is None for each in given) and not (changes or roll or rescue):
         raise click.UsageError("nothing to change: see `zlog help reconfigure`")
     with session.open_log(log) as opened, usage_errors():
         before = opened.view
@@ -78,6 +80,7 @@ def reconfigure(
             unit=unit,
             stripe_bytes=stripe_bytes,
             stripe_records=stripe_records,
+            compression=compression,
             options=changes,
         )
         if rescue or (roll and view.live_stripe == before.live_stripe):

@@ -30,6 +30,7 @@ enum Code : int {
   kBeyondStripe = 27,   // the live stripe takes nothing from this position on
   kLost = 28,           // what was stored at this position is damaged or gone
   kBeyondTail = 29,     // this is the highest tail that was recorded
+  kAlike = 30,          // an append of this id, length and checksum is here: compare the data
 };
 
 // The state of one position in a read's reply. The values are on the wire and on disk.
@@ -48,6 +49,13 @@ enum class FillReason : unsigned char {
   kReaderWaited = 1,
   kAsked = 2,
   kWriterGaveUp = 3,
+};
+
+// How the data of a block is compressed. The values are on the wire and on disk.
+enum class Compression : unsigned char {
+  kNone = 0,
+  kZstd = 1,  // one frame of RFC 8878
+  kLz4 = 2,   // one block of LZ4, without a frame
 };
 
 }  // namespace zlog

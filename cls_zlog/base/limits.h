@@ -19,13 +19,14 @@ constexpr uint64_t object_positions_max = 1u << 25;
 constexpr uint64_t object_tail_max = 1u << 24;  // the same for tails that the head records
 
 // One request.
-constexpr uint32_t entries_max = 65536;               // positions per request
-constexpr uint32_t request_bytes_max = 32u << 20;     // bytes
-constexpr uint32_t entry_bytes_max = 16u << 20;       // bytes of one entry
-constexpr uint32_t read_reply_bytes_max = 32u << 20;  // bytes of entry data in one read's reply
-constexpr uint32_t trim_records_max = 1024;           // records freed by one trim_to
-constexpr uint32_t count_records_max = 16384;         // records that one count looks at
-constexpr uint32_t writer_bytes = 16;                 // bytes of a writer's id, exactly
+constexpr uint32_t entries_max = 65536;                // positions per request
+constexpr uint32_t request_bytes_max = 32u << 20;      // bytes
+constexpr uint32_t entry_bytes_max = 16u << 20;        // bytes of one entry
+constexpr uint32_t read_reply_bytes_max = 32u << 20;   // bytes of entry data in one read's reply
+constexpr uint32_t read_blocks_bytes_max = 64u << 20;  // plain bytes of its blocks
+constexpr uint32_t trim_records_max = 1024;            // records freed by one trim_to
+constexpr uint32_t count_records_max = 16384;          // records that one count looks at
+constexpr uint32_t writer_bytes = 16;                  // bytes of a writer's id, exactly
 constexpr uint32_t padding_bytes_max = 4095;  // bytes between a write's columns and its data
 // Bytes an OSD lets a write method answer (osd_max_write_op_reply_len).
 constexpr uint32_t write_reply_bytes_max = 64;

@@ -6,6 +6,7 @@
 
 #include "cls_zlog/base/crc32c.h"
 #include "cls_zlog/base/limits.h"
+#include "cls_zlog/client/blocks.h"
 #include "cls_zlog/methods.h"
 #include "cls_zlog/wire/frame.h"
 #include "cls_zlog/wire/stripe_messages.h"
@@ -48,6 +49,7 @@ int WriteEncoder::begin(const WriteHead& head, const NewEntry* entries, size_t c
   count_ = count;
   in_a_row_ = in_a_row;
   spacing_ = head.spacing;
+  compression_ = head.compression;
   uint64_t smallest = UINT64_MAX - UINT32_MAX, largest = 0, data_bytes = 0;
   for (size_t i = 0; i < count; i++) {
     if (entry(i).data.size() > limits::entry_bytes_max) return -EINVAL;
@@ -65,15 +67,68 @@ int WriteEncoder::begin(const WriteHead& head, const NewEntry* entries, size_t c
   if (!Runs::of(head.spacing, count, [&](size_t i) { return entry(i).position; }, &request.runs)) {
     return -EINVAL;
   }
-  // All of the frame but the columns, which encode() puts where they are to stay.
+  // All that comes before the columns, at which this encoder stops: they are not there yet.
   fields_.assign(wire::kFrameBytes, '\0');
   wire::Encoder fields(&fields_);
   request.each(fields);
-  const size_t begin = fields_.size() + count * 3 * sizeof(uint32_t);
-  wire::write_frame_head(wire::versions_of(request), begin - wire::kFrameBytes, fields_.data());
-  padding_ = data_bytes < limits::inline_bytes_max ? 0 : padding_at(begin);
-  size_ = begin + padding_ + data_bytes;
+  data_bytes_ = data_bytes;
+  frame(Compression::kNone, {});
   return size_ <= limits::request_bytes_max ? 0 : -EINVAL;
+}
+
+// Completes the frame, and measures.
+void WriteEncoder::frame(Compression compression, const std::vector<WriteBlock>& blocks) {
+  WriteRequest request;
+  request.compression = compression;
+  request.blocks = blocks;
+  tail_.clear();
+  wire::Encoder tail(&tail_);
+  tail("compression", request.compression);
+  tail("blocks", request.blocks);
+  const size_t begin = fields_.size() + count_ * 3 * sizeof(uint32_t) + tail_.size();
+  wire::write_frame_head(wire::versions_of(request), begin - wire::kFrameBytes, fields_.data());
+  const size_t bytes = blocks.empty() ? data_bytes_ : blocks_.size();
+  padding_ = bytes < limits::inline_bytes_max ? 0 : padding_at(begin);
+  size_ = begin + padding_ + bytes;
+}
+
+void WriteEncoder::compress() {
+  if (compression_ == Compression::kNone || data_bytes_ < compress_bytes_min) return;
+  std::vector<WriteBlock> blocks;
+  if (make_blocks(&blocks)) return frame(compression_, blocks);
+  crcs_.clear();
+}
+
+// False when it does not pay, which mostly the first block tells.
+bool WriteEncoder::make_blocks(std::vector<WriteBlock>* blocks) {
+  std::string plain;
+  crcs_.clear();
+  blocks_.clear();
+  for (size_t i = 0; i < count_;) {
+    WriteBlock block;
+    size_t bytes = 0;
+    while (i + block.entries < count_) {
+      const size_t next = entry(i + block.entries).data.size();
+      if (bytes > 0 && bytes + next > block_bytes_max) break;
+      bytes += next;
+      block.entries++;
+    }
+    plain.resize(std::max(plain.size(), bytes));
+    size_t end = 0;
+    for (const size_t last = i + block.entries; i < last; i++) {
+      const NewEntry& next = entry(i);
+      wire::append(&crcs_, copy_entry(next.position, next.data, plain.data() + end));
+      end += next.data.size();
+    }
+    const size_t begin = blocks_.size();
+    if (!zlog::compress(compression_, {plain.data(), bytes}, &blocks_)) return false;
+    if (blocks->empty() && !pays(bytes, blocks_.size())) return false;
+    const std::string_view stored = std::string_view(blocks_).substr(begin);
+    block.stored_bytes = static_cast<uint32_t>(stored.size());
+    block.crc = crc32c(stored);
+    blocks->push_back(block);
+  }
+  return pays(data_bytes_, blocks_.size());
 }
 
 void WriteEncoder::encode(char* out) const {
@@ -81,13 +136,22 @@ void WriteEncoder::encode(char* out) const {
   char* ends = out + fields_.size();
   char* crcs = ends + count_ * sizeof(uint32_t);
   char* numbers = crcs + count_ * sizeof(uint32_t);
-  char* const padding = numbers + count_ * sizeof(uint32_t);
+  char* const tail = numbers + count_ * sizeof(uint32_t);
+  tail_.copy(tail, tail_.size());
+  char* const padding = tail + tail_.size();
   std::memset(padding, 0, padding_);
   char* const data = padding + padding_;
+  const bool compressed = !crcs_.empty();
+  if (compressed) {
+    crcs_.copy(crcs, crcs_.size());
+    blocks_.copy(data, blocks_.size());
+  }
   uint32_t end = 0;
   for (size_t i = 0; i < count_; i++) {
     const NewEntry& next = entry(i);
-    wire::store(crcs + i * sizeof(uint32_t), copy_entry(next.position, next.data, data + end));
+    if (!compressed) {
+      wire::store(crcs + i * sizeof(uint32_t), copy_entry(next.position, next.data, data + end));
+    }
     end += static_cast<uint32_t>(next.data.size());
     wire::store(ends + i * sizeof(uint32_t), end);
     wire::store(numbers + i * sizeof(uint32_t), static_cast<uint32_t>(next.number - base_));
@@ -97,6 +161,7 @@ void WriteEncoder::encode(char* out) const {
 int encode_write(const WriteHead& head, const std::vector<NewEntry>& entries, std::string* out) {
   WriteEncoder encoder;
   if (const int r = encoder.begin(head, entries.data(), entries.size()); r < 0) return r;
+  encoder.compress();
   out->resize(encoder.size());
   encoder.encode(out->data());
   return 0;

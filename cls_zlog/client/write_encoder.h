@@ -6,7 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include "cls_zlog/base/codes.h"
 #include "cls_zlog/base/spacing.h"
+#include "cls_zlog/wire/blocks.h"
 
 namespace zlog {
 
@@ -20,14 +22,16 @@ struct NewEntry {
 // What is common to the entries of one write.
 struct WriteHead {
   uint64_t epoch = 0;
-  uint64_t timestamp = 0;   // µs since 1970-01-01 UTC
-  std::string_view writer;  // the writer's id, writer_bytes
-  Spacing spacing;          // of the object that they go to
+  uint64_t timestamp = 0;                        // µs since 1970-01-01 UTC
+  std::string_view writer;                       // the writer's id, writer_bytes
+  Spacing spacing;                               // of the object that they go to
+  Compression compression = Compression::kNone;  // tried where the data is much
 };
 
-// Encodes a write (docs/formats/wire.md) in two steps: begin() measures it, so that encode() can
-// put every byte where it is to stay. An entry is copied once, and its CRC taken while the copy is
-// in the processor's cache; it is the copy's, so that what is sent is what was summed up.
+// Encodes a write (docs/formats/wire.md) in steps: begin() measures it, so that encode() can put
+// every byte where it is to stay. An entry is copied once, and its CRC taken while the copy is
+// in the processor's cache; it is the copy's, so that what is sent is what was summed up. In between,
+// compress() makes blocks of the data where that pays.
 class WriteEncoder {
  public:
   // Takes `count` entries, which must stay until encode(). Where they are at positions in a row, it
@@ -36,6 +40,9 @@ class WriteEncoder {
   // smallest, or when a limit is exceeded.
   int begin(const WriteHead& head, const NewEntry* entries, size_t count, bool in_a_row = false);
 
+  // Compresses the data if that was asked for, it is much, and it gets less by that.
+  void compress();
+
   // Bytes of the request.
   size_t size() const { return size_; }
 
@@ -43,6 +50,9 @@ class WriteEncoder {
   void encode(char* out) const;
 
  private:
+  void frame(Compression compression, const std::vector<WriteBlock>& blocks);
+  bool make_blocks(std::vector<WriteBlock>* blocks);
+
   const NewEntry& entry(size_t i) const {
     if (!in_a_row_) return entries_[i];
     return entries_[spacing_.after(entries_->position, i) - entries_->position];
@@ -52,9 +62,14 @@ class WriteEncoder {
   size_t count_ = 0;
   bool in_a_row_ = false;
   Spacing spacing_;
-  uint64_t base_ = 0;   // the smallest number
-  size_t padding_ = 0;  // bytes before the data
-  std::string fields_;  // what comes before the columns
+  Compression compression_ = Compression::kNone;
+  uint64_t base_ = 0;      // the smallest number
+  size_t data_bytes_ = 0;  // plain
+  size_t padding_ = 0;     // bytes before the data
+  std::string fields_;     // what comes before the columns
+  std::string tail_;       // what comes behind them
+  std::string crcs_;       // of compressed data: the column
+  std::string blocks_;     // and the data
   size_t size_ = 0;
 };
 

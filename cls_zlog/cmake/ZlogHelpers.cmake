@@ -18,6 +18,17 @@ function(zlog_find_header option header packages)
   endif()
 endfunction()
 
+# Finds a library that the package can't be built without: sets ${name}_INCLUDE_DIR, ${name}_LIBRARY.
+function(zlog_find_library name header library packages)
+  find_path(${name}_INCLUDE_DIR ${header})
+  find_library(${name}_LIBRARY ${library})
+  if(NOT ${name}_INCLUDE_DIR OR NOT ${name}_LIBRARY)
+    message(FATAL_ERROR
+      "zlog needs ${header} and lib${library} to be built, and did not find them.\n"
+      "Install ${packages}, or point CMAKE_PREFIX_PATH to them.")
+  endif()
+endfunction()
+
 # Adds the Python extension ${package}.${name} made of ${name}.pyx in this folder.
 function(zlog_add_extension package name)
   set(source ${CMAKE_CURRENT_SOURCE_DIR}/${name}.pyx)

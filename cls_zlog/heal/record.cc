@@ -3,13 +3,16 @@
 #include "cls_zlog/base/crc32c.h"
 #include "cls_zlog/stripe/header.h"
 #include "cls_zlog/stripe/layout.h"
+#include "cls_zlog/stripe/scan.h"
 #include "cls_zlog/wire/envelope.h"
 
 namespace zlog::heal {
 namespace {
 
-// Whether this is all data of the record's written entries, one after the other, and sound.
+// Whether this is all data of the record's written entries, one after the other, and sound; of a
+// compressed record, its block.
 bool fits(const Record& record, const Span& span, const Spacing& spacing, std::string_view data) {
+  if (record.compressed() && record.any_written()) return stripe::intact_block(record, data);
   uint64_t position = span.first;
   for (uint32_t i = 0; i < record.ends.size(); i++, position = spacing.next(position)) {
     if (!record.written(i)) continue;
@@ -34,7 +37,35 @@ int each_written(const Record& record, const Use& use) {
 
 // Of a record that lies wholly in its value the data in the bytestream is none.
 std::string_view data_of(const Record& record, std::string_view streamed) {
-  return record.kind == RecordKind::kStream ? streamed : record.data;
+  return record.streamed() ? streamed : record.data;
+}
+
+// Reads all data of a record that is in the bytestream.
+int read_streamed(Layout* layout, const Stored& stored, std::string* out) {
+  const Record& record = stored.record;
+  std::string buffer;
+  std::string_view data;
+  if (record.compressed()) {
+    if (record.any_written()) ZLOG_TRY(layout->block_of(stored, &buffer, &data));
+    *out = data;
+    return 0;
+  }
+  return each_written(record, [&](uint32_t begin, uint32_t end) {
+    const int r = layout->data_of(stored, begin, end, &buffer, &data);
+    out->append(data);
+    return r;
+  });
+}
+
+// Writes it.
+int write_streamed(Object& object, const Record& record, std::string_view data) {
+  if (record.compressed()) return data.empty() ? 0 : object.write(record.offset, data);
+  return each_written(record, [&](uint32_t begin, uint32_t end) {
+    const uint32_t from = record.begin_of(begin);
+    const std::string_view part = data.substr(0, record.ends[end - 1] - from);
+    data.remove_prefix(part.size());
+    return object.write(record.offset + from, part);
+  });
 }
 
 // The part of a value that its checksum covers, with that; empty when it is damaged.
@@ -75,16 +106,8 @@ Result<SalvageReply> salvage_record(Object& object, uint64_t position) {
   reply.name = stored->key;
   reply.last = stored->span.last;
   reply.value = stored->value.bytes;
-  if (record.kind == RecordKind::kStream) {
-    Layout layout(object, header);
-    ZLOG_TRY(each_written(record, [&](uint32_t begin, uint32_t end) {
-      std::string buffer;
-      std::string_view data;
-      const int r = layout.data_of(*stored, begin, end, &buffer, &data);
-      reply.data.append(data);
-      return r;
-    }));
-  }
+  Layout layout(object, header);
+  if (record.streamed()) ZLOG_TRY(read_streamed(&layout, *stored, &reply.data));
   if (!fits(record, stored->span, header.spacing(), data_of(record, reply.data))) {
     return Failure{-EIO};
   }
@@ -98,11 +121,11 @@ Result<Empty> heal_record(Object& object, const HealRequest& request) {
   Span span;
   if (!parse_key(key, header.spacing(), header.residue, &span)) return Failure{-EINVAL};
   const Record record = Record::decode(key, request.value, header.spacing().length(span));
-  const bool streams = record.kind == RecordKind::kStream;
+  const bool streams = record.streamed();
   if (record.kind == RecordKind::kLost || record.unreadable() ||
       (!streams && !request.data.empty()) ||
       !fits(record, span, header.spacing(), data_of(record, request.data)) ||
-      (streams && record.offset + record.data_bytes() > header.stream_end)) {
+      (streams && record.offset + record.stored_bytes() > header.stream_end)) {
     return Failure{-EINVAL};
   }
   if (span.last < header.trim_point) return Failure{kBelowTrimPoint, header.trim_point};
@@ -114,15 +137,7 @@ Result<Empty> heal_record(Object& object, const HealRequest& request) {
     return Failure{kReadOnly, span.first};
   }
   ZLOG_TRY(object.omap_set(key, request.value));
-  std::string_view rest = request.data;
-  if (streams) {
-    ZLOG_TRY(each_written(record, [&](uint32_t begin, uint32_t end) {
-      const uint32_t from = record.begin_of(begin);
-      const std::string_view data = rest.substr(0, record.ends[end - 1] - from);
-      rest.remove_prefix(data.size());
-      return object.write(record.offset + from, data);
-    }));
-  }
+  if (streams) ZLOG_TRY(write_streamed(object, record, request.data));
   return Empty();
 }
 

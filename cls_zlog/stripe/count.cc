@@ -7,9 +7,10 @@ namespace {
 
 // Adds the entries among a record's positions from `first` on, which is one of them, to `last`.
 void add(const Stored& stored, const Spacing& spacing, uint64_t first, uint64_t last,
-         CountReply* reply) {
+         CountReply* reply, BlockTally* blocks) {
   const Record& record = stored.record;
   if (!record.holds_entries()) return;
+  const uint64_t before = reply->bytes;
   for (uint64_t position = first; position <= last; position = spacing.next(position)) {
     const uint32_t i = spacing.index(stored.span, position);
     if (!record.written(i)) continue;
@@ -26,6 +27,9 @@ void add(const Stored& stored, const Spacing& spacing, uint64_t first, uint64_t 
       reply->newest_at = position;
     }
   }
+  if (!record.compressed() || !record.any_written()) return;
+  blocks->data += reply->bytes - before;
+  blocks->bytes += record.block.stored_bytes;
 }
 
 // Notes what is to be said of [begin, end), where no record is: the first position that may be
@@ -38,7 +42,8 @@ void note_gap(const Header& header, uint64_t begin, uint64_t end, CountReply* re
 
 }  // namespace
 
-int tally(Object& object, const Header& header, uint64_t start, uint64_t end, CountReply* reply) {
+int tally(Object& object, const Header& header, uint64_t start, uint64_t end, CountReply* reply,
+          BlockTally* blocks) {
   reply->end = end;
   // What the header does not know of was not stored by a method.
   const uint64_t taken = std::min(end, header.highest ? *header.highest + 1 : 0);
@@ -57,7 +62,7 @@ int tally(Object& object, const Header& header, uint64_t start, uint64_t end, Co
     note_gap(header, next, span.first, reply);
     reply->lost = reply->lost || stored->record.kind == RecordKind::kLost;
     add(*stored, header.spacing(), std::max(span.first, next), std::min(span.last, taken - 1),
-        reply);
+        reply, blocks);
     next = header.spacing().next(span.last);
   }
   note_gap(header, next, end, reply);
@@ -70,7 +75,8 @@ Result<CountReply> count(Object& object, const CountRequest& request) {
   ZLOG_TRY(header.admit(request.epoch));
   CountReply reply;
   const uint64_t start = std::max(request.start, header.trim_point);
-  ZLOG_TRY(tally(object, header, start, request.end, &reply));
+  BlockTally blocks;
+  ZLOG_TRY(tally(object, header, start, request.end, &reply, &blocks));
   return reply;
 }
 

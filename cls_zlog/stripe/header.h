@@ -29,6 +29,8 @@ struct Header {
   Holes holes;                      // since version 2: one of version 1 knows nothing
   std::optional<uint64_t> start;    // where its stripe begins, or below; none: it was not told
   uint32_t unit = 1;                // positions in a row that an object has: a power of two
+  uint64_t block_data = 0;          // of `bytes`, what is in blocks
+  uint64_t block_bytes = 0;         // what these blocks take, compressed
   wire::Further further;
 
   template <typename V>
@@ -47,6 +49,8 @@ struct Header {
     v("holes", holes.runs, at_most(limits::holes_max).since(2));
     v("start", start, wire::position().since(3));
     v("unit", unit, wire::unit(4));
+    v("block_data", block_data, wire::any().since(5));
+    v("block_bytes", block_bytes, wire::any().since(5));
   }
   bool valid() const {
     if (residue >= stride || !is_unit(unit)) return false;
@@ -79,8 +83,11 @@ struct Header {
 
   Fullness fullness() const {
     return {static_cast<uint32_t>(std::min<uint64_t>(records, UINT32_MAX)),
-            std::max(stream_end, bytes)};
+            std::max(stream_end, stored_bytes())};
   }
+
+  // What the data of its entries takes.
+  uint64_t stored_bytes() const { return bytes - std::min(bytes, block_data) + block_bytes; }
 
   // Whether the request is about positions of this object.
   bool owns(const Runs& runs) const {

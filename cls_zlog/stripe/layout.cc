@@ -120,6 +120,10 @@ int Walk::next(Stretch* out) {
   return 0;
 }
 
+Span Layout::span_of(const Batch& batch) const {
+  return {batch.first, header_.spacing().after(batch.first, batch.entries.size() - 1)};
+}
+
 std::string Layout::key_of(const Span& span) const { return make_key(span, header_.spacing()); }
 
 int Layout::put(const std::string& key, const Record& record,
@@ -134,7 +138,7 @@ int Layout::data_of(const Stored& stored, uint32_t begin, uint32_t end, std::str
   const Record& record = stored.record;
   const uint32_t from = record.begin_of(begin);
   const uint32_t length = record.ends[end - 1] - from;
-  if (record.kind == RecordKind::kInline) {
+  if (!record.streamed()) {
     *out = record.data.substr(from, length);
     return 0;
   }
@@ -143,18 +147,29 @@ int Layout::data_of(const Stored& stored, uint32_t begin, uint32_t end, std::str
   return r;
 }
 
+int Layout::block_of(const Stored& stored, std::string* buffer, std::string_view* out) {
+  const Record& record = stored.record;
+  *out = record.data;
+  if (!record.streamed()) return 0;
+  const int r = object_.read(record.offset, record.block.stored_bytes, buffer);
+  *out = *buffer;
+  return r;
+}
+
 int Layout::answer(const Stored& stored, uint32_t begin, uint32_t end, uint32_t* answered) {
   const Record& record = stored.record;
-  const uint32_t from = record.begin_of(begin);
-  const uint32_t length = record.ends[end - 1] - from;
+  const bool whole_block = record.compressed();
+  const uint32_t from = whole_block ? 0 : record.begin_of(begin);
+  const uint32_t length = whole_block ? record.block.stored_bytes : record.ends[end - 1] - from;
   *answered = end;
-  if (record.kind == RecordKind::kInline) {
+  if (!record.streamed()) {
     return object_.answer({record.data.substr(from, length), stored.value.owner});
   }
   uint64_t there = 0;
   const int r = object_.answer_stream(record.offset + from, length, &there);
   if (r < 0 || there == length) return r;
   *answered = begin;
+  if (whole_block) return 0;
   while (record.ends[*answered] - from <= there) ++*answered;
   const uint32_t whole = record.begin_of(*answered) - from;
   return object_.answer_stream(record.offset + from, whole, &there);
@@ -162,21 +177,36 @@ int Layout::answer(const Stored& stored, uint32_t begin, uint32_t end, uint32_t*
 
 int Layout::append(const Batch& batch) {
   header_.entries += batch.entries.size();
-  header_.bytes += batch.data.size();
+  header_.bytes += batch.data_bytes;
+  if (batch.block.compression != Compression::kNone) return append_block(batch);
   const bool fits = batch.data.size() <= limits::stream_bytes_max - header_.stream_end;
   const bool large = batch.data.size() >= limits::inline_bytes_max;
   return large && fits ? append_stream(batch) : append_inline(batch);
 }
 
-int Layout::append_stream(const Batch& batch) {
-  const uint64_t last = header_.spacing().after(batch.first, batch.entries.size() - 1);
+int Layout::append_block(const Batch& batch) {
+  header_.block_data += batch.data_bytes;
+  header_.block_bytes += batch.data.size();
+  const bool fits = batch.data.size() <= limits::stream_bytes_max - header_.stream_end;
+  const bool large = batch.data.size() + batch.beside >= limits::inline_bytes_max;
+  if (large && fits) return append_stream(batch);
   Record record;
-  record.kind = RecordKind::kStream;
+  record.kind = RecordKind::kBlock;
+  record.origin = batch.origin;
+  record.block = batch.block;
+  return put_new(span_of(batch), record, batch.entries, batch.data);
+}
+
+int Layout::append_stream(const Batch& batch) {
+  const bool compressed = batch.block.compression != Compression::kNone;
+  Record record;
+  record.kind = compressed ? RecordKind::kBlockStream : RecordKind::kStream;
+  record.block = batch.block;
   record.origin = batch.origin;
   record.offset = header_.stream_end;
   header_.stream_end += batch.data.size();
   ZLOG_TRY(object_.write(record.offset, batch.data));
-  return put_new({batch.first, last}, record, batch.entries);
+  return put_new(span_of(batch), record, batch.entries);
 }
 
 // A batch that is too large for one value, because the bytestream is full, is cut into several
@@ -236,12 +266,35 @@ int Layout::trim_entries(const Stored& stored, const std::vector<uint64_t>& posi
     const uint32_t i = header_.spacing().index(stored.span, position);
     if (entries[i].state == EntryState::kTrimmed) continue;
     entries[i].state = EntryState::kTrimmed;
-    header_.forget(1, entries[i].bytes);
+    forget(stored.record, i);
     gone.push_back(i);
   }
   if (gone.empty()) return 0;
-  return stored.record.kind == RecordKind::kStream ? trim_stream(stored, entries, gone)
-                                                   : trim_inline(stored, std::move(entries));
+  if (stored.record.compressed()) return trim_block(stored, entries);
+  return stored.record.streamed() ? trim_stream(stored, entries, gone)
+                                  : trim_inline(stored, std::move(entries));
+}
+
+// Notes that a written entry is gone.
+void Layout::forget(const Record& record, uint32_t i) {
+  const uint32_t bytes = record.bytes_of(i);
+  header_.forget(1, bytes);
+  if (record.compressed()) header_.block_data -= std::min<uint64_t>(header_.block_data, bytes);
+}
+
+// The block stays as it is until the last of its entries goes.
+int Layout::trim_block(const Stored& stored, const std::vector<RecordEntry>& entries) {
+  const Record& record = stored.record;
+  const auto written = [](const RecordEntry& entry) { return entry.state == EntryState::kWritten; };
+  const bool needed = std::any_of(entries.begin(), entries.end(), written);
+  if (!needed) ZLOG_TRY(free_block(record));
+  return put(std::string(stored.key), record, entries, needed ? record.data : std::string_view());
+}
+
+int Layout::free_block(const Record& record) {
+  const uint32_t bytes = record.block.stored_bytes;
+  header_.block_bytes -= std::min<uint64_t>(header_.block_bytes, bytes);
+  return record.streamed() ? punch(record.offset, bytes) : 0;
 }
 
 // The ends stay as they are: they say where the neighbours' data is.
@@ -295,10 +348,10 @@ int Layout::free(const Stored& stored) {
   const Record& record = stored.record;
   if (!record.holds_entries()) return 0;
   for (uint32_t i = 0; i < record.ends.size(); i++) {
-    if (record.written(i)) header_.forget(1, record.bytes_of(i));
+    if (record.written(i)) forget(record, i);
   }
-  if (record.kind == RecordKind::kInline) return 0;
-  return punch(record.offset, record.data_bytes());
+  if (record.compressed()) return record.any_written() ? free_block(record) : 0;
+  return record.streamed() ? punch(record.offset, record.stored_bytes()) : 0;
 }
 
 int Layout::remove(const std::string& first, const std::string& last, uint64_t count) {

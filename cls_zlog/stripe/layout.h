@@ -94,7 +94,10 @@ struct Batch {
   RecordOrigin origin;
   uint64_t first = 0;
   std::vector<RecordEntry> entries;
-  std::string_view data;  // of all entries, one after the other
+  uint64_t data_bytes = 0;  // of all entries
+  Block block;              // where the data is compressed
+  std::string_view data;    // of all entries, one after the other; or the block
+  uint64_t beside = 0;      // bytes of blocks that are stored together with it
 };
 
 // Changes an object's records, and the header's counters with them; saving the header is the
@@ -103,13 +106,17 @@ class Layout {
  public:
   Layout(Object& object, Header& header) : object_(object), header_(header) {}
 
-  // The data of entries [begin, end) of a record, all of them written: a view into the record or
-  // into `buffer`. Shorter than it should be when the bytestream ends too early.
+  // The data of entries [begin, end) of a record that is not compressed, all of them written: a view
+  // into the record or into `buffer`. Shorter than it should be when the bytestream ends too early.
   int data_of(const Stored& stored, uint32_t begin, uint32_t end, std::string* buffer,
               std::string_view* out);
 
+  // The same of the block of a compressed record.
+  int block_of(const Stored& stored, std::string* buffer, std::string_view* out);
+
   // Answers with the data of entries [begin, end) of a record, all of them written; with fewer when
-  // the bytestream ends too early. `answered`: one past the last of them.
+  // the bytestream ends too early. `answered`: one past the last of them. Of a compressed record it
+  // is the block, or nothing.
   int answer(const Stored& stored, uint32_t begin, uint32_t end, uint32_t* answered);
 
   // Store at positions of which none is covered by a record.
@@ -129,18 +136,23 @@ class Layout {
   int remove(const std::string& first, const std::string& last, uint64_t count);
 
  private:
+  int append_block(const Batch& batch);
   int append_stream(const Batch& batch);
   int append_inline(const Batch& batch);
   int trim_entries(const Stored& stored, const std::vector<uint64_t>& positions);
   int trim_stream(const Stored& stored, const std::vector<RecordEntry>& entries,
                   const std::vector<uint32_t>& gone);
   int trim_inline(const Stored& stored, std::vector<RecordEntry> entries);
+  int trim_block(const Stored& stored, const std::vector<RecordEntry>& entries);
+  void forget(const Record& record, uint32_t i);
+  int free_block(const Record& record);
   int punch(uint64_t offset, uint64_t length);
   int split(const Stored& stored, const std::vector<uint64_t>& positions);
   int put(const std::string& key, const Record& record,
           const std::vector<RecordEntry>& entries = {}, std::string_view data = {});
   int put_new(const Span& span, const Record& record, const std::vector<RecordEntry>& entries = {},
               std::string_view data = {});
+  Span span_of(const Batch& batch) const;
   std::string key_of(const Span& span) const;
 
   Object& object_;

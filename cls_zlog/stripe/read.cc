@@ -7,14 +7,29 @@ namespace {
 class Answering {
  public:
   Answering(Object& object, Header& header, const ReadRequest& request)
-      : layout_(object, header), builder_(header.taken(), request.with_ids, request.runs.count()) {}
+      : layout_(object, header),
+        takes_blocks_(request.blocks),
+        builder_(header.taken(), request.with_ids, request.runs.count()) {}
 
   void add(const ReadEntry& entry) { builder_.add(entry); }
 
   int add_written(const Stored& stored, uint32_t first, uint32_t count) {
     const Record& record = stored.record;
-    uint32_t answered = 0;
-    ZLOG_TRY(layout_.answer(stored, first, first + count, &answered));
+    if (record.compressed() && !takes_blocks_) {
+      ReadEntry unreadable;
+      unreadable.state = EntryState::kUnreadable;
+      while (count-- > 0) builder_.add(unreadable);
+      return 0;
+    }
+    const bool once_more = record.compressed() && stored.key == block_;
+    uint32_t answered = first + count;
+    if (!once_more) ZLOG_TRY(layout_.answer(stored, first, first + count, &answered));
+    if (record.compressed() && answered > first) {
+      const Block& block = record.block;
+      builder_.add_block({0, count, block.compression, block.plain_bytes,
+                          block.skip + record.begin_of(first), once_more ? 0 : block.stored_bytes});
+      block_ = stored.key;
+    }
     builder_.add({record.origin.timestamp, record.origin.writer, record.origin.number, record.ends,
                   record.crcs, record.numbers, first, answered - first});
     for (uint32_t index = answered; index < first + count; index++) {
@@ -31,6 +46,8 @@ class Answering {
 
  private:
   Layout layout_;
+  const bool takes_blocks_;
+  std::string block_;  // the key of the last one that was answered
   ReadReplyBuilder builder_;
 };
 

@@ -6,8 +6,10 @@
 namespace zlog {
 namespace {
 
-constexpr size_t kFieldsBytes = 1 + 8 + limits::writer_bytes + 8 + 8;  // before the columns
-constexpr size_t kColumnsBytes = 1 + 3 * sizeof(uint32_t);             // of one entry
+constexpr size_t kBlockBytes = 1 + 4 * sizeof(uint32_t);
+constexpr size_t kFieldsBytes =
+    1 + 8 + limits::writer_bytes + 8 + kBlockBytes + 8;     // before the columns
+constexpr size_t kColumnsBytes = 1 + 3 * sizeof(uint32_t);  // of one entry
 
 }  // namespace
 
@@ -19,14 +21,21 @@ bool Record::valid() const {
     if (!known || ends[i] < begin) return false;
     begin = ends[i];
   }
-  if (kind == RecordKind::kInline) return data.size() == begin;
-  return data.empty() && begin <= limits::stream_bytes_max - offset;
+  if (compressed() && uint64_t{block.skip} + begin > block.plain_bytes) return false;
+  if (streamed()) return data.empty() && stored_bytes() <= limits::stream_bytes_max - offset;
+  return data.size() == (compressed() && !any_written() ? 0 : stored_bytes());
+}
+
+bool Record::any_written() const {
+  return states.bytes().find(static_cast<char>(EntryState::kWritten)) != std::string_view::npos;
 }
 
 EntryState Record::state_of(uint32_t i) const {
   switch (kind) {
     case RecordKind::kInline:
     case RecordKind::kStream:
+    case RecordKind::kBlock:
+    case RecordKind::kBlockStream:
       return static_cast<EntryState>(states[i]);
     case RecordKind::kFill:
       return EntryState::kFilled;
@@ -45,6 +54,7 @@ Record Record::decode(std::string_view key, std::string_view value, uint64_t len
   Envelope stored;
   if (!unwrap(key, value, &stored)) return lost;
   Record record;
+  record.kind = RecordKind::kBlock;  // of the newest version
   record.count = static_cast<uint32_t>(length);
   record.data = stored.payload;
   switch (wire::decode_fields(stored.versions, stored.fields, &record)) {

@@ -10,14 +10,18 @@
 
 namespace zlog {
 
+constexpr auto kCompressionLast = static_cast<uint8_t>(Compression::kLz4);
+
 // What a stored record says about its positions. The values are on disk, but for kUnreadable.
 enum class RecordKind : uint8_t {
-  kUnreadable = 0,  // intact, and of a later version
-  kInline = 1,      // entries of one write, their data behind the index
-  kStream = 2,      // entries of one write, their data in the object's bytestream
-  kFill = 3,        // filled
-  kTrim = 4,        // trimmed without ever holding an entry that is still known
-  kLost = 5,        // held something once and is damaged
+  kUnreadable = 0,   // intact, and of a later version
+  kInline = 1,       // entries of one write, their data behind the index
+  kStream = 2,       // entries of one write, their data in the object's bytestream
+  kFill = 3,         // filled
+  kTrim = 4,         // trimmed without ever holding an entry that is still known
+  kLost = 5,         // held something once and is damaged
+  kBlock = 6,        // as kInline, the data compressed; since version 2
+  kBlockStream = 7,  // as kStream, the data compressed; since version 2
 };
 
 // Where entries or a fill are from.
@@ -25,6 +29,15 @@ struct RecordOrigin {
   uint64_t timestamp = 0;   // µs since 1970-01-01 UTC
   std::string_view writer;  // writer_bytes
   uint64_t number = 0;      // entries: base of their numbers
+};
+
+// A block of compressed data. The record's entries are all that were stored of it, or some in a row.
+struct Block {
+  Compression compression = Compression::kNone;
+  uint32_t plain_bytes = 0;   // of the whole block
+  uint32_t skip = 0;          // plain bytes in front of the first entry's
+  uint32_t stored_bytes = 0;  // compressed
+  uint32_t crc = 0;           // CRC-32C of these
 };
 
 // One record as read back, docs/formats/record.md. The positions are those of its key. It points
@@ -35,25 +48,33 @@ struct Record {
   RecordKind kind = RecordKind::kLost;
   RecordOrigin origin;                       // entries and fill; else empty
   FillReason reason = FillReason::kUnknown;  // fill
+  Block block;                               // compressed entries
   uint64_t offset = 0;                       // stream: where the data begins in the bytestream
   wire::Column<uint8_t> states;              // entries: kWritten or kTrimmed
   wire::Column<uint32_t> ends;               // entries: the end of each one's data in the batch's
   wire::Column<uint32_t> crcs;               // entries: entry_crc of each
   wire::Column<uint32_t> numbers;            // entries: the append's number less the base
-  std::string_view data;                     // inline
+  std::string_view data;                     // inline; of a block, unless all is trimmed
   uint32_t count = 0;                        // positions
   wire::Further further;
 
   template <typename V>
   void each(V& v) {
-    v("kind", kind, wire::between(1, static_cast<uint64_t>(RecordKind::kLost)));
+    v("kind", kind, wire::between(1, static_cast<uint64_t>(RecordKind::kBlockStream)));
     if (kind == RecordKind::kTrim || kind == RecordKind::kLost) return;
     v("timestamp", origin.timestamp);
     v("writer", origin.writer, wire::raw(limits::writer_bytes));
     if (kind == RecordKind::kFill)
       return v("reason", reason, wire::at_most(FillReason::kWriterGaveUp));
     v("number", origin.number);
-    if (kind == RecordKind::kStream) v("offset", offset, wire::at_most(limits::stream_bytes_max));
+    if (compressed()) {
+      v("compression", block.compression, wire::between(1, uint64_t{kCompressionLast}));
+      v("plain_bytes", block.plain_bytes, wire::between(1, limits::request_bytes_max));
+      v("skip", block.skip);
+      v("stored_bytes", block.stored_bytes, wire::between(1, limits::request_bytes_max));
+      v("block_crc", block.crc);
+    }
+    if (streamed()) v("offset", offset, wire::at_most(limits::stream_bytes_max));
     v("states", states, wire::number_of(count));
     v("ends", ends, wire::number_of(count));
     v("crcs", crcs, wire::number_of(count));
@@ -63,14 +84,24 @@ struct Record {
 
   // Not of the fields, since they differ by kind. A kind that a version brings in has that
   // version's number for its compat.
-  wire::Versions versions() const { return {1, 1}; }
+  static constexpr uint8_t kVersion = 2;
+  wire::Versions versions() const {
+    return compressed() ? wire::Versions{kVersion, 2} : wire::Versions{1, 1};
+  }
 
-  bool holds_entries() const { return kind == RecordKind::kInline || kind == RecordKind::kStream; }
+  bool compressed() const { return kind == RecordKind::kBlock || kind == RecordKind::kBlockStream; }
+  bool streamed() const { return kind == RecordKind::kStream || kind == RecordKind::kBlockStream; }
+  bool holds_entries() const { return kind == RecordKind::kInline || streamed() || compressed(); }
   bool unreadable() const { return kind == RecordKind::kUnreadable; }
   uint32_t begin_of(uint32_t i) const { return i == 0 ? 0 : ends[i - 1]; }
   uint32_t bytes_of(uint32_t i) const { return ends[i] - begin_of(i); }
   bool written(uint32_t i) const { return states[i] == static_cast<uint8_t>(EntryState::kWritten); }
-  uint32_t data_bytes() const { return ends[ends.size() - 1]; }
+  bool any_written() const;
+
+  // What its data takes in the bytestream, or beside the index.
+  uint32_t stored_bytes() const {
+    return compressed() ? block.stored_bytes : ends[ends.size() - 1];
+  }
 
   // The state of its i-th position.
   EntryState state_of(uint32_t i) const;
@@ -88,7 +119,7 @@ struct RecordEntry {
 };
 
 // The value to be stored of `record` (its kind, and for a fill and for entries the origin, the
-// reason, the offset; the columns are those of `entries`).
+// reason, the block, the offset; the columns are those of `entries`).
 std::string encode_record(std::string_view key, const Record& record,
                           const std::vector<RecordEntry>& entries = {}, std::string_view data = {});
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cls_zlog/base/codes.h"
+#include "cls_zlog/base/crc32c.h"
 #include "cls_zlog/base/limits.h"
 #include "cls_zlog/stripe/header.h"
 #include "cls_zlog/stripe/layout.h"
@@ -27,6 +28,11 @@ inline ReadEntry entry_of(const Record& record, uint32_t index) {
   return entry;
 }
 
+// Whether this is the block of a compressed record, as its writer made it.
+inline bool intact_block(const Record& record, std::string_view data) {
+  return data.size() == record.block.stored_bytes && crc32c(data) == record.block.crc;
+}
+
 // Loads the header of the object that a request of this epoch is about, and lets it in.
 inline Failure enter(Object& object, uint64_t epoch, const Runs& runs, Header* header) {
   ZLOG_TRY(Header::load(object, header));
@@ -34,8 +40,16 @@ inline Failure enter(Object& object, uint64_t epoch, const Runs& runs, Header* h
   return header->admit(epoch);
 }
 
-// What the object holds of the positions [start, end), as `count` answers it. Defined in count.cc.
-int tally(Object& object, const Header& header, uint64_t start, uint64_t end, CountReply* reply);
+// The share of blocks in what an object holds, as in its header.
+struct BlockTally {
+  uint64_t data = 0;
+  uint64_t bytes = 0;
+};
+
+// What the object holds of the positions [start, end), as `count` answers it; a block that they cut
+// counts in full. Defined in count.cc.
+int tally(Object& object, const Header& header, uint64_t start, uint64_t end, CountReply* reply,
+          BlockTally* blocks);
 
 // A look at positions in progress: tells `Reply` of one after the other until that has enough.
 //   void add(const ReadEntry&)   the next position, which has no data
@@ -98,10 +112,25 @@ class Scan {
       (*i)++;
       return 0;
     }
+    if (!affordable(stored)) {
+      full_ = true;
+      return 0;
+    }
     const uint32_t count = affordable(stored, end, *i);
     *i += count;
     full_ = count == 0;
     return full_ ? 0 : reply_->add_written(stored, first, count);
+  }
+
+  // Whether the blocks of the reply, with this one, are no more than a reader decompresses, nor more
+  // to send: a hostile writer's may be larger than what is in them.
+  bool affordable(const Stored& stored) {
+    if (!stored.record.compressed() || stored.key == block_) return true;
+    const Block& block = stored.record.block;
+    blocks_bytes_ += std::max(block.plain_bytes, block.stored_bytes);
+    if (blocks_bytes_ > limits::read_blocks_bytes_max) return false;
+    block_ = stored.key;
+    return true;
   }
 
   // How many written entries in a row, from the i-th position on, still fit the reply. The reply's
@@ -127,6 +156,8 @@ class Scan {
   const uint64_t end_;  // what the header does not know of was not stored by a method
   Walk walk_;
   Reply* const reply_;
+  std::string block_;          // the key of the last block
+  uint64_t blocks_bytes_ = 0;  // of all blocks, each as it is larger: plain, or stored
   bool full_ = false;
 };
 

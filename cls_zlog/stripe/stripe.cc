@@ -87,6 +87,7 @@ Result<StatReply> stat(Object& object, const EpochRequest& request) {
   reply.stride = header.stride;
   reply.residue = header.residue;
   reply.unit = header.unit;
+  reply.stored_bytes = header.stored_bytes();
   return reply;
 }
 

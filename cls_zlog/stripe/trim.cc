@@ -19,9 +19,12 @@ std::vector<uint64_t> positions_below(const Stored& stored, uint64_t point,
 // one call looks at. Limits of size go by them, and they know nothing of records that have vanished.
 int recount(Object& object, uint64_t start, Header* header) {
   CountReply found;
-  ZLOG_TRY(tally(object, *header, start, limits::position_max + 1, &found));
+  BlockTally blocks;
+  ZLOG_TRY(tally(object, *header, start, limits::position_max + 1, &found, &blocks));
   header->entries = std::min(header->entries, found.entries);
   header->bytes = std::min(header->bytes, found.bytes);
+  header->block_data = std::min(header->block_data, blocks.data);
+  header->block_bytes = std::min(header->block_bytes, blocks.bytes);
   return 0;
 }
 

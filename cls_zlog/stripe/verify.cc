@@ -17,8 +17,14 @@ class Checking {
 
   int add_written(const Stored& stored, uint32_t first, uint32_t count) {
     const Record& record = stored.record;
-    if (keys_only_ && record.kind == RecordKind::kStream) {
-      for (uint32_t i = first; i < first + count; i++) add(entry_of(record, i), record.bytes_of(i));
+    if ((keys_only_ && record.streamed()) || record.compressed()) {
+      bool intact = true;
+      if (record.compressed()) ZLOG_TRY(check_block(stored, &intact));
+      for (uint32_t i = first; i < first + count; i++) {
+        ReadEntry entry = entry_of(record, i);
+        if (!intact) entry.state = EntryState::kLost;
+        add(entry, record.bytes_of(i));
+      }
       return 0;
     }
     std::string buffer;
@@ -40,6 +46,21 @@ class Checking {
   VerifyReply take() { return std::move(reply_); }
 
  private:
+  // Whether the block of a record is what its writer made.
+  int check_block(const Stored& stored, bool* intact) {
+    *intact = true;
+    if (keys_only_ && stored.record.streamed()) return 0;
+    if (stored.key != block_) {
+      std::string buffer;
+      std::string_view data;
+      ZLOG_TRY(layout_.block_of(stored, &buffer, &data));
+      block_intact_ = intact_block(stored.record, data);
+      block_ = stored.key;
+    }
+    *intact = block_intact_;
+    return 0;
+  }
+
   void add(const ReadEntry& entry, uint64_t bytes) {
     data_bytes_ += bytes;
     reply_.count++;
@@ -74,6 +95,8 @@ class Checking {
   Layout layout_;
   const std::vector<uint64_t>& positions_;
   const bool keys_only_;
+  std::string block_;  // the key of the last one that was checked
+  bool block_intact_ = true;
   uint64_t data_bytes_ = 0;
   VerifyReply reply_;
 };

@@ -68,7 +68,13 @@ template <typename T>
 struct HasVersions<T, std::void_t<decltype(std::declval<const T&>().versions())>> : std::true_type {
 };
 
-// Those of the message as this program knows it.
+template <typename T, typename = void>
+struct HasNeeds : std::false_type {};
+template <typename T>
+struct HasNeeds<T, std::void_t<decltype(std::declval<const T&>().needs())>> : std::true_type {};
+
+// Those of the message as this program knows it. Where only some values of a field must not be
+// passed over, needs() says which compat this one has.
 template <typename T>
 Versions own_versions(const T& value) {
   if constexpr (HasVersions<T>::value) {
@@ -76,7 +82,9 @@ Versions own_versions(const T& value) {
   } else {
     Newest newest;
     visit(value, newest);
-    return {newest.version, std::max<uint8_t>(newest.compat, CompatOf<T>::value)};
+    const uint8_t compat = std::max<uint8_t>(newest.compat, CompatOf<T>::value);
+    if constexpr (HasNeeds<T>::value) return {newest.version, std::max(compat, value.needs())};
+    return {newest.version, compat};
   }
 }
 

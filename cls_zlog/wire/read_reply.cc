@@ -8,17 +8,38 @@ namespace zlog {
 
 bool ReadReply::take_data(std::string_view behind) {
   data = behind;
-  if (!wire::cut(ends, data)) return false;
+  const uint32_t plain_bytes = ends[count - 1];
+  if (!wire::cut(ends, plain_bytes)) return false;
+  if (!blocks.empty() && plain_bytes > limits::read_reply_bytes_max) return false;
   for (uint32_t i = 0; i < count; i++) {
     const bool written = states[i] == static_cast<uint8_t>(EntryState::kWritten);
-    if (!written && !data_of(i).empty()) return false;
+    if (!written && ends[i] != begin_of(i)) return false;
   }
-  return true;
+  uint64_t data_bytes = plain_bytes;  // less what is in blocks, and these
+  uint64_t blocks_bytes = 0;
+  uint32_t next = 0;  // entry
+  for (size_t b = 0; b < blocks.size(); b++) {
+    const ReadBlock& block = blocks[b];
+    if (block.first < next || block.first >= count || block.entries > count - block.first) {
+      return false;
+    }
+    next = block.first + block.entries;
+    const uint32_t part = ends[next - 1] - begin_of(block.first);
+    if (part > block.plain_bytes || block.skip > block.plain_bytes - part) return false;
+    const bool once_more = block.stored_bytes == 0;
+    if (once_more && (b == 0 || block.plain_bytes != blocks[b - 1].plain_bytes ||
+                      block.compression != blocks[b - 1].compression)) {
+      return false;
+    }
+    if (!once_more) blocks_bytes += block.plain_bytes;
+    data_bytes += block.stored_bytes;
+    data_bytes -= part;
+  }
+  return blocks_bytes <= limits::read_blocks_bytes_max && data_bytes == behind.size();
 }
 
 std::string_view ReadReply::data_of(uint32_t i) const {
-  const uint32_t begin = i == 0 ? 0 : ends[i - 1];
-  return data.substr(begin, ends[i] - begin);
+  return data.substr(begin_of(i), ends[i] - begin_of(i));
 }
 
 std::string_view ReadReply::writer_of(uint32_t i) const {
@@ -83,6 +104,11 @@ void ReadReplyBuilder::add(const ReadEntries& entries) {
   }
 }
 
+void ReadReplyBuilder::add_block(ReadBlock block) {
+  block.first = count_;
+  blocks_.push_back(block);
+}
+
 void ReadReplyBuilder::add_ids(std::string_view writer, uint64_t number, FillReason reason) {
   writers_.append(writer);
   writers_.append(limits::writer_bytes - writer.size(), '\0');
@@ -102,8 +128,10 @@ void ReadReplyBuilder::encode(std::string* out) const {
   reply.writers = writers_;
   reply.numbers = {numbers_.data(), with_ids_ ? count_ : 0};
   reply.reasons = {reasons_.data(), with_ids_ ? count_ : 0};
+  reply.blocks = blocks_;
   constexpr size_t kEachMax = 1 + 8 + 4 + 4 + limits::writer_bytes + 8 + 1;
-  out->reserve(64 + count_ * kEachMax);
+  constexpr size_t kBlockBytes = wire::kFrameBytes + 4 + 4 + 1 + 4 + 4 + 4;
+  out->reserve(64 + count_ * kEachMax + blocks_.size() * kBlockBytes);
   wire::encode(reply, out);
 }
 

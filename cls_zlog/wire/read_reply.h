@@ -4,12 +4,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cls_zlog/base/codes.h"
+#include "cls_zlog/wire/blocks.h"
 #include "cls_zlog/wire/fields.h"
 
-// The reply of a read: columns in a frame, and the entries' data behind it. Read by the million, so
-// it is put together and taken apart with as few copies as there can be.
+// The reply of a read: columns in a frame, and the entries' data behind it, as it is or in blocks.
+// Read by the million, so it is put together and taken apart with as few copies as there can be.
 namespace zlog {
 
 // A decoded read reply: about the first `count` of the positions that were asked.
@@ -19,12 +21,13 @@ struct ReadReply {
   bool with_ids = false;
   wire::Column<uint8_t> states;       // EntryState
   wire::Column<uint64_t> timestamps;  // µs since 1970-01-01 UTC; 0 where nothing is known
-  wire::Column<uint32_t> ends;
-  wire::Column<uint32_t> crcs;     // entry_crc of written entries
-  std::string_view writers;        // with ids: writer_bytes each
-  wire::Column<uint64_t> numbers;  // with ids
-  wire::Column<uint8_t> reasons;   // with ids: FillReason
-  std::string_view data;
+  wire::Column<uint32_t> ends;        // in the plain data
+  wire::Column<uint32_t> crcs;        // entry_crc of written entries
+  std::string_view writers;           // with ids: writer_bytes each
+  wire::Column<uint64_t> numbers;     // with ids
+  wire::Column<uint8_t> reasons;      // with ids: FillReason
+  std::vector<ReadBlock> blocks;
+  std::string_view data;  // plain, once there are no blocks (client/blocks.h)
 
   template <typename V>
   void each(V& v) {
@@ -39,9 +42,12 @@ struct ReadReply {
     v("writers", writers, wire::raw_number_of(uint64_t{ids} * limits::writer_bytes));
     v("numbers", numbers, wire::number_of(ids));
     v("reasons", reasons, wire::number_of(ids));
+    v("blocks", blocks, wire::at_most(limits::entries_max).since(2));
   }
+  uint8_t needs() const { return blocks.empty() ? 1 : 2; }
   bool take_data(std::string_view behind);
 
+  uint32_t begin_of(uint32_t i) const { return i == 0 ? 0 : ends[i - 1]; }
   std::string_view data_of(uint32_t i) const;
   std::string_view writer_of(uint32_t i) const;  // writer_bytes; empty without ids
 
@@ -90,6 +96,7 @@ class ReadReplyBuilder {
 
   void add(const ReadEntry& entry);  // without data
   void add(const ReadEntries& entries);
+  void add_block(ReadBlock block);  // of the entries that are added next
   uint64_t data_bytes() const { return data_bytes_; }
   uint32_t count() const { return count_; }
   void encode(std::string* out) const;
@@ -102,6 +109,7 @@ class ReadReplyBuilder {
   uint32_t count_ = 0;
   uint32_t data_bytes_ = 0;
   std::string states_, timestamps_, ends_, crcs_, writers_, numbers_, reasons_;
+  std::vector<ReadBlock> blocks_;
 };
 
 }  // namespace zlog

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cls_zlog/base/codes.h"
+#include "cls_zlog/wire/blocks.h"
 #include "cls_zlog/wire/fields.h"
 
 // Requests and replies of the methods on a stripe object, for both sides; fields.h says how they
@@ -130,16 +131,18 @@ struct SealReply {
 };
 
 // A decoded write; client/write_encoder.h encodes one. The columns hold one value per position, in
-// position order, and the data is behind the frame.
+// position order, and the data is behind the frame: as it is, or in blocks.
 struct WriteRequest {
   uint64_t epoch = 0;
   uint64_t timestamp = 0;   // µs since 1970-01-01 UTC, the writer's clock
   std::string_view writer;  // writer_bytes
   uint64_t number = 0;      // base of `numbers`
   Runs runs;
-  wire::Column<uint32_t> ends;     // the end of each entry in `data`; ascending
+  wire::Column<uint32_t> ends;     // the end of each entry in the plain data; ascending
   wire::Column<uint32_t> crcs;     // entry_crc of each; not checked by decode
   wire::Column<uint32_t> numbers;  // number of each append, less the base
+  Compression compression = Compression::kNone;
+  std::vector<WriteBlock> blocks;  // none: the data is not compressed
   std::string_view data;
 
   template <typename V>
@@ -152,14 +155,19 @@ struct WriteRequest {
     v("ends", ends, wire::number_of(runs.count()));
     v("crcs", crcs, wire::number_of(runs.count()));
     v("numbers", numbers, wire::number_of(runs.count()));
+    v("compression", compression, at_most(Compression::kLz4).since(2));
+    v("blocks", blocks, at_most(limits::entries_max).since(2));
   }
+  uint8_t needs() const { return blocks.empty() ? 1 : 2; }
 
   // What is behind the frame: zeros, at most padding_bytes_max of them, and then the data.
   bool take_data(std::string_view behind);
 
+  bool compressed() const { return !blocks.empty(); }
   uint32_t begin_of(uint32_t i) const { return i == 0 ? 0 : ends[i - 1]; }
-  std::string_view data_of(uint32_t i) const {
-    return data.substr(begin_of(i), ends[i] - begin_of(i));
+  uint32_t bytes_of(uint32_t i) const { return ends[i] - begin_of(i); }
+  std::string_view data_of(uint32_t i) const {  // where the data is not compressed
+    return data.substr(begin_of(i), bytes_of(i));
   }
   uint64_t number_of(uint32_t i) const { return number + numbers[i]; }
 };
@@ -169,6 +177,7 @@ struct ReadRequest {
   bool with_ids = false;   // also the writer, the append's number and the fill reason of each
   uint32_t bytes_max = 0;  // bytes of data to stop before; the first entry comes whatever its size
   Runs runs;
+  bool blocks = false;  // what is stored in blocks may come so; else it is unreadable
 
   template <typename V>
   void each(V& v) {
@@ -176,6 +185,7 @@ struct ReadRequest {
     v("with_ids", with_ids);
     v("bytes_max", bytes_max);
     v("runs", runs);
+    v("blocks", blocks, wire::any().since(2));
   }
 };
 
@@ -246,6 +256,7 @@ struct StatReply {
   uint32_t stride = 1;        // the geometry that the object was made with
   uint32_t residue = 0;
   uint32_t unit = 1;
+  std::optional<uint64_t> stored_bytes;  // what the data takes; an older class does not tell
 
   template <typename V>
   void each(V& v) {
@@ -259,6 +270,7 @@ struct StatReply {
     v("stride", stride);
     v("residue", residue);
     v("unit", unit, wire::any().since(2));
+    v("stored_bytes", stored_bytes, wire::any().since(3));
   }
 };
 

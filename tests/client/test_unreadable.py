@@ -23,7 +23,7 @@ def make_unreadable(store: zlog.Store, log: zlog.Log, position: int) -> None:
     """What is stored at a position is of a newer version from now on."""
     door, name = MemoryDoor(store), log.view.object_of(position).name
     content, key = door.load(name), b"e.%016x.1" % position
-    newer = of_version(key, content.omap[key], 2, compat=2)
+    newer = of_version(key, content.omap[key], 3, compat=3)
     door.save(name, content.with_value(key, newer))
 
 

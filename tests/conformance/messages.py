@@ -70,8 +70,10 @@ def _struct(name: str, fields: str) -> Struct:
     return Struct(fields_type, kinds, bounds, version, needed)
 
 
-def _left_out(kind: str, bounds: str) -> int | None:
+def _left_out(kind: str, bounds: str) -> Any:
     """What a field is without its being said."""
+    if kind.startswith("list of "):
+        return ()
     return None if kind == "u8, u64" else int(bounds.startswith("1 to"))
 
 
@@ -90,21 +92,21 @@ METHODS = {
 }
 
 
-def request(method: str, *values: Any) -> bytes:
+def request(method: str, *values: Any, compat: int = wire.COMPAT) -> bytes:
     """A request, with the values of its fields in their order; positions as (spacing, positions).
 
     The last ones may be left out where none or the least is said.
     """
-    return encode(METHODS[method].request, *values)
+    return encode(METHODS[method].request, *values, compat=compat)
 
 
-def encode(name: str, *values: Any) -> bytes:
+def encode(name: str, *values: Any, compat: int = wire.COMPAT) -> bytes:
     """A message or an element in its frame."""
     struct = STRUCTS[name]
     rest = [*zip(struct.kinds, struct.bounds, strict=True)][len(values) :]
     values = *values, *(_left_out(kind, bounds) for kind, bounds in rest)
     fields = [_encoded(k, v) for k, v in zip(struct.kinds, values, strict=True)]
-    return wire.frame(b"".join(fields), struct.version, struct.compat(values))
+    return wire.frame(b"".join(fields), struct.version, max(compat, struct.compat(values)))
 
 
 def _encoded(kind: str, value: Any) -> bytes:

@@ -56,6 +56,7 @@ class StripeModel:
     ids: dict[int, tuple[bytes, int]] = field(default_factory=dict)  # outlive a trim, not trim_to
     freed: dict[int, tuple[bytes, int]] = field(default_factory=dict)  # those that trim_to dropped
     written: dict[int, bytes] = field(default_factory=dict)  # all that ever was
+    blocks: dict[int, int] = field(default_factory=dict)  # entries in each block it came in; or 0
     top: int | None = None
     trim_point: int = 0
     start: int | None = None
@@ -145,8 +146,12 @@ class StripeModel:
         writer: bytes = WRITER,
         timestamp: int = TIME,
         crcs: Sequence[int] | None = None,
+        in_block: int = 0,
     ) -> Answer:
-        """write: what is there is fine in any epoch; else fenced, write-once, all or nothing."""
+        """write: what is there is fine in any epoch; else fenced, write-once, all or nothing.
+
+        How it is compressed, which is `in_block`, is the hosts' business.
+        """
         if not self.epoch:
             return _MISSING
         positions = [e.position for e in entries]
@@ -165,6 +170,7 @@ class StripeModel:
         if beyond := self._beyond([e.position for e in missing]):
             return beyond
         for e in missing:
+            self.blocks[e.position] = in_block if any(each.data for each in entries) else 0
             self.cells[e.position] = Slot(State.WRITTEN, e.data, timestamp, writer, e.number)
             self.ids[e.position] = (writer, e.number)
             self.written[e.position] = e.data
@@ -186,19 +192,30 @@ class StripeModel:
         entries: Sequence[Entry],
         writer: bytes = WRITER,
         timestamp: int = TIME,
+        in_block: int = 0,
     ) -> Answer:
         """What a host that answered `found` should have answered to a write.
+
+        Where the data is compressed, here or there, it may say ALIKE of an entry that is there.
 
         Below the trim point a host knows an entry's identity for as long as it has not freed the
         record, so there a retry may be OK or READ_ONLY: the host chooses, position by position.
         """
+        if found.code == Code.ALIKE:
+            (entry,) = (e for e in entries if e.position == found.value)
+            assert self._holds(entry, writer)
+            assert self.cell(entry.position).state == State.WRITTEN
+            assert in_block or self.blocks[entry.position]
+            return found
         own = {e.position for e in entries if self._is_own(self.freed, e, writer)}
         if found.code == Code.READ_ONLY and found.value in own and epoch >= self.epoch:
             return found
         if found.code == Code.STALE_EPOCH and own:
             return Answer(Code.STALE_EPOCH, self.epoch) if epoch < self.epoch else WRITTEN
         rest = [e for e in entries if e.position not in own]
-        return self.write(epoch, rest, writer, timestamp) if rest else WRITTEN
+        if not rest:
+            return WRITTEN
+        return self.write(epoch, rest, writer, timestamp, in_block=in_block)
 
     def put(self, epoch: int, position: int, data: bytes, writer: bytes = WRITER) -> Answer:
         """A write of one entry whose number is its position."""

@@ -90,11 +90,15 @@ class Stripe(_Object):
         writer: bytes = WRITER,
         timestamp: int = TIME,
         crcs: Sequence[int] | None = None,
+        in_block: int = 0,
     ) -> Answer:
-        """write: OK with `replies.Fullness`, STALE_EPOCH, or READ_ONLY with the first one taken."""
-        return self.send(
-            "write", requests.write(epoch, timestamp, writer, self.spacing, entries, crcs)
-        )
+        """write: OK with `replies.Fullness`, STALE_EPOCH, or READ_ONLY with the first one taken.
+
+        `in_block`: so many entries are compressed together; 0: none. ALIKE comes with the first one
+        that may be there.
+        """
+        payload = requests.write(epoch, timestamp, writer, self.spacing, entries, crcs, in_block)
+        return self.send("write", payload)
 
     def put(self, epoch: int, position: int, data: bytes, writer: bytes = WRITER) -> Answer:
         """A write of one entry whose number is its position."""
@@ -106,9 +110,10 @@ class Stripe(_Object):
         positions: Sequence[int],
         bytes_max: int = BYTES_MAX,
         with_ids: bool = False,
+        blocks: bool = True,
     ) -> Answer:
         """read: OK with a `replies.Read`, or STALE_EPOCH."""
-        asked = request("read", epoch, with_ids, bytes_max, (self.spacing, positions))
+        asked = request("read", epoch, with_ids, bytes_max, (self.spacing, positions), blocks)
         code, payload = self.store.execute(self.name, "read", asked)
         return replies.parse_read(code, payload, positions, with_ids)
 

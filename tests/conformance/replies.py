@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
-from . import wire
-from .messages import METHODS, STRUCTS, decode
+from . import zstd
+from .messages import METHODS, STRUCTS, decode, decode_frame
 from .wire import Malformed, Reader, entry_crc
 
 WRITE_REPLY_BYTES_MAX = 64  # what an OSD lets through (osd_max_write_op_reply_len)
@@ -42,6 +42,7 @@ class Code(IntEnum):
     BEYOND_STRIPE = 27
     LOST = 28
     BEYOND_TAIL = 29
+    ALIKE = 30
 
 
 class State(IntEnum):
@@ -133,6 +134,7 @@ class Stat:
     stride: int = 1
     residue: int = 0
     unit: int = 1
+    stored_bytes: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -168,12 +170,13 @@ WRITTEN = Answer(Code.OK, Fullness())
 _STALE = {Code.STALE_EPOCH}
 _BEYOND = {Code.BEYOND_STRIPE, *_STALE}
 _TAKEN = {Code.READ_ONLY, Code.UNREADABLE, Code.LOST, *_BEYOND}
+_TAKEN_OR_ALIKE = {Code.ALIKE, *_TAKEN}
 _OF_CURSORS = {Code.NOT_FOUND, Code.EXISTS, Code.CURSOR_AHEAD, Code.BELOW_TRIM_POINT}
 _OF_ATTEMPTS = {Code.SUPERSEDED, Code.NOT_FOUND, Code.LIMIT_REACHED}
 _TOO_NEW = {Code.REQUEST_TOO_NEW, Code.STORED_TOO_NEW}  # any method may answer them
 _REFUSALS: dict[str, set[Code]] = {
     "seal": {Code.INVALID_EPOCH},
-    "write": _TAKEN,
+    "write": _TAKEN_OR_ALIKE,
     "read": _STALE,
     "verify": _STALE,
     "count": _STALE,
@@ -253,8 +256,8 @@ def parse_read(code: int, payload: bytes, positions: Sequence[int], with_ids: bo
     if code != Code.OK:
         return parse("read", code, payload)
     behind = Reader(payload)
-    compat, reader = behind.frame()
-    if compat != wire.COMPAT:
+    compat, reader = behind.frame(version=2)
+    if compat > 2:
         raise Malformed(f"compat {compat}")
     highest, count, told_ids = reader.optional_u64(), reader.u32(), reader.flag()
     if count > len(positions) or told_ids != with_ids:
@@ -269,16 +272,34 @@ def parse_read(code: int, payload: bytes, positions: Sequence[int], with_ids: bo
         numbers = [reader.u64() for _ in range(count)]
         reasons = [reader.u8() for _ in range(count)]
         ids = list(zip(writers, numbers, reasons, strict=True))
+    blocks = [decode_frame("ReadBlock", reader) for _ in range(reader.u32())]
     reader.done()
+    plain = Reader(_plain(blocks, behind, [0, *ends]))
+    behind.done()
     slots, start = [], 0
     for i in range(count):
         if ends[i] < start:
             raise Malformed("ends go down")
-        data = behind.take(ends[i] - start)
+        data = plain.take(ends[i] - start)
         start = ends[i]
         slots.append(_slot(positions[i], states[i], data, crcs[i], times[i], ids[i : i + 1]))
-    behind.done()
+    plain.done()
     return Answer(code, Read(highest, tuple(slots)))
+
+
+def _plain(blocks: Sequence[Any], behind: Reader, begins: Sequence[int]) -> bytes:
+    """The data of all entries, of which some is in blocks; `begins` has one more than them."""
+    found, at, last = b"", 0, b""
+    for block in blocks:
+        if not at <= block.first < block.first + block.entries < len(begins):
+            raise Malformed(f"{block} behind entry {at}, of {len(begins) - 1}")
+        found += behind.take(begins[block.first] - begins[at])
+        at = block.first + block.entries
+        last = zstd.unpack(behind.take(block.stored_bytes)) if block.stored_bytes else last
+        if len(last) != block.plain_bytes:
+            raise Malformed(f"{len(last)} bytes in {block}")
+        found += last[block.skip :][: begins[at] - begins[block.first]]
+    return found + behind.take(begins[-1] - begins[at])
 
 
 def _slot(

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import wire
+from . import wire, zstd
 from .messages import STRUCTS, decode, encode, request
 
+ZSTD = 1  # a compression
 NUMBER_BASE_MAX = 2**64 - 2**32  # so that base and u32 delta never overflow
 StripeView: Any = STRUCTS["Stripe"].type
 """One stripe in a view: positions `[start, end)` over `width` objects."""
@@ -82,8 +83,12 @@ def write(
     stride: int,
     entries: Sequence[Entry],
     crcs: Sequence[int] | None = None,
+    in_block: int = 0,
 ) -> bytes:
-    """write: ascending entries, `timestamp` in µs since 1970; `crcs` replaces the right ones."""
+    """write: ascending entries, `timestamp` in µs since 1970; `crcs` replaces the right ones.
+
+    `in_block`: entries in each block; 0 for none, and where the entries have no data.
+    """
     base = min([NUMBER_BASE_MAX, *(e.number for e in entries)])
     ends, end = [], 0
     for entry in entries:
@@ -92,8 +97,17 @@ def write(
     if crcs is None:
         crcs = [wire.entry_crc(e.position, e.data) for e in entries]
     runs, numbers = (stride, [e.position for e in entries]), [e.number - base for e in entries]
-    columns = request("write", epoch, timestamp, writer, base, runs, ends, crcs, numbers)
-    return columns + _padding(len(columns), end) + b"".join(e.data for e in entries)
+    fields = (epoch, timestamp, writer, base, runs, ends, crcs, numbers)
+    size = in_block or max(1, len(entries))
+    blocks = [entries[i : i + size] for i in range(0, len(entries), size)]
+    plain = [b"".join(entry.data for entry in block) for block in blocks]
+    if not in_block or not all(plain):
+        columns = request("write", *fields)
+        return columns + _padding(len(columns), end) + b"".join(plain)
+    stored = [zstd.pack(each) for each in plain]
+    rows = [(len(b), len(s), wire.crc32c(s)) for b, s in zip(blocks, stored, strict=True)]
+    columns = request("write", *fields, ZSTD, rows, compat=2)
+    return columns + b"".join(stored)
 
 
 def _padding(offset: int, data_bytes: int) -> bytes:

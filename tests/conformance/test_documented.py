@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import zlog
 
-from ..docs.pages import DOCS, blocks
+from ..docs.pages import DOCS
+from ..docs.pages import blocks as blocks_in
 from . import requests
 from .golden import Taped
 from .objects import CREATE, Directory, Head, Stripe
@@ -26,7 +27,7 @@ Example = tuple[str, bytes]
 def documented() -> Iterator[Example]:
     """Every example and its name; some pages show the same one."""
     for page in sorted((DOCS / "formats").glob("*.md")):
-        for block in blocks(page):
+        for block in blocks_in(page):
             if block.language == "hex":
                 shown = "".join(match.group() for match in BYTES.finditer(block.text))
                 yield block.words[0], bytes.fromhex(shown)
@@ -34,15 +35,8 @@ def documented() -> Iterator[Example]:
 
 def test_the_examples_are_what_the_class_makes() -> None:
     made: dict[str, bytes] = {}
-    for examples in (
-        stripe,
-        units,
-        large_and_lost,
-        head,
-        stripe_index,
-        cursor_and_delivery,
-        directory,
-    ):
+    stripes = stripe, units, large_and_lost, blocks
+    for examples in (*stripes, head, stripe_index, cursor_and_delivery, directory):
         with zlog.connect("mem://") as store:
             made |= dict(examples(Taped(store), MemoryDoor(store)))
     for name, shown in documented():
@@ -99,6 +93,16 @@ def large_and_lost(store: Taped, door: Door) -> Iterator[Example]:
     door.save("stripe", content.with_value(key, record[:-1] + bytes([record[-1] ^ 1])))
     made.trim(3, [2])
     yield "record-lost", door.load("stripe").omap[b"e.0000000000000006.1"]
+
+
+def blocks(store: Taped, door: Door) -> Iterator[Example]:
+    made = Stripe(store, "stripe", 4, 2)
+    made.seal(3)
+    made.write(3, [Entry(2, 41, b"a" * 30), Entry(6, 42, b"a" * 10)], WRITER, TIME, in_block=2)
+    yield "write-blocks-request", store.passed.request
+    yield "record-block", door.load("stripe").omap[b"e.0000000000000006.2"]
+    made.read(3, [6], 4096)
+    yield "read-blocks-reply", store.passed.reply
 
 
 def head(store: Taped, door: Door) -> Iterator[Example]:

@@ -41,11 +41,11 @@ def test_stat_reply_has_this_shape(store: Store, prefix: str) -> None:
     store.execute(prefix, "trim_to", request("trim_to", 5, 6, 1000))
     code, reply = store.execute(prefix, "stat", request("stat", 5))
     fixed = bytes_of(
-        "02 01 45000000"
+        "03 01 4e000000"
         "0500000000000000 01 1100000000000000 0600000000000000 0200000000000000 0200000000000000"
     )
-    assert (code, reply[:47].hex(), len(reply)) == (0, fixed.hex(), 75)
-    assert reply[63:].hex() == "04000000" + "01000000" + "01000000"
+    assert (code, reply[:47].hex(), len(reply)) == (0, fixed.hex(), 84)
+    assert reply[63:].hex() == "04000000" + "01000000" + "01000000" + "01" + "0200000000000000"
     assert native.stat_reply(reply) == decode("StatReply", reply)
 
 

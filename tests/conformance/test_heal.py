@@ -193,7 +193,7 @@ def test_what_is_offered_has_to_be_whole(store: Store, prefix: str, door: Door) 
         (name, value, data[:-1]),
         (name, value, data + b"x"),
         (name, value),
-        (name, of_version(name, value, 2, compat=2), data),
+        (name, of_version(name, value, 3, compat=3), data),
         (inline[0], value, data),
         (inline[0], flip(inline[1], len(inline[1]) - 1)),
         (inline[0], inline[1], b"x"),

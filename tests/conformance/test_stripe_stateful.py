@@ -23,7 +23,7 @@ from hypothesis.stateful import (
 )
 
 from .model import StripeModel
-from .objects import RECORDS_MAX, Store, Stripe, writer_id
+from .objects import RECORDS_MAX, TIME, Store, Stripe, writer_id
 from .replies import Answer, Code, Read, Stat
 from .requests import Entry
 
@@ -37,6 +37,7 @@ WRITER = st.sampled_from([writer_id("a"), writer_id("b")])
 EPOCH_OFFSET = st.sampled_from([0] * 8 + [-1, -1, 1, 5])
 BYTES_MAX = st.sampled_from([0, 1, 10, 50, 20_000, 1 << 20])
 BATCH_BYTES_MAX = 50_000  # enough for both ways in which a batch can be laid out
+BLOCKS = st.sampled_from([0, 0, 1, 2, 5, 100])  # entries in each; 0: not compressed
 SIZE = st.sampled_from([0, 1, 3, 3, 3, 10, 10, 6_000, 40_000])
 NOTE_CHARS_MAX = 400
 STEPS = {"mem": (300, 50), "file": (40, 40), "ceph": (20, 40)}
@@ -60,7 +61,7 @@ class StripeMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self._written: list[tuple[bytes, list[Entry]]] = []
+        self._written: list[tuple[bytes, list[Entry], int]] = []
         self._number = 0
         self._unfreed = False
 
@@ -77,7 +78,9 @@ class StripeMachine(RuleBasedStateMachine):
         found: Answer = getattr(self.stripe, method)(*arguments)
         note(f"{method}{arguments}"[:NOTE_CHARS_MAX] + f" -> {found}"[:NOTE_CHARS_MAX])
         if method == "write":
-            expected = self.model.write_as_host(found, *arguments)
+            crcs, *rest = arguments[4:] or (None,)
+            assert crcs is None
+            expected = self.model.write_as_host(found, *arguments[:4], *rest)
         else:
             expected = getattr(self.model, method)(*arguments)
         assert found == expected, difference(found, expected)
@@ -119,26 +122,41 @@ class StripeMachine(RuleBasedStateMachine):
             self._remove(ahead=removed - 21)
         self.both("seal", max(self._epoch(offset), 1))
 
-    @rule(offset=EPOCH_OFFSET, places=PLACES_SET, size=SIZE, writer=WRITER, time=st.integers(0, 9))
-    def write(self, offset: int, places: Any, size: int, writer: bytes, time: int) -> None:
+    @rule(
+        offset=EPOCH_OFFSET,
+        places=PLACES_SET,
+        size=SIZE,
+        writer=WRITER,
+        time=st.integers(0, 9),
+        blocks=BLOCKS,
+    )
+    def write(
+        self, offset: int, places: Any, size: int, writer: bytes, time: int, blocks: int
+    ) -> None:
         entries = self._entries(self._positions(places), size)
-        answer = self.both("write", self._epoch(offset), entries, writer, time)
+        answer = self._write(self._epoch(offset), entries, writer, time, blocks)
         if answer.code == Code.OK or time == 0:  # a refused one may come back too
-            self._written.append((writer, entries))
+            self._written.append((writer, entries, blocks))
+
+    def _write(
+        self, epoch: int, entries: list[Entry], writer: bytes, time: int, blocks: int
+    ) -> Answer:
+        return self.both("write", epoch, entries, writer, time, None, blocks)
 
     @precondition(lambda self: self._written)
     @rule(which=st.integers(0, 10**6), offset=st.sampled_from([0, -1, 1]))
     def retry(self, which: int, offset: int) -> None:
         """A write once more, as after a lost reply; often in an epoch that is over."""
-        writer, entries = self._written[which % len(self._written)]
-        self.both("write", self._epoch(offset), entries, writer)
+        writer, entries, blocks = self._written[which % len(self._written)]
+        self._write(self._epoch(offset), entries, writer, TIME, blocks)
 
     @precondition(lambda self: self._written)
     @rule(data=st.data(), offset=EPOCH_OFFSET, extra=PLACES_SET, behind=st.booleans())
     def retry_otherwise(self, data: st.DataObject, offset: int, extra: Any, behind: bool) -> None:
         """A part of a write once more, or with others added, or by another client."""
-        writer, entries = data.draw(st.sampled_from(self._written))
-        change = data.draw(st.sampled_from(["part", "more", "writer", "number", "data"]))
+        writer, entries, blocks = data.draw(st.sampled_from(self._written))
+        kinds = ["part", "more", "writer", "number", "data", "blocks"]
+        change = data.draw(st.sampled_from(kinds))
         if change == "part":
             kept = data.draw(st.sets(st.sampled_from(entries), min_size=1))
             entries = sorted(kept, key=lambda entry: entry.position)
@@ -158,16 +176,24 @@ class StripeMachine(RuleBasedStateMachine):
             last = entries[-1]
             forged = bytes(byte ^ 1 for byte in last.data) or b"forged"
             entries = [*entries[:-1], Entry(last.position, last.number, forged)]
-        self.both("write", self._epoch(offset), entries, writer)
+        elif change == "blocks":
+            blocks = data.draw(BLOCKS)
+        self._write(self._epoch(offset), entries, writer, TIME, blocks)
 
     @precondition(lambda self: self.model.cells)
-    @rule(offset=EPOCH_OFFSET, above=st.integers(1, 4), length=st.integers(1, 20), size=SIZE)
-    def append(self, offset: int, above: int, length: int, size: int) -> None:
+    @rule(
+        offset=EPOCH_OFFSET,
+        above=st.integers(1, 4),
+        length=st.integers(1, 20),
+        size=SIZE,
+        blocks=BLOCKS,
+    )
+    def append(self, offset: int, above: int, length: int, size: int, blocks: int) -> None:
         """A batch at the tail, the common case, with or without a gap before it."""
         start = self._place(self.model.highest or 0) + above
         entries = self._entries(self._absolute(range(start, start + length)), size)
-        self.both("write", self._epoch(offset), entries, writer_id("a"))
-        self._written.append((writer_id("a"), entries))
+        self._write(self._epoch(offset), entries, writer_id("a"), TIME, blocks)
+        self._written.append((writer_id("a"), entries, blocks))
 
     @rule(offset=EPOCH_OFFSET, places=PLACES_SET, reason=st.integers(0, 3))
     def fill(self, offset: int, places: Any, reason: int) -> None:

@@ -14,7 +14,9 @@ from pathlib import Path
 from ..support.ceph import run_cluster_program
 from ..support.programs import REPOSITORY
 
-_LAST_FIELD = '    v("unit", unit, wire::unit(4));\n'
+_BLOCKS_FIELDS = """    v("block_data", block_data, wire::any().since(5));
+    v("block_bytes", block_bytes, wire::any().since(5));
+"""
 _USED = "    header->use({positions[begin], positions[end - 1]});\n"
 
 Changes = Mapping[str, Sequence[tuple[str, str]]]
@@ -24,8 +26,8 @@ CHANGES: Changes = {
     "stripe/header.h": [
         ("  uint32_t value_bytes = 0;", "  uint64_t appends = 0;\n  uint32_t value_bytes = 0;"),
         (
-            _LAST_FIELD,
-            _LAST_FIELD + '    v("appends", appends, any().since(5));\n',
+            _BLOCKS_FIELDS,
+            _BLOCKS_FIELDS + '    v("appends", appends, any().since(6));\n',
         ),
     ],
     "wire/stripe_messages.h": [
@@ -36,15 +38,16 @@ CHANGES: Changes = {
         ),
     ],
     "stripe/record.h": [
-        ("  kLost = 5,  ", "  kGaveUp = 6,\n  kLost = 5,  "),
-        ("static_cast<uint64_t>(RecordKind::kLost)", "static_cast<uint64_t>(RecordKind::kGaveUp)"),
+        ("  kLost = 5,  ", "  kGaveUp = 8,\n  kLost = 5,  "),
+        ("<uint64_t>(RecordKind::kBlockStream)", "<uint64_t>(RecordKind::kGaveUp)"),
         (
             "    if (kind == RecordKind::kFill)",
             "    if (kind == RecordKind::kFill || kind == RecordKind::kGaveUp)",
         ),
+        ("kVersion = 2;", "kVersion = 3;"),
         (
-            "versions() const { return {1, 1}; }",
-            "versions() const { return {2, uint8_t(kind == RecordKind::kGaveUp ? 2 : 1)}; }",
+            "    return compressed() ?",
+            "    if (kind == RecordKind::kGaveUp) return {kVersion, 3};\n    return compressed() ?",
         ),
     ],
     "stripe/record.cc": [
@@ -67,11 +70,20 @@ CHANGES: Changes = {
     ],
 }
 BEFORE_UNITS: Changes = {
-    "stripe/header.h": [(_LAST_FIELD, "")],
-    "wire/stripe_messages.h": [('    v("unit", unit, wire::unit(3));\n', "")],
+    "stripe/header.h": [('    v("unit", unit, wire::unit(4));\n' + _BLOCKS_FIELDS, "")],
+    "stripe/record.h": [
+        ("kVersion = 2;", "kVersion = 1;"),
+        ("compressed() ? wire::Versions{kVersion, 2} : wire::Versions{1, 1}", "{1, 1}"),
+    ],
+    "wire/stripe_messages.h": [
+        ('    v("unit", unit, wire::unit(3));\n', ""),
+        ('    v("compression", compression, at_most(Compression::kLz4).since(2));\n', ""),
+        ('    v("blocks", blocks, at_most(limits::entries_max).since(2));\n', ""),
+        ('    v("blocks", blocks, wire::any().since(2));\n', ""),
+    ],
     "wire/view.h": [('    v("unit", unit, wire::unit(2));\n', "")],
 }
-"""The messages and values as a class had them that knew no units."""
+"""The messages and values as a class had them that knew neither units nor blocks."""
 
 
 _GAVE_UP = """record.kind = RecordKind::kGaveUp;

@@ -28,6 +28,7 @@ from . import newer, second
 from .crowd import Crowd, packages_from
 
 OBJECTS = 24
+LARGE = [b"entry %d " % number * 200 for number in range(20)]
 FILLED, WRITTEN = 5, 3
 WRITER_GAVE_UP = 3
 CLASS = "allow pool zlog class zlog"
@@ -162,14 +163,17 @@ def test_classes_of_two_versions_serve_one_log(
         with zlog.connect(ceph_cluster.url(tmp_path.name)) as own, door_to(own) as door:
             # The older classes have kept the newer one's field.
             headers = [door.load(stripe.name).attrs[HEADER] for stripe in stripes]
-        assert {len(fields_of(header)[0]) for header in headers} >= {146}
+        assert {len(fields_of(header)[0]) for header in headers} >= {162}
 
 
 @pytest.mark.parametrize("ceph_cluster", [OWN], indirect=True)
-def test_a_class_that_knows_no_units(
+def test_a_class_that_knows_no_units_and_no_blocks(
     ceph_cluster: CephCluster, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """In one OSD of three, then in all: new stripes have a unit of 1, and nothing is harmed."""
+    """In one OSD of three, then in all: new stripes have a unit of 1, and nothing is harmed.
+
+    What is appended is not compressed there; what was before is unreadable, and no other.
+    """
     older = second.build(tmp_path_factory.mktemp("before"), second.BEFORE_UNITS)
     entries = [b"entry %d" % number for number in range(20)]
 
@@ -180,6 +184,9 @@ def test_a_class_that_knows_no_units(
     with zlog.connect(ceph_cluster.url("units")) as store:
         zlog.Log.create(store, "units", width=8, unit=4).append_many(entries)
         zlog.Log.create(store, "orders", width=8, unit=1).append_many(entries)
+        blocks = zlog.Log.create(store, "blocks", width=8, unit=1, compression="zstd")
+        blocks.append_many(LARGE)
+        assert blocks.stat().stored_bytes < blocks.stat().bytes // 2
         restart(ceph_cluster, 0, older)
         with zlog.Log.open(store, "orders") as log:
             check(log)
@@ -187,6 +194,7 @@ def test_a_class_that_knows_no_units(
             entries += [b"more"] * 20
             log.append_many(entries[20:])
             check(log)
+        blocks.append_many(LARGE)
         units = set()
         for number in range(8):  # with their heads and objects in one OSD or another
             with zlog.Log.create(store, f"mixed-{number}", width=2, unit=4) as log:
@@ -199,6 +207,12 @@ def test_a_class_that_knows_no_units(
         with zlog.Log.open(store, "orders") as log:
             check(log)
             log.roll()
+        blocks.append_many(LARGE)
+        found = list(blocks.read_range())
+        assert data_of(found)[-len(LARGE) :] == LARGE
+        assert isinstance(found[0], zlog.Gap)
+        assert found[0].kind == zlog.GapKind.UNREADABLE
+        blocks.close()
         with zlog.Log.open(store, "units") as log:
             for refused in (lambda: log.append(b"x"), lambda: log.read(0)):
                 with pytest.raises(zlog.UnsupportedVersion) as raised:

@@ -7,13 +7,16 @@ is here already" before it looks at the epoch, so these answers of a write are d
 - READ_ONLY: another entry, junk or a trim is there; this one is not and never will be.
 - STALE_EPOCH: it is not there, and the seal keeps it out.
 - BEYOND_STRIPE: no entry can be there; only an epoch above this one might change that.
+- ALIKE: nothing was done; whether the entry is there, its data tells (:mod:`zlog._append.alike`).
+- REQUEST_TOO_NEW: nothing was done; an older class takes the entries as they are.
 
 Any other answer ends the call. Two are indefinite, since it may be this entry that is there or
 another one: UNREADABLE, where a newer class stored it; and LOST, where it is damaged or gone, and
 may be put back from another copy.
 
-Only after one of the last three does an entry move on to another position. An entry is
-therefore at one position at most, also when the call ends in a time-out.
+Only after READ_ONLY, STALE_EPOCH, BEYOND_STRIPE, or ALIKE and other data, does an entry move
+on to another position. An entry is therefore at one position at most, also when the call ends in a
+time-out.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ import threading
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from zlog._append.alike import AppendId, compare
+from zlog._append.compression import Compression
 from zlog._append.roll import RollWatch
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply
@@ -86,6 +91,7 @@ class Appender:
         self._writer = writer
         self._number = number
         self._rolls = RollWatch(layout)
+        self.compression = Compression()
         self._lock = threading.Lock()
 
     async def append(self, entries: Sequence[bytes], deadline: Deadline) -> list[int]:
@@ -123,7 +129,8 @@ class Appender:
         count = end - start
         if self._rolls.alert:
             await self._rolls.act(deadline)
-        work = _Round(self._layout, self._rolls, self._writer, entries, start, self._take(count))
+        shared = (self._layout, self._rolls, self.compression, self._writer)
+        work = _Round(*shared, entries, start, self._take(count))
         try:
             return await work.append(count, self._positions, deadline)
         except ZlogError as error:
@@ -170,6 +177,7 @@ class _Round:
         self,
         layout: Layout,
         rolls: RollWatch,
+        compression: Compression,
         writer: bytes,
         entries: Sequence[bytes],
         start: int,
@@ -177,6 +185,8 @@ class _Round:
     ) -> None:
         self._layout = layout
         self._rolls = rolls
+        self._compression = compression
+        self._compressed = False  # what was sent last
         self._writer = writer
         self._entries = entries
         self._start = start
@@ -222,6 +232,8 @@ class _Round:
 
     def _all_at_once(self, view: View, first: int, count: int) -> tuple[list[Call], list[int]]:
         stripe = view.live_stripe
+        compression = self._compression.of(view)
+        self._compressed = compression != "none"
         requests = core.encode_writes(
             view.epoch,
             self._timestamp,
@@ -232,6 +244,7 @@ class _Round:
             self._entries,
             self._start,
             self._start + count,
+            compression,
         )
         refs = self._layout.objects(view, stripe)
         calls = [Call(refs[index].name, "write", request) for index, request in requests]
@@ -262,8 +275,15 @@ class _Round:
         error = None
         while True:
             again: _Groups = {}
+            compressed, self._compressed = self._compressed, False
             for (ref, group), reply in zip(groups.items(), replies, strict=True):
-                rest, failure = self._take_answer(ref, group, reply)
+                if reply.code == Code.REQUEST_TOO_NEW and compressed:
+                    self._compression.refuse(view, ref.name)
+                    rest, failure = group, None
+                elif reply.code == Code.ALIKE:
+                    rest, failure = await self._take_alike(ref, group, reply, deadline)
+                else:
+                    rest, failure = self._take_answer(ref, group, reply)
                 if not isinstance(error, StoreTimeout):  # which holds for others as well
                     error = failure or error
                 if rest:
@@ -300,6 +320,24 @@ class _Round:
                 return [], _indefinite(what, reply)
             return [], from_code(reply.code, what)
         return [], None
+
+    async def _take_alike(
+        self, ref: ObjectRef, group: list[_Slot], reply: Reply, deadline: Deadline
+    ) -> tuple[list[_Slot], ZlogError | None]:
+        """Acknowledge the entries that are there; others move on, or are returned."""
+        wanted = {
+            slot.position: AppendId(
+                self._writer, self._number + slot.entry, self._entries[self._start + slot.entry]
+            )
+            for slot in group
+        }
+        same = await compare(self._layout, ref, wanted, deadline)
+        if same.get(reply.number, False) is None:
+            what = f"append to log {self._layout.view.log!r}, object {ref.name}"
+            return [], _indefinite(what, reply)
+        self._acknowledged.update((s.entry, s.position) for s in group if same.get(s.position))
+        self._bumped += (s.entry for s in group if same.get(s.position) is False)
+        return [slot for slot in group if same.get(slot.position) is None], None
 
     async def _catch_up(self, view: View, deadline: Deadline) -> None:
         """Find the newer view, if an object refused this one or is gone; or bring one in.

@@ -12,7 +12,6 @@ repeated, in another process too.
 from __future__ import annotations
 
 import hashlib
-from typing import NoReturn
 
 from zlog._append.append import Appender
 from zlog._append.roll import RollWatch
@@ -23,7 +22,7 @@ from zlog._native import core
 from zlog._read.items import no_entry
 from zlog._read.read import Reader
 from zlog.entry import Entry
-from zlog.errors import AlreadyWritten, StoreTimeout
+from zlog.errors import AlreadyWritten, StoreTimeout, from_code
 from zlog.limits import GRANT_COUNT_MAX
 from zlog.view import ObjectRef, View
 
@@ -33,7 +32,7 @@ class Reserved:
 
     Args:
         reader: of the log; tells what stands at positions that are taken.
-        appender: knows how large an entry may be.
+        appender: knows how large an entry may be, and how it is compressed.
     """
 
     def __init__(self, reader: Reader, appender: Appender) -> None:
@@ -62,27 +61,42 @@ class Reserved:
         now = layout.io.wall_clock_us()
         writer = _writer_id(layout.address.log_id, position, entry)
 
-        def request(view: View, ref: ObjectRef, group: list[int]) -> bytes:
-            return core.encode_write(
-                view.epoch, now, writer, ref.spacing.packed, group, [0], [entry]
-            )
+        compression = self._appender.compression
+        sent_in = layout.view
 
+        def request(view: View, ref: ObjectRef, group: list[int]) -> bytes:
+            nonlocal sent_in
+            sent_in = view
+            head = (view.epoch, now, writer, ref.spacing.packed)
+            return core.encode_write(*head, group, [0], [entry], compression.of(view))
+
+        refusals = (Code.READ_ONLY, Code.ALIKE, Code.REQUEST_TOO_NEW)
         try:
             replies = await self._reader.change_positions(
-                "write", request, [position], deadline, Code.READ_ONLY
+                "write", request, [position], deadline, *refusals
             )
         except StoreTimeout as error:
             await explain(layout.io, error)
             raise
+        for ref, reply in replies:
+            if reply.code == Code.REQUEST_TOO_NEW:
+                if not compression.refuse(sent_in, ref.name):
+                    raise from_code(reply.code, f"write on {ref.name}")
+                await self.write(position, data, deadline)
+                return
         if not any(reply.code == Code.OK for _, reply in replies):
-            await self._refuse(position, deadline)
+            # The writer's id is made of the data: what is alike and the same in data is this write.
+            alike = any(reply.code == Code.ALIKE for _, reply in replies)
+            await self._refuse(position, deadline, entry if alike else None)
         view = layout.view
         if position >= view.live_stripe.start:
             self._rolls.note(view, [reply for _, reply in replies], position + 1)
 
-    async def _refuse(self, position: int, deadline: Deadline) -> NoReturn:
+    async def _refuse(self, position: int, deadline: Deadline, own: bytes | None) -> None:
         log = self._reader.layout.view.log
         found = (await self._reader.read([position], deadline))[position]
+        if isinstance(found, Entry) and found.data == own:
+            return
         if isinstance(found, Entry):
             raise AlreadyWritten(f"position {position} of log {log!r} holds another entry")
         raise no_entry(found, log)

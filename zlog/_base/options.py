@@ -20,6 +20,10 @@ T = TypeVar("T", bound=str | None)
 STRIPE_BYTES = "stripe_bytes"
 STRIPE_RECORDS = "stripe_records"
 
+COMPRESSION = "compression"
+COMPRESSIONS = ("none", "zstd", "lz4")
+"""Values of that option."""
+
 RETENTION_AGE = "retention_age_s"
 RETENTION_BYTES = "retention_bytes"
 RETENTION_ENTRIES = "retention_entries"
@@ -65,13 +69,26 @@ class StripeLimits(NamedTuple):
 
 
 def merged_options(
-    options: Mapping[str, T] | None, stripe_bytes: int | None, stripe_records: int | None
+    options: Mapping[str, T] | None,
+    stripe_bytes: int | None,
+    stripe_records: int | None,
+    compression: str | None,
 ) -> dict[str, T | str]:
-    """Return options, and those that say when a stripe is full; None leaves one out."""
-    given = {STRIPE_BYTES: stripe_bytes, STRIPE_RECORDS: stripe_records}
+    """Return options, and those that have names of their own; None leaves one out."""
+    given = {
+        STRIPE_BYTES: stripe_bytes,
+        STRIPE_RECORDS: stripe_records,
+        COMPRESSION: compression,
+    }
     merged: dict[str, T | str] = {**(options or {})}
     merged.update((key, str(value)) for key, value in given.items() if value is not None)
     return merged
+
+
+def compression_of(options: Mapping[str, str]) -> str:
+    """Return how a log's data is compressed; what a later version made it be is of no use here."""
+    wanted = options.get(COMPRESSION, "none")
+    return wanted if wanted in COMPRESSIONS else "none"
 
 
 def check_options(options: Mapping[str, str]) -> None:
@@ -93,6 +110,8 @@ def check_options(options: Mapping[str, str]) -> None:
             raise ValueError(f"option {key!r} is a number from 1 on, not {value!r}")
         if key in _RETENTION and amount(value) is None:
             raise ValueError(f"option {key!r} is a number from 0 on, not {value!r}")
+        if key == COMPRESSION and value not in COMPRESSIONS:
+            raise ValueError(f"option {key!r} is one of {', '.join(COMPRESSIONS)}, not {value!r}")
 
 
 def amount(text: str | None) -> float | None:

@@ -66,10 +66,11 @@ class NewLog:
         unit: int | None,
         stripe_bytes: int | None,
         stripe_records: int | None,
+        compression: str | None,
         options: Mapping[str, str] | None,
     ) -> NewLog:
         """Return it as :meth:`zlog.Log.create` is told; None leaves a default."""
-        wanted = merged_options(options, stripe_bytes, stripe_records)
+        wanted = merged_options(options, stripe_bytes, stripe_records, compression)
         return cls(WIDTH_DEFAULT if width is None else width, wanted, unit)
 
 

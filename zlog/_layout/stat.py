@@ -31,6 +31,8 @@ class LogStat(NamedTuple):
         sequencer: its address; empty when writers find the tail themselves.
         entries: entries of these stripes; what is lost counts until a trim passes it.
         bytes: their data together.
+        stored_bytes: what that takes in the objects, without their index. Less than ``bytes`` where
+            data is compressed.
     """
 
     name: str
@@ -45,6 +47,7 @@ class LogStat(NamedTuple):
     sequencer: str
     entries: int
     bytes: int
+    stored_bytes: int
 
 
 async def stat(positions: Positions, start: int, end: int | None, deadline: Deadline) -> LogStat:
@@ -53,13 +56,15 @@ async def stat(positions: Positions, start: int, end: int | None, deadline: Dead
     tail = await positions.tail(deadline)
     layout = positions.layout
     await layout.refresh(deadline)
-    stripes = objects = entries = size = 0
+    stripes = objects = entries = size = stored = 0
     async for stripe in layout.stripes(start, OPEN_END if end is None else end, deadline):
         stripes += 1
         objects += stripe.width
         for object_stat in await object_stats(layout, stripe, deadline):
             entries += object_stat.entries
             size += object_stat.bytes
+            own = object_stat.stored_bytes
+            stored += object_stat.bytes if own is None else own
     view = layout.view
     return LogStat(
         name=view.log,
@@ -74,6 +79,7 @@ async def stat(positions: Positions, start: int, end: int | None, deadline: Dead
         sequencer=view.sequencer,
         entries=entries,
         bytes=size,
+        stored_bytes=stored,
     )
 
 

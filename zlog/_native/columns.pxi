@@ -25,12 +25,14 @@ cdef class ColumnWindow:
     cdef Spacing spacing
     cdef vector[Asked] parts
     cdef list replies  # what `parts` point into
+    cdef list data  # what the data of each does
 
     def __cinit__(self, uint32_t spacing):
-        self.spacing, self.replies = spacing_of(spacing), []
+        self.spacing, self.replies, self.data = spacing_of(spacing), [], []
 
     def add(self, reply, uint64_t first, uint64_t stop):
         cdef Asked asked
+        cdef CppBuffer plain
         cdef string_view content
         cdef int result = 0
         cdef uint64_t unit = <uint64_t> 1 << self.spacing.shift
@@ -48,12 +50,13 @@ cdef class ColumnWindow:
         if reply is not None:
             content = reply_view(reply)
             with nogil:
-                result = decode_read_reply(content, asked.count, &asked.reply)
+                result = decode_read_reply(content, asked.count, &asked.reply, &plain)
                 if result == 0:
                     asked.reply.states_of(first, self.spacing, asked.states.data())
             well_formed(result, "read")
         self.parts.push_back(asked)
         self.replies.append(reply)
+        self.data.append(keeper(reply, plain))
 
     def open(self):
         cdef uint32_t row
@@ -134,7 +137,7 @@ cdef class ColumnWindow:
             k = (k + 1) % parts
         data = None
         if not scattered and from_reply >= 0:
-            data = self.piece(self.replies[from_reply], cells)
+            data = self.piece(self.data[from_reply], cells)
         return (*columns_of(cells, data, <Py_ssize_t> total), gaps, next_start)
 
     cdef uint64_t position(self, size_t part, uint64_t row):

@@ -51,6 +51,7 @@ def encode_write(
     positions: Sequence[int],
     numbers: Sequence[int],
     data: Sequence[Buffer],
+    compression: str = "none",
 ) -> bytes:
     """Encode a write of entries, one per position, with their checksums.
 
@@ -62,6 +63,7 @@ def encode_write(
         positions: ascending, of one object, at most 65536.
         numbers: each append's number, within 2**32 of each other; with ``writer`` its identity.
         data: each entry's bytes.
+        compression: zstd or lz4, to compress the data where that pays.
     """
 
 class Request:
@@ -84,12 +86,13 @@ def encode_writes(
     entries: Sequence[Buffer],
     start: int,
     end: int,
+    compression: str = "none",
 ) -> list[tuple[int, Request]]:
     """Encode ``entries[start:end]`` as one write per stripe object, at positions in a row.
 
     The first entry stands at ``position`` and has append number ``number``, both ascend by one.
-    Data is copied and checksummed when a store takes the request, while the interpreter's lock is
-    free.
+    Data is copied, compressed and checksummed when a store takes the request, while the
+    interpreter's lock is free.
 
     Returns:
         ``(index of the stripe object, request)`` for each object that gets an entry.

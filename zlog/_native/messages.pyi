@@ -69,6 +69,7 @@ class StatReply(NamedTuple):
     stride: int
     residue: int
     unit: int
+    stored_bytes: int | None
 
 class EpochNextReply(NamedTuple):
     epoch: int
@@ -190,7 +191,12 @@ def seal(
     epoch: int, stride: int, residue: int, create: bool, start: int | None = ..., unit: int = ...
 ) -> bytes: ...
 def read(
-    epoch: int, with_ids: bool, bytes_max: int, spacing: int, positions: Sequence[int]
+    epoch: int,
+    with_ids: bool,
+    bytes_max: int,
+    spacing: int,
+    positions: Sequence[int],
+    blocks: bool = ...,
 ) -> bytes: ...
 def verify(
     epoch: int, bytes_max: int, spacing: int, positions: Sequence[int], keys_only: bool = ...

@@ -28,6 +28,9 @@ cdef extern from "cls_zlog/wire/stripe_messages.h" namespace "zlog" nogil:
         uint32_t records
         uint64_t bytes
 
+cdef extern from "cls_zlog/client/blocks.h" namespace "zlog" nogil:
+    CppBuffer open_blocks(CppReadReply* reply) except +
+
 cdef extern from "cls_zlog/wire/read_reply.h" namespace "zlog" nogil:
     # Its enumerations are read as the bytes that they are on the wire.
     cdef cppclass Column[T]:
@@ -103,10 +106,25 @@ cdef int well_formed(int decoded, str what) except -1:
     return 0
 
 
-# A reply to a read of `asked` positions.
-cdef int decode_read_reply(string_view reply, uint64_t asked, CppReadReply* out) except -1 nogil:
+# A reply to a read of `asked` positions, with its blocks decompressed into `plain`.
+cdef int decode_read_reply(
+    string_view reply, uint64_t asked, CppReadReply* out, CppBuffer* plain
+) except -1 nogil:
     cdef int decoded = <int> decode_message(reply, out)
-    return 1 if decoded == 0 and out.count > asked else decoded
+    if decoded == 0 and out.count <= asked:
+        plain[0] = open_blocks(out)
+        return 0
+    return 1 if decoded == 0 else decoded
+
+
+# What keeps the data of a decoded reply.
+cdef object keeper(reply, const CppBuffer& plain):
+    cdef Payload kept
+    if plain.bytes.data() == NULL:
+        return reply
+    kept = Payload.__new__(Payload)
+    kept.buffer = plain
+    return kept
 
 
 def crc32c(data, uint32_t seed=0):
@@ -128,6 +146,7 @@ def fullest(replies not None):
 
 cdef class ReadReply:
     cdef object reply  # what `decoded` points into
+    cdef CppBuffer plain  # the same, for data that was in blocks
     cdef CppReadReply decoded
     cdef vector[uint8_t] states
 
@@ -178,9 +197,13 @@ cdef class ReadReply:
 def decode_read(reply not None, positions):
     cdef ReadReply out = ReadReply.__new__(ReadReply)
     cdef vector[uint64_t] asked = positions_of(positions)
+    cdef string_view content = reply_view(reply)
     cdef uint32_t i
+    cdef int result
     out.reply = reply
-    well_formed(decode_read_reply(reply_view(reply), asked.size(), &out.decoded), "read")
+    with nogil:
+        result = decode_read_reply(content, asked.size(), &out.decoded, &out.plain)
+    well_formed(result, "read")
     out.states.reserve(out.decoded.count)
     for i in range(out.decoded.count):
         out.states.push_back(<uint8_t> out.decoded.state_of(i, asked[i]))

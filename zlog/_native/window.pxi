@@ -35,6 +35,7 @@ cdef class Window:
     def add(self, reply not None, uint64_t first, uint32_t spacing):
         cdef CppReadReply decoded
         cdef Spacing places = spacing_of(spacing)
+        cdef CppBuffer plain
         cdef vector[uint8_t] states
         cdef uint64_t asked, position
         cdef uint32_t i, part
@@ -45,14 +46,14 @@ cdef class Window:
             raise ValueError("the reply is not about this window")
         asked = min(places.count(first, self.end), <uint64_t> 65536)
         with nogil:
-            result = decode_read_reply(bytes_view, asked, &decoded)
+            result = decode_read_reply(bytes_view, asked, &decoded, &plain)
             if result == 0:
                 states.resize(decoded.count)
                 decoded.states_of(first, places, states.data())
         well_formed(result, "read")
         part = <uint32_t> self.parts.size()
         self.parts.push_back(decoded)
-        self.replies.append(reply)
+        self.replies += (reply, keeper(reply, plain))
         position = first
         for i in range(decoded.count):
             at = <size_t> (position - self.start)

@@ -4,6 +4,12 @@ from cython.operator cimport dereference as deref
 from libcpp.memory cimport make_shared, shared_ptr
 
 
+cdef extern from "cls_zlog/base/codes.h" namespace "zlog" nogil:
+    ctypedef enum Compression "zlog::Compression":
+        NO_COMPRESSION "zlog::Compression::kNone"
+        ZSTD "zlog::Compression::kZstd"
+        LZ4 "zlog::Compression::kLz4"
+
 cdef extern from "cls_zlog/client/write_encoder.h" namespace "zlog" nogil:
     cdef cppclass NewEntry:
         uint64_t position
@@ -15,11 +21,13 @@ cdef extern from "cls_zlog/client/write_encoder.h" namespace "zlog" nogil:
         uint64_t timestamp
         string_view writer
         Spacing spacing
+        Compression compression
 
     cdef cppclass WriteEncoder:
         int begin(
             const WriteHead& head, const NewEntry* entries, size_t count, bint in_a_row
         ) except +
+        void compress() except +
         size_t size()
         void encode(char* out)
 
@@ -82,7 +90,8 @@ cdef class Request:
     cdef shared_ptr[RequestBytes] payload  # null until it is encoded
 
     def __len__(self):
-        return self.encoder.size()
+        encode(self)
+        return self.payload.get().size()
 
     def __getbuffer__(self, Py_buffer* buffer, int flags):
         encode(self)
@@ -94,6 +103,7 @@ cdef class Request:
 cdef int encode(Request request) except -1 nogil:
     cdef shared_ptr[RequestBytes] payload
     if not request.payload:
+        request.encoder.compress()
         payload = make_shared[RequestBytes](request.encoder.size())
         request.encoder.encode(deref(payload).data())
         request.payload = payload
@@ -101,12 +111,18 @@ cdef int encode(Request request) except -1 nogil:
 
 
 cdef WriteHead write_head(
-    uint64_t epoch, uint64_t timestamp, bytes writer, uint32_t spacing
+    uint64_t epoch, uint64_t timestamp, bytes writer, uint32_t spacing, str compression
 ) except *:
     cdef WriteHead head
     head.epoch, head.timestamp, head.writer = epoch, timestamp, view_of(writer)
     head.spacing = spacing_of(spacing)
+    if compression not in _COMPRESSIONS:
+        raise ValueError(f"no compression is called {compression!r}")
+    head.compression = <Compression> <int> _COMPRESSIONS[compression]
     return head
+
+
+_COMPRESSIONS = {"none": <int> NO_COMPRESSION, "zstd": <int> ZSTD, "lz4": <int> LZ4}
 
 
 def encode_write(
@@ -117,6 +133,7 @@ def encode_write(
     positions,
     numbers,
     data,
+    str compression not None="none",
 ):
     cdef vector[NewEntry] entries
     cdef NewEntry entry
@@ -130,11 +147,13 @@ def encode_write(
         entry.position, entry.number, entry.data = position, number, view_of(content)
         alive.append(content)
         entries.push_back(entry)
-    head = write_head(epoch, timestamp, writer, spacing)
+    head = write_head(epoch, timestamp, writer, spacing, compression)
     if encoder.begin(head, entries.data(), entries.size(), False) != 0:
         raise ValueError(
             "not a valid write: positions must ascend and be of one object, numbers lie within 2**32, the writer's id has 16 bytes, and the limits hold"
         )
+    with nogil:
+        encoder.compress()
     out = PyBytes_FromStringAndSize(NULL, <Py_ssize_t> encoder.size())
     encoder.encode(PyBytes_AS_STRING(out))
     return out
@@ -150,13 +169,14 @@ def encode_writes(
     entries,
     Py_ssize_t start,
     Py_ssize_t end,
+    str compression not None="none",
 ):
     # A tuple of bytes: neither the caller's list nor what is in it changes until all is encoded.
     cdef NewEntries taken = NewEntries.__new__(NewEntries)
     cdef Py_ssize_t count, i
     cdef uint64_t first
     cdef NewEntry entry
-    cdef WriteHead head = write_head(epoch, timestamp, writer, spacing)
+    cdef WriteHead head = write_head(epoch, timestamp, writer, spacing, compression)
     cdef Request request
     taken.alive = tuple(entries_owned(entries[start:end]))
     count = len(taken.alive)

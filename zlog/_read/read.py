@@ -374,7 +374,8 @@ class Reader:
 def _request(
     view: View, ref: ObjectRef, asked: Sequence[int], bytes_max: int, *, with_ids: bool = False
 ) -> bytes:
-    return messages.read(view.epoch, with_ids, bytes_max, ref.spacing.packed, asked)
+    packed = ref.spacing.packed
+    return messages.read(view.epoch, with_ids, bytes_max, packed, asked, blocks=True)
 
 
 def _is_trimmed(view: View, position: int) -> bool:

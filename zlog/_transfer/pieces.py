@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
+from itertools import groupby
 from typing import NamedTuple
 
 from zlog.errors import ExportDamaged
@@ -85,6 +86,19 @@ def part_from(piece: Piece, position: int) -> Piece:
             start=position, number=piece.number + skipped, entries=piece.entries[skipped:]
         )
     return piece._replace(start=position)
+
+
+def parts_without(piece: Piece, positions: Container[int]) -> Iterator[Piece]:
+    """Cut these positions out of a piece that holds entries; leave others as they are."""
+    if not isinstance(piece, Batch):
+        yield piece
+        return
+    for out, run in groupby(range(piece.start, piece.end), lambda p: p in positions):
+        kept = list(run)
+        if not out:
+            first = part_from(piece, kept[0])
+            assert isinstance(first, Batch)
+            yield first._replace(entries=first.entries[: len(kept)])
 
 
 def joined(gap: Piece, following: Piece) -> Piece | None:

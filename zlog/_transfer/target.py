@@ -13,9 +13,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from zlog._append.alike import AppendId, compare
+from zlog._append.compression import Compression
 from zlog._append.roll import RollWatch
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply
@@ -27,7 +30,7 @@ from zlog._layout.layout import Layout
 from zlog._native import core, messages
 from zlog._read.cursors import Cursors
 from zlog._read.read import Reader
-from zlog._transfer.pieces import Batch, Filled, Mark, Piece, mark_of, part_from
+from zlog._transfer.pieces import Batch, Filled, Mark, Piece, mark_of, part_from, parts_without
 from zlog._transfer.promote import marked, promote
 from zlog._transfer.source import mark_at
 from zlog._trim.trim import trim_to
@@ -40,7 +43,7 @@ from zlog.errors import (
     StoreTimeout,
     from_code,
 )
-from zlog.view import Stripe, View
+from zlog.view import ObjectRef, Stripe, View
 
 _REFUSALS = (Code.READ_ONLY, -errno.ENOENT)
 """What a position answers that is taken by something else, or lay in a stripe that was removed."""
@@ -68,6 +71,7 @@ class Target:
         self._budget = budget
         self._layout = reader.layout
         self._rolls = RollWatch(reader.layout)
+        self._compression = Compression()
         self._check(self._layout.view)
 
     def __str__(self) -> str:
@@ -151,13 +155,23 @@ class Target:
         def calls(view: View) -> list[Call]:
             self._check(view)
             trimmed = view.trim_point > pieces[0].start
-            made[:] = [] if trimmed else _calls(self._layout, view, pieces)
+            how = self._compression.of(view)
+            made[:] = [] if trimmed else _calls(self._layout, view, pieces, how)
             return [call for call, _ in made]
 
         view, replies = await self._layout.guarded(calls, deadline)
         if any(reply.code == Code.BEYOND_STRIPE for reply in replies):
             await self._layout.renew(view, deadline)
             return await self._written(pieces, deadline)
+        objects: dict[int, list[str]] = {}
+        for (call, _), reply in zip(made, replies, strict=True):
+            objects.setdefault(reply.code, []).append(call.object)
+        too_new = objects.get(Code.REQUEST_TOO_NEW)
+        if too_new and self._compression.refuse(view, too_new[0]):
+            return await self._written(pieces, deadline)
+        if alike := objects.get(Code.ALIKE):
+            rest = await self._without_copied(view, pieces, alike, deadline)
+            return not rest or await self._written(rest, deadline)
         if not made or any(reply.code in _REFUSALS for reply in replies):
             newest = await self._look(deadline)
             if newest.trim_point > newest.tail_floor:  # that copier has begun the mirror there
@@ -172,6 +186,32 @@ class Target:
         if live:
             self._rolls.note(view, live, view.live_stripe.start)
         return True
+
+    async def _without_copied(
+        self, view: View, pieces: Sequence[Piece], alike: Container[str], deadline: Deadline
+    ) -> list[Piece]:
+        """Leave out what objects, whose class could not tell by its data, hold already."""
+        wanted: defaultdict[ObjectRef, dict[int, AppendId]] = defaultdict(dict)
+        for piece in pieces:
+            if not isinstance(piece, Batch):
+                continue
+            for start, end, stripe in _by_stripe(self._layout, view, piece):
+                objects = self._layout.objects(view, stripe)
+                for position in range(start, end):
+                    ref = objects[stripe.spacing.number(position)]
+                    if ref.name in alike:
+                        i = position - piece.start
+                        own = AppendId(piece.writer, piece.number + i, piece.entries[i])
+                        wanted[ref][position] = own
+        copied: set[int] = set()
+        for ref, entries in wanted.items():
+            for position, same in (await compare(self._layout, ref, entries, deadline)).items():
+                if same is None:
+                    raise self._lost(position)
+                if not same:
+                    raise self._taken(position)
+                copied.add(position)
+        return [part for piece in pieces for part in parts_without(piece, copied)]
 
     async def _above_tail(self, pieces: Sequence[Piece]) -> list[Piece]:
         """Leave out what another copier has copied, after a look at the last of it."""
@@ -220,17 +260,9 @@ class Target:
         if reply.code == Code.LOST or (
             reply.code == Code.READ_ONLY and await self._has_lost(reply.number)
         ):
-            raise CorruptEntry(
-                f"position {reply.number} of {self} is lost: whether it was what its source holds"
-                " can't be told",
-                hint="`zlog check MIRROR --heal` puts back what another copy of the object has."
-                " Where none has it, copy to a new log: `zlog mirror --as NAME`.",
-            )
+            raise self._lost(reply.number)
         if reply.code == Code.READ_ONLY:
-            raise PositionTaken(
-                f"{self} is no copy of its source: it holds something else at position"
-                f" {reply.number}"
-            )
+            raise self._taken(reply.number)
         if reply.code == -errno.ENOENT:
             raise CorruptEntry(f"stripe object {call.object} is missing")
         if reply.code != Code.OK:
@@ -238,6 +270,19 @@ class Target:
             if isinstance(error, StoreTimeout):
                 await explain(self._layout.io, error)
             raise error
+
+    def _lost(self, position: int) -> CorruptEntry:
+        return CorruptEntry(
+            f"position {position} of {self} is lost: whether it was what its source holds"
+            " can't be told",
+            hint="`zlog check MIRROR --heal` puts back what another copy of the object has."
+            " Where none has it, copy to a new log: `zlog mirror --as NAME`.",
+        )
+
+    def _taken(self, position: int) -> PositionTaken:
+        return PositionTaken(
+            f"{self} is no copy of its source: it holds something else at position {position}"
+        )
 
     async def _has_lost(self, position: int) -> bool:
         """Whether what was stored at a position is damaged or gone, in the primary copy."""
@@ -265,13 +310,15 @@ class Target:
         layout.adopt(replace(view, tail_floor=end))
 
 
-def _calls(layout: Layout, view: View, pieces: Sequence[Piece]) -> list[tuple[Call, Stripe]]:
+def _calls(
+    layout: Layout, view: View, pieces: Sequence[Piece], compression: str
+) -> list[tuple[Call, Stripe]]:
     """Return the calls that write pieces, each with the stripe that it is about."""
     return [
         (call, stripe)
         for piece in pieces
         for start, end, stripe in _by_stripe(layout, view, piece)
-        for call in _calls_of(layout, view, stripe, piece, start, end)
+        for call in _calls_of(layout, view, stripe, piece, start, end, compression)
     ]
 
 
@@ -286,7 +333,13 @@ def _by_stripe(layout: Layout, view: View, piece: Piece) -> Iterator[tuple[int, 
 
 
 def _calls_of(
-    layout: Layout, view: View, stripe: Stripe, piece: Piece, start: int, end: int
+    layout: Layout,
+    view: View,
+    stripe: Stripe,
+    piece: Piece,
+    start: int,
+    end: int,
+    compression: str,
 ) -> Iterator[Call]:
     objects = layout.objects(view, stripe)
     if isinstance(piece, Batch):
@@ -301,6 +354,7 @@ def _calls_of(
             piece.entries,
             skipped,
             end - piece.start,
+            compression,
         )
         for index, request in requests:
             yield Call(objects[index].name, "write", request)

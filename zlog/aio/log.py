@@ -72,6 +72,7 @@ class Log(LogHandle):
         unit: int | None = None,
         stripe_bytes: int | None = None,
         stripe_records: int | None = None,
+        compression: str | None = None,
         options: Mapping[str, str] | None = None,
         timeout: float | None = TIMEOUT_SECONDS,
         hole_timeout: float | None = HOLE_TIMEOUT_SECONDS,
@@ -80,7 +81,7 @@ class Log(LogHandle):
     ) -> Opening[Self]:
         """Make a log and open it; see :meth:`zlog.Log.create`, and :meth:`open` how to wait."""
         settings = Settings(timeout, hole_timeout, sequencer_timeout, entry_bytes_max)
-        new = NewLog.of(width, unit, stripe_bytes, stripe_records, options)
+        new = NewLog.of(width, unit, stripe_bytes, stripe_records, compression, options)
         opened = cls._open(store, name, lambda io: LogClient.create(io, name, new, settings))
         return Opening(opened, cls.close)
 
@@ -95,6 +96,7 @@ class Log(LogHandle):
         unit: int | None = None,
         stripe_bytes: int | None = None,
         stripe_records: int | None = None,
+        compression: str | None = None,
         options: Mapping[str, str] | None = None,
         timeout: float | None = TIMEOUT_SECONDS,
         hole_timeout: float | None = HOLE_TIMEOUT_SECONDS,
@@ -106,7 +108,7 @@ class Log(LogHandle):
         Await it, and close the log in the end; or enter it with ``async with``, which does that.
         """
         settings = Settings(timeout, hole_timeout, sequencer_timeout, entry_bytes_max)
-        new = new_log(create, width, unit, stripe_bytes, stripe_records, options)
+        new = new_log(create, width, unit, stripe_bytes, stripe_records, compression, options)
         opened = cls._open(store, name, lambda io: LogClient.open(io, name, settings, new))
         return Opening(opened, cls.close)
 
@@ -270,11 +272,12 @@ class Log(LogHandle):
         unit: int | None = None,
         stripe_bytes: int | None = None,
         stripe_records: int | None = None,
+        compression: str | None = None,
         options: Mapping[str, str | None] | None = None,
         timeout: Timeout = ...,
     ) -> View:
         """Change the log's width or options while it is used; see the synchronous one."""
-        wanted = merged_options(options, stripe_bytes, stripe_records)
+        wanted = merged_options(options, stripe_bytes, stripe_records, compression)
         return await reconfigure(self._client.layout, width, unit, wanted, self._deadline(timeout))
 
     async def roll(self, *, rescue: bool = False, timeout: Timeout = ...) -> View:

@@ -1,0 +1,379 @@
+"""Logs whose data is compressed: the option, what readers get, and what meets it."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import zlog
+from zlog import transfer
+from zlog._base.io import Reply
+from zlog._base.protocol import Code, State
+from zlog._io import BlockingIo
+from zlog._native import core, messages
+
+from ..conformance import zstd
+from ..conformance.messages import encode
+from ..conformance.stored import MemoryDoor
+from ..conformance.wire import crc32c, entry_crc, frame, u8, u32, u64
+from .faulty import Died, FaultyStore, dies_in
+from .transfers import mirrored
+
+LINES = [b"%06d nova[%d]: GET /v2/servers/detail status: 200" % (i, i * 7) for i in range(3000)]
+NOISE = b"".join(core.crc32c(b"%d" % i).to_bytes(4, "little") for i in range(40_000))
+ALGORITHMS = pytest.mark.parametrize("compression", ["zstd", "lz4"])
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Any:
+    with zlog.connect(f"file://{tmp_path}/store") as opened:
+        yield opened
+
+
+def data_of(log: zlog.Log, start: int = 0) -> list[bytes]:
+    items = log.read_range(start, log.tail())
+    return [item.data for item in items if isinstance(item, zlog.Entry)]
+
+
+@ALGORITHMS
+def test_readers_get_what_was_appended(store: zlog.Store, compression: str) -> None:
+    with zlog.Log.create(store, "log", width=3, compression=compression) as log:
+        log.append_many(LINES)
+        position = log.append(b"y" * 5000)
+        assert data_of(log) == [*LINES, b"y" * 5000]
+        assert data_of(log, 1234) == [*LINES[1234:], b"y" * 5000]
+        assert log.read(position).data == b"y" * 5000
+        assert log.read(77).data == LINES[77]
+        columns = b"".join(bytes(each.data) for each in log.read_columns(0, log.tail()))
+        assert columns == b"".join([*LINES, b"y" * 5000])
+        stat = log.stat()
+        assert stat.bytes == len(columns) > 2.5 * stat.stored_bytes
+        assert not list(log.check())
+
+
+def test_what_does_not_get_less_stays_as_it_is(store: zlog.Store) -> None:
+    with zlog.Log.create(store, "log", width=1, compression="zstd") as log:
+        log.append_many([b"short", b"x" * 100])
+        log.append(NOISE)
+        stat = log.stat()
+        assert stat.stored_bytes == stat.bytes == 105 + len(NOISE)
+        log.append_many([NOISE[:100_000], b"z" * 200_000, NOISE])
+        assert data_of(log)[3:] == [NOISE[:100_000], b"z" * 200_000, NOISE]
+
+
+def test_an_entry_larger_than_a_block_is_one(store: zlog.Store) -> None:
+    large = [b"", b"", b"a" * 600_000, b"b" * 10, b"", b"c" * 300_000]
+    with zlog.Log.create(store, "log", width=1, compression="zstd") as log:
+        log.append_many(large)
+        assert data_of(log) == large
+        assert log.stat().stored_bytes < 1000
+
+
+def test_a_log_is_compressed_from_a_reconfiguration_on(store: zlog.Store) -> None:
+    with zlog.Log.create(store, "log", width=2) as log:
+        log.append_many(LINES)
+        plain = log.stat()
+        assert plain.stored_bytes == plain.bytes
+        for compression in ("zstd", "lz4", "none"):
+            log.reconfigure(compression=compression)
+            log.append_many(LINES)
+        assert data_of(log) == LINES * 4
+        log.trim(3005)
+        log.trim_to(3003)
+        found = list(log.read_range(3000, 3010))
+        assert [item.position for item in found if isinstance(item, zlog.Gap)] == [3000, 3005]
+        assert log.stat().stored_bytes < 2.5 * plain.bytes
+        with pytest.raises(ValueError, match="none, zstd, lz4"):
+            log.reconfigure(compression="gzip")
+
+
+@ALGORITHMS
+def test_concurrent_appends_are_compressed_together(store: zlog.Store, compression: str) -> None:
+    async def run() -> None:
+        async with zlog.aio.Log.create(store, "log", width=1, compression=compression) as log:
+            positions = await asyncio.gather(*(log.append(line) for line in LINES))
+            found = [item async for item in log.read_range(0, await log.tail())]
+            by_position = dict(zip(positions, LINES, strict=True))
+            assert [item.data for item in found] == [by_position[i] for i in range(len(LINES))]
+            stat = await log.stat()
+            assert stat.bytes > 2 * stat.stored_bytes
+
+    asyncio.run(run())
+
+
+def test_copies_carry_the_option_and_are_compressed(store: zlog.Store) -> None:
+    with zlog.Log.create(store, "log", width=2, compression="zstd") as log:
+        log.append_many(LINES)
+        exported = io.BytesIO()
+        transfer.export_log(log, exported)
+        stored = log.stat().stored_bytes
+    exported.seek(0)
+    transfer.import_log(store, "copy", exported)
+    with zlog.Log.open(store, "copy") as copy:
+        assert copy.view.options["compression"] == "zstd"
+        assert data_of(copy) == LINES
+        assert copy.stat().stored_bytes < 1.2 * stored
+
+
+def test_deliveries_to_a_compressed_log_are_made_once(store: zlog.Store) -> None:
+    with zlog.Log.create(store, "log", width=2, compression="zstd") as log:
+        for _ in range(2):
+            log.deliver(LINES, source="query", batch=0)
+        assert data_of(log) == LINES
+
+
+def test_a_reserved_position_takes_its_entry_twice(store: zlog.Store) -> None:
+    entry = b"reserved " * 500
+    with zlog.Log.create(store, "log", width=1, compression="zstd") as log:
+        (position,) = log.reserve(1)
+        log.write(position, entry)
+        log.write(position, entry)
+        log.reconfigure(compression="none")
+        log.write(position, entry)  # known by its data, which is read and compared
+        assert log.read(position).data == entry
+        with pytest.raises(zlog.AlreadyWritten):
+            log.write(position, entry[:-1])
+
+
+def read_reply(plain: bytes, block: bytes, *, plain_bytes: int, skip: int = 0) -> bytes:
+    """One entry at position 0 whose data is in a block."""
+    columns = u8(0) + u64(0) + u32(len(plain)) + u32(entry_crc(0, plain))
+    row = encode("ReadBlock", 0, 1, 1, plain_bytes, skip, len(block))
+    fields = u8(0) + u64(0) + u32(1) + u8(0) + columns + u32(1) + row
+    return frame(fields, version=2, compat=2) + block
+
+
+@pytest.mark.parametrize(
+    ("block", "plain_bytes"),
+    [
+        (zstd.pack(b"sound"), 5),
+        (zstd.pack(b"sound"), 6),
+        (zstd.pack(b"\0" * (1 << 25)), 5),  # more than it says
+        (zstd.pack(b"\0" * 5), 1 << 25),  # less
+        (b"no frame", 5),
+        (b"", 5),
+    ],
+)
+def test_a_block_that_is_not_what_it_says_is_lost(block: bytes, plain_bytes: int) -> None:
+    reply = read_reply(b"sound", block, plain_bytes=plain_bytes)
+    if not block:  # it would be the block before
+        with pytest.raises(zlog.CorruptEntry):
+            core.decode_read(reply, [0])
+        return
+    found = core.decode_read(reply, [0])
+    sound = block == zstd.pack(b"sound") and plain_bytes == 5
+    assert found.state(0) == (State.WRITTEN if sound else State.LOST)
+    assert found.data(0) == (b"sound" if sound else b"")
+
+
+def test_no_more_is_decompressed_than_a_reply_may_hold() -> None:
+    """Three blocks of 32 MiB, each of some bytes, of which one byte each was asked for."""
+    block = zstd.pack(b"\0" * (1 << 25))
+    columns = b"\0" * 3 + u64(0) * 3 + b"".join(map(u32, (1, 2, 3))) + u32(0) * 3
+    rows = [encode("ReadBlock", i, 1, 1, 1 << 25, 0, len(block)) for i in range(3)]
+    fields = u8(0) + u64(0) + u32(3) + u8(0) + columns + u32(3) + b"".join(rows)
+    reply = frame(fields, version=2, compat=2) + block * 3
+    with pytest.raises(zlog.CorruptEntry):
+        core.decode_read(reply, [0, 1, 2])
+
+
+def test_no_more_is_made_of_one_block_than_a_reply_may_hold() -> None:
+    """Entries of 16 MiB that are all the same one of a block, over and over."""
+    block, size = zstd.pack(b"\0" * (1 << 24)), 1 << 24
+    for count in (2, 3):
+        columns = b"\0" * count + u64(0) * count
+        columns += b"".join(u32(size * (i + 1)) for i in range(count)) + u32(0) * count
+        stored = [len(block), 0, 0][:count]
+        rows = [encode("ReadBlock", i, 1, 1, size, 0, each) for i, each in enumerate(stored)]
+        fields = u8(0) + u64(0) + u32(count) + u8(0) + columns + u32(count) + b"".join(rows)
+        reply = frame(fields, version=2, compat=2) + block
+        if count == 2:
+            assert core.decode_read(reply, [0, 1]).count == 2
+            continue
+        with pytest.raises(zlog.CorruptEntry):
+            core.decode_read(reply, [0, 1, 2])
+
+
+def forged(position: int, entry: bytes) -> bytes:
+    """Other data of the same length and checksum, which is linear: its last 4 bytes make it so."""
+    base = bytes(len(entry))
+    crc = entry_crc(position, base)
+    wanted = crc ^ entry_crc(position, entry)
+    basis: dict[int, tuple[int, int]] = {}  # by their highest bit: checksums, and what makes them
+    for bit in range(32):
+        change = 1 << bit
+        effect = crc ^ entry_crc(position, base[:-4] + change.to_bytes(4, "little"))
+        while effect and (high := effect.bit_length()) in basis:
+            effect, change = effect ^ basis[high][0], change ^ basis[high][1]
+        if effect:
+            basis[effect.bit_length()] = effect, change
+    suffix = 0
+    while wanted:
+        effect, change = basis[wanted.bit_length()]
+        wanted, suffix = wanted ^ effect, suffix ^ change
+    return base[:-4] + suffix.to_bytes(4, "little")
+
+
+@settings(max_examples=300, deadline=None)
+@given(compression=st.sampled_from(["zstd", "lz4"]), data=st.data())
+def test_damaged_replies_never_give_wrong_data(compression: str, data: st.DataObject) -> None:
+    entries = LINES[:40]
+    with zlog.connect("mem://") as store:
+        store.execute("object", "seal", messages.seal(1, 1, 0, True))
+        first = core.encode_write(1, 1, b"w" * 16, 1, range(40), range(40), entries, compression)
+        assert store.execute("object", "write", first)[0] == Code.OK
+        store.execute("object", "trim", messages.trim(1, 1, [7, 20]))
+        asked = range(3, 40)
+        request = messages.read(1, False, 1 << 20, 1, asked, blocks=True)
+        _, payload = store.execute("object", "read", request)
+    reply = bytearray(payload)
+    for _ in range(data.draw(st.integers(0, 3))):
+        reply[data.draw(st.integers(0, len(reply) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        found = core.decode_read(bytes(reply), asked)
+    except (zlog.CorruptEntry, zlog.UnsupportedVersion):
+        assert reply != payload
+        return
+    for i in range(found.count):
+        if found.state(i) == State.WRITTEN:
+            crc = entry_crc(asked[i], found.data(i)).to_bytes(4, "little")
+            assert crc in reply
+            assert reply != payload or found.data(i) == entries[asked[i]]
+
+
+@pytest.mark.parametrize("kind", ["same", "forged", "wrong"])
+def test_an_append_is_not_taken_for_one_that_is_alike(store: zlog.Store, kind: str) -> None:
+    """A stranger stores a block under the ids that the writer uses next, with its checksums."""
+    entry = b"an entry that can be guessed " * 60
+    with zlog.Log.create(store, "log", width=1, compression="zstd") as log:
+        position = log.append(b"first") + 1
+        writer, number = log._client.appender._writer, log._client.appender._number
+        data = {"same": entry, "forged": forged(position, entry), "wrong": entry[::-1]}[kind]
+        stored = zstd.pack(data)
+        request = encode(
+            "WriteRequest",
+            log.view.epoch,
+            0,
+            writer,
+            number,
+            (1, [position]),
+            [len(entry)],
+            [entry_crc(position, entry)],
+            [0],
+            1,
+            [(1, len(stored), crc32c(stored))],
+            compat=2,
+        )
+        assert (
+            store.execute(log.view.object_of(position).name, "write", request + stored, 30)[0]
+            == Code.OK
+        )
+        if kind != "wrong":
+            expected = position + (kind == "forged")
+            assert log.append(entry) == expected
+            assert data_of(log, position)[-1] == entry
+            return
+        with pytest.raises(zlog.StoreTimeout, match="may be this entry"):
+            log.append(entry)
+
+
+def test_an_append_that_can_not_be_compared_ends(
+    store: zlog.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where it has all the time there is."""
+    entry = b"compressed the first time " * 60
+    with zlog.Log.create(store, "log", width=1, timeout=None) as log:
+        writer, number = log._client.appender._writer, log._client.appender._number
+        position = log.tail()
+        head = (log.view.epoch, 0, writer, log.view.live_stripe.spacing.packed)
+        request = core.encode_write(*head, [position], [number], [entry], "zstd")
+        assert store.execute(log.view.object_of(position).name, "write", request, 30)[0] == Code.OK
+        execute = log._client.io.execute
+
+        async def damaged(calls: Any, deadline: Any) -> Any:
+            reads = [call for call in calls if call.method == "read"]
+            return [Reply(-5, b"")] if reads else await execute(calls, deadline)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(log._client.io, "execute", damaged)
+            with pytest.raises(zlog.ZlogError, match="EIO"):
+                log.append(entry)
+        assert log.read(position).data == entry
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_mirror_goes_on_where_a_round_died_that_was_otherwise_compressed(damaged: bool) -> None:
+    entries = [line * 20 for line in LINES]
+    with zlog.connect("mem://") as memory, zlog.connect("mem://") as target:
+        with zlog.Log.create(memory, "log", width=2) as log:
+            log.append_many(entries)
+            dying = FaultyStore(target, dies_in("tail_raise", 1))
+            with pytest.raises(Died):
+                mirrored(log, dying, "copy")
+            with zlog.Log.open(target, "copy") as copy:
+                copy.reconfigure(compression="zstd")
+                name = copy.view.object_of(0).name
+            if damaged:
+                door = MemoryDoor(target)
+                content = door.load(name)
+                door.save(name, type(content)(content.attrs, content.omap, bytes(99)))
+                with pytest.raises(zlog.CorruptEntry, match=r"position 0 of log 'copy' .* is lost"):
+                    mirrored(log, target, "copy")
+                return
+            mirrored(log, target, "copy")
+        with zlog.Log.open(target, "copy") as copy:
+            assert data_of(copy) == entries
+            assert copy.stat().stored_bytes > copy.stat().bytes // 8  # that round's stay plain
+
+
+def test_an_older_class_is_sent_entries_as_they_are(
+    store: zlog.Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    execute = BlockingIo.execute
+    refused: list[str] = []
+
+    async def as_if_older(self: BlockingIo, calls: Any, deadline: Any) -> Any:
+        """Refuses every request that says that no older class may take it."""
+        replies = []
+        for call in calls:
+            if call.method == "write" and bytes(call.payload)[1] == 2:
+                refused.append(call.object)
+                replies.append(Reply(Code.REQUEST_TOO_NEW, frame(u64(2))))
+            else:
+                replies += await execute(self, [call], deadline)
+        return replies
+
+    monkeypatch.setattr(BlockingIo, "execute", as_if_older)
+    entry = b"reserved " * 500
+    with zlog.Log.create(store, "log", width=2, compression="zstd") as log:
+        log.append_many(LINES)
+        log.append_many(LINES)
+        assert len(refused) == 2  # once each, of the first call
+        mirrored(log, store, "copy")
+        assert len(refused) == 4
+    for name in ("log", "copy"):
+        with zlog.Log.open(store, name) as log:
+            assert data_of(log) == LINES * 2
+            assert log.stat().stored_bytes == log.stat().bytes
+    with zlog.Log.open(store, "log") as log:
+        (position,) = log.reserve(1)
+        log.write(position, entry)
+        assert log.read(position).data == entry
+        assert len(refused) == 5
+    told = [each.levelname for each in caplog.records if "older" in each.message]
+    assert told == ["WARNING"] * 3  # by each handle
+
+
+def test_a_reader_without_blocks_sees_gaps_and_no_wrong_data(store: zlog.Store) -> None:
+    with zlog.Log.create(store, "log", width=1, compression="zstd") as log:
+        log.append_many(LINES[:100])
+        request = messages.read(log.view.epoch, False, 1 << 20, 1, [0, 1])
+        _, reply = store.execute(log.view.object_of(0).name, "read", request, 30)
+        found = core.decode_read(reply, [0, 1])
+        assert [found.state(i) for i in range(2)] == [State.UNREADABLE] * 2

@@ -1,0 +1,259 @@
+"""Entries whose data is compressed in blocks: stored, read, known again, trimmed, damaged."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+
+import pytest
+
+import zlog
+
+from . import requests, zstd
+from .messages import request
+from .objects import Store, Stripe, writer_id
+from .replies import WRITTEN, Answer, Code, Slot, State
+from .requests import Entry
+from .stored import STORES_WITH_DOORS, Door
+from .wire import crc32c
+
+SMALL = [Entry(p, p, b"%d," % p * 9) for p in range(6)]
+LARGE = [Entry(p, p, bytes(range(256)) * 80) for p in range(6)]  # blocks that do not fit a value
+OTHER = writer_id("o")
+with_door = pytest.mark.parametrize("store_url", STORES_WITH_DOORS, indirect=True)
+sizes = pytest.mark.parametrize("entries", [SMALL, LARGE], ids=["inline", "stream"])
+
+
+@pytest.fixture
+def stripe(store: Store, prefix: str) -> Stripe:
+    made = Stripe(store, prefix)
+    assert made.seal(1).code == Code.OK
+    return made
+
+
+def states(stripe: Stripe, count: int = 6) -> list[State]:
+    return [slot.state for slot in stripe.read(1, range(count), 1 << 25).value.slots]
+
+
+def stored_bytes(stripe: Stripe) -> int:
+    return int(stripe.stat(1).value.stored_bytes)
+
+
+@sizes
+def test_a_block_is_stored_as_it_came_and_handed_on_once(
+    stripe: Stripe, entries: list[Entry]
+) -> None:
+    assert stripe.write(1, entries, in_block=6) == WRITTEN
+    block = zstd.pack(b"".join(entry.data for entry in entries))
+    assert stored_bytes(stripe) == len(block)
+    for asked in (range(6), [0, 2, 3, 5], [4]):
+        code, reply = stripe.store.execute(
+            stripe.name, "read", request("read", 1, False, 1 << 25, (1, asked), True)
+        )
+        assert (code, reply.count(block)) == (0, 1)
+        slots = stripe.read(1, asked, 1 << 25).value.slots
+        assert [slot.data for slot in slots] == [entries[p].data for p in asked]
+
+
+def test_a_client_that_takes_no_blocks_is_told_that_they_are_unreadable(stripe: Stripe) -> None:
+    stripe.write(1, SMALL[:3], in_block=3)
+    stripe.write(1, SMALL[3:])
+    stripe.trim(1, [1])
+    found = stripe.read(1, range(6), blocks=False).value.slots
+    assert [slot.state for slot in found] == [5, 3, 5, 0, 0, 0]
+    assert found[0] == Slot(State.UNREADABLE)
+
+
+@sizes
+def test_the_same_block_is_known_again_in_any_epoch(stripe: Stripe, entries: list[Entry]) -> None:
+    stripe.write(1, entries, in_block=3)
+    stripe.seal(2)
+    assert stripe.write(1, entries, in_block=3) == WRITTEN
+    assert stripe.write(1, entries[:3], in_block=3) == WRITTEN
+    stripe.trim(2, [1])
+    assert stripe.write(1, entries, in_block=3) == WRITTEN
+    assert stripe.write(1, entries, OTHER, in_block=3) == Answer(Code.STALE_EPOCH, 2)
+
+
+@pytest.mark.parametrize(("first", "again"), [(6, 0), (6, 2), (2, 4), (0, 2)])
+def test_what_may_be_the_same_is_for_the_writer_to_compare(
+    stripe: Stripe, first: int, again: int
+) -> None:
+    """Otherwise compressed, or not: nothing is changed, and no data is taken for another's."""
+    stripe.write(1, SMALL[1:5], in_block=first)
+    for epoch in (1, 0):
+        assert stripe.write(epoch, SMALL, in_block=again) == Answer(Code.ALIKE, 1)
+    assert states(stripe) == [1, 0, 0, 0, 0, 1]
+    stripe.trim(1, range(1, 5))  # whose data can't be compared any more
+    assert stripe.write(1, SMALL, in_block=again) == WRITTEN
+
+
+@pytest.mark.parametrize("blocks", [(6, 6), (6, 0), (0, 6)], ids=str)
+def test_other_data_under_the_same_id_is_another_append(
+    stripe: Stripe, blocks: tuple[int, int]
+) -> None:
+    stripe.write(1, SMALL, in_block=blocks[0])
+    forged = [Entry(entry.position, entry.number, entry.data[::-1]) for entry in SMALL]
+    assert stripe.write(1, forged, in_block=blocks[1]) == Answer(Code.READ_ONLY, 0)
+
+
+def test_below_the_trim_point_nothing_is_left_to_compare(stripe: Stripe) -> None:
+    stripe.write(1, SMALL, in_block=2)
+    stripe.trim_to(1, 4, records_max=1)
+    assert stripe.write(1, SMALL[:2]) == Answer(Code.READ_ONLY, 0)  # freed
+    assert stripe.write(1, SMALL[2:4]) == WRITTEN  # not yet
+
+
+def test_of_a_block_that_is_there_in_part_the_rest_is_stored(stripe: Stripe) -> None:
+    """As no client sends it: one of the same bytes, that has lost a record in the middle."""
+    block = SMALL[0:6]
+    stripe.write(1, [SMALL[0]], in_block=1)
+    stripe.trim(1, [0])
+    stripe.write(1, [SMALL[3]], in_block=1)
+    stripe.trim(1, [3])
+    assert stripe.write(1, block, in_block=6) == WRITTEN
+    found = stripe.read(1, range(6)).value.slots
+    assert [slot.data for slot in found] == [
+        b"",
+        *(SMALL[p].data for p in (1, 2)),
+        b"",
+        *(SMALL[p].data for p in (4, 5)),
+    ]
+    assert stripe.stat(1).value.records == 4
+
+
+def test_a_block_is_not_multiplied_beyond_a_request(stripe: Stripe) -> None:
+    """By one that finds every second position taken by an append of its own."""
+    count = 40
+    content = bytes(range(256)) * 4096  # literals: 1 MiB stored
+    entries = [Entry(p, p, content if p == 0 else b"x") for p in range(count * 2)]
+    for entry in entries[1::2]:
+        stripe.write(1, [entry])
+        stripe.trim(1, [entry.position])
+    assert stripe.write(1, entries, in_block=len(entries)) == Answer(-errno.E2BIG)
+
+
+@sizes
+def test_the_last_trim_frees_the_block(stripe: Stripe, entries: list[Entry]) -> None:
+    stripe.write(1, entries, in_block=6)
+    whole = stored_bytes(stripe)
+    stripe.trim(1, [0, 2, 4])
+    assert stored_bytes(stripe) == whole + stripe.stat(1).value.data_bytes - sum(
+        len(entries[p].data) for p in (1, 3, 5)
+    )
+    assert states(stripe) == [3, 0, 3, 0, 3, 0]
+    stripe.trim(1, [1, 3, 5])
+    assert stored_bytes(stripe) == 0
+    assert states(stripe) == [3] * 6
+
+
+@sizes
+def test_a_trim_point_frees_whole_blocks(stripe: Stripe, entries: list[Entry]) -> None:
+    stripe.write(1, entries, in_block=2)
+    whole = stored_bytes(stripe)
+    assert stripe.trim_to(1, 3) == Answer(Code.OK, False)
+    assert stored_bytes(stripe) * 3 == whole * 2
+    assert states(stripe) == [3, 3, 3, 0, 0, 0]
+    stripe.trim_to(1, 6)
+    assert stored_bytes(stripe) == 0
+
+
+@with_door
+@sizes
+def test_a_damaged_block_is_lost_with_all_its_entries(
+    stripe: Stripe, door: Door, entries: list[Entry]
+) -> None:
+    stripe.write(1, entries[:3], in_block=3)
+    stripe.write(1, entries[3:])
+    content = door.load(stripe.name)
+    (key,) = (k for k in content.omap if k.endswith(b"2.3"))
+    value, stream = content.omap[key], content.stream
+    if entries is LARGE:
+        stream = stream[:99] + bytes([stream[99] ^ 1]) + stream[100:]
+    else:
+        value = value[:-1] + bytes([value[-1] ^ 1])
+    door.save(stripe.name, type(content)(content.attrs, {**content.omap, key: value}, stream))
+    assert [row.state for row in stripe.verify(1, range(6), 1 << 25).value.rows][:1] == [State.LOST]
+    unread = stripe.verify(1, range(6), 1 << 25, keys_only=True).value.rows[0].state
+    assert unread == (State.WRITTEN if entries is LARGE else State.LOST)
+    assert stripe.salvage(position=0) == Answer(-errno.EIO)
+    assert stripe.write(1, entries[:3], in_block=3) == WRITTEN  # by its checksum
+    stripe.trim(1, range(3))
+    assert states(stripe) == [3, 3, 3, 0, 0, 0]
+
+
+@with_door
+@sizes
+def test_a_block_is_healed_as_a_whole(stripe: Stripe, door: Door, entries: list[Entry]) -> None:
+    stripe.write(1, entries, in_block=6)
+    stripe.trim(1, [1])
+    sound = door.load(stripe.name)
+    name, last, value, data = stripe.salvage(position=0).value
+    assert (last, len(data) > 0) == (5, entries is LARGE)
+    broken = type(sound)(sound.attrs, {name: b"broken"}, bytes(len(sound.stream)))
+    door.save(stripe.name, broken)
+    assert stripe.heal(name, value, data + b"x") == Answer(-errno.EINVAL)
+    assert stripe.heal(name, value, data).code == Code.OK
+    assert door.load(stripe.name) == sound
+
+
+def _changed(change: Callable[[list[tuple[int, int, int]]], None], compression: int = 1) -> bytes:
+    """A write of SMALL in two blocks, of which something does not fit."""
+    plain = [b"".join(e.data for e in part) for part in (SMALL[:3], SMALL[3:])]
+    stored = [zstd.pack(each) for each in plain]
+    rows = [(3, len(each), crc32c(each)) for each in stored]
+    change(rows)
+    ends = [sum(len(e.data) for e in SMALL[: i + 1]) for i in range(6)]
+    runs = (1, [*range(6)])
+    fields = (1, 0, b"w" * 16, 0, runs, ends, [0] * 6, [*range(6)])
+    return request("write", *fields, compression, rows, compat=2) + b"".join(stored)
+
+
+@pytest.mark.parametrize(
+    ("change", "compression"),
+    [
+        (list.sort, 0),  # as it was, but of no compression
+        (list.sort, 3),
+        (lambda rows: rows.pop(), 1),
+        (lambda rows: rows.append((1, 1, 0)), 1),
+        (lambda rows: rows.insert(0, (0, 0, 0)), 1),
+        (lambda rows: rows.__setitem__(0, (2, *rows[0][1:])), 1),
+        (lambda rows: rows.__setitem__(1, (2**32 - 1, *rows[1][1:])), 1),
+        (lambda rows: rows.__setitem__(1, (3, rows[1][1] + 1, rows[1][2])), 1),
+        (lambda rows: rows.__setitem__(1, (3, rows[1][1], rows[1][2] ^ 1)), 1),
+    ],
+)
+def test_blocks_that_do_not_fit_are_refused(
+    stripe: Stripe, change: Callable[[list[tuple[int, int, int]]], None], compression: int
+) -> None:
+    assert stripe.send("write", _changed(change, compression)) == Answer(-errno.EINVAL)
+    assert states(stripe) == [1] * 6
+
+
+def test_blocks_that_are_larger_than_what_is_in_them_make_no_large_reply(stripe: Stripe) -> None:
+    """A hostile writer's, which the class does not open: 25 MiB for an entry of one byte."""
+    block = bytes(25 << 20)
+    for position in range(3):
+        row = (1, len(block), crc32c(block))
+        fields = (1, 0, b"w" * 16, 0, (1, [position]), [1], [0], [0], 1, [row])
+        assert stripe.send("write", request("write", *fields, compat=2) + block) == WRITTEN
+    asked = request("read", 1, False, 1 << 25, (1, [0, 1, 2]), True)
+    code, reply = stripe.store.execute(stripe.name, "read", asked)
+    assert code == Code.OK
+    assert len(reply) < 64 << 20
+    asked = request("read", 1, False, 1 << 25, (1, [2]), True)
+    assert stripe.store.execute(stripe.name, "read", asked)[1].endswith(block)
+
+
+def test_a_request_says_that_no_older_class_may_take_it() -> None:
+    assert requests.write(1, 0, b"w" * 16, 1, SMALL, in_block=6)[:2] == b"\x02\x02"
+    assert requests.write(1, 0, b"w" * 16, 1, SMALL)[:2] == b"\x02\x01"
+
+
+def test_a_host_that_is_removed_forgets_its_blocks(store: zlog.Store, prefix: str) -> None:
+    stripe = Stripe(store, prefix)
+    stripe.seal(1)
+    stripe.write(1, SMALL, in_block=6)
+    stripe.remove(1)
+    stripe.seal(2)
+    assert stripe.stat(2).value.stored_bytes == 0

@@ -1,0 +1,72 @@
+"""Whether what is at a position is this very append, where the class can't tell.
+
+The class decompresses nothing. So where an entry of the same id, length and checksum is stored in a
+block, and was not sent in that same block, it answers ALIKE and the writer compares: readers learn
+the ids of appends, and a hostile one may have stored other data under this one's.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from zlog._base.deadline import Deadline
+from zlog._base.io import Call
+from zlog._base.protocol import Code, State
+from zlog._layout.layout import Layout
+from zlog._native import core, messages
+from zlog.errors import from_code
+from zlog.view import ObjectRef, View
+
+_BYTES_MAX = 4 << 20
+
+
+class AppendId(NamedTuple):
+    """An append's identity, and its data."""
+
+    writer: bytes
+    number: int
+    data: bytes
+
+
+async def compare(
+    layout: Layout, ref: ObjectRef, wanted: Mapping[int, AppendId], deadline: Deadline
+) -> dict[int, bool | None]:
+    """Return of each position of one object that holds an entry whether it is the wanted one.
+
+    None: that can't be told, since it is damaged or of a later version.
+
+    Args:
+        layout: of the log.
+        ref: the object.
+        wanted: what may be there, by position.
+        deadline: budget.
+
+    Raises:
+        ZlogError: the store's own error, when the object can't be read.
+    """
+    found: dict[int, bool | None] = {}
+    rest = sorted(wanted)
+    while rest:
+        asked: Sequence[int] = rest
+
+        def calls(view: View, asked: Sequence[int] = asked) -> list[Call]:
+            packed = ref.spacing.packed
+            request = messages.read(view.epoch, True, _BYTES_MAX, packed, asked, blocks=True)
+            return [Call(ref.name, "read", request)]
+
+        _, (reply,) = await layout.guarded(calls, deadline)
+        if reply.code == -errno.ENOENT:
+            break  # it was removed meanwhile, as the next write tells
+        if reply.code != Code.OK:
+            raise from_code(reply.code, f"read of object {ref.name}")
+        told = core.decode_read(reply.payload, asked)
+        for i, position in enumerate(asked[: told.count]):
+            if told.state(i) == State.WRITTEN:
+                own = AppendId(told.writer(i), told.number(i), told.data(i))
+                found[position] = own == wanted[position]
+            elif told.state(i) in (State.LOST, State.UNREADABLE):
+                found[position] = None
+        rest = rest[told.count :]
+    return found

@@ -1,0 +1,37 @@
+"""How one writer's data is compressed."""
+
+from __future__ import annotations
+
+import logging
+
+from zlog._base.options import compression_of
+from zlog.view import View
+
+_logger = logging.getLogger(__name__)
+
+
+class Compression:
+    """As the log's options say, but for objects whose class is too old: there not at all."""
+
+    def __init__(self) -> None:
+        self._refused = 0  # in the view of this epoch
+
+    def of(self, view: View) -> str:
+        """Return the name of what compresses writes in a view."""
+        return "none" if view.epoch == self._refused else compression_of(view.options)
+
+    def refuse(self, view: View, object: str) -> bool:
+        """Take note of an object that refused; nothing is compressed until the next epoch.
+
+        Returns False if nothing was before, either: then that is not why it refused.
+        """
+        if self.of(view) == "none":
+            return False
+        self._refused = view.epoch
+        _logger.warning(
+            "log %s is not compressed: the class that answered for object=%s is older than this"
+            " zlog",
+            view.log,
+            object,
+        )
+        return True
