@@ -115,9 +115,9 @@ class Server:
         """Answer every WAIT, so that clients look at the view."""
         self.apply(self._machine.doubt())
 
-    def wanted(self, namespace: Namespace) -> bool:
-        """Whether some client has a log of the namespace open, or asks for one."""
-        return self._machine.wanted(*namespace)
+    def used(self, namespace: Namespace) -> set[str]:
+        """Names of the logs of a namespace that some client has open, or asks for."""
+        return self._machine.used(*namespace)
 
     def halt(self, *, cut: bool) -> None:
         """Grant nothing more, and take no connections.

@@ -19,7 +19,8 @@ from zlog._base.io import deadline_of
 from zlog._base.names import DIRECTORY_OBJECT
 from zlog._base.sequencer import OtherProtocol, is_remote, parse_given_address
 from zlog._io import BlockingIo, drive
-from zlog._layout.head import Directory, Head
+from zlog._layout.directory import Directory
+from zlog._layout.head import Head
 from zlog._layout.views import release
 from zlog._native import core, messages
 from zlog._sequencer import BlockingSequencer, Credentials
@@ -294,7 +295,7 @@ def forget_sequencer(
     if offered:
         drive(directory.withdraw(address, deadline_of(io, timeout)))
     released, failures = list[str](), list[ZlogError]()
-    for name in drive(directory.names(deadline_of(io, timeout))):
+    for name in drive(directory.logs.names(deadline_of(io, timeout))):
         deadline = deadline_of(io, timeout)
         try:
             view = drive(Head(io, name).read(deadline)).view

@@ -137,10 +137,26 @@ class Log(Writing, Reading):
         return cls(drive(LogClient.open(io, name, settings, new)))
 
     @staticmethod
-    def list(store: Store, *, timeout: float | None = TIMEOUT_SECONDS) -> builtins.list[str]:
-        """Return the names of the store's logs, in order."""
+    def list(
+        store: Store,
+        *,
+        after: str = "",
+        count: int | None = None,
+        timeout: float | None = TIMEOUT_SECONDS,
+    ) -> builtins.list[str]:
+        """Return the names of the store's logs, in order.
+
+        No log is looked at. One that is being made or removed just now, or whose maker or remover
+        died, may be listed, and opening it raise `LogNotFound`.
+
+        Args:
+            store: see :func:`zlog.connect`.
+            after: names above it only, for a listing in pages.
+            count: as many names at most; None: all.
+            timeout: budget of the call.
+        """
         io = BlockingIo(store)
-        return drive(list_logs(io, deadline_of(io, timeout)))
+        return drive(list_logs(io, deadline_of(io, timeout), after=after, count=count))
 
     @staticmethod
     def remove(store: Store, name: str, *, timeout: float | None = TIMEOUT_SECONDS) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import click
 
 import zlog
@@ -13,6 +15,8 @@ from zlog.cli.session import Session, pass_session
 from zlog.cli.tables import table
 from zlog.cli.units import human_bytes
 from zlog.cli.verb import Verb
+
+_PAGE = 10_000
 
 
 @click.command(
@@ -27,19 +31,32 @@ from zlog.cli.verb import Verb
 @json_option("Print a JSON object per log.")
 @pass_session
 def ls(session: Session, long: bool, as_json: bool) -> None:
-    """List the logs of the store."""
+    """List the logs of the store.
+
+    Without --long no log is looked at: what is being made or removed just now is listed, too.
+    """
     with session.connect() as store, Output() as out:
-        names = zlog.Log.list(store, timeout=session.timeout)
+        names = _names(session, store)
         if not long:
             for name in names:
                 out.line(to_json({"name": name}) if as_json else name)
             return
-        stats = [stat for name in names if (stat := _stat(session, store, name)) is not None]
+        found = (_stat(session, store, name) for name in names)
+        stats = (stat for stat in found if stat is not None)
         if as_json:
             for stat in stats:
                 out.line(to_json(stat_fields(stat)))
         else:
             table(out, ("LOG", "TAIL", "ENTRIES", "BYTES", "SEQUENCER"), map(_stat_row, stats))
+
+
+def _names(session: Session, store: zlog.Store) -> Iterator[str]:
+    """Iterate over the logs' names in order, asked for in pages."""
+    after: str | None = ""
+    while after is not None:
+        page = zlog.Log.list(store, after=after, count=_PAGE, timeout=session.timeout)
+        yield from page
+        after = page[-1] if len(page) == _PAGE else None
 
 
 def _stat(session: Session, store: zlog.Store, name: str) -> LogStat | None:

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Protocol
 
 from zlog._base.io import Io, deadline_of
-from zlog._layout.head import Directory
+from zlog._layout.directory import Directory
 from zlog._sequencer.credentials import NO_CREDENTIALS, Credentials
 from zlog.errors import ZlogError
 from zlog.seqr.election.candidate import Candidate, Role
@@ -42,9 +42,6 @@ class Server(Adopter, Protocol):
 
     def look_again(self) -> None:
         """Have all waiting clients look for a newer view."""
-
-    def wanted(self, namespace: Namespace) -> bool:
-        """Whether some client has a log of the namespace open, or asks for one."""
 
 
 class Election:
@@ -188,7 +185,7 @@ class Election:
         """Whether no client asks for logs of the namespace, so that nothing is granted there."""
         assert self._logs is not None  # set before there was a candidate
         try:
-            if self._logs.wanted(namespace):
+            if self._logs.used(namespace):
                 return False
             _logger.info("no client asks any more namespace=%s", namespace)
             self._logs.step_down(namespace)

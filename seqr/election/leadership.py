@@ -10,11 +10,13 @@ from typing import Protocol
 from zlog._base.deadline import Deadline
 from zlog._base.io import Io, deadline_of
 from zlog._base.sequencer import LogAddress, is_remote
-from zlog._layout.head import Directory, Head
+from zlog._layout.directory import Directory
+from zlog._layout.head import Head
 from zlog.errors import LogNotFound, ZlogError
 from zlog.seqr.election.lease import Lease
 from zlog.seqr.election.maintenance import DUTY_SECONDS, Duties
 from zlog.seqr.election.scrubbing import Scrubbing, ScrubStatus
+from zlog.seqr.election.used import Opened, UsedLogs
 from zlog.seqr.limits import Limits
 from zlog.seqr.namespaces import Namespace
 
@@ -25,7 +27,7 @@ _ANNOUNCEMENT_SECONDS = 5.0
 """How often it is looked whether the store's directory still names the leader."""
 
 
-class Adopter(Protocol):
+class Adopter(Opened, Protocol):
     """Who has the logs."""
 
     async def adopt(self, log: LogAddress) -> None:
@@ -77,15 +79,18 @@ class Leadership:
 
     async def _hold(self) -> None:
         """Keep the offer out, and take over what others served."""
-        left: list[str] | None = None  # logs that may have to be taken over; None: all of them
+        used = UsedLogs(self._namespace, self._io, self._logs)
+        left: list[str] | None = None  # logs to be taken over; None: all that were in use
         while True:
             pause = _ANNOUNCEMENT_SECONDS
             try:
                 if self._lease.left:  # else this process slept, and perhaps another leads by now
                     await announce(self._io, self._address, self._deadline())
                 if left is None:
-                    left = await Directory(self._io).names(self._deadline())
+                    left = await used.inherit(self._deadline())
                 left = await self._sweep(left)
+                if self._lease.left:
+                    await used.update(self._deadline())
             except ZlogError as error:
                 _logger.warning("leads with difficulty namespace=%s: %s", self._namespace, error)
                 pause = _RETRY_SECONDS
@@ -106,10 +111,10 @@ class Leadership:
                 _logger.exception("duties left undone namespace=%s", self._namespace)
 
     async def _sweep(self, names: list[str]) -> list[str]:
-        """Take over the logs whose views name a sequencer: it is not the leader any more.
+        """Take over those of some logs whose views name a sequencer: it is not the leader any more.
 
-        Logs without one are left alone until a writer asks. Returns those whose heads could not be
-        read; they do not hold up the others.
+        All others are left alone until a writer asks. Returns those whose heads could not be read;
+        they do not hold up the others.
         """
         rest, failed = iter(names), list[str]()
         await asyncio.gather(*(self._adopt(rest, failed) for _ in range(self._limits.sweep_max)))

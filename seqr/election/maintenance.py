@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 
+from zlog._base.deadline import Deadline
 from zlog._base.io import Io, deadline_of
+from zlog._base.options import has_retention
 from zlog._base.settings import Settings
 from zlog._client import LogClient
-from zlog._layout.head import Directory
+from zlog._layout.directory import Directory
 from zlog._layout.reclaim import reclaim
 from zlog._trim.retention import enforce
 from zlog.errors import LogNotFound, ZlogError
@@ -21,11 +24,20 @@ _LOG_SECONDS_MAX = 30.0
 """For one log; what is left undone by then waits for the next round."""
 
 
+_LOGS_PER_ROUND = 256
+"""Of all logs, so many have their turn in a round, at least."""
+
+_NAMES_PER_SHARD = 32
+
+
 class Duties:
-    """Trims every log as its settings say (``zlog retention``), and gives space back.
+    """Trims logs as their settings say (``zlog retention``), and gives space back.
 
     Writers and trims free the space of stripes that are no longer needed. What they left
     when they died, or could not reach, is found here.
+
+    A round is about the logs that have a retention set, as far as the directory lists them, and
+    some of all others, which take turns: so the list is put right, too.
 
     Args:
         io: over the store of the namespace.
@@ -33,11 +45,13 @@ class Duties:
 
     def __init__(self, io: Io) -> None:
         self._io = io
+        self._directory = Directory(io)
         self._settings = Settings(timeout=_LOG_SECONDS_MAX)
         self._reclaimed: dict[tuple[str, int], frozenset[int]] = {}
+        self._after = ""  # the last log that had its turn
 
     async def round(self) -> None:
-        """Look after all logs, one after the other, so that it is hardly felt.
+        """Look after logs, one after the other, so that it is hardly felt.
 
         One that fails is tried again in the next round, and does not hold up the others.
 
@@ -45,21 +59,37 @@ class Duties:
             ZlogError: not even the logs' names could be read.
         """
         before, self._reclaimed = self._reclaimed, {}
-        for name in await Directory(self._io).names(deadline_of(self._io, _LOG_SECONDS_MAX)):
+        retained = {*await self._directory.retained.names(self._deadline())}
+        for name in sorted(retained.union(await self._next())):
             try:
-                await self._look_after(name, before)
+                await self._look_after(name, before, listed=name in retained)
             except LogNotFound:
-                continue
+                if name in retained:
+                    await self._list(name, retained=False)
             except ZlogError as error:
                 _logger.warning("could not look after log=%s: %s", name, error)
             except Exception:  # any error: the next round tries again
                 _logger.exception("could not look after log=%s", name)
 
+    async def _next(self) -> list[str]:
+        """Return the names of those whose turn it is."""
+        names: list[str] = []
+        while len(names) < _LOGS_PER_ROUND:
+            page, self._after = await self._directory.logs.page(
+                self._after, self._deadline(), per_shard=_NAMES_PER_SHARD
+            )
+            names += page
+            if not self._after:
+                break
+        return names
+
     async def _look_after(
-        self, name: str, reclaimed: dict[tuple[str, int], frozenset[int]]
+        self, name: str, reclaimed: dict[tuple[str, int], frozenset[int]], *, listed: bool
     ) -> None:
         client = await LogClient.open(self._io, name, self._settings)
         layout = client.layout
+        if has_retention(layout.view.options) != listed:
+            await self._list(name, retained=not listed)
         log = (name, layout.view.log_id)
         layout.reclaimed = reclaimed.get(log, layout.reclaimed)
         before = layout.view.trim_point
@@ -71,3 +101,14 @@ class Duties:
             _logger.info("gave space back log=%s stripes=%d", name, count)
         if layout.reclaimed:
             self._reclaimed[log] = layout.reclaimed
+
+    async def _list(self, name: str, *, retained: bool) -> None:
+        """Enter a log in the list of those with a retention, or strike it off."""
+        change = (
+            self._directory.retained.add_all if retained else self._directory.retained.remove_all
+        )
+        with contextlib.suppress(ZlogError):  # such as for want of caps; its turn comes again
+            await change([name], self._deadline())
+
+    def _deadline(self) -> Deadline:
+        return deadline_of(self._io, _LOG_SECONDS_MAX)

@@ -11,7 +11,7 @@ from zlog._audit.scrub import Scrub
 from zlog._base.io import Io, deadline_of
 from zlog._base.settings import Settings
 from zlog._client import LogClient
-from zlog._layout.head import Directory
+from zlog._layout.directory import Directory
 from zlog.errors import LogNotFound, ZlogError
 
 _logger = logging.getLogger(__name__)
@@ -87,12 +87,14 @@ class Scrubbing:
             await self._io.sleep(max(0.0, began + ROUND_SECONDS - self._io.monotonic()))
 
     async def _round(self) -> None:
-        names = await Directory(self._io).names(deadline_of(self._io, _STEP_SECONDS))
+        names = await Directory(self._io).logs.names(deadline_of(self._io, _STEP_SECONDS))
         first = int(self._io.random() * len(names))
+        directory = Directory(self._io).objects
         for name in names[first:] + names[:first]:
             self._status.log = name
             try:
-                await self._scrub(name)
+                await self._scrub(name, directory)
+                directory = []  # once in a round
             except LogNotFound:
                 continue
             except ZlogError as error:
@@ -101,7 +103,7 @@ class Scrubbing:
                 self._status.log = ""
         self._status.rounds += 1
 
-    async def _scrub(self, name: str) -> None:
+    async def _scrub(self, name: str, directory: Sequence[str]) -> None:
         client = await LogClient.open(self._io, name, Settings(timeout=_STEP_SECONDS))
         other = (self._status.rounds % 2 == 1) != self._other_first
         scrub = Scrub(
@@ -112,6 +114,8 @@ class Scrubbing:
             keys_only=other,
             pace=self._pace,
         )
+        async for findings in scrub.directory(directory):
+            self._tell(name, findings)
         async for findings in scrub.objects():
             self._tell(name, findings)
         end = await client.positions.tail(client.deadline(), checked=False)

@@ -180,10 +180,10 @@ class Machine:
         log.activating = True
         return [Activate(address)]
 
-    def wanted(self, pool: str, namespace: str) -> bool:
-        """Whether some connection has a log of a namespace open, or waits for one."""
-        asked = (pool, namespace)
-        return any(not log.unused for log in self._logs.values() if log.address[:2] == asked)
+    def used(self, pool: str, namespace: str) -> set[str]:
+        """Names of the logs of a namespace that some connection has open, or waits for."""
+        used = (log.address for log in self._logs.values() if not log.unused)
+        return {each.name for each in used if each[:2] == (pool, namespace)}
 
     def step_down(self, pool: str, namespace: str) -> list[Effect]:
         """Grant nothing more in the logs of a namespace: another sequencer leads there."""

@@ -16,7 +16,7 @@ import pytest
 import zlog
 from zlog._base.deadline import Deadline
 from zlog._io import BlockingIo, drive
-from zlog._layout.head import Directory
+from zlog._layout.directory import Directory
 from zlog._layout.views import take_over
 from zlog._sequencer.credentials import Credentials
 from zlog.cli.ceph import Target, new_client

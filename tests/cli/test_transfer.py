@@ -13,6 +13,7 @@ import pytest
 
 import zlog
 
+from ..support.logs import is_there
 from .conftest import Cli, Inside
 
 LINES = b"".join(b"line %d\n" % number for number in range(500))
@@ -111,7 +112,7 @@ def test_following_ends_by_a_signal(cli: Cli, there: Cli, sent: int, code: int) 
     with cli.start("mirror", "orders", "--to", there.url, "--follow") as copier:
         cli.ok("append", "orders", stdin=LINES)
         with zlog.connect(there.url) as store:
-            while "orders" not in zlog.Log.list(store):
+            while not is_there(store, "orders"):
                 pass
             items = zlog.Log.open(store, "orders").follow()
             assert b"".join(next(items).data + b"\n" for _ in range(500)) == LINES  # type: ignore[union-attr]
@@ -129,7 +130,7 @@ def test_following_outlasts_a_failure(cli: Cli, there: Cli, tmp_path: Path) -> N
         assert b"it is being compacted; trying again" in copier.stderr.readline()
     cli.ok("append", "orders", stdin=LINES)
     with zlog.connect(there.url) as store:
-        while "orders" not in zlog.Log.list(store):
+        while not is_there(store, "orders"):
             pass
         items = zlog.Log.open(store, "orders").follow()
         assert next(items).position == 0

@@ -8,7 +8,7 @@ import pytest
 
 import zlog
 from zlog import Finding, FindingKind
-from zlog._base.names import DIRECTORY_OBJECT, head_object
+from zlog._base.names import directory_shard, head_object
 from zlog._io import drive
 from zlog._native import messages
 from zlog.view import STRIPES_MAX, ObjectRef
@@ -186,7 +186,7 @@ def test_a_trim_that_died_is_no_failure(filled: zlog.Log) -> None:
 
 def test_a_log_that_is_not_listed(filled: zlog.Log, store: zlog.Store) -> None:
     request = messages.directory_add(filled.name, filled.view.log_id)
-    planted.call(store, DIRECTORY_OBJECT, "directory_remove", request)
+    planted.call(store, directory_shard("logs", filled.name), "directory_remove", request)
     for name in ("order", "orders-", "orders2"):
         zlog.Log.create(store, name).close()
     finding = only(filled, FindingKind.UNLISTED)

@@ -11,9 +11,9 @@ import pytest
 import zlog
 from zlog import GapKind
 from zlog._base.io import deadline_of
-from zlog._base.names import DIRECTORY_OBJECT, head_object
+from zlog._base.names import directory_shard, head_object
 from zlog._io import BlockingIo, drive
-from zlog._layout.head import Directory
+from zlog._layout.directory import Directory
 
 from ..conformance.stored import door_to
 from .faulty import WithoutSequencer
@@ -100,7 +100,7 @@ def test_a_log_that_lost_its_head_is_damaged_and_not_made_anew(memory: zlog.Stor
         log.append(b"x")
     with zlog.connect("mem://") as copy:
         with door_to(memory) as door, door_to(copy) as other:
-            for name in (DIRECTORY_OBJECT, log.view.object_of(0).name):
+            for name in (directory_shard("logs", "orders"), log.view.object_of(0).name):
                 other.save(name, door.load(name))
             for use in (zlog.Log.open, zlog.Log.create, partial(zlog.Log.open, create=True)):
                 with pytest.raises(zlog.CorruptEntry, match=r"no object zlog\.orders\.head"):
@@ -113,12 +113,12 @@ def test_a_log_that_lost_its_head_is_damaged_and_not_made_anew(memory: zlog.Stor
 
 def test_the_name_of_a_log_that_lost_its_head_can_be_had_again(memory: zlog.Store) -> None:
     io = BlockingIo(memory)
-    drive(Directory(io).add("orders", 7, deadline_of(io, 10)))
+    drive(Directory(io).logs.add("orders", deadline_of(io, 10), 7))
     with pytest.raises(zlog.CorruptEntry) as told:
         zlog.Log.create(memory, "orders")
     assert "zlog rm orders" in told.value.hint
     zlog.Log.remove(memory, "orders")
-    assert drive(Directory(io).names(deadline_of(io, 10))) == []
+    assert drive(Directory(io).logs.names(deadline_of(io, 10))) == []
     with pytest.raises(zlog.LogNotFound):
         zlog.Log.remove(memory, "orders")
     assert zlog.Log.create(memory, "orders").append(b"x") == 0

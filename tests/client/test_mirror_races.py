@@ -11,6 +11,7 @@ import zlog
 from zlog import CopyDiffers, Entry
 from zlog._base.options import MIRROR_OF
 
+from ..support.logs import is_there
 from .faulty import Died, FaultyStore, at_method, dies_in, each_death, each_moment
 from .transfers import exported, imported, mirrored
 
@@ -95,7 +96,7 @@ def test_what_died_while_it_began_is_promoted_to_a_log_of_its_own(memory: zlog.S
     for number, store in each_death(
         lambda _: None, lambda dying: imported(dying, "copy", export, promote=False)
     ):
-        if "copy" in zlog.Log.list(store):
+        if is_there(store, "copy"):
             promote(store)
             copy = zlog.Log.open(store, "copy")
             copy.append(b"own")

@@ -12,7 +12,7 @@ import zlog
 import zlog.aio
 from zlog._base.io import Io, deadline_of
 from zlog._io import BlockingIo, drive
-from zlog._layout.head import Directory
+from zlog._layout.directory import Directory
 
 from ..support.local_sequencer import LocalSequencer
 from .faulty import FaultyStore

@@ -10,7 +10,8 @@ from zlog._base.deadline import Deadline
 from zlog._base.io import deadline_of
 from zlog._base.sequencer import SHARED_ADDRESS, LogAddress
 from zlog._io import drive
-from zlog._layout.head import Directory, Head
+from zlog._layout.directory import Directory
+from zlog._layout.head import Head
 from zlog._layout.stripe_objects import seal
 from zlog.errors import LogNotFound, NotLeader, StoreUnavailable
 from zlog.seqr.election.activation import Activation
@@ -63,7 +64,7 @@ class NoLogs:
     def look_again(self) -> None:
         pass
 
-    def wanted(self, namespace: Namespace) -> bool:  # noqa: ARG002
+    def used(self, namespace: Namespace) -> set[str]:  # noqa: ARG002
         return False
 
 

@@ -225,8 +225,8 @@ def test_a_session_that_closes_gives_back_the_logs_that_no_other_uses(server):
     run(second.open(AUDIT, 0, deadline()))
     run(first.close())
     run(second.status(deadline()))  # follows the CLOSE
-    assert not server.call("wanted", ORDERS[:2])
-    assert server.call("wanted", AUDIT[:2])
+    assert not server.call("used", ORDERS[:2])
+    assert server.call("used", AUDIT[:2])
     third = BlockingSequencer.shared(server.address, Credentials())
     other = ORDERS._replace(name="other", log_id=9)
     assert run(third.next(other, 1, 0, deadline())).position == 0

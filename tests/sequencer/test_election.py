@@ -10,8 +10,9 @@ import pytest
 import zlog
 from zlog._base.deadline import Deadline
 from zlog._base.sequencer import LogAddress
-from zlog._io import BlockingIo, drive
-from zlog._layout.head import Directory, Head
+from zlog._io import AsyncioIo, BlockingIo, drive
+from zlog._layout.directory import Directory
+from zlog._layout.head import Head
 from zlog._layout.views import change_view
 from zlog.errors import StoreUnavailable
 from zlog.seqr.election.candidate import Candidate, Role
@@ -36,6 +37,7 @@ class Logs:
         self.at_once = self.at_once_max = 0
         self.stepped_down: list[Namespace] = []
         self.looks = 0
+        self.in_use: set[str] = set()
 
     async def adopt(self, log: LogAddress) -> None:
         self.at_once += 1
@@ -50,8 +52,8 @@ class Logs:
     def look_again(self) -> None:
         self.looks += 1
 
-    def wanted(self, namespace: Namespace) -> bool:  # noqa: ARG002
-        return False
+    def used(self, namespace: Namespace) -> set[str]:  # noqa: ARG002
+        return self.in_use
 
 
 @pytest.fixture
@@ -66,6 +68,19 @@ def name_sequencer(store: zlog.Store, log: str, sequencer: str) -> None:
     drive(change_view(io, log, lambda view: replace(view, sequencer=sequencer), Deadline(10)))
 
 
+def list_as_used(store: zlog.Store, *names: str) -> None:
+    """Leave the list of a leader whose clients had these logs open."""
+    drive(Directory(BlockingIo(store)).used.add_all(names, Deadline(10)))
+
+
+def used(store: zlog.Store) -> list[str]:
+    return drive(Directory(BlockingIo(store)).used.names(Deadline(10)))
+
+
+def retained(store: zlog.Store) -> list[str]:
+    return drive(Directory(BlockingIo(store)).retained.names(Deadline(10)))
+
+
 @pytest.fixture
 def logs(memory):
     """Logs that a former leader served, beside others that it did not."""
@@ -75,7 +90,9 @@ def logs(memory):
     zlog.Log.create(memory, "shared", width=1)
     zlog.Log.create(memory, "alone", width=1)
     name_sequencer(memory, "alone", "")
-    return [f"served-{number}" for number in range(LOGS)]
+    served = [f"served-{number}" for number in range(LOGS)]
+    list_as_used(memory, *served, "alone", "gone")
+    return served
 
 
 class Sequencer:
@@ -128,6 +145,62 @@ async def test_logs_of_a_former_leader_that_spoke_tls_are_taken_over(memory, log
         assert set(sequencer.logs.adopted) == {*logs, "alone"}
 
 
+async def test_a_new_leader_looks_at_no_log_that_is_not_in_use(memory, logs):
+    for number in range(LOGS):
+        zlog.Log.create(memory, f"idle-{number}", width=1)
+        name_sequencer(memory, f"idle-{number}", FORMER)
+    looks: list[str] = []
+    store = Looked(memory, looks)
+    async with Sequencer(store) as sequencer:
+        await sequencer.adopts(LOGS)
+        await asyncio.sleep(0.05)
+    assert sorted(sequencer.logs.adopted) == sorted(logs)
+    assert sorted(set(looks)) == sorted(f"zlog.{log}.head" for log in [*logs, "alone", "gone"])
+
+
+async def test_a_leader_lists_what_clients_have_open(memory, monkeypatch):
+    """And strikes off what they have not any more, of what it found there too."""
+    monkeypatch.setattr("zlog.seqr.election.leadership._ANNOUNCEMENT_SECONDS", 0.01)
+    monkeypatch.setattr("zlog.seqr.election.used.UNUSED_SECONDS", 0.3)
+    list_as_used(memory, "former")
+    async with Sequencer(memory) as sequencer:
+        sequencer.logs.in_use = {"one", "two"}
+        await until(lambda: used(memory) == ["former", "one", "two"])
+        await until(lambda: used(memory) == ["one", "two"])
+        sequencer.logs.in_use = {"two"}
+        await until(lambda: used(memory) == ["two"])
+
+
+async def test_a_leader_that_can_not_list_them_leads_all_the_same(memory, monkeypatch, caplog):
+    """Its user may not be allowed to."""
+    monkeypatch.setattr("zlog.seqr.election.leadership._ANNOUNCEMENT_SECONDS", 0.01)
+    tries: list[str] = []
+
+    def fault(_: int, method: str) -> str | None:
+        if method == "directory_add":
+            tries.append(method)
+            return "fail"
+        return None
+
+    async with Sequencer(FaultyStore(memory, fault)) as sequencer:
+        sequencer.logs.in_use = {"one"}
+        await until(lambda: len(tries) > 2)
+        assert await announced(sequencer.stores) == HERE
+    assert caplog.text.count("can't list the logs in use") == 1
+
+
+class Looked(FaultyStore):
+    """A store that notes of which objects views were read."""
+
+    def __init__(self, inner: zlog.Store, looks: list[str]) -> None:
+        super().__init__(inner, lambda *_: None)
+        self.looks = looks
+
+    def submit(self, queue, token, calls):
+        self.looks += [call[0] for call in calls if call[1] == "view_read"]
+        return self.inner.submit(queue, token, calls)
+
+
 class Damaged(FaultyStore):
     """A store in which the head of one log can't be read."""
 
@@ -142,6 +215,7 @@ async def test_a_damaged_head_keeps_nobody_from_the_other_logs(memory, logs, mon
     monkeypatch.setattr("zlog.seqr.election.leadership._ANNOUNCEMENT_SECONDS", 0.01)
     monkeypatch.setattr("zlog.seqr.election.leadership.DUTY_SECONDS", 0.01)
     zlog.Log.create(memory, "broken", width=1)
+    list_as_used(memory, "broken")
     trimmed = zlog.Log.create(memory, "trimmed", width=1)
     trimmed.append_many([b"entry"] * 10)
     trimmed.set_retention(zlog.Retention(entries=3))
@@ -185,14 +259,14 @@ def everywhere(monkeypatch):
 async def test_an_error_of_an_unknown_kind_does_not_make_a_guest_stay(memory, caplog):
     failures = [RuntimeError("no one knows why"), RuntimeError("nor this")]
 
-    def wanted(_: Namespace) -> bool:
+    def in_use(_: Namespace) -> set[str]:
         if failures:
             raise failures.pop()
-        return False
+        return set()
 
     guest = Namespace("elsewhere", "")
     async with Sequencer(memory) as sequencer:
-        sequencer.logs.wanted = wanted
+        sequencer.logs.used = in_use
         assert (await sequencer.election.candidate(guest)).role is Role.LEADER
         await until(lambda: len(sequencer.election.describe()["namespaces"]) == 1)
         assert sequencer.logs.stepped_down == [guest]
@@ -293,6 +367,31 @@ async def test_a_leader_gives_back_what_the_dead_have_left(memory, monkeypatch):
     assert loose()
     async with Sequencer(memory):
         await until(lambda: memory.peek(first.name) is None and not loose())
+
+
+async def test_all_logs_have_their_turn(memory, monkeypatch):
+    """However few a round takes; and the list of those with a retention is put right."""
+    monkeypatch.setattr("zlog.seqr.election.maintenance._LOGS_PER_ROUND", 1)
+    monkeypatch.setattr("zlog.seqr.election.maintenance._NAMES_PER_SHARD", 1)
+    names = [f"log-{number:02}" for number in range(40)]
+    for name in names:
+        zlog.Log.create(memory, name, width=1).append(b"x")
+    directory = Directory(BlockingIo(memory))
+    zlog.Log.open(memory, "log-07").set_retention(zlog.Retention(entries=0))
+    assert retained(memory) == ["log-07"]
+    drive(directory.retained.remove_all(["log-07"], Deadline(5)))
+    drive(directory.retained.add_all(["log-09", "gone"], Deadline(5)))
+    looks: list[str] = []
+    io = AsyncioIo(Looked(memory, looks))
+    duties = Duties(io)
+    await duties.round()
+    assert 0 < len({*looks}) < 35  # log-09, the one that is gone, and a page
+    for _ in names:
+        await duties.round()
+    await io.close()
+    assert {*looks} == {f"zlog.{name}.head" for name in [*names, "gone"]}
+    assert retained(memory) == ["log-07"]
+    assert zlog.Log.open(memory, "log-07").stat().trim_point == 1
 
 
 async def test_what_status_says_of_a_namespace(memory):

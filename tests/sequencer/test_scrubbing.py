@@ -10,8 +10,9 @@ import pytest
 
 import zlog
 from zlog._audit.scrub import _verify
+from zlog._base.names import directory_shard
 from zlog._io import AsyncioIo
-from zlog._layout.head import Directory
+from zlog._layout.directory import NameList
 from zlog.seqr.election import scrubbing
 from zlog.seqr.election.scrubbing import Scrubbing, ScrubStatus
 from zlog.view import ObjectRef
@@ -38,8 +39,9 @@ def store() -> Replicated:
 
 
 def objects(store: Replicated) -> list[str]:
-    found = ["zlog.directory"]
+    found = []
     for name in ("audit", "orders"):
+        found.append(directory_shard("logs", name))
         with zlog.Log.open(store, name) as log:
             found += [f"zlog.{name}.head", *(ref.name for ref in log.view.objects())]
     return found
@@ -99,7 +101,7 @@ async def test_chance_says_where_a_leader_begins(
     """None knows how far the one before it came: so all is met in time, however short they lead."""
     with zlog.Log.create(store, "long", width=1) as log:
         log.append_many([b"x"] * 100)
-    monkeypatch.setattr(Directory, "names", AsyncMock(return_value=["long"]))
+    monkeypatch.setattr(NameList, "names", AsyncMock(return_value=["long"]))
     monkeypatch.setattr(scrubbing, "ROUND_SECONDS", 3600.0)
     seen: list[Sequence[int]] = []
 

@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import Callable
 
+from zlog._base.names import DIRECTORY_OBJECT, directory_shard
 from zlog.testing import Process
 
 from .clients import LOG
@@ -104,7 +105,7 @@ class Nemesis:
 
     def _stall(self) -> None:
         names = stripe_objects(self._cluster.objects, LOG)
-        names += [f"zlog.{LOG}.head", "zlog.directory"]
+        names += [f"zlog.{LOG}.head", DIRECTORY_OBJECT, directory_shard("logs", LOG)]
         name, seconds = self._chance.choice(names), self._chance.uniform(0.05, 1.0)
         self._say(f"stalls {name} for {seconds:.2f} s")
         self._cluster.stall(name, seconds)

@@ -78,3 +78,12 @@ def after_first_grant(log: zlog.Log, action: Callable[[int], object]) -> list[in
 
     log._client.positions.grant = grant  # type: ignore[method-assign]
     return counts
+
+
+def is_there(store: zlog.Store, name: str) -> bool:
+    """Whether there is such a log, and it is finished: a listing does not tell."""
+    try:
+        zlog.Log.open(store, name).close()
+    except zlog.LogNotFound:
+        return False
+    return True

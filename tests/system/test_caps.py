@@ -10,12 +10,14 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 import zlog
+from zlog._base.names import directory_shard
 from zlog._base.sequencer import LogAddress
 from zlog._native import messages
 
 from ..conformance import hostile
 from ..conformance.messages import METHODS
 from ..docs.pages import DOCS, table
+from ..support.logs import is_there
 from ..support.sequencer import SequencerProcess
 
 CLASS = "allow pool zlog class zlog"
@@ -75,7 +77,7 @@ def objects(log: zlog.Log) -> list[str]:
     """All objects of the log, and the directory."""
     address = LogAddress(log.store.pool, log.store.namespace, log.name, log.view.log_id)
     stripes = [ref.name for ref in log.view.objects(log.view.live_stripe)]
-    return [*stripes, f"zlog.{address.name}.head", "zlog.directory"]
+    return [*stripes, f"zlog.{address.name}.head", directory_shard("logs", log.name)]
 
 
 def test_without_the_class_nothing_that_rados_can_do_touches_an_entry(
@@ -207,7 +209,7 @@ def ends_the_log(mine: zlog.Log) -> None:
     """By a view: the objects stay."""
     with pytest.raises(zlog.ClassNotLoaded, match="remove"):
         zlog.Log.remove(mine.store, mine.name)
-    assert mine.name not in zlog.Log.list(mine.store)
+    assert not is_there(mine.store, mine.name)
 
 
 def delivers(mine: zlog.Log) -> None:

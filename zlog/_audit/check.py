@@ -104,8 +104,11 @@ class Checker:
         )
 
     async def _run(self) -> AsyncIterator[Sequence[Finding]]:
+        listed = self._layout.directory.logs.objects_of(self._layout.view.log)
         for scrub in self._scrubs:
             async for findings in scrub.objects():
+                yield findings
+            async for findings in scrub.directory(listed):
                 yield findings
         objects = await self._check_objects()
         self._unreadable = {each.object for each in objects if each.kind in _OBJECT_UNREADABLE}

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from zlog._audit.findings import Finding, FindingKind, about
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call
-from zlog._base.names import DIRECTORY_OBJECT, head_object
+from zlog._base.names import head_object
 from zlog._layout.layout import Layout
 from zlog._native import messages
 from zlog.errors import CorruptEntry, from_code
@@ -110,9 +110,12 @@ class Inspector:
         # What a mirror holds above its floor was not copied whole yet: no tail has to cover it.
         self.taken = max([before.tail_floor, *map(_taken, () if before.mirror else looked)])
         findings += (each for one in looked for each in _judge(one, self._freed, after))
-        if not await self._layout.directory.has(before.log, self._deadline()):
+        directory = self._layout.directory.logs
+        if not await directory.has(before.log, self._deadline()):
             detail = f"log {before.log!r} is not in the store's directory"
-            findings.append(about(FindingKind.UNLISTED, DIRECTORY_OBJECT, detail))
+            findings.append(
+                about(FindingKind.UNLISTED, directory.objects_of(before.log)[0], detail)
+            )
         return findings
 
     async def _stats(self, view: View, stripe: Stripe) -> list[_Looked]:

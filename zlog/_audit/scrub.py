@@ -11,7 +11,7 @@ from zlog._base.copies import Copies
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply
 from zlog._base.monitor import placement
-from zlog._base.names import DIRECTORY_OBJECT, head_object
+from zlog._base.names import head_object
 from zlog._base.protocol import Code
 from zlog._base.spacing import Places, Spacing
 from zlog._layout.heal import damaged, heal_record, heal_values, look
@@ -87,16 +87,20 @@ class Scrub:
         self._pace = pace
 
     async def objects(self) -> AsyncIterator[Sequence[Finding]]:
-        """Look at the head, the directory and, unless an audit does, stripe objects' headers."""
+        """Look at the head and, unless an audit does, stripe objects' headers."""
         view = self._layout.view
         yield await self._values(head_object(view.log))
-        yield await self._values(DIRECTORY_OBJECT)
         if not (self._heal or self._any_copy):
             return
         async for stripe in walk(self._layout, view.trim_point, OPEN_END, self._deadline):
             if isinstance(stripe, Stripe):
                 for ref in self._layout.objects(view, stripe):
                     yield await self._values(ref.name)
+
+    async def directory(self, objects: Iterable[str]) -> AsyncIterator[Sequence[Finding]]:
+        """Look at some objects of the store's directory."""
+        for name in objects:
+            yield await self._values(name)
 
     async def positions(self, end: int, begin: int = 0) -> AsyncIterator[Sequence[Finding]]:
         """Look at what stands from ``begin``, or the trim point, to ``end``, object by object."""

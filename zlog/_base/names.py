@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from zlib import crc32
+
 from zlog.limits import POSITION_MAX
 
 DIRECTORY_OBJECT = "zlog.directory"
+"""Has the sequencer's announcement, and names that were entered before there were shards."""
+
+DIRECTORY_SHARDS = 16
+"""Objects of each list of the directory."""
 
 
 def check_position(position: int) -> None:
@@ -45,3 +51,13 @@ def stripe_object(log: str, log_id: int, stripe_id: int, index: int) -> str:
     layout at the same time never make the same object.
     """
     return f"{objects_prefix(log)}{log_id:016x}.{stripe_id}.{index}"
+
+
+def directory_shards(kind: str) -> list[str]:
+    """Names of the objects of one list of the directory; no log's objects are named so."""
+    return [f"{DIRECTORY_OBJECT}/{kind}.{number}" for number in range(DIRECTORY_SHARDS)]
+
+
+def directory_shard(kind: str, log: str) -> str:
+    """Name of the object of such a list that a log is entered in."""
+    return f"{DIRECTORY_OBJECT}/{kind}.{crc32(log.encode()) % DIRECTORY_SHARDS}"

@@ -28,7 +28,8 @@ RETENTION_AGE = "retention_age_s"
 RETENTION_BYTES = "retention_bytes"
 RETENTION_ENTRIES = "retention_entries"
 RETENTION_SKEW = "retention_skew_s"
-_RETENTION = (RETENTION_AGE, RETENTION_BYTES, RETENTION_ENTRIES, RETENTION_SKEW)
+_LIMITS = (RETENTION_AGE, RETENTION_BYTES, RETENTION_ENTRIES)
+_RETENTION = (*_LIMITS, RETENTION_SKEW)
 
 MIRROR_OF = "mirror_of"
 """What a mirror is a copy of, for as long as it is one: see :data:`MIRROR_OF_FILE`, or its source's
@@ -128,3 +129,8 @@ def _number(text: str | None) -> int | None:
         return None
     number = int(text)
     return number if 1 <= number <= POSITION_MAX else None
+
+
+def has_retention(options: Mapping[str, str]) -> bool:
+    """Whether options limit what is kept of a log."""
+    return any(key in options for key in _LIMITS)

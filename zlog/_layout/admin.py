@@ -10,11 +10,12 @@ from types import MappingProxyType
 from zlog._base.deadline import Deadline
 from zlog._base.io import Io
 from zlog._base.names import head_object
-from zlog._base.options import MIRROR_OF, check_options, merged_options
+from zlog._base.options import MIRROR_OF, check_options, has_retention, merged_options
 from zlog._base.pool_full import explain
 from zlog._base.sequencer import SHARED_ADDRESS
+from zlog._layout.directory import Directory
 from zlog._layout.discard import discard, remove_all
-from zlog._layout.head import Directory, Head, HeadState
+from zlog._layout.head import Head, HeadState
 from zlog._layout.stripe_objects import make, remove
 from zlog._layout.views import Change, activate_shared, backoff, change_view
 from zlog.errors import (
@@ -97,18 +98,23 @@ async def create_log(io: Io, name: str, new: NewLog, deadline: Deadline) -> View
     """
     check_log_name(name)
     try:
-        with suppress(LogNotFound):  # as it should be, and neither is one that has lost its head
-            await _look_up(io, name, deadline)
-        return await _create_log(io, name, new, deadline)
+        if await _is_listed(io, name, deadline):
+            with suppress(LogNotFound):  # struck off since; neither is one that has lost its head
+                await _look_up(io, name, deadline)
+        view = await _create_log(io, name, new, deadline)
     except StoreTimeout as error:
         await explain(io, error)
         raise
+    if has_retention(new.options):
+        with suppress(ZlogError):  # a hint, and found again
+            await Directory(io).retained.add(name, deadline)
+    return view
 
 
 async def _create_log(io: Io, name: str, new: NewLog, deadline: Deadline) -> View:
     head = Head(io, name)
     removed = 0
-    while not await head.create(_new_log_id(io), deadline):
+    while not await head.create(log_id := _new_log_id(io), deadline):
         try:
             state = await head.read(deadline)
         except LogNotFound:
@@ -118,12 +124,12 @@ async def _create_log(io: Io, name: str, new: NewLog, deadline: Deadline) -> Vie
             removed += 1
             continue
         if state.view is None:
+            log_id = state.log_id
             break  # its creator died, or is at work: the head accepts one view
         if not state.view.removed:
             raise LogExists(f"there is a log {name!r} in {io.store.url} already")
         await _finish_removal(io, state.view, deadline)
-    log_id = (await head.read(deadline)).log_id
-    await Directory(io).add(name, log_id, deadline)
+    await Directory(io).logs.add(name, deadline, log_id)
     return await _first_view(io, head, name, log_id, new, deadline)
 
 
@@ -221,7 +227,7 @@ async def _look_up(io: Io, name: str, deadline: Deadline) -> HeadState:
 
 async def _is_listed(io: Io, name: str, deadline: Deadline) -> bool:
     try:
-        return await Directory(io).has(name, deadline)
+        return await Directory(io).logs.has(name, deadline)
     except (CorruptEntry, StoreUnavailable):  # as for a client whose caps allow this log only
         return False
 
@@ -243,16 +249,19 @@ async def find_or_create_log(io: Io, name: str, new: NewLog, deadline: Deadline)
                 raise
 
 
-async def list_logs(io: Io, deadline: Deadline) -> list[str]:
-    """Return the names of the store's logs, in order, without those half made or half removed."""
+async def list_logs(
+    io: Io, deadline: Deadline, *, after: str = "", count: int | None = None
+) -> list[str]:
+    """Return names of the store's logs, in order; see :meth:`zlog.Log.list`."""
+    if after:
+        check_log_name(after)
+    if count is not None and count < 1:
+        raise ValueError(f"count is the number of names at most, not {count!r}")
     names: list[str] = []
-    for name in await Directory(io).names(deadline):
-        try:
-            view = (await Head(io, name).read(deadline)).view
-        except LogNotFound:
-            continue
-        if view is not None and not view.removed:
-            names.append(name)
+    async for page in Directory(io).logs.pages(deadline, after=after):
+        names += page
+        if count is not None and len(names) >= count:
+            return names[:count]
     return names
 
 
@@ -263,7 +272,8 @@ async def remove_log(io: Io, name: str, deadline: Deadline) -> None:
     the directory's entry, and last the head. No client can bring any of it back: a stripe object is
     only ever made under a name that holds the log's id and a fresh epoch.
 
-    Of a log that has lost its head the name is made free: a new log gets it, and is removed.
+    Of a log that has lost its head the name is made free: a new log gets it, and is removed. One
+    that was never finished is finished first, and then removed.
 
     Raises:
         LogNotFound: no such log.
@@ -274,9 +284,9 @@ async def remove_log(io: Io, name: str, deadline: Deadline) -> None:
     except LogNotFound:
         if not await _is_listed(io, name, deadline):
             raise
-        view = await _create_log(io, name, NewLog(1, {}), deadline)
+        view = None
     if view is None:
-        raise LogNotFound(f"there is no log {name!r} in {io.store.url}")
+        view = await _create_log(io, name, NewLog(1, {}), deadline)
     if not view.removed:
         view = await _mark_removed(io, name, deadline)
     await _finish_removal(io, view, deadline)
@@ -296,7 +306,7 @@ async def _finish_removal(io: Io, view: View, deadline: Deadline) -> None:
     if shared is not None:
         shared.release(view.log_id)
     await remove_all(io, view, deadline)
-    await Directory(io).remove(view.log, view.log_id, deadline)
+    await Directory(io).logs.remove_all([view.log], deadline, view.log_id)
     await Head(io, view.log).remove(view.epoch, deadline)
 
 

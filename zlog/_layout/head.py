@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Io, Reply
-from zlog._base.names import DIRECTORY_OBJECT, head_object
+from zlog._base.names import head_object
 from zlog._base.protocol import Code
 from zlog._layout.heal import answers
 from zlog._native import messages
@@ -15,7 +15,6 @@ from zlog.errors import LogNotFound
 from zlog.view import Stripe, View
 
 _VIEWS_PER_READ = 64
-_NAMES_PER_READ = 1024
 _STRIPES_PER_READ = 1024
 
 
@@ -208,63 +207,3 @@ class Head:
         if reply.code == -errno.ENOENT:
             raise LogNotFound(f"there is no log {self._log!r} in {self._io.store.url}")
         return reply
-
-
-class Directory:
-    """Calls on the store's directory: the names of its logs, and who offers to be a sequencer."""
-
-    def __init__(self, io: Io) -> None:
-        self._io = io
-
-    async def names(self, deadline: Deadline) -> list[str]:
-        """Return every name that was entered, in order."""
-        names: list[str] = []
-        more = True
-        while more:
-            request = messages.directory_list(names[-1] if names else "", _NAMES_PER_READ)
-            reply = await self._call("directory_list", request, deadline)
-            if reply.code == -errno.ENOENT:
-                break
-            more, page = messages.directory_list_reply(reply.payload)
-            names += page
-        return names
-
-    async def has(self, log: str, deadline: Deadline) -> bool:
-        """Whether a name was entered."""
-        after = log[:-1]  # names are listed from above one on; this is close below
-        while True:
-            request = messages.directory_list(after, _NAMES_PER_READ)
-            reply = await self._call("directory_list", request, deadline)
-            if reply.code == -errno.ENOENT:
-                return False
-            more, page = messages.directory_list_reply(reply.payload)
-            if log in page or not more or page[-1] > log:
-                return log in page
-            after = page[-1]
-
-    async def add(self, log: str, log_id: int, deadline: Deadline) -> None:
-        """Enter a log."""
-        await self._call("directory_add", messages.directory_add(log, log_id), deadline)
-
-    async def remove(self, log: str, log_id: int, deadline: Deadline) -> None:
-        """Strike a log off, unless the name belongs to another log by now."""
-        request = messages.directory_remove(log, log_id)
-        await self._call("directory_remove", request, deadline)
-
-    async def announce(self, address: str, deadline: Deadline) -> None:
-        """Offer the sequencer at ``address`` to clients whose log has none."""
-        await self._call("sequencer_announce", messages.sequencer_announce(address), deadline)
-
-    async def withdraw(self, address: str, deadline: Deadline) -> None:
-        """Take the offer back, if it is still this one."""
-        await self._call("sequencer_withdraw", messages.sequencer_withdraw(address), deadline)
-
-    async def sequencer(self, deadline: Deadline) -> str:
-        """Return the address that is on offer; empty when there is none."""
-        reply = await self._call("sequencer_find", messages.sequencer_find(), deadline)
-        if reply.code == -errno.ENOENT:
-            return ""
-        return messages.sequencer_find_reply(reply.payload).address
-
-    async def _call(self, method: str, request: bytes, deadline: Deadline) -> Reply:
-        return await execute_one(self._io, Call(DIRECTORY_OBJECT, method, request), deadline)

@@ -11,7 +11,8 @@ from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Io, Reply
 from zlog._base.protocol import EPOCH_MAX, Code
 from zlog._base.sequencer import LogAddress, is_remote
-from zlog._layout.head import Directory, Head
+from zlog._layout.directory import Directory
+from zlog._layout.head import Head
 from zlog._layout.heal import answers
 from zlog._layout.outage import LOOK_SECONDS, Outage
 from zlog._layout.stripe_index import StripeIndex

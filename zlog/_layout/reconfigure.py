@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from zlog._base.deadline import Deadline
-from zlog._base.options import MIRROR_OF, check_options
+from zlog._base.options import MIRROR_OF, check_options, has_retention
 from zlog._layout.layout import Layout
 from zlog._layout.reclaim import reclaim
 from zlog._layout.rescue import end_of_entries
@@ -58,7 +58,11 @@ async def reconfigure(
             wanted = changed
         return None if wanted is view else wanted
 
-    return await _change(layout, edit, deadline)
+    view = await _change(layout, edit, deadline)
+    if has_retention({key: each for key, each in options.items() if each is not None}):
+        with contextlib.suppress(ZlogError):  # a hint, and found again
+            await layout.directory.retained.add(view.log, deadline)
+    return view
 
 
 async def roll(layout: Layout, deadline: Deadline, *, rescue: bool = False) -> View:

@@ -124,11 +124,17 @@ class Log(LogHandle):
             raise
 
     @staticmethod
-    async def list(store: Store, *, timeout: float | None = TIMEOUT_SECONDS) -> builtins.list[str]:
-        """Return the names of the store's logs, in order."""
+    async def list(
+        store: Store,
+        *,
+        after: str = "",
+        count: int | None = None,
+        timeout: float | None = TIMEOUT_SECONDS,
+    ) -> builtins.list[str]:
+        """Return the names of the store's logs, in order; see :meth:`zlog.Log.list`."""
         io = AsyncioIo(store)
         try:
-            return await list_logs(io, deadline_of(io, timeout))
+            return await list_logs(io, deadline_of(io, timeout), after=after, count=count)
         finally:
             await io.close()
 

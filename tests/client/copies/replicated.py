@@ -8,6 +8,7 @@ import random
 from collections.abc import Callable, Sequence
 
 import zlog
+from zlog._base.names import directory_shard
 from zlog._native import core
 from zlog._native.core import CompletionQueue
 from zlog.store import RequestPayload
@@ -152,6 +153,7 @@ def damaged_value(store: Replicated, rank: int, name: str, key: str) -> None:
 LARGE = [bytes([65 + i]) * 20_000 for i in range(4)]
 SMALL = [b"small %d" % i for i in range(3)]
 HEAD = "zlog.orders.head"
+LISTED = directory_shard("logs", "orders")
 VIEW = "v.0000000000000001"
 
 Damage = Callable[[Replicated, str, int], None]
@@ -165,7 +167,7 @@ DAMAGES: dict[str, Damage] = {
     "head": lambda store, _, rank: damaged_value(store, rank, HEAD, "zlog.head"),
     "view": lambda store, _, rank: damaged_value(store, rank, HEAD, VIEW),
     "vanished view": lambda store, _, rank: vanished_value(store, rank, HEAD, VIEW),
-    "directory": lambda store, _, rank: damaged_value(store, rank, "zlog.directory", "n.orders"),
+    "directory": lambda store, _, rank: damaged_value(store, rank, LISTED, "n.orders"),
 }
 
 

@@ -1,0 +1,194 @@
+"""The store's directory: lists of its logs, in shards, and who offers to be a sequencer.
+
+A list is spread over objects by a hash of the names, so that none of them has more keys than Ceph
+takes, and many clients make logs at once. Each object is one with the class's ``directory_*``
+methods (docs/formats/directory.md).
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import AsyncIterator, Iterable
+from typing import NamedTuple
+
+from zlog._base.deadline import Deadline
+from zlog._base.io import Call, Io, Reply
+from zlog._base.names import DIRECTORY_OBJECT, directory_shard, directory_shards
+from zlog._layout.head import execute_one
+from zlog._layout.heal import answers
+from zlog._native import messages
+from zlog.limits import NAME_BYTES_MAX
+
+_NAMES_PER_READ = 1024
+_CALLS_AT_ONCE = 64
+
+_CHARACTERS = "-.0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
+"""Those that names consist of, ascending."""
+
+_FIRST = 2
+"""No name begins with one of those before this one."""
+
+_HINT_ID = 0
+"""What stands for the log's id in a list that is only a hint: the name alone counts."""
+
+
+class Page(NamedTuple):
+    """Some names of a list.
+
+    Attributes:
+        names: all that the list has up to ``end``, in order.
+        end: where the next page goes on; empty: this was the last one.
+    """
+
+    names: list[str]
+    end: str
+
+
+class NameList:
+    """One list of names.
+
+    Args:
+        io: the world.
+        kind: which list.
+        beside: further objects that may have some of its names.
+    """
+
+    def __init__(self, io: Io, kind: str, *beside: str) -> None:
+        self._io = io
+        self._kind = kind
+        self._beside = beside
+
+    def objects_of(self, log: str) -> list[str]:
+        """Return the objects that may have a name; new ones are entered in the first."""
+        return [directory_shard(self._kind, log), *self._beside]
+
+    @property
+    def objects(self) -> list[str]:
+        """All of its objects."""
+        return [*directory_shards(self._kind), *self._beside]
+
+    async def page(
+        self, after: str, deadline: Deadline, *, per_shard: int = _NAMES_PER_READ
+    ) -> Page:
+        """Return names above ``after``: of no shard more than ``per_shard``."""
+        request = messages.directory_list(after, per_shard)
+        calls = [Call(name, "directory_list", request) for name in self.objects]
+        found, ends = set[str](), list[str]()
+        for reply in await self._execute(calls, deadline):
+            if reply.code != -errno.ENOENT:
+                more, names = messages.directory_list_reply(reply.payload)
+                found.update(names)
+                if more:
+                    ends.append(names[-1])
+        end = min(ends, default="")
+        return Page(sorted(name for name in found if name <= end or not end), end)
+
+    async def pages(
+        self, deadline: Deadline, *, after: str = "", per_shard: int = _NAMES_PER_READ
+    ) -> AsyncIterator[list[str]]:
+        """Iterate over all names above ``after``, in order, some thousands at a time."""
+        while True:
+            page = await self.page(after, deadline, per_shard=per_shard)
+            yield page.names
+            if not page.end:
+                return
+            after = page.end
+
+    async def names(self, deadline: Deadline) -> list[str]:
+        """Return every name that was entered, in order."""
+        return [name async for page in self.pages(deadline) for name in page]
+
+    async def has(self, log: str, deadline: Deadline) -> bool:
+        """Whether a name was entered."""
+        request = messages.directory_list(_just_below(log), 1)
+        calls = [Call(name, "directory_list", request) for name in self.objects_of(log)]
+        return any(
+            reply.code != -errno.ENOENT
+            and log in messages.directory_list_reply(reply.payload).names
+            for reply in await self._execute(calls, deadline)
+        )
+
+    async def add(self, log: str, deadline: Deadline, log_id: int = _HINT_ID) -> None:
+        """Enter a log."""
+        await self.add_all([log], deadline, log_id)
+
+    async def add_all(
+        self, logs: Iterable[str], deadline: Deadline, log_id: int = _HINT_ID
+    ) -> None:
+        """Enter logs."""
+        calls = [
+            Call(self.objects_of(log)[0], "directory_add", messages.directory_add(log, log_id))
+            for log in logs
+        ]
+        await self._execute(calls, deadline)
+
+    async def remove_all(
+        self, logs: Iterable[str], deadline: Deadline, log_id: int = _HINT_ID
+    ) -> None:
+        """Strike logs off, unless their names are those of other ids by now."""
+        calls = [
+            Call(name, "directory_remove", messages.directory_remove(log, log_id))
+            for log in logs
+            for name in self.objects_of(log)
+        ]
+        await self._execute(calls, deadline)
+
+    async def _execute(self, calls: list[Call], deadline: Deadline) -> list[Reply]:
+        """Run calls; what one answers other than OK and ENOENT is raised."""
+        replies: list[Reply] = []
+        for start in range(0, len(calls), _CALLS_AT_ONCE):
+            some = calls[start : start + _CALLS_AT_ONCE]
+            replies += await answers(
+                self._io, some, await self._io.execute(some, deadline), deadline
+            )
+        for call, reply in zip(calls, replies, strict=True):
+            reply.check(f"{call.method} on {call.object}", -errno.ENOENT)
+        return replies
+
+
+def _just_below(name: str) -> str:
+    """Return the name, or the beginning of one, that no other lies between and ``name``."""
+    characters = _CHARACTERS[0 if len(name) > 1 else _FIRST :]
+    before = characters[: characters.index(name[-1])][-1:]
+    return (name[:-1] + before).ljust(NAME_BYTES_MAX, characters[-1]) if before else name[:-1]
+
+
+class Directory:
+    """The lists of the store's logs, and who offers to be a sequencer.
+
+    Attributes:
+        logs: the names of all logs. The directory has a name for no longer than there is a head: it
+            is entered after the head was made, and struck off before the head is removed.
+        used: names of logs that clients have open at the leading sequencer: what the next leader
+            takes over. A hint.
+        retained: names of logs that have a retention set. A hint.
+    """
+
+    def __init__(self, io: Io) -> None:
+        self._io = io
+        self.logs = NameList(io, "logs", DIRECTORY_OBJECT)
+        self.used = NameList(io, "used")
+        self.retained = NameList(io, "retained")
+
+    @property
+    def objects(self) -> list[str]:
+        """All of its objects."""
+        return [*self.logs.objects, *self.used.objects, *self.retained.objects]
+
+    async def announce(self, address: str, deadline: Deadline) -> None:
+        """Offer the sequencer at ``address`` to clients whose log has none."""
+        await self._call("sequencer_announce", messages.sequencer_announce(address), deadline)
+
+    async def withdraw(self, address: str, deadline: Deadline) -> None:
+        """Take the offer back, if it is still this one."""
+        await self._call("sequencer_withdraw", messages.sequencer_withdraw(address), deadline)
+
+    async def sequencer(self, deadline: Deadline) -> str:
+        """Return the address that is on offer; empty when there is none."""
+        reply = await self._call("sequencer_find", messages.sequencer_find(), deadline)
+        if reply.code == -errno.ENOENT:
+            return ""
+        return messages.sequencer_find_reply(reply.payload).address
+
+    async def _call(self, method: str, request: bytes, deadline: Deadline) -> Reply:
+        return await execute_one(self._io, Call(DIRECTORY_OBJECT, method, request), deadline)
