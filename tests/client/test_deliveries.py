@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 import itertools
+from array import array
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime, timezone
+from typing import cast
 
 import pytest
 
@@ -15,10 +17,12 @@ from zlog import DeliveryDiffers, DeliverySuperseded, aio, testing
 from zlog._append.deliveries import _writer_id
 from zlog._append.delivery_records import DeliveryKey
 from zlog._base.protocol import Code
+from zlog._native import core
 from zlog.testing import AT_ONCE, Fate, StoreCall
 
 from ..conformance import wire
 from ..conformance.stored import door_to, envelope
+from ..support.logs import data_of
 from .delivering import ROWS, deliver, entries_in, shuffled
 from .faulty import Died, FaultyStore, dies_in
 from .planted import remove
@@ -60,6 +64,15 @@ def test_with_a_sequencer_it_is_the_same(sequenced: zlog.Log) -> None:
     assert sequenced.deliver(ROWS, source="query", batch=1) == len(ROWS)
     assert sequenced.deliver(shuffled(1), source="query", batch=1) == 0
     assert [item.data for item in sequenced.read_range()] == ROWS  # type: ignore[union-attr]
+
+
+def test_columns_are_delivered_in_rounds(log: zlog.Log) -> None:
+    column = core.EntryColumn(array("i", range(21)), bytes(range(20)))
+    entries = [b"first", *column, b"last"]
+    given = cast("list[bytes]", [b"first", column, b"last"])
+    assert log.deliver(entries[3:9], source="copy", batch=0) == 6
+    assert log.deliver(given, source="copy", batch=0) == len(entries) - 6
+    assert sorted(data_of(log.read_range())) == sorted(entries)
 
 
 def test_equal_entries_count(memory: zlog.Store) -> None:

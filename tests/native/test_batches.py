@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
+from itertools import accumulate
 
 import pytest
 from hypothesis import given
@@ -14,6 +16,7 @@ from zlog._base.protocol import State
 from zlog._base.spacing import Spacing
 from zlog._native import core
 
+from ..support.logs import data_of
 from .support import OBJECT, read, reply_to, requests, seal, write_request
 
 WRITER = bytes(range(16))
@@ -123,6 +126,35 @@ def test_what_is_too_large_or_no_bytes_is_found() -> None:
     assert core.entries_check([b"abc", memoryview(b"12345")], 4) == (1, 5)
     with pytest.raises(TypeError, match="encode"):
         core.entries_check([b"abc", "text"], 5)  # type: ignore[list-item]
+
+
+def column_of(entries: list[bytes], before: bytes = b"") -> core.EntryColumn:
+    offsets = accumulate(map(len, entries), initial=len(before))
+    return core.EntryColumn(array("i", offsets), before + b"".join(entries))
+
+
+@given(ENTRIES, st.binary(max_size=9), st.integers(0, 50), st.integers(0, 50), st.integers(1, 99))
+def test_a_column_is_as_good_as_a_list(
+    entries: list[bytes], before: bytes, start: int, end: int, limit: int
+) -> None:
+    column = column_of(entries, before)
+    assert core.entries_owned(column) is column
+    part, same = column[start:end], entries[start:end]
+    assert [*part] == same
+    assert len(part) == len(same)
+    assert core.entries_check(part, limit) == core.entries_check(same, limit)
+    assert core.entries_cut(part, 0, limit, limit) == core.entries_cut(same, 0, limit, limit)
+    with zlog.connect("mem://") as store, zlog.Log.create(store, "orders", width=2, unit=2) as log:
+        assert log.append_many(part) == [*range(len(same))]
+        assert data_of(log.read_range()) == same
+
+
+@pytest.mark.parametrize("offsets", [[], [0, 4], [-1, 2], [2, 1], [0, 3, 2, 3]])
+def test_a_column_lies_in_its_data(offsets: list[int]) -> None:
+    with pytest.raises(ValueError, match="a column"):
+        core.EntryColumn(array("i", offsets), b"abc")
+    with pytest.raises(IndexError):
+        column_of([b"a"])[1]
 
 
 def written(data: bytes, spacing: Spacing) -> zlog.Log:

@@ -47,7 +47,7 @@ from zlog.errors import (
 )
 from zlog.view import ObjectRef, View
 
-ROUND_ENTRIES_MAX = 16384
+ROUND_ENTRIES_MAX = 32768
 ROUND_BYTES_MAX = 16 << 20
 """What one grant covers at most; longer lists go in several rounds, one after the other."""
 

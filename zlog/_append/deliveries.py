@@ -57,7 +57,9 @@ class Deliveries:
         self._deadline = budget.deadline
         self._entry_bytes_max = entry_bytes_max
 
-    async def deliver(self, entries: Iterable[bytes], key: DeliveryKey, timeout: Timeout) -> int:
+    async def deliver(
+        self, entries: Iterable[bytes | core.EntryColumn], key: DeliveryKey, timeout: Timeout
+    ) -> int:
         """Append what is not there yet; see :meth:`zlog.Log.deliver`."""
         key.check()
         attempt = await self._begin(key, timeout)
@@ -146,7 +148,7 @@ class _Attempt:
             open_ = set(holes)
             positions = [p for p in positions if p in open_ or p not in found]
 
-    def missing(self, entries: list[bytes]) -> list[bytes]:
+    def missing(self, entries: Sequence[bytes]) -> Sequence[bytes]:
         """Return those of the entries that earlier attempts have not written."""
         if not self._written:
             return entries
@@ -206,14 +208,21 @@ class _Attempt:
                 await self._reader.fill(unused, FillCode.WRITER_GAVE_UP, deadline)
 
 
-def _rounds(entries: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Cut entries into what is appended in one go.
+def _rounds(entries: Iterable[bytes | core.EntryColumn]) -> Iterator[Sequence[bytes]]:
+    """Cut entries, or columns of them, into what is appended in one go.
 
-    Each is bytes of its own from here on: the caller may use one buffer for all.
+    Each is bytes of its own from here on: the caller may use one buffer for all. Columns stay what
+    they are.
     """
     some: list[bytes] = []
     size = 0
     for item in entries:
+        if isinstance(item, core.EntryColumn):
+            if some:
+                yield some
+                some, size = [], 0
+            yield from _parts(item)
+            continue
         entry = item if type(item) is bytes else core.entries_owned((item,))[0]
         if len(some) == ROUND_ENTRIES_MAX or (some and size + len(entry) > ROUND_BYTES_MAX):
             yield some
@@ -222,6 +231,14 @@ def _rounds(entries: Iterable[bytes]) -> Iterator[list[bytes]]:
         size += len(entry)
     if some:
         yield some
+
+
+def _parts(column: core.EntryColumn) -> Iterator[core.EntryColumn]:
+    start = 0
+    while start < len(column):
+        end = core.entries_cut(column, start, ROUND_ENTRIES_MAX, ROUND_BYTES_MAX)
+        yield column[start:end]
+        start = end
 
 
 def _each_once(grants: Iterable[range]) -> Iterator[range]:

@@ -107,7 +107,7 @@ class Writing(LogHandle):
             batch: 0 or more; see :meth:`deliveries_done`.
             part: batches may be delivered in parts, at the same time; which entry is in which part
                 must be the same each time.
-            timeout: for each round of up to 16,384 entries or 16 MiB.
+            timeout: for each round of up to 32,768 entries or 16 MiB.
 
         Returns:
             How many entries this call has appended.

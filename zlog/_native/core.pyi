@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar, overload
 
 from typing_extensions import Buffer, Self
 
@@ -97,6 +97,26 @@ def encode_writes(
     Returns:
         ``(index of the stripe object, request)`` for each object that gets an entry.
     """
+
+class EntryColumn(Sequence[bytes]):
+    """Entries that lie one after the other, as in a column of Arrow: no object for each of them.
+
+    Wherever a list of entries is appended it can be. Nothing is copied: the memory must not change.
+
+    Args:
+        offsets: (n + 1) × int32; entry i is ``data[offsets[i]:offsets[i + 1]]``.
+        data: the bytes.
+
+    Raises:
+        ValueError: the offsets do not ascend, or are not all in the data.
+    """
+
+    def __init__(self, offsets: Buffer, data: Buffer) -> None: ...
+    def __len__(self) -> int: ...
+    @overload
+    def __getitem__(self, which: int, /) -> bytes: ...
+    @overload
+    def __getitem__(self, which: slice, /) -> EntryColumn: ...
 
 def entries_cut(entries: Sequence[Buffer], start: int, count_max: int, bytes_max: int) -> int:
     """Return the end of the longest ``entries[start:end]`` within both limits, one at least."""

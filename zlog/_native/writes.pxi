@@ -1,7 +1,13 @@
 # Writes: encoding entries, and the memory that a request keeps until the store is done with it.
 
 from cython.operator cimport dereference as deref
+from libc.stdint cimport int32_t
 from libcpp.memory cimport make_shared, shared_ptr
+
+from collections.abc import Sequence
+
+cdef extern from "Python.h":
+    Py_buffer* PyMemoryView_GET_BUFFER(object view)
 
 
 cdef extern from "cls_zlog/base/codes.h" namespace "zlog" nogil:
@@ -41,8 +47,64 @@ cdef object buffer_of(item):
         raise TypeError(f"an entry is bytes, not {item!r}") from None
 
 
+# Entries that lie one after the other, as in a column of Arrow: no object for each of them.
+@cython.final
+cdef class EntryColumn:
+    cdef object keeper  # of the memory that these point into
+    cdef const int32_t* ends  # count + 1 of them: each entry begins where the one before it ends
+    cdef const char* data
+    cdef Py_ssize_t count
+
+    def __init__(self, offsets, data):
+        cdef memoryview ends = memoryview(offsets), content = memoryview(data)
+        cdef Py_buffer* of_ends = PyMemoryView_GET_BUFFER(ends)
+        cdef Py_buffer* of_content = PyMemoryView_GET_BUFFER(content)
+        cdef Py_ssize_t i
+        if not ends.c_contiguous or not content.c_contiguous or of_ends.len % 4 or not of_ends.len:
+            raise ValueError("a column is made of (n + 1) × int32, and bytes")
+        self.keeper = (ends, content)
+        self.ends, self.data = <const int32_t*> of_ends.buf, <const char*> of_content.buf
+        self.count = of_ends.len // 4 - 1
+        for i in range(self.count):
+            if self.ends[i] > self.ends[i + 1]:
+                raise ValueError("a column's offsets ascend")
+        if self.ends[0] < 0 or self.ends[self.count] > of_content.len:
+            raise ValueError("a column's offsets lie in its data")
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, which):
+        cdef EntryColumn part
+        cdef Py_ssize_t i
+        if isinstance(which, slice):
+            start, stop, step = which.indices(self.count)
+            if step != 1:
+                raise ValueError("a part of a column is made of entries in a row")
+            part = EntryColumn.__new__(EntryColumn)
+            part.keeper, part.data = self.keeper, self.data
+            part.ends, part.count = self.ends + <Py_ssize_t> start, max(0, stop - start)
+            return part
+        i = which
+        if not 0 <= i < self.count:
+            raise IndexError("a column is counted from its beginning, up to its length")
+        return PyBytes_FromStringAndSize(self.data + self.ends[i], self.size(i))
+
+    cdef Py_ssize_t size(self, Py_ssize_t i) noexcept:
+        return self.ends[i + 1] - self.ends[i]
+
+
+Sequence.register(EntryColumn)
+
+
 def entries_check(entries, Py_ssize_t bytes_max):
     cdef Py_ssize_t i, size
+    if isinstance(entries, EntryColumn):
+        for i in range((<EntryColumn> entries).count):
+            size = (<EntryColumn> entries).size(i)
+            if size > bytes_max:
+                return i, size
+        return None
     for i in range(len(entries)):
         item = entries[i]
         if type(item) is bytes:
@@ -56,6 +118,8 @@ def entries_check(entries, Py_ssize_t bytes_max):
 
 def entries_owned(entries):
     cdef Py_ssize_t i
+    if isinstance(entries, EntryColumn):
+        return entries
     for i in range(len(entries)):
         if type(entries[i]) is not bytes:
             return [
@@ -66,9 +130,13 @@ def entries_owned(entries):
 
 def entries_cut(entries, Py_ssize_t start, Py_ssize_t count_max, Py_ssize_t bytes_max):
     cdef Py_ssize_t end = start, total = len(entries), left = bytes_max, size
+    cdef bint in_column = isinstance(entries, EntryColumn)
     while end < total and end - start < count_max:
-        item = entries[end]
-        size = PyBytes_GET_SIZE(item) if type(item) is bytes else memoryview(item).nbytes
+        if in_column:
+            size = (<EntryColumn> entries).size(end)
+        else:
+            item = entries[end]
+            size = PyBytes_GET_SIZE(item) if type(item) is bytes else memoryview(item).nbytes
         if size > left and end > start:
             break
         left -= size
@@ -78,7 +146,7 @@ def entries_cut(entries, Py_ssize_t start, Py_ssize_t count_max, Py_ssize_t byte
 
 # Entries on their way into requests, and the objects whose memory they point into.
 cdef class NewEntries:
-    cdef tuple alive
+    cdef object alive
     cdef vector[NewEntry] news
 
 
@@ -171,19 +239,27 @@ def encode_writes(
     Py_ssize_t end,
     str compression not None="none",
 ):
-    # A tuple of bytes: neither the caller's list nor what is in it changes until all is encoded.
     cdef NewEntries taken = NewEntries.__new__(NewEntries)
     cdef Py_ssize_t count, i
     cdef uint64_t first
     cdef NewEntry entry
     cdef WriteHead head = write_head(epoch, timestamp, writer, spacing, compression)
     cdef Request request
-    taken.alive = tuple(entries_owned(entries[start:end]))
-    count = len(taken.alive)
+    cdef EntryColumn column = None
+    owned = entries_owned(entries[start:end])
+    if isinstance(owned, EntryColumn):
+        taken.alive = column = owned
+    else:
+        # A tuple of bytes: neither the caller's list nor what is in it changes until all is encoded.
+        taken.alive = owned = tuple(owned)
+    count = len(owned)
     taken.news.reserve(count)
     for i in range(count):
         entry.position, entry.number = position + i, number + i
-        entry.data = view_of(<bytes> taken.alive[i])
+        if column is not None:
+            entry.data = string_view(column.data + column.ends[i], <size_t> column.size(i))
+        else:
+            entry.data = view_of(<bytes> (<tuple> owned)[i])
         taken.news.push_back(entry)
     out = []
     for first in head.spacing.firsts(position, position + <uint64_t> count):

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import methodcaller
-from typing import TYPE_CHECKING
+from typing import cast
 
-import pyarrow.compute as pc
+import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import (
     DataSourceArrowWriter,
@@ -23,15 +23,10 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import BinaryType, StringType, StructType
 
+from zlog._append.append import ROUND_BYTES_MAX, ROUND_ENTRIES_MAX
+from zlog._native.core import EntryColumn
 from zlog.spark._handles import LogRef
 from zlog.spark._options import SinkOptions
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-_ROWS_MAX = 16384
-_BYTES_MAX = 16 << 20
-"""What is appended in one go, which is also what a task holds."""
 
 
 @dataclass
@@ -100,9 +95,9 @@ class Appender:
         Raises:
             ValueError: a row is null. What came before it stays appended.
         """
-        rows = (row for batch in batches for part in _parts(batch.column(0)) for row in part)
+        entries = cast("Iterator[bytes]", _columns(batches))  # which a delivery takes as well
         appended = self.log.open().deliver(
-            rows, source=task.query, batch=task.batch, part=task.partition
+            entries, source=task.query, batch=task.batch, part=task.partition
         )
         return Appended(appended, task.query)
 
@@ -114,26 +109,36 @@ class Appender:
         """
         log = self.log.open()
         entries = 0
-        for batch in batches:
-            for part in _parts(batch.column(0)):
-                log.append_many(part)
-                entries += len(part)
+        for column in _columns(batches):
+            log.append_many(column)
+            entries += len(column)
         return Appended(entries)
 
 
-def _parts(column: pa.Array) -> Iterator[list[bytes]]:
-    """Cut a column into lists that are appended in one go."""
-    if column.null_count:
-        raise ValueError("a null is no entry: leave such rows out, or write empty ones")
-    sizes = pc.binary_length(column)
-    first = 0
-    while first < len(column):
-        rows = min(_ROWS_MAX, len(column) - first)
-        while rows > 1 and pc.sum(sizes.slice(first, rows)).as_py() > _BYTES_MAX:
-            rows //= 2
-        values = column.slice(first, rows).to_pylist()
-        yield [value.encode() if isinstance(value, str) else value for value in values]
-        first += rows
+def _columns(batches: Iterator[pa.RecordBatch]) -> Iterator[EntryColumn]:
+    """Join a task's batches, which Spark makes of 10,000 rows, into what is appended in one go."""
+    some: list[pa.Array] = []
+    rows = size = 0
+    for batch in batches:
+        column = batch.column(0)
+        if column.null_count:
+            yield _joined(some)
+            raise ValueError("a null is no entry: leave such rows out, or write empty ones")
+        if rows + len(column) > ROUND_ENTRIES_MAX or size + column.nbytes > ROUND_BYTES_MAX:
+            yield _joined(some)
+            some, rows, size = [], 0, 0
+        some.append(column)
+        rows += len(column)
+        size += column.nbytes
+    yield _joined(some)
+
+
+def _joined(columns: list[pa.Array]) -> EntryColumn:
+    if not columns:
+        return EntryColumn(bytes(4), b"")
+    column = pa.concat_arrays(columns).cast(pa.binary())
+    _, offsets, data = column.buffers()
+    return EntryColumn(offsets[4 * column.offset :][: 4 * (len(column) + 1)], data or b"")
 
 
 class BatchWriter(DataSourceArrowWriter):
