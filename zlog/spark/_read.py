@@ -10,7 +10,6 @@ from functools import cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zlog._base.spacing import Spacing
 from zlog._read.columns import Columns
 from zlog.entry import Gap, GapKind
 from zlog.errors import CorruptEntry, UnsupportedVersion, ZlogError
@@ -109,7 +108,7 @@ def _batches(task: Task, share: Share, columns: Columns) -> Iterator[pa.RecordBa
     for gap in columns.gaps:
         _check_gap(task, gap)
     if len(columns):
-        yield _entries(columns, share.spacing, with_state=task.include_gaps)
+        yield _entries(columns, share, with_state=task.include_gaps)
     if task.include_gaps:
         for gap in columns.gaps:
             yield from _gap_rows(share, gap)
@@ -131,7 +130,7 @@ def _check_gap(task: Task, gap: Gap) -> None:
             raise trimmed_error(task.log, gap.position, earliest)
 
 
-def _entries(columns: Columns, spacing: Spacing, *, with_state: bool) -> pa.RecordBatch:
+def _entries(columns: Columns, share: Share, *, with_state: bool) -> pa.RecordBatch:
     count = len(columns)
 
     def column(kind: pa.DataType, content: memoryview) -> pa.Array:
@@ -140,7 +139,7 @@ def _entries(columns: Columns, spacing: Spacing, *, with_state: bool) -> pa.Reco
     positions = column(pa.int64(), columns.positions)
     arrays = [
         positions,
-        _indexes(positions, spacing),
+        _indexes(positions, share),
         column(pa.timestamp("us", "UTC"), columns.timestamps),
         pa.Array.from_buffers(
             pa.binary(), count, [None, pa.py_buffer(columns.offsets), pa.py_buffer(columns.data)]
@@ -159,16 +158,19 @@ def _gap_rows(share: Share, gap: Gap) -> Iterator[pa.RecordBatch]:
             count = len(array)
             stripe, *nothing = (pa.nulls(count, field.type) for field in _COLUMNS[1:])
             if not share.trimmed:
-                stripe = _indexes(array, share.spacing)
+                stripe = _indexes(array, share)
             arrays = [array, stripe, *nothing, pa.repeat(gap.kind.value, count)]
             yield pa.record_batch(arrays, schema=_SCHEMA_WITH_GAPS)
 
 
-def _indexes(positions: pa.Array, spacing: Spacing) -> pa.Array:
-    """Return which objects have positions: their units modulo the width.
+def _indexes(positions: pa.Array, share: Share) -> pa.Array:
+    """Return which objects have positions of a share: their units modulo the width.
 
     Arrow has no function for that.
     """
+    if len(share.indexes) == 1:
+        return pa.repeat(pa.scalar(share.indexes[0], pa.int32()), len(positions))
+    spacing = share.spacing
     number = pa.scalar(spacing.width, pa.int64())
     units = pc.divide(positions, pa.scalar(spacing.unit, pa.int64()))
     whole = pc.multiply(pc.divide(units, number), number)
