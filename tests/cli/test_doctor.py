@@ -26,6 +26,7 @@ from zlog.cli.verbs.doctor.diagnosis import Diagnosis, Level, failed, worst
 from zlog.errors import StoreUnavailable
 
 from ..support.ceph import CephCluster
+from ..support.local_sequencer import LocalSequencer
 from .conftest import Cli, Inside
 
 URL = "ceph://logs?id=me"
@@ -389,6 +390,20 @@ def test_a_sequencer_that_a_view_names_and_is_down(
     drive(take_over(BlockingIo(orders.store), "orders", nobody, Deadline(10)))
     out = inside.ok("doctor")
     assert f"warning  sequencer: {nobody}, named by log orders, does not answer".encode() in out
+
+
+def test_a_former_sequencer_that_a_view_names_beside_a_leader(
+    inside: Inside, orders: zlog.Log, nobody: str
+) -> None:
+    """The log was not in use when it was lost, and its next writer asks the leader."""
+    drive(take_over(BlockingIo(orders.store), "orders", nobody, Deadline(10)))
+    leader = LocalSequencer(orders.store)
+    try:
+        out = inside.ok("doctor")
+    finally:
+        leader.stop()
+    assert f"sequencer: {leader.address}, announced in the store, answers".encode() in out
+    assert f"note     sequencer: {nobody}, named by log orders, does not answer".encode() in out
 
 
 def test_a_damaged_store(inside: Inside, monkeypatch: pytest.MonkeyPatch) -> None:

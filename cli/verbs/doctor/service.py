@@ -146,13 +146,16 @@ def examine_logs(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]:
     yield ok("logs", f"{len(names)}{looked}")
     yield from versions.examine_formats(store, names[:_LOGS_MAX], seconds)
     yield from _retention(store, names[:_LOGS_MAX], seconds)
+    led = False
     if offered:
-        served.setdefault(offered, [])
+        found = _sequencer(offered, served.pop(offered, []), url, offered=True)
+        led = found.level is Level.OK
+        yield found
     for address, logs in sorted(served.items()):
-        yield _sequencer(address, logs, url, offered=address == offered)
-    if not served and store.sequencer() is not None:
+        yield _sequencer(address, logs, url, led=led)
+    if not (served or offered) and store.sequencer() is not None:
         yield ok("sequencer", "shared through the store; none needs to run")
-    elif not served and not store.read_only:
+    elif not (served or offered or store.read_only):
         yield Diagnosis(
             "sequencer",
             Level.NOTE,
@@ -172,7 +175,9 @@ def _retention(store: Store, names: list[str], seconds: float) -> Iterator[Diagn
         yield Diagnosis("retention", Level.WARNING, text, RETENTION_DOUBT_HINT)
 
 
-def _sequencer(address: str, logs: list[str], url: str, *, offered: bool) -> Diagnosis:
+def _sequencer(
+    address: str, logs: list[str], url: str, *, offered: bool = False, led: bool = False
+) -> Diagnosis:
     whose = " and ".join(
         part
         for part in (
@@ -189,11 +194,15 @@ def _sequencer(address: str, logs: list[str], url: str, *, offered: bool) -> Dia
         text = f"{error}; this client appends without it, and slowly while others use it"
         return Diagnosis("sequencer", Level.WARNING, text, error.hint)
     except SequencerUnavailable as error:
+        text = f"{address}, {whose}, does not answer: {error}"
+        if led:  # what no client had open when it was lost
+            text += "; the announced one takes such a log over once a client asks"
+            return Diagnosis("sequencer", Level.NOTE, text)
         port = address.rpartition(":")[2]
         return Diagnosis(
             "sequencer",
             Level.FAILURE if offered else Level.WARNING,  # the next append to such a log mends it
-            f"{address}, {whose}, does not answer: {error}",
+            text,
             f"start it again there (zlog seqr --listen HOST:{port}); or, if it is gone for good,"
             f" zlog --store {shlex.quote(url)} seqr forget {address}. Else the next append to each"
             " log waits some seconds for it, and goes on without it",
