@@ -50,7 +50,7 @@ def _fields(fields: Sequence[dict[str, Any]]) -> str:
     for field in fields:
         notes = [_bounds(field)]
         if field["version"] > 1:
-            heeded = ", needed above 1" if field["heeded"] else ""
+            heeded = f", needed above {field['min']}" if field["heeded"] else ""
             notes.append(f"since version {field['version']}{heeded}")
         said = ", ".join(filter(None, notes))
         rows.append(f"{field['name']} {_type(field)}" + (f" ({said})" if said else ""))

@@ -16,7 +16,7 @@ _HAND_MADE = {"WriteRequest", "Fullness", "ReadReply", "VerifyReply"}
 _TEXT_RULES = {1, 2, 3}
 """Of strings that are text to Python, and not bytes."""
 
-_KEPT = ("View", "Stripe")
+_KEPT = ("View", "Stripe", "ExclusiveWriter")
 """Have their further fields as one: see ``messages.h``."""
 
 _FURTHER: Field = {"name": "further", "type": "string", "rule": 0, "version": 1}
@@ -45,11 +45,12 @@ def _is_text(field: Field) -> bool:
 
 def _parameters(fields: Sequence[Field]) -> str:
     out = []
-    for field in fields:
+    required = max((i for i, field in enumerate(fields) if field["version"] == 1), default=-1)
+    for i, field in enumerate(fields):
         if field["type"] == "runs":
             out += ["spacing: int", "positions: Sequence[int]"]
         else:
-            default = " = ..." if field["version"] > 1 else ""
+            default = " = ..." if i > required else ""
             out.append(f"{field['name']}: {_python_type(field, encode=True)}{default}")
     return ", ".join(out)
 

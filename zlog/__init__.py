@@ -50,6 +50,7 @@ from zlog.errors import (
     DeliverySuperseded,
     EntryTooLarge,
     ExportDamaged,
+    Fenced,
     HeldByCursor,
     Invalidated,
     InvalidEpoch,
@@ -73,7 +74,8 @@ from zlog.errors import (
 from zlog.log import Log
 from zlog.store import ObjectClassUse, Store, connect, default_url
 from zlog.transfer import Copied, export_log, import_log, mirror_log
-from zlog.view import ObjectRef, Stripe, View
+from zlog.view import ExclusiveWriter, ObjectRef, Stripe, View
+from zlog.writer import Writer
 
 __all__ = [
     "AlreadyWritten",
@@ -95,7 +97,9 @@ __all__ = [
     "DeliverySuperseded",
     "Entry",
     "EntryTooLarge",
+    "ExclusiveWriter",
     "ExportDamaged",
+    "Fenced",
     "Fill",
     "FillReason",
     "Finding",
@@ -136,6 +140,7 @@ __all__ = [
     "Timeout",
     "UnsupportedVersion",
     "View",
+    "Writer",
     "ZlogError",
     "aio",
     "connect",

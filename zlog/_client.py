@@ -25,7 +25,7 @@ from zlog._read.items import no_entry
 from zlog._read.read import Reader
 from zlog._read.times import as_time, find_time
 from zlog._trim.trim import trim, trim_to
-from zlog.entry import Entry
+from zlog.entry import Entry, Gap, GapKind
 from zlog.errors import AlreadyWritten, Invalidated
 from zlog.view import OPEN_END, Stripe, View
 
@@ -71,7 +71,13 @@ class LogClient:
     async def read(self, position: int, deadline: Deadline) -> Entry:
         """Read one entry as it is now; see :meth:`zlog.Log.read`."""
         check_position(position)
-        found = await self.reader.read([position], deadline)
+        epoch = 0
+        while epoch != self.layout.view.epoch:  # what is confirmed in one epoch is so in all above
+            confirmed = await self.positions.is_confirmed(position, deadline)
+            epoch = self.layout.view.epoch
+            found = await self.reader.read([position], deadline)
+        if not confirmed:
+            raise no_entry(Gap(position, position + 1, GapKind.UNWRITTEN), self.layout.view.log)
         await self.reader.settle(found, Patience(None), 0, (), deadline)
         slot = found[position]
         if isinstance(slot, Entry):

@@ -17,6 +17,7 @@ from zlog._base import monitor
 from zlog._base.deadline import Deadline
 from zlog._base.io import deadline_of
 from zlog._base.names import DIRECTORY_OBJECT
+from zlog._base.refusals import from_errno
 from zlog._base.sequencer import OtherProtocol, is_remote, parse_given_address
 from zlog._io import BlockingIo, drive
 from zlog._layout.directory import Directory
@@ -26,7 +27,7 @@ from zlog._native import core, messages
 from zlog._sequencer import BlockingSequencer, Credentials
 from zlog._sequencer.session import LinkLost
 from zlog._trim.retention import DOUBT_HINT
-from zlog.errors import LogNotFound, SequencerRefused, SequencerUnavailable, ZlogError, from_errno
+from zlog.errors import LogNotFound, SequencerRefused, SequencerUnavailable, ZlogError
 from zlog.limits import TIMEOUT_SECONDS
 from zlog.log import Log
 from zlog.store import Store, is_plain

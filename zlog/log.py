@@ -5,8 +5,10 @@ from __future__ import annotations
 import builtins
 from collections.abc import Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+from zlog._append.place import open_to_all, set_read_only
+from zlog._append.room import Limits
 from zlog._audit.check import Progress
 from zlog._base.deadline import Timeout
 from zlog._base.io import deadline_of
@@ -18,6 +20,7 @@ from zlog._layout.admin import NewLog, list_logs, remove_log
 from zlog._layout.reconfigure import reconfigure, roll
 from zlog._layout.stat import LogStat, stat
 from zlog._log.reading import Reading
+from zlog._log.writer import WINDOW_BYTES
 from zlog._log.writing import Writing
 from zlog._transfer.promote import promote
 from zlog._trim.retention import Retention, RetentionReport, enforce, report, set_retention
@@ -31,6 +34,7 @@ from zlog.limits import (
 )
 from zlog.store import Store
 from zlog.view import Stripe, View
+from zlog.writer import Writer, open_writer
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -265,6 +269,59 @@ class Log(Writing, Reading):
             timeout: seconds; with ``rescue`` all of the live stripe is looked at.
         """
         return drive(roll(self._client.layout, self._deadline(timeout), rescue=rescue))
+
+    def writer(
+        self,
+        name: str | None = None,
+        *,
+        window_bytes: int = WINDOW_BYTES,
+        capacity: int | None = None,
+        when_full: Literal["wait", "raise"] = "wait",
+        timeout: Timeout = ...,
+    ) -> Writer:
+        """Make this client the only one that appends to the log, and return its writer.
+
+        The writer before it, if there is one, is fenced: it confirms nothing more. What it has
+        confirmed is in the log, and of what it had under way a part, from the front on, may be.
+        Appends of all other clients are refused, until the writer gives the log back. Readers are
+        not disturbed.
+
+        Args:
+            name: what it calls itself, for those that find the log taken; host and process if None.
+            window_bytes: data that may be handed in and not confirmed; more waits.
+            capacity: data in bytes that the log may hold; None: any. For a log that is trimmed as
+                its entries are done with, such as a write-ahead log.
+            when_full: whether an append above the capacity is to ``"wait"`` for a trim or to
+                ``"raise"`` LimitReached.
+            timeout: budget of the call.
+
+        Raises:
+            AppendRefused: the log is a mirror, or read-only.
+            Fenced: another writer took the log at the same time.
+        """
+        return open_writer(self._client, name, Limits(window_bytes, capacity, when_full), timeout)
+
+    def fence(self, *, timeout: Timeout = ...) -> View:
+        """Take the log from its exclusive writer, if it has one: any client may append again."""
+        return drive(open_to_all(self._client.layout, self._deadline(timeout)))
+
+    def read_only(self, *, timeout: Timeout = ...) -> View:
+        """Have the log take no appends, of any client. An exclusive writer is fenced.
+
+        All else goes on: reading, trimming, removing. Safe to repeat.
+
+        Raises:
+            AppendRefused: the log is a mirror.
+        """
+        return drive(set_read_only(self._client.layout, True, self._deadline(timeout)))
+
+    def writable(self, *, timeout: Timeout = ...) -> View:
+        """Have the log take appends again. Safe to repeat.
+
+        Raises:
+            AppendRefused: the log is a mirror.
+        """
+        return drive(set_read_only(self._client.layout, False, self._deadline(timeout)))
 
     def promote(self, *, timeout: Timeout = ...) -> None:
         """Make a mirror a log of its own, which takes appends. Other logs are left as they are.

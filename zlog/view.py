@@ -73,6 +73,22 @@ class Stripe:
         )
 
 
+class ExclusiveWriter(NamedTuple):
+    """The only client that appends to an exclusive log.
+
+    Attributes:
+        id: 32 hex digits, which its appends carry, and those of no other writer.
+        name: what it calls itself: who is to be asked.
+        since: when it took the log, in seconds since 1970 by its own clock.
+        further: fields, as bytes, that a newer version of zlog put in.
+    """
+
+    id: str
+    name: str
+    since: float
+    further: bytes = b""
+
+
 class ObjectRef(NamedTuple):
     """One stripe object: its name, and the geometry that is sealed into it."""
 
@@ -108,6 +124,8 @@ class View:
             Positions below the first one's start are in archived stripes
             (docs/formats/stripe-index.md): :meth:`zlog.Log.stripes` has all.
         removed: the log is being removed.
+        read_only: the log takes no appends.
+        writer: the only client that appends, if the log is exclusive; None: any does.
         options: settings that travel with the log.
         trim_point: positions below it are trimmed, as known when the view was read.
         tail_floor: positions below it are never handed out again in this epoch, because an
@@ -125,6 +143,8 @@ class View:
     trim_point: int = 0
     tail_floor: int = 0
     further: bytes = b""
+    read_only: bool = False
+    writer: ExclusiveWriter | None = None
 
     @property
     def mirror(self) -> bool:
@@ -167,8 +187,8 @@ class View:
         return (
             f"View(epoch={self.epoch}, log={self.log!r}, log_id={self.log_id:#018x},"
             f" sequencer={self.sequencer!r}, stripes={self.stripes!r}, removed={self.removed},"
-            f" options={dict(self.options)}, trim_point={self.trim_point},"
-            f" tail_floor={self.tail_floor})"
+            f" read_only={self.read_only}, writer={self.writer!r}, options={dict(self.options)},"
+            f" trim_point={self.trim_point}, tail_floor={self.tail_floor})"
         )
 
     def encode(self) -> bytes:
@@ -183,6 +203,8 @@ class View:
                 for s in self.stripes
             ],
             self.options,
+            self.read_only,
+            [] if self.writer is None else [_encode_writer(self.writer)],
             self.further,
         )
 
@@ -194,16 +216,29 @@ class View:
             CorruptEntry: the bytes are not a view.
             UnsupportedVersion: a newer version made them.
         """
-        epoch, log_id, state, sequencer, stripes, options, further = messages.decode_view(data)
+        view = messages.decode_view(data)
         return cls(
-            epoch=epoch,
+            epoch=view.epoch,
             log=log,
-            log_id=log_id,
-            sequencer=sequencer,
-            stripes=tuple(Stripe(*each) for each in stripes),
-            removed=bool(state),
-            options=MappingProxyType(options),
+            log_id=view.log_id,
+            sequencer=view.sequencer,
+            stripes=tuple(Stripe(*each) for each in view.stripes),
+            removed=bool(view.state),
+            options=MappingProxyType(view.options),
             trim_point=trim_point,
             tail_floor=tail_floor,
-            further=further,
+            further=view.further,
+            read_only=view.read_only,
+            writer=_decode_writer(view.writer[0]) if view.writer else None,
         )
+
+
+def _encode_writer(writer: ExclusiveWriter) -> messages.ExclusiveWriter:
+    since = round(writer.since * 1_000_000)
+    token = bytes.fromhex(writer.id)
+    return messages.ExclusiveWriter(token, writer.name.encode(), since, writer.further)
+
+
+def _decode_writer(writer: messages.ExclusiveWriter) -> ExclusiveWriter:
+    name = writer.name.decode(errors="replace")
+    return ExclusiveWriter(writer.id.hex(), name, writer.since / 1_000_000, writer.further)

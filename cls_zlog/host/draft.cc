@@ -23,6 +23,12 @@ void add_zeros(uint64_t length, Pieces* pieces) {
 
 }  // namespace
 
+void Reads::add(Reads other) {
+  std::move(other.keys.begin(), other.keys.end(), std::back_inserter(keys));
+  std::move(other.lists.begin(), other.lists.end(), std::back_inserter(lists));
+  std::move(other.stream.begin(), other.stream.end(), std::back_inserter(stream));
+}
+
 // Nothing that has been changed is read: another method's changes are not there yet.
 int Draft::ask() {
   changed_before_ = changed_before_ || changed();

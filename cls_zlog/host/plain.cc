@@ -6,13 +6,13 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
-#include <random>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "cls_zlog/base/limits.h"
 #include "cls_zlog/host/alarm.h"
+#include "cls_zlog/host/conflict_pause.h"
 #include "cls_zlog/host/draft.h"
 #include "cls_zlog/host/last_seen.h"
 
@@ -29,31 +29,12 @@ constexpr uint64_t kListingMax = 1024;
 // round trip, so it is made larger.
 constexpr uint64_t kFurtherPages = 4;
 
-// Pauses after conflicts: the first repetition comes at once, later ones after up to so long. Longer
-// ones bring no more done, since one of those who try at the same time always succeeds, and leave
-// behind who lost most often.
-constexpr std::chrono::microseconds kPause{500};
-constexpr unsigned kPauseDoublings = 3;
-
-std::chrono::microseconds pause_after(unsigned conflicts) {
-  if (conflicts < 2) return {};
-  static thread_local std::minstd_rand random{std::random_device()()};
-  const auto most = kPause.count() << std::min(conflicts - 2, kPauseDoublings);
-  return std::chrono::microseconds(std::uniform_int_distribution<int64_t>(0, most)(random));
-}
-
 struct Answer {
   int code;
   std::string reply;
 };
 
 }  // namespace
-
-void Reads::add(Reads other) {
-  std::move(other.keys.begin(), other.keys.end(), std::back_inserter(keys));
-  std::move(other.lists.begin(), other.lists.end(), std::back_inserter(lists));
-  std::move(other.stream.begin(), other.stream.end(), std::back_inserter(stream));
-}
 
 class PlainHost::Core : public std::enable_shared_from_this<Core> {
  public:

@@ -132,6 +132,12 @@ struct Header {
     return position < std::min(end, holes.accounted);
   }
 
+  // The least of its positions from one on that may be unwritten, if there is one.
+  std::optional<uint64_t> unwritten(uint64_t position) const {
+    const uint64_t found = first_at(holes.next(first_at(std::max(position, trim_point))));
+    return found <= limits::position_max ? std::optional(found) : std::nullopt;
+  }
+
   // Notes that written entries are gone. Never below zero: the counters are for people, and a
   // damaged record's share is not known.
   void forget(uint64_t gone_entries, uint64_t gone_bytes) {

@@ -67,10 +67,10 @@ Result<SealReply> seal(Object& object, const SealRequest& request) {
   return SealReply{header.taken(), fullness.records, fullness.bytes, header.start, made};
 }
 
-Result<HighestReply> max_position(Object& object, const EpochRequest& request) {
+Result<HighestReply> max_position(Object& object, const HighestRequest& request) {
   Header header;
   ZLOG_TRY(enter(object, request.epoch, &header));
-  return HighestReply{header.taken()};
+  return HighestReply{header.taken(), header.unwritten(request.start)};
 }
 
 Result<StatReply> stat(Object& object, const EpochRequest& request) {

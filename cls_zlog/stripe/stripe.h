@@ -63,8 +63,8 @@ Result<Empty> trim(Object& object, const TrimRequest& request);
 // when nothing is left below it.
 Result<MoreReply> trim_to(Object& object, const TrimToRequest& request);
 
-// The highest position that is taken.
-Result<HighestReply> max_position(Object& object, const EpochRequest& request);
+// The highest position that is taken, and the first one that may not be.
+Result<HighestReply> max_position(Object& object, const HighestRequest& request);
 
 Result<StatReply> stat(Object& object, const EpochRequest& request);
 

@@ -58,8 +58,8 @@ struct Bounds {
     bounds.version = first;
     return bounds;
   }
-  // Readers of earlier versions refuse the message, unless the field has its least value, which is
-  // what its initializer says.
+  // Readers of earlier versions refuse the message, unless the field has its least value or number of
+  // elements, which is what its initializer says.
   constexpr Bounds heed() const {
     Bounds bounds = *this;
     bounds.heeded = true;
@@ -111,12 +111,21 @@ class Newest {
   template <typename T>
   void operator()(const char*, const T& value, const Bounds& bounds = any()) {
     version = std::max(version, bounds.version);
-    if constexpr (std::is_unsigned_v<T>) {
-      if (bounds.heeded && value > bounds.min) compat = std::max(compat, bounds.version);
-    }
+    if (bounds.heeded && amount(value) > bounds.min) compat = std::max(compat, bounds.version);
   }
   uint8_t version = 1;
   uint8_t compat = 1;
+
+ private:
+  template <typename T>
+  static uint64_t amount(const T& value) {
+    if constexpr (std::is_unsigned_v<T>) return value;
+    return 0;
+  }
+  template <typename T>
+  static uint64_t amount(const std::vector<T>& list) {
+    return list.size();
+  }
 };
 
 enum class Decoded { kOk, kMalformed, kTooNew };

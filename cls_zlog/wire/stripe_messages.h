@@ -47,7 +47,7 @@ struct MoreReply {
   }
 };
 
-// max_position, stat, remove; also head_remove.
+// stat, remove; also head_remove.
 struct EpochRequest {
   uint64_t epoch = 0;
 
@@ -103,13 +103,28 @@ struct Fullness {
   }
 };
 
-// The highest position written, filled or trimmed in an object, if any: max_position.
+// max_position.
+struct HighestRequest {
+  uint64_t epoch = 0;
+  uint64_t start = 0;  // where `unwritten` is looked for
+
+  template <typename V>
+  void each(V& v) {
+    v("epoch", epoch);
+    v("start", start, wire::position().since(2));
+  }
+};
+
 struct HighestReply {
-  std::optional<uint64_t> highest;
+  std::optional<uint64_t> highest;  // the highest position written, filled or trimmed
+  // The least of the object's positions from `start` on that may be unwritten, as its header knows
+  // it; none: there is no such position, or an older class does not tell.
+  std::optional<uint64_t> unwritten;
 
   template <typename V>
   void each(V& v) {
     v("highest", highest, wire::position());
+    v("unwritten", unwritten, wire::position().since(2));
   }
 };
 

@@ -37,6 +37,21 @@ struct Stripe {
 
 enum class LogState : uint8_t { kLive = 0, kRemoved = 1 };
 
+// The only client that appends to an exclusive log. It hands out the positions itself.
+struct ExclusiveWriter {
+  std::string id;      // that its appends carry, and no others
+  std::string name;    // for people
+  uint64_t since = 0;  // microseconds since 1970, by its own clock
+  wire::Further further;
+
+  template <typename V>
+  void each(V& v) {
+    v("id", id, wire::raw(limits::writer_bytes));
+    v("name", name, wire::at_most(limits::writer_name_bytes_max));
+    v("since", since);
+  }
+};
+
 // The log's layout in one epoch (CORFU: projection): the newest stripes, contiguous, of which only
 // the last one is open. Every position at or above the trim point lies in exactly one stripe, one
 // of these or an archived one (head/stripe_index.h).
@@ -47,6 +62,8 @@ struct View {
   std::string sequencer;  // address of the sequencer that grants in this epoch; empty: none
   std::vector<Stripe> stripes;
   std::map<std::string, std::string> options;
+  bool read_only = false;               // no client appends
+  std::vector<ExclusiveWriter> writer;  // at most one; none: any client appends
   wire::Further further;
 
   template <typename V>
@@ -57,6 +74,8 @@ struct View {
     v("sequencer", sequencer, wire::address());
     v("stripes", stripes, wire::between(1, limits::view_stripes_max));
     v("options", options);
+    v("read_only", read_only, wire::any().since(2).heed());
+    v("writer", writer, wire::at_most(1).since(2).heed());
   }
   bool valid() const;
 

@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 from zlog._base.deadline import Deadline
 from zlog._base.io import Io
-from zlog.errors import CorruptEntry, StoreUnavailable, ZlogError, from_errno
+from zlog._base.refusals import from_errno
+from zlog.errors import CorruptEntry, StoreUnavailable, ZlogError
 
 _EXCLUSIVE, _SHARED = 1, 2
 _MAY_RENEW, _MUST_RENEW = 1, 2

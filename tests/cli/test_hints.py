@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import zlog
+from zlog._base.refusals import from_errno
 from zlog.cli.hints import hint_of
-from zlog.errors import from_errno
 
 from .conftest import Inside
 

@@ -150,7 +150,7 @@ async def test_nobody_waits_much_longer_than_its_time_allows(
     waiting_bytes_max: int,
 ) -> None:
     """However many rounds are before it: what was not sent in time is not sent at all."""
-    monkeypatch.setattr(coalesce, "_ROUND_BYTES_MAX", 1000)
+    monkeypatch.setattr(coalesce, "ROUND_BYTES_MAX", 1000)
     monkeypatch.setattr(coalesce, "_WAITING_BYTES_MAX", waiting_bytes_max)
     async with await aio.Log.create(store, "slow", width=4, timeout=0.3) as log:
         store.fault = lambda _, method: "lose" if method == "write" else None

@@ -246,7 +246,7 @@ def test_a_buffer_may_be_used_again_at_once(
 def test_a_round_takes_only_so_many(
     store: FaultyStore, log: zlog.Log, threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(share, "_ROUND_ENTRIES_MAX", 4)
+    monkeypatch.setattr(share, "ROUND_ENTRIES_MAX", 4)
     jam = Jam(store, monkeypatch)
     before = store.operations
     first, others = append_beside(jam, log, threads, 10)

@@ -20,7 +20,7 @@ _PAGE = (REPOSITORY / "docs" / "formats" / "wire.md").read_text()
 _FIELD = re.compile(  # its name, its kind, and what is said of it
     r"(\w+) (u8, u64|list of \w+|map of strings|[\w\[\]]+(?: × n)?)(?: \(([^)]*)\))?(?:, |$)"
 )
-_SINCE = re.compile(r"(?:, )?since version (\d+)(, needed above 1)?")
+_SINCE = re.compile(r"(?:, )?since version (\d+)(?:, needed above (\d))?")
 _TEXT = ("a name", "an address")  # what is said of a string that is text
 _INTEGERS = {"bool": wire.u8, "u8": wire.u8, "u32": wire.u32, "u64": wire.u64}
 
@@ -41,18 +41,25 @@ class Struct:
         kinds: as in the specification, and `text` for a string that is a name or an address.
         bounds: what the specification says of each field's values; often nothing.
         version: that of the newest field.
-        needed: the versions of the fields that readers of earlier ones refuse above 1, by number.
+        needed: by number, the versions of the fields that readers of earlier ones refuse, and above
+            which value or how many elements they do.
     """
 
     type: Any
     kinds: tuple[str, ...]
     bounds: tuple[str, ...]
     version: int
-    needed: Mapping[int, int]
+    needed: Mapping[int, tuple[int, int]]
 
     def compat(self, values: Sequence[Any]) -> int:
         """The oldest version whose readers understand these values of its fields."""
-        return max((v for at, v in self.needed.items() if values[at] > 1), default=1)
+        return max(
+            (v for at, (v, least) in self.needed.items() if _amount(values[at]) > least), default=1
+        )
+
+
+def _amount(value: Any) -> int:
+    return len(value) if isinstance(value, (list, tuple)) else int(value)
 
 
 def _struct(name: str, fields: str) -> Struct:
@@ -60,7 +67,7 @@ def _struct(name: str, fields: str) -> Struct:
     needed = {}
     for number, (*_, told) in enumerate(_FIELD.findall(fields)):
         if (since := _SINCE.search(told)) and since[2]:
-            needed[number] = int(since[1])
+            needed[number] = int(since[1]), int(since[2])
     found = _FIELD.findall(_SINCE.sub("", fields).replace(" ()", ""))
     kinds = tuple("text" if bounds.startswith(_TEXT) else kind for _, kind, bounds in found)
     fields_type = NamedTuple(name, [(field, Any) for field, *_ in found])  # type: ignore[misc]

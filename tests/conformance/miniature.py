@@ -107,5 +107,5 @@ class MiniLog:
     def slow_tail(self) -> int:
         """The tail without a sequencer: one past the highest of all objects of the last stripe."""
         stripe = self.view.stripes[-1]
-        found = [o.max_position(self.view.epoch).value for o in self.objects(stripe)]
+        found = [o.max_position(self.view.epoch).value.highest for o in self.objects(stripe)]
         return max((p + 1 for p in found if p is not None), default=stripe.start)

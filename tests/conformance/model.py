@@ -329,9 +329,21 @@ class StripeModel:
                 self.freed[below] = self.ids.pop(below)
         return Answer(Code.OK, False)
 
-    def max_position(self, epoch: int) -> Answer:
-        """max_position: fenced like everything."""
-        return self._refusal(epoch) or Answer(Code.OK, self.highest)
+    def max_position(self, epoch: int, start: int = 0) -> Answer:
+        """max_position: the highest position, and the first one from `start` on without a cell."""
+        if start > POSITION_MAX:
+            return _INVALID
+        return self._refusal(epoch) or answered(
+            "max_position", self.highest, self._unwritten(start)
+        )
+
+    def _unwritten(self, start: int) -> int | None:
+        position = max(start, self.trim_point)
+        while position <= POSITION_MAX:
+            if self._has(position) and position not in self.cells:
+                return position
+            position += 1
+        return None
 
     def stat(self, epoch: int) -> Answer:
         """stat: counts what is written and not trimmed."""

@@ -150,9 +150,9 @@ class Stripe(_Object):
         """trim_to: OK with True when records are left to free, or STALE_EPOCH."""
         return self.call("trim_to", epoch, position, records_max)
 
-    def max_position(self, epoch: int) -> Answer:
-        """max_position: OK with the highest position or None, or STALE_EPOCH."""
-        return self.call("max_position", epoch)
+    def max_position(self, epoch: int, start: int = 0) -> Answer:
+        """max_position: OK with (highest, unwritten), each None or a position, or STALE_EPOCH."""
+        return self.call("max_position", epoch, start)
 
     def stat(self, epoch: int) -> Answer:
         """stat: OK with a `replies.Stat`, or STALE_EPOCH."""

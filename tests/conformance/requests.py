@@ -37,6 +37,8 @@ class View:
     sequencer: str = ""
     stripes: tuple[Any, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
+    read_only: bool = False
+    writer: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,7 @@ def _padding(offset: int, data_bytes: int) -> bytes:
 
 def view(value: View) -> bytes:
     """A view's bytes, as stored and as proposed."""
-    rest = value.sequencer, value.stripes, value.options
+    rest = value.sequencer, value.stripes, value.options, value.read_only, value.writer
     return encode("View", value.epoch, value.log_id, value.removed, *rest)
 
 

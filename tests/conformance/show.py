@@ -17,7 +17,7 @@ _SHOWN_BYTES_MAX = 40
 def show_answer(method: str, answer: Answer) -> list[str]:
     """An answer as a transcript's lines: the code, then what came with it."""
     name, value = replies.code_name(answer.code), answer.value
-    if value is None and (method, answer.code) not in _NONE_SHOWN:
+    if value is None:
         return [name]
     show = _SHOW.get(method) if answer.code == 0 else None
     if show is not None:
@@ -30,6 +30,10 @@ def show_answer(method: str, answer: Answer) -> list[str]:
 
 def _show_highest(value: int | None) -> list[str]:
     return [f"highest={_or_none(value)}"]
+
+
+def _show_max_position(value: Any) -> list[str]:
+    return [f"highest={_or_none(value.highest)} unwritten={_or_none(value.unwritten)}"]
 
 
 def _or_none(value: int | None) -> str:
@@ -160,11 +164,10 @@ def _show_more(more: bool) -> list[str]:
     return ["more" if more else ""]
 
 
-_NONE_SHOWN = {("max_position", 0)}
 _SHOW: dict[str, Callable[..., list[str]]] = {
     "seal": _show_sealed,
     "write": lambda _fullness: [""],
-    "max_position": _show_highest,
+    "max_position": _show_max_position,
     "read": _show_read,
     "verify": _show_verified,
     "trim_to": _show_more,

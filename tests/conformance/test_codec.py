@@ -182,8 +182,8 @@ def test_only_what_must_not_be_passed_over_needs_readers_of_its_version() -> Non
         compat = 1 if unit == 1 else 3
         assert native.seal(1, 4, 0, True, None, unit)[:2] == bytes([3, compat])
         stripe = (1, 0, OPEN_END, 4, unit, b"")
-        view = native.encode_view(1, 7, 0, "", [stripe], {}, b"")
-        assert view[:2] == b"\x01\x01"  # the stripe in it says so itself
+        view = native.encode_view(1, 7, 0, "", [stripe], {}, False, [], b"")
+        assert view[:2] == b"\x02\x01"  # the stripe in it says so itself
         assert view[31:37] == bytes([2, 1 if unit == 1 else 2, 32, 0, 0, 0])
         # Runs say no version: an older class takes the spacing for a stride that is too large.
         assert native.trim(1, 4 | (unit.bit_length() - 1) << 16, [0])[:2] == b"\x01\x01"
@@ -258,6 +258,10 @@ VIEWS = st.builds(
     options=st.dictionaries(
         st.text("abc.", min_size=1, max_size=5), st.text("xyzü", max_size=5), max_size=4
     ),
+    read_only=st.booleans(),
+    writer=st.lists(
+        st.tuples(st.binary(min_size=16, max_size=16), st.binary(max_size=128), U64), max_size=1
+    ).map(tuple),
 )
 
 
@@ -268,7 +272,9 @@ def test_views(view: View) -> None:
     assert native.encode_view(*fields) == data
     stripes = [(s.id, s.start, s.end, s.width, s.unit, b"") for s in view.stripes]
     head = (view.epoch, view.log_id, int(view.removed), view.sequencer)
-    assert fields == (*head, stripes, view.options, b"")
+    writer = [(*each, b"") for each in view.writer]
+    assert fields == (*head, stripes, view.options, view.read_only, writer, b"")
+    assert data[:2] == bytes([2, 2 if view.read_only or writer else 1])
 
 
 def slots(reply: Any, with_ids: bool) -> tuple[Slot, ...]:

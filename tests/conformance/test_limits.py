@@ -85,7 +85,7 @@ def test_an_entry_above_the_limit_is_refused(stripe: Stripe) -> None:
     head = wire.u8(1) + wire.u64(1) + wire.u64(1) + WRITER + wire.u64(0)
     code, _ = stripe.store.execute(stripe.name, "write", head + one + columns + data)
     assert code == -errno.EINVAL
-    assert stripe.max_position(1).value is None
+    assert stripe.max_position(1).value.highest is None
 
 
 def test_padding_before_the_data_of_a_write(stripe: Stripe) -> None:
@@ -98,7 +98,7 @@ def test_padding_before_the_data_of_a_write(stripe: Stripe) -> None:
 
     for wrong in (b"\1", bytes(100) + b"\1", b"\1" + bytes(100), bytes(4096)):
         assert written(wrong) == -errno.EINVAL
-    assert stripe.max_position(1).value is None
+    assert stripe.max_position(1).value.highest is None
     assert [written(bytes(length)) for length in (4095, 1, 0)] == [Code.OK] * 3
     assert read_large(stripe, [0], 100).data(0) == b"entry"
 

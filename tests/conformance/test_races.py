@@ -82,7 +82,7 @@ def test_nothing_of_an_older_epoch_lands_after_a_seal(store: Store, prefix: str)
     def race(caller: int) -> tuple[list[int], int | None]:
         stripe = Stripe(store, prefix)
         if caller == 0:
-            while stripe.max_position(1).value is None:
+            while stripe.max_position(1).value.highest is None:
                 pass  # until the writers have begun
             return [], stripe.seal(2).value.highest
         written = []

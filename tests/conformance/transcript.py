@@ -36,7 +36,7 @@ count EPOCH START END
 fill EPOCH WRITER POSITIONS [reason=N] [time=µs]
 trim EPOCH POSITIONS
 trim_to EPOCH POSITION [records_max=N]
-max_position EPOCH
+max_position EPOCH [start=N]
 stat EPOCH
 remove EPOCH
 damaged

@@ -25,7 +25,10 @@ MODULES: list[ModuleType] = [zlog, zlog.aio, zlog.store, zlog.testing, zlog.tran
 with contextlib.suppress(ImportError):  # where there is no Spark
     MODULES.append(importlib.import_module("zlog.spark"))
 
-MADE_BY_CALLS = (zlog.Check, zlog.Cursor, zlog.Log, zlog.aio.Check, zlog.aio.Cursor, zlog.aio.Log)
+MADE_BY_CALLS = (
+    *(zlog.Check, zlog.Cursor, zlog.Log, zlog.Writer),
+    *(zlog.aio.Check, zlog.aio.Cursor, zlog.aio.Log, zlog.aio.Writer),
+)
 """Classes that programs get from a call, and do not make: what they are made of is private."""
 
 FOREIGN: dict[str, Any] = {"Self": Any, "rados": ModuleType("rados")}

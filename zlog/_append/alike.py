@@ -14,9 +14,9 @@ from typing import NamedTuple
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call
 from zlog._base.protocol import Code, State
+from zlog._base.refusals import from_code
 from zlog._layout.layout import Layout
 from zlog._native import core, messages
-from zlog.errors import from_code
 from zlog.view import ObjectRef, View
 
 _BYTES_MAX = 4 << 20

@@ -34,6 +34,7 @@ from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply
 from zlog._base.pool_full import explain
 from zlog._base.protocol import Code
+from zlog._base.refusals import from_code
 from zlog._layout.heal import answers
 from zlog._layout.layout import Layout
 from zlog._native import core
@@ -43,7 +44,6 @@ from zlog.errors import (
     EntryTooLarge,
     StoreTimeout,
     ZlogError,
-    from_code,
 )
 from zlog.view import ObjectRef, View
 

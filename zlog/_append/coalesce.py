@@ -12,21 +12,10 @@ from functools import partial
 
 from zlog._append.append import Appender
 from zlog._append.outcomes import not_sent, outcomes_of
+from zlog._append.rounds import ROUND_BYTES_MAX, RoundPolicy
 from zlog._base.environment import world_of
 from zlog._base.io import Io, deadline_of
 from zlog._native.core import Append, Gathering
-
-_ROUNDS_MAX = 2
-"""Rounds under way at the same time: one with the store, one on its way. Where the store is this
-machine's disk, one of few entries is with it at a time: it would sync once for each."""
-
-_ROUND_ENTRIES_MAX = 4096
-_ROUND_BYTES_MAX = 4 << 20
-
-_ROUND_ENTRIES_SPLIT = 512
-"""Entries that leave in one round at the most: a sync of the store costs more than what could be
-done meanwhile. Of more, each round takes its share, so that the store works on one while the tasks
-of another are woken and append again."""
 
 _WAITING_BYTES_MAX = 64 << 20
 """Data that may wait to be sent; what comes later is held back."""
@@ -57,7 +46,7 @@ class Coalescer:
         )
         self._rounds: set[asyncio.Task[Sequence[int]]] = set()
         self._under_way = 0  # entries in these rounds
-        self._on_disk = bool(io.store.identity and not io.store.pool)
+        self._policy = RoundPolicy(io.store)
         self.append = self._gathering.append
 
     @property
@@ -76,7 +65,8 @@ class Coalescer:
     def _send(self) -> None:
         gathering = self._gathering
         while len(gathering) and len(self._rounds) < self._rounds_max():
-            entries, appends, late = gathering.take(self._share(), _ROUND_BYTES_MAX)
+            share = self._policy.share(len(gathering) + self._under_way)
+            entries, appends, late = gathering.take(share, ROUND_BYTES_MAX)
             gathering.complete(late, [not_sent() for _ in late])
             if entries:
                 work = self._appender.append_round(entries, deadline_of(self._io, self._timeout))
@@ -87,13 +77,7 @@ class Coalescer:
         gathering.alert = len(self._rounds) < self._rounds_max()
 
     def _rounds_max(self) -> int:
-        few = len(self._gathering) + self._under_way <= _ROUND_ENTRIES_SPLIT
-        return 1 if self._on_disk and few else _ROUNDS_MAX
-
-    def _share(self) -> int:
-        """Return how many entries the next round takes."""
-        share = -(-(len(self._gathering) + self._under_way) // _ROUNDS_MAX)
-        return min(max(share, _ROUND_ENTRIES_SPLIT), _ROUND_ENTRIES_MAX)
+        return self._policy.rounds_max(len(self._gathering) + self._under_way)
 
     def _finished(self, appends: list[Append], task: asyncio.Task[Sequence[int]]) -> None:
         self._rounds.discard(task)

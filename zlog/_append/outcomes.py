@@ -22,6 +22,15 @@ def not_sent() -> StoreTimeout:
     return error
 
 
+def not_confirmed() -> StoreTimeout:
+    """Return the error of a call that did not wait until entries were confirmed."""
+    return StoreTimeout(
+        "the time was up before all that was handed in was confirmed",
+        hint="It is on its way, and may be in the log. The store is slow or unreachable"
+        " (`zlog doctor`).",
+    )
+
+
 def _own(error: BaseException) -> BaseException:
     """Return an error of a whole round as that of one append in it."""
     own = copy.copy(error)

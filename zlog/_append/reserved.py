@@ -18,11 +18,13 @@ from zlog._append.roll import RollWatch
 from zlog._base.deadline import Deadline
 from zlog._base.pool_full import explain
 from zlog._base.protocol import Code
+from zlog._base.refusals import from_code
+from zlog._layout.positions import refusal
 from zlog._native import core
 from zlog._read.items import no_entry
 from zlog._read.read import Reader
 from zlog.entry import Entry
-from zlog.errors import AlreadyWritten, StoreTimeout, from_code
+from zlog.errors import AlreadyWritten, StoreTimeout
 from zlog.limits import GRANT_COUNT_MAX
 from zlog.view import ObjectRef, View
 
@@ -66,6 +68,8 @@ class Reserved:
 
         def request(view: View, ref: ObjectRef, group: list[int]) -> bytes:
             nonlocal sent_in
+            if (refused := refusal(view)) is not None:
+                raise refused
             sent_in = view
             head = (view.epoch, now, writer, ref.spacing.packed)
             return core.encode_write(*head, group, [0], [entry], compression.of(view))

@@ -23,6 +23,20 @@ default, no more fits into an object's bytestream."""
 _RETRY_SECONDS = 1.0
 
 
+def fullness_of(view: View, replies: Sequence[Reply], end: int) -> float:
+    """Return how full the live stripe is, 1 or more if it is to be ended.
+
+    Args:
+        view: with the stripe.
+        replies: of its objects, to writes; all OK.
+        end: one past the last position that was written.
+    """
+    records, size = core.fullest(replies)
+    live = view.live_stripe
+    positions = (end - live.start) / live.width
+    return StripeLimits.of(view.options).fullness(records, size, positions)
+
+
 class RollWatch:
     """Watches one writer's stripe.
 
@@ -45,13 +59,10 @@ class RollWatch:
 
     def note(self, view: View, replies: Sequence[Reply], end: int) -> None:
         """Take note of what objects answered to writes below ``end``, in ``view``; all were OK."""
-        records, size = core.fullest(replies)
-        live = view.live_stripe
-        positions = (end - live.start) / live.width
-        fullness = StripeLimits.of(view.options).fullness(records, size, positions)
+        fullness = fullness_of(view, replies, end)
         if fullness < 1:
             return
-        io = self._layout.io
+        io, live = self._layout.io, view.live_stripe
         if self._full is None or self._full.id != live.id:
             self._full, self._turn, self._noticed = live, io.random(), io.monotonic()
         spread = _SPREAD_SECONDS * max(0.0, (_OVERDUE - fullness) / (_OVERDUE - 1))

@@ -12,14 +12,12 @@ from collections.abc import Sequence
 
 from zlog._append.append import Appender
 from zlog._append.outcomes import not_sent, outcomes_of
+from zlog._append.rounds import ROUND_BYTES_MAX, ROUND_ENTRIES_MAX
 from zlog._base.deadline import Deadline
 from zlog._base.io import Io, deadline_of
 from zlog._io import drive
 from zlog._native.core import Latch
 from zlog.errors import StoreTimeout
-
-_ROUND_ENTRIES_MAX = 4096
-_ROUND_BYTES_MAX = 4 << 20
 
 _PATIENCE = 0.25
 """How long a leader waits for the threads of the round before, which append again as soon as they
@@ -155,7 +153,7 @@ class _Gathering:
     @property
     def full(self) -> bool:
         """Whether it takes no more."""
-        return len(self.entries) >= _ROUND_ENTRIES_MAX or self._size >= _ROUND_BYTES_MAX
+        return len(self.entries) >= ROUND_ENTRIES_MAX or self._size >= ROUND_BYTES_MAX
 
     def add(self, data: bytes) -> int:
         """Take an entry in; returns its index."""

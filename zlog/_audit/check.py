@@ -14,10 +14,11 @@ from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply
 from zlog._base.names import head_object
 from zlog._base.protocol import Code
+from zlog._base.refusals import from_code
 from zlog._base.settings import Budget
 from zlog._layout.positions import Positions
 from zlog._native import core, messages
-from zlog.errors import CorruptEntry, from_code
+from zlog.errors import CorruptEntry
 from zlog.limits import HOLE_TIMEOUT_SECONDS
 from zlog.view import ObjectRef, Stripe
 

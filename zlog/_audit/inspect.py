@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from zlog._audit.findings import Finding, FindingKind, about
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call
 from zlog._base.names import head_object
+from zlog._base.refusals import from_code
 from zlog._layout.layout import Layout
 from zlog._native import messages
-from zlog.errors import CorruptEntry, from_code
+from zlog.errors import CorruptEntry
 from zlog.view import OPEN_END, ObjectRef, Stripe, View
 
 ANY_EPOCH = 2**64 - 1
@@ -107,9 +108,12 @@ class Inspector:
                 findings.append(_lost_stripe(before, stripe))
         after = await self._layout.refresh(self._deadline())
         self.objects = len(looked)
-        # What a mirror holds above its floor was not copied whole yet: no tail has to cover it.
-        self.taken = max([before.tail_floor, *map(_taken, () if before.mirror else looked)])
-        findings += (each for one in looked for each in _judge(one, self._freed, after))
+        # No tail has to cover what a mirror holds above its floor, which was not copied whole yet,
+        # nor what an exclusive log holds above a hole, which is not confirmed.
+        shared = not before.mirror and before.writer is None
+        self.taken = max([before.tail_floor, *map(_taken, looked if shared else ())])
+        may_exceed = await self._ended_at_holes(looked)
+        findings += (each for one in looked for each in _judge(one, self._freed, after, may_exceed))
         directory = self._layout.directory.logs
         if not await directory.has(before.log, self._deadline()):
             detail = f"log {before.log!r} is not in the store's directory"
@@ -117,6 +121,21 @@ class Inspector:
                 about(FindingKind.UNLISTED, directory.objects_of(before.log)[0], detail)
             )
         return findings
+
+    async def _ended_at_holes(self, looked: Sequence[_Looked]) -> set[int]:
+        """Return stripes, by id, that may hold positions from their end on.
+
+        Those that an exclusive writer has left, which end where its confirmed entries did; and
+        those of which the head has no view any more that tells.
+        """
+        beyond = {each.stripe.id for each in looked if _exceeds(each)}
+        if not beyond:
+            return beyond
+        shared = {
+            view.live_stripe.id: view.writer is None
+            for view in await self._layout.head.views(self._deadline())
+        }
+        return {each for each in beyond if not shared.get(each, False)}
 
     async def _stats(self, view: View, stripe: Stripe) -> list[_Looked]:
         # A stripe is ended by a seal with an epoch above its own. The next stripe's id may be
@@ -147,10 +166,24 @@ def _taken(looked: _Looked) -> int:
     return looked.stat.highest + 1
 
 
-def _judge(looked: _Looked, freed: int, newest: View) -> Iterator[Finding]:
+def _exceeds(looked: _Looked) -> bool:
+    """Whether an object has positions beyond its stripe's end."""
+    stripe, _, _, stat = looked
+    if isinstance(stat, int) or stat.highest is None:
+        return False
+    # Below its own trim point an object counts positions as taken that it never had.
+    return stat.highest >= max(stripe.end, stat.trim_point)
+
+
+def _judge(
+    looked: _Looked, freed: int, newest: View, may_exceed: Collection[int]
+) -> Iterator[Finding]:
     stripe, ref, _, stat = looked
     if not isinstance(stat, int):
         yield from _judge_made(looked, stat)
+        if _exceeds(looked) and stripe.id not in may_exceed:
+            detail = f"holds position {stat.highest}, its stripe ends at {stripe.end}"
+            yield about(FindingKind.BEYOND_END, ref.name, detail)
         yield from _judge_epoch(looked, stat, newest)
         yield from _judge_trim(looked, stat, freed, newest)
     elif stat == -errno.ENOENT:
@@ -170,7 +203,7 @@ def _was_replaced(stripe: Stripe, newest: View) -> bool:
 
 
 def _judge_made(looked: _Looked, stat: messages.StatReply) -> Iterator[Finding]:
-    stripe, ref, _, _ = looked
+    ref = looked.ref
     width, unit = ref.spacing
     if (stat.stride, stat.residue, stat.unit) != (width, ref.number, unit):
         detail = (
@@ -178,10 +211,6 @@ def _judge_made(looked: _Looked, stat: messages.StatReply) -> Iterator[Finding]:
             f" it is {ref.number} of {width} with units of {unit}"
         )
         yield about(FindingKind.WRONG_OBJECT, ref.name, detail)
-    # Below its own trim point an object counts positions as taken that it never had.
-    if stat.highest is not None and stat.highest >= max(stripe.end, stat.trim_point):
-        detail = f"holds position {stat.highest}, its stripe ends at {stripe.end}"
-        yield about(FindingKind.BEYOND_END, ref.name, detail)
 
 
 def _judge_epoch(looked: _Looked, stat: messages.StatReply, newest: View) -> Iterator[Finding]:

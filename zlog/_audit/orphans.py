@@ -13,9 +13,9 @@ from zlog._audit.inspect import ANY_EPOCH, OBJECTS_AT_ONCE, walk
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call
 from zlog._base.names import objects_prefix
+from zlog._base.refusals import from_errno
 from zlog._layout.layout import Layout
 from zlog._native import messages
-from zlog.errors import from_errno
 from zlog.view import Stripe
 
 _NOT_ALLOWED = (-errno.EPERM, -errno.EACCES, -errno.EOPNOTSUPP)

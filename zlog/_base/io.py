@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from zlog._base.deadline import Deadline
 from zlog._base.environment import SteadyTime
 from zlog._base.protocol import Code
+from zlog._base.refusals import from_code
 from zlog._base.sequencer import SequencerClient
 from zlog._native import messages
-from zlog.errors import from_code
 from zlog.store import RequestPayload, Start, Store
 
 if TYPE_CHECKING:

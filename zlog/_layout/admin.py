@@ -140,7 +140,7 @@ async def _first_view(
         epoch=0,
         log=name,
         log_id=log_id,
-        sequencer=_sequencer_of(io, new.options),
+        sequencer=sequencer_of(io, new.options),
         stripes=(),
         options=MappingProxyType(dict(new.options)),
     )
@@ -182,7 +182,7 @@ async def _first_view(
     return view
 
 
-def _sequencer_of(io: Io, options: Mapping[str, str]) -> str:
+def sequencer_of(io: Io, options: Mapping[str, str]) -> str:
     """Return who hands out the positions of a new log: no sequencer where it is a mirror."""
     shared = MIRROR_OF not in options and io.store.sequencer() is not None
     return SHARED_ADDRESS if shared else ""

@@ -10,11 +10,14 @@ from __future__ import annotations
 import errno
 import logging
 from collections.abc import Callable
+from datetime import datetime, timezone
 from typing import Literal
 
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call
 from zlog._base.names import check_position
+from zlog._base.refusals import from_errno
+from zlog._layout.confirmed import confirmed_end
 from zlog._layout.layout import Layout
 from zlog._layout.offers import Offers
 from zlog._layout.views import backoff, check_room
@@ -29,9 +32,8 @@ from zlog.errors import (
     SequencerTimeout,
     SequencerUnavailable,
     StaleEpoch,
-    from_errno,
 )
-from zlog.view import View
+from zlog.view import ExclusiveWriter, View
 
 _logger = logging.getLogger(__name__)
 
@@ -58,6 +60,7 @@ class Positions:
         self._outage = layout.outage
         self._offers = Offers(layout)
         self._told = False
+        self._known = (0, 0)  # a stripe, by id, and a position: all below it is confirmed
 
     async def grant(self, count: int, deadline: Deadline) -> tuple[View, int]:
         """Return a view and the first of ``count`` positions to use in that view only.
@@ -70,11 +73,11 @@ class Positions:
                 way all the same would need a view without it, for all clients.
             SequencerBusy: it had no room for this client until the time was up.
         """
-        await self.check_appendable(deadline)
         attempt = tried = 0
         began = 0.0
         busy: SequencerBusy | None = None
         while True:
+            await self.check_appendable(deadline)
             if deadline.expired:
                 raise busy or SequencerTimeout(
                     f"log {self.layout.view.log!r}: the time was up before a position was granted",
@@ -124,20 +127,23 @@ class Positions:
 
         Raises:
             StoreReadOnly: nothing can be written in this store.
-            AppendRefused: the log is a mirror.
+            AppendRefused: the log is a mirror, exclusive, or read-only.
         """
-        log = self.layout.view.log
         if self._io.store.read_only:
-            raise from_errno(-errno.EROFS, f"append to log {log!r}")
-        # It may have been promoted since: no log ever becomes a mirror.
-        if self.layout.view.mirror and (await self.layout.refresh(deadline)).mirror:
-            raise AppendRefused(
-                f"log {log!r} is a mirror, which takes entries from its source only"
-            )
+            raise from_errno(-errno.EROFS, f"append to log {self.layout.view.log!r}")
+        if refusal(self.layout.view) is None:
+            return
+        if (refused := refusal(await self.layout.refresh(deadline))) is not None:
+            raise refused
 
     async def tail_up_to(self, end: int | None, deadline: Deadline) -> int:
-        """Return the tail, or ``end`` if it lies below; not asked for where the head said so."""
-        if end is not None and end <= self.layout.view.tail_floor:
+        """Return the tail, or ``end`` if it lies below; not asked for where the head said so.
+
+        Of an exclusive log the head does not: its tail needs no floor, and is never below it but
+        for what a hostile client has recorded.
+        """
+        view = self.layout.view
+        if end is not None and end <= view.tail_floor and view.writer is None:
             return end
         tail = await self.tail(deadline)
         return tail if end is None else min(end, tail)
@@ -211,6 +217,17 @@ class Positions:
         await self.check_reached("set a cursor to", spec, spec, deadline)
         return spec
 
+    async def is_confirmed(self, position: int, deadline: Deadline) -> bool:
+        """Whether a reader of an exclusive log may see a position; of others it may see all."""
+        while True:
+            view = self.layout.view
+            if view.writer is None or position < self._known_end(view):
+                return True
+            end = await self._confirmed(view, deadline)
+            if end is not None:
+                return position < end
+            await self.layout.advance(view, deadline)
+
     async def wait(self, position: int, timeout: float, deadline: Deadline) -> int | None:
         """Wait until the tail has passed ``position``. Returns the tail; None at the timeout."""
         io = self._io
@@ -261,8 +278,16 @@ class Positions:
         return grant.position if grant.epoch == view.epoch else None
 
     async def _wait_once(self, position: int, timeout: float, deadline: Deadline) -> int | None:
-        """Wait at the sequencer (None: in vain), or without one look at the objects once."""
+        """Wait at the sequencer (None: in vain), or without one look at the objects once.
+
+        Of an exclusive log at the object that has the position: it says when there is more.
+        """
         view = self.layout.view
+        if view.writer is not None and position >= view.live_stripe.start:
+            objects = [view.object_of(position)]
+            end = await confirmed_end(self._io, view, position, deadline, objects)
+            if end == position:
+                return position
         if view.sequencer:
             try:
                 sequencer = self._io.sequencer(view.sequencer)
@@ -297,7 +322,8 @@ class Positions:
     async def _scan(self, deadline: Deadline, *, whole: bool = False) -> tuple[View, int]:
         """Find the tail by asking every object of the live stripe for its highest position.
 
-        A mirror's is its floor: what lies above was not copied whole yet.
+        A mirror's is its floor: what lies above was not copied whole yet. That of an exclusive log
+        is where its confirmed entries end.
 
         Returns the view whose epoch the objects still accepted, and the tail. Objects that are
         lost are passed over, so that the rest can be read; ``whole`` is for handing out positions,
@@ -308,11 +334,28 @@ class Positions:
             view = await self.layout.refresh(deadline)
             if view.mirror:
                 return view, view.tail_floor
+            if view.writer is not None:
+                end = await self._confirmed(view, deadline)
+                if end is not None:
+                    return view, end
+                await self.layout.advance(view, deadline)
+                continue
             view, tail, missing = await self._taken(deadline)
             if not (missing and whole):
                 return view, tail
             if (await self.layout.refresh(deadline)).epoch == view.epoch:
                 raise CorruptEntry(f"a stripe object of log {view.log!r} is missing")
+
+    async def _confirmed(self, view: View, deadline: Deadline) -> int | None:
+        """Return where the confirmed entries end; None: the view is not the newest one."""
+        end = await confirmed_end(self._io, view, self._known_end(view), deadline)
+        if end is not None:
+            self._known = (view.live_stripe.id, end)
+        return end
+
+    def _known_end(self, view: View) -> int:
+        stripe, end = self._known
+        return end if stripe == view.live_stripe.id else view.live_stripe.start
 
     async def _taken(
         self, deadline: Deadline, check: Callable[[View], None] = lambda _: None
@@ -341,3 +384,30 @@ class Positions:
             if highest is not None:
                 tail = max(tail, highest + 1)
         return view, tail, missing
+
+
+def refusal(view: View) -> AppendRefused | None:
+    """Return why a log takes no appends of any client; None: it does."""
+    if view.mirror:
+        return AppendRefused(
+            f"log {view.log!r} is a mirror, which takes entries from its source only"
+        )
+    if view.read_only:
+        return AppendRefused(
+            f"log {view.log!r} is read-only",
+            hint="Make it writable again (`zlog read-only LOG --off`, `log.writable()`), or append"
+            " to another log.",
+        )
+    if view.writer is not None:
+        return AppendRefused(
+            f"log {view.log!r} is exclusive: {describe(view.writer)} writes it",
+            hint="Leave it to that writer; take the log over if it is gone (`log.writer()`,"
+            " `zlog append LOG --exclusive`), or open it to all again (`zlog fence LOG`).",
+        )
+    return None
+
+
+def describe(writer: ExclusiveWriter) -> str:
+    """Return who a writer is, and since when."""
+    since = datetime.fromtimestamp(writer.since, timezone.utc)
+    return f"{writer.name or writer.id} (since {since:%Y-%m-%d %H:%M:%S} UTC)"

@@ -10,6 +10,10 @@ A view may end the live stripe at that tail and start the next one there: becaus
 for it, or because the seals tell that the live stripe is full. The new stripe's objects are made
 before the view is proposed, and never afterwards.
 
+Of an exclusive log the tail is where the confirmed entries end (:mod:`zlog._layout.confirmed`):
+what lies above an unwritten position was never confirmed, and the next stripe begins there. Its
+stripes begin empty, so that nothing in them is unwritten below what its writer has written.
+
 A client that dies in between leaves sealed objects and no new view. Writers then find their epoch
 stale with nothing newer to read, and the first one that loses patience does the steps again.
 Objects that were made for a view that never came belong to a loose stripe, which the head has noted
@@ -35,6 +39,7 @@ from zlog._base.io import Io
 from zlog._base.options import STRIPE_OBJECT_POSITIONS, StripeLimits
 from zlog._base.protocol import OBJECT_POSITIONS_MAX, POSITION_MAX, WIDTH_MAX
 from zlog._base.sequencer import SHARED_ADDRESS
+from zlog._layout.confirmed import confirmed_end
 from zlog._layout.discard import discard
 from zlog._layout.head import Head
 from zlog._layout.stripe_objects import make, remove, seal
@@ -255,17 +260,24 @@ async def _try_change(
         attempt.above = sealed
         return epoch
     written = max((each.highest for each in sealed if each.highest is not None), default=-1)
-    tail = max(live.start, written + 1, tail_floor, base.trim_point)
-    if recount is not None:
-        tail = await recount(replace(base, epoch=epoch), tail, deadline)
+    reached = max(live.start, written + 1, tail_floor, base.trim_point)
+    tail: int | None = reached
+    if base.writer is not None and not wanted.removed:
+        tail = await _confirmed(io, replace(base, epoch=epoch), deadline)
+    elif recount is not None:
+        tail = await recount(replace(base, epoch=epoch), reached, deadline)
+    if tail is None:
+        return epoch
     if not wanted.removed:
         check_room(base.log, tail)
     if asked and recount is None and tail - least > width * STRIPE_OBJECT_POSITIONS:
         attempt.tail = tail  # the next one's objects begin there, and do not end too soon
         return epoch
-    full = not (asked or wanted.removed) and _full(base, sealed, tail)
-    if full and not await attempt.make(io, tail, deadline):
-        return epoch
+    if not (asked or wanted.removed):
+        begins = wanted.writer is not None and base.writer is None and tail > live.start
+        needed = begins or tail < reached or _full(base, sealed, tail)
+        if needed and not await attempt.make(io, tail, deadline):
+            return epoch
     attempt.stripe = replace(attempt.stripe, start=tail)
     stripes = _stripes(base, tail, attempt.stripe if attempt.made else None)
     view = replace(wanted, epoch=epoch, stripes=stripes, tail_floor=tail_floor)
@@ -280,6 +292,12 @@ async def _try_change(
     if view.sequencer == SHARED_ADDRESS:
         activate_shared(io, view, tail)
     return Change(view, tail)
+
+
+async def _confirmed(io: Io, sealed: View, deadline: Deadline) -> int | None:
+    """Return where the confirmed entries end; None: another client has sealed the objects since."""
+    end = await confirmed_end(io, sealed, sealed.live_stripe.start, deadline)
+    return None if end is None else max(end, sealed.trim_point)
 
 
 def check_room(log: str, tail: int) -> None:
@@ -367,6 +385,8 @@ async def take_over(
     """
 
     def edit(view: View) -> View:
+        if view.writer is not None or view.read_only:
+            raise NotLeader(f"log {log!r} has no sequencer: it is exclusive, or read-only")
         if view.sequencer not in ("", SHARED_ADDRESS, sequencer) and not depose():
             raise NotLeader(f"log {log!r} is served by {view.sequencer}")
         return replace(view, sequencer=sequencer)

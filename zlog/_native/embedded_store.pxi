@@ -5,7 +5,7 @@ from libc.errno cimport EACCES, EBUSY, EIO, EPERM, EPROTO, EROFS, ETXTBSY
 import os
 from pathlib import Path
 
-from zlog.errors import from_errno
+from zlog._base.refusals import from_errno
 
 
 cdef extern from "cls_zlog/host/embedded.h" namespace "zlog" nogil:

@@ -24,6 +24,12 @@ class Stripe(NamedTuple):
     unit: int
     further: bytes
 
+class ExclusiveWriter(NamedTuple):
+    id: bytes
+    name: bytes
+    since: int
+    further: bytes
+
 class View(NamedTuple):
     epoch: int
     log_id: int
@@ -31,6 +37,8 @@ class View(NamedTuple):
     sequencer: str
     stripes: list[Stripe]
     options: dict[str, str]
+    read_only: bool
+    writer: list[ExclusiveWriter]
     further: bytes
 
 class SealReply(NamedTuple):
@@ -57,6 +65,7 @@ class MoreReply(NamedTuple):
 
 class HighestReply(NamedTuple):
     highest: int | None
+    unwritten: int | None
 
 class StatReply(NamedTuple):
     object_epoch: int
@@ -185,6 +194,8 @@ def encode_view(
     sequencer: str,
     stripes: Sequence[Stripe],
     options: Mapping[str, str],
+    read_only: bool,
+    writer: Sequence[ExclusiveWriter],
     further: bytes,
 ) -> bytes: ...
 def seal(
@@ -207,7 +218,7 @@ def fill(
 ) -> bytes: ...
 def trim(epoch: int, spacing: int, positions: Sequence[int]) -> bytes: ...
 def trim_to(epoch: int, position: int, records_max: int) -> bytes: ...
-def max_position(epoch: int) -> bytes: ...
+def max_position(epoch: int, start: int = ...) -> bytes: ...
 def stat(epoch: int) -> bytes: ...
 def remove(epoch: int) -> bytes: ...
 def head_create(name: str, log_id: int) -> bytes: ...

@@ -17,7 +17,8 @@ import os
 from urllib.parse import quote, urlencode
 
 from zlog._base.connecting import Attempt, refusal
-from zlog.errors import StoreUnavailable, from_errno
+from zlog._base.refusals import from_errno
+from zlog.errors import StoreUnavailable
 
 
 cdef extern from "cls_zlog/host/librados.h" namespace "zlog" nogil:

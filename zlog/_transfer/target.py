@@ -25,6 +25,7 @@ from zlog._base.io import Call, Reply
 from zlog._base.options import MIRROR_ENDED, MIRROR_OF, MIRROR_OF_FILE
 from zlog._base.pool_full import explain
 from zlog._base.protocol import Code, State
+from zlog._base.refusals import from_code
 from zlog._base.settings import Budget
 from zlog._layout.layout import Layout
 from zlog._native import core, messages
@@ -41,7 +42,6 @@ from zlog.errors import (
     CursorNotFound,
     Invalidated,
     StoreTimeout,
-    from_code,
 )
 from zlog.view import ObjectRef, Stripe, View
 

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call
 from zlog._base.protocol import Code
+from zlog._base.refusals import from_code
 from zlog._layout.layout import Layout
 from zlog._layout.reclaim import reclaim
 from zlog._native import messages
 from zlog._read.read import Reader
-from zlog.errors import HeldByCursor, ZlogError, from_code
+from zlog.errors import HeldByCursor, ZlogError
 from zlog.view import ObjectRef, Stripe, View
 
 _RECORDS_PER_CALL = 1024

@@ -15,12 +15,13 @@ from zlog.aio.check import Check
 from zlog.aio.cursor import Cursor
 from zlog.aio.log import Log
 from zlog.aio.opening import Opening
+from zlog.aio.writer import Writer
 from zlog.store import ObjectClassUse, Store
 
 if TYPE_CHECKING:
     import rados
 
-__all__ = ["Check", "Cursor", "Log", "Opening", "connect"]
+__all__ = ["Check", "Cursor", "Log", "Opening", "Writer", "connect"]
 
 
 def connect(

@@ -14,10 +14,12 @@ from collections.abc import (
 )
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from zlog._append.coalesce import Coalescer
 from zlog._append.delivery_records import DeliveryKey, DeliverySource
+from zlog._append.place import open_to_all, set_read_only
+from zlog._append.room import Limits
 from zlog._audit.check import Progress
 from zlog._base.deadline import Timeout
 from zlog._base.io import Io, deadline_of
@@ -30,6 +32,7 @@ from zlog._layout.positions import PositionSpec
 from zlog._layout.reconfigure import reconfigure, roll
 from zlog._layout.stat import LogStat, stat
 from zlog._log.handle import LogHandle
+from zlog._log.writer import WINDOW_BYTES
 from zlog._read.columns import Columns, ColumnsReader
 from zlog._read.cursors import CursorState
 from zlog._read.iterate import Follower, RangeReader
@@ -38,6 +41,7 @@ from zlog._trim.retention import Retention, RetentionReport, enforce, report, se
 from zlog.aio.check import Check
 from zlog.aio.cursor import Cursor
 from zlog.aio.opening import Opening
+from zlog.aio.writer import Writer, open_writer
 from zlog.entry import Entry, Gap
 from zlog.limits import (
     ENTRY_BYTES_MAX_DEFAULT,
@@ -289,6 +293,34 @@ class Log(LogHandle):
     async def roll(self, *, rescue: bool = False, timeout: Timeout = ...) -> View:
         """Start a new stripe of the same width; see :meth:`zlog.Log.roll`."""
         return await roll(self._client.layout, self._deadline(timeout), rescue=rescue)
+
+    def writer(
+        self,
+        name: str | None = None,
+        *,
+        window_bytes: int = WINDOW_BYTES,
+        capacity: int | None = None,
+        when_full: Literal["wait", "raise"] = "wait",
+        timeout: Timeout = ...,
+    ) -> Opening[Writer]:
+        """Make this client the only one that appends; see :meth:`zlog.Log.writer`.
+
+        Await it, and close the writer in the end; or enter it with ``async with``.
+        """
+        taken = open_writer(self._client, name, Limits(window_bytes, capacity, when_full), timeout)
+        return Opening(taken, Writer.close)
+
+    async def fence(self, *, timeout: Timeout = ...) -> View:
+        """Take the log from its exclusive writer; see :meth:`zlog.Log.fence`."""
+        return await open_to_all(self._client.layout, self._deadline(timeout))
+
+    async def read_only(self, *, timeout: Timeout = ...) -> View:
+        """Have the log take no appends; see :meth:`zlog.Log.read_only`."""
+        return await set_read_only(self._client.layout, True, self._deadline(timeout))
+
+    async def writable(self, *, timeout: Timeout = ...) -> View:
+        """Have the log take appends again; see :meth:`zlog.Log.writable`."""
+        return await set_read_only(self._client.layout, False, self._deadline(timeout))
 
     async def promote(self, *, timeout: Timeout = ...) -> None:
         """Make a mirror a log of its own; see :meth:`zlog.Log.promote`."""

@@ -1,0 +1,401 @@
+"""Exclusive writers: fenced by each other, confirmed in order, recovered up to the first hole."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import zlog
+from zlog import aio
+from zlog._native import core
+from zlog.view import ObjectRef
+
+from .faulty import Died, FaultyStore, WithoutSequencer
+from .planted import call, exists
+
+UNITS = (1, 4)
+
+
+def data(log: zlog.Log, start: int = 0) -> list[bytes]:
+    """What a range read gives, which must be entries without a gap."""
+    items = list(log.read_range(start))
+    assert all(isinstance(item, zlog.Entry) for item in items), items
+    return [item.data for item in items if isinstance(item, zlog.Entry)]
+
+
+def plant(log: zlog.Log, position: int, entry: bytes) -> ObjectRef:
+    """Write to an exclusive log what its writer has on its way."""
+    view = log.view
+    assert view.writer is not None
+    ref = view.object_of(position)
+    writer = bytes.fromhex(view.writer.id)
+    request = core.encode_write(
+        view.epoch, 1, writer, ref.spacing.packed, [position], [position], [entry]
+    )
+    call(log.store, ref.name, "write", request)
+    return ref
+
+
+def refused(log: zlog.Log, why: str) -> None:
+    """No client appends to the log in any way."""
+    for attempt in (
+        lambda: log.append(b"x"),
+        lambda: log.append_many([b"x"]),
+        lambda: log.reserve(1),
+        lambda: log.deliver([b"x"], source="source", batch=1),
+    ):
+        with pytest.raises(zlog.AppendRefused, match=why) as raised:
+            attempt()
+        assert raised.value.hint
+
+
+def test_a_writer_appends_and_no_other_client_does(log: zlog.Log) -> None:
+    shared = [b"shared %d" % i for i in range(5)]
+    log.append_many(shared)
+    with log.writer("the first") as writer:
+        assert writer.start == writer.confirmed == 5
+        assert [writer.append(b"%d" % i) for i in range(6)] == [*range(5, 11)]
+        assert writer.append_many([b"many"] * 9) == range(11, 20)
+        assert writer.append_many([]) == range(0)
+        assert writer.confirmed == log.tail() == 20
+        other = zlog.Log.open(log.store, "orders", hole_timeout=0.05)
+        refused(other, "is exclusive: the first")
+        refused(log, "is exclusive: the first")
+        assert data(other) == [*shared, *(b"%d" % i for i in range(6)), *[b"many"] * 9]
+    refused(log, "is exclusive")  # a writer that is closed has not given it back
+    assert log.view.sequencer == ""
+    assert [str(each) for each in log.check() if each.serious] == []
+
+
+def test_the_former_writer_is_fenced(log: zlog.Log) -> None:
+    former = log.writer("former")
+    former.append(b"confirmed")
+    other = zlog.Log.open(log.store, "orders")
+    with other.writer("latter") as latter:
+        assert latter.start == 1
+        waiting = former.submit(b"too late")
+        for attempt in (
+            lambda: waiting.result(30),
+            former.flush,
+            lambda: former.append(b"x"),
+            lambda: former.submit(b"x"),
+            lambda: former.append_many([b"x"]),
+        ):
+            with pytest.raises(zlog.Fenced, match="latter"):
+                attempt()
+        assert former.fenced is not None
+        former.release()  # it has nothing to give back
+        assert latter.append(b"goes on") == 1
+    former.close()
+    assert data(log) == [b"confirmed", b"goes on"]
+
+
+def test_the_log_is_given_back(sequenced: zlog.Log) -> None:
+    log = sequenced
+    log.append(b"0")
+    with log.writer() as writer:
+        writer.append(b"1")
+        writer.release()
+        writer.release()
+        with pytest.raises(zlog.Fenced, match="any client may append"):
+            writer.append(b"x")
+    assert log.view.writer is None
+    assert log.append(b"2") == 2
+    assert zlog.Log.open(log.store, "orders").append(b"3") == 3
+    with log.writer():
+        pass
+    log.fence()
+    log.fence()
+    assert log.append(b"4") == 4
+    assert data(log) == [b"%d" % i for i in range(5)]
+
+
+@pytest.mark.usefixtures("sequencer")
+def test_no_sequencer_takes_an_exclusive_log(plain: zlog.Store) -> None:
+    log = zlog.Log.create(plain, "orders", width=2)
+    log.append(b"0")
+    assert log.view.sequencer
+    stale = zlog.Log.open(plain, "orders")
+    with log.writer() as writer:
+        assert log.view.sequencer == ""
+        refused(stale, "exclusive")
+        refused(zlog.Log.open(plain, "orders"), "exclusive")
+        assert writer.append(b"1") == 1
+        assert zlog.Log.open(plain, "orders").view.writer == log.view.writer
+        writer.release()
+    assert stale.append(b"2") == 2
+    assert stale.view.sequencer
+
+
+def test_readers_see_what_is_contiguous_and_no_more(log: zlog.Log) -> None:
+    """Whatever lies above a hole: its writer may be about to fill it, or dead."""
+    with log.writer() as writer:
+        writer.append_many([b"%d" % i for i in range(10)])
+        reader = zlog.Log.open(log.store, "orders", hole_timeout=0.0)
+        followed = reader.follow(8)
+        assert [next(followed).position, next(followed).position] == [8, 9]
+        for position in (13, 11, 14, 30):
+            plant(log, position, b"%d" % position)
+            assert reader.tail() == 10
+            assert [item.position for item in reader.read_range(8)] == [8, 9]
+            with pytest.raises(zlog.NotWritten):
+                reader.read(position)
+        with pytest.raises(zlog.BeyondTail):
+            reader.trim_to(11)
+        plant(log, 10, b"10")
+        assert reader.tail() == 12
+        assert [next(followed).position, next(followed).position] == [10, 11]
+        plant(log, 12, b"12")
+        assert data(reader) == [b"%d" % i for i in range(15)]
+        assert reader.read(14).data == b"14"
+
+
+def test_recovery_ends_at_the_first_hole(log: zlog.Log) -> None:
+    log.append(b"0")
+    log.writer("dead").append_many([b"%d" % i for i in range(1, 10)])
+    above = [plant(log, position, b"lost") for position in (11, 12, 17)]
+    reader = zlog.Log.open(log.store, "orders")
+    with zlog.Log.open(log.store, "orders").writer("next") as writer:
+        assert writer.start == 10
+        assert [entry.data for entry in writer.recover()] == [b"%d" % i for i in range(10)]
+        assert writer.append_many([b"%d" % i for i in range(10, 20)]) == range(10, 20)
+        assert data(reader) == [b"%d" % i for i in range(20)]
+        assert [(s.start, s.end) for s in reader.stripes()][1:-1] == [(1, 10)]
+        assert [str(each) for each in reader.check() if each.serious] == []
+    assert all(exists(log.store, ref.name) for ref in above)
+
+
+def test_recovery_goes_on_in_the_stripe_where_nothing_lies_above(log: zlog.Log) -> None:
+    log.writer("dead").append_many([b"x"] * 10)
+    stripes = log.stripes()
+    with zlog.Log.open(log.store, "orders").writer("next") as writer:
+        assert writer.start == 10
+        assert log.stripes() == stripes
+
+
+def test_a_stripe_of_which_nothing_was_confirmed_is_replaced(log: zlog.Log) -> None:
+    log.writer("dead")
+    ref = plant(log, 1, b"never confirmed")
+    with zlog.Log.open(log.store, "orders").writer("next") as writer:
+        assert writer.start == 0
+        assert not exists(log.store, ref.name)
+        writer.append(b"0")
+        assert data(log) == [b"0"]
+
+
+def test_positions_that_were_written_late_are_no_holes(memory: zlog.Store) -> None:
+    """More runs of holes than an object's header keeps apart; most of them are written then."""
+    log = zlog.Log.create(memory, "orders", width=1)
+    with log.writer() as writer:
+        writer.append(b"x")
+        for position in range(2, 200, 2):
+            plant(log, position, b"even")
+        for position in range(1, 150, 2):
+            assert log.tail() == position
+            plant(log, position, b"odd")
+        assert log.tail() == 151
+    with log.writer() as writer:
+        assert writer.start == 151
+
+
+def test_futures_are_resolved_in_order(log: zlog.Log) -> None:
+    order: list[int] = []
+    with log.writer() as writer:
+        futures = [writer.submit(b"%d" % i) for i in range(500)]
+        for future in futures:
+            future.add_done_callback(lambda done: order.append(done.result()))
+        writer.flush()
+        assert [future.result() for future in futures] == [*range(500)]
+        assert (writer.confirmed, writer.unconfirmed_bytes) == (500, 0)
+    assert order == sorted(order)
+    assert data(log) == [b"%d" % i for i in range(500)]
+
+
+def test_threads_share_a_writer(log: zlog.Log) -> None:
+    with log.writer() as writer, ThreadPoolExecutor(8) as threads:
+
+        def some(thread: int) -> list[int]:
+            return [writer.append(b"%d.%d" % (thread, i)) for i in range(25)]
+
+        positions = [*threads.map(some, range(8))]
+    assert sorted(itertools.chain(*positions)) == [*range(200)]
+    assert all(each == sorted(each) for each in positions)
+    entries = data(log)
+    for thread, found in enumerate(positions):
+        assert [entries[p] for p in found] == [b"%d.%d" % (thread, i) for i in range(25)]
+
+
+async def test_order_is_kept_while_the_layout_changes(memory: zlog.Store, unit: int) -> None:
+    """Others may change the width; the stripe ends at the first hole, and all goes on from it."""
+    async with aio.Log.create(memory, "orders", width=4, unit=unit) as log:
+        other = zlog.Log.open(memory, "orders")
+        async with log.writer() as writer:
+            futures: list[asyncio.Future[int]] = []
+            for turn in range(6):
+                for i in range(40):
+                    futures.append(await writer.submit(b"%d" % (turn * 40 + i)))
+                    if i % 8 == 0:
+                        await asyncio.sleep(0)
+                other.reconfigure(width=1 + turn % 3)
+            await writer.flush()
+            assert [future.result() for future in futures] == [*range(240)]
+        assert data(other) == [b"%d" % i for i in range(240)]
+
+
+def test_full_stripes_are_ended_by_the_writer(store: zlog.Store) -> None:
+    log = zlog.Log.create(store, "orders", width=2, stripe_records=20)
+    expected = [b"%d" % i for i in range(300)]
+    with log.writer() as writer:
+        futures = []
+        for i, entry in enumerate(expected):
+            futures.append(writer.submit(entry))
+            if i % 3 == 0:
+                writer.flush()
+        writer.flush()
+        assert [future.result() for future in futures] == [*range(300)]
+    assert len(log.stripes()) > 3
+    assert data(log) == expected
+
+
+@pytest.mark.parametrize("fate", ["lose", "twice"])
+def test_an_append_without_an_answer_is_there_once_or_not_at_all(
+    memory: zlog.Store, fate: str
+) -> None:
+    """Its writer goes on behind it, and what it hands in then is behind it, too."""
+    due = iter([False] * 7 + [True] + [False] * 4 + [True] + [False] * 10**6)
+    faulty = FaultyStore(
+        memory, lambda _, method: fate if method == "write" and next(due) else None
+    )
+    log = zlog.Log.create(faulty, "orders", width=2, timeout=0.3)
+    acknowledged: list[tuple[int, bytes]] = []
+    unknown: list[bytes] = []
+    with log.writer() as writer:
+        for i in range(40):
+            entry = b"%d" % i
+            try:
+                acknowledged.append((writer.append(entry), entry))
+            except zlog.StoreTimeout:
+                unknown.append(entry)
+    assert len(unknown) == (2 if fate == "lose" else 0)
+    found = data(zlog.Log.open(memory, "orders"))
+    assert all(found[position] == entry for position, entry in acknowledged)
+    assert set(found) - {entry for _, entry in acknowledged} <= set(unknown)
+    assert found == sorted(found, key=int)
+    assert len(found) == len(set(found))
+
+
+def test_a_time_out_fails_all_that_was_handed_in(memory: zlog.Store) -> None:
+    """What comes behind an entry must not be confirmed without it."""
+    lost = threading.Event()
+    faulty = FaultyStore(
+        memory, lambda _, method: "lose" if method == "write" and lost.is_set() else None
+    )
+    log = zlog.Log.create(faulty, "orders", width=4, timeout=0.3)
+    with log.writer() as writer:
+        writer.append(b"0")
+        lost.set()
+        futures = []
+
+        def submit_some() -> None:
+            for i in range(1, 20):
+                futures.append(writer.submit(b"%d" % i))
+            writer.flush(timeout=10)
+
+        with pytest.raises(zlog.StoreTimeout):
+            submit_some()
+        for future in futures:
+            with pytest.raises(zlog.StoreTimeout):
+                future.result()
+        lost.clear()
+        position = writer.append(b"last")
+        found = data(log)
+        assert found == [b"%d" % i for i in range(position)] + [b"last"]
+
+
+@pytest.mark.parametrize("others", [False, True], ids=["alone", "with entries above a hole"])
+def test_taking_a_log_can_die_anywhere(memory: zlog.Store, others: bool) -> None:
+    """The next one finishes what is left, and nothing confirmed is lost."""
+    for death in itertools.count():
+        name = f"orders-{death}"
+        log = zlog.Log.create(memory, name, width=2)
+        log.append(b"0")
+        log.writer("former").append(b"1")
+        if others:
+            plant(log, 3, b"above")
+        dying = WithoutSequencer(
+            memory, lambda number, _, death=death: "die" if number == death else None
+        )
+        dead = False
+        try:
+            zlog.Log.open(dying, name).writer("dies").append(b"2")
+        except Died:
+            dead = True
+        with zlog.Log.open(memory, name).writer("next") as writer:
+            assert writer.start in ((2,) if others and dead else (2, 3))
+            writer.append(b"next")
+        found = data(zlog.Log.open(memory, name))
+        assert found in ([b"0", b"1", b"next"], [b"0", b"1", b"2", b"next"])
+        assert [str(each) for each in log.check() if each.serious] == []
+        if not dead:
+            assert found[2] == b"2"
+            assert death > 5
+            return
+
+
+def test_of_several_that_take_a_log_at_once_one_has_it(memory: zlog.Store) -> None:
+    zlog.Log.create(memory, "orders", width=3)
+    confirmed: list[list[bytes]] = [[] for _ in range(6)]
+
+    def contend(number: int) -> None:
+        log = zlog.Log.open(memory, "orders")
+        for turn in range(4):
+            try:
+                with log.writer(f"{number}.{turn}") as writer:
+                    for i in range(20):
+                        entry = b"%d.%d.%d" % (number, turn, i)
+                        writer.append(entry)
+                        confirmed[number].append(entry)
+            except zlog.Fenced:
+                continue
+
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(contend, range(6)))
+    found = data(zlog.Log.open(memory, "orders"))
+    assert len(found) == len(set(found))
+    for mine in confirmed:
+        kept = [entry for entry in found if entry in set(mine)]
+        assert kept == mine
+
+
+def test_a_log_without_appends(log: zlog.Log) -> None:
+    log.append_many([b"0", b"1"])
+    writer = log.writer()
+    writer.append(b"2")
+    assert log.read_only().read_only
+    assert log.read_only().read_only
+    with pytest.raises(zlog.Fenced, match="read-only"):
+        writer.append(b"x")
+    writer.close()
+    other = zlog.Log.open(log.store, "orders")
+    refused(other, "read-only")
+    with pytest.raises(zlog.AppendRefused, match="read-only"):
+        other.writer()
+    assert data(other) == [b"0", b"1", b"2"]
+    assert other.tail() == 3
+    other.trim_to(1)
+    assert not log.writable().read_only
+    assert log.append(b"3") == 3
+    assert other.append(b"4") == 4
+    assert data(other, 1) == [b"1", b"2", b"3", b"4"]
+
+
+def test_a_position_that_was_reserved_is_not_written_then(memory: zlog.Store) -> None:
+    log = zlog.Log.create(memory, "orders", width=2)
+    (position,) = log.reserve(1)
+    log.read_only()
+    with pytest.raises(zlog.AppendRefused):
+        log.write(position, b"late")

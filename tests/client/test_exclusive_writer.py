@@ -1,0 +1,126 @@
+"""What an exclusive writer takes: how much at a time, in which settings, and on an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FuturesTimeout
+from pathlib import Path
+
+import pytest
+
+import zlog
+from zlog import aio
+
+
+def test_a_writer_waits_for_room(memory: zlog.Store) -> None:
+    log = zlog.Log.create(memory, "orders", width=1)
+    with log.writer(window_bytes=1000, timeout=5) as writer:
+        futures = [writer.submit(bytes(400)) for _ in range(50)]
+        assert writer.append(bytes(5000)) == 50  # more than the window, when nothing else is there
+        writer.flush()
+        assert [future.result() for future in futures] == [*range(50)]
+
+
+def test_a_writer_keeps_within_its_capacity(store: zlog.Store) -> None:
+    log = zlog.Log.create(store, "orders", width=2)
+    log.append(bytes(300))
+    with log.writer(capacity=1000, when_full="raise") as writer:
+        assert writer.held_bytes == 300
+        positions = [writer.append(bytes(100)) for _ in range(7)]
+        assert writer.held_bytes == 1000
+        with pytest.raises(zlog.LimitReached, match="holds 1000 bytes"):
+            writer.append(b"x")
+        with pytest.raises(zlog.LimitReached, match="more than the capacity"):
+            writer.append(bytes(1001))
+        writer.trim(positions[1])
+        assert writer.held_bytes == 600
+        writer.append_many([bytes(100)] * 4)
+        assert writer.reset() == 12
+        assert writer.held_bytes == 0
+        assert log.earliest() == 12
+        writer.append(bytes(1000))
+    with log.writer(capacity=1000) as waiting, ThreadPoolExecutor(1) as threads:
+        assert waiting.held_bytes == 1000
+        append = threads.submit(waiting.append, b"x")
+        with pytest.raises(FuturesTimeout):
+            append.result(0.1)
+        waiting.trim(waiting.confirmed)
+        assert append.result(30) == 13
+
+
+async def test_a_writer_of_an_event_loop(store: zlog.Store) -> None:
+    async with (
+        aio.Log.create(store, "orders", width=2) as log,
+        log.writer("loop", capacity=10_000, window_bytes=2000) as writer,
+    ):
+        assert await writer.append(b"0") == 0
+        assert await writer.append_many([b"1", b"2"]) == range(1, 3)
+        futures = [await writer.submit(b"%d" % i) for i in range(3, 300)]
+        together = [writer.append(b"%d" % i) for i in range(300, 400)]
+        assert await asyncio.gather(*together) == [*range(300, 400)]
+        assert [await future for future in futures] == [*range(3, 300)]
+        await writer.flush()
+        assert [item.data async for item in log.read_range()] == [b"%d" % i for i in range(400)]
+        await writer.trim(100)
+        assert await writer.reset() == 400
+        assert [item async for item in writer.recover()] == []
+        append = asyncio.ensure_future(writer.append(bytes(9000)))
+        await append
+        waiting = asyncio.ensure_future(writer.append(bytes(1001)))
+        await asyncio.sleep(0.05)
+        assert not waiting.done()
+        await writer.reset()
+        assert await waiting == 401
+        other = zlog.Log.open(store, "orders")
+        with other.writer("other"), pytest.raises(zlog.Fenced, match="other"):
+            await writer.append(b"x")
+        other.fence()
+        assert await log.append(b"shared") == 402
+        assert (await log.read_only()).read_only
+        assert not (await log.writable()).read_only
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"name": ""}, "name of a writer"),
+        ({"name": "x" * 129}, "name of a writer"),
+        ({"name": "two\nlines"}, "name of a writer"),
+        ({"window_bytes": 0}, "window_bytes"),
+        ({"capacity": 0}, "capacity"),
+        ({"when_full": "drop"}, "when_full"),
+    ],
+    ids=str,
+)
+def test_invalid_settings_take_no_log(
+    memory: zlog.Store, settings: dict[str, object], why: str
+) -> None:
+    log = zlog.Log.create(memory, "orders")
+    with pytest.raises(ValueError, match=why):
+        log.writer(**settings)  # type: ignore[arg-type]
+    assert log.append(b"x") == 0
+    assert log.view.writer is None
+
+
+def test_invalid_entries_harm_nothing(memory: zlog.Store) -> None:
+    log = zlog.Log.create(memory, "orders", entry_bytes_max=10)
+    with log.writer() as writer:
+        wrong: Sequence[object]
+        for wrong in ([bytes(11)], ["text"], [None]):
+            with pytest.raises((zlog.EntryTooLarge, TypeError)):
+                writer.append_many(wrong)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="list of entries"):
+            writer.append_many(b"one")  # type: ignore[arg-type]
+        assert writer.append(bytearray(b"0")) == 0
+
+
+def test_a_store_that_is_read_only_has_no_writers(tmp_path: Path) -> None:
+    with zlog.connect(tmp_path / "store") as store:
+        zlog.Log.create(store, "orders").append(b"0")
+    with zlog.connect(f"file:{tmp_path / 'store'}?mode=ro") as store:
+        log = zlog.Log.open(store, "orders")
+        with pytest.raises(zlog.StoreReadOnly):
+            log.writer()
+        assert [item.data for item in log.read_range()] == [b"0"]

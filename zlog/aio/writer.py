@@ -1,0 +1,171 @@
+"""The exclusive writer of a log, for asyncio: what :meth:`zlog.aio.Log.writer` returns."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from zlog._append.exclusive import Exclusive
+from zlog._append.outcomes import not_confirmed, not_sent
+from zlog._append.place import open_to_all, take
+from zlog._append.room import Limits, Room
+from zlog._append.rounds import Handed
+from zlog._base.deadline import Deadline, Timeout
+from zlog._client import LogClient, entry_list
+from zlog._log.writer import WriterHandle
+from zlog._native import core
+from zlog._read.iterate import RangeReader
+from zlog.entry import Entry, Gap
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class _Appends(Exclusive):
+    """Those of a writer on the running event loop."""
+
+    def prepare(self) -> None:
+        """Get ready; no request is made."""
+        self._loop = asyncio.get_running_loop()
+        self._agents: set[asyncio.Task[None]] = set()
+        self._waiting_for_change: list[asyncio.Future[None]] = []
+
+    def spawn(self) -> None:
+        agent = self._loop.create_task(self.run())
+        self._agents.add(agent)
+        agent.add_done_callback(self._agents.discard)
+
+    def freed(self) -> None:
+        waiting, self._waiting_for_change = self._waiting_for_change, []
+        for each in waiting:
+            if not each.done():
+                each.set_result(None)
+
+    async def changed(self, deadline: Deadline) -> bool:
+        """Wait until there may be more room; returns whether that was in time."""
+        change = self._loop.create_future()
+        self._waiting_for_change.append(change)
+        try:
+            await asyncio.wait_for(change, deadline.remaining())
+        except (TimeoutError, asyncio.TimeoutError):
+            return False
+        return True
+
+
+class Writer(WriterHandle):
+    """The only client that appends to a log. See :class:`zlog.Writer` for what each call does."""
+
+    _appends: _Appends
+
+    async def append(self, data: bytes, *, timeout: Timeout = ...) -> int:
+        """Append one entry and return its position; see :meth:`zlog.Writer.append`."""
+        return await self._append((data,), timeout)
+
+    async def append_many(self, entries: Iterable[bytes], *, timeout: Timeout = ...) -> range:
+        """Append entries and return their positions; see :meth:`zlog.Writer.append_many`."""
+        data = entry_list(entries)
+        if not data:
+            return range(0)
+        first = await self._append(data, timeout)
+        return range(first, first + len(data))
+
+    async def submit(self, data: bytes, *, timeout: Timeout = ...) -> asyncio.Future[int]:
+        """Hand an entry in, once there is room; returns the future of its position.
+
+        See :meth:`zlog.Writer.submit`.
+        """
+        return await self._submit((data,), self._deadline(timeout), awaited=False)
+
+    async def flush(self, *, timeout: Timeout = ...) -> None:
+        """Wait until all that was handed in is confirmed, or has failed."""
+        deadline = self._deadline(timeout)
+        while not self._appends.idle:
+            if not await self._appends.changed(deadline):
+                raise not_confirmed()
+        self._appends.raise_untold()
+
+    async def recover(self) -> AsyncIterator[Entry | Gap]:
+        """Iterate over what the log held when it was taken; see :meth:`zlog.Writer.recover`."""
+        client = self._client
+        start = await client.positions.resolve("earliest", client.deadline())
+        reader = RangeReader(client.reader, client.budget, min(start, self.start), self.start)
+        while (items := await reader.next()) is not None:
+            for item in items:
+                yield item
+
+    async def trim(self, position: int, *, timeout: Timeout = ...) -> None:
+        """Trim every position below ``position``; see :meth:`zlog.Writer.trim`."""
+        deadline = self._deadline(timeout)
+        await self._client.trim_to(position, deadline, past_cursors=False)
+        await self._room.count(deadline)
+        self._appends.freed()
+
+    async def reset(self, *, timeout: Timeout = ...) -> int:
+        """Trim all that is confirmed, and return where the log begins then."""
+        position = self.confirmed
+        await self.trim(position, timeout=timeout)
+        return position
+
+    async def release(self, *, timeout: Timeout = ...) -> None:
+        """Wait for what is under way, and give the log back; see :meth:`zlog.Writer.release`."""
+        await self.flush(timeout=timeout)
+        writer, deadline = self._appends.writer, self._deadline(timeout)
+        await open_to_all(self._client.layout, deadline, writer=writer)
+
+    async def close(self) -> None:
+        """Wait for what is under way. The log stays this writer's; see :meth:`release`."""
+        await self.flush()
+
+    async def _append(self, data: Sequence[bytes], timeout: Timeout) -> int:
+        deadline = self._deadline(timeout)
+        outcome = await self._submit(data, deadline, awaited=True)
+        if timeout is ...:  # its round has a budget of its own
+            return await outcome
+        try:
+            return await asyncio.wait_for(outcome, deadline.remaining())
+        except (TimeoutError, asyncio.TimeoutError):
+            raise not_confirmed() from None
+
+    async def _submit(
+        self, data: Sequence[bytes], deadline: Deadline, *, awaited: bool
+    ) -> asyncio.Future[int]:
+        self._client.appender.check(data)
+        appends, room = self._appends, self._room
+        outcome: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        handed = Handed(core.entries_owned(data), outcome, awaited=awaited)
+        while not room.has(handed.size):
+            room.check(handed.size)
+            if not await appends.changed(deadline):
+                raise not_sent()
+        if appends.hand_in(handed):
+            appends.spawn()
+        return outcome
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+
+async def open_writer(
+    client: LogClient,
+    name: str | None,
+    limits: Limits,
+    timeout: Timeout,
+) -> Writer:
+    """Take the log; see :meth:`zlog.Log.writer`."""
+    deadline = client.deadline(timeout)
+    writer, view, end = await take(client.layout, name, deadline)
+    appends = _Appends(client.layout, writer, view, end, client.settings.timeout)
+    appends.prepare()
+    room = Room(appends, limits)
+    await room.count(deadline)
+    return Writer(client, appends, room)

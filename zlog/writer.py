@@ -1,0 +1,239 @@
+"""The exclusive writer of a log: what :meth:`zlog.Log.writer` returns."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from zlog._append.exclusive import Exclusive
+from zlog._append.outcomes import not_confirmed, not_sent
+from zlog._append.place import open_to_all, take
+from zlog._append.room import Limits, Room
+from zlog._append.rounds import Handed
+from zlog._base.deadline import Deadline, Timeout
+from zlog._client import LogClient, entry_list
+from zlog._io import drive
+from zlog._log.writer import WriterHandle
+from zlog._native import core
+from zlog._native.core import Items
+from zlog._read.iterate import RangeReader
+from zlog.entry import Entry, Gap
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_THREADS = 2
+
+
+class _Appends(Exclusive):
+    """Those of a blocking writer: an append that is alone is sent by its own thread."""
+
+    def prepare(self) -> None:
+        """Get ready; no request is made."""
+        self.changed = threading.Condition()
+        self._threads: concurrent.futures.ThreadPoolExecutor | None = None
+
+    def spawn(self) -> None:
+        with self.changed:
+            if self._threads is None:
+                self._threads = concurrent.futures.ThreadPoolExecutor(_THREADS, "zlog-writer")
+            self._threads.submit(drive, self.run())
+
+    def freed(self) -> None:
+        with self.changed:
+            self.changed.notify_all()
+
+    def close(self) -> None:
+        """End the threads."""
+        with self.changed:
+            threads, self._threads = self._threads, None
+        if threads is not None:
+            threads.shutdown()
+
+
+class Writer(WriterHandle):
+    """The only client that appends to a log. Made by :meth:`zlog.Log.writer`; thread-safe.
+
+    Entries are in the log in the order in which they were handed in, always, and an entry is
+    confirmed once all before it are durable. Readers see it from then on at the latest.
+
+    The log stays this writer's, also when the program ends or dies, until another writer takes it,
+    or :meth:`release` gives it back. From then on every call that writes raises Fenced.
+
+    After any other error of an append, what was handed in and not confirmed has failed: it may be
+    in the log or not, from the front on, and in its order. The writer can go on. Where the futures
+    of :meth:`submit` have failed, the next call raises that first, whatever it is: so no entry
+    comes behind one that is missing without its sender's knowing.
+    """
+
+    _appends: _Appends
+
+    def append(self, data: bytes, *, timeout: Timeout = ...) -> int:
+        """Append one entry and return its position, once it is confirmed.
+
+        Where nothing else is under way, this is one operation of the store.
+
+        Args:
+            data: the entry.
+            timeout: seconds to wait; the entry, once it was handed in, goes on its way after that.
+
+        Raises:
+            Fenced: the log is not this writer's any more.
+            EntryTooLarge: nothing was sent.
+            LimitReached: the log is at the writer's capacity, which is not to wait.
+            StoreTimeout: the entry may be in the log or not.
+        """
+        return self._append((data,), timeout)
+
+    def append_many(self, entries: Iterable[bytes], *, timeout: Timeout = ...) -> range:
+        """Append entries and return their positions, which follow each other, once confirmed.
+
+        Raises:
+            Fenced, EntryTooLarge, LimitReached, StoreTimeout: see :meth:`append`. Of entries that
+                may be in the log, those come first that were first in the list.
+        """
+        data = entry_list(entries)
+        if not data:
+            return range(0)
+        first = self._append(data, timeout)
+        return range(first, first + len(data))
+
+    def submit(self, data: bytes, *, timeout: Timeout = ...) -> concurrent.futures.Future[int]:
+        """Hand an entry in, and return the future of its position.
+
+        Futures are resolved in the order of the calls. What waits to be sent leaves together, the
+        more the slower the store is. Where too much is under way the call waits for room.
+
+        Args:
+            data: the entry.
+            timeout: seconds to wait for room.
+
+        Raises:
+            Fenced, EntryTooLarge, LimitReached: see :meth:`append`.
+            StoreTimeout: there was no room in time. The entry was not sent.
+        """
+        handed = self._hand_in((data,), self._deadline(timeout), awaited=False)
+        if self._appends.hand_in(handed):
+            self._appends.spawn()
+        return handed.outcome  # type: ignore[return-value]
+
+    def flush(self, *, timeout: Timeout = ...) -> None:
+        """Wait until all that was handed in is confirmed, or has failed.
+
+        Raises:
+            StoreTimeout: it took too long.
+            ZlogError: entries have failed, and no call has raised that yet.
+        """
+        deadline = self._deadline(timeout)
+        appends = self._appends
+        with appends.changed:
+            while not appends.idle:
+                if not appends.changed.wait(deadline.remaining()):
+                    raise not_confirmed()
+        appends.raise_untold()
+
+    def recover(self) -> Iterator[Entry | Gap]:
+        """Iterate over what the log held when this writer took it, from the trim point on.
+
+        In large reads, of which some are under way while the caller works. Gaps are only found
+        where the log was not exclusive.
+        """
+        client = self._client
+        start = drive(client.positions.resolve("earliest", client.deadline()))
+        reader = RangeReader(client.reader, client.budget, min(start, self.start), self.start)
+        return Items(lambda: drive(reader.next()))
+
+    def trim(self, position: int, *, timeout: Timeout = ...) -> None:
+        """Trim every position below ``position``; see :meth:`zlog.Log.trim_to`.
+
+        Raises:
+            BeyondTail: the log is not confirmed so far.
+            HeldByCursor: a reader with a cursor has not come so far.
+        """
+        deadline = self._deadline(timeout)
+        drive(self._client.trim_to(position, deadline, past_cursors=False))
+        drive(self._room.count(deadline))
+        self._appends.freed()
+
+    def reset(self, *, timeout: Timeout = ...) -> int:
+        """Trim all that is confirmed, and return where the log begins then."""
+        position = self.confirmed
+        self.trim(position, timeout=timeout)
+        return position
+
+    def release(self, *, timeout: Timeout = ...) -> None:
+        """Wait for what is under way, and give the log back: any client may append again.
+
+        A log that is not this writer's any more is left alone. Safe to repeat.
+        """
+        self.flush(timeout=timeout)
+        writer, deadline = self._appends.writer, self._deadline(timeout)
+        drive(open_to_all(self._client.layout, deadline, writer=writer))
+
+    def close(self) -> None:
+        """Wait for what is under way. The log stays this writer's; see :meth:`release`."""
+        try:
+            self.flush()
+        finally:
+            self._appends.close()
+
+    def _append(self, data: Sequence[bytes], timeout: Timeout) -> int:
+        appends, deadline = self._appends, self._deadline(timeout)
+        handed = self._hand_in(data, deadline, awaited=True)
+        future = handed.outcome
+        assert isinstance(future, concurrent.futures.Future)
+        if appends.hand_in(handed):
+            if timeout is ...:
+                drive(appends.run())
+            else:
+                appends.spawn()
+        try:
+            position: int = future.result(deadline.remaining())
+        except concurrent.futures.TimeoutError:
+            raise not_confirmed() from None
+        return position
+
+    def _hand_in(self, data: Sequence[bytes], deadline: Deadline, *, awaited: bool) -> Handed:
+        """Check entries and wait until there is room for them."""
+        self._client.appender.check(data)
+        future: concurrent.futures.Future[int] = concurrent.futures.Future()
+        future.set_running_or_notify_cancel()
+        handed = Handed(core.entries_owned(data), future, awaited=awaited)
+        room, changed = self._room, self._appends.changed
+        if not room.has(handed.size):
+            with changed:
+                while not room.has(handed.size):
+                    room.check(handed.size)
+                    if not changed.wait(deadline.remaining()):
+                        raise not_sent()
+        return handed
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def open_writer(
+    client: LogClient,
+    name: str | None,
+    limits: Limits,
+    timeout: Timeout,
+) -> Writer:
+    """Take the log; see :meth:`zlog.Log.writer`."""
+    deadline = client.deadline(timeout)
+    writer, view, end = drive(take(client.layout, name, deadline))
+    appends = _Appends(client.layout, writer, view, end, client.settings.timeout)
+    appends.prepare()
+    room = Room(appends, limits)
+    drive(room.count(deadline))
+    return Writer(client, appends, room)
