@@ -1,0 +1,136 @@
+"""A key-value store whose write-ahead log is an exclusive log: docs/wal.md goes through it.
+
+    python examples/kv_store.py STORE-URL LOG FOLDER < COMMANDS
+
+Commands are lines: `set KEY VALUE`, `add KEY NUMBER`, `get KEY`, `flush`. Each is answered by a
+line, a change once it is confirmed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from pathlib import Path
+from types import TracebackType
+
+import zlog
+
+
+class KeyValueStore:
+    """Text by text, in memory. What is not in the table on disk is in the log.
+
+    Args:
+        log: which no other client writes.
+        folder: of the table.
+        memtable_bytes: of changes after which the table is written.
+    """
+
+    def __init__(self, log: zlog.Log, folder: Path, memtable_bytes: int = 1 << 20) -> None:
+        self._table = folder / "table.json"
+        self._memtable_bytes = memtable_bytes
+        self._values: dict[str, str] = {}
+        self._applied = 0  # positions below it are in _values
+        # Twice the memtable: changes go on while the table is written and the log trimmed.
+        self._wal = log.writer(f"kv:{os.getpid()}", capacity=2 * memtable_bytes)
+        try:
+            self._recover()
+        except BaseException:
+            self._wal.close()
+            raise
+
+    def get(self, key: str) -> str | None:
+        """Return the value of a key, None if there is none."""
+        return self._values.get(key)
+
+    def set(self, key: str, value: str) -> None:
+        """Set the value of a key; durable when this returns."""
+        self._change("set", key, value)
+
+    def add(self, key: str, number: int) -> None:
+        """Add to the number that a key has, 0 if it has none; durable when this returns."""
+        self._change("add", key, str(number))
+
+    def flush(self) -> None:
+        """Write the table, and have the log forget what is in it."""
+        content = json.dumps({"applied": self._applied, "values": self._values})
+        new = self._table.with_suffix(".new")
+        with new.open("w") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(self._table)
+        folder = os.open(self._table.parent, os.O_RDONLY)
+        os.fsync(folder)  # before the log is trimmed: else both could be gone
+        os.close(folder)
+        self._wal.trim(self._applied)
+
+    def close(self) -> None:
+        """Write the table. The log stays this store's."""
+        self.flush()
+        self._wal.close()
+
+    def _recover(self) -> None:
+        """Take the table, and apply to it what the log has from there on."""
+        with contextlib.suppress(FileNotFoundError):
+            table = json.loads(self._table.read_text())
+            self._applied, self._values = table["applied"], table["values"]
+        for entry in self._wal.recover():
+            # What the table has already is in the log until it is trimmed.
+            if isinstance(entry, zlog.Entry) and entry.position >= self._applied:
+                self._apply(entry.position, entry.data)
+
+    def _change(self, what: str, key: str, value: str) -> None:
+        change = json.dumps([what, key, value]).encode()
+        if (self._wal.held_bytes or 0) + len(change) > self._memtable_bytes:
+            self.flush()
+        self._apply(self._wal.append(change), change)
+
+    def _apply(self, position: int, change: bytes) -> None:
+        what, key, value = json.loads(change)
+        if what == "add":
+            value = str(int(self._values.get(key, "0")) + int(value))
+        self._values[key] = value
+        self._applied = position + 1
+
+    def __enter__(self) -> KeyValueStore:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def main() -> None:
+    """Answer the commands on stdin."""
+    url, name, folder = sys.argv[1:]
+    log = zlog.Log.open(zlog.connect(url), name, create=True, width=1)
+    with KeyValueStore(log, Path(folder), memtable_bytes=4096) as store:
+        for line in sys.stdin:
+            sys.stdout.write(answer(store, line.split()) + "\n")
+            sys.stdout.flush()
+
+
+def answer(store: KeyValueStore, command: list[str]) -> str:
+    """Return the answer to one command."""
+    match command:
+        case ["get", key]:
+            return store.get(key) or ""
+        case ["set", key, value]:
+            store.set(key, value)
+        case ["add", key, number]:
+            store.add(key, int(number))
+        case ["flush"]:
+            store.flush()
+        case _:
+            return f"no command: {' '.join(command)}"
+    return "ok"
+
+
+if __name__ == "__main__":
+    main()
