@@ -3,32 +3,69 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from zlog._append.append import Appender
 from zlog._append.exclusive import Exclusive
-from zlog._append.outcomes import not_confirmed, not_sent
+from zlog._append.outcomes import not_confirmed, not_sent, outcomes_of
 from zlog._append.place import open_to_all, take
 from zlog._append.room import Limits, Room
-from zlog._append.rounds import Handed
+from zlog._append.rounds import ROUND_BYTES_MAX, ROUND_ENTRIES_MAX, Handed
 from zlog._base.deadline import Deadline, Timeout
+from zlog._base.environment import world_of
 from zlog._client import LogClient, entry_list
 from zlog._log.writer import WriterHandle
 from zlog._native import core
+from zlog._native.core import Append, Gathering
 from zlog._read.iterate import RangeReader
 from zlog.entry import Entry, Gap
+from zlog.errors import ZlogError
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class _Appends(Exclusive):
-    """Those of a writer on the running event loop."""
+class _Gathered:
+    """The outcome of appends that were handed in together."""
 
-    def prepare(self) -> None:
+    def __init__(self, gathering: Gathering, appends: list[Append]) -> None:
+        self._gathering = gathering
+        self._appends = appends
+
+    def done(self) -> bool:
+        return False
+
+    def set_result(self, first: int) -> None:
+        self._gathering.complete(self._appends, range(first, first + len(self._appends)))
+
+    def set_exception(self, error: BaseException) -> None:
+        self._gathering.complete(self._appends, outcomes_of(error, len(self._appends)))
+
+
+class _Appends(Exclusive):
+    """Those of a writer on the running event loop.
+
+    Attributes:
+        append: returns the coroutine that appends one entry, as that of `zlog.aio.Log` does. Those
+            that begin in one turn of the loop are handed in together.
+    """
+
+    def prepare(self, appender: Appender, window_bytes: int) -> None:
         """Get ready; no request is made."""
-        self._loop = asyncio.get_running_loop()
+        self._loop = loop = asyncio.get_running_loop()
+        self._window_bytes = window_bytes
+        self._gathering = Gathering(
+            loop,
+            self.hand_in_gathered,
+            appender.check,
+            appender.entry_bytes_max,
+            window_bytes,
+            self._timeout,
+            world_of(loop).clock,
+        )
+        self.append = self._gathering.append
         self._agents: set[asyncio.Task[None]] = set()
         self._waiting_for_change: list[asyncio.Future[None]] = []
 
@@ -37,7 +74,28 @@ class _Appends(Exclusive):
         self._agents.add(agent)
         agent.add_done_callback(self._agents.discard)
 
+    def hand_in_gathered(self, *, all_of_it: bool = False) -> None:
+        """Hand in what has gathered, as far as the window has room."""
+        gathering = self._gathering
+        while len(gathering) and (all_of_it or self.unconfirmed_bytes < self._window_bytes):
+            entries, appends, late = gathering.take(ROUND_ENTRIES_MAX, ROUND_BYTES_MAX)
+            gathering.complete(late, [not_sent() for _ in late])
+            if not entries:
+                continue
+            outcome = _Gathered(gathering, appends)
+            try:
+                if self.hand_in(Handed(entries, outcome, awaited=True)):
+                    self.spawn()
+            except ZlogError as error:
+                outcome.set_exception(error)
+        gathering.alert = not len(gathering)
+
+    @property
+    def idle(self) -> bool:
+        return super().idle and not len(self._gathering)
+
     def freed(self) -> None:
+        self.hand_in_gathered()
         waiting, self._waiting_for_change = self._waiting_for_change, []
         for each in waiting:
             if not each.done():
@@ -59,9 +117,11 @@ class Writer(WriterHandle):
 
     _appends: _Appends
 
-    async def append(self, data: bytes, *, timeout: Timeout = ...) -> int:
+    def append(self, data: bytes, *, timeout: Timeout = ...) -> Coroutine[Any, Any, int]:
         """Append one entry and return its position; see :meth:`zlog.Writer.append`."""
-        return await self._append((data,), timeout)
+        if timeout is ... and self._room.capacity is None:
+            return self._appends.append(data)
+        return self._append((data,), timeout)
 
     async def append_many(self, entries: Iterable[bytes], *, timeout: Timeout = ...) -> range:
         """Append entries and return their positions; see :meth:`zlog.Writer.append_many`."""
@@ -139,6 +199,7 @@ class Writer(WriterHandle):
             room.check(handed.size)
             if not await appends.changed(deadline):
                 raise not_sent()
+        appends.hand_in_gathered(all_of_it=True)  # which came before
         if appends.hand_in(handed):
             appends.spawn()
         return outcome
@@ -165,7 +226,7 @@ async def open_writer(
     deadline = client.deadline(timeout)
     writer, view, end = await take(client.layout, name, deadline)
     appends = _Appends(client.layout, writer, view, end, client.settings.timeout)
-    appends.prepare()
+    appends.prepare(client.appender, limits.window_bytes)
     room = Room(appends, limits)
     await room.count(deadline)
     return Writer(client, appends, room)
