@@ -36,7 +36,7 @@ SCAN_SECONDS = 1.0
 IDLE_SECONDS = 10.0
 """How long it waits for the next item: longer than it takes to fill a hole."""
 
-KEPT = 500
+KEPT = 1500
 """Entries below the last reader's cursor that stay."""
 
 _SOURCE = "job"

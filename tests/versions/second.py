@@ -80,10 +80,19 @@ BEFORE_UNITS: Changes = {
         ('    v("compression", compression, at_most(Compression::kLz4).since(2));\n', ""),
         ('    v("blocks", blocks, at_most(limits::entries_max).since(2));\n', ""),
         ('    v("blocks", blocks, wire::any().since(2));\n', ""),
+        (
+            '    v("start", start, wire::position().since(2));\n  }\n};\n\nstruct HighestReply',
+            "  }\n};\n\nstruct HighestReply",
+        ),
+        ('    v("unwritten", unwritten, wire::position().since(2));\n', ""),
     ],
-    "wire/view.h": [('    v("unit", unit, wire::unit(2));\n', "")],
+    "wire/view.h": [
+        ('    v("unit", unit, wire::unit(2));\n', ""),
+        ('    v("read_only", read_only, wire::any().since(2).heed());\n', ""),
+        ('    v("writer", writer, wire::at_most(1).since(2).heed());\n', ""),
+    ],
 }
-"""The messages and values as a class had them that knew neither units nor blocks."""
+"""The messages and values as a class had them that knew no units, blocks or exclusive writers."""
 
 
 _GAVE_UP = """record.kind = RecordKind::kGaveUp;

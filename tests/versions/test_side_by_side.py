@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import shutil
@@ -178,8 +179,22 @@ def test_a_class_that_knows_no_units_and_no_blocks(
     entries = [b"entry %d" % number for number in range(20)]
 
     def check(log: zlog.Log) -> None:
-        assert data_of(log.read_range()) == entries
+        assert data_of(log.read_range(log.earliest())) == entries
         assert [finding for finding in log.check() if finding.serious] == []
+
+    def becomes_exclusive(log: zlog.Log) -> bool:
+        """All OSDs that the log needs have to know what a writer is; else it stays as it is."""
+        taken = False
+        with contextlib.suppress(zlog.UnsupportedVersion), log.writer() as writer:
+            writer.append_many([b"of a writer"] * 3)
+            writer.release()
+            taken = True
+        assert log.view.writer is None
+        log.append(b"of any client")
+        log.trim_to(log.tail())
+        assert data_of(log.read_range(log.earliest())) == []
+        log.append_many(entries)
+        return taken
 
     with zlog.connect(ceph_cluster.url("units")) as store:
         zlog.Log.create(store, "units", width=8, unit=4).append_many(entries)
@@ -195,18 +210,25 @@ def test_a_class_that_knows_no_units_and_no_blocks(
             log.append_many(entries[20:])
             check(log)
         blocks.append_many(LARGE)
-        units = set()
-        for number in range(8):  # with their heads and objects in one OSD or another
+        units, taken = set(), set()
+        for number in range(12):  # with their heads and objects in one OSD or another
             with zlog.Log.create(store, f"mixed-{number}", width=2, unit=4) as log:
                 units.add(log.view.live_stripe.unit)
                 log.append_many(entries)
                 check(log)
+                taken |= {becomes_exclusive(log)}
+                check(log)
         assert units == {1, 4}
+        assert taken == {False, True}
         for osd in (1, 2):
             restart(ceph_cluster, osd, older)
         with zlog.Log.open(store, "orders") as log:
             check(log)
             log.roll()
+            with pytest.raises(zlog.UnsupportedVersion) as raised:
+                log.writer()
+            assert "libcls_zlog.so" in raised.value.hint
+            log.append(b"goes on")
         blocks.append_many(LARGE)
         found = list(blocks.read_range())
         assert data_of(found)[-len(LARGE) :] == LARGE

@@ -246,7 +246,7 @@ async def _try_change(
         if not await attempt.make(io, least, deadline):
             return epoch
     try:
-        objects, start = base.objects(live), live.start
+        objects, start = [*base.objects(live)], live.start
         sealed = await seal(io, objects, epoch, deadline, start=start, missing_ok=wanted.removed)
     except CorruptEntry:
         # Missing for good; or the log was removed, or its live stripe is another one by now.
@@ -277,6 +277,11 @@ async def _try_change(
         begins = wanted.writer is not None and base.writer is None and tail > live.start
         needed = begins or tail < reached or _full(base, sealed, tail)
         if needed and not await attempt.make(io, tail, deadline):
+            return epoch
+    if wanted.writer is not None and base.writer is None:
+        # Where an object's class does not tell what is confirmed there, no log becomes exclusive.
+        made = objects_of(base.log, base.log_id, attempt.stripe) if attempt.made else objects
+        if await confirmed_end(io, replace(base, epoch=epoch), tail, deadline, made) is None:
             return epoch
     attempt.stripe = replace(attempt.stripe, start=tail)
     stripes = _stripes(base, tail, attempt.stripe if attempt.made else None)
