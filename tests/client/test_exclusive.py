@@ -399,3 +399,22 @@ def test_a_position_that_was_reserved_is_not_written_then(memory: zlog.Store) ->
     log.read_only()
     with pytest.raises(zlog.AppendRefused):
         log.write(position, b"late")
+
+
+def test_retention_keeps_what_is_confirmed(log: zlog.Log) -> None:
+    """It counts no entry that no reader sees, and trims none that is on its way."""
+    log.set_retention(zlog.Retention(entries=4))
+    log.writer("dead").append_many([b"%d" % i for i in range(10)])
+    for position in (11, 12, 13):
+        plant(log, position, b"%d" % position)
+    assert log.apply_retention() == 6
+    assert data(log, 6) == [b"6", b"7", b"8", b"9"]
+    with zlog.Log.open(log.store, "orders").writer("next") as writer:
+        assert log.apply_retention() == 6  # nor what lies beyond the end of a stripe
+        writer.append(b"10")
+        assert log.apply_retention() == 7
+        log.set_retention(zlog.Retention(entries=0))
+        plant(log, 12, b"12")
+        assert log.apply_retention() == 11
+        plant(log, 11, b"11")
+        assert data(log, 11) == [b"11", b"12"]

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call
 from zlog._base.protocol import Code
+from zlog._layout.confirmed import confirmed_end
 from zlog._layout.layout import Layout
 from zlog._layout.stat import object_stats
 from zlog._native import messages
@@ -121,15 +122,30 @@ async def _held(layout: Layout, stripe: Stripe, deadline: Deadline) -> _Held:
         what = "log %r: objects of the stripe from %d on that are damaged and not counted: %d"
         _logger.warning(what, log, stripe.start, count)
     size = Size(sum(stat.entries for stat in stats), sum(stat.bytes for stat in stats))
-    taken = (stat.highest + 1 for stat in stats if stat.highest is not None)
-    end = min(max(taken, default=stripe.start), stripe.end)
+    taken = max((each.highest + 1 for each in stats if each.highest is not None), default=0)
+    end = await _seen_end(layout, stripe, deadline)
+    if taken <= end:
+        return _Held(stripe, size, max(taken, stripe.start))
+    unseen, _, _ = await _count(layout, stripe, end, taken, deadline)
+    seen = Size(max(0, size.entries - unseen.entries), max(0, size.bytes - unseen.bytes))
+    return _Held(stripe, seen, end)
+
+
+async def _seen_end(layout: Layout, stripe: Stripe, deadline: Deadline) -> int:
+    """Return from where on no reader sees what a stripe holds.
+
+    Those are parts of a round of a mirror's copier; and what an exclusive writer has not confirmed,
+    or never will, since its stripe ended below.
+    """
     view = layout.view
-    if view.mirror and view.tail_floor < end:  # parts of a round of its copier: no reader sees them
-        floor = max(view.tail_floor, stripe.start)
-        unseen, _, _ = await _count(layout, stripe, floor, end, deadline)
-        seen = Size(max(0, size.entries - unseen.entries), max(0, size.bytes - unseen.bytes))
-        return _Held(stripe, seen, floor)
-    return _Held(stripe, size, end)
+    if view.mirror:
+        return min(max(view.tail_floor, stripe.start), stripe.end)
+    while view.writer is not None and stripe.id == view.live_stripe.id:
+        end = await confirmed_end(layout.io, view, stripe.start, deadline)
+        if end is not None:
+            return end
+        view = await layout.advance(view, deadline)
+    return stripe.end
 
 
 async def _lost(layout: Layout, stripe: Stripe, start: int, deadline: Deadline) -> Size:
