@@ -71,6 +71,26 @@ def test_a_writer_appends_and_no_other_client_does(log: zlog.Log) -> None:
     assert [str(each) for each in log.check() if each.serious] == []
 
 
+def test_a_client_that_looks_for_the_tail_meanwhile_does_not_append(memory: zlog.Store) -> None:
+    zlog.Log.create(memory, "orders", width=2)
+    taken: list[zlog.Writer] = []
+
+    def take(number: int, _: str) -> None:
+        if armed and number == armed[0] and not taken:
+            taken.append(zlog.Log.open(memory, "orders").writer("ann"))
+
+    for step in range(3):
+        armed: list[int] = []
+        store = WithoutSequencer(memory, take)
+        other = zlog.Log.open(store, "orders")
+        armed.append(store.operations + step)
+        with pytest.raises(zlog.AppendRefused, match="ann"):
+            other.append(b"not hers")
+        assert taken.pop().append(b"hers") == step
+        other.fence()
+    assert data(other) == [b"hers"] * 3
+
+
 def test_the_former_writer_is_fenced(log: zlog.Log) -> None:
     former = log.writer("former")
     former.append(b"confirmed")

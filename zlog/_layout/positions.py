@@ -87,6 +87,8 @@ class Positions:
             if not view.sequencer:
                 await self._offers.look(view, deadline)
                 view, position = await self._scan(deadline, whole=True)
+                if refusal(view) is not None:  # since it was looked at
+                    continue
                 if not view.sequencer:
                     check_room(view.log, position)
                     return view, position
