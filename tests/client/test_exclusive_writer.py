@@ -13,6 +13,8 @@ import pytest
 import zlog
 from zlog import aio
 
+from .faulty import FaultyStore
+
 
 def test_a_writer_waits_for_room(memory: zlog.Store) -> None:
     log = zlog.Log.create(memory, "orders", width=1)
@@ -80,6 +82,36 @@ async def test_a_writer_of_an_event_loop(store: zlog.Store) -> None:
         assert await log.append(b"shared") == 402
         assert (await log.read_only()).read_only
         assert not (await log.writable()).read_only
+
+
+async def test_appends_that_travel_together_fail_together(memory: zlog.Store) -> None:
+    """What was submitted has failed: none of those that came after it is in the log, nor more."""
+    lost = asyncio.Event()
+    faulty = FaultyStore(
+        memory, lambda _, method: "lose" if method == "write" and lost.is_set() else None
+    )
+    async with aio.Log.create(faulty, "orders", timeout=0.2) as log:
+        writer = await log.writer()
+        lost.set()
+        with pytest.raises(zlog.StoreTimeout):
+            await (await writer.submit(b"0"))
+        lost.clear()
+        appends = [asyncio.ensure_future(writer.append(b"%d" % i)) for i in range(1, 4)]
+        await asyncio.sleep(0)
+        with pytest.raises(zlog.StoreTimeout):
+            await writer.submit(b"4")
+        told = await asyncio.gather(*appends, return_exceptions=True)
+        assert [type(each) for each in told] == [zlog.StoreTimeout] * 3
+        assert await writer.append(b"5") == 1
+        assert [item.data async for item in log.read_range()] == [b"0", b"5"]
+        other = zlog.Log.open(memory, "orders").writer("other")
+        await writer.submit(b"x")
+        with pytest.raises(zlog.Fenced):
+            await writer.flush()
+        late = [writer.append(b"late"), writer.append(b"late")]
+        told = await asyncio.gather(*late, return_exceptions=True)
+        assert [type(each) for each in told] == [zlog.Fenced] * 2
+        other.release()
 
 
 @pytest.mark.parametrize(

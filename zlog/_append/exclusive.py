@@ -27,7 +27,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from zlog._append.compression import Compression
-from zlog._append.outcomes import outcomes_of
+from zlog._append.outcomes import again
 from zlog._append.place import end_in, keep
 from zlog._append.roll import fullness_of
 from zlog._append.rounds import ROUND_BYTES_MAX, ROUND_ENTRIES_MAX, Handed, Round, RoundPolicy
@@ -126,7 +126,7 @@ class Exclusive(ABC):
         """
         with self._mutex:
             if self.fenced is not None:
-                raise _again(self.fenced)
+                raise again(self.fenced)
             self._raise_untold()
             self._waiting.append(handed)
             self._waiting_entries += len(handed.entries)
@@ -148,7 +148,7 @@ class Exclusive(ABC):
     def _raise_untold(self) -> None:
         error, self._untold = self._untold, None
         if error is not None:
-            raise _again(error)
+            raise again(error)
 
     def start(self) -> None:
         """Have rounds leave, if there is something to send and too few are under way."""
@@ -389,19 +389,12 @@ class Exclusive(ABC):
                     if handed.outcome.done():  # its caller has given it up
                         continue
                     if isinstance(outcome, ZlogError):
-                        handed.outcome.set_exception(_again(outcome))
+                        handed.outcome.set_exception(again(outcome))
                     else:
                         handed.outcome.set_result(outcome)
             finally:
                 self._telling = False
             self.freed()
-
-
-def _again(error: ZlogError) -> BaseException:
-    """Return an error once more, for another call."""
-    (own,) = outcomes_of(error, 1)
-    assert isinstance(own, BaseException)
-    return own
 
 
 def _interrupted() -> StoreTimeout:

@@ -11,7 +11,7 @@ def outcomes_of(error: BaseException, count: int) -> list[int | BaseException]:
     """Return what became of each append of a round that failed."""
     acknowledged = error.positions if isinstance(error, ZlogError) else ()
     known = acknowledged or (None,) * count
-    return [_own(error) if position is None else position for position in known]
+    return [again(error) if position is None else position for position in known]
 
 
 def not_sent() -> StoreTimeout:
@@ -31,8 +31,8 @@ def not_confirmed() -> StoreTimeout:
     )
 
 
-def _own(error: BaseException) -> BaseException:
-    """Return an error of a whole round as that of one append in it."""
+def again(error: BaseException) -> BaseException:
+    """Return an error that others get, too, as that of one append, which has no position."""
     own = copy.copy(error)
     own.__cause__ = error
     if isinstance(own, ZlogError):

@@ -414,7 +414,7 @@ class Gathering:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        send: Callable[[], None],
+        send: Callable[[], object],
         check: Callable[[Sequence[bytes]], None],
         entry_bytes_max: int,
         waiting_bytes_max: int,

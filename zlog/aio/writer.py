@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from zlog._append.append import Appender
 from zlog._append.exclusive import Exclusive
-from zlog._append.outcomes import not_confirmed, not_sent, outcomes_of
+from zlog._append.outcomes import again, not_confirmed, not_sent
 from zlog._append.place import open_to_all, take
 from zlog._append.room import Limits, Room
 from zlog._append.rounds import ROUND_BYTES_MAX, ROUND_ENTRIES_MAX, Handed
@@ -41,7 +41,7 @@ class _Gathered:
         self._gathering.complete(self._appends, range(first, first + len(self._appends)))
 
     def set_exception(self, error: BaseException) -> None:
-        self._gathering.complete(self._appends, outcomes_of(error, len(self._appends)))
+        self._gathering.complete(self._appends, [again(error) for _ in self._appends])
 
 
 class _Appends(Exclusive):
@@ -74,21 +74,30 @@ class _Appends(Exclusive):
         self._agents.add(agent)
         agent.add_done_callback(self._agents.discard)
 
-    def hand_in_gathered(self, *, all_of_it: bool = False) -> None:
-        """Hand in what has gathered, as far as the window has room."""
+    def hand_in_gathered(self, *, all_of_it: bool = False) -> ZlogError | None:
+        """Hand in what has gathered, as far as the window has room.
+
+        Returns what that failed with: all of it, and what comes right behind it has to, too.
+        """
         gathering = self._gathering
-        while len(gathering) and (all_of_it or self.unconfirmed_bytes < self._window_bytes):
+        failed: ZlogError | None = None
+        while len(gathering) and (
+            all_of_it or failed is not None or self.unconfirmed_bytes < self._window_bytes
+        ):
             entries, appends, late = gathering.take(ROUND_ENTRIES_MAX, ROUND_BYTES_MAX)
             gathering.complete(late, [not_sent() for _ in late])
             if not entries:
                 continue
             outcome = _Gathered(gathering, appends)
             try:
-                if self.hand_in(Handed(entries, outcome, awaited=True)):
+                if failed is None and self.hand_in(Handed(entries, outcome, awaited=True)):
                     self.spawn()
             except ZlogError as error:
-                outcome.set_exception(error)
+                failed = error
+            if failed is not None:
+                outcome.set_exception(failed)
         gathering.alert = not len(gathering)
+        return failed
 
     @property
     def idle(self) -> bool:
@@ -199,7 +208,9 @@ class Writer(WriterHandle):
             room.check(handed.size)
             if not await appends.changed(deadline):
                 raise not_sent()
-        appends.hand_in_gathered(all_of_it=True)  # which came before
+        failed = appends.hand_in_gathered(all_of_it=True)  # which came before
+        if failed is not None:
+            raise again(failed)
         if appends.hand_in(handed):
             appends.spawn()
         return outcome
