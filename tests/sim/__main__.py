@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -10,8 +11,8 @@ from concurrent.futures import ProcessPoolExecutor
 from .run import Outcome, run
 
 
-def _run(seed: int) -> Outcome:
-    outcome = run(seed)
+def _run(seed: int, exclusive: bool | None) -> Outcome:
+    outcome = run(seed, exclusive=exclusive)
     if outcome.ok:
         outcome.lines = []  # they would be carried from process to process for nothing
     return outcome
@@ -25,14 +26,19 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="the first of many")
     parser.add_argument("--seeds", type=int, default=5000, help="how many")
     parser.add_argument("--jobs", type=int, default=2, help="processes to run them in")
+    parser.add_argument(
+        "--exclusive",
+        action=argparse.BooleanOptionalAction,
+        help="have the log be exclusive in all runs, or in none; else the seed decides",
+    )
     options = parser.parse_args()
     if options.seed is not None:
-        sys.exit(_replay(options.seed, show=not options.quiet))
-    sys.exit(_run_many(options.first, options.seeds, options.jobs))
+        sys.exit(_replay(options.seed, options.exclusive, show=not options.quiet))
+    sys.exit(_run_many(options.first, options.seeds, options.jobs, options.exclusive))
 
 
-def _replay(seed: int, *, show: bool) -> int:
-    outcome = run(seed, show=show)
+def _replay(seed: int, exclusive: bool | None, *, show: bool) -> int:
+    outcome = run(seed, exclusive=exclusive, show=show)
     for violation in outcome.violations:
         print(violation)
     print(
@@ -42,12 +48,13 @@ def _replay(seed: int, *, show: bool) -> int:
     return 0 if outcome.ok else 1
 
 
-def _run_many(first: int, count: int, jobs: int) -> int:
+def _run_many(first: int, count: int, jobs: int, exclusive: bool | None) -> int:
     began = time.monotonic()
     failed = operations = calls = 0
     virtual = 0.0
+    one = functools.partial(_run, exclusive=exclusive)
     with ProcessPoolExecutor(jobs) as pool:
-        for outcome in pool.map(_run, range(first, first + count), chunksize=10):
+        for outcome in pool.map(one, range(first, first + count), chunksize=10):
             operations += outcome.operations
             calls += outcome.store_calls
             virtual += outcome.seconds

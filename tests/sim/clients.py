@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import random
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
@@ -57,6 +58,7 @@ class Client:
         self._think = think
         self._complain = complain
         self._hole_timeout = hole_timeout
+        self._trims = trims
         self._actions = {each: n for each, n in _ACTIONS.items() if trims or each not in _TRIMS}
         self._entries = 0
         self._name = f"{process.name}.{chance.randrange(16**6):06x}"
@@ -103,6 +105,20 @@ class Client:
         else:
             if result is not None:
                 self._trace(name, f"-> {result}")
+
+    def _freeze(self, step: str) -> None:
+        """Stop for a while once the store has taken a step, before this process hears of it."""
+        seconds = self._chance.uniform(0.1, 1.0)
+
+        def watch(method: str) -> None:
+            if method == step and self.process.running:
+                self._store.watch = None
+                self._trace(self.process.name, f"is frozen in {step} for {seconds:.2f} s")
+                self.process.pause()
+                loop = asyncio.get_running_loop()
+                loop.call_later(seconds, self.process.resume, context=contextvars.Context())
+
+        self._store.watch = watch
 
     def _next(self, log: RecordedLog) -> Awaitable[object]:
         actions, weights = zip(*self._actions.items(), strict=True)

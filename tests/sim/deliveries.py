@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -108,7 +107,8 @@ class Deliverer(Client):
     async def _attempt(self, log: RecordedLog, part: Part, delay: float) -> str:
         await asyncio.sleep(delay)
         if self._chance.random() < 0.3:
-            self._freeze()
+            steps = ("delivery_begin", "delivery_grant", "delivery_grant", "write")
+            self._freeze(self._chance.choice(steps))
         patience = self._chance.choice((None, None, None, 0.01, 0.05, 0.3))
         what = f"{SOURCE} {part.batch}.{part.number}"
         self._trace(self.process.name, f"delivers {what}")
@@ -123,21 +123,6 @@ class Deliverer(Client):
             raise
         part.done = True
         return f"delivered {what}: appended {appended} of {len(part.entries)}"
-
-    def _freeze(self) -> None:
-        """Stop for a while once the store has done something, before this process hears of it."""
-        step = self._chance.choice(("delivery_begin", "delivery_grant", "delivery_grant", "write"))
-        seconds = self._chance.uniform(0.1, 1.0)
-
-        def watch(method: str) -> None:
-            if method == step and self.process.running:
-                self._store.watch = None
-                self._trace(self.process.name, f"is frozen in {step} for {seconds:.2f} s")
-                self.process.pause()
-                loop = asyncio.get_running_loop()
-                loop.call_later(seconds, self.process.resume, context=contextvars.Context())
-
-        self._store.watch = watch
 
 
 async def deliver(log: RecordedLog, part: Part, chance: random.Random) -> int:

@@ -1,24 +1,27 @@
 """Ways to break the protocol, one rule each, which the simulation has to notice.
 
 Two are mistakes of the client that changes the layout, one of the client that appends, one of the
-client that reserves, three of clients that deliver, three of the object class, and one each of a
-sequencer and of a client that greet each other. The class is C++, and not built broken: what is
-wrong with it is done where its methods are called.
+client that reserves, three of clients that deliver, three of the object class, one each of a
+sequencer and of a client that greet each other, and four of logs with exclusive writers: of the
+writer, of the reader, and two of the client that takes the log. The class is C++, and not built
+broken: what is wrong with it is done where its methods are called.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import ModuleType
 from unittest import mock
 
-from zlog._append import deliveries
+from zlog._append import deliveries, place
 from zlog._append.deliveries import _Attempt
+from zlog._append.exclusive import Exclusive
 from zlog._base.io import Call
 from zlog._base.protocol import Code
-from zlog._layout import views
+from zlog._layout import positions, views
 from zlog._layout.positions import Positions
 from zlog._layout.stripe_objects import seal
 from zlog._native import messages
@@ -54,6 +57,7 @@ class Mutant:
         seeds_max: within that many seeds it must be noticed.
         wrap: what the objects do then.
         patch: what the clients do then.
+        exclusive: whether it is noticed where a log has exclusive writers.
         shows: how the complaint begins: with a property of docs/correctness.md, or S for strangers.
     """
 
@@ -61,6 +65,7 @@ class Mutant:
     seeds_max: int
     wrap: Callable[[Objects], Execute] = _as_it_is
     patch: Callable[[], contextlib.AbstractContextManager[object]] = _nothing
+    exclusive: bool = False
     shows: str = "P"
 
 
@@ -71,7 +76,7 @@ async def _look(io, ref, deadline):  # type: ignore[no-untyped-def]
     if reply.code != Code.OK:
         return None
     stat = messages.stat_reply(reply.payload)
-    return messages.SealReply(stat.highest, stat.records, stat.stream_bytes)
+    return messages.SealReply(stat.highest, stat.records, stat.stream_bytes, start=None, made=False)
 
 
 async def _seal_all_but_one(io, objects, epoch, deadline, **others):  # type: ignore[no-untyped-def]
@@ -193,6 +198,40 @@ async def _read_unsettled(self, positions, deadline):  # type: ignore[no-untyped
             self._written[deliveries._digest(slot.data)] += 1
 
 
+def _confirm_all_written(self):  # type: ignore[no-untyped-def]
+    """Confirm a round as soon as it is written, whatever has become of those before it."""
+    for done in [each for each in self._rounds if each.written]:
+        self._rounds.remove(done)
+        self.confirmed = max(self.confirmed, done.end)
+        for handed, count in done.parts:
+            handed.left -= count
+            if not handed.left:
+                self._told.append((handed, handed.first))
+
+
+async def _highest_end(io, view, start, deadline, objects=None):  # type: ignore[no-untyped-def]
+    """Take all that is written for confirmed, above holes too."""
+    refs = [*view.objects(view.live_stripe)] if objects is None else objects
+    request = messages.max_position(view.epoch, start)
+    calls = [Call(ref.name, "max_position", request) for ref in refs]
+    replies = await io.execute(calls, deadline)
+    if any(reply.code in (Code.STALE_EPOCH, -errno.ENOENT) for reply in replies):
+        return None
+    for reply in replies:
+        reply.check("max_position")
+    found = [messages.max_position_reply(reply.payload).highest for reply in replies]
+    return max([start, *(highest + 1 for highest in found if highest is not None)])
+
+
+@contextlib.contextmanager
+def _recover_past_holes() -> Iterator[None]:
+    with (
+        mock.patch.object(views, "confirmed_end", _highest_end),
+        mock.patch.object(place, "confirmed_end", _highest_end),
+    ):
+        yield
+
+
 def _any_proof(module: ModuleType) -> contextlib.AbstractContextManager[object]:
     return mock.patch.object(module, "same", return_value=True)
 
@@ -245,6 +284,30 @@ MUTANTS = {
         80,
         patch=lambda: mock.patch.object(_Attempt, "recover", _read_unsettled),
         shows="P15",
+    ),
+    "confirmed-out-of-order": Mutant(
+        "a writer confirms an entry before those that were handed in before it",
+        40,
+        patch=lambda: mock.patch.object(Exclusive, "_confirm", _confirm_all_written),
+        exclusive=True,
+    ),
+    "recovered-past-a-hole": Mutant(
+        "a client that takes a log takes what lies above a hole for confirmed",
+        40,
+        patch=_recover_past_holes,
+        exclusive=True,
+    ),
+    "read-beyond-a-hole": Mutant(
+        "a reader takes what lies above a hole for confirmed",
+        40,
+        patch=lambda: mock.patch.object(positions, "confirmed_end", _highest_end),
+        exclusive=True,
+    ),
+    "unfenced-object": Mutant(
+        "a client that takes a log leaves one object unsealed",
+        40,
+        patch=lambda: mock.patch.object(views, "seal", _seal_all_but_one),
+        exclusive=True,
     ),
     "any-token": Mutant(
         "a sequencer lets in a client that answers its challenge with any proof",

@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 
 from zlog.aio import Log
 from zlog.errors import ZlogError
-from zlog.testing import History, Process, RecordedLog, Violation, check
+from zlog.testing import History, Process, RecordedLog, RecordedWriter, Violation, check
 from zlog.testing._process import PROCESS
 
 from ..support.logs import UNITS
 from .clients import LOG, TIMEOUT, Client
 from .cluster import Cluster, Execute, Objects
 from .deliveries import Deliverer, Part, Source, deliver, small_rounds
+from .exclusive import Contender, small_writer_rounds
 from .nemesis import Nemesis
 from .strangers import IMPOSTOR, STRANGER, Impostor, OverheardLoop, Stranger
 from .trace import Trace
@@ -29,6 +30,9 @@ TOKEN_SHARE = 0.3
 
 DELIVERY_SHARE = 0.4
 """Of the runs, in which batches are delivered."""
+
+EXCLUSIVE_SHARE = 0.25
+"""Of the runs, in which the log has exclusive writers, and no batches are delivered."""
 
 LATE_SECONDS = 6.0
 """Until then everything that was on its way to the store has arrived."""
@@ -62,6 +66,7 @@ def run(
     seed: int,
     wrap: Callable[[Objects], Execute] = lambda objects: objects.execute,
     *,
+    exclusive: bool | None = None,
     show: bool = False,
 ) -> Outcome:
     """Run one seed. Only its number, and the code, decide what happens.
@@ -69,10 +74,13 @@ def run(
     Args:
         seed: of everything.
         wrap: makes the objects do something else.
+        exclusive: whether the log has exclusive writers; None: the seed decides that, too.
         show: print what happens while it happens.
     """
     loop = OverheardLoop(seed)
-    simulation = _Simulation(loop, seed, wrap, Trace(show=show))
+    if exclusive is None:
+        exclusive = random.Random(f"{seed}.exclusive").random() < EXCLUSIVE_SHARE
+    simulation = _Simulation(loop, seed, wrap, Trace(show=show), exclusive=exclusive)
     said = _Said(simulation)
     logger = logging.getLogger("zlog")
     logger.addHandler(said)
@@ -82,7 +90,8 @@ def run(
     try:
         loop.set_exception_handler(simulation.note_error)
         work = asyncio.wait_for(simulation.run(), SECONDS_MAX)
-        with contextlib.suppress(asyncio.TimeoutError), small_rounds():
+        rounds = small_writer_rounds() if exclusive else small_rounds()
+        with contextlib.suppress(asyncio.TimeoutError), rounds:
             loop.run_until_complete(work)
             simulation.finished = True
     except Exception:  # noqa: BLE001 - whatever it is, it is this seed's
@@ -94,6 +103,10 @@ def run(
         if collecting:
             gc.enable()
     return simulation.outcome()
+
+
+_ROLES: dict[str, type[Client]] = {"deliverer": Deliverer, "contender": Contender}
+"""Of processes, by what their names begin with; all others are clients of no special kind."""
 
 
 class _Said(logging.Handler):
@@ -109,7 +122,13 @@ class _Said(logging.Handler):
 
 class _Simulation:
     def __init__(
-        self, loop: OverheardLoop, seed: int, wrap: Callable[[Objects], Execute], trace: Trace
+        self,
+        loop: OverheardLoop,
+        seed: int,
+        wrap: Callable[[Objects], Execute],
+        trace: Trace,
+        *,
+        exclusive: bool,
     ) -> None:
         self._loop = loop
         self._seed = seed
@@ -117,7 +136,9 @@ class _Simulation:
         self._trace = trace
         more = random.Random(f"{seed}.more")
         self._token = more.random() < TOKEN_SHARE
-        self._source = Source(more) if more.random() < DELIVERY_SHARE else None
+        delivers = more.random() < DELIVERY_SHARE and not exclusive
+        self._exclusive = exclusive
+        self._source = Source(more) if delivers else None
         self._trims = self._source is None or more.random() < 0.3
         # Hasty readers would always fill what a frozen attempt at a delivery was granted.
         self._hole_timeout = more.choice((0.1, 1.5)) if self._source else 0.1
@@ -139,8 +160,10 @@ class _Simulation:
         await self._in("creator", self._create)
         if self._token and sequencers:
             self._let_strangers_in([FIRST_PORT + number for number in range(sequencers)])
-        for number in range(chance.randint(2, 4)):
+        for number in range(chance.randint(2, 4) - self._exclusive):
             self._restart(f"client-{number}")
+        for number in range(chance.randint(2, 3) if self._exclusive else 0):
+            self._restart(f"contender-{number}")
         self._restart("follower-0")
         for number in range(chance.randint(2, 3) if self._source else 0):
             self._restart(f"deliverer-{number}")
@@ -184,7 +207,7 @@ class _Simulation:
             client.done = True
         await asyncio.sleep(TIMEOUT + 2 * LATE_SECONDS / 3)
         for name, process in list(self._cluster.processes.items()):
-            if name.startswith(("client", "follower", "deliverer")):
+            if name.startswith(("client", "follower", "deliverer", "contender")):
                 process.kill()
 
     async def _audit(self) -> None:
@@ -196,9 +219,14 @@ class _Simulation:
         if self._source:
             for part in self._source.parts:
                 await deliver(log, part, self._chance)
+        writer = await log.writer("auditor") if self._exclusive else None
+        appender: RecordedLog | RecordedWriter = writer or log
         for turn in range(2):
             for number in range(3):
-                await log.append(f"auditor.{turn}.{number}".encode())
+                await appender.append(f"auditor.{turn}.{number}".encode())
+            if writer is not None and self._chance.random() < 0.5:
+                await writer.release()
+                writer, appender = None, log
             await log.tail()
             async for item in log.read_range(0, hole_timeout=0.1):
                 self._trace("auditor", f"-> {item}")
@@ -231,7 +259,7 @@ class _Simulation:
         if self._over or not number:
             return
         process = self._cluster.process(name)
-        role = Deliverer if kind == "deliverer" else Client
+        role = _ROLES.get(kind, Client)
         client = self._clients[name] = role(
             process,
             self._cluster.store(process),

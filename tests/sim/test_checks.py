@@ -3,7 +3,7 @@
 A history is written as steps. A step is what some process did and what came of it: ``append a 3``,
 ``read 3 a``, ``tail 4``, ``fill 2``; before it the process, as in ``slow: fill 2``, or else a
 process called as the step is. What takes longer is written as ``begin`` and ``end``, and what never
-returned as ``begin`` alone.
+returned as ``begin`` alone. Appends of a process that has taken the log are a writer's.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from zlog.testing import Action, History, Operation, Result, check
 
 GAPS = {kind.value: kind for kind in GapKind}
 RESULTS = {result.value: result for result in Result}
+_OF_WRITERS = (Action.TAKE, Action.APPEND, Action.RELEASE)
 
 
 def play(text: str) -> History:
     """Make the history of some steps, divided by semicolons."""
     history = History()
     begun: dict[str, Operation] = {}
+    writers: set[str] = set()
     for step in text.split(";"):
         process, _, said = step.strip().rpartition(": ")
         verb, *words = said.split()
@@ -34,11 +36,22 @@ def play(text: str) -> History:
             attempt(history, *words)
         elif verb == "begin":
             begun[process] = invoke(history, process, *words)
+            belong(begun[process], writers)
         elif verb == "end":
             end(history, begun.pop(process), words)
         else:
-            end(history, invoke(history, process or verb, verb, words[0]), words[1:])
+            operation = invoke(history, process or verb, verb, words[0])
+            belong(operation, writers)
+            end(history, operation, words[1:])
     return history
+
+
+def belong(operation: Operation, writers: set[str]) -> None:
+    """Note whose it is, if it is an exclusive writer's."""
+    if operation.action is Action.TAKE:
+        writers.add(operation.process)
+    if operation.action in _OF_WRITERS and operation.process in writers:
+        operation.writer = operation.process
 
 
 def invoke(history: History, process: str, verb: str, what: str) -> Operation:
@@ -111,6 +124,25 @@ GOOD = {
     "delivered again, and found where it was not yet": (
         "attempt a; read 0 a; trim 0; job: begin deliver a; read 1 unwritten; job: end ok; read 1 a"
     ),
+    "writers that fence each other": (
+        "append s 0; ann: take 1; ann: append a 1; ann: append x failed; ann: append b 2;"
+        " bob: begin take 4; ann: append c 3; bob: end; append n refused;"
+        " ann: append y fenced; bob: append d 4; eve: take 5; eve: release 0; append e 5;"
+        " read 0 s; read 1 a; read 2 b; read 3 c; read 4 d; read 5 e"
+    ),
+    "what failed is there all the same": (
+        "ann: take 0; ann: append a failed; ann: append b 1; bob: take 2; read 0 a"
+    ),
+    "what was not confirmed is recovered up to a hole": (
+        "ann: take 0; ann: begin append a; 2: read 0 a; ann: begin append b; bob: take 1;"
+        " bob: append c 1"
+    ),
+    "what was trimmed was not seen by all": (
+        "ann: take 0; ann: append a pending; ann: append b 1; trim_to 1; read 1 b"
+    ),
+    "a release that failed may come late": (
+        "ann: take 0; ann: release 0 failed; bob: take 0; append a 0"
+    ),
 }
 
 BROKEN = [
@@ -149,6 +181,20 @@ BROKEN = [
     ("P4", "append z 1; attempt a; read 0 a"),
     ("P5", "attempt ab; tail 1; read 0 a; read 1 b"),
     ("P13", "heal; attempt a failed"),
+    ("P17 P18", "ann: take 0; ann: begin append a; ann: begin append b; ann: end 0; read 1 a"),
+    ("P17", "ann: take 0; ann: begin append a; more: take 0; ann: append b 0"),
+    ("P18", "ann: take 0; ann: append a 1"),
+    ("P18", "ann: take 0; ann: append a 0; ann: append b 2"),
+    ("P18", "ann: take 0; ann: append x failed; ann: append b 1; read 0 filled"),
+    ("P18", "ann: take 0; ann: append x failed; ann: append b 1; read 0 unwritten"),
+    ("P18", "slow: begin append b; ann: take 0; ann: append x failed; slow: end 0; read 1 x"),
+    ("P5 P19", "ann: take 0; ann: append a 0; ann: append b 1; bob: take 1"),
+    ("P19", "ann: take 0; ann: append x fenced; ann: append a 0"),
+    ("P19", "ann: take 0; ann: release 0; ann: append a 0"),
+    ("P19", "ann: take 0; append a 0"),
+    ("P19", "ann: take 0; ann: append a 0; ann: begin append b; bob: take 1; ann: end 1"),
+    ("P5", "ann: take 0; ann: append a 0; bob: take 0"),
+    ("P5", "tail 2; ann: take 1"),
 ]
 
 

@@ -7,7 +7,7 @@ import pytest
 import zlog
 import zlog.aio
 from zlog._base.io import deadline_of
-from zlog.testing import History, Result, check
+from zlog.testing import Action, History, Result, check
 
 
 async def test_it_fills_holes_as_its_log_does() -> None:
@@ -61,4 +61,50 @@ async def test_it_takes_down_each_attempt_at_a_delivery() -> None:
         ]
         await log.tail()
         assert [item.data async for item in log.read_range()] == [b"a", b"b"]
+        assert check(history) == []
+
+
+async def test_it_takes_down_what_exclusive_writers_do() -> None:
+    with zlog.connect("mem://") as store:
+        history = History()
+        log = history.watch(await zlog.aio.Log.create(store, "orders"))
+        await log.append(b"shared")
+        former = await log.writer("former")
+        assert await former.append(b"a") == 1
+        submitted = await former.submit(b"b")
+        await former.flush()
+        assert submitted.result() == 2
+        latter = await history.watch(await zlog.aio.Log.open(store, "orders")).writer("latter")
+        with pytest.raises(zlog.Fenced):
+            await former.append_many([b"c", b"d"])
+        with pytest.raises(zlog.AppendRefused):
+            await log.append(b"e")
+        assert [item.position async for item in latter.recover()] == [0, 1, 2]
+        assert await latter.append_many([b"f", b"g"]) == range(3, 5)
+        await latter.trim(1)
+        await latter.release()
+        await log.fence()
+        assert await log.append(b"h") == 5
+        ids = {former.writer.id: "former", latter.writer.id: "latter", None: ""}
+        done = [
+            (each.action, ids[each.writer], each.position, each.result)
+            for each in history.operations
+            if each.action is not Action.READ
+        ]
+        assert done == [
+            (Action.APPEND, "", 0, Result.OK),
+            (Action.TAKE, "former", 1, Result.OK),
+            (Action.APPEND, "former", 1, Result.OK),
+            (Action.APPEND, "former", 2, Result.OK),
+            (Action.TAKE, "latter", 3, Result.OK),
+            (Action.APPEND, "former", None, Result.FENCED),
+            (Action.APPEND, "former", None, Result.FENCED),
+            (Action.APPEND, "", None, Result.REFUSED),
+            (Action.APPEND, "latter", 3, Result.OK),
+            (Action.APPEND, "latter", 4, Result.OK),
+            (Action.TRIM_TO, "", 1, Result.OK),
+            (Action.RELEASE, "latter", None, Result.OK),
+            (Action.RELEASE, "", None, Result.OK),
+            (Action.APPEND, "", 5, Result.OK),
+        ]
         assert check(history) == []

@@ -8,10 +8,12 @@ asked and answered (:class:`History`), and :func:`check`, which says what is wro
 
 from zlog.testing._checks import check
 from zlog.testing._facts import Violation
-from zlog.testing._history import Action, History, Operation, RecordedLog, Result
+from zlog.testing._history import History, RecordedLog
 from zlog.testing._loop import Stuck, VirtualLoop, run_virtually
 from zlog.testing._network import Listener, Listening, Network, NetworkFaults
+from zlog.testing._operations import Action, Operation, Recording, Result
 from zlog.testing._process import Process
+from zlog.testing._recorded_writer import RecordedWriter
 from zlog.testing._store import AT_ONCE, Fate, FaultyStore, Plan, SeededPlan, StoreCall, StoreFaults
 
 __all__ = [
@@ -28,6 +30,8 @@ __all__ = [
     "Plan",
     "Process",
     "RecordedLog",
+    "RecordedWriter",
+    "Recording",
     "Result",
     "SeededPlan",
     "StoreCall",

@@ -1,7 +1,7 @@
 """What must hold of every history of a log, and telling where it does not.
 
 Positions come back in the replies, so that no search is needed: every rule is a pass over the
-operations in some order, O(n log n) together. docs/correctness.md says P1 to P15 in words.
+operations in some order, O(n log n) together. docs/correctness.md says P1 to P19 in words.
 """
 
 from __future__ import annotations
@@ -11,12 +11,19 @@ from collections.abc import Callable, Iterator
 from operator import attrgetter
 
 from zlog.testing._delivered import delivered_once, delivered_truly, in_order
+from zlog.testing._exclusive import (
+    fenced_for_good,
+    handed_in_order,
+    in_a_row,
+    refused_to_others,
+)
 from zlog.testing._facts import Facts, Violation
-from zlog.testing._history import History, Operation, Result
+from zlog.testing._history import History
+from zlog.testing._operations import Operation, Result
 
 
 def check(history: History) -> list[Violation]:
-    """Return every violation in a history of P1 to P13, and P15; none means that all is well.
+    """Return every violation in a history of P1 to P13, P15, and P17 to P19; none: all is well.
 
     Raises:
         ValueError: two appends or deliveries of the history have the same entry, so that it is not
@@ -267,4 +274,8 @@ _RULES: tuple[Rule, ...] = (
     delivered_once,
     delivered_truly,
     in_order,
+    handed_in_order,
+    in_a_row,
+    fenced_for_good,
+    refused_to_others,
 )

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
 from zlog.entry import GapKind
-from zlog.testing._history import Action, History, Operation, Result
+from zlog.testing._history import History
+from zlog.testing._operations import Action, Operation, Result
 
 _INDENT = "\n    "
 
@@ -21,7 +22,7 @@ class Violation:
     """Something that must never happen, and did.
 
     Attributes:
-        property: which of the properties in docs/correctness.md does not hold, P1 to P15.
+        property: which of the properties in docs/correctness.md does not hold, P1 to P19.
         message: what happened.
         position: where; None: it is about no single position.
         operations: the operations that show it.
@@ -62,6 +63,7 @@ class Facts:
         self.trims = Trims(history.operations)
         for operation in history.operations:
             self._take(operation)
+        self.releases = [each for each in history.operations if each.action is Action.RELEASE]
         self.deliveries = _deliveries(history.operations)
         for delivery in self.deliveries:
             for entry, whole in delivery.entries.items():
@@ -72,6 +74,7 @@ class Facts:
             for operation in (*known.acknowledged, *known.entries):
                 assert operation.entry is not None  # these show one
                 self.seen[operation.entry].append(operation)
+        self.exclusive = _exclusive(self)
 
     def _take(self, operation: Operation) -> None:
         if operation.action is Action.APPEND:
@@ -79,7 +82,7 @@ class Facts:
             self._note_append(operation.entry, operation)
             if operation.result is Result.OK:
                 self._at(operation).acknowledged.append(operation)
-        elif operation.action is Action.TAIL and operation.result is Result.OK:
+        elif operation.action in (Action.TAIL, Action.TAKE) and operation.result is Result.OK:
             self.tails.append(operation)
         elif operation.action is Action.FILL:
             self._at(operation).fills.append(operation)
@@ -121,6 +124,54 @@ class Facts:
         """Whether an entry or a fill was found at a position: nothing else ever stood there."""
         known = self.positions.get(position)
         return known is not None and bool(known.acknowledged or known.entries or known.filled)
+
+
+@dataclass(slots=True)
+class ExclusiveFacts:
+    """What is known of one exclusive writer.
+
+    Attributes:
+        take: how it got the log.
+        appends: of its entries, in the order in which these were handed in.
+        stands: where those are that are in the log, by their operations' numbers.
+        ends: operations that told it that the log is another's, or open to all.
+    """
+
+    take: Operation
+    appends: list[Operation] = field(default_factory=list)
+    stands: dict[int, int] = field(default_factory=dict)
+    ends: list[Operation] = field(default_factory=list)
+
+    @property
+    def id(self) -> str | None:
+        """Who it is."""
+        return self.take.writer
+
+    @property
+    def start(self) -> int:
+        """Where the log's entries ended when it took it."""
+        return self.take.position or 0
+
+
+def _exclusive(facts: Facts) -> list[ExclusiveFacts]:
+    writers = {
+        each.writer: ExclusiveFacts(each)
+        for each in facts.history.operations
+        if each.action is Action.TAKE and each.result is Result.OK
+    }
+    for operation in facts.history.operations:
+        writer = writers.get(operation.writer)
+        if writer is None or operation.action is Action.TAKE:
+            continue
+        released = operation.action is Action.RELEASE and operation.result is Result.OK
+        if released or operation.result is Result.FENCED:
+            writer.ends.append(operation)
+        if operation.action is Action.APPEND:
+            writer.appends.append(operation)
+            shown = facts.seen.get(operation.entry or b"")
+            if shown:
+                writer.stands[operation.number] = shown[0].position or 0
+    return [*writers.values()]
 
 
 @dataclass(slots=True)

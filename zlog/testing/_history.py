@@ -3,119 +3,31 @@
 from __future__ import annotations
 
 import contextlib
-import enum
-import math
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from hashlib import sha256
+from typing import Literal
 
 from zlog._base.deadline import Timeout
+from zlog._log.writer import WINDOW_BYTES
 from zlog.aio import Log
 from zlog.entry import Entry, Gap, GapKind
 from zlog.errors import (
     AlreadyWritten,
+    AppendRefused,
     BeyondTail,
     DeliverySuperseded,
     EntryTooLarge,
+    Fenced,
     Invalidated,
     NotWritten,
 )
+from zlog.testing._operations import Action, Operation, Recording, Result, scan
 from zlog.testing._process import PROCESS
+from zlog.testing._recorded_writer import RecordedWriter
+from zlog.view import View
 
 
-class Action(enum.Enum):
-    """What an operation does."""
-
-    APPEND = "append"
-    READ = "read"
-    TAIL = "tail"
-    FILL = "fill"
-    TRIM = "trim"
-    TRIM_TO = "trim_to"
-    DELIVER = "deliver"
-    """One entry, in one attempt at a delivery; no other operation has the same beginning."""
-
-
-class Result(enum.Enum):
-    """How an operation ended."""
-
-    PENDING = "pending"
-    """It has not returned, and its process may be gone: it may take effect at any time."""
-    OK = "ok"
-    FAILED = "failed"
-    """With an error or a time-out: it may have taken effect, or do so later."""
-    REFUSED = "refused"
-    """With an error that says that it had no effect."""
-    WRITTEN = "written"
-    """Of a fill: an entry is there."""
-    SUPERSEDED = "superseded"
-    """Of a delivery: another attempt has begun, or its batch is done."""
-
-
-@dataclass(slots=True, eq=False)
-class Operation:
-    """One operation on the log, on one position.
-
-    Attributes:
-        number: counts the history's operations from 0.
-        process: who asked.
-        action: for what.
-        invoked: when it began: a number that is higher than those of all events before.
-        returned: when it ended, by the same count; infinite while it has not.
-        result: how.
-        position: where an append was acknowledged, what was read, filled or trimmed, what a tail
-            was; of ``trim_to`` the first position that is kept. None while it is not known.
-        entry: what was appended, or read.
-        found: why a read found no entry; None: it found one.
-        epochs: of an append, the epochs of its handle's view before and after; where its position
-            was reserved, before and after that.
-        delivery: of an entry that is delivered, source, batch and part. An attempt's entries have
-            the same beginning, and numbers in the attempt's order.
-        error: of one that failed, what was said.
-        seconds: when it began, on the clock of the history.
-    """
-
-    number: int
-    process: str
-    action: Action
-    invoked: float
-    returned: float = math.inf
-    result: Result = Result.PENDING
-    position: int | None = None
-    entry: bytes | None = None
-    found: GapKind | None = None
-    epochs: tuple[int, int] | None = None
-    delivery: tuple[str, int, int] | None = None
-    error: str = ""
-    seconds: float = 0.0
-
-    def __str__(self) -> str:
-        what = f"#{self.number} [{self.invoked:g}..{self.returned:g}] {self.process}:"
-        what += f" {self.action.value}"
-        if self.entry is not None:
-            what += f" {_short(self.entry)}"
-        if self.position is not None:
-            what += f" at {self.position}" if self.action is not Action.TAIL else ""
-        if self.action is Action.TAIL and self.position is not None:
-            what += f" is {self.position}"
-        if self.found is not None:
-            what += f" found {self.found.value}"
-        if self.epochs is not None:
-            what += f" in epoch {self.epochs[0]}" + (
-                f" to {self.epochs[1]}" if self.epochs[1] != self.epochs[0] else ""
-            )
-        if self.delivery is not None:
-            what += " for {} {}.{}".format(*self.delivery)
-        if self.result is not Result.OK:
-            what += f": {self.result.value}"
-        return f"{what} ({self.error})" if self.error else what
-
-
-def _short(entry: bytes) -> str:
-    return repr(entry if len(entry) <= 40 else entry[:37] + b"...")
-
-
-class History:
+class History(Recording):
     """All operations on one log, with the order in which they began and ended.
 
     Every append needs an entry that no other append has: it is what tells them apart. So does every
@@ -124,54 +36,6 @@ class History:
     Args:
         clock: tells the seconds that messages show; None shows 0.
     """
-
-    def __init__(self, clock: Callable[[], float] | None = None) -> None:
-        self.operations: list[Operation] = []
-        self.skips: list[str] = []
-        """Where a range was read and positions did not follow each other."""
-        self.healed = math.inf
-        """Operations that began later than this event must succeed: all faults were over."""
-        self._clock = clock
-        self._events = 0
-
-    def event(self) -> int:
-        """Count one event, and return its number."""
-        self._events += 1
-        return self._events
-
-    def heal(self) -> None:
-        """Note that no fault comes any more: every operation from now on must succeed."""
-        self.healed = self.event()
-
-    def invoke(
-        self,
-        process: str,
-        action: Action,
-        *,
-        position: int | None = None,
-        entry: bytes | None = None,
-        delivery: tuple[str, int, int] | None = None,
-        invoked: float | None = None,
-    ) -> Operation:
-        """Note that an operation begins, now or at an earlier event."""
-        operation = Operation(
-            len(self.operations),
-            process,
-            action,
-            self.event() if invoked is None else invoked,
-            position=position,
-            entry=entry,
-            delivery=delivery,
-            seconds=self._clock() if self._clock else 0.0,
-        )
-        self.operations.append(operation)
-        return operation
-
-    def returns(self, operations: Iterable[Operation], result: Result, error: str = "") -> None:
-        """Note that operations end, all at the same event."""
-        now = self.event()
-        for operation in operations:
-            operation.returned, operation.result, operation.error = now, result, error
 
     def watch(self, log: Log, process: str | None = None) -> RecordedLog:
         """Return ``log`` with everything that goes through it noted here."""
@@ -191,7 +55,7 @@ def _kind_of(error: NotWritten | Invalidated) -> GapKind:
     return error.gap.kind if error.gap else GapKind.TRIMMED
 
 
-_NO_EFFECT = (BeyondTail, EntryTooLarge, TypeError, ValueError)
+_NO_EFFECT = (AppendRefused, BeyondTail, EntryTooLarge, TypeError, ValueError)
 
 
 class RecordedLog:
@@ -310,16 +174,16 @@ class RecordedLog:
         hole_timeout: Timeout = ...,
     ) -> AsyncIterator[Entry | Gap]:
         """See :meth:`zlog.Log.read_range`. Each position is an operation of its own."""
-        async for item in self._scan(
-            self.log.read_range(start, end, hole_timeout=hole_timeout), start
-        ):
+        items = self.log.read_range(start, end, hole_timeout=hole_timeout)
+        async for item in scan(self._history, self.process, items, start):
             yield item
 
     async def follow(
         self, start: int = 0, *, hole_timeout: Timeout = ...
     ) -> AsyncIterator[Entry | Gap]:
         """See :meth:`zlog.Log.follow`. Each position is an operation of its own."""
-        async for item in self._scan(self.log.follow(start, hole_timeout=hole_timeout), start):
+        items = self.log.follow(start, hole_timeout=hole_timeout)
+        async for item in scan(self._history, self.process, items, start):
             yield item
 
     async def tail(self, *, timeout: Timeout = ...) -> int:
@@ -346,6 +210,32 @@ class RecordedLog:
         """See :meth:`zlog.Log.trim_to`."""
         with self._operation(Action.TRIM_TO, position=position):
             await self.log.trim_to(position, timeout=timeout)
+
+    async def writer(
+        self,
+        name: str | None = None,
+        *,
+        window_bytes: int = WINDOW_BYTES,
+        capacity: int | None = None,
+        when_full: Literal["wait", "raise"] = "wait",
+        timeout: Timeout = ...,
+    ) -> RecordedWriter:
+        """See :meth:`zlog.Log.writer`. What the writer does is noted, too."""
+        with self._operation(Action.TAKE) as operation:
+            writer = await self.log.writer(
+                name,
+                window_bytes=window_bytes,
+                capacity=capacity,
+                when_full=when_full,
+                timeout=timeout,
+            )
+            operation.position, operation.writer = writer.start, writer.id
+        return RecordedWriter(writer, self.log, self._history, self.process)
+
+    async def fence(self, *, timeout: Timeout = ...) -> View:
+        """See :meth:`zlog.Log.fence`."""
+        with self._operation(Action.RELEASE):
+            return await self.log.fence(timeout=timeout)
 
     @contextlib.contextmanager
     def _operation(
@@ -379,32 +269,6 @@ class RecordedLog:
 
     def _failed(self, operations: Sequence[Operation], error: Exception) -> None:
         result = Result.REFUSED if isinstance(error, _NO_EFFECT) else Result.FAILED
+        if isinstance(error, Fenced):  # a writer that was not even told that it had the log
+            result = Result.FENCED
         self._history.returns(operations, result, f"{type(error).__name__}: {error}")
-
-    async def _scan(
-        self, items: AsyncIterator[Entry | Gap], start: int
-    ) -> AsyncIterator[Entry | Gap]:
-        # Windows are read ahead: what comes late may have been looked at in the beginning.
-        began = self._history.event()
-        expected = start
-        async for item in items:
-            if item.position != expected:
-                self._history.skips.append(
-                    f"{self.process} read from {start} on: after position {expected - 1} came"
-                    f" {item.position}"
-                )
-            expected = item.end
-            yield self._note(item, began)
-
-    def _note(self, item: Entry | Gap, began: int) -> Entry | Gap:
-        operations = [
-            self._history.invoke(self.process, Action.READ, position=position, invoked=began)
-            for position in range(item.position, item.end)
-        ]
-        for operation in operations:
-            if isinstance(item, Entry):
-                operation.entry = item.data
-            else:
-                operation.found = item.kind
-        self._history.returns(operations, Result.OK)
-        return item
