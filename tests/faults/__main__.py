@@ -15,7 +15,7 @@ from . import partitions, power
 from .faults import CLUSTER_OPTIONS, EVERYWHERE, KINDS, OSD_CUT_OFF
 from .hostile import SHORT_LOGS, Bombardment, bombard_cluster
 from .kills import run_kills
-from .run import MIXED, MONITORS, PLAIN, WAYS, Outcome, run_on_ceph
+from .run import EXCLUSIVE, FULL, MIXED, MONITORS, PLAIN, WAYS, Outcome, run_on_ceph
 from .thaws import PGS, freeze_as_others_come_back
 
 
@@ -33,6 +33,9 @@ def main() -> None:
         choices=WAYS,
         default=MIXED,
         help="clients and sequencers use the object class, do without, or either by turns",
+    )
+    parser.add_argument(
+        "--exclusive", action="store_true", help="have three clients contend for writing the log"
     )
     parser.add_argument(
         "--kills", type=int, default=0, help="kill processes on an embedded store, this often"
@@ -149,7 +152,8 @@ def _on_ceph(options: argparse.Namespace, folder: Path) -> Outcome:
     spec = replace(_spec(options, *own), monitors=MONITORS, with_class=with_class)
     with power.that_may_fail(folder / "power", power.BLUESTORE), running_cluster(spec) as cluster:
         seconds, way = options.minutes * 60, options.clients
-        return run_on_ceph(cluster, folder, options.seed, seconds, kinds=kinds, way=way)
+        crowd = EXCLUSIVE if options.exclusive else FULL
+        return run_on_ceph(cluster, folder, options.seed, seconds, crowd, kinds, way=way)
 
 
 def _render(outcome: Outcome) -> str:

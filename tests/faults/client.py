@@ -23,7 +23,7 @@ from typing import Any
 
 import zlog
 import zlog.aio
-from zlog.testing import RecordedLog
+from zlog.testing import RecordedLog, RecordedWriter
 
 from .journal import Journal, write_whole
 
@@ -50,10 +50,19 @@ _FORGETS = 0.3
 _PAUSE = 5
 """A deliverer waits so many times ``think`` before each batch."""
 
+_HOLD_SECONDS = 6.0
+"""How long a contender keeps the log, at most."""
+
+_RECOVERS = 0.1
+_RELEASES = 0.2
+"""How often one reads all that is there, and gives the log back in the end."""
+
 _REFUSALS = (
     zlog.AlreadyWritten,
+    zlog.AppendRefused,
     zlog.BeyondTail,
     zlog.CursorAhead,
+    zlog.Fenced,
     zlog.Invalidated,
     zlog.NotWritten,
 )
@@ -215,6 +224,51 @@ _ACTIONS: dict[Callable[[Writer], Awaitable[None]], int] = {
 }
 
 
+class Contender(Client):
+    """Takes the log from those like it, writes until it has enough or is fenced, and comes back."""
+
+    async def begin(self) -> None:
+        self._entries = 0
+
+    async def next(self) -> None:
+        await asyncio.sleep(self.chance.uniform(0, _HOLD_SECONDS / 3))
+        writer = await self.log.writer(timeout=self.timeout())
+        if self.chance.random() < _RECOVERS:
+            async for _ in writer.recover():
+                pass
+        end = time.monotonic() + self.chance.uniform(0, _HOLD_SECONDS)
+        while time.monotonic() < end and not (self.told.done or writer.writer.fenced):
+            await asyncio.sleep(self.chance.choice((0, self.chance.uniform(0, self._think))))
+            await self._try(self._write(writer))
+        if self.chance.random() < _RELEASES:
+            await writer.release(timeout=self.timeout())
+        else:
+            await writer.close()
+
+    async def _write(self, writer: RecordedWriter) -> None:
+        kind, count = self.chance.randrange(4), self.chance.randint(2, 12)
+        if kind == 0:
+            await writer.append(self._entry(), timeout=self.timeout())
+        elif kind == 1:
+            entries = [self._entry() for _ in range(count)]
+            await writer.append_many(entries, timeout=self.timeout())
+        elif kind == 2:
+            for _ in range(count):
+                await writer.submit(self._entry())
+            if self.chance.random() < 0.5:
+                await writer.flush(timeout=self.timeout())
+        else:
+            appends = [writer.append(self._entry()) for _ in range(count)]
+            for result in await asyncio.gather(*appends, return_exceptions=True):
+                if isinstance(result, BaseException):
+                    raise result
+
+    def _entry(self) -> bytes:
+        self._entries += 1
+        size = self.chance.choice((0, 0, 100, 4000))
+        return f"{self.log.process}.{self._entries}.".encode() + self.chance.randbytes(size)
+
+
 class Follower(Client):
     """Follows the log from its cursor on, which it moves after what it has read."""
 
@@ -324,7 +378,8 @@ class Remover(Client):
 
 
 ROLES = {
-    role.__name__.lower(): role for role in (Writer, Follower, Ranger, Trimmer, Deliverer, Remover)
+    role.__name__.lower(): role
+    for role in (Writer, Contender, Follower, Ranger, Trimmer, Deliverer, Remover)
 }
 
 

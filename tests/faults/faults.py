@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -226,6 +227,15 @@ def client_killed(site: Site, chance: random.Random) -> Iterator[None]:
 
 
 @contextmanager
+def client_frozen(site: Site, chance: random.Random) -> Iterator[None]:
+    """SIGSTOP to any of them, which goes on as if nothing had been."""
+    client = site.clients.running(chance.choice(site.clients.names()))
+    client.tell(signal.SIGSTOP)
+    yield
+    client.tell(signal.SIGCONT)
+
+
+@contextmanager
 def width_changed(site: Site, chance: random.Random) -> Iterator[None]:
     """`zlog reconfigure`, which is killed where it has not ended when the fault is over."""
     width, unit = chance.randint(1, _WIDTH_MAX), chance.choice(UNITS)
@@ -294,6 +304,7 @@ KINDS: dict[str, Kind] = {
     "connections to sequencers cut": Kind(sequencer_connections_cut, "sequencers", (1.0, 4.0)),
     "replies of sequencers lost": Kind(sequencer_replies_lost, "sequencers", (0.2, 3.0)),
     "client killed": Kind(client_killed, "clients", (0.1, 1.0)),
+    "client frozen": Kind(client_frozen, "clients", (0.2, 8.0)),
     "width changed": Kind(width_changed, "layout", (0.5, 3.0)),
 }
 

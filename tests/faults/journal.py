@@ -106,7 +106,7 @@ def _fields(operation: Operation) -> dict[str, Any]:
         fields["entry"] = _digest(operation.entry)
     if operation.found is not None:
         fields["found"] = operation.found.value
-    for name in ("position", "epochs", "delivery"):
+    for name in ("position", "epochs", "delivery", "writer"):
         if (value := getattr(operation, name)) is not None:
             fields[name] = value
     if operation.error:

@@ -97,6 +97,18 @@ SMALL = Crowd(
 )
 
 
+EXCLUSIVE = Crowd(
+    {
+        **{f"c{number}": "contender" for number in range(3)},
+        "w0": "writer",
+        **_READERS,
+        "t0": "trimmer",
+    },
+    stripe_records=2000,
+)
+"""Contenders for a log; a writer that is refused meanwhile."""
+
+
 def run_on_ceph(
     cluster: CephCluster,
     folder: Path,
@@ -178,7 +190,7 @@ def come_to_rest(clients: Clients, url: str, folder: Path) -> History:
     read all that is left. Last, a new reader reads everything twice and audits it.
     """
     healed = clients.become_patient()
-    clients.finish("writer", "trimmer", "deliverer", "remover")
+    clients.finish("writer", "contender", "trimmer", "deliverer", "remover")
     clients.finish("follower", "ranger")
     journal = folder / "auditor.journal"
     clients.complaints += asyncio.run(audit(url, journal))
@@ -199,6 +211,7 @@ async def audit(url: str, path: Path) -> list[str]:
     with await zlog.aio.connect(url) as store, closing(Journal(path)) as journal:
         opened = await zlog.aio.Log.open(store, LOG, timeout=PATIENCE_SECONDS)
         log = journal.watch(opened, "auditor")
+        await log.fence()
         for turn in range(2):
             await log.append_many([f"auditor.{turn}.{n}".encode() for n in range(20)])
             await log.tail()
