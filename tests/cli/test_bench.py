@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import statistics
 import subprocess
 import time
@@ -19,6 +20,7 @@ import pytest
 
 import zlog
 from zlog.cli.ceph import Target
+from zlog.cli.verbs.bench.usage import _sockets
 
 from ..support.ceph import CephCluster, ClusterSpec
 from .conftest import Cli
@@ -285,3 +287,12 @@ def test_processes_are_gone_afterwards(cli: Cli) -> None:
     assert found.stdout == b""
     with zlog.connect(cli.url) as store:
         assert zlog.Log.list(store) == ["orders"]
+
+
+def test_all_sockets_of_a_process_are_seen() -> None:
+    """Also those behind the descriptor with which they are listed, which is the lowest free one."""
+    with socket.socket() as first, Path(os.devnull).open() as between, socket.socket() as last:
+        wanted = {str(os.fstat(each.fileno()).st_ino) for each in (first, last)}
+        assert first.fileno() < between.fileno() < last.fileno()
+        between.close()
+        assert _sockets(Path("/proc/self")) >= wanted

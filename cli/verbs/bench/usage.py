@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import time
@@ -66,13 +67,12 @@ def connected_osds() -> Processes:
 def _sockets(process: Path) -> set[str]:
     """Return the inodes of a process's sockets."""
     found = set()
-    try:
+    with contextlib.suppress(OSError):  # it has ended, or is another user's
         for descriptor in (process / "fd").iterdir():
-            target = str(descriptor.readlink())
-            if target.startswith("socket:["):
-                found.add(target[len("socket:[") : -1])
-    except OSError:  # it has ended, is another user's, or has just closed one
-        pass
+            with contextlib.suppress(OSError):  # closed again, as the one of this very listing is
+                target = str(descriptor.readlink())
+                if target.startswith("socket:["):
+                    found.add(target[len("socket:[") : -1])
     return found
 
 
