@@ -6,7 +6,7 @@ import concurrent.futures
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from zlog._append.exclusive import Exclusive
 from zlog._append.outcomes import not_confirmed, not_sent
@@ -86,7 +86,8 @@ class Writer(WriterHandle):
             LimitReached: the log is at the writer's capacity, which is not to wait.
             StoreTimeout: the entry may be in the log or not.
         """
-        return self._append((data,), timeout)
+        position: int = self._append((data,), timeout)
+        return position
 
     def append_many(self, entries: Iterable[bytes], *, timeout: Timeout = ...) -> range:
         """Append entries and return their positions, which follow each other, once confirmed.
@@ -98,8 +99,8 @@ class Writer(WriterHandle):
         data = entry_list(entries)
         if not data:
             return range(0)
-        first = self._append(data, timeout)
-        return range(first, first + len(data))
+        positions: range = self._append(data, timeout, many=True)
+        return positions
 
     def submit(self, data: bytes, *, timeout: Timeout = ...) -> concurrent.futures.Future[int]:
         """Hand an entry in, and return the future of its position.
@@ -115,10 +116,25 @@ class Writer(WriterHandle):
             Fenced, EntryTooLarge, LimitReached: see :meth:`append`.
             StoreTimeout: there was no room in time. The entry was not sent.
         """
-        handed = self._hand_in((data,), self._deadline(timeout), awaited=False)
-        if self._appends.hand_in(handed):
-            self._appends.spawn()
-        return handed.outcome  # type: ignore[return-value]
+        return self._submit((data,), timeout)
+
+    def submit_many(
+        self, entries: Iterable[bytes], *, timeout: Timeout = ...
+    ) -> concurrent.futures.Future[range]:
+        """Hand entries in, and return the future of their positions, which follow each other.
+
+        As :meth:`submit`, and quicker for each of them. They are confirmed together.
+
+        Raises:
+            Fenced, EntryTooLarge, LimitReached, StoreTimeout: see :meth:`submit`. None of them was
+                sent.
+        """
+        data = entry_list(entries)
+        if data:
+            return self._submit(data, timeout, many=True)
+        none: concurrent.futures.Future[range] = concurrent.futures.Future()
+        none.set_result(range(0))
+        return none
 
     def flush(self, *, timeout: Timeout = ...) -> None:
         """Wait until all that was handed in is confirmed, or has failed.
@@ -180,28 +196,35 @@ class Writer(WriterHandle):
         finally:
             self._appends.close()
 
-    def _append(self, data: Sequence[bytes], timeout: Timeout) -> int:
+    def _submit(
+        self, data: Sequence[bytes], timeout: Timeout, *, many: bool = False
+    ) -> concurrent.futures.Future[Any]:
+        handed, future = self._prepare(data, self._deadline(timeout), awaited=False, many=many)
+        if self._appends.hand_in(handed):
+            self._appends.spawn()
+        return future
+
+    def _append(self, data: Sequence[bytes], timeout: Timeout, *, many: bool = False) -> Any:
         appends, deadline = self._appends, self._deadline(timeout)
-        handed = self._hand_in(data, deadline, awaited=True)
-        future = handed.outcome
-        assert isinstance(future, concurrent.futures.Future)
+        handed, future = self._prepare(data, deadline, awaited=True, many=many)
         if appends.hand_in(handed):
             if timeout is ...:
                 drive(appends.run())
             else:
                 appends.spawn()
         try:
-            position: int = future.result(deadline.remaining())
+            return future.result(deadline.remaining())
         except concurrent.futures.TimeoutError:
             raise not_confirmed() from None
-        return position
 
-    def _hand_in(self, data: Sequence[bytes], deadline: Deadline, *, awaited: bool) -> Handed:
+    def _prepare(
+        self, data: Sequence[bytes], deadline: Deadline, *, awaited: bool, many: bool
+    ) -> tuple[Handed, concurrent.futures.Future[Any]]:
         """Check entries and wait until there is room for them."""
         self._client.appender.check(data)
-        future: concurrent.futures.Future[int] = concurrent.futures.Future()
+        future: concurrent.futures.Future[Any] = concurrent.futures.Future()
         future.set_running_or_notify_cancel()
-        handed = Handed(core.entries_owned(data), future, awaited=awaited)
+        handed = Handed(core.entries_owned(data), future, awaited=awaited, many=many)
         room, changed = self._room, self._appends.changed
         if not room.has(handed.size):
             with changed:
@@ -209,7 +232,7 @@ class Writer(WriterHandle):
                     room.check(handed.size)
                     if not changed.wait(deadline.remaining()):
                         raise not_sent()
-        return handed
+        return handed, future
 
     def __enter__(self) -> Self:
         return self

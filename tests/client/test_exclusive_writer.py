@@ -156,3 +156,40 @@ def test_a_store_that_is_read_only_has_no_writers(tmp_path: Path) -> None:
         with pytest.raises(zlog.StoreReadOnly):
             log.writer()
         assert [item.data for item in log.read_range()] == [b"0"]
+
+
+def test_entries_handed_in_together_have_positions_in_a_row(store: zlog.Store) -> None:
+    log = zlog.Log.create(store, "orders", width=2, unit=4)
+    with log.writer() as writer:
+        lists = [[b"%d.%d" % (i, j) for j in range(i)] for i in range(1, 40)]
+        futures = []
+        for some in lists:
+            futures.append(writer.submit_many(some))
+            writer.submit(b"single")
+        assert writer.submit_many([]).result() == range(0)
+        end = 0
+        for some, future in zip(lists, futures, strict=True):
+            assert future.result(30) == range(end, end + len(some))
+            end += len(some) + 1
+        writer.flush()
+        assert writer.confirmed == end
+        expected = [data for some in lists for data in (*some, b"single")]
+        assert [entry.data for entry in log.read_range() if isinstance(entry, zlog.Entry)] == (
+            expected
+        )
+        log.fence()
+        late = writer.submit_many([b"a", b"b"])
+        with pytest.raises(zlog.Fenced):
+            late.result(30)
+        for attempt in (writer.flush, lambda: writer.submit_many([b"c"])):
+            with pytest.raises(zlog.Fenced):
+                attempt()
+
+
+async def test_entries_handed_in_together_on_an_event_loop(memory: zlog.Store) -> None:
+    async with aio.Log.create(memory, "orders", width=2) as log, log.writer() as writer:
+        futures = [await writer.submit_many([b"x"] * i) for i in range(20)]
+        assert await asyncio.gather(*futures) == [
+            range(i * (i - 1) // 2, i * (i + 1) // 2) if i else range(0) for i in range(20)
+        ]
+        assert writer.confirmed == 190

@@ -99,7 +99,7 @@ class Exclusive(ABC):
         self._broken = False  # nothing leaves until there is another view
         self.fenced: Fenced | None = None
         self._untold: ZlogError | None = None
-        self._told: deque[tuple[Handed, int | ZlogError]] = deque()
+        self._told: deque[tuple[Handed, ZlogError | None]] = deque()
         self._telling = False
 
     @abstractmethod
@@ -310,7 +310,7 @@ class Exclusive(ABC):
             for handed, count in done.parts:
                 handed.left -= count
                 if not handed.left:
-                    self._told.append((handed, handed.first))
+                    self._told.append((handed, None))
 
     async def _recover(self) -> None:
         """Go on in another view, now that no round is under way; or have all fail."""
@@ -381,17 +381,17 @@ class Exclusive(ABC):
                     return
                 self._telling = True
                 told, self._told = self._told, deque()
-                for handed, outcome in told:
+                for handed, error in told:
                     self.unconfirmed_bytes -= handed.size
-                    self.appended_bytes += 0 if isinstance(outcome, ZlogError) else handed.size
+                    self.appended_bytes += handed.size if error is None else 0
             try:
-                for handed, outcome in told:
+                for handed, error in told:
                     if handed.outcome.done():  # its caller has given it up
                         continue
-                    if isinstance(outcome, ZlogError):
-                        handed.outcome.set_exception(again(outcome))
+                    if error is None:
+                        handed.outcome.set_result(handed.result)
                     else:
-                        handed.outcome.set_result(outcome)
+                        handed.outcome.set_exception(again(error))
             finally:
                 self._telling = False
             self.freed()

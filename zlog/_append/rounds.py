@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from zlog.store import Store
 
@@ -50,8 +50,8 @@ class Outcome(Protocol):
         """Whether it has a result already, or was cancelled."""
         ...
 
-    def set_result(self, result: int, /) -> None:
-        """Tell the position."""
+    def set_result(self, result: Any, /) -> None:
+        """Tell the position, or the positions."""
         ...
 
     def set_exception(self, error: BaseException, /) -> None:
@@ -64,23 +64,32 @@ class Handed:
 
     Attributes:
         entries: at least one.
-        outcome: gets the first one's position, once all are confirmed.
+        outcome: gets :attr:`result`, once all are confirmed.
         size: their data in bytes.
         awaited: whether the call that handed them in waits for them, and raises what goes wrong.
+        many: whether their sender handed in a list, and is told all positions.
         taken: how many of them are in rounds.
         left: how many are not confirmed yet.
     """
 
-    __slots__ = ("awaited", "entries", "first", "left", "outcome", "size", "taken")
+    __slots__ = ("awaited", "entries", "first", "left", "many", "outcome", "size", "taken")
 
-    def __init__(self, entries: Sequence[bytes], outcome: Outcome, *, awaited: bool) -> None:
+    def __init__(
+        self, entries: Sequence[bytes], outcome: Outcome, *, awaited: bool, many: bool
+    ) -> None:
         self.awaited = awaited
+        self.many = many
         self.entries = entries
         self.outcome = outcome
         self.size = sum(map(len, entries))
         self.taken = 0
         self.left = len(entries)
         self.first = 0
+
+    @property
+    def result(self) -> int | range:
+        """The position of the entry, or those of the list, which follow each other."""
+        return range(self.first, self.first + len(self.entries)) if self.many else self.first
 
 
 class Round:

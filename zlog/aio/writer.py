@@ -37,8 +37,8 @@ class _Gathered:
     def done(self) -> bool:
         return False
 
-    def set_result(self, first: int) -> None:
-        self._gathering.complete(self._appends, range(first, first + len(self._appends)))
+    def set_result(self, positions: range) -> None:
+        self._gathering.complete(self._appends, positions)
 
     def set_exception(self, error: BaseException) -> None:
         self._gathering.complete(self._appends, [again(error) for _ in self._appends])
@@ -90,7 +90,8 @@ class _Appends(Exclusive):
                 continue
             outcome = _Gathered(gathering, appends)
             try:
-                if failed is None and self.hand_in(Handed(entries, outcome, awaited=True)):
+                handed = Handed(entries, outcome, awaited=True, many=True)
+                if failed is None and self.hand_in(handed):
                     self.spawn()
             except ZlogError as error:
                 failed = error
@@ -137,8 +138,8 @@ class Writer(WriterHandle):
         data = entry_list(entries)
         if not data:
             return range(0)
-        first = await self._append(data, timeout)
-        return range(first, first + len(data))
+        positions: range = await self._append(data, timeout, many=True)
+        return positions
 
     async def submit(self, data: bytes, *, timeout: Timeout = ...) -> asyncio.Future[int]:
         """Hand an entry in, once there is room; returns the future of its position.
@@ -146,6 +147,20 @@ class Writer(WriterHandle):
         See :meth:`zlog.Writer.submit`.
         """
         return await self._submit((data,), self._deadline(timeout), awaited=False)
+
+    async def submit_many(
+        self, entries: Iterable[bytes], *, timeout: Timeout = ...
+    ) -> asyncio.Future[range]:
+        """Hand entries in, once there is room; returns the future of their positions.
+
+        See :meth:`zlog.Writer.submit_many`.
+        """
+        data = entry_list(entries)
+        if data:
+            return await self._submit(data, self._deadline(timeout), awaited=False, many=True)
+        none: asyncio.Future[range] = asyncio.get_running_loop().create_future()
+        none.set_result(range(0))
+        return none
 
     async def flush(self, *, timeout: Timeout = ...) -> None:
         """Wait until all that was handed in is confirmed, or has failed."""
@@ -187,9 +202,9 @@ class Writer(WriterHandle):
         """Wait for what is under way. The log stays this writer's; see :meth:`release`."""
         await self.flush()
 
-    async def _append(self, data: Sequence[bytes], timeout: Timeout) -> int:
+    async def _append(self, data: Sequence[bytes], timeout: Timeout, *, many: bool = False) -> Any:
         deadline = self._deadline(timeout)
-        outcome = await self._submit(data, deadline, awaited=True)
+        outcome = await self._submit(data, deadline, awaited=True, many=many)
         if timeout is ...:  # its round has a budget of its own
             return await outcome
         try:
@@ -198,12 +213,12 @@ class Writer(WriterHandle):
             raise not_confirmed() from None
 
     async def _submit(
-        self, data: Sequence[bytes], deadline: Deadline, *, awaited: bool
-    ) -> asyncio.Future[int]:
+        self, data: Sequence[bytes], deadline: Deadline, *, awaited: bool, many: bool = False
+    ) -> asyncio.Future[Any]:
         self._client.appender.check(data)
         appends, room = self._appends, self._room
-        outcome: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        handed = Handed(core.entries_owned(data), outcome, awaited=awaited)
+        outcome: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        handed = Handed(core.entries_owned(data), outcome, awaited=awaited, many=many)
         while not room.has(handed.size):
             room.check(handed.size)
             if not await appends.changed(deadline):
