@@ -8,9 +8,15 @@ from typing import Any, TypeVar
 
 import click
 
-from zlog._base.options import COMPRESSIONS
 from zlog.cli.units import size
-from zlog.limits import ENTRY_BYTES_MAX, HOLE_TIMEOUT_SECONDS, POSITION_MAX, UNIT_MAX, WIDTH_MAX
+from zlog.limits import (
+    COMPRESSIONS,
+    ENTRY_BYTES_MAX,
+    HOLE_TIMEOUT_SECONDS,
+    POSITION_MAX,
+    UNIT_MAX,
+    WIDTH_MAX,
+)
 from zlog.view import check_unit
 
 F = TypeVar("F", bound=Callable[..., Any])

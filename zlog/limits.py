@@ -13,6 +13,7 @@ from zlog._base.protocol import UNIT_SHIFT_MAX as _UNIT_SHIFT_MAX
 from zlog._base.protocol import WIDTH_MAX as WIDTH_MAX
 
 __all__ = [
+    "COMPRESSIONS",
     "CONNECT_TIMEOUT_SECONDS",
     "ENTRY_BYTES_MAX",
     "ENTRY_BYTES_MAX_DEFAULT",
@@ -47,6 +48,9 @@ UNIT_DEFAULT = 256
 
 UNIT_MAX = 1 << _UNIT_SHIFT_MAX
 """The most that may."""
+
+COMPRESSIONS = ("none", "zstd", "lz4")
+"""How a log's data can be compressed."""
 
 STRIPE_BYTES_DEFAULT = 96 << 20
 """Far enough below what an object can hold (Ceph's osd_max_object_size is 128 MiB) that a stripe

@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeVar
 
 from zlog._base.protocol import OBJECT_TAIL_MAX
 from zlog.limits import (
+    COMPRESSIONS,
     OPTION_KEY_BYTES_MAX,
     OPTION_VALUE_BYTES_MAX,
     POSITION_MAX,
@@ -21,8 +22,6 @@ STRIPE_BYTES = "stripe_bytes"
 STRIPE_RECORDS = "stripe_records"
 
 COMPRESSION = "compression"
-COMPRESSIONS = ("none", "zstd", "lz4")
-"""Values of that option."""
 
 RETENTION_AGE = "retention_age_s"
 RETENTION_BYTES = "retention_bytes"
