@@ -41,6 +41,15 @@ def test_the_formats_of_logs(monkeypatch: pytest.MonkeyPatch, store: zlog.Store)
     known = own_version()
     values = "head {head}, view {view}, header {header}".format_map(known.formats)
     assert told == [f"{values}: log empty", f"{values}, record 1: log used"]
+    with zlog.Log.create(store, "taken", width=1) as log, log.writer():
+        pass
+    older = known._replace(formats={**known.formats, "view": 1})
+    monkeypatch.setattr(versions, "own_version", lambda: older)
+    warning, *_ = versions.examine_formats(store, [*names, "taken"], 5)
+    assert (warning.level, warning.text) == (
+        Level.WARNING,
+        "log taken has a view of a later version than this client's",
+    )
     older = known._replace(formats={**known.formats, "record": 0})
     monkeypatch.setattr(versions, "own_version", lambda: older)
     warning, *_ = versions.examine_formats(store, names, 5)

@@ -117,6 +117,10 @@ async def _probe(io: Io, name: str, timeout: float | None) -> ClassVersion | int
     return _told(bytes(reply.payload)) if reply.code == Code.OK else reply.code
 
 
+_VIEW_BEGIN = 14
+"""Where a stored view begins: behind the envelope's head of 10 bytes, and the view's length."""
+
+
 async def stored_formats(io: Io, view: View, timeout: float | None) -> dict[str, Format]:
     """Return in which versions the newest of a log's stored values are, by kind.
 
@@ -149,5 +153,6 @@ async def stored_formats(io: Io, view: View, timeout: float | None) -> dict[str,
             reply.check(f"salvage on the objects of log {view.log!r}")
         if reply.code == Code.OK:  # what was trimmed or is damaged tells nothing
             value = messages.salvage_reply(reply.payload).value
-            found[kind] = Format(value[0], value[1])
+            begin = _VIEW_BEGIN if kind == "view" else 0
+            found[kind] = Format(*value[begin : begin + 2])
     return found
