@@ -9,7 +9,9 @@ that outlives it, and appends its rows at least once.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import methodcaller
 from typing import cast
@@ -25,6 +27,7 @@ from pyspark.sql.types import BinaryType, StringType, StructType
 
 from zlog._append.append import ROUND_BYTES_MAX, ROUND_ENTRIES_MAX
 from zlog._native.core import EntryColumn
+from zlog.errors import AppendRefused
 from zlog.spark._handles import LogRef
 from zlog.spark._options import SinkOptions
 
@@ -96,9 +99,10 @@ class Appender:
             ValueError: a row is null. What came before it stays appended.
         """
         entries = cast("Iterator[bytes]", _columns(batches))  # which a delivery takes as well
-        appended = self.log.open().deliver(
-            entries, source=task.query, batch=task.batch, part=task.partition
-        )
+        with self._refusals_told():
+            appended = self.log.open().deliver(
+                entries, source=task.query, batch=task.batch, part=task.partition
+            )
         return Appended(appended, task.query)
 
     def append(self, batches: Iterator[pa.RecordBatch]) -> Appended:
@@ -110,9 +114,19 @@ class Appender:
         log = self.log.open()
         entries = 0
         for column in _columns(batches):
-            log.append_many(column)
+            with self._refusals_told():
+                log.append_many(column)
             entries += len(column)
         return Appended(entries)
+
+    @contextmanager
+    def _refusals_told(self) -> Iterator[None]:
+        """Have a refusal say what to do: Spark shows the message of an error only."""
+        try:
+            yield
+        except AppendRefused as error:
+            hint = re.sub(r"\bLOG\b", self.log.name, error.hint)
+            raise AppendRefused(f"{error}. {hint}") from None
 
 
 def _columns(batches: Iterator[pa.RecordBatch]) -> Iterator[EntryColumn]:

@@ -1,0 +1,87 @@
+"""Spark reads exclusive logs as any other, and its sink is refused by them in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import zlog
+
+from ..support.logs import data_of
+from .conftest import SECONDS, Pipeline, options_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def test_a_table_has_what_is_confirmed(spark: SparkSession, log: zlog.Log) -> None:
+    log.append_many([b"shared"] * 5)
+    with log.writer("ann") as ann:
+        ann.append_many([b"ann"] * 30)
+        table = spark.read.format("zlog").options(**options_of(log)).load()
+        assert sorted(row.position for row in table.collect()) == list(range(35))
+        with log.writer("bob") as bob:
+            bob.append_many([b"bob"] * 30)
+        table = spark.read.format("zlog").options(**options_of(log)).load()
+        found = table.groupBy("data").count().collect()
+        assert {bytes(row[0]): row[1] for row in found} == {b"shared": 5, b"ann": 30, b"bob": 30}
+
+
+def test_a_stream_follows_one_writer_after_the_other(log: zlog.Log, pipeline: Pipeline) -> None:
+    log.append_many([b"shared"] * 5)
+    pipeline.run(log)
+    for name in ("ann", "bob"):
+        with log.writer(name) as writer:
+            writer.append_many([b"x"] * 20)
+        pipeline.run(log)
+    log.read_only()
+    pipeline.run(log)
+    assert pipeline.positions() == list(range(45))
+
+
+def test_a_batch_write_to_an_exclusive_log_says_who_writes_it(
+    spark: SparkSession, log: zlog.Log
+) -> None:
+    table = spark.range(100).selectExpr("cast(id as string) as line")
+    write = table.write.format("zlog").options(**options_of(log)).mode("append")
+    with log.writer("ann") as ann, pytest.raises(Exception, match="is exclusive: ann") as raised:
+        write.save()
+    assert "zlog fence orders" in str(raised.value)
+    assert ann.confirmed == 0
+    log.read_only()
+    with pytest.raises(Exception, match="'orders' is read-only"):
+        write.save()
+    log.writable()
+    write.save()
+    assert len(data_of(log.read_range())) == 100
+
+
+@pytest.mark.parametrize("exactly_once", ["true", "false"])
+def test_a_stream_into_an_exclusive_log_says_who_writes_it(
+    spark: SparkSession, log: zlog.Log, tmp_path: Path, exactly_once: str
+) -> None:
+    """The batch that failed is written once the log takes appends again."""
+    log.append_many([b"%d" % i for i in range(50)])
+    copy = zlog.Log.create(log.store, "copy", width=2)
+    writer = copy.writer("ann")
+
+    def run() -> None:
+        source = spark.readStream.format("zlog").options(**options_of(log)).load()
+        query = (
+            source.select("data")
+            .writeStream.format("zlog")
+            .options(store=log.store.url, log="copy", exactlyOnce=exactly_once)
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        assert query.awaitTermination(SECONDS)
+
+    with pytest.raises(Exception, match=r"'copy' is exclusive: ann .*`zlog fence copy`"):
+        run()
+    assert copy.tail() == 0
+    writer.release()
+    run()
+    assert sorted(data_of(copy.read_range())) == sorted(data_of(log.read_range()))
