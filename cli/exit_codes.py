@@ -5,7 +5,9 @@ from __future__ import annotations
 import enum
 
 from zlog import (
+    AppendRefused,
     ClassNotLoaded,
+    Fenced,
     Invalidated,
     LogExists,
     LogNotFound,
@@ -27,6 +29,7 @@ class ExitCode(enum.IntEnum):
     LOG_EXISTS = 5
     UNREACHABLE = 6
     CLASS_NOT_LOADED = 7
+    APPEND_REFUSED = 8
     INTERRUPTED = 130
     """Ctrl-C: what a shell reports for a process that died of SIGINT."""
     OUTPUT_CLOSED = 141
@@ -40,6 +43,8 @@ _CODES: tuple[tuple[type[Exception], ExitCode], ...] = (
     (NotWritten, ExitCode.NO_ENTRY),
     (Invalidated, ExitCode.NO_ENTRY),
     (LogExists, ExitCode.LOG_EXISTS),
+    (AppendRefused, ExitCode.APPEND_REFUSED),
+    (Fenced, ExitCode.APPEND_REFUSED),
     (ClassNotLoaded, ExitCode.CLASS_NOT_LOADED),  # before StoreUnavailable, which it is too
     (StoreUnavailable, ExitCode.UNREACHABLE),
     (SequencerUnavailable, ExitCode.UNREACHABLE),

@@ -7,6 +7,7 @@ import re
 from zlog import (
     AppendRefused,
     EntryTooLarge,
+    Fenced,
     HeldByCursor,
     Invalidated,
     StoreTimeout,
@@ -15,6 +16,10 @@ from zlog import (
 
 _WORDS: dict[type[ZlogError], str] = {
     AppendRefused: "Append to its source, or make it a log of its own: `zlog promote LOG`.",
+    Fenced: (
+        "Leave the log to the other writer (`zlog writer LOG`), or take it back:"
+        " `zlog append LOG --exclusive`."
+    ),
     EntryTooLarge: "Split the entry, or raise --max-bytes (16M at most).",
     HeldByCursor: (
         "Wait for its reader (`zlog cursor ls LOG`), remove it if it has none any more, or trim all"

@@ -34,6 +34,9 @@ _VERBS = (
     "fill",
     "trim",
     "retention",
+    "writer",
+    "fence",
+    "read-only",
     "cursor",
     "delivery",
     "check",
@@ -75,7 +78,7 @@ class Zlog(Verbs):
         """Return a verb."""
         if cmd_name not in _VERBS:
             return None
-        name = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name
+        name = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name.replace("-", "_")
         module = importlib.import_module(f"zlog.cli.verbs.{name}")
         verb: click.Command = getattr(module, name)
         return verb

@@ -14,6 +14,14 @@ def bold(out: Output, text: str) -> str:
     return click.style(text, bold=True) if out.is_terminal else text
 
 
+def details(out: Output, rows: Iterable[tuple[str, str]]) -> None:
+    """Print a line for each row: what it is, in bold, and its value."""
+    shown = [*rows]
+    width = max(len(label) for label, _ in shown)
+    for label, value in shown:
+        out.line(f"{bold(out, label.ljust(width))}  {value}")
+
+
 def table(
     out: Output,
     head: tuple[str, ...],

@@ -19,7 +19,7 @@ from zlog.cli.main import command as zlog_command
 PAGE = Path(__file__).with_name("cli.md")
 
 _WIDTH = 100
-_MARKED = re.compile(r"<!-- begin (?P<name>[a-z ]+) -->\n.*?<!-- end -->", re.DOTALL)
+_MARKED = re.compile(r"<!-- begin (?P<name>[a-z -]+) -->\n.*?<!-- end -->", re.DOTALL)
 
 
 def verbs(

@@ -18,7 +18,7 @@ from zlog._base.deadline import Deadline
 from zlog._base.io import deadline_of
 from zlog._base.names import DIRECTORY_OBJECT
 from zlog._base.refusals import from_errno
-from zlog._base.sequencer import OtherProtocol, is_remote, parse_given_address
+from zlog._base.sequencer import OtherProtocol, parse_given_address
 from zlog._io import BlockingIo, drive
 from zlog._layout.directory import Directory
 from zlog._layout.head import Head
@@ -31,6 +31,7 @@ from zlog.errors import LogNotFound, SequencerRefused, SequencerUnavailable, Zlo
 from zlog.limits import TIMEOUT_SECONDS
 from zlog.log import Log
 from zlog.store import Store, is_plain
+from zlog.view import View
 
 __all__ = [
     "RETENTION_DOUBT_HINT",
@@ -54,8 +55,8 @@ __all__ = [
     "own_version",
     "retention_doubts",
     "sequencer_status",
-    "sequencers_of",
     "stored_formats",
+    "views_of",
 ]
 
 RETENTION_DOUBT_HINT = DOUBT_HINT
@@ -187,25 +188,23 @@ def announce_sequencer(
     drive(Directory(io).announce(parse_given_address(address), deadline_of(io, timeout)))
 
 
-def sequencers_of(
+def views_of(
     store: Store, names: Iterable[str], *, timeout: float | None = TIMEOUT_SECONDS
-) -> dict[str, list[str]]:
-    """Return the sequencers that the views of logs name, by address, each with its logs.
+) -> dict[str, View]:
+    """Return the newest views of logs, by name.
 
     Args:
         store: that holds the logs.
         names: of the logs; one that is not there is left out.
         timeout: for each of them.
     """
-    found: dict[str, list[str]] = {}
+    found: dict[str, View] = {}
     for name in names:
-        try:
-            with Log.open(store, name, timeout=timeout) as log:
-                address = log.view.sequencer
-        except LogNotFound:
-            continue
-        if is_remote(address):
-            found.setdefault(address, []).append(name)
+        with (
+            contextlib.suppress(LogNotFound),
+            Log.open(store, name, timeout=timeout) as log,
+        ):
+            found[name] = log.view
     return found
 
 

@@ -6,13 +6,15 @@ import os
 import shlex
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
+from functools import partial
 
 import click
 
 from zlog import Log, ZlogError
 from zlog.cli import signals
 from zlog.cli.batches import Batches, Limits, Splitter, as_is, from_json
+from zlog.cli.exclusive import ExclusiveAppends
 from zlog.cli.input import BadInput, Input, check_readable
 from zlog.cli.names import log_argument
 from zlog.cli.output import Output, note, say
@@ -37,6 +39,7 @@ _JSON_OVERHEAD = 8
     zlog append photos --whole *.jpg             # one entry per file
     tail -F app.log | zlog append app --positions
     zlog read old --json | zlog append new --json
+    zlog append ledger --exclusive < moves.txt   # as its only writer
     """,
 )
 @log_argument
@@ -63,6 +66,20 @@ _JSON_OVERHEAD = 8
     help="Append up to N entries at a time; with 1, they never change places.",
 )
 @click.option(
+    "--exclusive",
+    is_flag=True,
+    help="Take the log first, so that no other client appends meanwhile; give it back at the end.",
+)
+@click.option(
+    "--name",
+    metavar="NAME",
+    help="What this exclusive writer calls itself, for those that find the log taken."
+    "  [default: host and process]",
+)
+@click.option(
+    "--keep", is_flag=True, help="Do not give the log back: it stays exclusive until it is taken."
+)
+@click.option(
     "--max-bytes",
     type=entry_size,
     default=ENTRY_BYTES_MAX_DEFAULT,
@@ -82,6 +99,9 @@ def append(
     positions: bool,
     batch: int,
     max_bytes: int,
+    exclusive: bool,
+    name: str | None,
+    keep: bool,
 ) -> None:
     """Append lines of files or stdin, or texts, as entries.
 
@@ -89,9 +109,15 @@ def append(
     is durable. Lines of a slow pipe are appended as they arrive, lines of a fast one in batches.
     With --json, gaps in the input are skipped, so that the output of `read --json` can be appended.
 
+    With --exclusive, this command is the log's only writer until it ends. A writer that had the log
+    is fenced. Entries are in the log in the order of the input, and batches follow each other
+    without waiting.
+
     If the command fails or is stopped, it reports how many entries from the beginning of the input
     are in the log, and how many more may be.
     """
+    if not exclusive and (name is not None or keep):
+        raise click.UsageError("--name and --keep are for --exclusive")
     if whole and (null or keep_newline or as_json):
         raise click.UsageError("--whole excludes --null, --keep-newline and --json")
     if as_json and (null or keep_newline):
@@ -121,17 +147,24 @@ def append(
             out.check()
         paths = () if texts else files or ("-",)
         _check_readable(paths, log)
-        appending = _Appending(opened, tally, out if positions else None)
-        for start in range(0, len(texts), batch):
-            appending.append(texts[start : start + batch])
-        for path in paths:
-            with closing(Input(path)) as stream:
-                if stream.is_terminal:
-                    note("type entries, one per line; Ctrl-D ends the input")
-                if whole:
-                    appending.append([stream.read_all(max_bytes)])
-                else:
-                    appending.append_all(stream, batches_of, hidden=positions and out.is_terminal)
+        show = partial(_print, out) if positions else None
+        with (
+            ExclusiveAppends(opened, name, tally, show, keep=keep)
+            if exclusive
+            else _Appends(opened, tally, show)
+        ) as appends:
+            for start in range(0, len(texts), batch):
+                appends.append(texts[start : start + batch])
+            for path in paths:
+                with closing(Input(path)) as stream:
+                    if stream.is_terminal:
+                        note("type entries, one per line; Ctrl-D ends the input")
+                    if whole:
+                        appends.append([stream.read_all(max_bytes)])
+                    else:
+                        hidden = positions and out.is_terminal
+                        _append_all(stream, batches_of(stream), appends, hidden=hidden)
+            appends.settle()
         note(tally.summary())
 
 
@@ -163,31 +196,47 @@ def _check_readable(paths: Iterable[str], log: str) -> None:
             ) from error
 
 
-class _Appending:
-    """Appends batches, and keeps the tally of them.
+def _append_all(
+    stream: Input, batches: Batches, appends: _Appends | ExclusiveAppends, *, hidden: bool
+) -> None:
+    """Append all entries of a stream."""
+    shown = 0
+    with Progress(stream.size, f"appending {stream.name}", hidden=hidden) as progress:
+        for batch in batches:
+            appends.append(batch)
+            progress.advance(batches.consumed - shown)
+            shown = batches.consumed
+            if not stream.ready(0):  # now there is time to tell what became of them
+                appends.settle()
+
+
+def _print(out: Output, positions: Sequence[int]) -> None:
+    for position in positions:
+        out.line(str(position))
+    out.flush()
+
+
+class _Appends(AbstractContextManager["_Appends", None]):
+    """Appends batches beside other clients, and keeps the tally of them.
 
     Args:
         log: where to.
         tally: of what is in the log.
-        out: where positions are printed; None to print none.
+        show: prints positions; None: they are not printed.
     """
 
-    def __init__(self, log: Log, tally: Tally, out: Output | None) -> None:
+    def __init__(
+        self, log: Log, tally: Tally, show: Callable[[Sequence[int]], None] | None
+    ) -> None:
         self._log = log
         self._tally = tally
-        self._out = out
+        self._show = show
 
-    def append_all(
-        self, stream: Input, batches_of: Callable[[Input], Batches], *, hidden: bool
-    ) -> None:
-        """Append all entries of a stream."""
-        batches = batches_of(stream)
-        shown = 0
-        with Progress(stream.size, f"appending {stream.name}", hidden=hidden) as progress:
-            for batch in batches:
-                self.append(batch)
-                progress.advance(batches.consumed - shown)
-                shown = batches.consumed
+    def __exit__(self, *_: object) -> None:
+        """Do nothing: no batch is on its way."""
+
+    def settle(self) -> None:
+        """Do nothing: each batch was waited for."""
 
     def append(self, batch: Sequence[bytes]) -> None:
         """Append some entries in one go.
@@ -201,7 +250,7 @@ class _Appending:
             positions = self._log.append_many(batch)
         except ZlogError as error:
             self._tally.sent(0)
-            self._print(self._tally.failed(error))
+            self._tell(self._tally.failed(error))
             raise
         self._tally.acknowledged(positions)
         for offset, ahead in moved_back(positions):
@@ -210,14 +259,11 @@ class _Appending:
                 f"entry {before + offset + 1} changed places: it is at position"
                 f" {positions[offset]}, behind {later} (--batch 1 avoids this)"
             )
-        self._print(positions)
+        self._tell(positions)
 
-    def _print(self, positions: Sequence[int]) -> None:
-        if self._out is None:
-            return
-        for position in positions:
-            self._out.line(str(position))
-        self._out.flush()
+    def _tell(self, positions: Sequence[int]) -> None:
+        if self._show is not None:
+            self._show(positions)
 
 
 def moved_back(positions: Sequence[int]) -> list[tuple[int, int]]:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import click
 
 from zlog import LogStat, View
+from zlog.cli.appenders import since, who_appends
 from zlog.cli.names import log_argument
 from zlog.cli.output import Output
 from zlog.cli.parameters import json_option
 from zlog.cli.render import to_json
 from zlog.cli.session import Session, pass_session
-from zlog.cli.tables import bold
+from zlog.cli.tables import details
 from zlog.cli.units import human_bytes
 from zlog.cli.verb import Verb
-from zlog.cli.verbs.ls import stat_fields
+from zlog.cli.verbs.ls import log_fields
 
 
 @click.command(
@@ -31,10 +32,10 @@ def info(session: Session, log: str, as_json: bool) -> None:
     with session.open_log(log) as opened, Output() as out:
         stat = opened.stat()
         if as_json:
-            fields = {**stat_fields(stat), "options": dict(opened.view.options)}
+            fields = {**log_fields(stat, opened.view), "options": dict(opened.view.options)}
             out.line(to_json({**fields, "store": opened.store.url}))
             return
-        lines = [
+        rows = [
             ("log", stat.name),
             ("store", opened.store.url),
             ("tail", f"{stat.tail:,}"),
@@ -42,15 +43,14 @@ def info(session: Session, log: str, as_json: bool) -> None:
             ("entries", f"{stat.entries:,}"),
             ("bytes", f"{stat.bytes:,} ({human_bytes(stat.bytes)})"),
             *_stored(stat),
-            ("sequencer", _sequencer(stat.sequencer, opened.view)),
+            ("sequencer", _sequencer(opened.view)),
+            *_writer(opened.view),
             ("epoch", str(stat.epoch)),
             ("layout", _layout(stat)),
             ("id", f"{stat.log_id:016x}"),
             *((f"option {key}", value) for key, value in sorted(opened.view.options.items())),
         ]
-        width = max(len(label) for label, _ in lines)
-        for label, value in lines:
-            out.line(f"{bold(out, label.ljust(width))}  {value}")
+        details(out, rows)
 
 
 def _stored(stat: LogStat) -> list[tuple[str, str]]:
@@ -67,11 +67,19 @@ def _layout(stat: LogStat) -> str:
     return f"{stripes}, {objects}, width {stat.width}, unit {stat.unit}"
 
 
-def _sequencer(address: str, view: View) -> str:
-    if view.mirror:
-        return "none: a mirror takes no appends"
-    if not address:
+def _sequencer(view: View) -> str:
+    if view.mirror or view.read_only:
+        return who_appends(view)
+    if view.writer is not None:
+        return "none: its writer hands out positions"
+    if not view.sequencer:
         return "none: writers find the tail themselves"
-    if address == "store:":
+    if view.sequencer == "store:":
         return "shared through the store"
-    return address
+    return view.sequencer
+
+
+def _writer(view: View) -> list[tuple[str, str]]:
+    if view.writer is None:
+        return []
+    return [("writer", f"{who_appends(view)}, since {since(view.writer)}")]

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import click
 
 import zlog
-from zlog import LogStat
+from zlog import LogStat, View
+from zlog.cli.appenders import appender_fields, position_source
 from zlog.cli.output import Output
 from zlog.cli.parameters import json_option
 from zlog.cli.render import to_json
@@ -42,12 +43,13 @@ def ls(session: Session, long: bool, as_json: bool) -> None:
                 out.line(to_json({"name": name}) if as_json else name)
             return
         found = (_stat(session, store, name) for name in names)
-        stats = (stat for stat in found if stat is not None)
+        seen = (each for each in found if each is not None)
         if as_json:
-            for stat in stats:
-                out.line(to_json(stat_fields(stat)))
+            for stat, view in seen:
+                out.line(to_json(log_fields(stat, view)))
         else:
-            table(out, ("LOG", "TAIL", "ENTRIES", "BYTES", "SEQUENCER"), map(_stat_row, stats))
+            rows = (_row(stat, view) for stat, view in seen)
+            table(out, ("LOG", "TAIL", "ENTRIES", "BYTES", "SEQUENCER"), rows)
 
 
 def _names(session: Session, store: zlog.Store) -> Iterator[str]:
@@ -59,20 +61,20 @@ def _names(session: Session, store: zlog.Store) -> Iterator[str]:
         after = page[-1] if len(page) == _PAGE else None
 
 
-def _stat(session: Session, store: zlog.Store, name: str) -> LogStat | None:
-    """Return a log at a glance; None if it was removed since it was listed."""
+def _stat(session: Session, store: zlog.Store, name: str) -> tuple[LogStat, View] | None:
+    """Return a log at a glance and its view; None if it was removed since it was listed."""
     try:
         with zlog.Log.open(store, name, timeout=session.timeout) as opened:
-            return opened.stat()
+            return opened.stat(), opened.view
     except zlog.LogNotFound:
         return None
 
 
-def _stat_row(stat: LogStat) -> tuple[str, ...]:
+def _row(stat: LogStat, view: View) -> tuple[str, ...]:
     numbers = str(stat.tail), str(stat.entries), human_bytes(stat.bytes)
-    return (stat.name, *numbers, stat.sequencer or "-")
+    return (stat.name, *numbers, position_source(view))
 
 
-def stat_fields(stat: LogStat) -> dict[str, object]:
+def log_fields(stat: LogStat, view: View) -> dict[str, object]:
     """Return a log at a glance, as JSON has it."""
-    return {**stat._asdict(), "log_id": f"{stat.log_id:016x}"}
+    return {**stat._asdict(), "log_id": f"{stat.log_id:016x}", **appender_fields(view)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from zlog import View
+from zlog.cli.appenders import appender_fields, position_source
 from zlog.cli.names import log_argument
 from zlog.cli.output import Output
 from zlog.cli.parameters import json_option
@@ -33,7 +34,7 @@ def views(session: Session, log: str, as_json: bool) -> None:
                 out.line(to_json(_view_fields(view)))
             return
         rows = [
-            (str(view.epoch), view.sequencer or "-", " ".join(_stripes(view))) for view in found
+            (str(view.epoch), position_source(view), " ".join(_stripes(view))) for view in found
         ]
         table(out, ("EPOCH", "SEQUENCER", "STRIPES (start:end × width)"), rows)
 
@@ -49,6 +50,7 @@ def _view_fields(view: View) -> dict[str, object]:
     return {
         "epoch": view.epoch,
         "sequencer": view.sequencer,
+        **appender_fields(view),
         "removed": view.removed,
         "stripes": [
             {

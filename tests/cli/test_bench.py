@@ -76,6 +76,8 @@ def untouched(cli: Cli, folder: Path) -> bool:
         (["--batch", "64", "--depth", "2"], True),
         (["--writers", "2"], False),
         (["--writers", "2", "--depth", "2", "--batch", "16"], True),
+        (["--exclusive"], False),
+        (["--exclusive", "--depth", "64"], True),
     ],
 )
 def test_append_on_the_embedded_store(
@@ -85,6 +87,8 @@ def test_append_on_the_embedded_store(
     expected = ["class writes", "class calls", "LMDB, entries", "plain file"]
     if together:
         expected = [*expected[:3], "LMDB, records", "plain file", "one by one"]
+    if "--exclusive" in words:
+        expected = ["shared", *expected]
     assert limits_of(report) == expected
     assert report["result"]["cpu_us_per_entry"]["client"] > 0
     assert report["result"]["memory_peak_bytes"] > 1 << 20
@@ -126,6 +130,8 @@ def test_the_table(cli: Cli) -> None:
     ("store", "words", "complaint"),
     [
         ("mem://", ["append", "--writers", "2"], "one writer"),
+        ("mem://", ["append", "--exclusive", "--alone"], "--alone"),
+        ("mem://", ["append", "--exclusive", "--writers", "2"], "--writers"),
         ("mem://", ["tail"], "no other can follow"),
         ("mem://", ["sequencer"], "no server"),
         ("mem://", ["append", "--class", "never"], "on Ceph"),
@@ -183,6 +189,10 @@ def test_a_store_that_was_not_there_is_not_there_afterwards(tmp_path: Path) -> N
         (
             ["append", "--batch", "16"],
             ["class writes", "class calls", "plain librados", "one by one"],
+        ),
+        (
+            ["append", "--exclusive"],
+            ["shared", "class writes", "class calls", "plain librados"],
         ),
         (["append", "--size", "64K"], None),
         (["append", "--sequencer", "none"], ["class writes", "class calls", "plain librados"]),

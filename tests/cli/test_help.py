@@ -13,7 +13,8 @@ from .conftest import Cli, Inside
 
 VERBS = [
     *("create", "ls", "info", "views", "reconfigure", "rm"),
-    *("append", "read", "tail", "fill", "trim", "retention", "cursor"),
+    *("append", "read", "tail", "fill", "trim", "retention"),
+    *("writer", "fence", "read-only", "cursor"),
     *("delivery", "check", "export", "import", "mirror", "promote", "compact", "restore"),
     *("spark", "seqr", "doctor", "bench", "completion", "help"),
 ]

@@ -54,6 +54,8 @@ def test_info_as_json_has_what_stat_has(inside: Inside, orders: zlog.Log) -> Non
     assert found == {
         **stat._asdict(),
         "log_id": f"{stat.log_id:016x}",
+        "read_only": False,
+        "writer": None,
         "options": {},
         "store": inside.url,
     }

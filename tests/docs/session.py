@@ -18,7 +18,7 @@ _VARIES = (
     # The shell tells when it likes that a job has ended.
     (re.compile(r"^\[\d+\][+-]? +[A-Z].*(\n|\Z)", re.MULTILINE), ""),
     (re.compile(r"^\[(\d+)\] \d+$", re.MULTILINE), r"[\1] PID"),
-    (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.,]\d+Z?"), "TIME"),
+    (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+Z?| UTC)"), "TIME"),
     (re.compile(r"\b[0-9a-f]{16}\b|(?<=\(by )[0-9a-f]{8}\b"), "ID"),
     (re.compile(r"\b(pid|uptime s|grants|grants per second) +[\d.]+"), r"\1 N"),
     (re.compile(r"(?<![\w.])\d+\.\d+ (s|KiB|MiB|GiB)\b"), r"N \1"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import click
 
@@ -33,6 +33,7 @@ _ONE_BY_ONE_DEPTH = 64
     zlog bench append --batch 1024                 # batches
     zlog bench append --depth 4096                 # many concurrent appends of one program
     zlog bench append --depth 64 --alone           # each of them an operation of its own
+    zlog bench append --exclusive                  # beside a log that any client appends to
     zlog --store ceph://logs bench append --size 16K --batch 256 --writers 4 --seconds 20
     """,
 )
@@ -45,6 +46,12 @@ _ONE_BY_ONE_DEPTH = 64
     is_flag=True,
     help="Calls in flight don't travel together: each has operations of its own.",
 )
+@click.option(
+    "--exclusive",
+    is_flag=True,
+    help="The writer takes the log, and no sequencer is asked; the same of a shared log stands"
+    " beside it.",
+)
 @log_options
 def append(
     bench: Bench,
@@ -53,6 +60,7 @@ def append(
     depth: int,
     writers: int,
     alone: bool,
+    exclusive: bool,
     width: int,
     unit: int,
 ) -> Report:
@@ -64,10 +72,13 @@ def append(
     appended to and synced. RATIO is the part of each limit that was reached. Where entries travel
     together, what they would reach each on its own stands there too.
     """
-    load = Workload(size, batch, writers, depth, width, unit, alone)
+    if exclusive and (writers > 1 or alone):
+        raise click.UsageError("--exclusive excludes --alone, and more than one of --writers")
+    load = Workload(size, batch, writers, depth, width, unit, alone, exclusive)
     title = (
         f"append of {human_bytes(size)}, batch {batch}, depth {depth}"
-        f"{', alone' if alone else ''}, writers {writers}, width {width}, unit {unit}"
+        f"{', alone' if alone else ''}, {'exclusive, ' if exclusive else ''}writers {writers},"
+        f" width {width}, unit {unit}"
     )
     with bench.testbed() as testbed:
         if writers > 1 and testbed.kind == "mem":
@@ -77,14 +88,20 @@ def append(
         bench.warm_up(running.run)
         contender = testbed.load("append", _how(load, running.traffic), running.run)
         limits = [*bench.with_class(testbed, lambda other: other.enter(Writers(other, load)))]
+        if exclusive:
+            limits.append(_beside(bench, testbed, "shared", replace(load, exclusive=False)))
         limits += _limits(testbed, load, running.traffic)
         if running.traffic.batch > 1:
             one_by_one = Workload(size, 1, 1, _ONE_BY_ONE_DEPTH, width, unit, alone=True)
-            others = testbed.enter(Writers(testbed, one_by_one))
-            bench.warm_up(others.run)
-            how = f"the same log with {_how(one_by_one, others.traffic)}"
-            limits.append(testbed.load("one by one", how, others.run))
+            limits.append(_beside(bench, testbed, "one by one", one_by_one))
         return bench.measure(contender, limits, title, size, **asdict(load))
+
+
+def _beside(bench: Bench, testbed: Testbed, name: str, load: Workload) -> Contender:
+    """Give another load of the same log, to be measured in turns with the first."""
+    running = testbed.enter(Writers(testbed, load))
+    bench.warm_up(running.run)
+    return testbed.load(name, f"the same log with {_how(load, running.traffic)}", running.run)
 
 
 def _how(load: Workload, traffic: Traffic) -> str:
@@ -121,7 +138,7 @@ def _class_limits(testbed: Testbed, load: Workload, traffic: Traffic) -> Iterato
         in_flight=traffic.lanes,
     )
     yield class_writes
-    if load.in_flight == 1 and testbed.kind == "ceph":
+    if load.in_flight == 1 and testbed.kind == "ceph" and not load.exclusive:
         yield from _with_round_trip(testbed, class_writes)
     yield testbed.limit(
         "class calls",

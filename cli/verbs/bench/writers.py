@@ -7,7 +7,7 @@ import os
 import time
 from array import array
 from collections.abc import Awaitable, Callable
-from contextlib import ExitStack
+from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -38,6 +38,7 @@ class Workload:
         width: stripe objects of the log.
         unit: positions in a row in one of them.
         alone: appends in flight don't travel together: an operation carries one call's entries.
+        exclusive: the writer takes the log, and no sequencer is asked.
     """
 
     size: int
@@ -47,6 +48,7 @@ class Workload:
     width: int
     unit: int
     alone: bool = False
+    exclusive: bool = False
 
     @property
     def in_flight(self) -> int:
@@ -175,16 +177,18 @@ class Writer:
 
     def _append_blocking(self, begin: Begin, name: str, seconds: float) -> Slice:
         entries = self._entries
-        with zlog.Log.open(self._store, name, timeout=self._timeout) as log:
+        with ExitStack() as stack:
+            log = stack.enter_context(zlog.Log.open(self._store, name, timeout=self._timeout))
+            to = stack.enter_context(log.writer()) if self._load.exclusive else log
 
             def call() -> int:
                 if len(entries) == 1:
-                    log.append(entries[0])
+                    to.append(entries[0])
                 else:
-                    log.append_many(entries)
+                    to.append_many(entries)
                 return len(entries)
 
-            log.append_many(entries)  # takes the log over, which is not what is measured
+            to.append_many(entries)  # takes the log over, which is not what is measured
             begin()
             return repeat(call, seconds, self._load.calls_max)
 
@@ -199,10 +203,10 @@ class Writer:
             over = True
 
         async def append_again(*, timed: bool) -> int:
-            call: Callable[[Any], Awaitable[object]] = log.append
+            call: Callable[[Any], Awaitable[object]] = to.append
             data: bytes | list[bytes] = self._entries[0]
             if load.alone or load.batch > 1:
-                call, data = log.append_many, self._entries
+                call, data = to.append_many, self._entries
             calls = 0
             now = time.perf_counter()
             # The event loop tells that the time is up: looking at the clock costs time.
@@ -214,8 +218,13 @@ class Writer:
                     latencies.append(now - before)
             return calls
 
-        async with await aio.Log.open(self._store, name, timeout=self._timeout) as log:
-            await log.append_many(self._entries)
+        async with AsyncExitStack() as stack:
+            opening = aio.Log.open(self._store, name, timeout=self._timeout)
+            log = await stack.enter_async_context(opening)
+            to: aio.Log | aio.Writer = log
+            if load.exclusive:
+                to = await stack.enter_async_context(log.writer())
+            await to.append_many(self._entries)
             began = begin()
             asyncio.get_running_loop().call_later(seconds, end)
             tasks = (append_again(timed=number % every == 0) for number in range(load.depth))

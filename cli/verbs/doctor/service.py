@@ -13,6 +13,7 @@ from zlog import (
     SequencerUnavailable,
     Store,
     StoreTimeout,
+    View,
     ZlogError,
     connect,
 )
@@ -25,7 +26,7 @@ from zlog.admin import (
     is_plain,
     retention_doubts,
     sequencer_status,
-    sequencers_of,
+    views_of,
 )
 from zlog.cli.ceph import Target, new_client, with_class
 from zlog.cli.exit_codes import ExitCode
@@ -137,7 +138,7 @@ def examine_logs(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]:
     """
     try:
         names = Log.list(store, timeout=seconds)
-        served = sequencers_of(store, names[:_LOGS_MAX], timeout=seconds)
+        views = views_of(store, names[:_LOGS_MAX], timeout=seconds)
         offered = announced_sequencer(store, timeout=seconds)
     except ZlogError as error:
         yield failed("logs", error)
@@ -145,8 +146,13 @@ def examine_logs(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]:
     looked = f"; looked at {_LOGS_MAX} of them" if len(names) > _LOGS_MAX else ""
     yield ok("logs", f"{len(names)}{looked}")
     yield from versions.examine_formats(store, names[:_LOGS_MAX], seconds)
+    yield from _writers(views)
     yield from _retention(store, names[:_LOGS_MAX], seconds)
     led = False
+    served: dict[str, list[str]] = {}
+    for name, view in views.items():
+        if view.sequencer not in ("", "store:"):
+            served.setdefault(view.sequencer, []).append(name)
     if offered:
         found = _sequencer(offered, served.pop(offered, []), url, offered=True)
         led = found.level is Level.OK
@@ -162,6 +168,16 @@ def examine_logs(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]:
             "none: writers find the tail themselves, which is slower",
             f"zlog --store {shlex.quote(url)} seqr",
         )
+
+
+def _writers(views: dict[str, View]) -> Iterator[Diagnosis]:
+    """Tell which logs take no appends of all clients."""
+    taken = [name for name, view in views.items() if view.writer is not None]
+    if taken:
+        yield ok("exclusive", f"{some(taken)}; `zlog writer LOG` shows who appends")
+    closed = [name for name, view in views.items() if view.read_only]
+    if closed:
+        yield ok("read-only", some(closed))
 
 
 def _retention(store: Store, names: list[str], seconds: float) -> Iterator[Diagnosis]:

@@ -1,0 +1,142 @@
+"""Appends of an exclusive writer: batches in their order, some of them on their way at a time."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from types import TracebackType
+
+from zlog import Log, ZlogError
+from zlog.cli.output import OutputClosed, OutputFailed, note, say
+from zlog.cli.session import usage_errors
+from zlog.cli.signals import Terminated
+from zlog.cli.tally import Tally
+
+_ENTRIES_MAX = 32_768
+_BYTES_MAX = 16 << 20
+"""What may be on its way; one batch may be more."""
+
+
+class ExclusiveAppends:
+    """Takes a log, appends batches, and gives the log back. Use it as a context manager.
+
+    A block that ends well has settled. However it ends else, what was handed in is waited for, and
+    noted in the tally; the second signal ends that wait.
+
+    Args:
+        log: that is taken.
+        name: what the writer calls itself; None: as the library has it.
+        keep: leave the log to this writer in the end, so that no other client appends.
+        tally: of what is in the log.
+        show: prints positions; None: they are not printed.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        name: str | None,
+        tally: Tally,
+        show: Callable[[Sequence[int]], None] | None,
+        *,
+        keep: bool,
+    ) -> None:
+        before = log.view.writer
+        with usage_errors():
+            self._writer = log.writer(name)
+        if before is not None:
+            note(f"took the log from {before.name or before.id}")
+        self._log = log.name
+        self._keep = keep
+        self._tally = tally
+        self._show = show
+        self._under_way: deque[tuple[Future[range], int, int]] = deque()
+        self._entries = 0
+        self._bytes = 0
+
+    def append(self, batch: Sequence[bytes]) -> None:
+        """Hand some entries in; those before them may be on their way still.
+
+        Raises:
+            ZlogError: some of them have failed, or these are refused.
+        """
+        size = sum(map(len, batch))
+        while self._under_way and self._is_full(len(batch), size):
+            self._finish_one()
+        self._count(len(batch), size)
+        try:
+            future = self._writer.submit_many(batch)
+        except ZlogError:  # none of it was sent
+            self._count(-len(batch), -size)
+            raise
+        self._under_way.append((future, len(batch), size))
+        while self._under_way and self._under_way[0][0].done():
+            self._finish_one()
+
+    def settle(self) -> None:
+        """Wait until all that was handed in is confirmed.
+
+        Raises:
+            ZlogError: some of it has failed.
+        """
+        while self._under_way:
+            self._finish_one()
+
+    def _is_full(self, entries: int, size: int) -> bool:
+        return self._entries + entries > _ENTRIES_MAX or self._bytes + size > _BYTES_MAX
+
+    def _finish_one(self) -> None:
+        future, entries, size = self._under_way[0]
+        positions = future.result()  # those that fail stay here: they may be in the log
+        self._under_way.popleft()
+        self._tally.acknowledged(positions)
+        self._count(-entries, -size)
+        if self._show is not None:
+            self._show(positions)
+
+    def _count(self, entries: int, size: int) -> None:
+        self._entries += entries
+        self._bytes += size
+        self._tally.sent(self._entries)
+
+    def __enter__(self) -> ExclusiveAppends:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if isinstance(error, (OutputClosed, OutputFailed)):
+            self._show = None
+        try:
+            if error is not None:
+                with suppress(ZlogError, OutputClosed, OutputFailed):
+                    self.settle()
+                with suppress(ZlogError):
+                    self._writer.flush()  # which raises once what has failed
+            self._leave(failed=error is not None)
+        except (KeyboardInterrupt, Terminated):
+            self._tell_kept()
+            raise
+
+    def _leave(self, *, failed: bool) -> None:
+        """Give the log back, unless it is to be kept or is another's by now."""
+        writer = self._writer
+        try:
+            if not self._keep and writer.fenced is None:
+                writer.release()
+            writer.close()
+        except ZlogError as error:
+            self._tell_kept()
+            if not failed:
+                raise
+            say(f"it was not given back: {error}")
+        if self._keep:
+            note(f"log {self._log!r} stays exclusive: `zlog fence {self._log}` opens it to all")
+
+    def _tell_kept(self) -> None:
+        if not self._keep and self._writer.fenced is None:
+            say(f"log {self._log!r} is exclusive still: `zlog fence {self._log}` opens it to all")

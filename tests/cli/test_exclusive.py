@@ -1,0 +1,361 @@
+"""append --exclusive, writer, fence and read-only: one writer, or none, and others who are told."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+import zlog
+from zlog.cli.exclusive import ExclusiveAppends
+from zlog.cli.tally import Tally
+
+from ..support.logs import data_of
+from .conftest import Cli, Inside
+
+
+def writer_of(cli: Cli | Inside) -> Any:
+    """The log's writer, as JSON has it."""
+    return json.loads(cli.ok("writer", "orders", "--json"))["writer"]
+
+
+def refused(cli: Cli | Inside, why: str) -> str:
+    """An append is refused; returns the hint."""
+    result = cli("append", "orders", "-m", "other")
+    assert (result.code, result.out) == (8, b"")
+    account, reason, hint = result.err.splitlines()
+    assert account == "zlog: no entry of the input is in the log"
+    assert why in reason
+    return hint
+
+
+def test_it_takes_the_log_appends_in_order_and_gives_it_back(cli: Cli, orders: zlog.Log) -> None:
+    lines = b"".join(b"line %d\n" % i for i in range(100_000))
+    printed = cli.ok("append", "orders", "--exclusive", "--positions", stdin=lines)
+    assert printed == b"".join(b"%d\n" % i for i in range(100_000))
+    assert cli.ok("read", "orders") == lines
+    assert writer_of(cli) is None
+    assert orders.append(b"shared") == 100_000
+    names = [view.writer and view.writer.name for view in orders.views()]
+    assert sum(name is not None for name in names) == 1
+
+
+def test_texts_and_whole_files_are_taken_as_ever(inside: Inside, orders: zlog.Log) -> None:
+    words = ["-m", "a", "-m", "b", "--batch", "1", "--positions"]
+    assert inside.ok("append", "orders", "--exclusive", *words) == b"0\n1\n"
+    inside.ok("append", "orders", "--exclusive", "--whole", stdin=b"two\nlines")
+    assert inside.ok("append", "orders", "--exclusive") == b""
+    assert data_of(orders.read_range()) == [b"a", b"b", b"two\nlines"]
+
+
+def test_it_keeps_the_log_and_others_are_told_whose_it_is(inside: Inside, orders: zlog.Log) -> None:
+    orders.append(b"shared")
+    inside.ok("append", "orders", "--exclusive", "--keep", "--name", "ann", stdin=b"a\nb\n")
+    hint = refused(inside, "log 'orders' is exclusive: ann (since ")
+    assert "`zlog append orders --exclusive`" in hint
+    assert "`zlog fence orders`" in hint
+    inside.ok("append", "orders", "--exclusive", "--keep", "--name", "bob", stdin=b"c\n")
+    refused(inside, "bob (since ")
+    inside.ok("fence", "orders")
+    inside.ok("fence", "orders")
+    inside.ok("append", "orders", "-m", "d")
+    assert data_of(orders.read_range()) == [b"shared", b"a", b"b", b"c", b"d"]
+
+
+def test_the_writer_is_shown(inside: Inside, orders: zlog.Log) -> None:
+    orders.append_many([b"x"] * 3)
+    shown = inside.ok("writer", "orders").decode()
+    assert "writer  none: any client appends\n" in shown
+    assert "tail    3\n" in shown
+    with orders.writer("ann") as writer:
+        writer.append(b"y")
+        view = orders.view
+        assert view.writer is not None
+        fields = json.loads(inside.ok("writer", "orders", "--json"))
+        assert fields.pop("writer").keys() == {"name", "id", "since"}
+        assert fields == {
+            "log": "orders",
+            "read_only": False,
+            "epoch": view.epoch,
+            "confirmed": 4,
+            "stripe": {"id": view.live_stripe.id, "start": 3, "width": 2, "unit": 1},
+        }
+        lines = inside.ok("writer", "orders").decode().splitlines()
+        assert [line.split()[0] for line in lines] == (
+            ["log", "writer", "id", "since", "epoch", "confirmed", "stripe"]
+        )
+        assert [line.split()[1] for line in lines[:3]] == ["orders", "ann", writer.id]
+
+
+def test_others_show_it_too(inside: Inside, orders: zlog.Log) -> None:
+    with orders.writer("ann") as writer:
+        writer.append(b"y")
+        info = inside.ok("info", "orders").decode()
+        assert "sequencer   none: its writer hands out positions\n" in info
+        assert "\nwriter      ann, since " in info
+        assert json.loads(inside.ok("info", "orders", "--json"))["writer"]["name"] == "ann"
+        assert b"  writer ann\n" in inside.ok("ls", "--long")
+        assert json.loads(inside.ok("ls", "--long", "--json"))["writer"]["id"] == writer.id
+        assert b"writer ann  " in inside.ok("views", "orders").splitlines()[-1]
+        last = inside.ok("views", "orders", "--json").splitlines()[-1]
+        assert json.loads(last)["writer"]["id"] == writer.id
+        assert b"exclusive: log orders; `zlog writer LOG` shows who" in inside.ok("doctor")
+        assert inside.ok("check", "orders") == b""
+        with zlog.Log.create(orders.store, "other") as other, other.writer("bob"):
+            assert b"exclusive: 2 logs (orders, other); " in inside.ok("doctor")
+
+
+def test_a_log_is_made_read_only_and_writable(inside: Inside, orders: zlog.Log) -> None:
+    former = orders.writer("ann")
+    former.append(b"a")
+    inside.ok("read-only", "orders")
+    inside.ok("read-only", "orders")
+    with pytest.raises(zlog.Fenced, match="read-only"):
+        former.append(b"x")
+    assert "`zlog read-only orders --off`" in refused(inside, "is read-only")
+    assert inside("append", "orders", "--exclusive", "-m", "x").code == 8
+    assert b"writer  none: the log is read-only\n" in inside.ok("writer", "orders")
+    assert b"sequencer   none: the log is read-only\n" in inside.ok("info", "orders")
+    assert b"  read-only\n" in inside.ok("ls", "--long")
+    assert b"read-only: log orders\n" in inside.ok("doctor")
+    assert inside.ok("check", "orders") == b""
+    inside.ok("read-only", "orders", "--off")
+    inside.ok("read-only", "orders", "--off")
+    inside.ok("append", "orders", "-m", "b")
+    assert inside.ok("read", "orders") == b"a\nb\n"
+
+
+def test_a_mirror_is_neither_taken_nor_made_read_only(inside: Inside, orders: zlog.Log) -> None:
+    orders.append(b"x")
+    inside.ok("mirror", "orders", "--to", inside.url, "--as", "copy")
+    assert inside("append", "copy", "--exclusive", "-m", "x").code == 8
+    assert inside("read-only", "copy").code == 8
+    assert b"none: a mirror" in inside.ok("writer", "copy")
+
+
+def test_lines_of_a_slow_pipe_are_confirmed_as_they_come(cli: Cli) -> None:
+    with cli.start("append", "orders", "--exclusive", "--positions") as process:
+        for number in range(3):
+            process.stdin.write(b"line\n")
+            process.stdin.flush()
+            assert process.stdout.readline() == b"%d\n" % number  # before the next one is sent
+        refused(cli, f":{process.pid} (since ")
+        process.stdin.close()
+        assert process.wait(10) == 0
+    assert writer_of(cli) is None
+
+
+def test_a_writer_that_is_fenced_says_what_is_in_the_log(cli: Cli, orders: zlog.Log) -> None:
+    with cli.start("append", "orders", "--exclusive", "--positions") as process:
+        process.stdin.write(b"kept\n")
+        process.stdin.flush()
+        process.stdout.readline()
+        latter = orders.writer("latter")
+        process.stdin.write(b"late\n")
+        process.stdin.close()
+        assert process.wait(20) == 8
+        account, reason, hint = process.stderr.read().decode().splitlines()
+    first = "zlog: the first entry of the input is in the log"
+    assert account in (first, f"{first}; up to 1 more may be")
+    assert "is not the writer of log 'orders' any more: latter (since" in reason
+    assert "`zlog writer orders`" in hint
+    assert latter.append(b"next") == 1
+    assert data_of(orders.read_range()) == [b"kept", b"next"]
+
+
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_it_with_the_account(cli: Cli, number: int, code: int, keep: bool) -> None:
+    words = ["--keep", "--name", "ann"] if keep else []
+    with cli.start("append", "orders", "--exclusive", "--positions", *words) as process:
+        process.stdin.write(b"kept\n")
+        process.stdin.flush()
+        process.stdout.readline()
+        process.send_signal(number)
+        assert process.wait(20) == code
+        said = process.stderr.read().strip()
+    assert said == b"zlog: the first entry of the input is in the log"
+    writer = writer_of(cli)
+    assert writer["name"] == "ann" if keep else writer is None
+
+
+def test_bad_input_ends_it_after_the_entries_before(cli: Cli) -> None:
+    stdin = b'{"data": "a"}\n{"data": "b"}\n{"dat": "c"}\n{"data": "d"}\n'
+    result = cli("append", "orders", "--exclusive", "--json", stdin=stdin)
+    assert result.code == 1
+    assert "the first 2 entries of the input are in the log" in result.err
+    assert cli.ok("read", "orders") == b"a\nb\n"
+    assert writer_of(cli) is None
+
+
+def test_positions_for_a_reader_that_left(cli: Cli) -> None:
+    with cli.start("append", "orders", "--exclusive", "--positions") as process:
+        process.stdout.close()
+        process.stdin.write(b"a\n")
+        process.stdin.close()
+        assert process.wait(10) == 141
+        assert process.stderr.read() == b"zlog: the first entry of the input is in the log\n"
+    assert writer_of(cli) is None
+
+
+def failing(_writer: zlog.Writer, _batch: list[bytes]) -> Future[range]:
+    future: Future[range] = Future()
+    future.set_exception(zlog.StoreTimeout("no answer"))
+    return future
+
+
+def test_a_failure_tells_what_may_be_in_the_log(
+    inside: Inside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(zlog.Writer, "submit_many", failing)
+    result = inside("append", "orders", "--exclusive", stdin=b"a\nb\n")
+    assert result.code == 6
+    account, reason = result.err.splitlines()[:2]
+    assert account == "zlog: no entry of the input is in the log; up to 2 more may be"
+    assert reason == "zlog: no answer"
+    assert writer_of(inside) is None
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_log_that_was_not_given_back(
+    inside: Inside, monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
+    def not_now(_writer: zlog.Writer) -> None:
+        raise zlog.StoreTimeout("not now")
+
+    monkeypatch.setattr(zlog.Writer, "release", not_now)
+    if fails:
+        monkeypatch.setattr(zlog.Writer, "submit_many", failing)
+    result = inside("append", "orders", "--exclusive", stdin=b"a\n")
+    assert result.code == 6
+    kept = "zlog: log 'orders' is exclusive still: `zlog fence orders` opens it to all"
+    assert kept in result.err.splitlines()
+    assert "not now" in result.err
+    assert writer_of(inside) is not None
+
+
+class Slow(Future[range]):
+    """What becomes of a batch is known once it is asked for, and asking may be interrupted."""
+
+    def __init__(self, asked: list[range], positions: range, error: BaseException | None) -> None:
+        super().__init__()
+        self._asked = asked
+        self._positions = positions
+        self._error = error
+
+    def result(self, timeout: float | None = None) -> range:  # noqa: ARG002  # as it is declared
+        if self._error is not None:
+            raise self._error
+        self._asked.append(self._positions)
+        return self._positions
+
+
+class SlowWriter:
+    """A writer without a store.
+
+    Attributes:
+        asked: positions of those batches that were waited for.
+        under_way: entries that were handed in and not waited for, at the most.
+        error: that waiting raises.
+        released: whether the log was given back.
+    """
+
+    fenced = None
+
+    def __init__(self) -> None:
+        self.asked: list[range] = []
+        self.under_way = 0
+        self.error: BaseException | None = None
+        self.released = False
+        self._end = 0
+
+    def submit_many(self, batch: list[bytes]) -> Future[range]:
+        start, self._end = self._end, self._end + len(batch)
+        self.under_way = max(self.under_way, self._end - sum(map(len, self.asked)))
+        return Slow(self.asked, range(start, self._end), self.error)
+
+    def flush(self) -> None:
+        """Nothing is left."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def release(self) -> None:
+        self.released = True
+
+    def appends(self, show: Callable[[Any], None] | None = None) -> ExclusiveAppends:
+        view = SimpleNamespace(writer=None)
+        log = SimpleNamespace(view=view, name="orders", writer=lambda _: self)
+        return ExclusiveAppends(cast("zlog.Log", log), None, Tally(), show, keep=False)
+
+
+@pytest.mark.parametrize(("size", "most"), [(10, 32_768), (1 << 14, 1024)])
+def test_some_batches_are_under_way_and_not_the_whole_input(size: int, most: int) -> None:
+    writer, shown = SlowWriter(), list[range]()
+    with writer.appends(shown.append) as appends:
+        for _ in range(100):
+            appends.append([bytes(size)] * 512)
+        appends.settle()
+    assert writer.under_way == most
+    assert shown == writer.asked == [range(i, i + 512) for i in range(0, 51_200, 512)]
+    assert writer.released
+
+
+def test_a_batch_that_is_more_than_may_be_under_way_goes_alone() -> None:
+    writer = SlowWriter()
+    with writer.appends() as appends:
+        appends.append([b"x"] * 40_000)
+        appends.append([b"y"] * 40_000)
+        assert [len(batch) for batch in writer.asked] == [40_000]
+        appends.settle()
+
+
+def test_a_second_signal_does_not_wait(capsys: pytest.CaptureFixture[str]) -> None:
+    writer = SlowWriter()
+    writer.error = KeyboardInterrupt()
+
+    def interrupted() -> None:
+        with writer.appends() as appends:
+            appends.append([b"x"])
+            appends.settle()
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert not writer.released
+    assert "is exclusive still: `zlog fence orders`" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--keep"], "--name and --keep are for --exclusive"),
+        (["--name", "ann"], "--name and --keep are for --exclusive"),
+        (["--exclusive", "--name", "x" * 129], "1 to 128 bytes"),
+        (["--exclusive", "--name", ""], "1 to 128 bytes"),
+    ],
+)
+def test_words_that_make_no_sense(inside: Inside, words: list[str], complaint: str) -> None:
+    result = inside("append", "orders", *words, "-m", "x")
+    assert (result.code, complaint in result.err) == (2, True)
+    assert inside.ok("read", "orders") == b""
+
+
+def test_remarks_on_a_terminal(
+    inside: Inside, orders: zlog.Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zlog.cli.output.stderr_is_terminal", lambda: True)
+    words = ["append", "orders", "--exclusive", "--name", os.urandom(4).hex(), "--keep"]
+    kept = "zlog: log 'orders' stays exclusive: `zlog fence orders` opens it to all\n"
+    assert kept in inside(*words, "-m", "x").err
+    assert f"zlog: took the log from {words[4]}\n" in inside(*words, "-m", "x").err
+    assert f"is not {words[4]}'s any more: any client may append\n" in inside("fence", "orders").err
+    assert "has no exclusive writer\n" in inside("fence", "orders").err
+    assert "is read-only from position 2 on\n" in inside("read-only", "orders").err
+    assert "is not read-only\n" in inside("read-only", "orders", "--off").err
+    assert orders.append(b"x") == 2
