@@ -49,8 +49,15 @@ class Proxy:
         ready.set()
         await self._stopping.wait()
         server.close()
-        self._abort()
-        await asyncio.gather(*self._passing)
+        await self._turns()  # in which what was just accepted begins
+        while self._passing:
+            self._abort()
+            await asyncio.gather(*self._passing)
+        await self._turns()  # in which aborted connections close their sockets
+
+    async def _turns(self) -> None:
+        for _ in range(3):
+            await asyncio.sleep(0)
 
     def _abort(self) -> None:
         for writer in self._writers:
