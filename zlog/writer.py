@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
@@ -21,6 +22,7 @@ from zlog._native import core
 from zlog._native.core import Items
 from zlog._read.iterate import RangeReader
 from zlog.entry import Entry, Gap
+from zlog.errors import ZlogError
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -243,7 +245,9 @@ class Writer(WriterHandle):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.close()
+        # What the block has raised tells more than what became of the rest.
+        with contextlib.suppress(*(() if error is None else (ZlogError,))):
+            self.close()
 
 
 def open_writer(

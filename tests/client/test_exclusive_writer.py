@@ -193,3 +193,25 @@ async def test_entries_handed_in_together_on_an_event_loop(memory: zlog.Store) -
             range(i * (i - 1) // 2, i * (i + 1) // 2) if i else range(0) for i in range(20)
         ]
         assert writer.confirmed == 190
+
+
+def test_an_error_of_the_block_is_the_one_that_is_raised(memory: zlog.Store) -> None:
+    log = zlog.Log.create(memory, "orders")
+
+    def fenced_at_work() -> None:
+        with log.writer() as writer:
+            log.fence()
+            writer.submit(b"in vain")
+            raise LookupError("of the block")
+
+    with pytest.raises(LookupError, match="of the block"):
+        fenced_at_work()
+
+
+def test_a_failed_list_has_a_position_for_each_entry(memory: zlog.Store) -> None:
+    log = zlog.Log.create(memory, "orders")
+    writer = log.writer()
+    log.fence()
+    with pytest.raises(zlog.Fenced) as raised:
+        writer.append_many([b"a", b"b", b"c"])
+    assert raised.value.positions == (None, None, None)

@@ -391,7 +391,9 @@ class Exclusive(ABC):
                     if error is None:
                         handed.outcome.set_result(handed.result)
                     else:
-                        handed.outcome.set_exception(again(error))
+                        own = again(error)
+                        own.positions = (None,) * len(handed.entries)
+                        handed.outcome.set_exception(own)
             finally:
                 self._telling = False
             self.freed()

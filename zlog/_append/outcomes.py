@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
+from typing import TypeVar
 
 from zlog.errors import StoreTimeout, ZlogError
+
+E = TypeVar("E", bound=BaseException)
 
 
 def outcomes_of(error: BaseException, count: int) -> list[int | BaseException]:
@@ -31,7 +34,7 @@ def not_confirmed() -> StoreTimeout:
     )
 
 
-def again(error: BaseException) -> BaseException:
+def again(error: E) -> E:
     """Return an error that others get, too, as that of one append, which has no position."""
     own = copy.copy(error)
     own.__cause__ = error

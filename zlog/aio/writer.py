@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -239,7 +240,9 @@ class Writer(WriterHandle):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self.close()
+        # What the block has raised tells more than what became of the rest.
+        with contextlib.suppress(*(() if error is None else (ZlogError,))):
+            await self.close()
 
 
 async def open_writer(
