@@ -46,7 +46,7 @@ def test_killed_at_any_moment_it_ends_up_the_same(tmp_path: Path, store_url: str
         stop.set()
         writer.join()
         assert tails == sorted(tails)
-        assert len({*tails}) > KILLS / 2, "it was killed before it had copied anything"
+        assert len({*tails}) > KILLS / 4, "it was killed before it had copied anything"
         cli.ok("mirror", "orders", "--to", store_url)
         assert target.ok("check", "orders") == b""
         assert target.ok("export", "orders") == cli.ok("export", "orders")
