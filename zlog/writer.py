@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from zlog._append.exclusive import Exclusive
 from zlog._append.outcomes import not_confirmed, not_sent
-from zlog._append.place import open_to_all, take
+from zlog._append.place import take
 from zlog._append.room import Limits, Room
 from zlog._append.rounds import Handed
 from zlog._base.deadline import Deadline, Timeout
@@ -20,7 +20,6 @@ from zlog._io import drive
 from zlog._log.writer import WriterHandle
 from zlog._native import core
 from zlog._native.core import Items
-from zlog._read.iterate import RangeReader
 from zlog.entry import Entry, Gap
 from zlog.errors import ZlogError
 
@@ -159,9 +158,7 @@ class Writer(WriterHandle):
         In large reads, of which some are under way while the caller works. Gaps are only found
         where the log was not exclusive.
         """
-        client = self._client
-        start = drive(client.positions.resolve("earliest", client.deadline()))
-        reader = RangeReader(client.reader, client.budget, min(start, self.start), self.start)
+        reader = drive(self._recovery())
         return Items(lambda: drive(reader.next()))
 
     def trim(self, position: int, *, timeout: Timeout = ...) -> None:
@@ -171,10 +168,7 @@ class Writer(WriterHandle):
             BeyondTail: the log is not confirmed so far.
             HeldByCursor: a reader with a cursor has not come so far.
         """
-        deadline = self._deadline(timeout)
-        drive(self._client.trim_to(position, deadline, past_cursors=False))
-        drive(self._room.count(deadline))
-        self._appends.freed()
+        drive(self._trim(position, timeout))
 
     def reset(self, *, timeout: Timeout = ...) -> int:
         """Trim all that is confirmed, and return where the log begins then."""
@@ -188,8 +182,7 @@ class Writer(WriterHandle):
         A log that is not this writer's any more is left alone. Safe to repeat.
         """
         self.flush(timeout=timeout)
-        writer, deadline = self._appends.writer, self._deadline(timeout)
-        drive(open_to_all(self._client.layout, deadline, writer=writer))
+        drive(self._give_back(timeout))
 
     def close(self) -> None:
         """Wait for what is under way. The log stays this writer's; see :meth:`release`."""

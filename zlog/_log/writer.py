@@ -1,10 +1,13 @@
-"""Handles of exclusive writers, of either kind: what needs no request."""
+"""Handles of exclusive writers, of either kind: what they have in common."""
 
 from __future__ import annotations
 
 from zlog._append.exclusive import Exclusive
+from zlog._append.place import open_to_all
 from zlog._append.room import Room
+from zlog._base.deadline import Timeout
 from zlog._client import LogClient
+from zlog._read.iterate import RangeReader
 from zlog.errors import Fenced
 
 WINDOW_BYTES = 64 << 20
@@ -52,6 +55,22 @@ class WriterHandle:
     def fenced(self) -> Fenced | None:
         """Why this writer is not the log's any more, as far as it has noticed; None: it is."""
         return self._appends.fenced
+
+    async def _recovery(self) -> RangeReader:
+        """Return what reads the log as it was when this writer took it."""
+        client = self._client
+        start = await client.positions.resolve("earliest", client.deadline())
+        return RangeReader(client.reader, client.budget, min(start, self.start), self.start)
+
+    async def _trim(self, position: int, timeout: Timeout) -> None:
+        deadline = self._deadline(timeout)
+        await self._client.trim_to(position, deadline, past_cursors=False)
+        await self._room.count(deadline)
+        self._appends.freed()
+
+    async def _give_back(self, timeout: Timeout) -> None:
+        writer, deadline = self._appends.writer, self._deadline(timeout)
+        await open_to_all(self._client.layout, deadline, writer=writer)
 
     def __repr__(self) -> str:
         return (

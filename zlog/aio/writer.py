@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from zlog._append.append import Appender
 from zlog._append.exclusive import Exclusive
 from zlog._append.outcomes import again, not_confirmed, not_sent
-from zlog._append.place import open_to_all, take
+from zlog._append.place import take
 from zlog._append.room import Limits, Room
 from zlog._append.rounds import ROUND_BYTES_MAX, ROUND_ENTRIES_MAX, Handed
 from zlog._base.deadline import Deadline, Timeout
@@ -20,7 +20,6 @@ from zlog._client import LogClient, entry_list
 from zlog._log.writer import WriterHandle
 from zlog._native import core
 from zlog._native.core import Append, Gathering
-from zlog._read.iterate import RangeReader
 from zlog.entry import Entry, Gap
 from zlog.errors import ZlogError
 
@@ -173,19 +172,14 @@ class Writer(WriterHandle):
 
     async def recover(self) -> AsyncIterator[Entry | Gap]:
         """Iterate over what the log held when it was taken; see :meth:`zlog.Writer.recover`."""
-        client = self._client
-        start = await client.positions.resolve("earliest", client.deadline())
-        reader = RangeReader(client.reader, client.budget, min(start, self.start), self.start)
+        reader = await self._recovery()
         while (items := await reader.next()) is not None:
             for item in items:
                 yield item
 
     async def trim(self, position: int, *, timeout: Timeout = ...) -> None:
         """Trim every position below ``position``; see :meth:`zlog.Writer.trim`."""
-        deadline = self._deadline(timeout)
-        await self._client.trim_to(position, deadline, past_cursors=False)
-        await self._room.count(deadline)
-        self._appends.freed()
+        await self._trim(position, timeout)
 
     async def reset(self, *, timeout: Timeout = ...) -> int:
         """Trim all that is confirmed, and return where the log begins then."""
@@ -196,8 +190,7 @@ class Writer(WriterHandle):
     async def release(self, *, timeout: Timeout = ...) -> None:
         """Wait for what is under way, and give the log back; see :meth:`zlog.Writer.release`."""
         await self.flush(timeout=timeout)
-        writer, deadline = self._appends.writer, self._deadline(timeout)
-        await open_to_all(self._client.layout, deadline, writer=writer)
+        await self._give_back(timeout)
 
     async def close(self) -> None:
         """Wait for what is under way. The log stays this writer's; see :meth:`release`."""
