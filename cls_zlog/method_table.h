@@ -17,6 +17,22 @@ namespace zlog {
 template <auto handler>
 struct Handler {};
 
+// The message that a handler's reply is: what a builder puts together, else itself.
+template <typename Reply>
+struct Built {
+  using Message = Reply;
+};
+template <>
+struct Built<ReadReplyBuilder> {
+  using Message = ReadReply;
+};
+template <>
+struct Built<SelectReplyBuilder> {
+  using Message = SelectReply;
+};
+template <typename Reply>
+using MessageOf = typename Built<Reply>::Message;
+
 // Calls v(Handler<>(), name, flags) for each method of the class: a row for each.
 template <typename V>
 constexpr void each_method(V&& v) {
@@ -25,6 +41,9 @@ constexpr void each_method(V&& v) {
   v(Handler<stripe::seal>(), "seal", changes);
   v(Handler<stripe::write>(), "write", adds);
   v(Handler<stripe::read>(), "read", reads);
+  v(Handler<stripe::select>(), "select", reads);
+  v(Handler<stripe::tags_check>(), "tags_check", reads);
+  v(Handler<stripe::tags_rebuild>(), "tags_rebuild", changes);
   v(Handler<stripe::verify>(), "verify", reads);
   v(Handler<stripe::count>(), "count", reads);
   v(Handler<stripe::fill>(), "fill", changes);

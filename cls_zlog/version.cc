@@ -35,7 +35,7 @@ class Count {
   template <typename Reply, typename Request>
   void messages_of(Result<Reply> (*)(Object&, const Request&)) {
     fields_of<Request>();
-    fields_of<std::conditional_t<std::is_same_v<Reply, ReadReplyBuilder>, ReadReply, Reply>>();
+    fields_of<MessageOf<Reply>>();
   }
   template <typename T>
   void fields_of() {

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 Field = dict[str, Any]
 
-_HAND_MADE = {"WriteRequest", "Fullness", "ReadReply", "VerifyReply"}
+_HAND_MADE = {"WriteRequest", "Fullness", "ReadReply", "SelectReply", "VerifyReply"}
 """Encoded and decoded in ``core``, by the batch."""
 
 _TEXT_RULES = {1, 2, 3}

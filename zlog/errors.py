@@ -61,6 +61,12 @@ class InvalidEpoch(ZlogError):
     retryable = True
 
 
+class InvalidTag(ZlogError, ValueError):
+    """An entry's tags are too many, or one of them is empty or too long."""
+
+    hint = "Tags are text of 1 to 128 bytes in UTF-8, up to 64 to an entry."
+
+
 class AlreadyWritten(ZlogError):
     """The position holds an entry, so it is not filled."""
 

@@ -26,6 +26,16 @@ constexpr uint32_t read_reply_bytes_max = 32u << 20;   // bytes of entry data in
 constexpr uint32_t read_blocks_bytes_max = 64u << 20;  // plain bytes of its blocks
 constexpr uint32_t trim_records_max = 1024;            // records freed by one trim_to
 constexpr uint32_t count_records_max = 16384;          // records that one count looks at
+// Tags.
+constexpr uint32_t entry_tags_max = 64;             // tags of one entry; also that a read asks for
+constexpr uint32_t tag_bytes_max = 128;             // bytes of one tag
+constexpr uint32_t tag_names_bytes_max = 1u << 20;  // bytes of the tags in one write, each once
+constexpr uint32_t tag_ids_max = 1u << 18;          // tags of all entries of one write
+constexpr uint32_t chunk_tags = 16384;              // tags after which the index gets a chunk
+constexpr uint32_t chunk_records = 1024;            // records after which it does
+constexpr uint32_t chunk_tags_max = 1u << 20;       // tags of one chunk; one with more is given up
+constexpr uint32_t chunk_unknown_max = 64;          // runs of one chunk that it can't tell of
+constexpr uint32_t select_gaps_max = 4096;          // gaps in one select's reply
 constexpr uint32_t writer_bytes = 16;                  // bytes of a writer's id, exactly
 constexpr uint32_t padding_bytes_max = 4095;  // bytes between a write's columns and its data
 // Bytes an OSD lets a write method answer (osd_max_write_op_reply_len).

@@ -15,6 +15,7 @@ namespace zlog {
 namespace {
 
 constexpr std::string_view kWriteMethod = "write";
+constexpr std::string_view kTagged = "?";  // any name: the message says that it has some
 
 // Copied and summed up at a time: little enough to stay in the first-level cache in between.
 constexpr size_t kPieceBytes = 16u << 10;
@@ -43,7 +44,7 @@ size_t padding_at(size_t offset) {
 }  // namespace
 
 int WriteEncoder::begin(const WriteHead& head, const NewEntry* entries, size_t count,
-                        bool in_a_row) {
+                        bool in_a_row, size_t index) {
   if (head.writer.size() != limits::writer_bytes || count > limits::entries_max) return -EINVAL;
   entries_ = entries;
   count_ = count;
@@ -72,8 +73,43 @@ int WriteEncoder::begin(const WriteHead& head, const NewEntry* entries, size_t c
   wire::Encoder fields(&fields_);
   request.each(fields);
   data_bytes_ = data_bytes;
+  tags_.clear();
+  tagged_ = false;
+  if (head.tags != nullptr && !encode_tags(*head.tags, index)) return -EINVAL;
   frame(Compression::kNone, {});
   return size_ <= limits::request_bytes_max ? 0 : -EINVAL;
+}
+
+// Names are counted in the order in which these entries need them. False: they are too many.
+bool WriteEncoder::encode_tags(const EntryTags& tags, size_t index) {
+  constexpr uint32_t kUnused = UINT32_MAX;
+  std::vector<uint32_t> renamed(tags.names.size(), kUnused);
+  std::vector<uint32_t> own;
+  std::string names, counts, ids;
+  uint32_t named = 0;
+  for (size_t i = 0; i < count_; i++) {
+    const size_t at = index + index_of(i);
+    own.clear();
+    for (size_t id = tags.begin_of(at); id < tags.end_of(at); id++) {
+      uint32_t& name = renamed[tags.ids[id]];
+      if (name == kUnused) {
+        name = named++;
+        names += static_cast<char>(tags.names[tags.ids[id]].size());
+        names.append(tags.names[tags.ids[id]]);
+      }
+      own.push_back(name);
+    }
+    std::sort(own.begin(), own.end());
+    counts += static_cast<char>(own.size());
+    for (const uint32_t name : own) wire::append(&ids, name);
+  }
+  if (named == 0) return true;
+  tagged_ = true;
+  wire::Encoder fields(&tags_);
+  Tags all = {names, {counts.data(), static_cast<uint32_t>(counts.size())},
+              {ids.data(), static_cast<uint32_t>(ids.size() / sizeof(uint32_t))}};
+  all.each(fields, static_cast<uint32_t>(count_), 3);
+  return fields.ok() && all.ids.size() <= limits::tag_ids_max && all.valid();
 }
 
 // Completes the frame, and measures.
@@ -85,7 +121,10 @@ void WriteEncoder::frame(Compression compression, const std::vector<WriteBlock>&
   wire::Encoder tail(&tail_);
   tail("compression", request.compression);
   tail("blocks", request.blocks);
+  tail_.append(tags_);
+  if (!tagged_) Tags().each(tail, 0, 3);
   const size_t begin = fields_.size() + count_ * 3 * sizeof(uint32_t) + tail_.size();
+  if (tagged_) request.tags.names = kTagged;
   wire::write_frame_head(wire::versions_of(request), begin - wire::kFrameBytes, fields_.data());
   const size_t bytes = blocks.empty() ? data_bytes_ : blocks_.size();
   padding_ = bytes < limits::inline_bytes_max ? 0 : padding_at(begin);

@@ -9,6 +9,7 @@
 #include "cls_zlog/base/codes.h"
 #include "cls_zlog/base/spacing.h"
 #include "cls_zlog/wire/blocks.h"
+#include "cls_zlog/wire/tags.h"
 
 namespace zlog {
 
@@ -19,6 +20,17 @@ struct NewEntry {
   std::string_view data;
 };
 
+// The tags of entries that were handed in together. Entry i has the names ids[begins[i]] to
+// ids[begins[i + 1] - 1], each once; where there are two begins only, all entries have the same.
+struct EntryTags {
+  std::vector<std::string> names;
+  std::vector<uint32_t> begins;
+  std::vector<uint32_t> ids;
+
+  size_t begin_of(size_t i) const { return begins[begins.size() == 2 ? 0 : i]; }
+  size_t end_of(size_t i) const { return begins[begins.size() == 2 ? 1 : i + 1]; }
+};
+
 // What is common to the entries of one write.
 struct WriteHead {
   uint64_t epoch = 0;
@@ -26,6 +38,7 @@ struct WriteHead {
   std::string_view writer;                       // the writer's id, writer_bytes
   Spacing spacing;                               // of the object that they go to
   Compression compression = Compression::kNone;  // tried where the data is much
+  const EntryTags* tags = nullptr;
 };
 
 // Encodes a write (docs/formats/wire.md) in steps: begin() measures it, so that encode() can put
@@ -37,8 +50,9 @@ class WriteEncoder {
   // Takes `count` entries, which must stay until encode(). Where they are at positions in a row, it
   // takes of these from the first one on those that are in its object. Answers 0, or -EINVAL when
   // their positions do not ascend or are of several objects, when a number is not within 2^32 of the
-  // smallest, or when a limit is exceeded.
-  int begin(const WriteHead& head, const NewEntry* entries, size_t count, bool in_a_row = false);
+  // smallest, or when a limit is exceeded. `index`: which of those that the tags are of comes first.
+  int begin(const WriteHead& head, const NewEntry* entries, size_t count, bool in_a_row = false,
+            size_t index = 0);
 
   // Compresses the data if that was asked for, it is much, and it gets less by that.
   void compress();
@@ -53,10 +67,12 @@ class WriteEncoder {
   void frame(Compression compression, const std::vector<WriteBlock>& blocks);
   bool make_blocks(std::vector<WriteBlock>* blocks);
 
-  const NewEntry& entry(size_t i) const {
-    if (!in_a_row_) return entries_[i];
-    return entries_[spacing_.after(entries_->position, i) - entries_->position];
+  bool encode_tags(const EntryTags& tags, size_t index);
+
+  size_t index_of(size_t i) const {
+    return in_a_row_ ? spacing_.after(entries_->position, i) - entries_->position : i;
   }
+  const NewEntry& entry(size_t i) const { return entries_[index_of(i)]; }
 
   const NewEntry* entries_ = nullptr;
   size_t count_ = 0;
@@ -67,10 +83,12 @@ class WriteEncoder {
   size_t data_bytes_ = 0;  // plain
   size_t padding_ = 0;     // bytes before the data
   std::string fields_;     // what comes before the columns
+  std::string tags_;       // the fields of tags
   std::string tail_;       // what comes behind them
   std::string crcs_;       // of compressed data: the column
   std::string blocks_;     // and the data
   size_t size_ = 0;
+  bool tagged_ = false;
 };
 
 // Both steps at once; `out` is unchanged when it answers -EINVAL.

@@ -37,14 +37,9 @@ class Printer {
   describe::Structs structs;
 
  private:
-  template <typename Reply>
-  struct MessageOf {
-    using Type = Reply;
-  };
-
   template <typename Reply, typename Request>
   void print(Result<Reply> (*)(Object&, const Request&), const char* name, int flags) {
-    using Message = typename MessageOf<Reply>::Type;
+    using Message = MessageOf<Reply>;
     describe::describe<Request>(&structs);
     describe::describe<Message>(&structs);
     std::string least;
@@ -58,11 +53,6 @@ class Printer {
     first_ = false;
   }
   bool first_ = true;
-};
-
-template <>
-struct Printer::MessageOf<ReadReplyBuilder> {
-  using Type = ReadReply;
 };
 
 }  // namespace

@@ -31,6 +31,10 @@ struct Header {
   uint32_t unit = 1;                // positions in a row that an object has: a power of two
   uint64_t block_data = 0;          // of `bytes`, what is in blocks
   uint64_t block_bytes = 0;         // what these blocks take, compressed
+  bool tagged = false;              // entries with tags have been written to it
+  uint64_t indexed = 0;             // chunks of the index of tags are about positions below this one
+  uint32_t loose_tags = 0;          // tags of entries from there on
+  uint32_t loose_records = 0;       // records from there on
   wire::Further further;
 
   template <typename V>
@@ -51,6 +55,10 @@ struct Header {
     v("unit", unit, wire::unit(4));
     v("block_data", block_data, wire::any().since(5));
     v("block_bytes", block_bytes, wire::any().since(5));
+    v("tagged", tagged, wire::any().since(6).heed());
+    v("indexed", indexed, wire::position_or_end().since(6));
+    v("loose_tags", loose_tags, wire::any().since(6));
+    v("loose_records", loose_records, wire::any().since(6));
   }
   bool valid() const {
     if (residue >= stride || !is_unit(unit)) return false;

@@ -3,34 +3,12 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "cls_zlog/base/hex.h"
 #include "cls_zlog/base/limits.h"
 #include "cls_zlog/base/result.h"
+#include "cls_zlog/stripe/span_key.h"
 
 namespace zlog {
 namespace {
-
-constexpr size_t kPositionDigits = 16;
-
-// The least string above every key that ends below `position`, and below every other.
-std::string key_bound(uint64_t position) {
-  return std::string(kRecords) + hex(position, kPositionDigits);
-}
-
-std::string make_key(const Span& span, const Spacing& spacing) {
-  return key_bound(span.last) + '.' + hex(spacing.length(span), 1);
-}
-
-bool parse_hex(std::string_view digits, uint64_t* out) {
-  if (digits.empty() || digits.size() > 16) return false;
-  *out = 0;
-  for (const char c : digits) {
-    const bool decimal = c >= '0' && c <= '9';
-    if (!decimal && (c < 'a' || c > 'f')) return false;
-    *out = *out << 4 | static_cast<uint64_t>(decimal ? c - '0' : c - 'a' + 10);
-  }
-  return true;
-}
 
 std::vector<RecordEntry> entries_of(const Record& record) {
   std::vector<RecordEntry> entries(record.ends.size());
@@ -39,6 +17,20 @@ std::vector<RecordEntry> entries_of(const Record& record) {
                   record.numbers[i]};
   }
   return entries;
+}
+
+// The tags of those entries that are written; the others have none any more, as they have no data.
+void keep_tags(const TagsReader& tags, const std::vector<RecordEntry>& entries, TagsBuilder* out) {
+  const auto count = static_cast<uint32_t>(entries.size());
+  const auto state = [&](uint32_t i) { return entries[i].state; };
+  for (uint32_t i = 0, end = 1; i < count; i = end++) {
+    while (end < count && state(end) == state(i)) end++;
+    if (state(i) == EntryState::kWritten) {
+      out->add(tags, i, end);
+    } else {
+      out->add_none(end - i);
+    }
+  }
 }
 
 // How many records `count` positions lie in, if this object's records are all alike.
@@ -50,16 +42,7 @@ uint64_t likely_records(const Header& header, uint64_t count) {
 }  // namespace
 
 bool parse_key(std::string_view key, const Spacing& spacing, uint32_t residue, Span* out) {
-  const size_t dot = kRecords.size() + kPositionDigits;
-  if (key.size() <= dot + 1 || key[dot] != '.') return false;
-  uint64_t last = 0;
-  uint64_t length = 0;
-  if (!parse_hex(key.substr(kRecords.size(), kPositionDigits), &last)) return false;
-  if (!parse_hex(key.substr(dot + 1), &length) || length == 0) return false;
-  if (last > limits::position_max || spacing.residue(last) != residue) return false;
-  if (length - 1 > spacing.place(last)) return false;
-  *out = {spacing.before(last, length - 1), last};
-  return key == make_key(*out, spacing);
+  return parse_span_key(kRecords, key, spacing, residue, out);
 }
 
 RecordIterator::RecordIterator(Object& object, const Header& header, uint64_t likely)
@@ -73,7 +56,7 @@ RecordIterator::RecordIterator(Object& object, const Header& header, uint64_t li
 int RecordIterator::fetch(uint64_t position) {
   if (bytes_fetched_ > limits::walk_bytes_max) return -E2BIG;
   const int r =
-      object_.omap_list(key_bound(position), std::string(kRecords), page_next_, &page_, &more_);
+      object_.omap_list(span_key_bound(kRecords, position), std::string(kRecords), page_next_, &page_, &more_);
   at_ = page_.begin();
   current_ = Stored();
   if (r < 0) return r;
@@ -84,7 +67,7 @@ int RecordIterator::fetch(uint64_t position) {
 }
 
 int RecordIterator::seek(uint64_t position, const Stored** out) {
-  const std::string bound = key_bound(position);
+  const std::string bound = span_key_bound(kRecords, position);
   if (at_ != page_.end() && at_->first < bound) at_ = page_.upper_bound(bound);
   if (at_ == page_.end() && more_) {
     ZLOG_TRY(fetch(position));
@@ -124,7 +107,7 @@ Span Layout::span_of(const Batch& batch) const {
   return {batch.first, header_.spacing().after(batch.first, batch.entries.size() - 1)};
 }
 
-std::string Layout::key_of(const Span& span) const { return make_key(span, header_.spacing()); }
+std::string Layout::key_of(const Span& span) const { return span_key(kRecords, span, header_.spacing()); }
 
 int Layout::put(const std::string& key, const Record& record,
                 const std::vector<RecordEntry>& entries, std::string_view data) {
@@ -194,6 +177,7 @@ int Layout::append_block(const Batch& batch) {
   record.kind = RecordKind::kBlock;
   record.origin = batch.origin;
   record.block = batch.block;
+  record.tags = batch.tags;
   return put_new(span_of(batch), record, batch.entries, batch.data);
 }
 
@@ -204,6 +188,7 @@ int Layout::append_stream(const Batch& batch) {
   record.block = batch.block;
   record.origin = batch.origin;
   record.offset = header_.stream_end;
+  record.tags = batch.tags;
   header_.stream_end += batch.data.size();
   ZLOG_TRY(object_.write(record.offset, batch.data));
   return put_new(span_of(batch), record, batch.entries);
@@ -216,6 +201,7 @@ int Layout::append_inline(const Batch& batch) {
   Record record;
   record.kind = RecordKind::kInline;
   record.origin = batch.origin;
+  const TagsReader tags(batch.tags);
   std::string_view rest = batch.data;
   for (size_t begin = 0; begin < batch.entries.size();) {
     size_t end = begin;
@@ -227,6 +213,9 @@ int Layout::append_inline(const Batch& batch) {
     const Span span = {spacing.after(batch.first, begin), spacing.after(batch.first, end - 1)};
     const RecordEntry* const entries = batch.entries.data();
     const std::vector<RecordEntry> piece(entries + begin, entries + end);
+    TagsBuilder piece_tags;
+    piece_tags.add(tags, begin, end);
+    record.tags = piece_tags.tags();
     ZLOG_TRY(put_new(span, record, piece, rest.substr(0, bytes)));
     rest.remove_prefix(bytes);
     begin = end;
@@ -270,9 +259,15 @@ int Layout::trim_entries(const Stored& stored, const std::vector<uint64_t>& posi
     gone.push_back(i);
   }
   if (gone.empty()) return 0;
-  if (stored.record.compressed()) return trim_block(stored, entries);
-  return stored.record.streamed() ? trim_stream(stored, entries, gone)
-                                  : trim_inline(stored, std::move(entries));
+  TagsBuilder tags;
+  Stored left = stored;
+  if (stored.record.tags.any()) {
+    keep_tags(TagsReader(stored.record.tags), entries, &tags);
+    left.record.tags = tags.tags();
+  }
+  if (stored.record.compressed()) return trim_block(left, entries);
+  return stored.record.streamed() ? trim_stream(left, entries, gone)
+                                  : trim_inline(left, std::move(entries));
 }
 
 // Notes that a written entry is gone.

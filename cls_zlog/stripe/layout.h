@@ -98,6 +98,7 @@ struct Batch {
   Block block;              // where the data is compressed
   std::string_view data;    // of all entries, one after the other; or the block
   uint64_t beside = 0;      // bytes of blocks that are stored together with it
+  Tags tags;
 };
 
 // Changes an object's records, and the header's counters with them; saving the header is the

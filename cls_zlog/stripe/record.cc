@@ -15,6 +15,7 @@ constexpr size_t kColumnsBytes = 1 + 3 * sizeof(uint32_t);  // of one entry
 
 bool Record::valid() const {
   if (!holds_entries()) return data.empty();
+  if (!tags.valid()) return false;
   uint32_t begin = 0;
   for (uint32_t i = 0; i < count; i++) {
     const bool known = written(i) || states[i] == static_cast<uint8_t>(EntryState::kTrimmed);
@@ -54,7 +55,7 @@ Record Record::decode(std::string_view key, std::string_view value, uint64_t len
   Envelope stored;
   if (!unwrap(key, value, &stored)) return lost;
   Record record;
-  record.kind = RecordKind::kBlock;  // of the newest version
+  record.kind = RecordKind::kUnreadable;  // until its fields say
   record.count = static_cast<uint32_t>(length);
   record.data = stored.payload;
   switch (wire::decode_fields(stored.versions, stored.fields, &record)) {
@@ -73,12 +74,16 @@ Record Record::decode(std::string_view key, std::string_view value, uint64_t len
 std::string encode_record(std::string_view key, const Record& record,
                           const std::vector<RecordEntry>& entries, std::string_view data) {
   std::string fields;
-  fields.reserve(kFieldsBytes + entries.size() * kColumnsBytes + record.further.fields.size());
+  fields.reserve(kFieldsBytes + entries.size() * kColumnsBytes + record.tags.names.size() +
+                 record.tags.counts.size() + record.tags.ids.bytes().size() +
+                 record.further.fields.size());
   wire::Encoder encoder(&fields);
   Record head = record;
   head.count = 0;
   head.states = {};
   head.ends = head.crcs = head.numbers = {};
+  head.tags = {};
+  head.tagged = false;
   head.each(encoder);
   for (const RecordEntry& entry : entries) {
     wire::append(&fields, static_cast<uint8_t>(entry.state));
@@ -87,6 +92,10 @@ std::string encode_record(std::string_view key, const Record& record,
   for (const RecordEntry& entry : entries) wire::append(&fields, end += entry.bytes);
   for (const RecordEntry& entry : entries) wire::append(&fields, entry.crc);
   for (const RecordEntry& entry : entries) wire::append(&fields, entry.number);
+  if (record.tags.any() || !record.further.fields.empty()) {
+    Tags tags = record.tags;
+    tags.each(encoder, static_cast<uint32_t>(entries.size()), Record::kVersion);
+  }
   fields.append(record.further.fields);
   return wrap(key, wire::versions_of(record), fields, data);
 }

@@ -7,6 +7,7 @@
 
 #include "cls_zlog/base/codes.h"
 #include "cls_zlog/wire/frame.h"
+#include "cls_zlog/wire/tags.h"
 
 namespace zlog {
 
@@ -54,6 +55,8 @@ struct Record {
   wire::Column<uint32_t> ends;               // entries: the end of each one's data in the batch's
   wire::Column<uint32_t> crcs;               // entries: entry_crc of each
   wire::Column<uint32_t> numbers;            // entries: the append's number less the base
+  Tags tags;                                 // entries; since version 3
+  bool tagged = true;                        // whether its value has fields for tags, or may
   std::string_view data;                     // inline; of a block, unless all is trimmed
   uint32_t count = 0;                        // positions
   wire::Further further;
@@ -79,14 +82,17 @@ struct Record {
     v("ends", ends, wire::number_of(count));
     v("crcs", crcs, wire::number_of(count));
     v("numbers", numbers, wire::number_of(count));
+    if (tagged) tags.each(v, count, 3);
   }
   bool valid() const;
 
   // Not of the fields, since they differ by kind. A kind that a version brings in has that
   // version's number for its compat.
-  static constexpr uint8_t kVersion = 2;
+  static constexpr uint8_t kVersion = 3;
   wire::Versions versions() const {
-    return compressed() ? wire::Versions{kVersion, 2} : wire::Versions{1, 1};
+    if (kind == RecordKind::kUnreadable) return {kVersion, 1};  // as yet
+    const uint8_t compat = compressed() ? 2 : 1;
+    return {tags.any() ? kVersion : compat, compat};
   }
 
   bool compressed() const { return kind == RecordKind::kBlock || kind == RecordKind::kBlockStream; }
@@ -119,7 +125,7 @@ struct RecordEntry {
 };
 
 // The value to be stored of `record` (its kind, and for a fill and for entries the origin, the
-// reason, the block, the offset; the columns are those of `entries`).
+// reason, the block, the offset, the tags; the columns are those of `entries`).
 std::string encode_record(std::string_view key, const Record& record,
                           const std::vector<RecordEntry>& entries = {}, std::string_view data = {});
 

@@ -57,6 +57,7 @@ int tally(Object& object, const Header& header, uint64_t start, uint64_t end, Co
 //                                the next `count` positions: written entries of a record, from its
 //                                entry `first` on; an error ends the scan
 //   uint64_t data_bytes(), uint32_t count()   of what it was told
+//   bool full()                  whether it has no room for more, whatever else its limits
 template <typename Reply>
 class Scan {
  public:
@@ -119,7 +120,10 @@ class Scan {
     const uint32_t count = affordable(stored, end, *i);
     *i += count;
     full_ = count == 0;
-    return full_ ? 0 : reply_->add_written(stored, first, count);
+    if (full_) return 0;
+    ZLOG_TRY(reply_->add_written(stored, first, count));
+    full_ = reply_->full();
+    return 0;
   }
 
   // Whether the blocks of the reply, with this one, are no more than a reader decompresses, nor more

@@ -7,6 +7,7 @@
 #include "cls_zlog/base/result.h"
 #include "cls_zlog/base/span.h"
 #include "cls_zlog/wire/read_reply.h"
+#include "cls_zlog/wire/select_messages.h"
 #include "cls_zlog/wire/stripe_messages.h"
 
 // The methods on a stripe object: the object that holds its share of a stripe's positions. All
@@ -40,7 +41,17 @@ Result<Fullness> write(Object& object, const WriteRequest& request);
 // What is known of each position, and its data.
 Result<ReadReplyBuilder> read(Object& object, const ReadRequest& request);
 
-// The same without the data: its checksums are compared here, and what is sent are states and
+// The entries with some tags in a range, and what else may hide one; of a bounded part of it, as far as
+// the reply says. It goes by the index of tags, and looks through the records that this says nothing of.
+Result<SelectReplyBuilder> select(Object& object, const SelectRequest& request);
+
+// Compares the index of tags with the records.
+Result<TagsCheckReply> tags_check(Object& object, const TagsRequest& request);
+
+// Makes the index of tags anew, from the records.
+Result<TagsRebuildReply> tags_rebuild(Object& object, const TagsRequest& request);
+
+// The same as read without the data: its checksums are compared here, and what is sent are states and
 // identities, of positions alike together.
 Result<VerifyReply> verify(Object& object, const VerifyRequest& request);
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "cls_zlog/stripe/scan.h"
+#include "cls_zlog/stripe/tag_index.h"
 
 namespace zlog::stripe {
 namespace {
@@ -131,7 +132,10 @@ Result<MoreReply> trim_to(Object& object, const TrimToRequest& request) {
   const uint64_t point = std::min(request.position, header.end());  // it holds nothing above
   MoreReply reply;
   ZLOG_TRY(trim_below(object, point, request.records_max, &header, &reply.more));
-  if (!reply.more) header.holes.forget_below(header.trim_point);
+  if (!reply.more) {
+    header.holes.forget_below(header.trim_point);
+    ZLOG_TRY(forget_chunks(object, &header));
+  }
   if (to_stored(Header::kAttribute, header) != before) ZLOG_TRY(header.save(object));
   return reply;
 }

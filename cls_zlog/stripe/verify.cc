@@ -43,6 +43,7 @@ class Checking {
 
   uint64_t data_bytes() const { return data_bytes_; }
   uint32_t count() const { return reply_.count; }
+  bool full() const { return false; }
   VerifyReply take() { return std::move(reply_); }
 
  private:

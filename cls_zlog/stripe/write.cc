@@ -3,6 +3,7 @@
 
 #include "cls_zlog/base/crc32c.h"
 #include "cls_zlog/stripe/scan.h"
+#include "cls_zlog/stripe/tag_index.h"
 
 namespace zlog::stripe {
 namespace {
@@ -125,6 +126,25 @@ bool alike(const WriteRequest& request, uint32_t i, const Record& record, uint32
          (!record.written(index) || record.bytes_of(index) == request.bytes_of(i));
 }
 
+// Whether entries that are alike have the same tags. A trimmed one has lost them.
+class TagsComparison {
+ public:
+  TagsComparison(const WriteRequest& request, const Record& record)
+      : record_(record), any_(request.tags.any() || record.tags.any()) {
+    if (!any_) return;
+    sent_.emplace(request.tags);
+    stored_.emplace(record.tags);
+  }
+  bool same(uint32_t i, uint32_t index) const {
+    return !any_ || !record_.written(index) || sent_->of(i) == stored_->of(index);
+  }
+
+ private:
+  const Record& record_;
+  const bool any_;
+  std::optional<TagsReader> sent_, stored_;
+};
+
 // Tells of entries that are alike, where data is compressed, here or there, whether they are the same.
 class Comparison {
  public:
@@ -168,16 +188,20 @@ int sort_covered(Layout* layout, const Header& header, const WriteRequest& reque
   const bool comparable = blocks == nullptr && !record.compressed();
   const Spacing spacing = header.spacing();
   Comparison comparison(layout, stored, blocks);
+  const TagsComparison tags(request, record);
+  const auto is_alike = [&](uint32_t i, uint32_t at) {
+    return alike(request, i, record, at) && tags.same(i, at);
+  };
   for (uint32_t i = stretch.begin; i < stretch.end;) {
     const uint32_t index = spacing.index(stored.span, positions[i]);
     uint32_t count = 0;  // entries in a row that are alike, and whose data is there to be compared
     while (comparable && i + count < stretch.end &&
            positions[i + count] == spacing.after(positions[i], count) &&
-           alike(request, i + count, record, index + count) && record.written(index + count)) {
+           is_alike(i + count, index + count) && record.written(index + count)) {
       count++;
     }
     if (count == 0) {
-      if (!alike(request, i, record, index)) {
+      if (!is_alike(i, index)) {
         claims->block(blocking_code(stored), positions[i]);
       } else if (record.written(index) && positions[i] >= header.trim_point) {
         bool same = false;
@@ -203,9 +227,9 @@ int sort_covered(Layout* layout, const Header& header, const WriteRequest& reque
 }
 
 // Entries [begin, end) of the request, which are at positions in a row; of compressed ones, as many
-// as are in the block.
+// as are in the block. `kept` keeps the tags where they are not all that the request has.
 Batch batch_of(const WriteRequest& request, const std::vector<uint64_t>& positions, uint32_t begin,
-               uint32_t end, const Blocks* blocks) {
+               uint32_t end, const Blocks* blocks, const TagsReader& tags, TagsBuilder* kept) {
   if (blocks != nullptr) end = std::min(end, blocks->end());
   Batch batch;
   batch.origin = {request.timestamp, request.writer, request.number};
@@ -214,6 +238,12 @@ Batch batch_of(const WriteRequest& request, const std::vector<uint64_t>& positio
   for (uint32_t i = begin; i < end; i++) {
     batch.entries.push_back(
         {EntryState::kWritten, request.bytes_of(i), request.crcs[i], request.numbers[i]});
+  }
+  if (end - begin == positions.size()) {
+    batch.tags = request.tags;
+  } else if (request.tags.any()) {
+    kept->add(tags, begin, end);
+    batch.tags = kept->tags();
   }
   const uint32_t from = request.begin_of(begin);
   batch.data_bytes = request.ends[end - 1] - from;
@@ -227,12 +257,29 @@ Batch batch_of(const WriteRequest& request, const std::vector<uint64_t>& positio
   return batch;
 }
 
+// Notes the tags of the entries that were stored.
+int index(Object& object, Header* header, const std::vector<uint64_t>& positions,
+          const TagsReader& tags, const std::vector<uint32_t>& open) {
+  std::vector<uint64_t> stored;
+  std::vector<uint32_t> which;
+  for (const uint32_t i : open) {
+    if (tags.count_of(i) == 0) continue;
+    stored.push_back(positions[i]);
+    which.push_back(i);
+  }
+  return stored.empty() ? 0 : add_tags(object, header, stored, tags, which);
+}
+
 int store(Object& object, Header* header, const WriteRequest& request,
           const std::vector<uint64_t>& positions, const std::vector<uint32_t>& open) {
   Layout layout(object, *header);
   const Spacing spacing = header->spacing();
   std::optional<Blocks> blocks;
   if (request.compressed()) blocks.emplace(request);
+  const TagsReader tags(request.tags);
+  const bool tagged = header->tagged || request.tags.any();
+  if (tagged) ZLOG_TRY(make_chunks(object, header));
+  const uint64_t records = header->records;
   uint64_t data_bytes = 0;
   for (size_t i = 0; i < open.size();) {
     const uint32_t begin = open[i];
@@ -244,7 +291,9 @@ int store(Object& object, Header* header, const WriteRequest& request,
     for (i++; goes_on(); i++) end++;
     for (uint32_t at = begin; at < end;) {
       if (blocks) blocks->seek(at);
-      const Batch batch = batch_of(request, positions, at, end, blocks ? &*blocks : nullptr);
+      TagsBuilder kept;
+      const Batch batch =
+          batch_of(request, positions, at, end, blocks ? &*blocks : nullptr, tags, &kept);
       // A block is stored anew for each row of positions in it, which must not multiply a request.
       data_bytes += batch.data.size();
       if (data_bytes > limits::request_bytes_max) return -E2BIG;
@@ -253,6 +302,8 @@ int store(Object& object, Header* header, const WriteRequest& request,
     }
     header->use({positions[begin], positions[end - 1]});
   }
+  if (tagged) header->loose_records += static_cast<uint32_t>(header->records - records);
+  if (request.tags.any()) ZLOG_TRY(index(object, header, positions, tags, open));
   return header->save(object);
 }
 

@@ -67,8 +67,8 @@ void ReadReply::states_of(uint64_t first, const Spacing& spacing, uint8_t* out) 
 }
 
 ReadReplyBuilder::ReadReplyBuilder(std::optional<uint64_t> highest, bool with_ids,
-                                   uint32_t count_max)
-    : highest_(highest), with_ids_(with_ids) {
+                                   uint32_t count_max, bool with_tags)
+    : highest_(highest), with_ids_(with_ids), with_tags_(with_tags) {
   states_.reserve(size_t{count_max} * sizeof(uint8_t));
   timestamps_.reserve(size_t{count_max} * sizeof(uint64_t));
   ends_.reserve(size_t{count_max} * sizeof(uint32_t));
@@ -82,6 +82,16 @@ void ReadReplyBuilder::add(const ReadEntry& entry) {
   wire::append(&ends_, data_bytes_);
   wire::append(&crcs_, entry.crc);
   if (with_ids_) add_ids(entry.writer, entry.number, entry.reason);
+  if (with_tags_) tags_.add_none(1);
+}
+
+void ReadReplyBuilder::add(const ReadEntry& entry, uint32_t bytes, std::string_view tag) {
+  count_++;
+  wire::append(&states_, static_cast<uint8_t>(entry.state));
+  wire::append(&timestamps_, entry.timestamp);
+  wire::append(&ends_, data_bytes_ += bytes);
+  wire::append(&crcs_, entry.crc);
+  tags_.add(tag);
 }
 
 void ReadReplyBuilder::add(const ReadEntries& entries) {
@@ -96,6 +106,11 @@ void ReadReplyBuilder::add(const ReadEntries& entries) {
     wire::store(&ends_[ends + i * sizeof(uint32_t)], base + entries.ends[entries.first + i]);
   }
   crcs_.append(entries.crcs.bytes(entries.first, entries.count));
+  if (with_tags_ && entries.tags.any()) {
+    tags_.add(TagsReader(entries.tags), entries.first, entries.first + entries.count);
+  } else if (with_tags_) {
+    tags_.add_none(entries.count);
+  }
   count_ += entries.count;
   data_bytes_ = base + entries.begin_of(entries.first + entries.count);
   for (uint32_t i = 0; with_ids_ && i < entries.count; i++) {
@@ -129,9 +144,10 @@ void ReadReplyBuilder::encode(std::string* out) const {
   reply.numbers = {numbers_.data(), with_ids_ ? count_ : 0};
   reply.reasons = {reasons_.data(), with_ids_ ? count_ : 0};
   reply.blocks = blocks_;
+  reply.tags = tags_.tags();
   constexpr size_t kEachMax = 1 + 8 + 4 + 4 + limits::writer_bytes + 8 + 1;
   constexpr size_t kBlockBytes = wire::kFrameBytes + 4 + 4 + 1 + 4 + 4 + 4;
-  out->reserve(64 + count_ * kEachMax + blocks_.size() * kBlockBytes);
+  out->reserve(64 + count_ * kEachMax + blocks_.size() * kBlockBytes + tags_.bytes());
   wire::encode(reply, out);
 }
 

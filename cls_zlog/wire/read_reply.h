@@ -9,6 +9,7 @@
 #include "cls_zlog/base/codes.h"
 #include "cls_zlog/wire/blocks.h"
 #include "cls_zlog/wire/fields.h"
+#include "cls_zlog/wire/tags.h"
 
 // The reply of a read: columns in a frame, and the entries' data behind it, as it is or in blocks.
 // Read by the million, so it is put together and taken apart with as few copies as there can be.
@@ -27,6 +28,7 @@ struct ReadReply {
   wire::Column<uint64_t> numbers;     // with ids
   wire::Column<uint8_t> reasons;      // with ids: FillReason
   std::vector<ReadBlock> blocks;
+  Tags tags;
   std::string_view data;  // plain, once there are no blocks (client/blocks.h)
 
   template <typename V>
@@ -43,8 +45,10 @@ struct ReadReply {
     v("numbers", numbers, wire::number_of(ids));
     v("reasons", reasons, wire::number_of(ids));
     v("blocks", blocks, wire::at_most(limits::entries_max).since(2));
+    tags.each(v, count, 3, 2 * limits::tag_names_bytes_max);
   }
   uint8_t needs() const { return blocks.empty() ? 1 : 2; }
+  bool valid() const { return tags.valid(); }
   bool take_data(std::string_view behind);
 
   uint32_t begin_of(uint32_t i) const { return i == 0 ? 0 : ends[i - 1]; }
@@ -83,6 +87,7 @@ struct ReadEntries {
   wire::Column<uint32_t> numbers;
   uint32_t first = 0;
   uint32_t count = 0;
+  Tags tags;
 
   uint32_t begin_of(uint32_t i) const { return i == 0 ? 0 : ends[i - 1]; }
 };
@@ -92,13 +97,16 @@ class ReadReplyBuilder {
  public:
   // `count_max`: how many positions it may be about.
   explicit ReadReplyBuilder(std::optional<uint64_t> highest = {}, bool with_ids = false,
-                            uint32_t count_max = 0);
+                            uint32_t count_max = 0, bool with_tags = false);
 
   void add(const ReadEntry& entry);  // without data
   void add(const ReadEntries& entries);
+  // A written entry of which no record is at hand; its tag is the only one.
+  void add(const ReadEntry& entry, uint32_t bytes, std::string_view tag);
   void add_block(ReadBlock block);  // of the entries that are added next
   uint64_t data_bytes() const { return data_bytes_; }
   uint32_t count() const { return count_; }
+  bool tags_full() const { return tags_.full(); }
   void encode(std::string* out) const;
 
  private:
@@ -106,10 +114,12 @@ class ReadReplyBuilder {
 
   std::optional<uint64_t> highest_;
   bool with_ids_;
+  bool with_tags_;
   uint32_t count_ = 0;
   uint32_t data_bytes_ = 0;
   std::string states_, timestamps_, ends_, crcs_, writers_, numbers_, reasons_;
   std::vector<ReadBlock> blocks_;
+  TagsBuilder tags_;
 };
 
 }  // namespace zlog

@@ -10,6 +10,7 @@
 #include "cls_zlog/base/codes.h"
 #include "cls_zlog/wire/blocks.h"
 #include "cls_zlog/wire/fields.h"
+#include "cls_zlog/wire/tags.h"
 
 // Requests and replies of the methods on a stripe object, for both sides; fields.h says how they
 // become bytes, docs/formats/wire.md what they mean. A decoded request may hold views into its
@@ -158,6 +159,7 @@ struct WriteRequest {
   wire::Column<uint32_t> numbers;  // number of each append, less the base
   Compression compression = Compression::kNone;
   std::vector<WriteBlock> blocks;  // none: the data is not compressed
+  Tags tags;
   std::string_view data;
 
   template <typename V>
@@ -172,8 +174,10 @@ struct WriteRequest {
     v("numbers", numbers, wire::number_of(runs.count()));
     v("compression", compression, at_most(Compression::kLz4).since(2));
     v("blocks", blocks, at_most(limits::entries_max).since(2));
+    tags.each(v, runs.count(), 3);
   }
-  uint8_t needs() const { return blocks.empty() ? 1 : 2; }
+  bool valid() const { return tags.ids.size() <= limits::tag_ids_max && tags.valid(); }
+  uint8_t needs() const { return tags.any() ? 3 : blocks.empty() ? 1 : 2; }
 
   // What is behind the frame: zeros, at most padding_bytes_max of them, and then the data.
   bool take_data(std::string_view behind);
@@ -193,6 +197,7 @@ struct ReadRequest {
   uint32_t bytes_max = 0;  // bytes of data to stop before; the first entry comes whatever its size
   Runs runs;
   bool blocks = false;  // what is stored in blocks may come so; else it is unreadable
+  bool tags = false;    // also the tags of each
 
   template <typename V>
   void each(V& v) {
@@ -201,6 +206,7 @@ struct ReadRequest {
     v("bytes_max", bytes_max);
     v("runs", runs);
     v("blocks", blocks, wire::any().since(2));
+    v("tags", tags, wire::any().since(3));
   }
 };
 

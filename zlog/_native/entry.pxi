@@ -37,6 +37,7 @@ cdef object time_of(uint64_t us):
 # asked for. It holds nothing that could lead back to it, so the garbage collector never sees it.
 @cython.final
 @cython.freelist(1024)
+@cython.no_gc
 @cython.total_ordering
 cdef class Entry:
     __match_args__ = _fields = ("position", "data", "timestamp")
@@ -44,9 +45,10 @@ cdef class Entry:
     cdef uint64_t at
     cdef uint64_t us
     cdef readonly bytes data
+    cdef readonly tuple tags
 
-    def __init__(self, uint64_t position, bytes data not None, timestamp not None):
-        self.at, self.data = position, data
+    def __init__(self, uint64_t position, bytes data not None, timestamp not None, tags=()):
+        self.at, self.data, self.tags = position, data, tuple(tags)
         self.us = (timestamp - EPOCH_ZERO) // MICROSECOND
 
     @property
@@ -77,7 +79,9 @@ cdef class Entry:
         cdef Entry that
         if isinstance(other, Entry):
             that = <Entry> other
-            return self.at == that.at and self.us == that.us and self.data == that.data
+            if self.at != that.at or self.us != that.us or self.data != that.data:
+                return False
+            return self.tags == that.tags or set(self.tags) == set(that.tags)
         return self.fields() == other if isinstance(other, tuple) else NotImplemented
 
     def __lt__(self, other):
@@ -87,22 +91,23 @@ cdef class Entry:
         return hash(self.fields())
 
     def __reduce__(self):
-        return Entry, self.fields()
+        return Entry, (*self.fields(), self.tags)
 
     def _asdict(self):
         return dict(zip(self._fields, self.fields()))
 
     def _replace(self, **fields):
-        return Entry(**{**self._asdict(), **fields})
+        return Entry(**{**self._asdict(), "tags": self.tags, **fields})
 
     def __repr__(self):
+        tags = f", tags={self.tags!r}" if self.tags else ""
         return (
-            f"Entry(position={self.at!r}, data={self.data!r}, timestamp={time_of(self.us)!r})"
+            f"Entry(position={self.at!r}, data={self.data!r}, timestamp={time_of(self.us)!r}{tags})"
         )
 
 
-cdef inline Entry new_entry(uint64_t position, string_view data, uint64_t us):
+cdef inline Entry new_entry(uint64_t position, string_view data, uint64_t us, tuple tags):
     cdef Entry entry = Entry.__new__(Entry)
-    entry.at, entry.us = position, us
+    entry.at, entry.us, entry.tags = position, us, tags
     entry.data = bytes_of(data)
     return entry

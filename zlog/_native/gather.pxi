@@ -51,7 +51,8 @@ cdef enum AppendState:
 cdef class Append:
     cdef Gathering gathering
     cdef object data
-    cdef Py_ssize_t size
+    cdef Py_ssize_t size  # bytes, tags included
+    cdef Py_ssize_t tags  # bytes of these
     cdef double deadline
     cdef AppendState state
     cdef bint blocking
@@ -212,10 +213,16 @@ cdef class Gathering:
 
     cdef int hand_in(self, Append append) except -1:
         data = append.data
-        if type(data) is not bytes or len(<bytes> data) > self.entry_bytes_max:
+        if type(data) is Tagged:
+            if len(<Tagged> data) > self.entry_bytes_max:
+                self.check((data,))
+            append.tags = tags_size(<Tagged> data)
+            append.size = len(<Tagged> data) + append.tags
+        elif type(data) is not bytes or len(<bytes> data) > self.entry_bytes_max:
             self.check((data,))
             data = append.data = bytes(data)  # a buffer may change meanwhile
-        append.size = len(<bytes> data)
+        if type(data) is bytes:
+            append.size = len(<bytes> data)
         append.deadline = self.now() + self.timeout
         if self.blocked or not self.room_for(append):
             self.blocked.append(append)
@@ -240,11 +247,14 @@ cdef class Gathering:
 
     def take(self, Py_ssize_t entries_max, Py_ssize_t bytes_max):
         cdef Append append
-        cdef Py_ssize_t taken = 0, size = 0
+        cdef Py_ssize_t taken = 0, size = 0, tags = 0
         cdef double now = self.now()
         cdef list entries = [], appends = [], late = []
         while taken < len(self.waiting) and len(entries) < entries_max and size < bytes_max:
             append = <Append> self.waiting[taken]
+            tags += append.tags
+            if tags > TAG_NAMES_BYTES_MAX and entries:
+                break
             taken += 1
             size += append.size
             if append.state != HANDED_IN:

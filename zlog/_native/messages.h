@@ -159,6 +159,14 @@ class Filler {
     }
     return true;
   }
+  bool take(PyObject* value, std::vector<std::string>& out, const wire::Bounds& bounds) {
+    const Ref list(PySequence_Tuple(value));
+    if (!list) return false;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(list.get()); i++) {
+      if (!take(PyTuple_GET_ITEM(list.get(), i), out.emplace_back(), bounds)) return false;
+    }
+    return true;
+  }
   template <typename T>
   bool take(PyObject* value, std::vector<T>& out, const wire::Bounds&) {
     const Ref list(PySequence_Tuple(value));
@@ -373,7 +381,8 @@ struct Decoder {
 // Encoded and decoded in `core`, by the batch.
 template <typename T>
 constexpr bool in_core = std::is_same_v<T, WriteRequest> || std::is_same_v<T, Fullness> ||
-                         std::is_same_v<T, ReadReplyBuilder> || std::is_same_v<T, VerifyReply>;
+                         std::is_same_v<T, ReadReplyBuilder> ||
+                         std::is_same_v<T, SelectReplyBuilder> || std::is_same_v<T, VerifyReply>;
 
 // What Python calls: a function for each request, and one for each reply that has fields.
 class Functions {

@@ -48,6 +48,30 @@ class SealReply(NamedTuple):
     start: int | None
     made: bool
 
+class SelectGap(NamedTuple):
+    first: int
+    last: int
+    state: int
+
+class SelectReply(NamedTuple):
+    highest: int | None
+    end: int
+    gaps: list[SelectGap]
+    count: int  # type: ignore[assignment]
+    positions: int
+
+class TagsWrong(NamedTuple):
+    first: int
+    last: int
+
+class TagsCheckReply(NamedTuple):
+    end: int
+    tags: int
+    wrong: list[TagsWrong]
+
+class TagsRebuildReply(NamedTuple):
+    end: int
+
 class CountReply(NamedTuple):
     end: int
     entries: int
@@ -208,7 +232,21 @@ def read(
     spacing: int,
     positions: Sequence[int],
     blocks: bool = ...,
+    tags: bool = ...,
 ) -> bytes: ...
+def select(
+    epoch: int,
+    start: int,
+    end: int,
+    tags: Sequence[bytes],
+    all: bool,
+    reverse: bool,
+    entries_max: int,
+    bytes_max: int,
+    with_ids: bool,
+) -> bytes: ...
+def tags_check(epoch: int, start: int, end: int) -> bytes: ...
+def tags_rebuild(epoch: int, start: int, end: int) -> bytes: ...
 def verify(
     epoch: int, bytes_max: int, spacing: int, positions: Sequence[int], keys_only: bool = ...
 ) -> bytes: ...
@@ -269,6 +307,9 @@ def version() -> bytes: ...
 def refusal(reply: ReplyBytes) -> RefusalReply: ...
 def decode_view(reply: ReplyBytes) -> View: ...
 def seal_reply(reply: ReplyBytes) -> SealReply: ...
+def select_reply(reply: ReplyBytes) -> SelectReply: ...
+def tags_check_reply(reply: ReplyBytes) -> TagsCheckReply: ...
+def tags_rebuild_reply(reply: ReplyBytes) -> TagsRebuildReply: ...
 def count_reply(reply: ReplyBytes) -> CountReply: ...
 def trim_to_reply(reply: ReplyBytes) -> MoreReply: ...
 def max_position_reply(reply: ReplyBytes) -> HighestReply: ...

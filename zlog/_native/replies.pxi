@@ -3,7 +3,9 @@
 include "positions.pxi"
 
 from cpython.buffer cimport PyBuffer_FillInfo
+from cpython.unicode cimport PyUnicode_DecodeUTF8
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libcpp.memory cimport unique_ptr
 from libcpp.optional cimport optional
 from libcpp.string cimport string
 from libcpp.string_view cimport string_view
@@ -31,6 +33,17 @@ cdef extern from "cls_zlog/wire/stripe_messages.h" namespace "zlog" nogil:
 cdef extern from "cls_zlog/client/blocks.h" namespace "zlog" nogil:
     CppBuffer open_blocks(CppReadReply* reply) except +
 
+cdef extern from "cls_zlog/wire/tags.h" namespace "zlog" nogil:
+    cdef cppclass CppTags "zlog::Tags":
+        cbool any()
+
+    cdef cppclass CppTagsReader "zlog::TagsReader":
+        CppTagsReader(const CppTags& tags) except +
+        const vector[string_view]& names()
+        const CppTags& tags()
+        uint32_t begin_of(uint32_t i)
+        uint32_t count_of(uint32_t i)
+
 cdef extern from "cls_zlog/wire/read_reply.h" namespace "zlog" nogil:
     # Its enumerations are read as the bytes that they are on the wire.
     cdef cppclass Column[T]:
@@ -41,11 +54,26 @@ cdef extern from "cls_zlog/wire/read_reply.h" namespace "zlog" nogil:
         cbool with_ids
         Column[uint64_t] timestamps
         Column[uint64_t] numbers
+        CppTags tags
         string_view data_of(uint32_t i)
         string_view writer_of(uint32_t i)
         uint8_t reason_of "reason_of"(uint32_t i)
         uint8_t state_of "state_of"(uint32_t i, uint64_t position)
         void states_of(uint64_t first, const Spacing& spacing, uint8_t* out)
+
+
+cdef extern from "cls_zlog/wire/select_messages.h" namespace "zlog" nogil:
+    cdef cppclass CppSelectGap "zlog::SelectGap":
+        uint64_t first
+        uint64_t last
+
+    cdef cppclass CppSelectReply "zlog::SelectReply":
+        optional[uint64_t] highest
+        uint64_t end
+        vector[CppSelectGap] gaps
+        uint32_t count
+        Column[uint64_t] positions
+        CppReadReply entries
 
 
 # A large reply, where the store put it: a read-only bytes-like object.
@@ -117,6 +145,59 @@ cdef int decode_read_reply(
     return 1 if decoded == 0 else decoded
 
 
+# The tags of a reply's entries, as tuples of text. Entries with one tag, the same, share theirs.
+cdef class TagTable:
+    cdef unique_ptr[CppTagsReader] reader
+    cdef list names
+    cdef list alone
+
+    cdef tuple of(self, uint32_t i):
+        cdef CppTagsReader* reader = self.reader.get()
+        cdef uint32_t at = reader.begin_of(i), id
+        cdef uint32_t end = at + reader.count_of(i)
+        if end == at:
+            return ()
+        if end > at + 1:
+            return tuple([self.names[tag_id(reader, each)] for each in range(at, end)])
+        id = tag_id(reader, at)
+        found = self.alone[id]
+        if found is None:
+            found = self.alone[id] = (self.names[id],)
+        return <tuple> found
+
+
+cdef extern from *:
+    """
+    static inline uint32_t tag_id(const zlog::TagsReader* reader, uint32_t at) {
+      return reader->tags().ids[at];
+    }
+    static inline uint8_t gap_state(const zlog::SelectGap& gap) {
+      return static_cast<uint8_t>(gap.state);
+    }
+    """
+    uint32_t tag_id(const CppTagsReader* reader, uint32_t at) nogil
+    uint8_t gap_state(const CppSelectGap& gap) nogil
+
+
+# None where no entry has any. What is no UTF-8, which only a hostile writer sends, is escaped.
+cdef TagTable tag_table(const CppReadReply& reply):
+    cdef TagTable table
+    cdef string_view name
+    cdef size_t i
+    if not reply.tags.any():
+        return None
+    table = TagTable.__new__(TagTable)
+    table.reader.reset(new CppTagsReader(reply.tags))
+    table.names = []
+    for i in range(table.reader.get().names().size()):
+        name = table.reader.get().names()[i]
+        table.names.append(
+            PyUnicode_DecodeUTF8(name.data(), <Py_ssize_t> name.size(), "backslashreplace")
+        )
+    table.alone = [None] * len(table.names)
+    return table
+
+
 # What keeps the data of a decoded reply.
 cdef object keeper(reply, const CppBuffer& plain):
     cdef Payload kept
@@ -149,6 +230,7 @@ cdef class ReadReply:
     cdef CppBuffer plain  # the same, for data that was in blocks
     cdef CppReadReply decoded
     cdef vector[uint8_t] states
+    cdef TagTable table
 
     def __len__(self):
         return self.decoded.count
@@ -184,6 +266,10 @@ cdef class ReadReply:
         cdef uint32_t at = self.at(i)
         return bytes_of(self.decoded.data_of(at)) if self.states[at] == 0 else b""
 
+    def tags(self, Py_ssize_t i):
+        cdef uint32_t at = self.at(i)
+        return () if self.table is None else self.table.of(at)
+
     def writer(self, Py_ssize_t i):
         return bytes_of(self.decoded.writer_of(self.at_id(i)))
 
@@ -204,10 +290,60 @@ def decode_read(reply not None, positions):
     with nogil:
         result = decode_read_reply(content, asked.size(), &out.decoded, &out.plain)
     well_formed(result, "read")
+    out.table = tag_table(out.decoded)
     out.states.reserve(out.decoded.count)
     for i in range(out.decoded.count):
         out.states.push_back(<uint8_t> out.decoded.state_of(i, asked[i]))
     return out
+
+
+class Selected(NamedTuple):
+    highest: object
+    end: int
+    gaps: list
+    entries: list
+    lost: list
+    unreadable: list
+
+
+def decode_select(reply not None):
+    cdef CppSelectReply decoded
+    cdef string_view content = reply_view(reply)
+    cdef CppBuffer plain
+    cdef TagTable table
+    cdef uint64_t position
+    cdef uint32_t i
+    cdef uint8_t state
+    cdef int result
+    with nogil:
+        result = <int> decode_message(content, &decoded)
+        if result == 0:
+            plain = open_blocks(&decoded.entries)
+    well_formed(result, "select")
+    table = tag_table(decoded.entries)
+    entries, lost, unreadable = [], [], []
+    for i in range(decoded.count):
+        position = decoded.positions[i]
+        state = <uint8_t> decoded.entries.state_of(i, position)
+        if state == WRITTEN:
+            entries.append(
+                new_entry(
+                    position,
+                    decoded.entries.data_of(i),
+                    decoded.entries.timestamps[i],
+                    () if table is None else table.of(i),
+                )
+            )
+        elif state == LOST:
+            lost.append(position)
+        elif state == UNREADABLE:
+            unreadable.append(position)
+    gaps = [
+        (decoded.gaps[i].first, decoded.gaps[i].last, gap_state(decoded.gaps[i]))
+        for i in range(decoded.gaps.size())
+    ]
+    highest = decoded.highest.value() if decoded.highest.has_value() else None
+    return Selected(highest, decoded.end, gaps, entries, lost, unreadable)
 
 
 def newest(bytes name not None, values):

@@ -3,6 +3,8 @@
 cdef enum:  # states of a position that are looked for here, and one beside them all
     WRITTEN = 0
     TRIMMED = 3
+    LOST = 4
+    UNREADABLE = 5
     UNANSWERED = 255
 
 
@@ -22,13 +24,14 @@ cdef class Window:
     cdef vector[uint8_t] states
     cdef vector[CppReadReply] parts
     cdef list replies  # what `parts` point into
+    cdef list tables  # the tags of each part, or None
 
     def __cinit__(self, uint64_t start, uint64_t end):
         if end < start:
             raise ValueError("a window's end lies before its start")
         self.start, self.end = start, end
         self.unanswered = <Py_ssize_t> (end - start)
-        self.replies = []
+        self.replies, self.tables = [], []
         self.slots.assign(self.unanswered, Slot(0, 0))
         self.states.assign(self.unanswered, UNANSWERED)
 
@@ -54,6 +57,7 @@ cdef class Window:
         part = <uint32_t> self.parts.size()
         self.parts.push_back(decoded)
         self.replies += (reply, keeper(reply, plain))
+        self.tables.append(tag_table(decoded))
         position = first
         for i in range(decoded.count):
             at = <size_t> (position - self.start)
@@ -70,7 +74,13 @@ cdef class Window:
     cdef inline Entry entry(self, Py_ssize_t at):
         cdef Slot slot = self.slots[at]
         cdef CppReadReply* part = &self.parts[slot.part]
-        return new_entry(self.start + <uint64_t> at, part.data_of(slot.index), part.timestamps[slot.index])
+        cdef object table = self.tables[slot.part]
+        return new_entry(
+            self.start + <uint64_t> at,
+            part.data_of(slot.index),
+            part.timestamps[slot.index],
+            () if table is None else (<TagTable> table).of(slot.index),
+        )
 
     def __len__(self):
         return <Py_ssize_t> self.states.size()

@@ -6,7 +6,10 @@ from libcpp.memory cimport make_shared, shared_ptr
 
 from collections.abc import Sequence
 
+from zlog.errors import InvalidTag
+
 cdef extern from "Python.h":
+    const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
     Py_buffer* PyMemoryView_GET_BUFFER(object view)
 
 
@@ -22,7 +25,13 @@ cdef extern from "cls_zlog/client/write_encoder.h" namespace "zlog" nogil:
         uint64_t number
         string_view data
 
+    cdef cppclass EntryTags:
+        vector[string] names
+        vector[uint32_t] begins
+        vector[uint32_t] ids
+
     cdef cppclass WriteHead:
+        const EntryTags* tags
         uint64_t epoch
         uint64_t timestamp
         string_view writer
@@ -31,11 +40,165 @@ cdef extern from "cls_zlog/client/write_encoder.h" namespace "zlog" nogil:
 
     cdef cppclass WriteEncoder:
         int begin(
-            const WriteHead& head, const NewEntry* entries, size_t count, bint in_a_row
+            const WriteHead& head,
+            const NewEntry* entries,
+            size_t count,
+            bint in_a_row,
+            size_t index,
         ) except +
         void compress() except +
         size_t size()
         void encode(char* out)
+
+
+# An entry on its way in, with tags.
+@cython.final
+@cython.freelist(1024)
+@cython.no_gc
+cdef class Tagged:
+    cdef readonly bytes data
+    cdef readonly tuple tags
+
+    def __init__(self, data, tags):
+        self.data = data if type(data) is bytes else bytes(buffer_of(data))
+        self.tags = tags_checked(tags)
+
+    def __len__(self):
+        return PyBytes_GET_SIZE(self.data)
+
+    def __eq__(self, other):
+        if not isinstance(other, Tagged):
+            return NotImplemented
+        return self.data == (<Tagged> other).data and set(self.tags) == set((<Tagged> other).tags)
+
+    def __hash__(self):
+        return hash((self.data, frozenset(self.tags)))
+
+    def __repr__(self):
+        return f"Tagged({self.data!r}, {self.tags!r})"
+
+
+cdef enum:
+    ENTRY_TAGS_MAX = 64
+    TAG_BYTES_MAX = 128
+    TAG_NAMES_BYTES_MAX = 1 << 20  # of one write
+    TAG_IDS_MAX = 1 << 18
+
+
+def tags_checked(tags):
+    cdef Py_ssize_t size
+    if isinstance(tags, (str, bytes)):
+        raise TypeError(f"tags are a collection of text, not one: write ({tags!r},)")
+    found = tuple(dict.fromkeys(tags))
+    if len(found) > ENTRY_TAGS_MAX:
+        raise InvalidTag(f"{len(found)} tags; an entry has up to {ENTRY_TAGS_MAX}")
+    for tag in found:
+        if not isinstance(tag, str):
+            raise TypeError(f"a tag is text, not {tag!r}")
+        try:
+            size = len(tag.encode())
+        except UnicodeEncodeError:
+            raise InvalidTag(f"the tag {tag!r} is no valid text: it has half a character") from None
+        if not 0 < size <= TAG_BYTES_MAX:
+            raise InvalidTag(
+                f"the tag {tag[:40]!r} has {size} bytes in UTF-8; tags have 1 to {TAG_BYTES_MAX}"
+            )
+    return found
+
+
+cdef object new_tagged(data, tuple tags):
+    cdef Tagged made
+    if not tags:
+        return data
+    made = Tagged.__new__(Tagged)
+    made.data = data if type(data) is bytes else bytes(buffer_of(data))
+    made.tags = tags
+    return made
+
+
+def tagged(entries, tags):
+    cdef tuple checked = tags_checked(tags)
+    return [new_tagged(data, checked) for data in entries] if checked else entries
+
+
+def tagged_each(entries, tags):
+    cdef dict known = {}
+    if len(entries) != len(tags):
+        raise ValueError(f"{len(tags)} lots of tags for {len(entries)} entries")
+    out = []
+    for data, own in zip(entries, tags):
+        if type(own) is tuple:
+            checked = known.get(own)
+            if checked is None:
+                checked = known[own] = tags_checked(own)
+        else:
+            checked = tags_checked(own)
+        out.append(new_tagged(data, checked))
+    return out
+
+
+# Bytes that an entry's tags take in its request, at most.
+cdef inline Py_ssize_t tags_size(Tagged item) except -1:
+    cdef Py_ssize_t size = 0, length
+    for tag in item.tags:
+        PyUnicode_AsUTF8AndSize(tag, &length)
+        size += length + 1
+    return size
+
+
+# Gathers the tags of entries one after the other.
+cdef class TagsTaken:
+    cdef EntryTags taken
+    cdef dict ids
+    cdef object last  # the tags that came last, and theirs
+    cdef size_t last_begin
+    cdef size_t last_end
+
+    def __cinit__(self):
+        self.ids = {}
+        self.taken.begins.push_back(0)
+
+    cdef int add(self, object tags) except -1:
+        cdef Py_ssize_t length
+        cdef const char* text
+        cdef size_t at
+        if tags is self.last:
+            for at in range(self.last_begin, self.last_end):
+                self.taken.ids.push_back(self.taken.ids[at])
+        else:
+            self.last, self.last_begin = tags, self.taken.ids.size()
+            for tag in <tuple> tags:
+                found = self.ids.get(tag)
+                if found is None:
+                    found = self.ids[tag] = len(self.ids)
+                    text = PyUnicode_AsUTF8AndSize(tag, &length)
+                    self.taken.names.push_back(string(text, <size_t> length))
+                self.taken.ids.push_back(<uint32_t> found)
+            self.last_end = self.taken.ids.size()
+        self.taken.begins.push_back(<uint32_t> self.taken.ids.size())
+        return 0
+
+
+cdef TagsTaken tags_taken(owned):
+    """The tags of entries; None where none has any."""
+    cdef TagsTaken taken = None
+    cdef Py_ssize_t i, count = len(owned)
+    if isinstance(owned, EntryColumn):
+        return None
+    for i in range(count):
+        item = owned[i]
+        if type(item) is Tagged:
+            if taken is None:
+                taken = TagsTaken.__new__(TagsTaken)
+                taken.taken.begins.assign(<size_t> i + 1, 0)
+            taken.add((<Tagged> item).tags)
+        elif taken is not None:
+            taken.add(())
+    return taken
+
+
+cdef inline bytes data_of(item):
+    return (<Tagged> item).data if type(item) is Tagged else <bytes> item
 
 
 cdef object buffer_of(item):
@@ -109,6 +272,8 @@ def entries_check(entries, Py_ssize_t bytes_max):
         item = entries[i]
         if type(item) is bytes:
             size = PyBytes_GET_SIZE(item)
+        elif type(item) is Tagged:
+            size = PyBytes_GET_SIZE((<Tagged> item).data)
         else:
             size = buffer_of(item).nbytes
         if size > bytes_max:
@@ -121,9 +286,10 @@ def entries_owned(entries):
     if isinstance(entries, EntryColumn):
         return entries
     for i in range(len(entries)):
-        if type(entries[i]) is not bytes:
+        if type(entries[i]) is not bytes and type(entries[i]) is not Tagged:
             return [
-                item if type(item) is bytes else bytes(buffer_of(item)) for item in entries
+                item if type(item) in (bytes, Tagged) else bytes(buffer_of(item))
+                for item in entries
             ]
     return entries
 
@@ -131,13 +297,24 @@ def entries_owned(entries):
 def entries_cut(entries, Py_ssize_t start, Py_ssize_t count_max, Py_ssize_t bytes_max):
     cdef Py_ssize_t end = start, total = len(entries), left = bytes_max, size
     cdef bint in_column = isinstance(entries, EntryColumn)
+    cdef Py_ssize_t names = TAG_NAMES_BYTES_MAX, ids = TAG_IDS_MAX
+    last = None
     while end < total and end - start < count_max:
         if in_column:
             size = (<EntryColumn> entries).size(end)
         else:
             item = entries[end]
-            size = PyBytes_GET_SIZE(item) if type(item) is bytes else memoryview(item).nbytes
-        if size > left and end > start:
+            if type(item) is bytes:
+                size = PyBytes_GET_SIZE(item)
+            elif type(item) is Tagged:
+                size = PyBytes_GET_SIZE((<Tagged> item).data)
+                ids -= len((<Tagged> item).tags)
+                if (<Tagged> item).tags is not last:
+                    last = (<Tagged> item).tags
+                    names -= tags_size(item)
+            else:
+                size = memoryview(item).nbytes
+        if (size > left or names < 0 or ids < 0) and end > start:
             break
         left -= size
         end += 1
@@ -147,6 +324,7 @@ def entries_cut(entries, Py_ssize_t start, Py_ssize_t count_max, Py_ssize_t byte
 # Entries on their way into requests, and the objects whose memory they point into.
 cdef class NewEntries:
     cdef object alive
+    cdef TagsTaken tags
     cdef vector[NewEntry] news
 
 
@@ -187,6 +365,7 @@ cdef WriteHead write_head(
     if compression not in _COMPRESSIONS:
         raise ValueError(f"no compression is called {compression!r}")
     head.compression = <Compression> <int> _COMPRESSIONS[compression]
+    head.tags = NULL
     return head
 
 
@@ -207,16 +386,21 @@ def encode_write(
     cdef NewEntry entry
     cdef WriteEncoder encoder
     cdef list alive = []  # the bytes that `entries` points into
+    cdef TagsTaken tags
     cdef bytes out
     if not len(positions) == len(numbers) == len(data):
         raise ValueError("positions, numbers and data must be equally long")
     entries.reserve(len(positions))
-    for position, number, content in zip(positions, numbers, entries_owned(data)):
-        entry.position, entry.number, entry.data = position, number, view_of(content)
+    owned = entries_owned(data)
+    for position, number, content in zip(positions, numbers, owned):
+        entry.position, entry.number, entry.data = position, number, view_of(data_of(content))
         alive.append(content)
         entries.push_back(entry)
     head = write_head(epoch, timestamp, writer, spacing, compression)
-    if encoder.begin(head, entries.data(), entries.size(), False) != 0:
+    tags = tags_taken(owned)
+    if tags is not None:
+        head.tags = &tags.taken
+    if encoder.begin(head, entries.data(), entries.size(), False, 0) != 0:
         raise ValueError(
             "not a valid write: positions must ascend and be of one object, numbers lie within 2**32, the writer's id has 16 bytes, and the limits hold"
         )
@@ -259,8 +443,11 @@ def encode_writes(
         if column is not None:
             entry.data = string_view(column.data + column.ends[i], <size_t> column.size(i))
         else:
-            entry.data = view_of(<bytes> (<tuple> owned)[i])
+            entry.data = view_of(data_of((<tuple> owned)[i]))
         taken.news.push_back(entry)
+    taken.tags = tags_taken(owned)
+    if taken.tags is not None:
+        head.tags = &taken.tags.taken
     out = []
     for first in head.spacing.firsts(position, position + <uint64_t> count):
         request = Request.__new__(Request)
@@ -270,6 +457,7 @@ def encode_writes(
             &taken.news[first - position],
             head.spacing.count(first, position + <uint64_t> count),
             True,
+            first - position,
         ) != 0:
             raise ValueError("the entries exceed what one write may carry")
         out.append((head.spacing.residue(first), request))

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+
+#include "cls_zlog/stripe/scan.h"
+
+namespace zlog::stripe {
+
+// What a Scan tells, as the reply of a read, and the data behind it, which the host answers with.
+class Answering {
+ public:
+  Answering(Object& object, Header& header, bool takes_blocks, ReadReplyBuilder builder)
+      : layout_(object, header), takes_blocks_(takes_blocks), builder_(std::move(builder)) {}
+
+  void add(const ReadEntry& entry) { builder_.add(entry); }
+  int add_written(const Stored& stored, uint32_t first, uint32_t count);
+
+  uint64_t data_bytes() const { return builder_.data_bytes(); }
+  uint32_t count() const { return builder_.count(); }
+  bool full() const { return builder_.tags_full(); }
+  ReadReplyBuilder& builder() { return builder_; }
+
+ private:
+  Layout layout_;
+  const bool takes_blocks_;
+  std::string block_;  // the key of the last one that was answered
+  ReadReplyBuilder builder_;
+};
+
+}  // namespace zlog::stripe

@@ -1,0 +1,45 @@
+#include "cls_zlog/stripe/span_key.h"
+
+#include "cls_zlog/base/hex.h"
+
+namespace zlog {
+namespace {
+
+constexpr size_t kPositionDigits = 16;
+
+bool parse_hex(std::string_view digits, uint64_t* out) {
+  if (digits.empty() || digits.size() > 16) return false;
+  *out = 0;
+  for (const char c : digits) {
+    const bool decimal = c >= '0' && c <= '9';
+    if (!decimal && (c < 'a' || c > 'f')) return false;
+    *out = *out << 4 | static_cast<uint64_t>(decimal ? c - '0' : c - 'a' + 10);
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string span_key(std::string_view prefix, const Span& span, const Spacing& spacing) {
+  return span_key_bound(prefix, span.last) + '.' + hex(spacing.length(span), 1);
+}
+
+std::string span_key_bound(std::string_view prefix, uint64_t position) {
+  return std::string(prefix) + hex(position, kPositionDigits);
+}
+
+bool parse_span_key(std::string_view prefix, std::string_view key, const Spacing& spacing,
+                    uint32_t residue, Span* out) {
+  const size_t dot = prefix.size() + kPositionDigits;
+  if (key.size() <= dot + 1 || key[dot] != '.') return false;
+  uint64_t last = 0;
+  uint64_t length = 0;
+  if (!parse_hex(key.substr(prefix.size(), kPositionDigits), &last)) return false;
+  if (!parse_hex(key.substr(dot + 1), &length) || length == 0) return false;
+  if (last > limits::position_max || spacing.residue(last) != residue) return false;
+  if (length - 1 > spacing.place(last)) return false;
+  *out = {spacing.before(last, length - 1), last};
+  return key == span_key(prefix, *out, spacing);
+}
+
+}  // namespace zlog

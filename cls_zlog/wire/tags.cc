@@ -1,0 +1,136 @@
+#include "cls_zlog/wire/tags.h"
+
+#include <algorithm>
+
+namespace zlog {
+namespace {
+
+// Calls use(name) for each of them. False: the bytes are no names, or `use` said so.
+template <typename Use>
+bool each_name(std::string_view names, Use&& use) {
+  while (!names.empty()) {
+    const size_t size = static_cast<uint8_t>(names[0]);
+    if (size >= names.size() || !use(names.substr(1, size))) return false;
+    names.remove_prefix(1 + size);
+  }
+  return true;
+}
+
+}  // namespace
+
+bool valid_tag(std::string_view tag) { return !tag.empty() && tag.size() <= limits::tag_bytes_max; }
+
+uint32_t Tags::begin_of(uint32_t i) const {
+  uint32_t begin = 0;
+  for (const char count : counts.bytes(0, i)) begin += static_cast<uint8_t>(count);
+  return begin;
+}
+
+bool Tags::valid() const {
+  uint32_t count = 0;
+  const auto counted = [&count](std::string_view name) {
+    count++;
+    return valid_tag(name);
+  };
+  if (!each_name(names, counted)) return false;
+  uint32_t at = 0;
+  for (uint32_t i = 0; i < counts.size(); i++) {
+    if (counts[i] > limits::entry_tags_max) return false;
+    const uint32_t begin = at;
+    for (const uint32_t end = at + counts[i]; at < end; at++) {
+      if (ids[at] >= count || (at > begin && ids[at] <= ids[at - 1])) return false;
+    }
+  }
+  return true;
+}
+
+TagsReader::TagsReader(const Tags& tags) : tags_(tags) {
+  each_name(tags.names, [this](std::string_view name) {
+    names_.push_back(name);
+    return true;
+  });
+  begins_.reserve(tags.counts.size() + 1);
+  begins_.push_back(0);
+  for (uint32_t i = 0; i < tags.counts.size(); i++) begins_.push_back(begins_[i] + tags.counts[i]);
+}
+
+std::vector<std::string_view> TagsReader::of(uint32_t i) const {
+  std::vector<std::string_view> found;
+  if (!tags_.any()) return found;
+  for (uint32_t at = begins_[i]; at < begins_[i + 1]; at++) found.push_back(names_[tags_.ids[at]]);
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+uint32_t TagsBuilder::add_name(std::string_view name) {
+  names_ += static_cast<char>(name.size());
+  names_.append(name);
+  return count_++;
+}
+
+void TagsBuilder::add(const TagsReader& reader, uint32_t begin, uint32_t end) {
+  const Tags& tags = reader.tags();
+  if (!tags.any()) return add_none(end - begin);
+  counts_.append(tags.counts.bytes(begin, end - begin));
+  const uint32_t first = reader.begin_of(begin), last = reader.begin_of(end);
+  if (last - first == tags.ids.size()) {  // all there are
+    names_.append(tags.names);
+    for (uint32_t at = first; at < last; at++) wire::append(&ids_, count_ + tags.ids[at]);
+    count_ += static_cast<uint32_t>(reader.names().size());
+    return;
+  }
+  std::vector<uint32_t> used;
+  for (uint32_t at = first; at < last; at++) used.push_back(tags.ids[at]);
+  std::sort(used.begin(), used.end());
+  used.erase(std::unique(used.begin(), used.end()), used.end());
+  const uint32_t base = count_;
+  for (const uint32_t id : used) add_name(reader.names()[id]);
+  for (uint32_t at = first; at < last; at++) {
+    const auto found = std::lower_bound(used.begin(), used.end(), tags.ids[at]);
+    wire::append(&ids_, base + static_cast<uint32_t>(found - used.begin()));
+  }
+}
+
+void TagsBuilder::add(std::string_view tag) {
+  if (count_ == 0 || last_ != tag) add_name(tag);
+  last_ = tag;
+  counts_ += '\1';
+  wire::append(&ids_, count_ - 1);
+}
+
+Tags TagsBuilder::tags() const {
+  if (names_.empty()) return {};
+  return {names_,
+          {counts_.data(), static_cast<uint32_t>(counts_.size())},
+          {ids_.data(), static_cast<uint32_t>(ids_.size() / sizeof(uint32_t))}};
+}
+
+std::vector<uint32_t> TagsWanted::among(const TagsReader& reader, uint32_t begin,
+                                        uint32_t end) const {
+  std::vector<uint32_t> found;
+  const Tags& tags = reader.tags();
+  if (!tags.any()) return found;
+  // Of each name, which of the wanted tags it is, as a bit: no more than entry_tags_max are asked.
+  std::vector<uint64_t> bits(reader.names().size(), 0);
+  uint64_t wanted = 0;
+  uint64_t there = 0;
+  for (size_t tag = 0; tag < tags_.size(); tag++) {
+    wanted |= uint64_t{1} << tag;
+    for (size_t id = 0; id < bits.size(); id++) {
+      if (reader.names()[id] != tags_[tag]) continue;
+      bits[id] |= uint64_t{1} << tag;
+      there |= uint64_t{1} << tag;
+    }
+  }
+  if (there == 0 || (all_ && there != wanted)) return found;
+  for (uint32_t i = begin; i < end; i++) {
+    uint64_t has = 0;
+    for (uint32_t at = reader.begin_of(i); at < reader.begin_of(i + 1); at++) {
+      has |= bits[tags.ids[at]];
+    }
+    if (all_ ? has == wanted : has != 0) found.push_back(i);
+  }
+  return found;
+}
+
+}  // namespace zlog
