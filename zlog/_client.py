@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from zlog._append.append import Appender
 from zlog._append.deliveries import Deliveries
 from zlog._append.reserved import Reserved
 from zlog._audit.check import Checker, Progress
-from zlog._base.deadline import Deadline
+from zlog._base.deadline import Deadline, Timeout
 from zlog._base.io import Io, deadline_of
 from zlog._base.names import check_position, check_range
 from zlog._base.protocol import FillCode
@@ -22,7 +22,9 @@ from zlog._layout.positions import Positions
 from zlog._read.cursors import CursorClient, Cursors
 from zlog._read.holes import Patience
 from zlog._read.items import no_entry
+from zlog._read.iterate import Follower, RangeReader
 from zlog._read.read import Reader
+from zlog._read.select import Backwards, Match, Wanted, last_entry
 from zlog._read.times import as_time, find_time
 from zlog._trim.trim import trim, trim_to
 from zlog.entry import Entry, Gap, GapKind
@@ -83,6 +85,33 @@ class LogClient:
         if isinstance(slot, Entry):
             return slot
         raise no_entry(slot, self.layout.view.log)
+
+    def range_reader(
+        self,
+        start: int,
+        end: int | None,
+        tags: Collection[str] | None,
+        match: Match,
+        reverse: bool,
+        hole_timeout: Timeout,
+    ) -> RangeReader | Backwards:
+        """Return what reads a range; see :meth:`zlog.Log.read_range`."""
+        wanted = None if tags is None else Wanted.of(tags, match)
+        if reverse:
+            return Backwards(self.reader, self.budget, wanted, start, end, hole_timeout)
+        return RangeReader(self.reader, self.budget, start, end, hole_timeout, wanted)
+
+    def follower(
+        self, start: int, tags: Collection[str] | None, match: Match, hole_timeout: Timeout
+    ) -> Follower:
+        """Return what follows the log; see :meth:`zlog.Log.follow`."""
+        wanted = None if tags is None else Wanted.of(tags, match)
+        return Follower(self.reader, self.budget, start, hole_timeout, wanted)
+
+    async def last(self, tags: Collection[str], match: Match, timeout: Timeout) -> Entry | None:
+        """Return the newest entry with some tags; see :meth:`zlog.Log.last`."""
+        wanted = Wanted.of(tags, match) if tags else None
+        return await last_entry(self.reader, self.budget, wanted, timeout)
 
     async def find_time(self, when: datetime | float, deadline: Deadline) -> int:
         """Return the first position that is not older; see :meth:`zlog.Log.find_time`."""

@@ -12,7 +12,7 @@ from zlog._log.handle import LogHandle
 from zlog._native.core import Items
 from zlog._read.columns import Columns, ColumnsReader
 from zlog._read.cursors import CursorState
-from zlog._read.iterate import Follower, RangeReader
+from zlog._read.select import Match
 from zlog.cursor import Cursor
 from zlog.entry import Entry, Gap
 
@@ -35,19 +35,26 @@ class Reading(LogHandle):
         start: int = 0,
         end: int | None = None,
         *,
+        tags: Collection[str] | None = None,
+        match: Match = "any",
+        reverse: bool = False,
         hole_timeout: Timeout = ...,
     ) -> Iterator[Entry | Gap]:
         """Iterate over ``[start, end)`` in order, as far as the tail when the first is read.
 
-        Every position is accounted for: as an Entry, or inside a Gap.
+        Every position is accounted for: as an Entry, or inside a Gap. With ``tags`` come the entries
+        that have them, and the gaps that may hide one: those that are trimmed up to the trim point,
+        lost, unreadable, or, where nothing can be written, unwritten.
 
         Args:
             start: the first position.
             end: one past the last; None or beyond the tail: up to the tail.
+            tags: only entries with these tags; None: all entries.
+            match: ``"any"`` of the tags suffices, or an entry has to have ``"all"``.
+            reverse: from the end to the start; what is appended meanwhile does not come.
             hole_timeout: as in :meth:`open`; if not given, the handle's own.
         """
-        client = self._client
-        reader = RangeReader(client.reader, client.budget, start, end, hole_timeout)
+        reader = self._client.range_reader(start, end, tags, match, reverse, hole_timeout)
         return Items(lambda: drive(reader.next()))
 
     def read_columns(
@@ -81,7 +88,14 @@ class Reading(LogHandle):
         )
         return Items(lambda: drive(reader.next()))
 
-    def follow(self, start: int = 0, *, hole_timeout: Timeout = ...) -> Iterator[Entry | Gap]:
+    def follow(
+        self,
+        start: int = 0,
+        *,
+        tags: Collection[str] | None = None,
+        match: Match = "any",
+        hole_timeout: Timeout = ...,
+    ) -> Iterator[Entry | Gap]:
         """Iterate from ``start`` on, for ever: wait at the tail for new entries.
 
         With a sequencer, new entries are announced; without one the tail is looked up, at least
@@ -89,12 +103,24 @@ class Reading(LogHandle):
 
         Args:
             start: the first position; it may lie ahead of the tail.
+            tags, match: only entries with these tags, as in :meth:`read_range`.
             hole_timeout: as in :meth:`open`; if not given, the handle's own. None makes the reader
                 wait at a hole until another client settles it.
         """
-        client = self._client
-        follower = Follower(client.reader, client.budget, start, hole_timeout)
+        follower = self._client.follower(start, tags, match, hole_timeout)
         return Items(lambda: drive(follower.next()))
+
+    def last(
+        self, *tags: str, match: Match = "any", timeout: Timeout = ...
+    ) -> Entry | None:
+        """Return the newest entry that has these tags; without any, the newest entry. None: none.
+
+        Args:
+            tags: which.
+            match: ``"any"`` of the tags suffices, or an entry has to have ``"all"``.
+            timeout: budget of the call; a log in which the tag is rare may have many stripes.
+        """
+        return drive(self._client.last(tags, match, timeout))
 
     def tail(self, *, checked: bool = True, timeout: Timeout = ...) -> int:
         """Return the next position that will be handed out.

@@ -170,6 +170,27 @@ class ReadReply:
 def decode_read(reply: ReplyBytes, positions: Sequence[int]) -> ReadReply:
     """Decode the reply to a read of these positions, and check every entry's checksum."""
 
+class Selected(NamedTuple):
+    """What a select answered (docs/formats/wire.md).
+
+    Attributes:
+        highest: the highest position that is taken in the object, if any is.
+        end: all was looked at below it; in reverse, from it on.
+        gaps: first position, last position and state of what could not be looked into.
+        entries: that have the tags, in the order that was asked for.
+        lost, unreadable: positions of entries whose data is damaged, or of a later version.
+    """
+
+    highest: int | None
+    end: int
+    gaps: list[tuple[int, int, int]]
+    entries: list[Entry]
+    lost: list[int]
+    unreadable: list[int]
+
+def decode_select(reply: ReplyBytes) -> Selected:
+    """Decode the reply to a select, and check every entry's checksum."""
+
 def from_timestamp(us: int) -> datetime:
     """Turn stored time (µs since 1970, UTC) into an aware datetime; too large becomes the last."""
 

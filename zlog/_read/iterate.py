@@ -19,6 +19,7 @@ from zlog._layout.views import backoff
 from zlog._read.holes import Patience
 from zlog._read.items import joined
 from zlog._read.read import Reader, WindowItems, WindowRead
+from zlog._read.select import Selection, Wanted
 from zlog.entry import Entry, Gap, GapKind
 
 T = TypeVar("T")
@@ -194,10 +195,23 @@ class _Items:
 
 
 def _items_ahead(
-    reader: Reader, budget: Budget, start: int, hole_timeout: Timeout
-) -> Ahead[Sequence[Entry | Gap]]:
+    reader: Reader, budget: Budget, start: int, hole_timeout: Timeout, wanted: Wanted | None
+) -> Ahead[Sequence[Entry | Gap]] | Selection:
+    if wanted is not None:
+        patience = Patience(budget.hole_timeout(hole_timeout))
+        return Selection(reader, budget, wanted, start, patience)
     windows = _Items(reader, budget, budget.hole_timeout(hole_timeout))
     return Ahead(reader, budget, windows, start, WINDOW_BYTES)
+
+
+class InOrder(Protocol[T]):
+    """What reads on from a position, as far as it is told that the log goes."""
+
+    position: int
+
+    async def next(self, tail: int) -> T:
+        """Return what is there from ``position`` on, which lies below ``tail``; may be nothing."""
+        ...
 
 
 class Bounded(Generic[T]):
@@ -211,7 +225,7 @@ class Bounded(Generic[T]):
     """
 
     def __init__(
-        self, positions: Positions, budget: Budget, ahead: Ahead[T], end: int | None
+        self, positions: Positions, budget: Budget, ahead: InOrder[T], end: int | None
     ) -> None:
         self._positions = positions
         self._budget = budget
@@ -238,9 +252,10 @@ class RangeReader(Bounded[Sequence[Entry | Gap]]):
         start: int,
         end: int | None,
         hole_timeout: Timeout = ...,
+        wanted: Wanted | None = None,
     ) -> None:
         check_range(start, end)
-        ahead = _items_ahead(reader, budget, start, hole_timeout)
+        ahead = _items_ahead(reader, budget, start, hole_timeout, wanted)
         super().__init__(reader.positions, budget, ahead, end)
 
 
@@ -248,13 +263,18 @@ class Follower:
     """Reads from ``start`` on and waits at the tail for more. Never passes an open hole."""
 
     def __init__(
-        self, reader: Reader, budget: Budget, start: int, hole_timeout: Timeout = ...
+        self,
+        reader: Reader,
+        budget: Budget,
+        start: int,
+        hole_timeout: Timeout = ...,
+        wanted: Wanted | None = None,
     ) -> None:
         check_position(start)
         self._reader = reader
         self._budget = budget
         self._tail = 0
-        self._ahead = _items_ahead(reader, budget, start, hole_timeout)
+        self._ahead = _items_ahead(reader, budget, start, hole_timeout, wanted)
         self._waits = 0
 
     async def next(self) -> Sequence[Entry | Gap]:

@@ -375,7 +375,9 @@ def _request(
     view: View, ref: ObjectRef, asked: Sequence[int], bytes_max: int, *, with_ids: bool = False
 ) -> bytes:
     packed = ref.spacing.packed
-    return messages.read(view.epoch, with_ids, bytes_max, packed, asked, blocks=True)
+    return messages.read(
+        view.epoch, with_ids, bytes_max, packed, asked, blocks=True, tags=True
+    )
 
 
 def _is_trimmed(view: View, position: int) -> bool:

@@ -35,7 +35,7 @@ from zlog._log.handle import LogHandle
 from zlog._log.writer import WINDOW_BYTES
 from zlog._read.columns import Columns, ColumnsReader
 from zlog._read.cursors import CursorState
-from zlog._read.iterate import Follower, RangeReader
+from zlog._read.select import Match
 from zlog._transfer.promote import promote
 from zlog._trim.retention import Retention, RetentionReport, enforce, report, set_retention
 from zlog.aio.check import Check
@@ -212,11 +212,13 @@ class Log(LogHandle):
         start: int = 0,
         end: int | None = None,
         *,
+        tags: Collection[str] | None = None,
+        match: Match = "any",
+        reverse: bool = False,
         hole_timeout: Timeout = ...,
     ) -> AsyncIterator[Entry | Gap]:
         """Iterate over ``[start, end)`` in order; see :meth:`zlog.Log.read_range`."""
-        client = self._client
-        reader = RangeReader(client.reader, client.budget, start, end, hole_timeout)
+        reader = self._client.range_reader(start, end, tags, match, reverse, hole_timeout)
         while (items := await reader.next()) is not None:
             for item in items:
                 yield item
@@ -240,11 +242,15 @@ class Log(LogHandle):
                 yield columns
 
     async def follow(
-        self, start: int = 0, *, hole_timeout: Timeout = ...
+        self,
+        start: int = 0,
+        *,
+        tags: Collection[str] | None = None,
+        match: Match = "any",
+        hole_timeout: Timeout = ...,
     ) -> AsyncIterator[Entry | Gap]:
         """Iterate from ``start`` on, for ever; see :meth:`zlog.Log.follow`."""
-        client = self._client
-        follower = Follower(client.reader, client.budget, start, hole_timeout)
+        follower = self._client.follower(start, tags, match, hole_timeout)
         while True:
             for item in await follower.next():
                 yield item
@@ -325,6 +331,12 @@ class Log(LogHandle):
     async def promote(self, *, timeout: Timeout = ...) -> None:
         """Make a mirror a log of its own; see :meth:`zlog.Log.promote`."""
         await promote(self._client.reader, self._deadline(timeout))
+
+    async def last(
+        self, *tags: str, match: Match = "any", timeout: Timeout = ...
+    ) -> Entry | None:
+        """Return the newest entry with some tags; see :meth:`zlog.Log.last`."""
+        return await self._client.last(tags, match, timeout)
 
     async def tail(self, *, checked: bool = True, timeout: Timeout = ...) -> int:
         """Return the next position that will be handed out; see :meth:`zlog.Log.tail`."""
