@@ -74,6 +74,7 @@ from zlog.errors import (
 )
 from zlog.log import Log
 from zlog.store import ObjectClassUse, Store, connect, default_url
+from zlog.stream import Stream
 from zlog.transfer import Copied, export_log, import_log, mirror_log
 from zlog.view import ExclusiveWriter, ObjectRef, Stripe, View
 from zlog.writer import Writer
@@ -138,6 +139,7 @@ __all__ = [
     "StoreReadOnly",
     "StoreTimeout",
     "StoreUnavailable",
+    "Stream",
     "Stripe",
     "Timeout",
     "UnsupportedVersion",

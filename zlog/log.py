@@ -22,6 +22,7 @@ from zlog._layout.stat import LogStat, stat
 from zlog._log.reading import Reading
 from zlog._log.writer import WINDOW_BYTES
 from zlog._log.writing import Writing
+from zlog._native.core import tags_checked
 from zlog._transfer.promote import promote
 from zlog._trim.retention import Retention, RetentionReport, enforce, report, set_retention
 from zlog.check import Check
@@ -33,6 +34,7 @@ from zlog.limits import (
     WIDTH_DEFAULT,
 )
 from zlog.store import Store
+from zlog.stream import Stream
 from zlog.view import Stripe, View
 from zlog.writer import Writer, open_writer
 
@@ -51,6 +53,15 @@ class Log(Writing, Reading):
     Raises, from every method: LogNotFound when the log was removed, StoreTimeout when the budget
     ran out, and StoreUnavailable or ClassNotLoaded when the store refuses.
     """
+
+    def stream(self, tag: str) -> Stream:
+        """Return the entries that have a tag as a log of its own; nothing is read or made for it.
+
+        Raises:
+            InvalidTag, TypeError: it is no tag.
+        """
+        (checked,) = tags_checked((tag,))
+        return Stream(self, checked)
 
     @classmethod
     def create(

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "cls_zlog/stripe/scan.h"
@@ -21,9 +22,14 @@ class Answering {
   ReadReplyBuilder& builder() { return builder_; }
 
  private:
+  const TagsReader* tags_of(const Stored& stored);
+
   Layout layout_;
   const bool takes_blocks_;
   std::string block_;  // the key of the last one that was answered
+  std::optional<TagsReader> tags_;
+  std::string tags_key_;  // the record that they are of
+  Buffer tags_value_;     // and what they point into
   ReadReplyBuilder builder_;
 };
 

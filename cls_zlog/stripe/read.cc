@@ -20,13 +20,24 @@ int Answering::add_written(const Stored& stored, uint32_t first, uint32_t count)
     block_ = stored.key;
   }
   builder_.add({record.origin.timestamp, record.origin.writer, record.origin.number, record.ends,
-                record.crcs, record.numbers, first, answered - first, record.tags});
+                record.crcs, record.numbers, first, answered - first, tags_of(stored)});
   for (uint32_t index = answered; index < first + count; index++) {
     ReadEntry entry = entry_of(record, index);
     if (record.bytes_of(index) > 0) entry.state = EntryState::kLost;
     builder_.add(entry);
   }
   return 0;
+}
+
+// Taken apart once for each record, however many of its entries are asked for one by one.
+const TagsReader* Answering::tags_of(const Stored& stored) {
+  if (!builder_.with_tags() || !stored.record.tags.any()) return nullptr;
+  if (!tags_ || tags_key_ != stored.key) {
+    tags_value_ = stored.value;
+    tags_key_ = stored.key;
+    tags_.emplace(stored.record.tags);
+  }
+  return &*tags_;
 }
 
 Result<ReadReplyBuilder> read(Object& object, const ReadRequest& request) {

@@ -144,11 +144,13 @@ class Selection {
     if (!record.holds_entries() || !record.tags.any()) return;
     const uint32_t from = spacing_.index(stored.span, begin);
     const uint32_t to = spacing_.index(stored.span, last) + 1;
-    for (const uint32_t i : wanted_.among(TagsReader(record.tags), from, to)) {
+    const TagsReader tags(record.tags);
+    for (const uint32_t i : wanted_.among(tags, from, to)) {
       if (!record.written(i)) continue;
-      Hit hit;
-      hit.position = spacing_.after(stored.span.first, i);
-      out->hits.push_back(hit);
+      const std::string_view tag = tags.names()[record.tags.ids[tags.begin_of(i)]];
+      const uint64_t position = spacing_.after(stored.span.first, i);
+      const TagPlace place = place_of(record, i, tags);
+      out->hits.push_back(hit_of(position, place, place.alone ? tag : request_.tags.front()));
     }
   }
 

@@ -297,22 +297,25 @@ int read_places(Object& object, const StoredChunk& chunk, const std::vector<std:
   return 0;
 }
 
+TagPlace place_of(const Record& record, uint32_t i, const TagsReader& tags) {
+  TagPlace place;
+  if (record.kind != RecordKind::kStream) return place;
+  place.offset = static_cast<uint32_t>(record.offset + record.begin_of(i));
+  place.bytes = record.bytes_of(i);
+  place.crc = record.crcs[i];
+  place.timestamp = record.origin.timestamp;
+  place.alone = tags.count_of(i) == 1;
+  return place;
+}
+
 void add_places(const Record& record, uint32_t begin, uint32_t end, uint32_t base, TagPlaces* out) {
   if (!record.tags.any()) return;
   const TagsReader tags(record.tags);
   std::vector<std::vector<TagPlace>*> by_id(tags.names().size(), nullptr);
-  const bool direct = record.kind == RecordKind::kStream;
   for (uint32_t i = begin; i < end; i++) {
     if (!record.written(i)) continue;
-    TagPlace place;
+    TagPlace place = place_of(record, i, tags);
     place.index = base + (i - begin);
-    if (direct) {
-      place.offset = static_cast<uint32_t>(record.offset + record.begin_of(i));
-      place.bytes = record.bytes_of(i);
-      place.crc = record.crcs[i];
-      place.timestamp = record.origin.timestamp;
-      place.alone = tags.count_of(i) == 1;
-    }
     for (uint32_t at = tags.begin_of(i); at < tags.begin_of(i + 1); at++) {
       const uint32_t id = record.tags.ids[at];
       if (by_id[id] == nullptr) by_id[id] = &(*out)[std::string(tags.names()[id])];

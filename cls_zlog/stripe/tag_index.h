@@ -75,6 +75,9 @@ int list_chunks(Object& object, const Header& header, uint64_t begin, uint64_t e
 int read_places(Object& object, const StoredChunk& chunk, const std::vector<std::string>& tags,
                 TagPlaces* out, bool* sound);
 
+// Where the data of a record's entry is.
+TagPlace place_of(const Record& record, uint32_t i, const TagsReader& tags);
+
 // Says of a record's entries [begin, end) where they are, by tag; `base`: the index of its first one.
 void add_places(const Record& record, uint32_t begin, uint32_t end, uint32_t base, TagPlaces* out);
 

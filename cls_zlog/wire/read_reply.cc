@@ -106,8 +106,8 @@ void ReadReplyBuilder::add(const ReadEntries& entries) {
     wire::store(&ends_[ends + i * sizeof(uint32_t)], base + entries.ends[entries.first + i]);
   }
   crcs_.append(entries.crcs.bytes(entries.first, entries.count));
-  if (with_tags_ && entries.tags.any()) {
-    tags_.add(TagsReader(entries.tags), entries.first, entries.first + entries.count);
+  if (with_tags_ && entries.tags != nullptr) {
+    tags_.add(*entries.tags, entries.first, entries.first + entries.count);
   } else if (with_tags_) {
     tags_.add_none(entries.count);
   }

@@ -87,7 +87,7 @@ struct ReadEntries {
   wire::Column<uint32_t> numbers;
   uint32_t first = 0;
   uint32_t count = 0;
-  Tags tags;
+  const TagsReader* tags = nullptr;  // of the record; none: its entries have no tags
 
   uint32_t begin_of(uint32_t i) const { return i == 0 ? 0 : ends[i - 1]; }
 };
@@ -106,6 +106,7 @@ class ReadReplyBuilder {
   void add_block(ReadBlock block);  // of the entries that are added next
   uint64_t data_bytes() const { return data_bytes_; }
   uint32_t count() const { return count_; }
+  bool with_tags() const { return with_tags_; }
   bool tags_full() const { return tags_.full(); }
   void encode(std::string* out) const;
 

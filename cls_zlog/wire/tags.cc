@@ -5,6 +5,8 @@
 namespace zlog {
 namespace {
 
+constexpr size_t kLikelyNameBytes = 8;
+
 // Calls use(name) for each of them. False: the bytes are no names, or `use` said so.
 template <typename Use>
 bool each_name(std::string_view names, Use&& use) {
@@ -44,14 +46,17 @@ bool Tags::valid() const {
   return true;
 }
 
-TagsReader::TagsReader(const Tags& tags) : tags_(tags) {
+TagsReader::TagsReader(const Tags& tags) : tags_(tags), begins_(tags.counts.size() + 1) {
+  const std::string_view counts = tags.counts.bytes();
+  uint32_t begin = 0;
+  uint32_t* out = begins_.data();
+  *out++ = 0;
+  for (const char count : counts) *out++ = begin += static_cast<uint8_t>(count);
+  names_.reserve(tags.names.size() / kLikelyNameBytes);
   each_name(tags.names, [this](std::string_view name) {
     names_.push_back(name);
     return true;
   });
-  begins_.reserve(tags.counts.size() + 1);
-  begins_.push_back(0);
-  for (uint32_t i = 0; i < tags.counts.size(); i++) begins_.push_back(begins_[i] + tags.counts[i]);
 }
 
 std::vector<std::string_view> TagsReader::of(uint32_t i) const {

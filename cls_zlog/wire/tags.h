@@ -53,8 +53,8 @@ class TagsReader {
 
  private:
   const Tags tags_;
-  std::vector<std::string_view> names_;
   std::vector<uint32_t> begins_;  // count + 1 of them
+  std::vector<std::string_view> names_;
 };
 
 // Puts together the tags of some entries out of others'.

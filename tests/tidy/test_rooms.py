@@ -28,7 +28,7 @@ ROOMS: tuple[tuple[str, ...], ...] = (
     ("_audit",),
     ("_client",),
     ("_transfer",),
-    ("_log", "log", "aio", "cursor", "check", "writer"),
+    ("_log", "log", "aio", "cursor", "check", "stream", "writer"),
     ("transfer", "admin"),
     ("zlog",),
     ("spark", "testing"),

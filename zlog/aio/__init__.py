@@ -15,13 +15,14 @@ from zlog.aio.check import Check
 from zlog.aio.cursor import Cursor
 from zlog.aio.log import Log
 from zlog.aio.opening import Opening
+from zlog.aio.stream import Stream
 from zlog.aio.writer import Writer
 from zlog.store import ObjectClassUse, Store
 
 if TYPE_CHECKING:
     import rados
 
-__all__ = ["Check", "Cursor", "Log", "Opening", "Writer", "connect"]
+__all__ = ["Check", "Cursor", "Log", "Opening", "Stream", "Writer", "connect"]
 
 
 def connect(

@@ -34,6 +34,7 @@ from zlog._layout.stat import LogStat, stat
 from zlog._log.handle import LogHandle
 from zlog._log.writer import WINDOW_BYTES
 from zlog._read.columns import Columns, ColumnsReader
+from zlog._native.core import tags_checked
 from zlog._read.cursors import CursorState
 from zlog._read.select import Match
 from zlog._transfer.promote import promote
@@ -41,6 +42,7 @@ from zlog._trim.retention import Retention, RetentionReport, enforce, report, se
 from zlog.aio.check import Check
 from zlog.aio.cursor import Cursor
 from zlog.aio.opening import Opening
+from zlog.aio.stream import Stream
 from zlog.aio.writer import Writer, open_writer
 from zlog.entry import Entry, Gap
 from zlog.limits import (
@@ -331,6 +333,11 @@ class Log(LogHandle):
     async def promote(self, *, timeout: Timeout = ...) -> None:
         """Make a mirror a log of its own; see :meth:`zlog.Log.promote`."""
         await promote(self._client.reader, self._deadline(timeout))
+
+    def stream(self, tag: str) -> Stream:
+        """Return the entries that have a tag as a log of its own; see :meth:`zlog.Log.stream`."""
+        (checked,) = tags_checked((tag,))
+        return Stream(self, checked)
 
     async def last(
         self, *tags: str, match: Match = "any", timeout: Timeout = ...

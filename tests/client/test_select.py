@@ -1,0 +1,201 @@
+"""Readers of tags find what readers of everything find: entries, gaps, both directions, streams."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+from collections.abc import Sequence
+
+import pytest
+
+import zlog
+from zlog import Entry, Gap, GapKind
+
+from ..support.logs import leave_hole
+
+UNITS = (1, 4)
+STREAMS = [f"stream.{i}" for i in range(6)]
+Items = Sequence[Entry | Gap]
+
+
+def entries_of(items: Items) -> list[Entry]:
+    return [item for item in items if isinstance(item, Entry)]
+
+
+def with_tags(items: Items, tags: Sequence[str], match: str = "any") -> list[Entry]:
+    """What a reader of everything keeps of it."""
+    test = all if match == "all" else any
+    return [entry for entry in entries_of(items) if test(tag in entry.tags for tag in tags)]
+
+
+def append_some(log: zlog.Log, source: random.Random, count: int) -> None:
+    """Append entries of all sizes, with no tag, one or some."""
+    entries = [source.randbytes(source.choice((0, 10, 100, 9_000))) for _ in range(count)]
+    tags = [source.sample(STREAMS, source.choice((0, 1, 1, 1, 3))) for _ in range(count)]
+    log.append_many(entries, tags_each=tags)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_readers_of_tags_find_what_readers_of_everything_find(log: zlog.Log, seed: int) -> None:
+    source = random.Random(seed)
+    for _ in range(source.randrange(3, 9)):
+        append_some(log, source, source.choice((1, 2, 30, 300)))
+        act = source.randrange(8)
+        tail = log.tail()
+        if act == 0:
+            log.reconfigure(width=source.choice((1, 2, 5)))
+        elif act == 1:
+            leave_hole(log, source.randrange(1, 6))
+        elif act == 2:
+            log.trim(source.randrange(tail))
+        elif act == 3:
+            log.trim_to(source.randrange(tail))
+        elif act == 4:
+            log.append(b"not in any stream")
+    for tags in (STREAMS[:1], STREAMS[1:3], [*STREAMS[3:], "no such stream"]):
+        for match in ("any", "all"):
+            start, end = sorted(source.choices(range(log.tail() + 1), k=2))
+            found = list(log.read_range(tags=tags, match=match, hole_timeout=0))
+            everything = list(log.read_range())
+            expected = with_tags(everything, tags, match)
+            assert entries_of(found) == expected
+            trimmed = [Gap(0, log.view.trim_point, GapKind.TRIMMED)] if log.view.trim_point else []
+            assert [item for item in found if isinstance(item, Gap)] == trimmed
+            back = list(log.read_range(tags=tags, match=match, reverse=True))
+            assert back == found[::-1]
+            part = entries_of(list(log.read_range(start, end, tags=tags, match=match)))
+            assert part == [entry for entry in expected if start <= entry.position < end]
+            assert log.last(*tags, match=match) == (expected[-1] if expected else None)
+    assert list(log.read_range(reverse=True)) == everything[::-1]
+    assert log.last() == entries_of(everything)[-1]
+
+
+def test_while_writers_write_and_the_width_changes_streams_stay_the_same(log: zlog.Log) -> None:
+    """What a filtering reader has seen is a prefix of what everything holds in the end."""
+    done = threading.Event()
+    seen: dict[str, list[Entry]] = {}
+
+    def write(number: int) -> None:
+        with zlog.Log.open(log.store, log.name) as own:
+            for _ in range(25):
+                append_some(own, random.Random(number), 12)
+
+    def follow(stream: str) -> None:
+        with zlog.Log.open(log.store, log.name) as own:
+            position = 0
+            while True:
+                last = done.is_set()
+                found = list(own.read_range(position, tags=(stream,)))
+                seen.setdefault(stream, []).extend(entries_of(found))
+                if last:
+                    return
+                position = max([position, *(item.end for item in found)])
+
+    writers = [threading.Thread(target=write, args=(n,)) for n in range(3)]
+    readers = [threading.Thread(target=follow, args=(stream,)) for stream in STREAMS[:2]]
+    for thread in (*writers, *readers):
+        thread.start()
+    for width in (3, 1, 4):
+        log.reconfigure(width=width)
+    for thread in writers:
+        thread.join(60)
+    done.set()
+    for thread in readers:
+        thread.join(60)
+    everything = list(log.read_range())
+    for stream in STREAMS[:2]:
+        assert seen[stream] == with_tags(everything, [stream])
+
+
+def test_a_hole_may_hide_an_entry_and_is_waited_for(log: zlog.Log) -> None:
+    log.append(b"before", tags=("a",))
+    (hole,) = log.reserve(1)
+    log.append(b"after", tags=("a",))
+    followed = log.follow(tags=("a",), hole_timeout=None)
+    assert next(followed).data == b"before"
+    log.write(hole, b"late")
+    assert next(followed).data == b"after"
+    leave_hole(log)
+    log.append(b"last", tags=("a",))
+    found = list(log.read_range(tags=("a",), hole_timeout=0))
+    assert [entry.data for entry in entries_of(found)] == [b"before", b"after", b"last"]
+    with pytest.raises(zlog.Invalidated):
+        log.read(hole + 2)  # a reader of tags has filled it, too
+
+
+def test_a_follower_gets_entries_as_they_come(log: zlog.Log) -> None:
+    stream = log.stream("wanted")
+    for number in range(300):
+        log.append(b"%d" % number, tags=("wanted",) if number % 100 == 0 else ("other",))
+    followed = stream.follow()
+    assert [next(followed).data for _ in range(3)] == [b"0", b"100", b"200"]
+    timer = threading.Timer(0.1, lambda: stream.append(b"new", tags=("other",)))
+    timer.start()
+    assert next(followed).data == b"new"
+    timer.join()
+
+
+def test_a_stream_reads_as_a_log_of_its_own(log: zlog.Log) -> None:
+    cart, audit = log.stream("cart.17"), log.stream("audit")
+    assert (cart.first(), cart.last(), cart.tail()) == (None, None, 0)
+    first = cart.append(b"add apples")
+    both = cart.append(b"pay", tags=("audit",))
+    audit.append_many([b"x", b"y"])
+    assert [entry.data for entry in cart.read_range()] == [b"add apples", b"pay"]
+    assert [entry.data for entry in audit.read_range(reverse=True)] == [b"y", b"x", b"pay"]
+    assert (cart.first().position, cart.last().position, cart.tail()) == (first, both, both + 1)
+    assert set(log.read(both).tags) == {"cart.17", "audit"}
+    cursor = cart.cursor("billing", create=0)
+    cursor.commit(both)
+    assert [state.name for state in log.cursors()] == ["stream.cart-2e17.billing"]
+    with zlog.Log.open(log.store, log.name) as again:
+        stream = again.stream("cart.17")
+        assert stream.cursor("billing").position == both
+        assert [entry.data for entry in stream.read_range(both)] == [b"pay"]
+
+
+def test_many_streams_are_each_in_order_and_complete(log: zlog.Log) -> None:
+    names = [f"s{i}" for i in range(500)]
+    entries = [b"%d" % i for i in range(3_000)]
+    log.append_many(entries, tags_each=[(names[i % 500], f"half{i % 2}") for i in range(3_000)])
+    for i in (0, 7, 499):
+        found = [int(entry.data) for entry in log.read_range(tags=(names[i],))]
+        assert found == list(range(i, 3_000, 500))
+    assert len(list(log.read_range(tags=("half1",)))) == 1_500
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"tags": "text"}, TypeError),
+        ({"tags": ()}, ValueError),
+        ({"tags": ("",)}, zlog.InvalidTag),
+        ({"tags": ("x" * 129,)}, zlog.InvalidTag),
+        ({"tags": [str(i) for i in range(65)]}, zlog.InvalidTag),
+        ({"tags": ("a",), "match": "none"}, ValueError),
+    ],
+)
+def test_asking_wrongly_is_told(log: zlog.Log, arguments: dict, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        log.read_range(**arguments)
+
+
+def test_the_asyncio_log_selects_alike(log: zlog.Log) -> None:
+    log.append_many([b"a", b"b", b"c"], tags_each=[("x",), ("y",), ("x", "y")])
+
+    async def check() -> None:
+        async with zlog.aio.Log.open(log.store, log.name) as own:
+            assert [e.data async for e in own.read_range(tags=("x",))] == [b"a", b"c"]
+            assert [e.data async for e in own.read_range(tags=("x", "y"), match="all")] == [b"c"]
+            assert [e.data async for e in own.read_range(tags=("y",), reverse=True)] == [b"c", b"b"]
+            stream = own.stream("x")
+            await stream.append(b"d")
+            assert (await stream.last()).data == b"d"
+            assert (await stream.first()).data == b"a"
+            assert await stream.tail() == 4
+            async for entry in stream.follow(1):
+                assert entry.data == b"c"
+                break
+
+    asyncio.run(check())

@@ -1,0 +1,78 @@
+"""The entries of a log that have one tag, for asyncio: what :mod:`zlog.stream` is for threads."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Coroutine, Iterable
+from typing import TYPE_CHECKING, Any
+
+from zlog._base.deadline import Timeout
+from zlog._layout.positions import PositionSpec
+from zlog.aio.cursor import Cursor
+from zlog.entry import Entry, Gap
+from zlog.stream import cursor_name
+
+if TYPE_CHECKING:
+    from zlog.aio.log import Log
+
+
+class Stream:
+    """The entries with one tag; see :class:`zlog.Stream` for what each call does."""
+
+    def __init__(self, log: Log, tag: str) -> None:
+        """Wrap a log; programs call :meth:`zlog.aio.Log.stream`."""
+        self._log = log
+        self.tag = tag
+
+    def append(
+        self, data: bytes, *, tags: Collection[str] = (), timeout: Timeout = ...
+    ) -> Coroutine[Any, Any, int]:
+        """Append an entry with this tag; see :meth:`zlog.Stream.append`."""
+        return self._log.append(data, tags=(self.tag, *tags), timeout=timeout)
+
+    async def append_many(
+        self, entries: Iterable[bytes], *, tags: Collection[str] = (), timeout: Timeout = ...
+    ) -> list[int]:
+        """Append entries with this tag; see :meth:`zlog.Stream.append_many`."""
+        return await self._log.append_many(entries, tags=(self.tag, *tags), timeout=timeout)
+
+    def read_range(
+        self,
+        start: int = 0,
+        end: int | None = None,
+        *,
+        reverse: bool = False,
+        hole_timeout: Timeout = ...,
+    ) -> AsyncIterator[Entry | Gap]:
+        """Iterate over the stream's entries; see :meth:`zlog.Stream.read_range`."""
+        return self._log.read_range(
+            start, end, tags=(self.tag,), reverse=reverse, hole_timeout=hole_timeout
+        )
+
+    def follow(self, start: int = 0, *, hole_timeout: Timeout = ...) -> AsyncIterator[Entry | Gap]:
+        """Iterate from ``start`` on, for ever; see :meth:`zlog.Stream.follow`."""
+        return self._log.follow(start, tags=(self.tag,), hole_timeout=hole_timeout)
+
+    async def first(self) -> Entry | None:
+        """Return the oldest entry that is left; None: there is none."""
+        async for item in self._log.read_range(tags=(self.tag,)):
+            if isinstance(item, Entry):
+                return item
+        return None
+
+    async def last(self, *, timeout: Timeout = ...) -> Entry | None:
+        """Return the newest entry; None: there is none."""
+        return await self._log.last(self.tag, timeout=timeout)
+
+    async def tail(self, *, timeout: Timeout = ...) -> int:
+        """Return one past the newest entry's position; 0: there is none."""
+        last = await self.last(timeout=timeout)
+        return 0 if last is None else last.end
+
+    async def cursor(
+        self, name: str, *, create: PositionSpec | None = None, timeout: Timeout = ...
+    ) -> Cursor:
+        """Open a cursor of this stream; see :meth:`zlog.Stream.cursor`."""
+        return await self._log.cursor(cursor_name(self.tag, name), create=create, timeout=timeout)
+
+    def __repr__(self) -> str:
+        return f"<zlog.aio.Stream {self.tag!r} of {self._log.name!r}>"
