@@ -8,6 +8,7 @@ from base64 import b64decode
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from zlog._native.core import tags_checked
 from zlog.cli.input import BadInput, Input
 
 _QUIET_SECONDS = 0.003
@@ -20,13 +21,28 @@ Parser = Callable[[bytes], "bytes | None"]
 """Makes an entry of a line; None: the line holds none. Raises ValueError."""
 
 
+class TaggedLine(bytes):
+    """An entry that has tags of its own."""
+
+    tags: tuple[str, ...]
+
+
+def tags_each(batch: Sequence[bytes], tags: tuple[str, ...]) -> list[tuple[str, ...]] | None:
+    """Return the tags of each entry, its own and those of all; None where none has any."""
+    if not tags and not any(isinstance(entry, TaggedLine) for entry in batch):
+        return None
+    return [
+        (*tags, *entry.tags) if isinstance(entry, TaggedLine) else tags for entry in batch
+    ]
+
+
 def as_is(line: bytes) -> bytes:
     """Return the line: it is the entry."""
     return line
 
 
 def from_json(line: bytes) -> bytes | None:
-    """Return the entry that a JSON line carries, as ``read --json`` prints it.
+    """Return the entry that a JSON line carries, as ``read --json`` prints it, with its tags.
 
     Gaps and blank lines hold none.
 
@@ -40,18 +56,37 @@ def from_json(line: bytes) -> bytes | None:
     except json.JSONDecodeError as error:  # its own text has a line number too, always 1
         raise ValueError(f"not JSON: {error.msg} at column {error.colno}") from error
     if isinstance(fields, dict):
-        if "data" in fields and "data_b64" in fields:
-            raise ValueError("both data and data_b64 are given")
-        if isinstance(text := fields.get("data"), str):
-            return text.encode()
-        if isinstance(coded := fields.get("data_b64"), str):
-            try:
-                return b64decode(coded, validate=True)
-            except ValueError as error:
-                raise ValueError(f"data_b64 is not base64: {error}") from error
-        if "gap" in fields:
-            return None
-    raise ValueError('neither {"data": "text"} nor {"data_b64": "base64"}')
+        entry = _data_of(fields)
+        if entry is None or "tags" not in fields:
+            return entry
+        tagged = TaggedLine(entry)
+        tagged.tags = _tags_of(fields["tags"])
+        return tagged
+    raise ValueError(_NO_ENTRY)
+
+
+_NO_ENTRY = 'neither {"data": "text"} nor {"data_b64": "base64"}'
+
+
+def _tags_of(tags: object) -> tuple[str, ...]:
+    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+        raise ValueError("tags are a list of texts")
+    return tags_checked(tags)
+
+
+def _data_of(fields: dict[str, object]) -> bytes | None:
+    if "data" in fields and "data_b64" in fields:
+        raise ValueError("both data and data_b64 are given")
+    if isinstance(text := fields.get("data"), str):
+        return text.encode()
+    if isinstance(coded := fields.get("data_b64"), str):
+        try:
+            return b64decode(coded, validate=True)
+        except ValueError as error:
+            raise ValueError(f"data_b64 is not base64: {error}") from error
+    if "gap" in fields:
+        return None
+    raise ValueError(_NO_ENTRY)
 
 
 class Splitter:

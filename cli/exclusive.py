@@ -9,6 +9,7 @@ from contextlib import suppress
 from types import TracebackType
 
 from zlog import Log, ZlogError
+from zlog.cli.batches import tags_each
 from zlog.cli.output import OutputClosed, OutputFailed, note, say
 from zlog.cli.session import usage_errors
 from zlog.cli.signals import Terminated
@@ -28,6 +29,7 @@ class ExclusiveAppends:
     Args:
         log: that is taken.
         name: what the writer calls itself; None: as the library has it.
+        tags: of all entries.
         keep: leave the log to this writer in the end, so that no other client appends.
         tally: of what is in the log.
         show: prints positions; None: they are not printed.
@@ -37,6 +39,7 @@ class ExclusiveAppends:
         self,
         log: Log,
         name: str | None,
+        tags: tuple[str, ...],
         tally: Tally,
         show: Callable[[Sequence[int]], None] | None,
         *,
@@ -49,6 +52,7 @@ class ExclusiveAppends:
             note(f"took the log from {before.name or before.id}")
         self._log = log.name
         self._keep = keep
+        self._tags = tags
         self._tally = tally
         self._show = show
         self._under_way: deque[tuple[Future[range], int, int]] = deque()
@@ -66,7 +70,7 @@ class ExclusiveAppends:
             self._finish_one()
         self._count(len(batch), size)
         try:
-            future = self._writer.submit_many(batch)
+            future = self._writer.submit_many(batch, tags_each=tags_each(batch, self._tags))
         except ZlogError:  # none of it was sent
             self._count(-len(batch), -size)
             raise

@@ -69,6 +69,8 @@ class JsonLines:
             "position": entry.position,
             "timestamp": iso(entry.timestamp),
         }
+        if entry.tags:
+            fields["tags"] = sorted(entry.tags)
         try:
             fields["data"] = entry.data.decode()
         except UnicodeDecodeError:

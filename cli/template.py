@@ -14,13 +14,14 @@ _TOKENS: dict[str, _Piece] = {
     "s": lambda entry: entry.data,
     "S": lambda entry: b"%d" % len(entry.data),
     "t": lambda entry: iso(entry.timestamp).encode(),
+    "T": lambda entry: ",".join(sorted(entry.tags)).encode(),
     "%": lambda _: b"%",
 }
 _ESCAPES = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "\\": b"\\"}
 
 HELP = (
-    "Format of an entry: %p position, %s data, %S size of the data, %t time, %% percent sign, and"
-    r" \n \r \t \0 \\. Nothing is added between entries."
+    "Format of an entry: %p position, %s data, %S size of the data, %t time, %T tags (sorted,"
+    r" with commas between them), %% percent sign, and \n \r \t \0 \\. Nothing is added between entries."
 )
 
 

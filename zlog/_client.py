@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from zlog._append.append import Appender
 from zlog._append.deliveries import Deliveries
@@ -19,6 +20,7 @@ from zlog._base.settings import Budget, Settings
 from zlog._layout.admin import NewLog, create_log, find_log, find_or_create_log
 from zlog._layout.layout import Layout
 from zlog._layout.positions import Positions
+from zlog._native import core
 from zlog._read.cursors import CursorClient, Cursors
 from zlog._read.holes import Patience
 from zlog._read.items import no_entry
@@ -30,6 +32,12 @@ from zlog._trim.trim import trim, trim_to
 from zlog.entry import Entry, Gap, GapKind
 from zlog.errors import AlreadyWritten, Invalidated
 from zlog.view import OPEN_END, Stripe, View
+
+if TYPE_CHECKING:
+    from zlog._native.core import NewEntry
+
+Tags = Iterable[str]
+"""The tags of an entry: a collection of text, each of 1 to 128 bytes in UTF-8, up to 64 of them."""
 
 
 class LogClient:
@@ -191,22 +199,59 @@ def new_log(
     return None
 
 
-def entry_list(entries: Iterable[bytes]) -> Sequence[bytes]:
+def new_entry(data: bytes, tags: Tags) -> NewEntry:
+    """Return what ``append`` was given as one item.
+
+    Raises:
+        InvalidTag: there are too many, or one is empty or too long.
+        TypeError: they are no collection of text.
+    """
+    return core.tagged((data,), tags)[0]
+
+
+def new_entries(
+    entries: Iterable[bytes], tags: Tags = (), tags_each: Iterable[Tags] | None = None
+) -> Sequence[NewEntry]:
     """Return what ``append_many`` was given as a sequence.
 
     Raises:
+        InvalidTag: as :func:`new_entry`.
         TypeError: it is no collection of entries, but perhaps a single one.
+        ValueError: there are not as many ``tags_each`` as entries, or there are ``tags`` as well.
     """
-    entries = entry_iterable(entries, "append_many")
-    return entries if isinstance(entries, Sequence) else [*entries]
+    entries = _entries(entries, "append_many")
+    found = entries if isinstance(entries, Sequence) else [*entries]
+    if tags_each is None:
+        return core.tagged(found, tags)
+    _check_tags(tags, tags_each)
+    return core.tagged_each(found, [*tags_each])
 
 
-def entry_iterable(entries: Iterable[bytes], method: str = "deliver") -> Iterable[bytes]:
-    """Return what a method was given that takes many entries.
+def entry_stream(
+    entries: Iterable[bytes], tags: Tags, tags_each: Iterable[Tags] | None
+) -> Iterable[NewEntry]:
+    """Return what ``deliver`` was given; nothing is taken before it is needed.
 
     Raises:
-        TypeError: it is no collection of entries, but perhaps a single one.
+        InvalidTag, TypeError, ValueError: as :func:`new_entries`; also while it is taken.
     """
+    entries = _entries(entries, "deliver")
+    if tags_each is not None:
+        _check_tags(tags, tags_each)
+        pairs = zip(entries, tags_each, strict=True)
+        return (new_entry(data, own) for data, own in pairs)
+    checked = core.tags_checked(tags)
+    return (new_entry(data, checked) for data in entries) if checked else entries
+
+
+def _check_tags(tags: Tags, tags_each: Iterable[Tags]) -> None:
+    if isinstance(tags_each, (str, bytes)):
+        raise TypeError("tags_each has a collection of tags for each entry, and is no text")
+    if core.tags_checked(tags):
+        raise ValueError("tags are those of all entries, tags_each those of each: give one of them")
+
+
+def _entries(entries: Iterable[bytes], method: str) -> Iterable[bytes]:
     if isinstance(entries, (bytes, bytearray, memoryview, str)) or not isinstance(
         entries, Iterable
     ):

@@ -15,7 +15,7 @@ from zlog._append.place import take
 from zlog._append.room import Limits, Room
 from zlog._append.rounds import Handed
 from zlog._base.deadline import Deadline, Timeout
-from zlog._client import LogClient, entry_list
+from zlog._client import LogClient, Tags, new_entries, new_entry
 from zlog._io import drive
 from zlog._log.writer import WriterHandle
 from zlog._native import core
@@ -24,6 +24,7 @@ from zlog.entry import Entry, Gap
 from zlog.errors import ZlogError
 
 if TYPE_CHECKING:
+    from zlog._native.core import NewEntry
     from typing_extensions import Self
 
 _THREADS = 2
@@ -72,38 +73,52 @@ class Writer(WriterHandle):
 
     _appends: _Appends
 
-    def append(self, data: bytes, *, timeout: Timeout = ...) -> int:
+    def append(self, data: bytes, *, tags: Tags = (), timeout: Timeout = ...) -> int:
         """Append one entry and return its position, once it is confirmed.
 
         Where nothing else is under way, this is one operation of the store.
 
         Args:
             data: the entry.
+            tags: as :meth:`zlog.Log.append` takes them.
             timeout: seconds to wait; the entry, once it was handed in, goes on its way after that.
 
         Raises:
             Fenced: the log is not this writer's any more.
-            EntryTooLarge: nothing was sent.
+            EntryTooLarge, InvalidTag: nothing was sent.
             LimitReached: the log is at the writer's capacity, which is not to wait.
             StoreTimeout: the entry may be in the log or not.
         """
-        position: int = self._append((data,), timeout)
+        position: int = self._append((new_entry(data, tags),), timeout)
         return position
 
-    def append_many(self, entries: Iterable[bytes], *, timeout: Timeout = ...) -> range:
+    def append_many(
+        self,
+        entries: Iterable[bytes],
+        *,
+        tags: Tags = (),
+        tags_each: Iterable[Tags] | None = None,
+        timeout: Timeout = ...,
+    ) -> range:
         """Append entries and return their positions, which follow each other, once confirmed.
 
+        Args:
+            entries, tags, tags_each: as :meth:`zlog.Log.append_many` takes them.
+            timeout: see :meth:`append`.
+
         Raises:
-            Fenced, EntryTooLarge, LimitReached, StoreTimeout: see :meth:`append`. Of entries that
-                may be in the log, those come first that were first in the list.
+            Fenced, EntryTooLarge, InvalidTag, LimitReached, StoreTimeout: see :meth:`append`. Of
+                entries that may be in the log, those come first that were first in the list.
         """
-        data = entry_list(entries)
-        if not data:
+        items = new_entries(entries, tags, tags_each)
+        if not items:
             return range(0)
-        positions: range = self._append(data, timeout, many=True)
+        positions: range = self._append(items, timeout, many=True)
         return positions
 
-    def submit(self, data: bytes, *, timeout: Timeout = ...) -> concurrent.futures.Future[int]:
+    def submit(
+        self, data: bytes, *, tags: Tags = (), timeout: Timeout = ...
+    ) -> concurrent.futures.Future[int]:
         """Hand an entry in, and return the future of its position.
 
         Futures are resolved in the order of the calls. What waits to be sent leaves together, the
@@ -111,28 +126,38 @@ class Writer(WriterHandle):
 
         Args:
             data: the entry.
+            tags: as :meth:`zlog.Log.append` takes them.
             timeout: seconds to wait for room.
 
         Raises:
-            Fenced, EntryTooLarge, LimitReached: see :meth:`append`.
+            Fenced, EntryTooLarge, InvalidTag, LimitReached: see :meth:`append`.
             StoreTimeout: there was no room in time. The entry was not sent.
         """
-        return self._submit((data,), timeout)
+        return self._submit((new_entry(data, tags),), timeout)
 
     def submit_many(
-        self, entries: Iterable[bytes], *, timeout: Timeout = ...
+        self,
+        entries: Iterable[bytes],
+        *,
+        tags: Tags = (),
+        tags_each: Iterable[Tags] | None = None,
+        timeout: Timeout = ...,
     ) -> concurrent.futures.Future[range]:
         """Hand entries in, and return the future of their positions, which follow each other.
 
         As :meth:`submit`, and quicker for each of them. They are confirmed together.
 
+        Args:
+            entries, tags, tags_each: as :meth:`zlog.Log.append_many` takes them.
+            timeout: seconds to wait for room.
+
         Raises:
-            Fenced, EntryTooLarge, LimitReached, StoreTimeout: see :meth:`submit`. None of them was
-                sent.
+            Fenced, EntryTooLarge, InvalidTag, LimitReached, StoreTimeout: see :meth:`submit`. None
+                of them was sent.
         """
-        data = entry_list(entries)
-        if data:
-            return self._submit(data, timeout, many=True)
+        items = new_entries(entries, tags, tags_each)
+        if items:
+            return self._submit(items, timeout, many=True)
         none: concurrent.futures.Future[range] = concurrent.futures.Future()
         none.set_result(range(0))
         return none
@@ -192,16 +217,16 @@ class Writer(WriterHandle):
             self._appends.close()
 
     def _submit(
-        self, data: Sequence[bytes], timeout: Timeout, *, many: bool = False
+        self, entries: Sequence[NewEntry], timeout: Timeout, *, many: bool = False
     ) -> concurrent.futures.Future[Any]:
-        handed, future = self._prepare(data, self._deadline(timeout), awaited=False, many=many)
+        handed, future = self._prepare(entries, self._deadline(timeout), awaited=False, many=many)
         if self._appends.hand_in(handed):
             self._appends.spawn()
         return future
 
-    def _append(self, data: Sequence[bytes], timeout: Timeout, *, many: bool = False) -> Any:
+    def _append(self, entries: Sequence[NewEntry], timeout: Timeout, *, many: bool = False) -> Any:
         appends, deadline = self._appends, self._deadline(timeout)
-        handed, future = self._prepare(data, deadline, awaited=True, many=many)
+        handed, future = self._prepare(entries, deadline, awaited=True, many=many)
         if appends.hand_in(handed):
             if timeout is ...:
                 drive(appends.run())
@@ -213,13 +238,13 @@ class Writer(WriterHandle):
             raise not_confirmed() from None
 
     def _prepare(
-        self, data: Sequence[bytes], deadline: Deadline, *, awaited: bool, many: bool
+        self, entries: Sequence[NewEntry], deadline: Deadline, *, awaited: bool, many: bool
     ) -> tuple[Handed, concurrent.futures.Future[Any]]:
         """Check entries and wait until there is room for them."""
-        self._client.appender.check(data)
+        self._client.appender.check(entries)
         future: concurrent.futures.Future[Any] = concurrent.futures.Future()
         future.set_running_or_notify_cancel()
-        handed = Handed(core.entries_owned(data), future, awaited=awaited, many=many)
+        handed = Handed(core.entries_owned(entries), future, awaited=awaited, many=many)
         room, changed = self._room, self._appends.changed
         if not room.has(handed.size):
             with changed:

@@ -11,9 +11,10 @@ from functools import partial
 
 import click
 
-from zlog import Log, ZlogError
+from zlog import InvalidTag, Log, ZlogError
+from zlog._native.core import tags_checked
 from zlog.cli import signals
-from zlog.cli.batches import Batches, Limits, Splitter, as_is, from_json
+from zlog.cli.batches import Batches, Limits, Splitter, as_is, from_json, tags_each
 from zlog.cli.exclusive import ExclusiveAppends
 from zlog.cli.input import BadInput, Input, check_readable
 from zlog.cli.names import log_argument
@@ -30,6 +31,13 @@ _JSON_OVERHEAD = 8
 """A line of JSON may be this many times as long as its entry: an escape takes six bytes for one."""
 
 
+def _checked(_: click.Context, __: click.Parameter, tags: tuple[str, ...]) -> tuple[str, ...]:
+    try:
+        return tags_checked(tags)
+    except InvalidTag as error:
+        raise click.BadParameter(f"{error}. {error.hint}") from error
+
+
 @click.command(
     cls=Verb,
     examples=r"""
@@ -39,6 +47,7 @@ _JSON_OVERHEAD = 8
     zlog append photos --whole *.jpg             # one entry per file
     tail -F app.log | zlog append app --positions
     zlog read old --json | zlog append new --json
+    zlog append orders --tag eu --tag paid -m 'fourth'
     zlog append ledger --exclusive < moves.txt   # as its only writer
     """,
 )
@@ -55,7 +64,15 @@ _JSON_OVERHEAD = 8
 @click.option("-z", "--null", is_flag=True, help="Entries end with NUL instead of newline.")
 @click.option("-k", "--keep-newline", is_flag=True, help="Keep the newline (or NUL) in the entry.")
 @click.option("--whole", is_flag=True, help="Append each file as one entry.")
-@click.option("--json", "as_json", is_flag=True, help='Lines are {"data": …} or {"data_b64": …}.')
+@click.option("--json", "as_json", is_flag=True, help='Lines are {"data": …} or {"data_b64": …}, and may have "tags": […].')
+@click.option(
+    "--tag",
+    "tags",
+    multiple=True,
+    metavar="TAG",
+    callback=_checked,
+    help="Give each entry this tag; may be repeated.",
+)
 @click.option("--positions", is_flag=True, help="Print the position of each entry.")
 @click.option(
     "--batch",
@@ -96,6 +113,7 @@ def append(
     keep_newline: bool,
     whole: bool,
     as_json: bool,
+    tags: tuple[str, ...],
     positions: bool,
     batch: int,
     max_bytes: int,
@@ -108,6 +126,7 @@ def append(
     Each line is an entry, without its newline unless --keep-newline is given. An acknowledged entry
     is durable. Lines of a slow pipe are appended as they arrive, lines of a fast one in batches.
     With --json, gaps in the input are skipped, so that the output of `read --json` can be appended.
+    An entry has the tags of its line, and those that --tag gives to all.
 
     With --exclusive, this command is the log's only writer until it ends. A writer that had the log
     is fenced. Entries are in the log in the order of the input, and batches follow each other
@@ -149,9 +168,9 @@ def append(
         _check_readable(paths, log)
         show = partial(_print, out) if positions else None
         with (
-            ExclusiveAppends(opened, name, tally, show, keep=keep)
+            ExclusiveAppends(opened, name, tags, tally, show, keep=keep)
             if exclusive
-            else _Appends(opened, tally, show)
+            else _Appends(opened, tags, tally, show)
         ) as appends:
             for start in range(0, len(texts), batch):
                 appends.append(texts[start : start + batch])
@@ -221,14 +240,20 @@ class _Appends(AbstractContextManager["_Appends", None]):
 
     Args:
         log: where to.
+        tags: of all entries.
         tally: of what is in the log.
         show: prints positions; None: they are not printed.
     """
 
     def __init__(
-        self, log: Log, tally: Tally, show: Callable[[Sequence[int]], None] | None
+        self,
+        log: Log,
+        tags: tuple[str, ...],
+        tally: Tally,
+        show: Callable[[Sequence[int]], None] | None,
     ) -> None:
         self._log = log
+        self._tags = tags
         self._tally = tally
         self._show = show
 
@@ -247,7 +272,7 @@ class _Appends(AbstractContextManager["_Appends", None]):
         self._tally.sent(len(batch))
         before = self._tally.count
         try:
-            positions = self._log.append_many(batch)
+            positions = self._log.append_many(batch, tags_each=tags_each(batch, self._tags))
         except ZlogError as error:
             self._tally.sent(0)
             self._tell(self._tally.failed(error))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call
@@ -19,15 +19,18 @@ from zlog._layout.layout import Layout
 from zlog._native import core, messages
 from zlog.view import ObjectRef, View
 
+if TYPE_CHECKING:
+    from zlog._native.core import NewEntry
+
 _BYTES_MAX = 4 << 20
 
 
 class AppendId(NamedTuple):
-    """An append's identity, and its data."""
+    """An append's identity, and its data and tags."""
 
     writer: bytes
     number: int
-    data: bytes
+    entry: NewEntry
 
 
 async def compare(
@@ -53,7 +56,9 @@ async def compare(
 
         def calls(view: View, asked: Sequence[int] = asked) -> list[Call]:
             packed = ref.spacing.packed
-            request = messages.read(view.epoch, True, _BYTES_MAX, packed, asked, blocks=True)
+            request = messages.read(
+                view.epoch, True, _BYTES_MAX, packed, asked, blocks=True, tags=True
+            )
             return [Call(ref.name, "read", request)]
 
         _, (reply,) = await layout.guarded(calls, deadline)
@@ -64,7 +69,7 @@ async def compare(
         told = core.decode_read(reply.payload, asked)
         for i, position in enumerate(asked[: told.count]):
             if told.state(i) == State.WRITTEN:
-                own = AppendId(told.writer(i), told.number(i), told.data(i))
+                own = AppendId(told.writer(i), told.number(i), told.entry(i))
                 found[position] = own == wanted[position]
             elif told.state(i) in (State.LOST, State.UNREADABLE):
                 found[position] = None

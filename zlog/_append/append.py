@@ -8,7 +8,8 @@ is here already" before it looks at the epoch, so these answers of a write are d
 - STALE_EPOCH: it is not there, and the seal keeps it out.
 - BEYOND_STRIPE: no entry can be there; only an epoch above this one might change that.
 - ALIKE: nothing was done; whether the entry is there, its data tells (:mod:`zlog._append.alike`).
-- REQUEST_TOO_NEW: nothing was done; an older class takes the entries as they are.
+- REQUEST_TOO_NEW: nothing was done; an older class takes entries that are not compressed, and none
+  with tags.
 
 Any other answer ends the call. Two are indefinite, since it may be this entry that is there or
 another one: UNREADABLE, where a newer class stored it; and LOST, where it is damaged or gone, and
@@ -25,7 +26,7 @@ import contextlib
 import errno
 import threading
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from zlog._append.alike import AppendId, compare
 from zlog._append.compression import Compression
@@ -46,6 +47,9 @@ from zlog.errors import (
     ZlogError,
 )
 from zlog.view import ObjectRef, View
+
+if TYPE_CHECKING:
+    from zlog._native.core import NewEntry
 
 ROUND_ENTRIES_MAX = 32768
 ROUND_BYTES_MAX = 16 << 20
@@ -94,7 +98,7 @@ class Appender:
         self.compression = Compression()
         self._lock = threading.Lock()
 
-    async def append(self, entries: Sequence[bytes], deadline: Deadline) -> list[int]:
+    async def append(self, entries: Sequence[NewEntry], deadline: Deadline) -> list[int]:
         """Append entries; returns their positions, in the entries' order.
 
         Positions ascend unless one of them was lost meanwhile: such an entry goes to a later
@@ -119,12 +123,12 @@ class Appender:
             start = end
         return positions
 
-    async def append_round(self, entries: Sequence[bytes], deadline: Deadline) -> Sequence[int]:
+    async def append_round(self, entries: Sequence[NewEntry], deadline: Deadline) -> Sequence[int]:
         """Append entries that were checked and are few enough for one round; as ``append``."""
         return await self._send(entries, 0, len(entries), deadline)
 
     async def _send(
-        self, entries: Sequence[bytes], start: int, end: int, deadline: Deadline
+        self, entries: Sequence[NewEntry], start: int, end: int, deadline: Deadline
     ) -> Sequence[int]:
         count = end - start
         if self._rolls.alert:
@@ -139,7 +143,7 @@ class Appender:
                 await explain(self._layout.io, error)
             raise
 
-    def check(self, entries: Sequence[bytes]) -> None:
+    def check(self, entries: Sequence[NewEntry]) -> None:
         """Raise EntryTooLarge, or TypeError for what is no bytes, before anything is sent."""
         found = core.entries_check(entries, self.entry_bytes_max)
         if found is not None:
@@ -179,7 +183,7 @@ class _Round:
         rolls: RollWatch,
         compression: Compression,
         writer: bytes,
-        entries: Sequence[bytes],
+        entries: Sequence[NewEntry],
         start: int,
         number: int,
     ) -> None:

@@ -10,7 +10,7 @@ done. A new attempt
 4. appends the entries that are not among that.
 
 After the second step no other attempt can write an entry of the delivery, so what the third
-one finds is all there is. Entries are compared by their content: they may come in another order.
+one finds is all there is. Entries are compared by their content, data and tags: they may come in another order.
 
 Source: docs/design.md, "Deliveries".
 """
@@ -22,8 +22,10 @@ import hashlib
 import operator
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from zlog._append.append import ROUND_BYTES_MAX, ROUND_ENTRIES_MAX, Appender
+from zlog._append.content import digest, digest_of
 from zlog._append.delivery_records import DeliveryKey, DeliveryRecords
 from zlog._base.deadline import Deadline, Timeout
 from zlog._base.protocol import FillCode
@@ -33,6 +35,9 @@ from zlog._read.read import READ_BYTES_MAX, Reader
 from zlog.entry import Entry, Gap, GapKind
 from zlog.errors import CorruptEntry, DeliveryDiffers, StoreUnavailable, ZlogError
 from zlog.view import View
+
+if TYPE_CHECKING:
+    from zlog._native.core import NewEntry
 
 _NUMBERS_BITS = 40  # numbers of appends of one attempt
 _WINDOW_POSITIONS = 4096
@@ -58,7 +63,7 @@ class Deliveries:
         self._entry_bytes_max = entry_bytes_max
 
     async def deliver(
-        self, entries: Iterable[bytes | core.EntryColumn], key: DeliveryKey, timeout: Timeout
+        self, entries: Iterable[NewEntry | core.EntryColumn], key: DeliveryKey, timeout: Timeout
     ) -> int:
         """Append what is not there yet; see :meth:`zlog.Log.deliver`."""
         key.check()
@@ -132,7 +137,7 @@ class _Attempt:
             for position, slot in found.items():
                 # Without a sequencer, another writer may have been faster.
                 if isinstance(slot, Entry) and writers[position] == self._writer:
-                    self._written[_digest(slot.data)] += 1
+                    self._written[digest_of(slot.data, slot.tags)] += 1
                 elif isinstance(slot, Gap) and slot.kind in (GapKind.LOST, GapKind.UNREADABLE):
                     raise CorruptEntry(
                         f"position {position} of log {self._layout.view.log!r} is"
@@ -148,21 +153,21 @@ class _Attempt:
             open_ = set(holes)
             positions = [p for p in positions if p in open_ or p not in found]
 
-    def missing(self, entries: Sequence[bytes]) -> Sequence[bytes]:
+    def missing(self, entries: Sequence[NewEntry]) -> Sequence[NewEntry]:
         """Return those of the entries that earlier attempts have not written."""
         if not self._written:
             return entries
-        return [entry for entry in entries if not self._take(_digest(entry))]
+        return [entry for entry in entries if not self._take(digest(entry))]
 
-    def _take(self, digest: bytes) -> bool:
-        count = self._written.get(digest, 0)
+    def _take(self, content: bytes) -> bool:
+        count = self._written.get(content, 0)
         if count > 1:
-            self._written[digest] = count - 1
+            self._written[content] = count - 1
         elif count:
-            del self._written[digest]
+            del self._written[content]
         return count > 0
 
-    async def append(self, entries: Sequence[bytes], deadline: Deadline) -> None:
+    async def append(self, entries: Sequence[NewEntry], deadline: Deadline) -> None:
         """Append entries that are in the log nowhere else."""
         await self._appender.append(entries, deadline)
 
@@ -208,13 +213,13 @@ class _Attempt:
                 await self._reader.fill(unused, FillCode.WRITER_GAVE_UP, deadline)
 
 
-def _rounds(entries: Iterable[bytes | core.EntryColumn]) -> Iterator[Sequence[bytes]]:
+def _rounds(entries: Iterable[NewEntry | core.EntryColumn]) -> Iterator[Sequence[NewEntry]]:
     """Cut entries, or columns of them, into what is appended in one go.
 
     Each is bytes of its own from here on: the caller may use one buffer for all. Columns stay what
     they are.
     """
-    some: list[bytes] = []
+    some: list[NewEntry] = []
     size = 0
     for item in entries:
         if isinstance(item, core.EntryColumn):
@@ -259,7 +264,3 @@ def _writer_id(log_id: int, key: DeliveryKey, incarnation: int) -> bytes:
     batch, part = operator.index(key.batch), operator.index(key.part)
     text = f"{log_id} {key.source} {incarnation} {batch} {part}".encode()
     return hashlib.blake2b(text, digest_size=16, person=b"zlog delivery").digest()
-
-
-def _digest(data: bytes) -> bytes:
-    return hashlib.blake2b(data, digest_size=16).digest()

@@ -34,7 +34,7 @@ from zlog._append.rounds import ROUND_BYTES_MAX, ROUND_ENTRIES_MAX, Handed, Roun
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply, deadline_of
 from zlog._base.pool_full import explain
-from zlog._base.protocol import Code
+from zlog._base.protocol import TAG_NAMES_BYTES_MAX, Code
 from zlog._base.refusals import from_code
 from zlog._layout.heal import answers
 from zlog._layout.layout import Layout
@@ -202,9 +202,12 @@ class Exclusive(ABC):
     def _new_round(self) -> Round:
         share = self._policy.share(self._waiting_entries + self._under_way_entries)
         made = Round(self._next)
-        size = 0
+        size = tags = 0
         while self._waiting and len(made.entries) < share and size < ROUND_BYTES_MAX:
             handed = self._waiting[0]
+            tags += handed.tags_bytes
+            if made.entries and tags > TAG_NAMES_BYTES_MAX:
+                break
             begin, whole = handed.taken, len(handed.entries)
             left = ROUND_ENTRIES_MAX - len(made.entries)
             end = core.entries_cut(handed.entries, begin, left, ROUND_BYTES_MAX - size)

@@ -11,9 +11,10 @@ repeated, in another process too.
 
 from __future__ import annotations
 
-import hashlib
+from typing import TYPE_CHECKING
 
 from zlog._append.append import Appender
+from zlog._append.content import digest
 from zlog._append.roll import RollWatch
 from zlog._base.deadline import Deadline
 from zlog._base.pool_full import explain
@@ -27,6 +28,9 @@ from zlog.entry import Entry
 from zlog.errors import AlreadyWritten, StoreTimeout
 from zlog.limits import GRANT_COUNT_MAX
 from zlog.view import ObjectRef, View
+
+if TYPE_CHECKING:
+    from zlog._native.core import NewEntry
 
 
 class Reserved:
@@ -54,14 +58,14 @@ class Reserved:
             await self._rolls.act(deadline)
         return await self._reader.positions.reserve(count, deadline)
 
-    async def write(self, position: int, data: bytes, deadline: Deadline) -> None:
+    async def write(self, position: int, data: NewEntry, deadline: Deadline) -> None:
         """Write an entry at a position, or find that this very entry is there."""
         layout = self._reader.layout
         self._appender.check([data])
         await self._reader.positions.check_handed_out("write at", position, deadline)
         (entry,) = core.entries_owned([data])
         now = layout.io.wall_clock_us()
-        writer = _writer_id(layout.address.log_id, position, entry)
+        writer = digest(entry, b"zlog write", b"%d %d " % (layout.address.log_id, position))
 
         compression = self._appender.compression
         sent_in = layout.view
@@ -89,25 +93,18 @@ class Reserved:
                 await self.write(position, data, deadline)
                 return
         if not any(reply.code == Code.OK for _, reply in replies):
-            # The writer's id is made of the data: what is alike and the same in data is this write.
+            # The writer's id is made of the content: what is alike and the same in it is this write.
             alike = any(reply.code == Code.ALIKE for _, reply in replies)
             await self._refuse(position, deadline, entry if alike else None)
         view = layout.view
         if position >= view.live_stripe.start:
             self._rolls.note(view, [reply for _, reply in replies], position + 1)
 
-    async def _refuse(self, position: int, deadline: Deadline, own: bytes | None) -> None:
+    async def _refuse(self, position: int, deadline: Deadline, own: NewEntry | None) -> None:
         log = self._reader.layout.view.log
         found = (await self._reader.read([position], deadline))[position]
-        if isinstance(found, Entry) and found.data == own:
+        if isinstance(found, Entry) and core.tagged((found.data,), found.tags)[0] == own:
             return
         if isinstance(found, Entry):
             raise AlreadyWritten(f"position {position} of log {log!r} holds another entry")
         raise no_entry(found, log)
-
-
-def _writer_id(log_id: int, position: int, data: bytes) -> bytes:
-    what = hashlib.blake2b(digest_size=16, person=b"zlog write")
-    what.update(b"%d %d " % (log_id, position))
-    what.update(data)
-    return what.digest()

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from zlog._native import core
 from zlog.store import Store
+
+if TYPE_CHECKING:
+    from zlog._native.core import NewEntry
 
 ROUND_ENTRIES_MAX = 4096
 ROUND_BYTES_MAX = 4 << 20
@@ -66,22 +70,24 @@ class Handed:
         entries: at least one.
         outcome: gets :attr:`result`, once all are confirmed.
         size: their data in bytes.
+        tags_bytes: what their tags take in a write, at most.
         awaited: whether the call that handed them in waits for them, and raises what goes wrong.
         many: whether their sender handed in a list, and is told all positions.
         taken: how many of them are in rounds.
         left: how many are not confirmed yet.
     """
 
-    __slots__ = ("awaited", "entries", "first", "left", "many", "outcome", "size", "taken")
+    __slots__ = ("awaited", "entries", "first", "left", "many", "outcome", "size", "tags_bytes", "taken")
 
     def __init__(
-        self, entries: Sequence[bytes], outcome: Outcome, *, awaited: bool, many: bool
+        self, entries: Sequence[NewEntry], outcome: Outcome, *, awaited: bool, many: bool
     ) -> None:
         self.awaited = awaited
         self.many = many
         self.entries = entries
         self.outcome = outcome
         self.size = sum(map(len, entries))
+        self.tags_bytes = core.tags_bytes(entries)
         self.taken = 0
         self.left = len(entries)
         self.first = 0
@@ -102,7 +108,7 @@ class Round:
 
     def __init__(self, first: int) -> None:
         self.first = first
-        self.entries: list[bytes] = []
+        self.entries: list[NewEntry] = []
         self.parts: list[tuple[Handed, int]] = []
         self.under_way = False
         self.written = False

@@ -9,15 +9,24 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from zlog._append.append import Appender
 from zlog._append.outcomes import not_sent, outcomes_of
 from zlog._append.rounds import ROUND_BYTES_MAX, ROUND_ENTRIES_MAX
 from zlog._base.deadline import Deadline
 from zlog._base.io import Io, deadline_of
+from zlog._base.protocol import ENTRY_TAGS_MAX, TAG_BYTES_MAX, TAG_NAMES_BYTES_MAX
 from zlog._io import drive
-from zlog._native.core import Latch
+from zlog._native import core
+from zlog._native.core import Latch, Tagged
 from zlog.errors import StoreTimeout
+
+if TYPE_CHECKING:
+    from zlog._native.core import NewEntry
+
+_TAGS_BYTES_MAX = TAG_NAMES_BYTES_MAX - ENTRY_TAGS_MAX * (1 + TAG_BYTES_MAX)
+"""Bytes of tags after which a round takes no more: those of one more entry may fit no more."""
 
 _PATIENCE = 0.25
 """How long a leader waits for the threads of the round before, which append again as soon as they
@@ -39,7 +48,7 @@ class SharedAppends:
         self._turn = threading.Lock()  # of the leader whose round is under way
         self._patience = 0.0
 
-    def append(self, data: bytes) -> int:
+    def append(self, data: NewEntry) -> int:
         """Append one entry and return its position.
 
         Raises:
@@ -48,7 +57,7 @@ class SharedAppends:
         """
         if type(data) is not bytes or len(data) > self._appender.entry_bytes_max:
             self._appender.check((data,))
-            data = bytes(data)  # a buffer may change meanwhile
+            (data,) = core.entries_owned((data,))  # a buffer may change meanwhile
         deadline = deadline_of(self._io, self._timeout)
         while True:
             gathering, index = self._join(data)
@@ -62,7 +71,7 @@ class SharedAppends:
             if deadline.expired:
                 raise not_sent()
 
-    def _join(self, data: bytes) -> tuple[_Gathering, int]:
+    def _join(self, data: NewEntry) -> tuple[_Gathering, int]:
         """Add an entry to what gathers; returns which one it is there. The first one leads."""
         with self._mutex:
             gathering = self._gathering
@@ -119,7 +128,7 @@ class SharedAppends:
                 came = () if self._gathering is None else self._gathering.entries
                 self._expected = len(entries) + len(came)
 
-    def _close(self, gathering: _Gathering) -> list[bytes]:
+    def _close(self, gathering: _Gathering) -> list[NewEntry]:
         """Take in nothing more; returns what has gathered, without what was taken back."""
         with self._mutex:
             if self._gathering is gathering:
@@ -138,27 +147,34 @@ class _Gathering:
         over: opened when there is nothing more to wait for.
     """
 
-    __slots__ = ("_enough", "_size", "_wanted", "closed", "dropped", "entries", "outcomes", "over")
+    __slots__ = ("_enough", "_size", "_tags", "_wanted", "closed", "dropped", "entries", "outcomes", "over")
 
     def __init__(self) -> None:
-        self.entries: list[bytes | None] = []
+        self.entries: list[NewEntry | None] = []
         self.closed = False
         self.dropped = True
         self.outcomes: Sequence[int | BaseException] = ()
         self.over = Latch()
         self._size = 0
+        self._tags = 0
         self._wanted = 0
         self._enough: threading.Lock | None = None
 
     @property
     def full(self) -> bool:
         """Whether it takes no more."""
-        return len(self.entries) >= ROUND_ENTRIES_MAX or self._size >= ROUND_BYTES_MAX
+        return (
+            len(self.entries) >= ROUND_ENTRIES_MAX
+            or self._size >= ROUND_BYTES_MAX
+            or self._tags > _TAGS_BYTES_MAX
+        )
 
-    def add(self, data: bytes) -> int:
+    def add(self, data: NewEntry) -> int:
         """Take an entry in; returns its index."""
         self.entries.append(data)
         self._size += len(data)
+        if type(data) is Tagged:
+            self._tags += core.tags_bytes((data,))
         if self._enough is not None and (len(self.entries) == self._wanted or self.full):
             self._enough.release()
             self._enough = None
@@ -171,7 +187,7 @@ class _Gathering:
         self._enough = enough
         return enough
 
-    def close(self) -> list[bytes]:
+    def close(self) -> list[NewEntry]:
         """Take in no more; returns the entries that are to be sent."""
         self.closed = True
         self._enough = None

@@ -64,6 +64,7 @@ class Reading(LogHandle):
         *,
         indexes: Collection[int] | None = None,
         window_bytes: int | None = None,
+        with_tags: bool = False,
         hole_timeout: Timeout = ...,
     ) -> Iterator[Columns]:
         """Iterate over ``[start, end)`` as :meth:`read_range` does, a window of entries at a time.
@@ -77,6 +78,7 @@ class Reading(LogHandle):
                 stripe, from 0; None: all.
             window_bytes: data that a window aims at, 8 MiB unless given; three windows are in
                 memory at a time. A window of a few large entries may take more.
+            with_tags: whether ``tags`` has those of each entry, which is an object for each.
             hole_timeout: as in :meth:`open`; if not given, the handle's own.
 
         Raises:
@@ -84,7 +86,14 @@ class Reading(LogHandle):
         """
         client = self._client
         reader = ColumnsReader(
-            client.reader, client.budget, start, end, indexes, window_bytes, hole_timeout
+            client.reader,
+            client.budget,
+            start,
+            end,
+            indexes,
+            window_bytes,
+            hole_timeout,
+            with_tags=with_tags,
         )
         return Items(lambda: drive(reader.next()))
 

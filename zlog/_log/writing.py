@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from zlog._append.delivery_records import DeliveryKey, DeliverySource
 from zlog._append.share import SharedAppends
 from zlog._base.deadline import Timeout
-from zlog._client import LogClient, entry_iterable, entry_list
+from zlog._client import LogClient, Tags, entry_stream, new_entries, new_entry
 from zlog._io import drive
 from zlog._log.handle import LogHandle
 
@@ -20,21 +20,36 @@ class Writing(LogHandle):
         super().__init__(client)
         self._shared = SharedAppends(client.appender, client.io, client.settings.timeout)
 
-    def append(self, data: bytes, *, timeout: Timeout = ...) -> int:
+    def append(self, data: bytes, *, tags: Tags = (), timeout: Timeout = ...) -> int:
         """Append one entry and return its position, once it is durable.
 
         Appends of several threads that wait at the same time travel together, unless they come
         with a ``timeout`` of their own. A thread that is alone sends its entry at once.
 
+        Args:
+            data: the entry.
+            tags: what it is about: up to 64, each of 1 to 128 bytes in UTF-8. Readers get them
+                with the entry. Their order means nothing.
+            timeout: budget of the call.
+
         Raises:
-            EntryTooLarge: nothing was sent.
+            EntryTooLarge, InvalidTag: nothing was sent.
+            UnsupportedVersion: it has tags, and the class of an OSD is too old to keep them.
             StoreTimeout: the entry may be in the log or not, at one position at most.
         """
+        entry = data if tags == () else new_entry(data, tags)
         if timeout is ...:
-            return self._shared.append(data)
-        return drive(self._client.appender.append([data], self._deadline(timeout)))[0]
+            return self._shared.append(entry)
+        return drive(self._client.appender.append([entry], self._deadline(timeout)))[0]
 
-    def append_many(self, entries: Iterable[bytes], *, timeout: Timeout = ...) -> list[int]:
+    def append_many(
+        self,
+        entries: Iterable[bytes],
+        *,
+        tags: Tags = (),
+        tags_each: Iterable[Tags] | None = None,
+        timeout: Timeout = ...,
+    ) -> list[int]:
         """Append entries in one go and return their positions, in the entries' order.
 
         Much faster than one by one: a range of positions is asked for once, and each stripe object
@@ -43,12 +58,18 @@ class Writing(LogHandle):
         another writer was faster. That one moves behind its successors. Entries that must never
         change places are appended one by one.
 
+        Args:
+            entries: any number of them.
+            tags: of all entries; see :meth:`append`.
+            tags_each: instead of ``tags``, those of each entry, as many collections as entries.
+            timeout: budget of the call.
+
         Raises:
-            EntryTooLarge: nothing was sent.
+            EntryTooLarge, InvalidTag: nothing was sent.
             ZlogError: as in :meth:`append`; its ``positions`` tells what was acknowledged before.
         """
-        data = entry_list(entries)
-        return drive(self._client.appender.append(data, self._deadline(timeout)))
+        items = new_entries(entries, tags, tags_each)
+        return drive(self._client.appender.append(items, self._deadline(timeout)))
 
     def reserve(self, count: int = 1, *, timeout: Timeout = ...) -> range:
         """Take positions without writing to them yet, and return them: they follow each other.
@@ -67,19 +88,23 @@ class Writing(LogHandle):
         """
         return drive(self._client.reserved.reserve(count, self._deadline(timeout)))
 
-    def write(self, position: int, data: bytes, *, timeout: Timeout = ...) -> None:
+    def write(
+        self, position: int, data: bytes, *, tags: Tags = (), timeout: Timeout = ...
+    ) -> None:
         """Write an entry at a position that was reserved, and return once it is durable.
 
-        Safe to repeat with the same data, also in another process: it finds the entry there.
+        Safe to repeat with the same data and tags, also in another process: it finds the entry
+        there.
 
         Raises:
             AlreadyWritten: the position holds another entry.
             Invalidated: it was filled or trimmed; ``gap`` says which. Reserve another one.
             BeyondTail: it was not handed out yet.
-            EntryTooLarge: nothing was sent.
+            EntryTooLarge, InvalidTag: nothing was sent.
             StoreTimeout: the entry may be there or not.
         """
-        drive(self._client.reserved.write(position, data, self._deadline(timeout)))
+        entry = new_entry(data, tags)
+        drive(self._client.reserved.write(position, entry, self._deadline(timeout)))
 
     def deliver(
         self,
@@ -88,6 +113,8 @@ class Writing(LogHandle):
         source: str,
         batch: int,
         part: int = 0,
+        tags: Tags = (),
+        tags_each: Iterable[Tags] | None = None,
         timeout: Timeout = ...,
     ) -> int:
         """Append entries exactly once, however often it is tried and fails meanwhile.
@@ -97,7 +124,7 @@ class Writing(LogHandle):
         in the log stay where they are, the others are appended. While two try at the same time,
         the later one goes on and the other one fails.
 
-        Equal entries count as often as they are given. Where a delivery that failed was trimmed
+        Entries are equal if data and tags are; they count as often as they are given. Where a delivery that failed was trimmed
         before it was repeated, what is gone looks like what never came, and is appended
         again.
 
@@ -107,6 +134,8 @@ class Writing(LogHandle):
             batch: 0 or more; see :meth:`deliveries_done`.
             part: batches may be delivered in parts, at the same time; which entry is in which part
                 must be the same each time.
+            tags: of all entries; see :meth:`append`.
+            tags_each: instead of ``tags``, those of each entry, taken with it.
             timeout: for each round of up to 32,768 entries or 16 MiB.
 
         Returns:
@@ -115,11 +144,13 @@ class Writing(LogHandle):
         Raises:
             DeliverySuperseded: another attempt has begun since, or the batch is done.
             DeliveryDiffers: an earlier attempt has appended something else.
-            EntryTooLarge: those before it may be appended.
+            EntryTooLarge, InvalidTag: those before it may be appended.
+            ValueError: entries and ``tags_each`` end at different lengths; the same.
             ZlogError: as in :meth:`append`; after any error the delivery can be repeated.
         """
         key = DeliveryKey(source, batch, part)
-        return drive(self._client.deliveries.deliver(entry_iterable(entries), key, timeout))
+        stream = entry_stream(entries, tags, tags_each)
+        return drive(self._client.deliveries.deliver(stream, key, timeout))
 
     def deliveries_done(self, source: str, *, before: int, timeout: Timeout = ...) -> None:
         """Say which batches of a source are delivered, so that the log need not remember them.

@@ -26,9 +26,12 @@ cdef class ColumnWindow:
     cdef vector[Asked] parts
     cdef list replies  # what `parts` point into
     cdef list data  # what the data of each does
+    cdef bint with_tags
+    cdef list tables  # the tags of each, or None
 
-    def __cinit__(self, uint32_t spacing):
+    def __cinit__(self, uint32_t spacing, bint tags=False):
         self.spacing, self.replies, self.data = spacing_of(spacing), [], []
+        self.with_tags, self.tables = tags, []
 
     def add(self, reply, uint64_t first, uint64_t stop):
         cdef Asked asked
@@ -57,6 +60,7 @@ cdef class ColumnWindow:
         self.parts.push_back(asked)
         self.replies.append(reply)
         self.data.append(keeper(reply, plain))
+        self.tables.append(tag_table(asked.reply) if self.with_tags else None)
 
     def open(self):
         cdef uint32_t row
@@ -86,6 +90,8 @@ cdef class ColumnWindow:
         cdef int from_reply = -1
         cdef list gaps = []  # a list for each row of positions without an entry
         cdef bint in_gap = False
+        cdef tuple own = ()
+        cdef list tags = [] if self.with_tags else None
         if bytes_max > 0x7FFFFFFF:
             raise ValueError("offsets are of 32 bits: data of 2 GiB and more does not fit")
         for at in range(parts):
@@ -108,6 +114,8 @@ cdef class ColumnWindow:
                     content = asked.reply.data_of(row)
                     cell.data, cell.size = content.data(), content.size()
                     cell.timestamp = asked.reply.timestamps[row]
+                    if tags is not None:
+                        own = self.tags_of(k, row)
                     from_reply = <int> k
                 elif state != TRIMMED:
                     item = settled[cell.position]
@@ -116,6 +124,7 @@ cdef class ColumnWindow:
                     cell.data = PyBytes_AS_STRING((<Entry> item).data)
                     cell.size = <size_t> PyBytes_GET_SIZE((<Entry> item).data)
                     cell.timestamp = (<Entry> item).us
+                    own = (<Entry> item).tags
                 elif state != WRITTEN:
                     if not in_gap:
                         gaps.append([])
@@ -132,13 +141,19 @@ cdef class ColumnWindow:
                     scattered |= cells.back().data + cells.back().size != cell.data
                 total += cell.size
                 cells.push_back(cell)
+                if tags is not None:
+                    tags.append(own)
                 rows[k] += 1
                 cell.position += 1
             k = (k + 1) % parts
         data = None
         if not scattered and from_reply >= 0:
             data = self.piece(self.data[from_reply], cells)
-        return (*columns_of(cells, data, <Py_ssize_t> total), gaps, next_start)
+        return (*columns_of(cells, data, <Py_ssize_t> total), gaps, next_start, tags)
+
+    cdef tuple tags_of(self, size_t part, uint32_t row):
+        table = self.tables[part]
+        return () if table is None else (<TagTable> table).of(row)
 
     cdef uint64_t position(self, size_t part, uint64_t row):
         return self.spacing.after(self.parts[part].first, row)

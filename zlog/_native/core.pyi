@@ -50,7 +50,7 @@ def encode_write(
     spacing: int,
     positions: Sequence[int],
     numbers: Sequence[int],
-    data: Sequence[Buffer],
+    data: Sequence[Buffer | Tagged],
     compression: str = "none",
 ) -> bytes:
     """Encode a write of entries, one per position, with their checksums.
@@ -62,7 +62,7 @@ def encode_write(
         spacing: of the stripe, packed: see :class:`zlog.Spacing`.
         positions: ascending, of one object, at most 65536.
         numbers: each append's number, within 2**32 of each other; with ``writer`` its identity.
-        data: each entry's bytes.
+        data: each entry.
         compression: zstd or lz4, to compress the data where that pays.
     """
 
@@ -83,7 +83,7 @@ def encode_writes(
     spacing: int,
     position: int,
     number: int,
-    entries: Sequence[Buffer],
+    entries: Sequence[Buffer | Tagged],
     start: int,
     end: int,
     compression: str = "none",
@@ -97,6 +97,44 @@ def encode_writes(
     Returns:
         ``(index of the stripe object, request)`` for each object that gets an entry.
     """
+
+class Tagged:
+    """An entry on its way in that has tags: an item of a list of entries, as bytes are.
+
+    Two are equal if data and tags are, in whatever order these come. Its length is that of the
+    data.
+
+    Args:
+        data: the entry.
+        tags: see :func:`tags_checked`.
+    """
+
+    data: bytes
+    tags: tuple[str, ...]
+
+    def __init__(self, data: Buffer, tags: Iterable[str]) -> None: ...
+    def __len__(self) -> int: ...
+    def __hash__(self) -> int: ...
+
+NewEntry: TypeAlias = bytes | Tagged
+"""An entry on its way in."""
+
+def tags_checked(tags: Iterable[str]) -> tuple[str, ...]:
+    """Return the tags of an entry, each once.
+
+    Raises:
+        InvalidTag: they are more than 64, or one has not 1 to 128 bytes in UTF-8.
+        TypeError: they are one text, or no texts.
+    """
+
+def tagged(entries: Sequence[Buffer], tags: Iterable[str]) -> Sequence[NewEntry]:
+    """Return entries that all have these tags: ``entries`` itself where there are none."""
+
+def tagged_each(entries: Sequence[Buffer], tags: Sequence[Iterable[str]]) -> list[NewEntry]:
+    """Return entries with the tags of each. ValueError: these are not as many."""
+
+def tags_bytes(entries: Sequence[Buffer | Tagged]) -> int:
+    """Return what the tags of entries take in a write at most: of each its bytes, and one more."""
 
 class EntryColumn(Sequence[bytes]):
     """Entries that lie one after the other, as in a column of Arrow: no object for each of them.
@@ -118,17 +156,22 @@ class EntryColumn(Sequence[bytes]):
     @overload
     def __getitem__(self, which: slice, /) -> EntryColumn: ...
 
-def entries_cut(entries: Sequence[Buffer], start: int, count_max: int, bytes_max: int) -> int:
-    """Return the end of the longest ``entries[start:end]`` within both limits, one at least."""
+def entries_cut(
+    entries: Sequence[Buffer | Tagged], start: int, count_max: int, bytes_max: int
+) -> int:
+    """Return the end of the longest ``entries[start:end]`` within both limits, one at least.
 
-def entries_owned(entries: Sequence[Buffer]) -> Sequence[bytes]:
-    """Return the same entries as immutable bytes: ``entries`` itself if it can be.
+    Their tags are within what one write takes.
+    """
+
+def entries_owned(entries: Sequence[Buffer | Tagged]) -> Sequence[NewEntry]:
+    """Return the same entries as immutable bytes or Tagged: ``entries`` itself if it can be.
 
     Raises:
         TypeError: an entry is not bytes-like.
     """
 
-def entries_check(entries: Sequence[Buffer], bytes_max: int) -> tuple[int, int] | None:
+def entries_check(entries: Sequence[Buffer | Tagged], bytes_max: int) -> tuple[int, int] | None:
     """Return index and size of the first entry that is too large; None when all fit.
 
     Raises:
@@ -157,6 +200,15 @@ class ReadReply:
 
     def data(self, i: int) -> bytes:
         """Return the entry; empty unless its state is 0."""
+
+    def tags(self, i: int) -> tuple[str, ...]:
+        """Return the entry's tags; none unless the read asked for them."""
+
+    def entry(self, i: int) -> NewEntry:
+        """Return the entry as it could be appended: its data, and its tags if it has any."""
+
+    def at_position(self, i: int, position: int) -> Entry:
+        """Return the entry as readers get it."""
 
     def writer(self, i: int) -> bytes:
         """Return the writer's id (only after a read ``with_ids``)."""
@@ -202,12 +254,18 @@ class Entry:
         data: its bytes, as appended.
         timestamp: when its writer appended it, by the writer's clock, UTC, in microseconds.
         end: one past its position: where a reader goes on, as after a Gap.
+        tags: its tags, each once, in no order; they are no part of the named tuple, but of what
+            makes two entries equal.
     """
 
     __match_args__ = ("position", "data", "timestamp")
     _fields: ClassVar = ("position", "data", "timestamp")
 
-    def __init__(self, position: int, data: bytes, timestamp: datetime) -> None: ...
+    def __init__(
+        self, position: int, data: bytes, timestamp: datetime, tags: Iterable[str] = ()
+    ) -> None: ...
+    @property
+    def tags(self) -> tuple[str, ...]: ...
     @property
     def position(self) -> int: ...
     @property
@@ -263,9 +321,10 @@ class ColumnWindow:
 
     Args:
         spacing: of the stripe, packed.
+        tags: whether :meth:`columns` tells them.
     """
 
-    def __init__(self, spacing: int) -> None: ...
+    def __init__(self, spacing: int, tags: bool = False) -> None: ...
     def add(self, reply: ReplyBytes | None, first: int, stop: int) -> None:
         """Take in the reply to a read of an object's positions below ``stop``; None: no reply.
 
@@ -284,7 +343,15 @@ class ColumnWindow:
 
     def columns(
         self, settled: Mapping[int, Entry | Gap], start: int, end: int, bytes_max: int
-    ) -> tuple[memoryview, memoryview, memoryview, memoryview, list[list[Gap | range]], int | None]:
+    ) -> tuple[
+        memoryview,
+        memoryview,
+        memoryview,
+        memoryview,
+        list[list[Gap | range]],
+        int | None,
+        list[tuple[str, ...]] | None,
+    ]:
         """Return the columns of positions in ``[start, end)``.
 
         Args:
@@ -297,7 +364,7 @@ class ColumnWindow:
             Positions (int64), timestamps (int64), offsets (int32) and data of the entries; the
             positions without, a list for each of their rows between two entries: settled gaps as
             they were given, and ranges of trimmed positions, which cover all read ones in them;
-            and where to go on, None at the end.
+            where to go on, None at the end; and the tags of each entry, None unless asked for.
         """
 
 _Item = TypeVar("_Item")

@@ -270,6 +270,15 @@ cdef class ReadReply:
         cdef uint32_t at = self.at(i)
         return () if self.table is None else self.table.of(at)
 
+    def entry(self, Py_ssize_t i):
+        return new_tagged(self.data(i), self.tags(i))
+
+    def at_position(self, Py_ssize_t i, uint64_t position):
+        cdef Entry entry = Entry.__new__(Entry)
+        entry.at, entry.us = position, self.decoded.timestamps[self.at(i)]
+        entry.data, entry.tags = self.data(i), self.tags(i)
+        return entry
+
     def writer(self, Py_ssize_t i):
         return bytes_of(self.decoded.writer_of(self.at_id(i)))
 

@@ -4,7 +4,7 @@ from cython.operator cimport dereference as deref
 from libc.stdint cimport int32_t
 from libcpp.memory cimport make_shared, shared_ptr
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from zlog.errors import InvalidTag
 
@@ -85,16 +85,41 @@ cdef enum:
     TAG_IDS_MAX = 1 << 18
 
 
+# Tuples of tags that were checked, and what they are: programs give the same ones again and again.
+cdef dict tags_known = {}
+cdef enum:
+    TAGS_KNOWN_MAX = 4096
+
+
 def tags_checked(tags):
+    if type(tags) is not tuple:
+        return check_tags(tags)
+    try:
+        found = tags_known.get(tags)
+    except TypeError:  # one of them can't be hashed, and is no text
+        return check_tags(tags)
+    if found is None:
+        found = check_tags(tags)
+        if len(tags_known) >= TAGS_KNOWN_MAX:
+            tags_known.clear()
+        tags_known[tags] = found
+    return found
+
+
+cdef tuple check_tags(tags):
     cdef Py_ssize_t size
     if isinstance(tags, (str, bytes)):
         raise TypeError(f"tags are a collection of text, not one: write ({tags!r},)")
-    found = tuple(dict.fromkeys(tags))
-    if len(found) > ENTRY_TAGS_MAX:
-        raise InvalidTag(f"{len(found)} tags; an entry has up to {ENTRY_TAGS_MAX}")
+    if not isinstance(tags, Iterable):
+        raise TypeError(f"tags are a collection of text, not {tags!r}")
+    found = tuple(tags)
     for tag in found:
         if not isinstance(tag, str):
             raise TypeError(f"a tag is text, not {tag!r}")
+    found = tuple(dict.fromkeys(found))
+    if len(found) > ENTRY_TAGS_MAX:
+        raise InvalidTag(f"{len(found)} tags; an entry has up to {ENTRY_TAGS_MAX}")
+    for tag in found:
         try:
             size = len(tag.encode())
         except UnicodeEncodeError:
@@ -122,19 +147,9 @@ def tagged(entries, tags):
 
 
 def tagged_each(entries, tags):
-    cdef dict known = {}
     if len(entries) != len(tags):
         raise ValueError(f"{len(tags)} lots of tags for {len(entries)} entries")
-    out = []
-    for data, own in zip(entries, tags):
-        if type(own) is tuple:
-            checked = known.get(own)
-            if checked is None:
-                checked = known[own] = tags_checked(own)
-        else:
-            checked = tags_checked(own)
-        out.append(new_tagged(data, checked))
-    return out
+    return [new_tagged(data, tags_checked(own)) for data, own in zip(entries, tags)]
 
 
 # Bytes that an entry's tags take in its request, at most.
@@ -143,6 +158,17 @@ cdef inline Py_ssize_t tags_size(Tagged item) except -1:
     for tag in item.tags:
         PyUnicode_AsUTF8AndSize(tag, &length)
         size += length + 1
+    return size
+
+
+def tags_bytes(entries):
+    cdef Py_ssize_t i, size = 0
+    if isinstance(entries, EntryColumn):
+        return 0
+    for i in range(len(entries)):
+        item = entries[i]
+        if type(item) is Tagged:
+            size += tags_size(<Tagged> item)
     return size
 
 

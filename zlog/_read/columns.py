@@ -39,6 +39,7 @@ class Columns:
         data: the bytes of all entries, one after the other.
         gaps: of the positions that were read, those that hold no entry; a gap covers all of them
             that lie in it.
+        tags: those of each entry; None: they were not asked for.
     """
 
     positions: memoryview
@@ -46,16 +47,17 @@ class Columns:
     offsets: memoryview
     data: memoryview
     gaps: list[Gap]
+    tags: list[tuple[str, ...]] | None = None
 
     def __len__(self) -> int:
         """Return the number of entries."""
         return len(self.positions)
 
 
-def _only_gap(gap: Gap) -> Columns:
+def _only_gap(gap: Gap, *, tags: bool) -> Columns:
     nothing = memoryview(b"")
     numbers = nothing.cast("q")
-    return Columns(numbers, numbers, memoryview(bytes(4)).cast("i"), nothing, [gap])
+    return Columns(numbers, numbers, memoryview(bytes(4)).cast("i"), nothing, [gap], [] if tags else None)
 
 
 class _ColumnWindows:
@@ -67,10 +69,13 @@ class _ColumnWindows:
         budget: Budget,
         indexes: frozenset[int] | None,
         hole_timeout: float | None,
+        *,
+        with_tags: bool,
     ) -> None:
         self._reader = reader
         self._budget = budget
         self._indexes = indexes
+        self._with_tags = with_tags
         self._patience = Patience(hole_timeout)
 
     def positions_max(self, start: int) -> int:
@@ -83,14 +88,15 @@ class _ColumnWindows:
     def start(self, start: int, end: int, bytes_max: int) -> WindowRead:
         layout = self._reader.layout
         stripe = layout.stripe_of(layout.view, start)
-        return self._reader.start(start, min(end, stripe.end), bytes_max, self._indexes)
+        end = min(end, stripe.end)
+        return self._reader.start(start, end, bytes_max, self._indexes, tags=self._with_tags)
 
     async def finish(self, read: WindowRead, tail: int) -> tuple[list[Columns], int, int]:
         if not read.parts:
             return [], 0, read.end
         reader = self._reader
         deadline = self._budget.longer(self._patience.seconds)
-        window = core.ColumnWindow(read.parts[0].spacing.packed)
+        window = core.ColumnWindow(read.parts[0].spacing.packed, self._with_tags)
         replies = await read.started.finish(deadline)
         data_bytes = 0
         for asked, reply in zip(read.parts, replies, strict=True):
@@ -105,7 +111,7 @@ class _ColumnWindows:
         return *_columns_of(window, settled, read.parts[0].start, end), end
 
     def trimmed(self, gap: Gap) -> list[Columns]:
-        return [_only_gap(gap)]
+        return [_only_gap(gap, tags=self._with_tags)]
 
     def cut(self, content: list[Columns]) -> tuple[list[Columns], Gap | None]:
         last = content[-1] if content else None
@@ -139,11 +145,11 @@ def _columns_of(
     data_bytes = 0
     at: int | None = start
     while at is not None:
-        positions, timestamps, offsets, data, rows, at = window.columns(
+        positions, timestamps, offsets, data, rows, at, tags = window.columns(
             settled, at, end, _DATA_BYTES_MAX
         )
         gaps = [gap for row in rows for gap in join(map(_gap_of, row))]
-        result.append(Columns(positions, timestamps, offsets, data, gaps))
+        result.append(Columns(positions, timestamps, offsets, data, gaps, tags))
         data_bytes += len(result[-1].data)
     return result, data_bytes
 
@@ -160,6 +166,8 @@ class ColumnsReader(Bounded[list[Columns]]):
         indexes: Collection[int] | None,
         window_bytes: int | None,
         hole_timeout: Timeout,
+        *,
+        with_tags: bool = False,
     ) -> None:
         check_range(start, end)
         if window_bytes is not None and window_bytes < 1:
@@ -167,6 +175,8 @@ class ColumnsReader(Bounded[list[Columns]]):
         chosen = None if indexes is None else frozenset(indexes)
         if chosen is not None and any(index < 0 for index in chosen):
             raise ValueError("a stripe's objects are numbered from 0")
-        windows = _ColumnWindows(reader, budget, chosen, budget.hole_timeout(hole_timeout))
+        windows = _ColumnWindows(
+            reader, budget, chosen, budget.hole_timeout(hole_timeout), with_tags=with_tags
+        )
         ahead = Ahead(reader, budget, windows, start, window_bytes or WINDOW_BYTES)
         super().__init__(reader.positions, budget, ahead, end)

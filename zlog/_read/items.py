@@ -81,8 +81,7 @@ def slot_of(reply: ReadReply, i: int, position: int, name: str) -> Slot:
     """Return what a read with ids, by the object ``name``, told of its i-th position."""
     state = reply.state(i)
     if state == State.WRITTEN:
-        at = core.from_timestamp(reply.timestamp(i))
-        return Entry(position, reply.data(i), at, reply.tags(i))
+        return reply.at_position(i, position)
     if state == State.LOST:
         return lost(position, LossReason.CORRUPT, name)
     if state == State.FILLED:

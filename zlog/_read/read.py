@@ -117,6 +117,7 @@ class Reader:
         indexes: Collection[int] | None = None,
         *,
         with_ids: bool = False,
+        tags: bool = True,
     ) -> WindowRead:
         """Start reading ``[start, end)``: one operation per stripe object, nothing awaited.
 
@@ -128,6 +129,7 @@ class Reader:
             bytes_max: data that all of them together may bring back; the rest is read later.
             indexes: of the stripe objects to ask; None asks all.
             with_ids: whether the replies tell who appended and filled; not for :meth:`finish`.
+            tags: whether they tell the entries' tags.
 
         Raises:
             StripeUnknown: of ``start``, already, the stripe must be looked up first.
@@ -142,7 +144,7 @@ class Reader:
                     wanted.append((ref, part))
         share = bytes_max // max(1, len(wanted))
         calls = [
-            Call(ref.name, "read", _request(view, ref, asked, share, with_ids=with_ids))
+            Call(ref.name, "read", _request(view, ref, asked, share, with_ids=with_ids, tags=tags))
             for ref, asked in wanted
         ]
         parts = [asked for _, asked in wanted]
@@ -372,12 +374,16 @@ class Reader:
 
 
 def _request(
-    view: View, ref: ObjectRef, asked: Sequence[int], bytes_max: int, *, with_ids: bool = False
+    view: View,
+    ref: ObjectRef,
+    asked: Sequence[int],
+    bytes_max: int,
+    *,
+    with_ids: bool = False,
+    tags: bool = True,
 ) -> bytes:
     packed = ref.spacing.packed
-    return messages.read(
-        view.epoch, with_ids, bytes_max, packed, asked, blocks=True, tags=True
-    )
+    return messages.read(view.epoch, with_ids, bytes_max, packed, asked, blocks=True, tags=tags)
 
 
 def _is_trimmed(view: View, position: int) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Mapping
-from itertools import accumulate, pairwise
-from typing import NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import accumulate, islice, pairwise
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, cast
 
 from zlog._native import core
 from zlog._transfer.pieces import (
@@ -20,14 +21,18 @@ from zlog._transfer.pieces import (
 )
 from zlog.errors import ExportDamaged
 
+if TYPE_CHECKING:
+    from zlog._native.core import NewEntry
+
 T = TypeVar("T")
 
 MAGIC = b"zlog-export 1\n"
 
-_INFO, _ENTRIES, _FILLED, _TRIMMED, _CURSORS, _END = range(1, 7)
+_INFO, _ENTRIES, _FILLED, _TRIMMED, _CURSORS, _END, _TAGGED = range(1, 8)
 
 _FRAME = struct.Struct("<BII")
 _LENGTH = struct.Struct("<I")
+_BYTE = struct.Struct("<B")
 _INFO_HEAD = struct.Struct("<QIB16sQ")
 _BATCH_HEAD = struct.Struct("<QQ16sQI")
 _FILLED_BODY = struct.Struct("<QQQ16sB")
@@ -37,7 +42,7 @@ _POSITION = struct.Struct("<Q")
 
 _NO_MARK = Mark(0, bytes(16), 0)
 _ENTRY_BYTES_LIMIT = 16 << 20
-_BODY_BYTES_MAX = _ENTRY_BYTES_LIMIT + BYTES_MAX + 4 * ENTRIES_MAX + _BATCH_HEAD.size
+_BODY_BYTES_MAX = _ENTRY_BYTES_LIMIT + 4 * BYTES_MAX + 5 * ENTRIES_MAX + _BATCH_HEAD.size
 """More than the largest frame has: a longer one is not even read."""
 
 
@@ -111,7 +116,11 @@ class ExportWriter:
                 piece.start, piece.timestamp, piece.writer, piece.number, len(piece.entries)
             )
             columns = struct.pack(f"<{len(piece.entries)}I", *ends)
-            self._frame(_ENTRIES, head, columns, *piece.entries)
+            if any(isinstance(entry, core.Tagged) for entry in piece.entries):
+                data = [e.data if isinstance(e, core.Tagged) else e for e in piece.entries]
+                self._frame(_TAGGED, head, columns, _encode_tags(piece.entries), *data)
+            else:
+                self._frame(_ENTRIES, head, columns, *cast("list[bytes]", piece.entries))
         elif isinstance(piece, Filled):
             self._frame(_FILLED, _FILLED_BODY.pack(*piece))
         else:
@@ -247,18 +256,38 @@ def _decode_cursors(body: bytes) -> dict[str, int]:
     return cursors
 
 
-def _decode_batch(body: bytes) -> Batch:
+def _encode_tags(entries: Sequence[NewEntry]) -> bytes:
+    """Encode the tags of entries; equal ones to equal bytes, in whatever order they are."""
+    tags = [entry.tags if isinstance(entry, core.Tagged) else () for entry in entries]
+    names = sorted({tag.encode() for own in tags for tag in own})
+    index = {name.decode(): i for i, name in enumerate(names)}
+    ids = [i for own in tags for i in sorted(index[tag] for tag in own)]
+    parts = [bytes((len(name),)) + name for name in names]
+    columns = struct.pack(f"<{len(entries)}B{len(ids)}I", *map(len, tags), *ids)
+    return b"".join((_LENGTH.pack(len(names)), *parts, columns))
+
+
+def _decode_batch(body: bytes, *, tagged: bool = False) -> Batch:
     start, timestamp, writer, number, count = _BATCH_HEAD.unpack_from(body)
     ends = struct.unpack_from(f"<{count}I", body, _BATCH_HEAD.size)
-    data = body[_BATCH_HEAD.size + 4 * count :]
+    at = _BATCH_HEAD.size + 4 * count
+    tags: list[tuple[str, ...]] = []
+    if tagged:
+        fields = _Fields(body, at)
+        tags = fields.tags(count)
+        at = fields.at
+    data = body[at:]
     entries = [data[begin:end] for begin, end in pairwise((0, *ends))]
     if sum(map(len, entries)) != len(data):  # ends that fall, or data that none of them covers
         raise ValueError
-    return Batch(start, timestamp, writer, number, entries)
+    if tagged:
+        return Batch(start, timestamp, writer, number, core.tagged_each(entries, tags))
+    return Batch(start, timestamp, writer, number, [*entries])
 
 
 _DECODERS: dict[int, Callable[[bytes], Piece]] = {
     _ENTRIES: _decode_batch,
+    _TAGGED: partial(_decode_batch, tagged=True),
     _FILLED: lambda body: Filled(*_FILLED_BODY.unpack(body)),
     _TRIMMED: lambda body: Trimmed(*_TRIMMED_BODY.unpack(body)),
 }
@@ -269,7 +298,7 @@ class _Fields:
 
     def __init__(self, body: bytes, at: int) -> None:
         self._body = body
-        self._at = at
+        self.at = at
 
     def number(self) -> int:
         return int(self._take(_LENGTH))
@@ -278,17 +307,31 @@ class _Fields:
         return int(self._take(_POSITION))
 
     def string(self) -> str:
-        length = self.number()
-        self._at += length
-        if self._at > len(self._body):
+        return self._text(self.number())
+
+    def _text(self, length: int) -> str:
+        self.at += length
+        if self.at > len(self._body):
             raise ValueError
-        return self._body[self._at - length : self._at].decode()
+        return self._body[self.at - length : self.at].decode()
+
+    def tags(self, count: int) -> list[tuple[str, ...]]:
+        """Return the tags of ``count`` entries."""
+        names = [self._text(self._take(_BYTE)) for _ in range(self.number())]
+        counts = struct.unpack_from(f"<{count}B", self._body, self.at)
+        self.at += count
+        ids = struct.unpack_from(f"<{sum(counts)}I", self._body, self.at)
+        self.at += 4 * len(ids)
+        if any(each >= len(names) for each in ids):
+            raise ValueError
+        left = iter(ids)
+        return [tuple(names[i] for i in islice(left, each)) for each in counts]
 
     def end(self) -> None:
-        if self._at != len(self._body):
+        if self.at != len(self._body):
             raise ValueError
 
     def _take(self, form: struct.Struct) -> int:
-        (value,) = form.unpack_from(self._body, self._at)
-        self._at += form.size
+        (value,) = form.unpack_from(self._body, self.at)
+        self.at += form.size
         return int(value)

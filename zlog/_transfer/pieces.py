@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
 from itertools import groupby
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from zlog._native import core
 from zlog.errors import ExportDamaged
+
+if TYPE_CHECKING:
+    from zlog._native.core import NewEntry
 
 ENTRIES_MAX = 16384
 BYTES_MAX = 1 << 20
-"""Entries in one batch of an export, and their data; an entry that is larger is alone in its."""
+"""Entries in one batch of an export, and their data with their tags; an entry that is larger is
+alone in its."""
 
 _ROUND_PIECES = 512
 _ROUND_POSITIONS = 16384
@@ -25,7 +30,7 @@ class Batch(NamedTuple):
     timestamp: int
     writer: bytes
     number: int
-    entries: list[bytes]
+    entries: list[NewEntry]
 
     @property
     def end(self) -> int:
@@ -140,7 +145,7 @@ class Joiner:
                 one = self._open = Batch(start, batch.timestamp, batch.writer, number, [])
                 self._bytes = 0
             one.entries.append(entry)
-            self._bytes += len(entry)
+            self._bytes += _size(entry)
 
     def _goes_on(self, one: Batch, batch: Batch, index: int) -> bool:
         return (
@@ -148,8 +153,12 @@ class Joiner:
             and one.timestamp == batch.timestamp
             and one.number + len(one.entries) == batch.number + index
             and len(one.entries) < ENTRIES_MAX
-            and self._bytes + len(batch.entries[index]) <= BYTES_MAX
+            and self._bytes + _size(batch.entries[index]) <= BYTES_MAX
         )
+
+
+def _size(entry: NewEntry) -> int:
+    return len(entry) + core.tags_bytes((entry,))
 
 
 def rounds(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:

@@ -19,7 +19,7 @@ from zlog.entry import Entry, Gap, GapKind
 from zlog.errors import CorruptEntry, NotWritten, UnsupportedVersion
 
 if TYPE_CHECKING:
-    from zlog._native.core import ReadReply, ReplyBytes
+    from zlog._native.core import NewEntry, ReadReply, ReplyBytes
 
 
 class _Held(NamedTuple):
@@ -30,7 +30,7 @@ class _Held(NamedTuple):
     writer: bytes = b""
     number: int = 0
     reason: int = 0
-    data: bytes = b""
+    data: NewEntry = b""
 
 
 _TRIMMED = _Held(State.TRIMMED)
@@ -162,7 +162,7 @@ def _take(payload: ReplyBytes, positions: Sequence[int], found: dict[int, _Held]
 def _held(reply: ReadReply, i: int) -> _Held:
     state = reply.state(i)
     if state == State.WRITTEN:
-        return _Held(state, reply.timestamp(i), reply.writer(i), reply.number(i), 0, reply.data(i))
+        return _Held(state, reply.timestamp(i), reply.writer(i), reply.number(i), 0, reply.entry(i))
     if state == State.FILLED:
         return _Held(state, reply.timestamp(i), reply.writer(i), 0, reply.reason(i))
     return _TRIMMED

@@ -30,6 +30,7 @@ from zlog._base.settings import Budget
 from zlog._layout.layout import Layout
 from zlog._native import core, messages
 from zlog._read.cursors import Cursors
+from zlog._read.iterate import WINDOW_BYTES
 from zlog._read.read import Reader
 from zlog._transfer.pieces import Batch, Filled, Mark, Piece, mark_of, part_from, parts_without
 from zlog._transfer.promote import marked, promote
@@ -343,21 +344,24 @@ def _calls_of(
 ) -> Iterator[Call]:
     objects = layout.objects(view, stripe)
     if isinstance(piece, Batch):
-        skipped = start - piece.start
-        requests = core.encode_writes(
-            view.epoch,
-            piece.timestamp,
-            piece.writer,
-            stripe.spacing.packed,
-            start,
-            piece.number + skipped,
-            piece.entries,
-            skipped,
-            end - piece.start,
-            compression,
-        )
-        for index, request in requests:
-            yield Call(objects[index].name, "write", request)
+        begin, last = start - piece.start, end - piece.start
+        while begin < last:
+            cut = core.entries_cut(piece.entries, begin, last - begin, WINDOW_BYTES)
+            requests = core.encode_writes(
+                view.epoch,
+                piece.timestamp,
+                piece.writer,
+                stripe.spacing.packed,
+                piece.start + begin,
+                piece.number + begin,
+                piece.entries,
+                begin,
+                cut,
+                compression,
+            )
+            for index, request in requests:
+                yield Call(objects[index].name, "write", request)
+            begin = cut
         return
     spacing = stripe.spacing
     for positions in spacing.parts(start, end):

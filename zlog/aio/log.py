@@ -25,7 +25,7 @@ from zlog._base.deadline import Timeout
 from zlog._base.io import Io, deadline_of
 from zlog._base.options import merged_options
 from zlog._base.settings import Settings
-from zlog._client import LogClient, entry_iterable, entry_list, new_log
+from zlog._client import LogClient, Tags, entry_stream, new_entries, new_entry, new_log
 from zlog._io import AsyncioIo
 from zlog._layout.admin import NewLog, list_logs, remove_log
 from zlog._layout.positions import PositionSpec
@@ -56,6 +56,7 @@ from zlog.store import Store
 from zlog.view import Stripe, View
 
 if TYPE_CHECKING:
+    from zlog._native.core import NewEntry
     from typing_extensions import Self
 
 
@@ -153,32 +154,43 @@ class Log(LogHandle):
         finally:
             await io.close()
 
-    def append(self, data: bytes, *, timeout: Timeout = ...) -> Coroutine[Any, Any, int]:
+    def append(
+        self, data: bytes, *, tags: Tags = (), timeout: Timeout = ...
+    ) -> Coroutine[Any, Any, int]:
         """Append one entry and return its position; see :meth:`zlog.Log.append`.
 
         Appends that wait at the same time travel together, in the order of the calls, unless they
         come with a ``timeout`` of their own. A quiet log's append leaves at once. When more than
         64 MiB wait to be sent, further appends wait before they are handed in.
         """
-        return self._append(data) if timeout is ... else self._append_alone(data, timeout)
+        entry = data if tags == () else new_entry(data, tags)
+        return self._append(entry) if timeout is ... else self._append_alone(entry, timeout)
 
-    async def _append_alone(self, data: bytes, timeout: float | None) -> int:
-        return (await self._client.appender.append([data], self._deadline(timeout)))[0]
+    async def _append_alone(self, entry: NewEntry, timeout: float | None) -> int:
+        return (await self._client.appender.append([entry], self._deadline(timeout)))[0]
 
     async def append_many(
-        self, entries: Iterable[bytes], *, timeout: Timeout = ...
+        self,
+        entries: Iterable[bytes],
+        *,
+        tags: Tags = (),
+        tags_each: Iterable[Tags] | None = None,
+        timeout: Timeout = ...,
     ) -> builtins.list[int]:
         """Append entries in one go; see :meth:`zlog.Log.append_many`."""
-        data = entry_list(entries)
-        return await self._client.appender.append(data, self._deadline(timeout))
+        items = new_entries(entries, tags, tags_each)
+        return await self._client.appender.append(items, self._deadline(timeout))
 
     async def reserve(self, count: int = 1, *, timeout: Timeout = ...) -> range:
         """Take positions without writing to them yet; see :meth:`zlog.Log.reserve`."""
         return await self._client.reserved.reserve(count, self._deadline(timeout))
 
-    async def write(self, position: int, data: bytes, *, timeout: Timeout = ...) -> None:
+    async def write(
+        self, position: int, data: bytes, *, tags: Tags = (), timeout: Timeout = ...
+    ) -> None:
         """Write an entry at a position that was reserved; see :meth:`zlog.Log.write`."""
-        await self._client.reserved.write(position, data, self._deadline(timeout))
+        entry = new_entry(data, tags)
+        await self._client.reserved.write(position, entry, self._deadline(timeout))
 
     async def deliver(
         self,
@@ -187,11 +199,14 @@ class Log(LogHandle):
         source: str,
         batch: int,
         part: int = 0,
+        tags: Tags = (),
+        tags_each: Iterable[Tags] | None = None,
         timeout: Timeout = ...,
     ) -> int:
         """Append entries exactly once; see :meth:`zlog.Log.deliver`."""
         key = DeliveryKey(source, batch, part)
-        return await self._client.deliveries.deliver(entry_iterable(entries), key, timeout)
+        stream = entry_stream(entries, tags, tags_each)
+        return await self._client.deliveries.deliver(stream, key, timeout)
 
     async def deliveries_done(self, source: str, *, before: int, timeout: Timeout = ...) -> None:
         """Say which batches of a source are delivered; see :meth:`zlog.Log.deliveries_done`."""
@@ -232,12 +247,20 @@ class Log(LogHandle):
         *,
         indexes: Collection[int] | None = None,
         window_bytes: int | None = None,
+        with_tags: bool = False,
         hole_timeout: Timeout = ...,
     ) -> AsyncIterator[Columns]:
         """Iterate over ``[start, end)`` as columns; see :meth:`zlog.Log.read_columns`."""
         client = self._client
         reader = ColumnsReader(
-            client.reader, client.budget, start, end, indexes, window_bytes, hole_timeout
+            client.reader,
+            client.budget,
+            start,
+            end,
+            indexes,
+            window_bytes,
+            hole_timeout,
+            with_tags=with_tags,
         )
         while (windows := await reader.next()) is not None:
             for columns in windows:

@@ -16,7 +16,7 @@ from zlog._append.room import Limits, Room
 from zlog._append.rounds import ROUND_BYTES_MAX, ROUND_ENTRIES_MAX, Handed
 from zlog._base.deadline import Deadline, Timeout
 from zlog._base.environment import world_of
-from zlog._client import LogClient, entry_list
+from zlog._client import LogClient, Tags, new_entries, new_entry
 from zlog._log.writer import WriterHandle
 from zlog._native import core
 from zlog._native.core import Append, Gathering
@@ -24,6 +24,7 @@ from zlog.entry import Entry, Gap
 from zlog.errors import ZlogError
 
 if TYPE_CHECKING:
+    from zlog._native.core import NewEntry
     from typing_extensions import Self
 
 
@@ -127,37 +128,55 @@ class Writer(WriterHandle):
 
     _appends: _Appends
 
-    def append(self, data: bytes, *, timeout: Timeout = ...) -> Coroutine[Any, Any, int]:
+    def append(
+        self, data: bytes, *, tags: Tags = (), timeout: Timeout = ...
+    ) -> Coroutine[Any, Any, int]:
         """Append one entry and return its position; see :meth:`zlog.Writer.append`."""
+        entry = data if tags == () else new_entry(data, tags)
         if timeout is ... and self._room.capacity is None:
-            return self._appends.append(data)
-        return self._append((data,), timeout)
+            return self._appends.append(entry)
+        return self._append((entry,), timeout)
 
-    async def append_many(self, entries: Iterable[bytes], *, timeout: Timeout = ...) -> range:
+    async def append_many(
+        self,
+        entries: Iterable[bytes],
+        *,
+        tags: Tags = (),
+        tags_each: Iterable[Tags] | None = None,
+        timeout: Timeout = ...,
+    ) -> range:
         """Append entries and return their positions; see :meth:`zlog.Writer.append_many`."""
-        data = entry_list(entries)
-        if not data:
+        items = new_entries(entries, tags, tags_each)
+        if not items:
             return range(0)
-        positions: range = await self._append(data, timeout, many=True)
+        positions: range = await self._append(items, timeout, many=True)
         return positions
 
-    async def submit(self, data: bytes, *, timeout: Timeout = ...) -> asyncio.Future[int]:
+    async def submit(
+        self, data: bytes, *, tags: Tags = (), timeout: Timeout = ...
+    ) -> asyncio.Future[int]:
         """Hand an entry in, once there is room; returns the future of its position.
 
         See :meth:`zlog.Writer.submit`.
         """
-        return await self._submit((data,), self._deadline(timeout), awaited=False)
+        entry = new_entry(data, tags)
+        return await self._submit((entry,), self._deadline(timeout), awaited=False)
 
     async def submit_many(
-        self, entries: Iterable[bytes], *, timeout: Timeout = ...
+        self,
+        entries: Iterable[bytes],
+        *,
+        tags: Tags = (),
+        tags_each: Iterable[Tags] | None = None,
+        timeout: Timeout = ...,
     ) -> asyncio.Future[range]:
         """Hand entries in, once there is room; returns the future of their positions.
 
         See :meth:`zlog.Writer.submit_many`.
         """
-        data = entry_list(entries)
-        if data:
-            return await self._submit(data, self._deadline(timeout), awaited=False, many=True)
+        items = new_entries(entries, tags, tags_each)
+        if items:
+            return await self._submit(items, self._deadline(timeout), awaited=False, many=True)
         none: asyncio.Future[range] = asyncio.get_running_loop().create_future()
         none.set_result(range(0))
         return none
@@ -196,9 +215,9 @@ class Writer(WriterHandle):
         """Wait for what is under way. The log stays this writer's; see :meth:`release`."""
         await self.flush()
 
-    async def _append(self, data: Sequence[bytes], timeout: Timeout, *, many: bool = False) -> Any:
+    async def _append(self, entries: Sequence[NewEntry], timeout: Timeout, *, many: bool = False) -> Any:
         deadline = self._deadline(timeout)
-        outcome = await self._submit(data, deadline, awaited=True, many=many)
+        outcome = await self._submit(entries, deadline, awaited=True, many=many)
         if timeout is ...:  # its round has a budget of its own
             return await outcome
         try:
@@ -207,12 +226,12 @@ class Writer(WriterHandle):
             raise not_confirmed() from None
 
     async def _submit(
-        self, data: Sequence[bytes], deadline: Deadline, *, awaited: bool, many: bool = False
+        self, entries: Sequence[NewEntry], deadline: Deadline, *, awaited: bool, many: bool = False
     ) -> asyncio.Future[Any]:
-        self._client.appender.check(data)
+        self._client.appender.check(entries)
         appends, room = self._appends, self._room
         outcome: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        handed = Handed(core.entries_owned(data), outcome, awaited=awaited, many=many)
+        handed = Handed(core.entries_owned(entries), outcome, awaited=awaited, many=many)
         while not room.has(handed.size):
             room.check(handed.size)
             if not await appends.changed(deadline):
