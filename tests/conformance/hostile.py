@@ -24,6 +24,9 @@ _VIEW = View(
 _VALUES: dict[str, tuple[Any, ...]] = {
     "seal": (1, 1, 0, True, None, 1),
     "read": (1, True, 1000, (1, [0, 1, 2, 5, 9])),
+    "select": (1, 0, 10, (b"a", b"b"), False, False, 10, 1000, False),
+    "tags_check": (1, 0, 10),
+    "tags_rebuild": (1, 0, 10),
     "count": (1, 0, 10),
     "verify": (1, 1000, (1, [0, 1, 2, 5, 9]), False),
     "fill": (1, 1, b"f" * 16, 1, (1, [3, 7, 8])),
@@ -145,6 +148,10 @@ def _fields_that_lie(count: int) -> Iterator[tuple[str, bytes]]:
         yield "verify", epoch + wire.u32(2**32 - 1) + runs
         yield "fill", epoch + time + writer + wire.u8(0) + runs
         yield "trim", epoch + runs
+    span = epoch + wire.u64(0) + wire.u64(2**63)
+    yield "select", span + wire.u32(count) + wire.blob(b"a")
+    yield "select", span + wire.u32(1) + wire.u32(count) + b"a"
+    yield "select", span + wire.u32(1) + wire.blob(b"a") + wire.u8(0) * 2 + wire.u32(count)
     yield "head_create", wire.u32(count) + b"log" + wire.u64(7)
     yield "directory_add", wire.u32(count) + b"log" + wire.u64(7)
     yield "directory_list", wire.u32(0) + wire.u32(count)

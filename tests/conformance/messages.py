@@ -79,8 +79,10 @@ def _struct(name: str, fields: str) -> Struct:
 
 def _left_out(kind: str, bounds: str) -> Any:
     """What a field is without its being said."""
-    if kind.startswith("list of "):
+    if kind.startswith("list of ") or kind.endswith(" × n"):
         return ()
+    if kind == "string":
+        return b""
     return None if kind == "u8, u64" else int(bounds.startswith("1 to"))
 
 
@@ -129,8 +131,12 @@ def _encoded(kind: str, value: Any) -> bytes:
         return wire.blob(value)
     if kind == "runs":
         return wire.positions_in(*value)
+    if kind == "u8 × n":
+        return bytes(value)
     if kind == "u32 × n":
         return wire.column_u32(value)
+    if kind == "list of string":
+        return wire.u32(len(value)) + b"".join(map(wire.blob, value))
     if kind == "map of strings":
         pairs = sorted(value.items())
         return wire.u32(len(pairs)) + b"".join(wire.text(k) + wire.text(v) for k, v in pairs)

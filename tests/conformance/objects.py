@@ -111,11 +111,37 @@ class Stripe(_Object):
         bytes_max: int = BYTES_MAX,
         with_ids: bool = False,
         blocks: bool = True,
+        tags: bool = False,
     ) -> Answer:
         """read: OK with a `replies.Read`, or STALE_EPOCH."""
-        asked = request("read", epoch, with_ids, bytes_max, (self.spacing, positions), blocks)
+        asked = request("read", epoch, with_ids, bytes_max, (self.spacing, positions), blocks, tags)
         code, payload = self.store.execute(self.name, "read", asked)
         return replies.parse_read(code, payload, positions, with_ids)
+
+    def select(
+        self,
+        epoch: int,
+        start: int,
+        end: int,
+        tags: Sequence[bytes],
+        every: bool = False,
+        reverse: bool = False,
+        entries_max: int = 1000,
+        bytes_max: int = BYTES_MAX,
+        with_ids: bool = False,
+    ) -> Answer:
+        """select: OK with a `replies.Selected`, or STALE_EPOCH."""
+        rest = (every, reverse, entries_max, bytes_max, with_ids)
+        asked = request("select", epoch, start, end, tags, *rest)
+        return replies.parse_select(*self.store.execute(self.name, "select", asked), with_ids)
+
+    def tags_check(self, epoch: int, start: int = 0, end: int = 2**63) -> Answer:
+        """tags_check: OK with a TagsCheckReply, or STALE_EPOCH."""
+        return self.call("tags_check", epoch, start, end)
+
+    def tags_rebuild(self, epoch: int, start: int = 0, end: int = 2**63) -> Answer:
+        """tags_rebuild: OK with how far it came, or STALE_EPOCH."""
+        return self.call("tags_rebuild", epoch, start, end)
 
     def verify(
         self,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any
 
@@ -76,7 +76,7 @@ class Answer:
 class Slot:
     """One position in a read's reply; ids are None when they were not asked for.
 
-    Only a written entry has data and a number; written and filled ones have a time and a writer.
+    Only a written entry has data, a number and tags; written and filled ones have a time and a writer.
     """
 
     state: State
@@ -85,6 +85,17 @@ class Slot:
     writer: bytes | None = None
     number: int | None = None
     reason: int | None = None
+    tags: frozenset[bytes] = frozenset()
+
+
+@dataclass(frozen=True)
+class Selected:
+    """The reply of select: how far it came, what may hide more, and what was found there."""
+
+    highest: int | None
+    end: int
+    gaps: tuple[tuple[int, int, State], ...]
+    found: tuple[tuple[int, Slot], ...]
 
 
 @dataclass(frozen=True)
@@ -178,6 +189,9 @@ _REFUSALS: dict[str, set[Code]] = {
     "seal": {Code.INVALID_EPOCH},
     "write": _TAKEN_OR_ALIKE,
     "read": _STALE,
+    "select": _STALE,
+    "tags_check": _STALE,
+    "tags_rebuild": _STALE,
     "verify": _STALE,
     "count": _STALE,
     "fill": _TAKEN,
@@ -255,8 +269,34 @@ def parse_read(code: int, payload: bytes, positions: Sequence[int], with_ids: bo
     """The answer of a read of `positions`; data that fails its checksum makes a slot LOST."""
     if code != Code.OK:
         return parse("read", code, payload)
+    return Answer(code, _read(Reader(payload), positions, with_ids))
+
+
+def parse_select(code: int, payload: bytes, with_ids: bool) -> Answer:
+    """The answer of a select."""
+    if code != Code.OK:
+        return parse("select", code, payload)
     behind = Reader(payload)
-    compat, reader = behind.frame(version=2)
+    compat, reader = behind.frame()
+    if compat > 1:
+        raise Malformed(f"compat {compat}")
+    highest, end = reader.optional_u64(), reader.u64()
+    gaps = [decode_frame("SelectGap", reader) for _ in range(reader.u32())]
+    positions = [reader.u64() for _ in range(reader.u32())]
+    reader.done()
+    if any(last < first for first, last, _ in gaps) or gaps != sorted(gaps):
+        raise Malformed(f"gaps {gaps}")
+    found: tuple[tuple[int, Slot], ...] = ()
+    if positions:
+        slots = _read(behind, positions, with_ids).slots
+        found = tuple(zip(positions, slots, strict=True))
+    behind.done()
+    told = tuple((first, last, State(state)) for first, last, state in gaps)
+    return Answer(code, Selected(highest, end, told, found))
+
+
+def _read(behind: Reader, positions: Sequence[int], with_ids: bool) -> Read:
+    compat, reader = behind.frame(version=STRUCTS["ReadReply"].version)
     if compat > 2:
         raise Malformed(f"compat {compat}")
     highest, count, told_ids = reader.optional_u64(), reader.u32(), reader.flag()
@@ -273,6 +313,7 @@ def parse_read(code: int, payload: bytes, positions: Sequence[int], with_ids: bo
         reasons = [reader.u8() for _ in range(count)]
         ids = list(zip(writers, numbers, reasons, strict=True))
     blocks = [decode_frame("ReadBlock", reader) for _ in range(reader.u32())]
+    tags = _tags(reader, count)
     reader.done()
     plain = Reader(_plain(blocks, behind, [0, *ends]))
     behind.done()
@@ -282,9 +323,25 @@ def parse_read(code: int, payload: bytes, positions: Sequence[int], with_ids: bo
             raise Malformed("ends go down")
         data = plain.take(ends[i] - start)
         start = ends[i]
-        slots.append(_slot(positions[i], states[i], data, crcs[i], times[i], ids[i : i + 1]))
+        slot = _slot(positions[i], states[i], data, crcs[i], times[i], ids[i : i + 1])
+        slots.append(replace(slot, tags=tags[i]) if slot.state == State.WRITTEN else slot)
     plain.done()
-    return Answer(code, Read(highest, tuple(slots)))
+    return Read(highest, tuple(slots))
+
+
+def _tags(reader: Reader, count: int) -> list[frozenset[bytes]]:
+    """The tags of each entry."""
+    packed = Reader(reader.blob())
+    names = []
+    while packed.left():
+        names.append(packed.take(packed.u8()))
+    if not names:
+        return [frozenset()] * count
+    counts = [reader.u8() for _ in range(count)]
+    own = [[reader.u32() for _ in range(each)] for each in counts]
+    if any(ids != sorted(set(ids)) for ids in own) or not all(1 <= len(n) <= 128 for n in names):
+        raise Malformed(f"tags {names} of entries {own}")
+    return [frozenset(names[id] for id in ids) for ids in own]
 
 
 def _plain(blocks: Sequence[Any], behind: Reader, begins: Sequence[int]) -> bytes:

@@ -17,11 +17,12 @@ StripeView: Any = STRUCTS["Stripe"].type
 
 @dataclass(frozen=True)
 class Entry:
-    """One entry of a write: where it goes, its number in its writer's own count, its bytes."""
+    """One entry of a write: where it goes, its number in its writer's own count, its bytes, tags."""
 
     position: int
     number: int
     data: bytes
+    tags: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -103,13 +104,25 @@ def write(
     size = in_block or max(1, len(entries))
     blocks = [entries[i : i + size] for i in range(0, len(entries), size)]
     plain = [b"".join(entry.data for entry in block) for block in blocks]
+    tags = tag_columns([entry.tags for entry in entries])
+    compat = 3 if tags[0] else 1
     if not in_block or not all(plain):
-        columns = request("write", *fields)
+        columns = request("write", *fields, 0, (), *tags, compat=compat)
         return columns + _padding(len(columns), end) + b"".join(plain)
     stored = [zstd.pack(each) for each in plain]
     rows = [(len(b), len(s), wire.crc32c(s)) for b, s in zip(blocks, stored, strict=True)]
-    columns = request("write", *fields, ZSTD, rows, compat=2)
+    columns = request("write", *fields, ZSTD, rows, *tags, compat=max(compat, 2))
     return columns + b"".join(stored)
+
+
+def tag_columns(tags: Sequence[Sequence[bytes]]) -> tuple[bytes, list[int], list[int]]:
+    """The names, each once and in the order in which they come; of each entry how many, and which."""
+    names: dict[bytes, int] = {}
+    own = [sorted(names.setdefault(tag, len(names)) for tag in each) for each in tags]
+    if not names:
+        return b"", [], []
+    told = b"".join(wire.u8(len(name)) + name for name in names)
+    return told, [len(each) for each in own], [id for each in own for id in each]
 
 
 def _padding(offset: int, data_bytes: int) -> bytes:

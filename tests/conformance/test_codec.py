@@ -58,6 +58,7 @@ OTHERS = {  # by what is said of them, or else by their kind
     "u8, u64": st.none() | st.integers(0, 2**63 - 1),
     "at most 2^63 - 1": st.none() | st.integers(0, 2**63 - 1),
     "runs": geometry_and_positions(),
+    "1 to 64": st.lists(st.binary(min_size=1, max_size=9), min_size=1, max_size=9),  # tags
     "a name": NAME,
     "a name or empty": st.just("") | NAME,
     "an address": st.text(st.characters(min_codepoint=33, max_codepoint=126), max_size=20),
@@ -118,7 +119,7 @@ def out_of_bounds() -> Iterator[tuple[str, tuple[Any, ...]]]:
                     yield method, (*values[:at], value, *values[at + 1 :])
 
 
-LEAST: dict[str, Any] = {"text": "a", "u8[16]": bytes(16), "string": b"", "runs": (1, [0])}
+LEAST: dict[str, Any] = {"text": "a", "u8[16]": bytes(16), "string": b"", "runs": (1, [0]), "list of string": [b"a"]}
 OUT_OF_BOUNDS = [
     *out_of_bounds(),
     ("seal", (1, 4, 4, True, None, 1)),
@@ -159,9 +160,15 @@ def test_writes(
     size = len(positions)
     numbers = data.draw(st.lists(U32, min_size=size, max_size=size))
     contents = data.draw(st.lists(st.binary(max_size=20), min_size=size, max_size=size))
-    entries = [Entry(p, base + n, d) for p, n, d in zip(positions, numbers, contents, strict=True)]
+    tag = st.lists(st.sampled_from(["a", "b", "ä", "c" * 128]), max_size=4, unique=True).map(tuple)
+    tags = data.draw(st.just([()] * size) | st.lists(tag, min_size=size, max_size=size))
+    entries = [
+        Entry(p, base + n, d, tuple(tag.encode() for tag in own))
+        for p, n, d, own in zip(positions, numbers, contents, tags, strict=True)
+    ]
+    sent = [core.Tagged(d, own) if own else d for d, own in zip(contents, tags, strict=True)]
     found = core.encode_write(
-        epoch, time, writer, spacing, positions, [e.number for e in entries], contents
+        epoch, time, writer, spacing, positions, [e.number for e in entries], sent
     )
     assert found == requests.write(epoch, time, writer, spacing, entries)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from . import replies
@@ -29,8 +29,11 @@ from .words import Words, stripe_view_of
 SEPARATOR = "----"
 COMMANDS = """
 seal EPOCH [existing] [start=N]
-write EPOCH WRITER ENTRIES [time=µs] [crc=WRONG]
-read EPOCH POSITIONS [bytes_max=N] [ids]
+write EPOCH WRITER ENTRIES [time=µs] [crc=WRONG] [tags=TAGS]
+read EPOCH POSITIONS [bytes_max=N] [ids] [tags]
+select EPOCH START END TAGS [every] [reverse] [entries_max=N] [bytes_max=N] [ids]
+tags_check EPOCH [start=N] [end=N]
+tags_rebuild EPOCH [start=N] [end=N]
 verify EPOCH POSITIONS [bytes_max=N]
 count EPOCH START END
 fill EPOCH WRITER POSITIONS [reason=N] [time=µs]
@@ -239,8 +242,15 @@ class Interpreter:
         return self._stripe.seal(epoch, create=not existing, **options)
 
     def _write(
-        self, epoch: int, writer: bytes, entries: list[Entry], timestamp: int = TIME, crc: int = 0
+        self,
+        epoch: int,
+        writer: bytes,
+        entries: list[Entry],
+        timestamp: int = TIME,
+        crc: int = 0,
+        tags: tuple[bytes, ...] = (),
     ) -> Answer:
+        entries = [replace(entry, tags=tags) for entry in entries]
         crcs = [crc] * len(entries) if crc else None
         return self._stripe.write(epoch, entries, writer, timestamp, crcs)
 

@@ -177,6 +177,10 @@ class Reader:
             raise Malformed(f"version {found}, compat {compat}")
         return compat, Reader(self.blob())
 
+    def left(self) -> int:
+        """How many bytes are left."""
+        return len(self._data) - self._offset
+
     def done(self) -> None:
         """Nothing may follow."""
         if self._offset != len(self._data):

@@ -67,7 +67,8 @@ class Words:
         for word in grammar:
             name, equals, _ = word.strip("[]").partition("=")
             if equals and (value := self.option(name)) is not None:
-                found[names.get(word, name)] = _number(value)
+                told = _tags(value) if name == "tags" else _number(value)
+                found[names.get(word, name)] = told
             elif name.islower() and self.flag(name):
                 found[names.get(word, name)] = True
         for word in grammar:
@@ -86,6 +87,8 @@ class Words:
             return word
         if name == "POSITIONS":
             return _positions(word, spacing)
+        if name == "TAGS":
+            return _tags(word)
         if name == "STATE":
             return _data(word)
         if name == "WRITER":
@@ -95,6 +98,10 @@ class Words:
 
 def _number(word: str) -> int:
     return OPEN_END if word == "max" else int(word, 0)
+
+
+def _tags(word: str) -> tuple[bytes, ...]:
+    return tuple(tag.encode() for tag in word.split(","))
 
 
 def _positions(word: str, spacing: int) -> list[int]:

@@ -48,18 +48,6 @@ class SealReply(NamedTuple):
     start: int | None
     made: bool
 
-class SelectGap(NamedTuple):
-    first: int
-    last: int
-    state: int
-
-class SelectReply(NamedTuple):
-    highest: int | None
-    end: int
-    gaps: list[SelectGap]
-    count: int  # type: ignore[assignment]
-    positions: int
-
 class TagsWrong(NamedTuple):
     first: int
     last: int
@@ -307,7 +295,6 @@ def version() -> bytes: ...
 def refusal(reply: ReplyBytes) -> RefusalReply: ...
 def decode_view(reply: ReplyBytes) -> View: ...
 def seal_reply(reply: ReplyBytes) -> SealReply: ...
-def select_reply(reply: ReplyBytes) -> SelectReply: ...
 def tags_check_reply(reply: ReplyBytes) -> TagsCheckReply: ...
 def tags_rebuild_reply(reply: ReplyBytes) -> TagsRebuildReply: ...
 def count_reply(reply: ReplyBytes) -> CountReply: ...
