@@ -8,6 +8,7 @@
 
 #include "cls_zlog/base/codes.h"
 #include "cls_zlog/base/spacing.h"
+#include "cls_zlog/client/mac.h"
 #include "cls_zlog/wire/blocks.h"
 
 namespace zlog {
@@ -26,12 +27,14 @@ struct WriteHead {
   std::string_view writer;                       // the writer's id, writer_bytes
   Spacing spacing;                               // of the object that they go to
   Compression compression = Compression::kNone;  // tried where the data is much
+  const MacKey* mac = nullptr;                   // of the entries, if they get MACs; it is known
 };
 
 // Encodes a write (docs/formats/wire.md) in steps: begin() measures it, so that encode() can put
 // every byte where it is to stay. An entry is copied once, and its CRC taken while the copy is
-// in the processor's cache; it is the copy's, so that what is sent is what was summed up. In between,
-// compress() makes blocks of the data where that pays.
+// in the processor's cache; it is the copy's, so that what is sent is what was summed up. Its MAC, if
+// it gets one, is made there too, and counts as its data from here on. In between, compress() makes
+// blocks of the data where that pays.
 class WriteEncoder {
  public:
   // Takes `count` entries, which must stay until encode(). Where they are at positions in a row, it
@@ -50,6 +53,8 @@ class WriteEncoder {
   void encode(char* out) const;
 
  private:
+  class Copier;
+
   void frame(Compression compression, const std::vector<WriteBlock>& blocks);
   bool make_blocks(std::vector<WriteBlock>* blocks);
 
@@ -58,11 +63,17 @@ class WriteEncoder {
     return entries_[spacing_.after(entries_->position, i) - entries_->position];
   }
 
+  // Of an entry's data as it is stored.
+  size_t bytes_of(const NewEntry& entry) const {
+    return entry.data.size() + (mac_ == nullptr ? 0 : mac_bytes);
+  }
+
   const NewEntry* entries_ = nullptr;
   size_t count_ = 0;
   bool in_a_row_ = false;
   Spacing spacing_;
   Compression compression_ = Compression::kNone;
+  const MacKey* mac_ = nullptr;
   uint64_t base_ = 0;      // the smallest number
   size_t data_bytes_ = 0;  // plain
   size_t padding_ = 0;     // bytes before the data

@@ -26,14 +26,17 @@ cdef class ColumnWindow:
     cdef vector[Asked] parts
     cdef list replies  # what `parts` point into
     cdef list data  # what the data of each does
+    cdef MacKey mac  # what `parts` point to
 
-    def __cinit__(self, uint32_t spacing):
+    def __cinit__(self, uint32_t spacing, MacKey mac):
         self.spacing, self.replies, self.data = spacing_of(spacing), [], []
+        self.mac = mac
 
     def add(self, reply, uint64_t first, uint64_t stop):
         cdef Asked asked
         cdef CppBuffer plain
         cdef string_view content
+        cdef const CppMacKey* key = mac_of(self.mac)
         cdef int result = 0
         cdef uint64_t unit = <uint64_t> 1 << self.spacing.shift
         cdef bint in_order = self.parts.empty() or (
@@ -50,7 +53,7 @@ cdef class ColumnWindow:
         if reply is not None:
             content = reply_view(reply)
             with nogil:
-                result = decode_read_reply(content, asked.count, &asked.reply, &plain)
+                result = decode_read_reply(content, asked.count, key, &asked.reply, &plain)
                 if result == 0:
                     asked.reply.states_of(first, self.spacing, asked.states.data())
             well_formed(result, "read")

@@ -2,8 +2,10 @@
 
 include "positions.pxi"
 
+cimport cython
 from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libcpp.memory cimport unique_ptr
 from libcpp.optional cimport optional
 from libcpp.string cimport string
 from libcpp.string_view cimport string_view
@@ -31,12 +33,22 @@ cdef extern from "cls_zlog/wire/stripe_messages.h" namespace "zlog" nogil:
 cdef extern from "cls_zlog/client/blocks.h" namespace "zlog" nogil:
     CppBuffer open_blocks(CppReadReply* reply) except +
 
+cdef extern from "cls_zlog/client/mac.h" namespace "zlog" nogil:
+    cdef cppclass CppMacKey "zlog::MacKey":
+        CppMacKey()
+        CppMacKey(string_view key) except +
+        cbool known()
+
 cdef extern from "cls_zlog/wire/read_reply.h" namespace "zlog" nogil:
     # Its enumerations are read as the bytes that they are on the wire.
     cdef cppclass Column[T]:
         T operator[](uint32_t i)
 
-    cdef cppclass CppReadReply "zlog::ReadReply":
+cdef extern from "cls_zlog/client/taken_reply.h" namespace "zlog" nogil:
+    cdef uint8_t forged_state
+
+    cdef cppclass CppReadReply "zlog::TakenReply":
+        const CppMacKey* mac
         uint32_t count
         cbool with_ids
         Column[uint64_t] timestamps
@@ -44,8 +56,33 @@ cdef extern from "cls_zlog/wire/read_reply.h" namespace "zlog" nogil:
         string_view data_of(uint32_t i)
         string_view writer_of(uint32_t i)
         uint8_t reason_of "reason_of"(uint32_t i)
-        uint8_t state_of "state_of"(uint32_t i, uint64_t position)
-        void states_of(uint64_t first, const Spacing& spacing, uint8_t* out)
+        void states_at(const uint64_t* positions, uint8_t* out) except +
+        void states_of(uint64_t first, const Spacing& spacing, uint8_t* out) except +
+
+
+FORGED = <int> forged_state
+
+
+# The key of one log's MACs. It can't be got out again, printed or pickled. Made of None it says that
+# the log has MACs and the client has no key: entries are counted, and their data is withheld.
+@cython.final
+cdef class MacKey:
+    cdef unique_ptr[CppMacKey] key
+
+    def __init__(self, bytes key):
+        if key is None:
+            self.key.reset(new CppMacKey())
+        else:
+            self.key.reset(new CppMacKey(view_of(key)))
+
+    def __reduce__(self):
+        raise TypeError("the key of a log can't be pickled or copied")
+
+
+cdef const CppMacKey* mac_of(MacKey mac) noexcept:
+    if mac is None:
+        return NULL
+    return mac.key.get()
 
 
 # A large reply, where the store put it: a read-only bytes-like object.
@@ -106,11 +143,13 @@ cdef int well_formed(int decoded, str what) except -1:
     return 0
 
 
-# A reply to a read of `asked` positions, with its blocks decompressed into `plain`.
+# A reply to a read of `asked` positions of a log with such MACs, with its blocks decompressed into
+# `plain`. The key is used while states are asked for.
 cdef int decode_read_reply(
-    string_view reply, uint64_t asked, CppReadReply* out, CppBuffer* plain
+    string_view reply, uint64_t asked, const CppMacKey* mac, CppReadReply* out, CppBuffer* plain
 ) except -1 nogil:
     cdef int decoded = <int> decode_message(reply, out)
+    out.mac = mac
     if decoded == 0 and out.count <= asked:
         plain[0] = open_blocks(out)
         return 0
@@ -146,6 +185,7 @@ def fullest(replies not None):
 
 cdef class ReadReply:
     cdef object reply  # what `decoded` points into
+    cdef MacKey mac  # the same
     cdef CppBuffer plain  # the same, for data that was in blocks
     cdef CppReadReply decoded
     cdef vector[uint8_t] states
@@ -194,19 +234,19 @@ cdef class ReadReply:
         return <uint8_t> self.decoded.reason_of(self.at_id(i))
 
 
-def decode_read(reply not None, positions):
+def decode_read(reply not None, positions, MacKey mac):
     cdef ReadReply out = ReadReply.__new__(ReadReply)
     cdef vector[uint64_t] asked = positions_of(positions)
     cdef string_view content = reply_view(reply)
-    cdef uint32_t i
+    cdef const CppMacKey* key = mac_of(mac)
     cdef int result
-    out.reply = reply
+    out.reply, out.mac = reply, mac
     with nogil:
-        result = decode_read_reply(content, asked.size(), &out.decoded, &out.plain)
+        result = decode_read_reply(content, asked.size(), key, &out.decoded, &out.plain)
+        if result == 0:
+            out.states.resize(out.decoded.count)
+            out.decoded.states_at(asked.data(), out.states.data())
     well_formed(result, "read")
-    out.states.reserve(out.decoded.count)
-    for i in range(out.decoded.count):
-        out.states.push_back(<uint8_t> out.decoded.state_of(i, asked[i]))
     return out
 
 

@@ -28,6 +28,7 @@ cdef extern from "cls_zlog/client/write_encoder.h" namespace "zlog" nogil:
         string_view writer
         Spacing spacing
         Compression compression
+        const CppMacKey* mac
 
     cdef cppclass WriteEncoder:
         int begin(
@@ -35,7 +36,7 @@ cdef extern from "cls_zlog/client/write_encoder.h" namespace "zlog" nogil:
         ) except +
         void compress() except +
         size_t size()
-        void encode(char* out)
+        void encode(char* out) except +
 
 
 cdef object buffer_of(item):
@@ -147,6 +148,7 @@ def entries_cut(entries, Py_ssize_t start, Py_ssize_t count_max, Py_ssize_t byte
 # Entries on their way into requests, and the objects whose memory they point into.
 cdef class NewEntries:
     cdef object alive
+    cdef MacKey mac
     cdef vector[NewEntry] news
 
 
@@ -179,7 +181,7 @@ cdef int encode(Request request) except -1 nogil:
 
 
 cdef WriteHead write_head(
-    uint64_t epoch, uint64_t timestamp, bytes writer, uint32_t spacing, str compression
+    uint64_t epoch, uint64_t timestamp, bytes writer, uint32_t spacing, str compression, MacKey mac
 ) except *:
     cdef WriteHead head
     head.epoch, head.timestamp, head.writer = epoch, timestamp, view_of(writer)
@@ -187,6 +189,9 @@ cdef WriteHead write_head(
     if compression not in _COMPRESSIONS:
         raise ValueError(f"no compression is called {compression!r}")
     head.compression = <Compression> <int> _COMPRESSIONS[compression]
+    head.mac = mac_of(mac)
+    if head.mac != NULL and not head.mac.known():
+        raise ValueError("entries get MACs from clients with the log's key only")
     return head
 
 
@@ -202,6 +207,7 @@ def encode_write(
     numbers,
     data,
     str compression not None="none",
+    MacKey mac=None,
 ):
     cdef vector[NewEntry] entries
     cdef NewEntry entry
@@ -215,7 +221,7 @@ def encode_write(
         entry.position, entry.number, entry.data = position, number, view_of(content)
         alive.append(content)
         entries.push_back(entry)
-    head = write_head(epoch, timestamp, writer, spacing, compression)
+    head = write_head(epoch, timestamp, writer, spacing, compression, mac)
     if encoder.begin(head, entries.data(), entries.size(), False) != 0:
         raise ValueError(
             "not a valid write: positions must ascend and be of one object, numbers lie within 2**32, the writer's id has 16 bytes, and the limits hold"
@@ -238,12 +244,13 @@ def encode_writes(
     Py_ssize_t start,
     Py_ssize_t end,
     str compression not None="none",
+    MacKey mac=None,
 ):
     cdef NewEntries taken = NewEntries.__new__(NewEntries)
     cdef Py_ssize_t count, i
     cdef uint64_t first
     cdef NewEntry entry
-    cdef WriteHead head = write_head(epoch, timestamp, writer, spacing, compression)
+    cdef WriteHead head = write_head(epoch, timestamp, writer, spacing, compression, mac)
     cdef Request request
     cdef EntryColumn column = None
     owned = entries_owned(entries[start:end])
@@ -252,6 +259,7 @@ def encode_writes(
     else:
         # A tuple of bytes: neither the caller's list nor what is in it changes until all is encoded.
         taken.alive = owned = tuple(owned)
+    taken.mac = mac
     count = len(owned)
     taken.news.reserve(count)
     for i in range(count):

@@ -90,7 +90,7 @@ class _ColumnWindows:
             return [], 0, read.end
         reader = self._reader
         deadline = self._budget.longer(self._patience.seconds)
-        window = core.ColumnWindow(read.parts[0].spacing.packed)
+        window = core.ColumnWindow(read.parts[0].spacing.packed, reader.layout.macs.key)
         replies = await read.started.finish(deadline)
         data_bytes = 0
         for asked, reply in zip(read.parts, replies, strict=True):
