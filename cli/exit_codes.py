@@ -9,11 +9,14 @@ from zlog import (
     ClassNotLoaded,
     Fenced,
     Invalidated,
+    KeyNeeded,
     LogExists,
     LogNotFound,
+    MacsMissing,
     NotWritten,
     SequencerUnavailable,
     StoreUnavailable,
+    WrongKey,
 )
 from zlog.cli.output import say
 
@@ -30,6 +33,7 @@ class ExitCode(enum.IntEnum):
     UNREACHABLE = 6
     CLASS_NOT_LOADED = 7
     APPEND_REFUSED = 8
+    KEY_REFUSED = 9
     INTERRUPTED = 130
     """Ctrl-C: what a shell reports for a process that died of SIGINT."""
     OUTPUT_CLOSED = 141
@@ -45,6 +49,9 @@ _CODES: tuple[tuple[type[Exception], ExitCode], ...] = (
     (LogExists, ExitCode.LOG_EXISTS),
     (AppendRefused, ExitCode.APPEND_REFUSED),
     (Fenced, ExitCode.APPEND_REFUSED),
+    (KeyNeeded, ExitCode.KEY_REFUSED),
+    (WrongKey, ExitCode.KEY_REFUSED),
+    (MacsMissing, ExitCode.KEY_REFUSED),
     (ClassNotLoaded, ExitCode.CLASS_NOT_LOADED),  # before StoreUnavailable, which it is too
     (StoreUnavailable, ExitCode.UNREACHABLE),
     (SequencerUnavailable, ExitCode.UNREACHABLE),
@@ -65,5 +72,5 @@ def exit_code_of_reading(log: str, *, intact: bool) -> ExitCode:
     """Return the exit code of a verb that printed a log; tells on stderr when entries are lost."""
     if intact:
         return ExitCode.OK
-    say(f"some entries are lost; `zlog check {log}` shows which")
+    say(f"some entries are lost or forged; `zlog check {log}` shows which")
     return ExitCode.FAILURE

@@ -10,6 +10,7 @@ from zlog import (
     Fenced,
     HeldByCursor,
     Invalidated,
+    KeyNeeded,
     StoreTimeout,
     ZlogError,
 )
@@ -21,6 +22,7 @@ _WORDS: dict[type[ZlogError], str] = {
         " `zlog append LOG --exclusive`."
     ),
     EntryTooLarge: "Split the entry, or raise --max-bytes (16M at most).",
+    KeyNeeded: "Name the file that has the key: --mac-key-file FILE, or $ZLOG_MAC_KEY_FILE.",
     HeldByCursor: (
         "Wait for its reader (`zlog cursor ls LOG`), remove it if it has none any more, or trim all"
         " the same: --past-cursors."

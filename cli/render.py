@@ -32,7 +32,7 @@ def show(items: Renderer, item: Entry | Gap) -> bool:
         items.entry(item)
         return True
     items.gap(item)
-    return item.kind not in (GapKind.LOST, GapKind.UNREADABLE)
+    return item.kind not in (GapKind.LOST, GapKind.UNREADABLE, GapKind.FORGED)
 
 
 def entries_of(count: int) -> str:

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 import click
 
 import zlog
 from zlog.cli.output import note
-from zlog.limits import ENTRY_BYTES_MAX_DEFAULT, HOLE_TIMEOUT_SECONDS, TIMEOUT_SECONDS
+from zlog.limits import (
+    ENTRY_BYTES_MAX_DEFAULT,
+    HOLE_TIMEOUT_SECONDS,
+    MAC_KEY_BYTES_MAX,
+    MAC_KEY_BYTES_MIN,
+    TIMEOUT_SECONDS,
+)
+
+MAC_KEY_FILE_VARIABLE = "ZLOG_MAC_KEY_FILE"
 
 
 @dataclass
@@ -24,6 +35,7 @@ class Session:
             ``rados -p POOL -N NAMESPACE -c CONF -n client.ID``; they make up a URL.
         timeout: seconds for each call to the store or the sequencer; None for no limit.
         debug: show the traceback of errors.
+        mac_key_file: has the key of the log's MACs; None: the one that the environment names.
         log: that the verb is about; None where it takes none, or several.
     """
 
@@ -34,6 +46,7 @@ class Session:
     name: str | None = None
     timeout: float | None = TIMEOUT_SECONDS
     debug: bool = False
+    mac_key_file: str | None = None
     log: str | None = None
 
     @property
@@ -55,6 +68,21 @@ class Session:
         query = {"conf": self.conf, "id": self.name and self.name.removeprefix("client.")}
         given = {key: value for key, value in query.items() if value}
         return f"ceph://{path}" + (f"?{urlencode(given, safe='/')}" if given else "")
+
+    @cached_property
+    def mac_key(self) -> bytes | None:
+        """The key of the log's MACs, if a file is named that has it: read once, as from a pipe.
+
+        Raises:
+            click.UsageError: it is too short, or too long.
+            OSError: it can't be read.
+        """
+        return None if self.mac_key_path is None else read_key(self.mac_key_path)
+
+    @property
+    def mac_key_path(self) -> str | None:
+        """The file that has the key, if one is named."""
+        return self.mac_key_file or os.environ.get(MAC_KEY_FILE_VARIABLE) or None
 
     def of(self, url: str) -> Session:
         """Return the same for another store."""
@@ -100,6 +128,7 @@ class Session:
                 timeout=self.timeout,
                 hole_timeout=hole_timeout,
                 entry_bytes_max=entry_bytes_max,
+                mac_key=self.mac_key,
             ) as log,
         ):
             yield log
@@ -118,6 +147,22 @@ def _bounded(url: str, timeout: float | None) -> str:
         return url
     query.append(("timeout", str(timeout)))
     return urlunsplit(parts._replace(query=urlencode(query, safe="/", quote_via=quote)))
+
+
+def read_key(path: str) -> bytes:
+    """Return the key that a file has.
+
+    Raises:
+        click.UsageError: it is too short, or too long.
+        OSError: it can't be read.
+    """
+    with Path(path).open("rb") as file:
+        key = file.read(MAC_KEY_BYTES_MAX + 1)
+    if not MAC_KEY_BYTES_MIN <= len(key) <= MAC_KEY_BYTES_MAX:
+        size = len(key) if len(key) <= MAC_KEY_BYTES_MAX else f"more than {MAC_KEY_BYTES_MAX}"
+        limits = f"{MAC_KEY_BYTES_MIN} to {MAC_KEY_BYTES_MAX}"
+        raise click.UsageError(f"{path}: a key has {limits} bytes, not {size}")
+    return key
 
 
 @contextmanager

@@ -42,6 +42,13 @@ def global_options(*, hidden: bool) -> list[click.Option]:
             help=f"Time limit of one call, or 'never'.  [default: {TIMEOUT_SECONDS:g}]",
             hidden=hidden,
         ),
+        _global(
+            "--mac-key-file",
+            type=click.Path(exists=True, dir_okay=False),
+            metavar="FILE",
+            help="The key of the log's MACs.  [default: $ZLOG_MAC_KEY_FILE]",
+            hidden=hidden,
+        ),
         _global("--debug", is_flag=True, help="Show tracebacks of errors.", hidden=hidden),
     ]
 

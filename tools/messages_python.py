@@ -16,7 +16,7 @@ _HAND_MADE = {"WriteRequest", "Fullness", "ReadReply", "SelectReply", "VerifyRep
 _TEXT_RULES = {1, 2, 3}
 """Of strings that are text to Python, and not bytes."""
 
-_KEPT = ("View", "Stripe", "ExclusiveWriter")
+_KEPT = ("View", "Stripe", "ExclusiveWriter", "EntryMac")
 """Have their further fields as one: see ``messages.h``."""
 
 _FURTHER: Field = {"name": "further", "type": "string", "rule": 0, "version": 1}

@@ -28,6 +28,7 @@ from zlog._append.delivery_records import DeliverySource
 from zlog._audit.check import Progress
 from zlog._audit.findings import CheckSummary, Finding, FindingKind
 from zlog._base.deadline import Timeout
+from zlog._base.mac import MacKeySource
 from zlog._base.spacing import Places, Spacing
 from zlog._layout.positions import PositionSpec
 from zlog._layout.stat import LogStat
@@ -51,14 +52,17 @@ from zlog.errors import (
     EntryTooLarge,
     ExportDamaged,
     Fenced,
+    ForgedEntry,
     HeldByCursor,
     Invalidated,
     InvalidEpoch,
     InvalidTag,
+    KeyNeeded,
     LimitReached,
     LogExhausted,
     LogExists,
     LogNotFound,
+    MacsMissing,
     NotLeader,
     NotWritten,
     SequencerBusy,
@@ -70,13 +74,14 @@ from zlog.errors import (
     StoreTimeout,
     StoreUnavailable,
     UnsupportedVersion,
+    WrongKey,
     ZlogError,
 )
 from zlog.log import Log
 from zlog.store import ObjectClassUse, Store, connect, default_url
 from zlog.stream import Stream
 from zlog.transfer import Copied, export_log, import_log, mirror_log
-from zlog.view import ExclusiveWriter, ObjectRef, Stripe, View
+from zlog.view import EntryMac, ExclusiveWriter, ObjectRef, Stripe, View
 from zlog.writer import Writer
 
 __all__ = [
@@ -98,6 +103,7 @@ __all__ = [
     "DeliverySource",
     "DeliverySuperseded",
     "Entry",
+    "EntryMac",
     "EntryTooLarge",
     "ExclusiveWriter",
     "ExportDamaged",
@@ -106,12 +112,14 @@ __all__ = [
     "FillReason",
     "Finding",
     "FindingKind",
+    "ForgedEntry",
     "Gap",
     "GapKind",
     "HeldByCursor",
     "InvalidEpoch",
     "InvalidTag",
     "Invalidated",
+    "KeyNeeded",
     "LimitReached",
     "Log",
     "LogExhausted",
@@ -120,6 +128,8 @@ __all__ = [
     "LogStat",
     "Loss",
     "LossReason",
+    "MacKeySource",
+    "MacsMissing",
     "NotLeader",
     "NotWritten",
     "ObjectClassUse",
@@ -145,6 +155,7 @@ __all__ = [
     "UnsupportedVersion",
     "View",
     "Writer",
+    "WrongKey",
     "ZlogError",
     "aio",
     "connect",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from zlog._append.reserved import Reserved
 from zlog._audit.check import Checker, Progress
 from zlog._base.deadline import Deadline, Timeout
 from zlog._base.io import Io, deadline_of
+from zlog._base.mac import MAC_BYTES
 from zlog._base.names import check_position, check_range
 from zlog._base.protocol import FillCode
 from zlog._base.sequencer import LogAddress
@@ -31,7 +33,8 @@ from zlog._read.times import as_time, find_time
 from zlog._trim.trim import trim, trim_to
 from zlog.entry import Entry, Gap, GapKind
 from zlog.errors import AlreadyWritten, Invalidated
-from zlog.view import OPEN_END, Stripe, View
+from zlog.limits import ENTRY_BYTES_MAX
+from zlog.view import OPEN_END, EntryMac, Stripe, View
 
 if TYPE_CHECKING:
     from zlog._native.core import NewEntry
@@ -50,21 +53,24 @@ class LogClient:
         self.settings = settings
         self.budget = Budget(io, settings)
         self.deadline = self.budget.deadline
-        self.layout = Layout(io, address, view, settings.sequencer_timeout)
+        self.layout = Layout(io, address, view, settings.sequencer_timeout, settings.key)
         self.positions = Positions(self.layout)
         self.writer = io.token(16)
         """Identifies this handle's appends and fills; no other handle or process has it."""
         self.reader = Reader(self.positions, self.writer)
         self.cursors = Cursors(self.layout)
-        self.appender = Appender(self.layout, self.positions, self.writer, settings.entry_bytes_max)
+        entry_bytes_max = settings.entry_bytes_max
+        if view.mac is not None:
+            entry_bytes_max = min(entry_bytes_max, ENTRY_BYTES_MAX - MAC_BYTES)
+        self.appender = Appender(self.layout, self.positions, self.writer, entry_bytes_max)
         self.reserved = Reserved(self.reader, self.appender)
-        self.deliveries = Deliveries(self.reader, self.budget, settings.entry_bytes_max)
+        self.deliveries = Deliveries(self.reader, self.budget, entry_bytes_max)
 
     @classmethod
     async def create(cls, io: Io, name: str, new: NewLog, settings: Settings) -> LogClient:
         """Make a log and open it; see :meth:`zlog.Log.create`."""
         deadline = deadline_of(io, settings.timeout)
-        return cls(io, await create_log(io, name, new, deadline), settings)
+        return cls(io, await create_log(io, name, _with_mac(new, settings), deadline), settings)
 
     @classmethod
     async def open(
@@ -75,12 +81,16 @@ class LogClient:
         if new is None:
             view = await find_log(io, name, deadline)
         else:
-            view = await find_or_create_log(io, name, new, deadline)
+            view = await find_or_create_log(io, name, _with_mac(new, settings), deadline)
         return cls(io, view, settings)
 
     async def read(self, position: int, deadline: Deadline) -> Entry:
         """Read one entry as it is now; see :meth:`zlog.Log.read`."""
         check_position(position)
+        self.layout.macs.check_key()
+        return await self._read(position, deadline)
+
+    async def _read(self, position: int, deadline: Deadline) -> Entry:
         epoch = 0
         while epoch != self.layout.view.epoch:  # what is confirmed in one epoch is so in all above
             confirmed = await self.positions.is_confirmed(position, deadline)
@@ -134,7 +144,7 @@ class LogClient:
         if await self.reader.fill([position], FillCode.ASKED, deadline) is None:
             return
         with contextlib.suppress(Invalidated):  # another client has filled or trimmed it since
-            await self.read(position, deadline)
+            await self._read(position, deadline)
             log = self.layout.view.log
             raise AlreadyWritten(f"position {position} of log {log!r} holds an entry")
 
@@ -161,7 +171,7 @@ class LogClient:
     ) -> Checker:
         """Return what audits the log; see :meth:`zlog.Log.check`."""
         return Checker(
-            self.positions,
+            self.reader,
             self.budget,
             orphans=orphans,
             heal=heal,
@@ -172,6 +182,10 @@ class LogClient:
     def cursor(self, name: str) -> CursorClient:
         """Return a handle on a cursor, which is not looked for yet."""
         return CursorClient(self.cursors, self.positions, self.budget, name)
+
+
+def _with_mac(new: NewLog, settings: Settings) -> NewLog:
+    return new if settings.key is None else replace(new, mac=EntryMac(settings.key.id))
 
 
 def new_log(

@@ -24,6 +24,9 @@ class GapKind(enum.Enum):
     """Stored bytes failed their checksum, or the object that held them is missing."""
     UNREADABLE = "unreadable"
     """A newer version of zlog stored what is there: upgrade this one, and the OSDs' class."""
+    FORGED = "forged"
+    """Stored bytes fit their checksum, and are no entry that a writer with the log's key has put
+    there. Only in logs with a ``mac_key``."""
 
 
 class FillReason(enum.Enum):

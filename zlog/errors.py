@@ -232,6 +232,49 @@ class CorruptEntry(_HoldsNoEntry):
     hint = "Run `zlog check LOG`; on Ceph also look for scrub errors (`ceph health detail`)."
 
 
+class ForgedEntry(_HoldsNoEntry):
+    """What is stored at the position is no entry that a writer with the log's key has put there.
+
+    The bytes are intact: they fit their checksum, and not their MAC. They were changed, or come
+    from another position or log. Never their data.
+
+    Attributes:
+        gap: for a read of one position: the position.
+    """
+
+    hint = (
+        "Someone who can write to the store, and has not the key, has put it there: see who can."
+        " `zlog check LOG` with the key finds all such entries."
+    )
+
+
+class KeyNeeded(ZlogError):
+    """The log's entries have MACs, and this client was not given the key to make or check them.
+
+    What needs no data goes on without it, such as trimming or asking for the tail.
+    """
+
+    hint = "Give the key: `mac_key=` when opening the log, `zlog --mac-key-file FILE`."
+
+
+class WrongKey(ZlogError):
+    """The log's entries have MACs of another key than this client was given. Nothing is damaged."""
+
+    hint = "Give the key that the log was made with. Its id, and that of yours, are in the message."
+
+
+class MacsMissing(ZlogError):
+    """This client was given a key, and the log says that its entries have no MACs.
+
+    So nothing in it is known to come from a writer with the key, and it is not read or written.
+    """
+
+    hint = (
+        "If the log was made without a key, open it without. If it was made with one, the store's"
+        " owner has changed its head: restore it, and see who can write to the store."
+    )
+
+
 class UnsupportedVersion(_HoldsNoEntry):
     """A newer version of zlog made what is stored, or what was sent. Nothing is damaged.
 

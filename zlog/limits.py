@@ -74,3 +74,7 @@ HOLE_TIMEOUT_SECONDS = 1.0
 
 SEQUENCER_TIMEOUT_SECONDS = 3.0
 """How long a sequencer may be out of reach before writers bring in a view without it."""
+
+MAC_KEY_BYTES_MIN = 16
+MAC_KEY_BYTES_MAX = 4096
+"""Bytes of the key that a log's entries are authenticated with."""

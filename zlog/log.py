@@ -12,6 +12,7 @@ from zlog._append.room import Limits
 from zlog._audit.check import Progress
 from zlog._base.deadline import Timeout
 from zlog._base.io import deadline_of
+from zlog._base.mac import MacKeySource, key_of
 from zlog._base.options import merged_options
 from zlog._base.settings import Settings
 from zlog._client import LogClient, new_log
@@ -79,6 +80,7 @@ class Log(Writing, Reading):
         hole_timeout: float | None = HOLE_TIMEOUT_SECONDS,
         sequencer_timeout: float = SEQUENCER_TIMEOUT_SECONDS,
         entry_bytes_max: int = ENTRY_BYTES_MAX_DEFAULT,
+        mac_key: MacKeySource | None = None,
     ) -> Log:
         """Make a log and open it.
 
@@ -98,12 +100,14 @@ class Log(Writing, Reading):
             options: settings that travel with the log, for its users: names of up to 128 bytes,
                 values of up to 4096.
             timeout, hole_timeout, sequencer_timeout, entry_bytes_max: see :meth:`open`.
+            mac_key: authenticate entries with this key: see :meth:`open`. For the log's whole life.
 
         Raises:
             LogExists: there is one of this name.
             ValueError: the name, the width, the unit, an option or a setting is invalid.
         """
-        settings = Settings(timeout, hole_timeout, sequencer_timeout, entry_bytes_max)
+        key = key_of(mac_key)
+        settings = Settings(timeout, hole_timeout, sequencer_timeout, entry_bytes_max, key)
         new = NewLog.of(width, unit, stripe_bytes, stripe_records, compression, options)
         io = BlockingIo(store, f"the log {name!r}")
         return cls(drive(LogClient.create(io, name, new, settings)))
@@ -125,6 +129,7 @@ class Log(Writing, Reading):
         hole_timeout: float | None = HOLE_TIMEOUT_SECONDS,
         sequencer_timeout: float = SEQUENCER_TIMEOUT_SECONDS,
         entry_bytes_max: int = ENTRY_BYTES_MAX_DEFAULT,
+        mac_key: MacKeySource | None = None,
     ) -> Log:
         """Open a log.
 
@@ -141,12 +146,21 @@ class Log(Writing, Reading):
             sequencer_timeout: seconds that a sequencer may be out of reach before appends go on
                 without it.
             entry_bytes_max: bytes of one entry that ``append`` accepts, at most 16 MiB.
+            mac_key: the key that the log was made with, 16 to 4,096 bytes: as bytes, as the path
+                of a file that has them and nothing else, or as a function that returns them, which
+                is called once. Each entry that is appended gets a MAC, and each that is read is
+                checked: one that the store's owner has changed, moved or made is a gap of kind
+                FORGED. Without the key such a log can be trimmed and looked after, and neither
+                read nor appended to (KeyNeeded).
 
         Raises:
             LogNotFound: no such log, and ``create`` is not given.
+            WrongKey: the log was made with another ``mac_key``.
+            MacsMissing: it was made without one, or its store's owner has made it look so.
             ValueError: a setting is invalid, such as a negative time-out.
         """
-        settings = Settings(timeout, hole_timeout, sequencer_timeout, entry_bytes_max)
+        key = key_of(mac_key)
+        settings = Settings(timeout, hole_timeout, sequencer_timeout, entry_bytes_max, key)
         new = new_log(create, width, unit, stripe_bytes, stripe_records, compression, options)
         io = BlockingIo(store, f"the log {name!r}")
         return cls(drive(LogClient.open(io, name, settings, new)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from zlog._audit.check import Progress
+from zlog._base.mac import MacKeySource, key_of
 from zlog._base.settings import Settings
 from zlog._io import BlockingIo, drive
 from zlog._transfer import copy
@@ -28,7 +29,8 @@ def export_log(
 ) -> Copied:
     """Write a log to a file, in one pass: entries, their times and append ids, fills, trims.
 
-    The file has no more of the log than that and its options; see docs/formats/export.md. Equal
+    The file has no more of the log than that and its options; see docs/formats/export.md. Of a log
+    with MACs each entry is checked, and the file has none: keep it where it can't be changed. Equal
     logs give equal files. Some windows of entries are in memory at a time.
 
     Args:
@@ -41,6 +43,7 @@ def export_log(
 
     Raises:
         CorruptEntry: a position is lost.
+        ForgedEntry: a position holds what was not made with the log's key.
         NotWritten: there is a hole that can't be filled, since the store is read-only, or since the
             log was opened without a hole time-out.
     """
@@ -57,6 +60,7 @@ def import_log(
     promote: bool = True,
     timeout: float | None = TIMEOUT_SECONDS,
     progress: Callable[[int], object] | None = None,
+    mac_key: MacKeySource | None = None,
 ) -> Copied:
     """Make a log from a file that :func:`export_log` wrote; each entry keeps its position and time.
 
@@ -73,6 +77,8 @@ def import_log(
             mirror, which a later export can go on with.
         timeout: for each step, in seconds; None for no limit.
         progress: told the next position to be imported.
+        mac_key: of the new log, whose entries get MACs, or of the one that is there: see
+            :meth:`Log.open`.
 
     Returns:
         What was imported, without what was there already.
@@ -83,7 +89,7 @@ def import_log(
     """
     io = BlockingIo(store, f"the log {name!r}")
     report = progress or (lambda _: None)
-    settings = Settings(timeout)
+    settings = Settings(timeout, key=key_of(mac_key))
     return drive(copy.import_log(io, name, settings, file, width, report, promote=promote))
 
 
@@ -97,6 +103,7 @@ def mirror_log(
     cursors: bool = False,
     adopt: bool = False,
     timeout: float | None = TIMEOUT_SECONDS,
+    mac_key: MacKeySource | None = None,
 ) -> Iterator[int]:
     """Copy a log to a mirror, with its positions, times and gaps, in order.
 
@@ -119,10 +126,12 @@ def mirror_log(
             stands just below its tail is trimmed. From the first call on, an import is a mirror of
             this log only.
         timeout: for each step at the mirror, in seconds; None for no limit.
+        mac_key: of the mirror; None: its entries get no MACs, whatever those of the log have.
 
     Raises:
         CopyDiffers: there is a log of that name that is no mirror of this one.
         CorruptEntry: a position of the log is lost.
+        ForgedEntry: a position of the log holds what was not made with its key.
         NotWritten: as for :func:`export_log`; with ``follow`` it is waited for.
     """
     io = BlockingIo(store, "the mirror")
@@ -131,7 +140,7 @@ def mirror_log(
             log._client,
             io,
             name or log.name,
-            Settings(timeout),
+            Settings(timeout, key=key_of(mac_key)),
             width,
             follow=follow,
             cursors=cursors,

@@ -89,6 +89,20 @@ class ExclusiveWriter(NamedTuple):
     further: bytes = b""
 
 
+class EntryMac(NamedTuple):
+    """With what a log's entries are authenticated.
+
+    Attributes:
+        key_id: which key it is, 32 hex digits.
+        algorithm: 1 is HMAC-SHA256, of which 16 bytes stand behind each entry's data.
+        further: fields, as bytes, that a newer version of zlog put in.
+    """
+
+    key_id: str
+    algorithm: int = 1
+    further: bytes = b""
+
+
 class ObjectRef(NamedTuple):
     """One stripe object: its name, and the geometry that is sealed into it."""
 
@@ -126,6 +140,7 @@ class View:
         removed: the log is being removed.
         read_only: the log takes no appends.
         writer: the only client that appends, if the log is exclusive; None: any does.
+        mac: with what entries are authenticated; None: they are not.
         options: settings that travel with the log.
         trim_point: positions below it are trimmed, as known when the view was read.
         tail_floor: positions below it are never handed out again in this epoch, because an
@@ -145,6 +160,7 @@ class View:
     further: bytes = b""
     read_only: bool = False
     writer: ExclusiveWriter | None = None
+    mac: EntryMac | None = None
 
     @property
     def mirror(self) -> bool:
@@ -187,8 +203,9 @@ class View:
         return (
             f"View(epoch={self.epoch}, log={self.log!r}, log_id={self.log_id:#018x},"
             f" sequencer={self.sequencer!r}, stripes={self.stripes!r}, removed={self.removed},"
-            f" read_only={self.read_only}, writer={self.writer!r}, options={dict(self.options)},"
-            f" trim_point={self.trim_point}, tail_floor={self.tail_floor})"
+            f" read_only={self.read_only}, writer={self.writer!r}, mac={self.mac!r},"
+            f" options={dict(self.options)}, trim_point={self.trim_point},"
+            f" tail_floor={self.tail_floor})"
         )
 
     def encode(self) -> bytes:
@@ -205,6 +222,7 @@ class View:
             self.options,
             self.read_only,
             [] if self.writer is None else [_encode_writer(self.writer)],
+            [] if self.mac is None else [_encode_mac(self.mac)],
             self.further,
         )
 
@@ -230,6 +248,7 @@ class View:
             further=view.further,
             read_only=view.read_only,
             writer=_decode_writer(view.writer[0]) if view.writer else None,
+            mac=_decode_mac(view.mac[0]) if view.mac else None,
         )
 
 
@@ -242,3 +261,11 @@ def _encode_writer(writer: ExclusiveWriter) -> messages.ExclusiveWriter:
 def _decode_writer(writer: messages.ExclusiveWriter) -> ExclusiveWriter:
     name = writer.name.decode(errors="replace")
     return ExclusiveWriter(writer.id.hex(), name, writer.since / 1_000_000, writer.further)
+
+
+def _encode_mac(mac: EntryMac) -> messages.EntryMac:
+    return messages.EntryMac(mac.algorithm, bytes.fromhex(mac.key_id), mac.further)
+
+
+def _decode_mac(mac: messages.EntryMac) -> EntryMac:
+    return EntryMac(mac.key_id.hex(), mac.algorithm, mac.further)

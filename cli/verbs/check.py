@@ -51,8 +51,9 @@ def check(
     """Audit a log while it is in use.
 
     Verifies the checksum of every entry (where it is stored: no data travels), looks for entries
-    that were appended twice, and compares every object with the log's head. Prints what is wrong,
-    and nothing if all is well.
+    that were appended twice, and compares every object with the log's head. Of a log with MACs,
+    and with its key, every entry is read and checked. Prints what is wrong, and nothing if all is
+    well.
 
     The exit code is 1 if data is lost or a guarantee is broken. Holes that are older than readers
     wait, orphaned objects, and unfinished trims and layout changes are reported too, and are no
@@ -74,6 +75,8 @@ def check(
             out.line(to_json({"summary": audit.summary._asdict()}))
     if not (no_orphans or audit.summary.listed):
         say("orphaned objects were not looked for: this client may not list objects")
+    if audit.summary.forged is None:
+        say("MACs were not checked: that takes the key of the log (--mac-key-file)")
     note(f"{_verdict(found, serious)}: {_seen(audit.summary)}")
     return ExitCode.FAILURE if serious else ExitCode.OK
 

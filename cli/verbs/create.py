@@ -20,6 +20,7 @@ from zlog.limits import UNIT_DEFAULT, WIDTH_DEFAULT, WIDTH_MAX
     zlog create orders
     zlog --store ceph://logs create orders --width 16
     zlog create orders --compression zstd
+    head -c 32 /dev/urandom > key && zlog create orders --mac-key-file key
     """,
 )
 @log_argument
@@ -53,7 +54,10 @@ def create(
     options: dict[str, str],
     exist_ok: bool,
 ) -> None:
-    """Create a log."""
+    """Create a log.
+
+    With --mac-key-file each of its entries gets a MAC of that key, for its whole life.
+    """
     with session.connect(create=True) as store, usage_errors():
         try:
             zlog.Log.create(
@@ -66,6 +70,7 @@ def create(
                 compression=compression,
                 options=options,
                 timeout=session.timeout,
+                mac_key=session.mac_key,
             ).close()
         except zlog.LogExists:
             if not exist_ok:

@@ -50,5 +50,6 @@ def import_(session: Session, log: str, width: int | None, no_promote: bool) -> 
             width=width,
             promote=not no_promote,
             timeout=session.timeout,
+            mac_key=session.mac_key,
         )
     note(f"imported positions {done.start} to {done.end - 1}, {entries_of(done.entries)}")

@@ -33,6 +33,7 @@ def info(session: Session, log: str, as_json: bool) -> None:
         stat = opened.stat()
         if as_json:
             fields = {**log_fields(stat, opened.view), "options": dict(opened.view.options)}
+            fields["mac_key_id"] = None if opened.view.mac is None else opened.view.mac.key_id
             out.line(to_json({**fields, "store": opened.store.url}))
             return
         rows = [
@@ -45,6 +46,7 @@ def info(session: Session, log: str, as_json: bool) -> None:
             *_stored(stat),
             ("sequencer", _sequencer(opened.view)),
             *_writer(opened.view),
+            *_macs(opened.view),
             ("epoch", str(stat.epoch)),
             ("layout", _layout(stat)),
             ("id", f"{stat.log_id:016x}"),
@@ -56,6 +58,8 @@ def info(session: Session, log: str, as_json: bool) -> None:
 def _stored(stat: LogStat) -> list[tuple[str, str]]:
     if stat.stored_bytes == stat.bytes:
         return []
+    if stat.stored_bytes > stat.bytes:  # by the MACs
+        return [("stored", f"{stat.stored_bytes:,} ({human_bytes(stat.stored_bytes)})")]
     stored = f"{stat.stored_bytes:,} ({human_bytes(stat.stored_bytes)})"
     ratio = stat.bytes / max(stat.stored_bytes, 1)
     return [("stored", f"{stored}, compressed {ratio:.1f} times")]
@@ -83,3 +87,7 @@ def _writer(view: View) -> list[tuple[str, str]]:
     if view.writer is None:
         return []
     return [("writer", f"{who_appends(view)}, since {since(view.writer)}")]
+
+
+def _macs(view: View) -> list[tuple[str, str]]:
+    return [] if view.mac is None else [("MACs", f"of the key {view.mac.key_id}")]

@@ -14,7 +14,7 @@ from zlog import ZlogError
 from zlog.cli.names import LOG_NAME, log_argument
 from zlog.cli.output import note, say
 from zlog.cli.parameters import width_option
-from zlog.cli.session import Session, pass_session
+from zlog.cli.session import Session, pass_session, read_key
 from zlog.cli.signals import terminable
 from zlog.cli.verb import Verb
 
@@ -40,6 +40,13 @@ _RETRY_SECONDS_MAX = 30.0
 @click.option(
     "--adopt", is_flag=True, help="Go on with an import though nothing tells that it is of LOG."
 )
+@click.option(
+    "--target-mac-key-file",
+    "target_key",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="The key of the mirror's MACs.  [default: the log's]",
+)
 @width_option("Of a new mirror, as for `zlog create`.  [default: as the log's]")
 @pass_session
 def mirror(
@@ -50,6 +57,7 @@ def mirror(
     on: bool,
     cursors: bool,
     adopt: bool,
+    target_key: str | None,
     width: int | None,
 ) -> None:
     """Copy a log to another store, position by position.
@@ -74,6 +82,7 @@ def mirror(
                         cursors=cursors,
                         adopt=adopt,
                         timeout=session.timeout,
+                        mac_key=session.mac_key if target_key is None else read_key(target_key),
                     ):
                         failures, tail = 0, reached
                 break

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from typing import Any
 
 import click
 
@@ -105,8 +106,13 @@ def tail(
         raise click.UsageError("--cursor and -n exclude each other")
     if since_start:
         begin = "earliest"
+    how: dict[str, Any] = {
+        "timeout": session.timeout,
+        "hole_timeout": hole_seconds,
+        "mac_key": session.mac_key,
+    }
     with Output() as out, session.connect() as store:
-        opened = zlog.Log.open(store, log, timeout=session.timeout, hole_timeout=hole_seconds)
+        opened = zlog.Log.open(store, log, **how)
         renderer = style.renderer(out)
         cursor = None if name is None else open_cursor(opened, name, begin)
         end = opened.tail()
@@ -120,7 +126,7 @@ def tail(
         else:
             start = max(0, end - (min(_LAST_DEFAULT, count or end) if last is None else last))
         if on and not exit_at_tail:
-            opening = aio.Log.open(store, log, timeout=session.timeout, hole_timeout=hole_seconds)
+            opening = aio.Log.open(store, log, **how)
             intact = asyncio.run(follow(opening, start, count, name, renderer, out))
         else:
             items = _first(_items(opened, start, end, to_tail=exit_at_tail), count)

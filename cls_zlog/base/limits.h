@@ -54,6 +54,7 @@ constexpr uint32_t views_page_max = 1024;        // views in one view_read reply
 constexpr uint32_t names_page_max = 4096;        // names in one directory_list reply
 constexpr uint32_t address_bytes_max = 256;      // bytes of a sequencer's address
 constexpr uint32_t writer_name_bytes_max = 128;  // bytes of an exclusive writer's name
+constexpr uint32_t mac_key_id_bytes = 16;        // bytes by which a key of MACs is told from others
 constexpr uint32_t key_bytes_max = 256;      // bytes of a key of an object, or an attribute's name
 constexpr uint32_t list_page_max = 1024;     // rows in one cursor_list or delivery_list reply
 constexpr uint32_t cursors_max = 1024;       // cursors of one log; each trim looks at all of them

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 
 #include "cls_zlog/base/crc32c.h"
 #include "cls_zlog/base/limits.h"
@@ -20,17 +21,6 @@ constexpr std::string_view kTagged = "?";  // any name: the message says that it
 // Copied and summed up at a time: little enough to stay in the first-level cache in between.
 constexpr size_t kPieceBytes = 16u << 10;
 
-// Copies `data`, and answers the entry_crc of the copy.
-uint32_t copy_entry(uint64_t position, std::string_view data, char* out) {
-  uint32_t crc = entry_crc(position, {});
-  for (size_t at = 0; at < data.size(); at += kPieceBytes) {
-    const std::string_view piece = data.substr(at, kPieceBytes);
-    std::memcpy(out + at, piece.data(), piece.size());
-    crc = crc32c({out + at, piece.size()}, crc);
-  }
-  return crc;
-}
-
 // What data at this offset of a request lacks to begin with a page in the OSD. There a message's
 // data begins with one, and the names of class and method come before the request. The data of
 // large batches goes from there to the disk as it is, but to do so, BlueStore copies what does not
@@ -43,6 +33,44 @@ size_t padding_at(size_t offset) {
 
 }  // namespace
 
+class WriteEncoder::Copier {
+ public:
+  // `tags`: of the entries, or none.
+  Copier(const MacKey* mac, const EntryTags* tags) : tags_(tags) {
+    if (mac != nullptr) macs_.emplace(*mac);
+  }
+
+  // Copies an entry's data, puts its MAC behind it, and answers the entry_crc of both. `index`: which
+  // of the entries that the tags are of it is.
+  uint32_t copy(const NewEntry& entry, size_t index, char* out) {
+    uint32_t crc = entry_crc(entry.position, {});
+    const std::string_view data = entry.data;
+    for (size_t at = 0; at < data.size(); at += kPieceBytes) {
+      const std::string_view piece = data.substr(at, kPieceBytes);
+      std::memcpy(out + at, piece.data(), piece.size());
+      crc = crc32c({out + at, piece.size()}, crc);
+    }
+    if (!macs_) return crc;
+    char* const mac = out + data.size();
+    macs_->make(entry.position, {out, data.size()}, tags_of(index), mac);
+    return crc32c({mac, mac_bytes}, crc);
+  }
+
+ private:
+  std::string tags_of(size_t index) const {
+    if (tags_ == nullptr) return {};
+    std::vector<std::string_view> tags;
+    for (size_t at = tags_->begin_of(index); at < tags_->end_of(index); at++) {
+      tags.push_back(tags_->names[tags_->ids[at]]);
+    }
+    std::sort(tags.begin(), tags.end());
+    return mac_tags(tags);
+  }
+
+  const EntryTags* const tags_;
+  std::optional<MacRun> macs_;
+};
+
 int WriteEncoder::begin(const WriteHead& head, const NewEntry* entries, size_t count,
                         bool in_a_row, size_t index) {
   if (head.writer.size() != limits::writer_bytes || count > limits::entries_max) return -EINVAL;
@@ -51,10 +79,14 @@ int WriteEncoder::begin(const WriteHead& head, const NewEntry* entries, size_t c
   in_a_row_ = in_a_row;
   spacing_ = head.spacing;
   compression_ = head.compression;
+  mac_ = head.mac;
+  entry_tags_ = head.tags;
+  tags_index_ = index;
   uint64_t smallest = UINT64_MAX - UINT32_MAX, largest = 0, data_bytes = 0;
   for (size_t i = 0; i < count; i++) {
-    if (entry(i).data.size() > limits::entry_bytes_max) return -EINVAL;
-    data_bytes += entry(i).data.size();
+    const size_t bytes = bytes_of(entry(i));
+    if (bytes > limits::entry_bytes_max) return -EINVAL;
+    data_bytes += bytes;
     smallest = std::min(smallest, entry(i).number);
     largest = std::max(largest, entry(i).number);
   }
@@ -140,6 +172,7 @@ void WriteEncoder::compress() {
 
 // False when it does not pay, which mostly the first block tells.
 bool WriteEncoder::make_blocks(std::vector<WriteBlock>* blocks) {
+  Copier copier(mac_, entry_tags_);
   std::string plain;
   crcs_.clear();
   blocks_.clear();
@@ -147,7 +180,7 @@ bool WriteEncoder::make_blocks(std::vector<WriteBlock>* blocks) {
     WriteBlock block;
     size_t bytes = 0;
     while (i + block.entries < count_) {
-      const size_t next = entry(i + block.entries).data.size();
+      const size_t next = bytes_of(entry(i + block.entries));
       if (bytes > 0 && bytes + next > block_bytes_max) break;
       bytes += next;
       block.entries++;
@@ -156,8 +189,8 @@ bool WriteEncoder::make_blocks(std::vector<WriteBlock>* blocks) {
     size_t end = 0;
     for (const size_t last = i + block.entries; i < last; i++) {
       const NewEntry& next = entry(i);
-      wire::append(&crcs_, copy_entry(next.position, next.data, plain.data() + end));
-      end += next.data.size();
+      wire::append(&crcs_, copier.copy(next, tags_index_ + index_of(i), plain.data() + end));
+      end += bytes_of(next);
     }
     const size_t begin = blocks_.size();
     if (!zlog::compress(compression_, {plain.data(), bytes}, &blocks_)) return false;
@@ -185,13 +218,13 @@ void WriteEncoder::encode(char* out) const {
     crcs_.copy(crcs, crcs_.size());
     blocks_.copy(data, blocks_.size());
   }
+  std::optional<Copier> copier;
+  if (!compressed) copier.emplace(mac_, entry_tags_);
   uint32_t end = 0;
   for (size_t i = 0; i < count_; i++) {
     const NewEntry& next = entry(i);
-    if (!compressed) {
-      wire::store(crcs + i * sizeof(uint32_t), copy_entry(next.position, next.data, data + end));
-    }
-    end += static_cast<uint32_t>(next.data.size());
+    if (copier) wire::store(crcs + i * sizeof(uint32_t), copier->copy(next, tags_index_ + index_of(i), data + end));
+    end += static_cast<uint32_t>(bytes_of(next));
     wire::store(ends + i * sizeof(uint32_t), end);
     wire::store(numbers + i * sizeof(uint32_t), static_cast<uint32_t>(next.number - base_));
   }

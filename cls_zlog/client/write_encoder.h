@@ -8,6 +8,7 @@
 
 #include "cls_zlog/base/codes.h"
 #include "cls_zlog/base/spacing.h"
+#include "cls_zlog/client/mac.h"
 #include "cls_zlog/wire/blocks.h"
 #include "cls_zlog/wire/tags.h"
 
@@ -39,12 +40,14 @@ struct WriteHead {
   Spacing spacing;                               // of the object that they go to
   Compression compression = Compression::kNone;  // tried where the data is much
   const EntryTags* tags = nullptr;
+  const MacKey* mac = nullptr;                   // of the entries, if they get MACs; it is known
 };
 
 // Encodes a write (docs/formats/wire.md) in steps: begin() measures it, so that encode() can put
 // every byte where it is to stay. An entry is copied once, and its CRC taken while the copy is
-// in the processor's cache; it is the copy's, so that what is sent is what was summed up. In between,
-// compress() makes blocks of the data where that pays.
+// in the processor's cache; it is the copy's, so that what is sent is what was summed up. Its MAC, if
+// it gets one, is made there too, and counts as its data from here on. In between, compress() makes
+// blocks of the data where that pays.
 class WriteEncoder {
  public:
   // Takes `count` entries, which must stay until encode(). Where they are at positions in a row, it
@@ -64,6 +67,8 @@ class WriteEncoder {
   void encode(char* out) const;
 
  private:
+  class Copier;
+
   void frame(Compression compression, const std::vector<WriteBlock>& blocks);
   bool make_blocks(std::vector<WriteBlock>* blocks);
 
@@ -74,11 +79,19 @@ class WriteEncoder {
   }
   const NewEntry& entry(size_t i) const { return entries_[index_of(i)]; }
 
+  // Of an entry's data as it is stored.
+  size_t bytes_of(const NewEntry& entry) const {
+    return entry.data.size() + (mac_ == nullptr ? 0 : mac_bytes);
+  }
+
   const NewEntry* entries_ = nullptr;
   size_t count_ = 0;
+  const EntryTags* entry_tags_ = nullptr;
+  size_t tags_index_ = 0;  // which of those that these are of the first entry is
   bool in_a_row_ = false;
   Spacing spacing_;
   Compression compression_ = Compression::kNone;
+  const MacKey* mac_ = nullptr;
   uint64_t base_ = 0;      // the smallest number
   size_t data_bytes_ = 0;  // plain
   size_t padding_ = 0;     // bytes before the data

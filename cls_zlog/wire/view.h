@@ -52,6 +52,20 @@ struct ExclusiveWriter {
   }
 };
 
+// With which key the entries' data is authenticated: each is stored with a MAC behind it. Clients make
+// and check it (client/mac.h), and no class does.
+struct EntryMac {
+  uint8_t algorithm = 0;  // 1: HMAC-SHA256, 16 bytes of it
+  std::string key_id;     // made from the key, and tells nothing of it
+  wire::Further further;
+
+  template <typename V>
+  void each(V& v) {
+    v("algorithm", algorithm);
+    v("key_id", key_id, wire::raw(limits::mac_key_id_bytes));
+  }
+};
+
 // The log's layout in one epoch (CORFU: projection): the newest stripes, contiguous, of which only
 // the last one is open. Every position at or above the trim point lies in exactly one stripe, one
 // of these or an archived one (head/stripe_index.h).
@@ -64,6 +78,7 @@ struct View {
   std::map<std::string, std::string> options;
   bool read_only = false;               // no client appends
   std::vector<ExclusiveWriter> writer;  // at most one; none: any client appends
+  std::vector<EntryMac> mac;            // at most one; none: entries have no MACs
   wire::Further further;
 
   template <typename V>
@@ -76,6 +91,7 @@ struct View {
     v("options", options);
     v("read_only", read_only, wire::any().since(2).heed());
     v("writer", writer, wire::at_most(1).since(2).heed());
+    v("mac", mac, wire::at_most(1).since(3).heed());
   }
   bool valid() const;
 

@@ -86,6 +86,7 @@ def test_json_has_a_line_per_finding_and_a_summary(inside: Inside, damaged: zlog
         "unreadable": 0,
         "objects": 2,
         "listed": True,
+        "forged": 0,
     }
 
 

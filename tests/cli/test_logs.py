@@ -57,6 +57,7 @@ def test_info_as_json_has_what_stat_has(inside: Inside, orders: zlog.Log) -> Non
         "read_only": False,
         "writer": None,
         "options": {},
+        "mac_key_id": None,
         "store": inside.url,
     }
     assert (found["tail"], found["entries"], found["trim_point"]) == (3, 2, 1)

@@ -204,7 +204,7 @@ def test_lost_entries_are_shown_and_are_a_failure(
     assert result.out == b"0\n"
     assert result.err.splitlines() == [
         "zlog: gap: positions 0 to 1: lost (bytes are damaged or gone in a.1, a.2)",
-        "zlog: some entries are lost; `zlog check orders` shows which",
+        "zlog: some entries are lost or forged; `zlog check orders` shows which",
     ]
 
 

@@ -94,5 +94,5 @@ def append_at(log: zlog.Log, position: int) -> tuple[bytes, int]:
     request = messages.read(log.view.epoch, True, 1 << 20, ref.spacing.packed, [position])
     code, reply = log.store.execute(ref.name, "read", request)
     assert code == 0
-    found = core.decode_read(reply, [position])
+    found = core.decode_read(reply, [position], None)
     return found.writer(0), found.number(0)

@@ -24,7 +24,7 @@ def append_ids(log: zlog.Log) -> dict[int, tuple[bytes, int]]:
         request = messages.read(view.epoch, True, 1 << 20, ref.spacing.packed, positions)
         code, reply = log.store.execute(ref.name, "read", request)
         assert code == 0
-        read = core.decode_read(reply, positions)
+        read = core.decode_read(reply, positions, None)
         for i in range(read.count):
             if read.state(i) == 0:
                 found[positions[i]] = (read.writer(i), read.number(i))

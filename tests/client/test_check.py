@@ -59,7 +59,7 @@ def test_a_sound_log(filled: zlog.Log) -> None:
     assert list(audit) == []
     positions = ENTRIES + 4 * WIDTH + 1 - 6
     size = sum(len(i.data) for i in filled.read_range(6) if isinstance(i, zlog.Entry))
-    assert audit.summary == (positions, positions - 1, size, 0, 1, 0, 0, 0, WIDTH, True)
+    assert audit.summary == (positions, positions - 1, size, 0, 1, 0, 0, 0, WIDTH, True, 0)
 
 
 def test_an_empty_log(log: zlog.Log) -> None:

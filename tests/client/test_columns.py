@@ -194,7 +194,7 @@ def test_columns_are_cut_where_the_data_would_be_too_much(data: list[bytes], mos
     log = zlog.Log.create(zlog.connect("mem://"), "orders", width=3)
     log.append_many(data)
     spacing = log.view.live_stripe.spacing
-    window = core.ColumnWindow(spacing.packed)
+    window = core.ColumnWindow(spacing.packed, None)
     for part in spacing.parts(0, len(data)):
         window.add(reply_to(log, spacing.number(part.start), part), part.start, len(data))
     at: int | None = 0
@@ -211,7 +211,7 @@ def test_columns_are_cut_where_the_data_would_be_too_much(data: list[bytes], mos
 def test_a_reply_about_others_is_lost_and_a_malformed_one_an_error() -> None:
     log = zlog.Log.create(zlog.connect("mem://"), "orders", width=2, unit=1)
     log.append_many([b"data"] * 8)
-    window = core.ColumnWindow(2)
+    window = core.ColumnWindow(2, None)
     window.add(reply_to(log, 0, range(4, 8, 2)), 0, 4)
     window.add(reply_to(log, 1, range(1, 8, 2)), 1, 8)
     assert window.open() == [0, 2]
@@ -222,7 +222,7 @@ def test_a_reply_about_others_is_lost_and_a_malformed_one_an_error() -> None:
     assert gaps == [[lost[0]], [lost[2]]]
     for malformed in (b"", b"\x01", b"\x02" + bytes(20), bytes(64)):
         with pytest.raises(zlog.CorruptEntry):
-            core.ColumnWindow(2).add(malformed, 0, 4)
+            core.ColumnWindow(2, None).add(malformed, 0, 4)
 
 
 def test_lost_bytes_inside_a_reply_are_left_out() -> None:
@@ -245,7 +245,7 @@ def test_lost_bytes_inside_a_reply_are_left_out() -> None:
 
 @pytest.mark.parametrize("asked", [(4, 4), (0, 9), (1, 9), (3, 9), (2, 131_075)])
 def test_positions_that_one_stripe_can_not_have_are_refused(asked: tuple[int, int]) -> None:
-    window = core.ColumnWindow(2)
+    window = core.ColumnWindow(2, None)
     window.add(None, 1, 9)
     with pytest.raises(ValueError, match="object"):
         window.add(None, *asked)

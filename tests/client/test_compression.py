@@ -164,9 +164,9 @@ def test_a_block_that_is_not_what_it_says_is_lost(block: bytes, plain_bytes: int
     reply = read_reply(b"sound", block, plain_bytes=plain_bytes)
     if not block:  # it would be the block before
         with pytest.raises(zlog.CorruptEntry):
-            core.decode_read(reply, [0])
+            core.decode_read(reply, [0], None)
         return
-    found = core.decode_read(reply, [0])
+    found = core.decode_read(reply, [0], None)
     sound = block == zstd.pack(b"sound") and plain_bytes == 5
     assert found.state(0) == (State.WRITTEN if sound else State.LOST)
     assert found.data(0) == (b"sound" if sound else b"")
@@ -180,7 +180,7 @@ def test_no_more_is_decompressed_than_a_reply_may_hold() -> None:
     fields = u8(0) + u64(0) + u32(3) + u8(0) + columns + u32(3) + b"".join(rows)
     reply = frame(fields, version=2, compat=2) + block * 3
     with pytest.raises(zlog.CorruptEntry):
-        core.decode_read(reply, [0, 1, 2])
+        core.decode_read(reply, [0, 1, 2], None)
 
 
 def test_no_more_is_made_of_one_block_than_a_reply_may_hold() -> None:
@@ -194,10 +194,10 @@ def test_no_more_is_made_of_one_block_than_a_reply_may_hold() -> None:
         fields = u8(0) + u64(0) + u32(count) + u8(0) + columns + u32(count) + b"".join(rows)
         reply = frame(fields, version=2, compat=2) + block
         if count == 2:
-            assert core.decode_read(reply, [0, 1]).count == 2
+            assert core.decode_read(reply, [0, 1], None).count == 2
             continue
         with pytest.raises(zlog.CorruptEntry):
-            core.decode_read(reply, [0, 1, 2])
+            core.decode_read(reply, [0, 1, 2], None)
 
 
 def forged(position: int, entry: bytes) -> bytes:
@@ -236,7 +236,7 @@ def test_damaged_replies_never_give_wrong_data(compression: str, data: st.DataOb
     for _ in range(data.draw(st.integers(0, 3))):
         reply[data.draw(st.integers(0, len(reply) - 1))] = data.draw(st.integers(0, 255))
     try:
-        found = core.decode_read(bytes(reply), asked)
+        found = core.decode_read(bytes(reply), asked, None)
     except (zlog.CorruptEntry, zlog.UnsupportedVersion):
         assert reply != payload
         return
@@ -375,5 +375,5 @@ def test_a_reader_without_blocks_sees_gaps_and_no_wrong_data(store: zlog.Store) 
         log.append_many(LINES[:100])
         request = messages.read(log.view.epoch, False, 1 << 20, 1, [0, 1])
         _, reply = store.execute(log.view.object_of(0).name, "read", request, 30)
-        found = core.decode_read(reply, [0, 1])
+        found = core.decode_read(reply, [0, 1], None)
         assert [found.state(i) for i in range(2)] == [State.UNREADABLE] * 2

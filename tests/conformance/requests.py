@@ -40,6 +40,7 @@ class View:
     options: Mapping[str, str] = field(default_factory=dict)
     read_only: bool = False
     writer: tuple[Any, ...] = ()
+    mac: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,7 @@ def _padding(offset: int, data_bytes: int) -> bytes:
 
 def view(value: View) -> bytes:
     """A view's bytes, as stored and as proposed."""
-    rest = value.sequencer, value.stripes, value.options, value.read_only, value.writer
+    rest = value.sequencer, value.stripes, value.options, value.read_only, value.writer, value.mac
     return encode("View", value.epoch, value.log_id, value.removed, *rest)
 
 

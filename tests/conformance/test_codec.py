@@ -189,8 +189,8 @@ def test_only_what_must_not_be_passed_over_needs_readers_of_its_version() -> Non
         compat = 1 if unit == 1 else 3
         assert native.seal(1, 4, 0, True, None, unit)[:2] == bytes([3, compat])
         stripe = (1, 0, OPEN_END, 4, unit, b"")
-        view = native.encode_view(1, 7, 0, "", [stripe], {}, False, [], b"")
-        assert view[:2] == b"\x02\x01"  # the stripe in it says so itself
+        view = native.encode_view(1, 7, 0, "", [stripe], {}, False, [], [], b"")
+        assert view[:2] == b"\x03\x01"  # the stripe in it says so itself
         assert view[31:37] == bytes([2, 1 if unit == 1 else 2, 32, 0, 0, 0])
         # Runs say no version: an older class takes the spacing for a stride that is too large.
         assert native.trim(1, 4 | (unit.bit_length() - 1) << 16, [0])[:2] == b"\x01\x01"
@@ -269,6 +269,9 @@ VIEWS = st.builds(
     writer=st.lists(
         st.tuples(st.binary(min_size=16, max_size=16), st.binary(max_size=128), U64), max_size=1
     ).map(tuple),
+    mac=st.lists(
+        st.tuples(st.integers(0, 255), st.binary(min_size=16, max_size=16)), max_size=1
+    ).map(tuple),
 )
 
 
@@ -280,8 +283,10 @@ def test_views(view: View) -> None:
     stripes = [(s.id, s.start, s.end, s.width, s.unit, b"") for s in view.stripes]
     head = (view.epoch, view.log_id, int(view.removed), view.sequencer)
     writer = [(*each, b"") for each in view.writer]
-    assert fields == (*head, stripes, view.options, view.read_only, writer, b"")
-    assert data[:2] == bytes([2, 2 if view.read_only or writer else 1])
+    mac = [(*each, b"") for each in view.mac]
+    assert fields == (*head, stripes, view.options, view.read_only, writer, mac, b"")
+    compat = 3 if mac else 2 if view.read_only or writer else 1
+    assert data[:2] == bytes([3, compat])
 
 
 def slots(reply: Any, with_ids: bool) -> tuple[Slot, ...]:
@@ -313,20 +318,20 @@ def test_read_replies(store: Store, prefix: str) -> None:
             asked = request("read", 1, with_ids, bytes_max, (4, positions))
             code, payload = store.execute(prefix, "read", asked)
             ours = replies.parse_read(code, payload, positions, with_ids).value
-            assert slots(core.decode_read(payload, positions), with_ids) == ours.slots
+            assert slots(core.decode_read(payload, positions, None), with_ids) == ours.slots
 
 
 def test_data_that_changed_on_its_way_is_lost_not_wrong() -> None:
     step, *_ = READS
     positions = [5, 9, 13, 17, 21, 25]
-    good = core.decode_read(step.reply, positions)
+    good = core.decode_read(step.reply, positions, None)
     assert good.state(0) == State.WRITTEN
     damaged = step.reply.replace(b"five", b"fivf")
-    bad = core.decode_read(damaged, positions)
+    bad = core.decode_read(damaged, positions, None)
     assert bad.state(0) == State.LOST
     assert bad.data(0) == b""
     assert bad.state(3) == State.WRITTEN
-    elsewhere = core.decode_read(step.reply, [29, 33, 37, 41, 45, 49])
+    elsewhere = core.decode_read(step.reply, [29, 33, 37, 41, 45, 49], None)
     assert [elsewhere.state(i) for i in range(6)] == [4, 4, 2, 4, 3, 1]
 
 
@@ -393,7 +398,7 @@ def test_damaged_read_replies_never_give_wrong_data(data: st.DataObject, with_id
     for _ in range(data.draw(st.integers(1, 3))):
         reply[data.draw(st.integers(0, len(reply) - 1))] = data.draw(st.integers(0, 255))
     try:
-        found = core.decode_read(bytes(reply), positions)
+        found = core.decode_read(bytes(reply), positions, None)
     except ERRORS:
         return
     for i in range(found.count):

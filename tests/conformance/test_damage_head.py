@@ -259,7 +259,7 @@ def test_a_later_version_of_what_a_head_holds_is_refused_and_left_alone(
 @pytest.mark.parametrize(
     ("view", "refused"),
     [
-        (wire.frame(b"further", version=3, compat=3), Answer(Code.STORED_TOO_NEW, 3)),
+        (wire.frame(b"further", version=4, compat=4), Answer(Code.STORED_TOO_NEW, 4)),
         (wire.frame(b"no view"), EIO),
     ],
     ids=["of a later version", "malformed"],

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 
 import zlog
+from zlog._base.mac import MAC_BYTES, Key
+from zlog._native import core
 
 from ..docs.pages import DOCS
 from ..docs.pages import blocks as blocks_in
@@ -39,6 +41,7 @@ def test_the_examples_are_what_the_class_makes() -> None:
     for examples in (*stripes, head, stripe_index, cursor_and_delivery, directory):
         with zlog.connect("mem://") as store:
             made |= dict(examples(Taped(store), MemoryDoor(store)))
+    made |= dict(macs())
     for name, shown in documented():
         assert made[name].hex(" ") == shown.hex(" "), name
     assert made.keys() == {name for name, _ in documented()}
@@ -103,6 +106,15 @@ def blocks(store: Taped, door: Door) -> Iterator[Example]:
     yield "record-block", door.load("stripe").omap[b"e.0000000000000006.2"]
     made.read(3, [6], 4096)
     yield "read-blocks-reply", store.passed.reply
+
+
+def macs() -> Iterator[Example]:
+    """An entry's data as a client stores it."""
+    key = Key(b"0123456789abcdef")
+    mac = key.of_log("orders", LOG_ID)
+    write = core.encode_write(1, TIME, WRITER, 4, [2], [41], [b"hello"], mac=mac)
+    yield "mac-stored", write[-len(b"hello") - MAC_BYTES :]
+    yield "mac-key-id", bytes.fromhex(key.id)
 
 
 def head(store: Taped, door: Door) -> Iterator[Example]:

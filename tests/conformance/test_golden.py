@@ -94,7 +94,7 @@ def test_the_native_codec_reads_how_full_an_object_is() -> None:
 
 def test_the_native_codec_reads_a_read_reply() -> None:
     _, step, *_ = (e for e in exchanges() if (e.method, e.code) == ("read", "OK"))
-    reply, writer = core.decode_read(step.reply, [5, 13]), bytes(range(16))
+    reply, writer = core.decode_read(step.reply, [5, 13], None), bytes(range(16))
     assert (len(reply), reply.count) == (2, 2)
     assert [reply.state(i) for i in range(2)] == [0, 2]
     assert [reply.timestamp(i) for i in range(2)] == [0x0005543DF729C000] * 2

@@ -41,7 +41,7 @@ def read_large(stripe: Stripe, positions: list[int], bytes_max: int) -> core.Rea
     request = messages.read(1, False, bytes_max, stripe.stride, positions)
     code, reply = stripe.store.execute(stripe.name, "read", request)
     assert code == Code.OK
-    return core.decode_read(reply, positions)
+    return core.decode_read(reply, positions, None)
 
 
 def together(head: Head, calls: Iterable[tuple[Any, ...]]) -> list[Answer]:

@@ -90,10 +90,9 @@ class Tagged:
             request = messages.select(
                 1, start, end, wanted, every, reverse, page, bytes_max, with_ids
             )
-            found = core.decode_select(self.call("select", request))
+            found = core.decode_select(self.call("select", request), None)
             assert len(found.entries) <= page
-            assert not found.lost
-            assert not found.unreadable
+            assert not found.damaged
             for entry in found.entries:
                 assert start <= entry.position < end
                 assert set(entry.tags) == self.entries[entry.position][1]
@@ -158,10 +157,10 @@ def test_a_read_tells_the_tags(stripe: Tagged, size: int, compression: str) -> N
     entries = [tagged(b"x" * size, "a"), b"y" * size, tagged(b"z" * size, "b", "a", "ä" * 64)]
     assert stripe.write([0, 1, 2], entries, compression) == Code.OK
     request = messages.read(1, False, 1 << 25, 1, [0, 1, 2], True, True)
-    found = core.decode_read(stripe.call("read", request), [0, 1, 2])
+    found = core.decode_read(stripe.call("read", request), [0, 1, 2], None)
     assert [set(found.tags(i)) for i in range(3)] == [{"a"}, set(), {"a", "b", "ä" * 64}]
     plain = core.decode_read(
-        stripe.call("read", messages.read(1, False, 1 << 25, 1, [0, 1, 2], True)), [0, 1, 2]
+        stripe.call("read", messages.read(1, False, 1 << 25, 1, [0, 1, 2], True)), [0, 1, 2], None
     )
     assert [plain.tags(i) for i in range(3)] == [(), (), ()]
     assert stripe.select(["a"])[0] == stripe.expected(["a"])

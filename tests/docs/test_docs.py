@@ -186,7 +186,7 @@ def test_settings_have_the_documented_defaults(face: Any) -> None:
         parameters = inspect.signature(call).parameters
         assert documented == {name: parameters[name].default for name in documented}
         of_the_log = {"create", "width", "unit", "stripe_bytes", "stripe_records"}
-        of_the_log |= {"compression", "options"}
+        of_the_log |= {"compression", "options", "mac_key"}
         assert {*parameters} - {*documented} <= {"store", "name", *of_the_log}
 
 

@@ -61,7 +61,7 @@ def read(store: Store, positions: Sequence[int]) -> list[bytes | None]:
     request = messages.read(1, False, 1 << 25, 1, positions)
     code, reply = store.execute(OBJECT, "read", request, SECONDS)
     assert code == 0
-    entries = core.decode_read(reply, positions)
+    entries = core.decode_read(reply, positions, None)
     assert len(entries) == len(positions)
     return [entries.data(i) if entries.state(i) == 0 else None for i in range(len(entries))]
 

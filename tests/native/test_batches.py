@@ -169,7 +169,7 @@ def test_a_window_is_put_together_from_replies(unit: int) -> None:
     spacing = Spacing(3, unit)
     log = written(b"data", spacing)
     log.trim(4)
-    window = core.Window(2, 12)
+    window = core.Window(2, 12, None)
     for part in spacing.parts(2, 12):
         reply = reply_to(log, spacing.number(part.start), part)
         assert window.add(reply, part.start, spacing.packed) == len(part)
@@ -183,7 +183,7 @@ def test_a_window_is_put_together_from_replies(unit: int) -> None:
 
 def test_a_window_knows_what_nobody_answered() -> None:
     log = written(b"data", Spacing(2))
-    window = core.Window(0, 4)
+    window = core.Window(0, 4, None)
     window.add(reply_to(log, 1, range(1, 4, 2)), 1, 2)
     assert window.unanswered == 2
     assert window.found() == {1: log.read(1), 3: log.read(3)}
@@ -192,11 +192,11 @@ def test_a_window_knows_what_nobody_answered() -> None:
 def test_a_reply_to_other_positions_is_lost_and_never_wrong() -> None:
     """The checksum covers the position: an answer about others can't be taken for this one's."""
     log = written(b"data", Spacing(2))
-    window = core.Window(0, 4)
+    window = core.Window(0, 4, None)
     window.add(reply_to(log, 0, range(4, 8, 2)), 0, 2)
     assert [*window] == [State.LOST, None, State.LOST, None]
     log = written(b"data", Spacing(2, 2))
-    window = core.Window(0, 8)
+    window = core.Window(0, 8, None)
     window.add(reply_to(log, 1, [3, 6, 7]), 2, Spacing(2, 2).packed)
     assert [*window] == [None, None, State.LOST, State.LOST, None, None, State.LOST, None]
 
@@ -204,7 +204,7 @@ def test_a_reply_to_other_positions_is_lost_and_never_wrong() -> None:
 @pytest.mark.parametrize("reply", [b"", b"\x01", b"\x02" + bytes(20), bytes(64)])
 def test_a_malformed_reply_is_an_error(reply: bytes) -> None:
     with pytest.raises(zlog.CorruptEntry):
-        core.Window(0, 4).add(reply, 0, 2)
+        core.Window(0, 4, None).add(reply, 0, 2)
 
 
 @given(st.integers(0, 2**64 - 1))

@@ -70,7 +70,7 @@ def test_a_large_reply_stays_where_it_is_as_long_as_somebody_has_it() -> None:
     assert view.readonly
     del reply
     assert view == expected
-    assert decode_read(view.obj, [0]).data(0) == b"x" * 5000  # type: ignore[arg-type]
+    assert decode_read(view.obj, [0], None).data(0) == b"x" * 5000  # type: ignore[arg-type]
     with pytest.raises(zlog.CorruptEntry):
         messages.refusal(view.obj)  # type: ignore[arg-type]
 

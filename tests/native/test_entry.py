@@ -117,6 +117,6 @@ def test_items_are_not_taken_by_two_at_once() -> None:
 
 def test_a_window_that_is_not_full_gives_states_and_no_entries() -> None:
     """As a batch it would be a mistake, but not one that reads where nothing is."""
-    window = core.Window(0, 3)
+    window = core.Window(0, 3, None)
     batches = [window, None]
     assert [*core.Items(lambda: batches.pop(0))] == [None, None, None]  # type: ignore[comparison-overlap, return-value, arg-type]

@@ -37,7 +37,7 @@ READ = """
     except zlog.StoreUnavailable as error:
         sys.exit(f"{error} {error.hint}")
     code, reply = store.execute("object", "read", messages.read(1, False, 100, 1, [0]), 30.0)
-    print(code, core.decode_read(reply, [0]).data(0).decode() if code == 0 else "")
+    print(code, core.decode_read(reply, [0], None).data(0).decode() if code == 0 else "")
 """
 
 

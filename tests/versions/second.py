@@ -90,9 +90,11 @@ BEFORE_UNITS: Changes = {
         ('    v("unit", unit, wire::unit(2));\n', ""),
         ('    v("read_only", read_only, wire::any().since(2).heed());\n', ""),
         ('    v("writer", writer, wire::at_most(1).since(2).heed());\n', ""),
+        ('    v("mac", mac, wire::at_most(1).since(3).heed());\n', ""),
     ],
 }
-"""The messages and values as a class had them that knew no units, blocks or exclusive writers."""
+"""The messages and values as a class had them that knew no units, blocks,
+exclusive writers or MACs."""
 
 
 _GAVE_UP = """record.kind = RecordKind::kGaveUp;

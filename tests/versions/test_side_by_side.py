@@ -229,6 +229,9 @@ def test_a_class_that_knows_no_units_and_no_blocks(
                 log.writer()
             assert "libcls_zlog.so" in raised.value.hint
             log.append(b"goes on")
+        with pytest.raises(zlog.UnsupportedVersion) as raised:
+            zlog.Log.create(store, "signed", width=2, unit=1, mac_key=bytes(32))
+        assert "libcls_zlog.so" in raised.value.hint
         blocks.append_many(LARGE)
         found = list(blocks.read_range())
         assert data_of(found)[-len(LARGE) :] == LARGE

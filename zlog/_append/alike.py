@@ -66,11 +66,13 @@ async def compare(
             break  # it was removed meanwhile, as the next write tells
         if reply.code != Code.OK:
             raise from_code(reply.code, f"read of object {ref.name}")
-        told = core.decode_read(reply.payload, asked)
+        told = core.decode_read(reply.payload, asked, layout.macs.key)
         for i, position in enumerate(asked[: told.count]):
             if told.state(i) == State.WRITTEN:
                 own = AppendId(told.writer(i), told.number(i), told.entry(i))
                 found[position] = own == wanted[position]
+            elif told.state(i) == core.FORGED:  # whose MAC is not the one that was sent
+                found[position] = False
             elif told.state(i) in (State.LOST, State.UNREADABLE):
                 found[position] = None
         rest = rest[told.count :]

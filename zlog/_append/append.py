@@ -249,6 +249,7 @@ class _Round:
             self._start,
             self._start + count,
             compression,
+            self._layout.macs.key,
         )
         refs = self._layout.objects(view, stripe)
         calls = [Call(refs[index].name, "write", request) for index, request in requests]
@@ -267,6 +268,7 @@ class _Round:
                     [slot.position for slot in group],
                     [self._number + slot.entry for slot in group],
                     [self._entries[self._start + slot.entry] for slot in group],
+                    mac=self._layout.macs.key,
                 ),
             )
             for ref, group in groups.items()

@@ -39,6 +39,9 @@ from zlog.view import View
 if TYPE_CHECKING:
     from zlog._native.core import NewEntry
 
+_UNKNOWN = (GapKind.LOST, GapKind.UNREADABLE, GapKind.FORGED)
+"""Where it can't be told what an attempt has written."""
+
 _NUMBERS_BITS = 40  # numbers of appends of one attempt
 _WINDOW_POSITIONS = 4096
 _WINDOW_BYTES = 8 << 20
@@ -138,7 +141,7 @@ class _Attempt:
                 # Without a sequencer, another writer may have been faster.
                 if isinstance(slot, Entry) and writers[position] == self._writer:
                     self._written[digest_of(slot.data, slot.tags)] += 1
-                elif isinstance(slot, Gap) and slot.kind in (GapKind.LOST, GapKind.UNREADABLE):
+                elif isinstance(slot, Gap) and slot.kind in _UNKNOWN:
                     raise CorruptEntry(
                         f"position {position} of log {self._layout.view.log!r} is"
                         f" {slot.kind.value}: it is not known whether {self._key} is delivered"

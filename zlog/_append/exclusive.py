@@ -263,6 +263,7 @@ class Exclusive(ABC):
                 0,
                 len(sent.entries),
                 compression,
+                self.layout.macs.key,
             )
             left = [(index, request) for index, request in requests if index not in taken]
             calls = [Call(refs[index].name, "write", request) for index, request in left]

@@ -54,9 +54,11 @@ async def take(
     Raises:
         AppendRefused: the log is a mirror, or read-only.
         Fenced: another one was faster.
+        KeyNeeded: the log's entries have MACs, and this client can make none.
         StoreReadOnly: nothing can be written in this store.
     """
     io = layout.io
+    layout.macs.check_key()
     if io.store.read_only:
         raise from_errno(-errno.EROFS, f"write log {layout.view.log!r}")
     name = default_name() if name is None else check_name(name)

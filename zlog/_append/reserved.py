@@ -61,6 +61,7 @@ class Reserved:
     async def write(self, position: int, data: NewEntry, deadline: Deadline) -> None:
         """Write an entry at a position, or find that this very entry is there."""
         layout = self._reader.layout
+        layout.macs.check_key()
         self._appender.check([data])
         await self._reader.positions.check_handed_out("write at", position, deadline)
         (entry,) = core.entries_owned([data])
@@ -76,7 +77,9 @@ class Reserved:
                 raise refused
             sent_in = view
             head = (view.epoch, now, writer, ref.spacing.packed)
-            return core.encode_write(*head, group, [0], [entry], compression.of(view))
+            return core.encode_write(
+                *head, group, [0], [entry], compression.of(view), layout.macs.key
+            )
 
         refusals = (Code.READ_ONLY, Code.ALIKE, Code.REQUEST_TOO_NEW)
         try:

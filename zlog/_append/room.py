@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from zlog._append.exclusive import Exclusive
 from zlog._base.deadline import Deadline
 from zlog._layout.layout import Layout
-from zlog._layout.stat import object_stats
+from zlog._layout.stat import data_bytes, object_stats
 from zlog.errors import LimitReached
 from zlog.view import OPEN_END
 
@@ -100,5 +100,6 @@ async def held_bytes(layout: Layout, deadline: Deadline) -> int:
     await layout.refresh(deadline)
     size = 0
     async for stripe in layout.stripes(layout.view.trim_point, OPEN_END, deadline):
-        size += sum(each.bytes for each in await object_stats(layout, stripe, deadline))
+        stats = await object_stats(layout, stripe, deadline)
+        size += sum(data_bytes(layout, each) for each in stats)
     return size

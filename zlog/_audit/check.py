@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 
 from zlog._audit.findings import CheckSummary, Finding, FindingKind, about
 from zlog._audit.inspect import ANY_EPOCH, Inspector, walk
+from zlog._audit.macs import MacCheck
 from zlog._audit.orphans import Strays
 from zlog._audit.ranges import BadRows, Doubles, Holes, Window
 from zlog._audit.scrub import Scrub
@@ -16,8 +17,8 @@ from zlog._base.names import head_object
 from zlog._base.protocol import Code
 from zlog._base.refusals import from_code
 from zlog._base.settings import Budget
-from zlog._layout.positions import Positions
 from zlog._native import core, messages
+from zlog._read.read import Reader
 from zlog.errors import CorruptEntry
 from zlog.limits import HOLE_TIMEOUT_SECONDS
 from zlog.view import ObjectRef, Stripe
@@ -43,13 +44,14 @@ class Checker:
     """Goes through a log with a bounded number of positions in hand, and gathers findings.
 
     All objects are asked at once, and check the entries' bytes themselves; what comes here are
-    states, and the identities of the appends. What may be work in progress is reported only when a
+    states, and the identities of the appends. Of a log with MACs, whose key no object has, the
+    entries come too. What may be work in progress is reported only when a
     second look finds it again.
     """
 
     def __init__(
         self,
-        positions: Positions,
+        reader: Reader,
         budget: Budget,
         *,
         orphans: bool = True,
@@ -57,9 +59,9 @@ class Checker:
         copies: int = 0,
         progress: Progress | None = None,
     ) -> None:
-        self._positions = positions
+        self._positions = reader.positions
         self._budget = budget
-        self._layout = layout = positions.layout
+        self._layout = layout = reader.layout
         self._io = layout.io
         self._progress = progress
         self._inspector = Inspector(layout, self._deadline)
@@ -74,6 +76,7 @@ class Checker:
         if self._io.store.pool:
             self._lost_detail = "damaged in the primary copy; `--heal` looks for it in the others"
         self._audit = core.Audit()
+        self._macs = None if layout.macs.missing else MacCheck(reader, self._deadline)
         self._end = 0
         self._unreadable: set[str] = set()
         self._vanished: set[str] = set()
@@ -94,7 +97,7 @@ class Checker:
         return CheckSummary(
             positions=sum(counts) - counts.bytes,
             entries=counts.entries,
-            bytes=counts.bytes,
+            bytes=max(0, counts.bytes - self._layout.macs.bytes * counts.entries),
             filled=counts.filled,
             trimmed=counts.trimmed,
             unwritten=counts.unwritten,
@@ -102,6 +105,7 @@ class Checker:
             unreadable=counts.unreadable,
             objects=self._inspector.objects,
             listed=self._strays is not None and self._strays.listed,
+            forged=None if self._macs is None else self._macs.forged,
         )
 
     async def _run(self) -> AsyncIterator[Sequence[Finding]]:
@@ -158,15 +162,19 @@ class Checker:
         lost = BadRows(FindingKind.LOST, self._lost_detail)
         newer = "a newer version of zlog stored what is there"
         unreadable = BadRows(FindingKind.UNREADABLE, newer)
+        forged = BadRows(FindingKind.FORGED, "not made with the log's key for this position")
         async for window in self._walk("all"):
             yield self._with_reason(lost.take(window, self._audit.lost))
             yield unreadable.take(window, self._audit.unreadable)
             yield doubles.take(window, self._audit.found)
+            if self._macs is not None:
+                yield forged.take(window, await self._macs.look(window))
             holes.take(window, self._audit.holes, self._io.monotonic())
             if holes.full:
                 yield await self._settle(holes)
         yield self._with_reason(lost.end())
         yield unreadable.end()
+        yield forged.end()
         yield await self._settle(holes)
         while self._audit.next_part():
             async for window in self._walk("appends"):

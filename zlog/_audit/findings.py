@@ -29,6 +29,8 @@ class FindingKind(enum.Enum):
     """Stored entries fail their checksum, or are gone from an object that says that it has them."""
     UNREADABLE = "unreadable"
     """A newer version of zlog stored what is at these positions; this one can't check it."""
+    FORGED = "forged"
+    """What is stored is intact, and was not made with the log's key: only looked for with it."""
     DUPLICATE = "duplicate"
     """Appends that stand at two positions. Never happens unless stored bytes were changed."""
     EPOCH_BEHIND = "epoch-behind"
@@ -115,6 +117,8 @@ class CheckSummary(NamedTuple):
         objects: stripe objects that were looked at.
         listed: whether objects that no view has were looked for: False when that was not wanted,
             or the store does not let the client list its objects.
+        forged: of the entries, those whose MACs are not of the log's key; None: its entries have
+            MACs, and none was checked, for want of the key.
     """
 
     positions: int
@@ -127,6 +131,7 @@ class CheckSummary(NamedTuple):
     unreadable: int
     objects: int
     listed: bool
+    forged: int | None
 
 
 def about(kind: FindingKind, name: str, detail: str) -> Finding:

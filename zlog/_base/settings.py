@@ -7,6 +7,7 @@ from types import EllipsisType
 
 from zlog._base.deadline import Deadline, Timeout, check_seconds
 from zlog._base.io import Io, deadline_of
+from zlog._base.mac import Key
 from zlog.limits import (
     ENTRY_BYTES_MAX,
     ENTRY_BYTES_MAX_DEFAULT,
@@ -26,12 +27,14 @@ class Settings:
         sequencer_timeout: seconds that a sequencer may be out of reach before writers bring in a
             view without it.
         entry_bytes_max: bytes of one entry, at most; 1 to 16 MiB.
+        key: that the log's MACs are made with; None: it was not given.
     """
 
     timeout: float | None = TIMEOUT_SECONDS
     hole_timeout: float | None = HOLE_TIMEOUT_SECONDS
     sequencer_timeout: float = SEQUENCER_TIMEOUT_SECONDS
     entry_bytes_max: int = ENTRY_BYTES_MAX_DEFAULT
+    key: Key | None = None
 
     def __post_init__(self) -> None:
         check_seconds("timeout", self.timeout)

@@ -31,7 +31,7 @@ from zlog.errors import (
 from zlog.limits import UNIT_DEFAULT, WIDTH_DEFAULT
 from zlog.names import check_log_name
 from zlog.store import is_plain
-from zlog.view import OPEN_END, Stripe, View, check_unit, check_width
+from zlog.view import OPEN_END, EntryMac, Stripe, View, check_unit, check_width
 
 _REMOVED_MEANWHILE_MAX = 8
 """How often a head can be there when it is made, and gone when it is read: others remove logs."""
@@ -45,6 +45,7 @@ class NewLog:
         width: of its first stripe.
         options: that travel with it.
         unit: of its first stripe; None: see `default_unit`.
+        mac: with what its entries are authenticated.
 
     Raises:
         ValueError: one of them is invalid.
@@ -53,6 +54,7 @@ class NewLog:
     width: int
     options: Mapping[str, str]
     unit: int | None = None
+    mac: EntryMac | None = None
 
     def __post_init__(self) -> None:
         check_width(self.width)
@@ -143,6 +145,7 @@ async def _first_view(
         sequencer=sequencer_of(io, new.options),
         stripes=(),
         options=MappingProxyType(dict(new.options)),
+        mac=new.mac,
     )
     tried, above = list[View](), 0
     unit = default_unit(io) if new.unit is None else new.unit

@@ -9,11 +9,13 @@ from dataclasses import replace
 
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Io, Reply
+from zlog._base.mac import Key
 from zlog._base.protocol import EPOCH_MAX, Code
 from zlog._base.sequencer import LogAddress, is_remote
 from zlog._layout.directory import Directory
 from zlog._layout.head import Head
 from zlog._layout.heal import answers
+from zlog._layout.macs import Macs
 from zlog._layout.outage import LOOK_SECONDS, Outage
 from zlog._layout.stripe_index import StripeIndex
 from zlog._layout.views import (
@@ -75,14 +77,26 @@ class Layout:
         address: which log.
         view: the newest one known.
         sequencer_timeout: seconds that a sequencer may be out of reach.
+        key: of the log's MACs, if this client has it.
+
+    Raises:
+        WrongKey, MacsMissing: it is not the one that the view names, or that names none.
     """
 
-    def __init__(self, io: Io, address: LogAddress, view: View, sequencer_timeout: float) -> None:
+    def __init__(
+        self,
+        io: Io,
+        address: LogAddress,
+        view: View,
+        sequencer_timeout: float,
+        key: Key | None = None,
+    ) -> None:
         self.io = io
         self.address = address
         self.head = Head(io, view.log)
         self.directory = Directory(io)
         self.view = view
+        self.macs = Macs(key, view, io.store.url)
         self.outage = Outage(io, sequencer_timeout)
         self._lock = threading.Lock()
         self._refused = (0, 0.0)  # the epoch that was last refused, and when it was first
@@ -235,12 +249,13 @@ class Layout:
             above=above,
         )
         if not isinstance(changed, Change):
-            return self.adopt(changed)
+            return self.adopt(self._of_this_log(changed))
         return await self.reactivate(self.adopt(changed.view), deadline)
 
     def _of_this_log(self, view: View) -> View:
         if view.log_id != self.address.log_id:
             raise self._removed()
+        self.macs.check(view)
         return view
 
     def _removed(self) -> LogNotFound:

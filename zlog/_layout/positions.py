@@ -130,7 +130,9 @@ class Positions:
         Raises:
             StoreReadOnly: nothing can be written in this store.
             AppendRefused: the log is a mirror, exclusive, or read-only.
+            KeyNeeded: its entries have MACs, and this client can make none.
         """
+        self.layout.macs.check_key()
         if self._io.store.read_only:
             raise from_errno(-errno.EROFS, f"append to log {self.layout.view.log!r}")
         if refusal(self.layout.view) is None:

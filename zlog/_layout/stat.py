@@ -31,8 +31,8 @@ class LogStat(NamedTuple):
         sequencer: its address; empty when writers find the tail themselves.
         entries: entries of these stripes; what is lost counts until a trim passes it.
         bytes: their data together.
-        stored_bytes: what that takes in the objects, without their index. Less than ``bytes`` where
-            data is compressed.
+        stored_bytes: what that takes in the objects, without their index: less than ``bytes`` where
+            data is compressed, and more where entries have MACs.
     """
 
     name: str
@@ -62,7 +62,7 @@ async def stat(positions: Positions, start: int, end: int | None, deadline: Dead
         objects += stripe.width
         for object_stat in await object_stats(layout, stripe, deadline):
             entries += object_stat.entries
-            size += object_stat.bytes
+            size += data_bytes(layout, object_stat)
             own = object_stat.stored_bytes
             stored += object_stat.bytes if own is None else own
     view = layout.view
@@ -81,6 +81,11 @@ async def stat(positions: Positions, start: int, end: int | None, deadline: Dead
         bytes=size,
         stored_bytes=stored,
     )
+
+
+def data_bytes(layout: Layout, stat: messages.StatReply) -> int:
+    """Return the bytes of data that an object holds, without its entries' MACs."""
+    return max(0, stat.bytes - layout.macs.bytes * stat.entries)
 
 
 async def object_stats(

@@ -28,15 +28,17 @@ cdef class ColumnWindow:
     cdef list data  # what the data of each does
     cdef bint with_tags
     cdef list tables  # the tags of each, or None
+    cdef MacKey mac  # what `parts` point to
 
-    def __cinit__(self, uint32_t spacing, bint tags=False):
+    def __cinit__(self, uint32_t spacing, MacKey mac, bint tags=False):
         self.spacing, self.replies, self.data = spacing_of(spacing), [], []
-        self.with_tags, self.tables = tags, []
+        self.with_tags, self.tables, self.mac = tags, [], mac
 
     def add(self, reply, uint64_t first, uint64_t stop):
         cdef Asked asked
         cdef CppBuffer plain
         cdef string_view content
+        cdef const CppMacKey* key = mac_of(self.mac)
         cdef int result = 0
         cdef uint64_t unit = <uint64_t> 1 << self.spacing.shift
         cdef bint in_order = self.parts.empty() or (
@@ -53,7 +55,7 @@ cdef class ColumnWindow:
         if reply is not None:
             content = reply_view(reply)
             with nogil:
-                result = decode_read_reply(content, asked.count, &asked.reply, &plain)
+                result = decode_read_reply(content, asked.count, key, &asked.reply, &plain)
                 if result == 0:
                     asked.reply.states_of(first, self.spacing, asked.states.data())
             well_formed(result, "read")

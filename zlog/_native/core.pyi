@@ -52,6 +52,7 @@ def encode_write(
     numbers: Sequence[int],
     data: Sequence[Buffer | Tagged],
     compression: str = "none",
+    mac: MacKey | None = None,
 ) -> bytes:
     """Encode a write of entries, one per position, with their checksums.
 
@@ -64,6 +65,10 @@ def encode_write(
         numbers: each append's number, within 2**32 of each other; with ``writer`` its identity.
         data: each entry.
         compression: zstd or lz4, to compress the data where that pays.
+        mac: the log's key, if its entries have MACs.
+
+    Raises:
+        ValueError: that is no valid write, or the key is not known.
     """
 
 class Request:
@@ -87,12 +92,13 @@ def encode_writes(
     start: int,
     end: int,
     compression: str = "none",
+    mac: MacKey | None = None,
 ) -> list[tuple[int, Request]]:
     """Encode ``entries[start:end]`` as one write per stripe object, at positions in a row.
 
     The first entry stands at ``position`` and has append number ``number``, both ascend by one.
-    Data is copied, compressed and checksummed when a store takes the request, while the
-    interpreter's lock is free.
+    Data is copied, gets its MAC, is compressed and checksummed when a store takes the request,
+    while the interpreter's lock is free.
 
     Returns:
         ``(index of the stripe object, request)`` for each object that gets an entry.
@@ -219,8 +225,30 @@ class ReadReply:
     def reason(self, i: int) -> int:
         """Return why it was filled (only after a read ``with_ids``)."""
 
-def decode_read(reply: ReplyBytes, positions: Sequence[int]) -> ReadReply:
-    """Decode the reply to a read of these positions, and check every entry's checksum."""
+FORGED: int
+"""The state of an entry whose checksum fits and whose MAC does not: only clients tell it."""
+
+class MacKey:
+    """The key of one log's MACs, which can't be got out of it, printed or pickled.
+
+    Args:
+        key: of any length; None: the client does not have it. Then entries are counted, and their
+            data is withheld.
+
+    Raises:
+        RuntimeError: there is no OpenSSL.
+    """
+
+    def __init__(self, key: bytes | None) -> None: ...
+
+def decode_read(reply: ReplyBytes, positions: Sequence[int], mac: MacKey | None) -> ReadReply:
+    """Decode the reply to a read of these positions, and check every entry's checksum and MAC.
+
+    Args:
+        reply: the reply.
+        positions: that were asked for.
+        mac: of the log; None: its entries have no MACs.
+    """
 
 class Selected(NamedTuple):
     """What a select answered (docs/formats/wire.md).
@@ -230,18 +258,17 @@ class Selected(NamedTuple):
         end: all was looked at below it; in reverse, from it on.
         gaps: first position, last position and state of what could not be looked into.
         entries: that have the tags, in the order that was asked for.
-        lost, unreadable: positions of entries whose data is damaged, or of a later version.
+        damaged: positions of entries that are lost, unreadable or forged.
     """
 
     highest: int | None
     end: int
     gaps: list[tuple[int, int, int]]
     entries: list[Entry]
-    lost: list[int]
-    unreadable: list[int]
+    damaged: list[int]
 
-def decode_select(reply: ReplyBytes) -> Selected:
-    """Decode the reply to a select, and check every entry's checksum."""
+def decode_select(reply: ReplyBytes, mac: MacKey | None) -> Selected:
+    """Decode the reply to a select, and check every entry's checksum and MAC."""
 
 def from_timestamp(us: int) -> datetime:
     """Turn stored time (µs since 1970, UTC) into an aware datetime; too large becomes the last."""
@@ -289,6 +316,11 @@ class Window:
     while no answer has come. Entries are made each time they are asked for, from the replies,
     which the window keeps.
 
+    Args:
+        start: the first.
+        end: one past the last.
+        mac: key of the log's MACs; None: its entries have none.
+
     Attributes:
         entries: how many positions hold entries.
         unanswered: how many are None.
@@ -301,7 +333,7 @@ class Window:
     unanswered: int
     data_bytes: int
 
-    def __init__(self, start: int, end: int) -> None: ...
+    def __init__(self, start: int, end: int, mac: MacKey | None) -> None: ...
     def __len__(self) -> int: ...
     def __getitem__(self, at: int) -> Entry | int | None: ...
     def add(self, reply: ReplyBytes, first: int, spacing: int) -> int:
@@ -321,10 +353,11 @@ class ColumnWindow:
 
     Args:
         spacing: of the stripe, packed.
+        mac: key of the log's MACs; None: its entries have none.
         tags: whether :meth:`columns` tells them.
     """
 
-    def __init__(self, spacing: int, tags: bool = False) -> None: ...
+    def __init__(self, spacing: int, mac: MacKey | None, tags: bool = False) -> None: ...
     def add(self, reply: ReplyBytes | None, first: int, stop: int) -> None:
         """Take in the reply to a read of an object's positions below ``stop``; None: no reply.
 
@@ -338,7 +371,7 @@ class ColumnWindow:
     def open(self) -> list[int]:
         """Return the positions that more must be asked about, object by object.
 
-        Those that are unwritten, filled or lost, or without an answer.
+        Those that are unwritten, filled, lost or forged, or without an answer.
         """
 
     def columns(

@@ -37,8 +37,8 @@ class Ref {
 // What a client encodes again. Further fields of a later version are the last value of it, as bytes:
 // version, compat and the fields, or none.
 template <typename T>
-constexpr bool is_kept =
-    std::is_same_v<T, View> || std::is_same_v<T, Stripe> || std::is_same_v<T, ExclusiveWriter>;
+constexpr bool is_kept = std::is_same_v<T, View> || std::is_same_v<T, Stripe> ||
+                         std::is_same_v<T, ExclusiveWriter> || std::is_same_v<T, EntryMac>;
 
 // Visits what is a value of its own in Python.
 template <typename T, typename V>

@@ -30,6 +30,11 @@ class ExclusiveWriter(NamedTuple):
     since: int
     further: bytes
 
+class EntryMac(NamedTuple):
+    algorithm: int
+    key_id: bytes
+    further: bytes
+
 class View(NamedTuple):
     epoch: int
     log_id: int
@@ -39,6 +44,7 @@ class View(NamedTuple):
     options: dict[str, str]
     read_only: bool
     writer: list[ExclusiveWriter]
+    mac: list[EntryMac]
     further: bytes
 
 class SealReply(NamedTuple):
@@ -208,6 +214,7 @@ def encode_view(
     options: Mapping[str, str],
     read_only: bool,
     writer: Sequence[ExclusiveWriter],
+    mac: Sequence[EntryMac],
     further: bytes,
 ) -> bytes: ...
 def seal(

@@ -2,6 +2,7 @@
 
 include "positions.pxi"
 
+cimport cython
 from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -43,13 +44,22 @@ cdef extern from "cls_zlog/wire/tags.h" namespace "zlog" nogil:
         const CppTags& tags()
         uint32_t begin_of(uint32_t i)
         uint32_t count_of(uint32_t i)
+cdef extern from "cls_zlog/client/mac.h" namespace "zlog" nogil:
+    cdef cppclass CppMacKey "zlog::MacKey":
+        CppMacKey()
+        CppMacKey(string_view key) except +
+        cbool known()
 
 cdef extern from "cls_zlog/wire/read_reply.h" namespace "zlog" nogil:
     # Its enumerations are read as the bytes that they are on the wire.
     cdef cppclass Column[T]:
         T operator[](uint32_t i)
 
-    cdef cppclass CppReadReply "zlog::ReadReply":
+cdef extern from "cls_zlog/client/taken_reply.h" namespace "zlog" nogil:
+    cdef uint8_t forged_state
+
+    cdef cppclass CppReadReply "zlog::TakenReply":
+        const CppMacKey* mac
         uint32_t count
         cbool with_ids
         Column[uint64_t] timestamps
@@ -58,8 +68,33 @@ cdef extern from "cls_zlog/wire/read_reply.h" namespace "zlog" nogil:
         string_view data_of(uint32_t i)
         string_view writer_of(uint32_t i)
         uint8_t reason_of "reason_of"(uint32_t i)
-        uint8_t state_of "state_of"(uint32_t i, uint64_t position)
-        void states_of(uint64_t first, const Spacing& spacing, uint8_t* out)
+        void states_at(const uint64_t* positions, uint8_t* out) except +
+        void states_of(uint64_t first, const Spacing& spacing, uint8_t* out) except +
+
+
+FORGED = <int> forged_state
+
+
+# The key of one log's MACs. It can't be got out again, printed or pickled. Made of None it says that
+# the log has MACs and the client has no key: entries are counted, and their data is withheld.
+@cython.final
+cdef class MacKey:
+    cdef unique_ptr[CppMacKey] key
+
+    def __init__(self, bytes key):
+        if key is None:
+            self.key.reset(new CppMacKey())
+        else:
+            self.key.reset(new CppMacKey(view_of(key)))
+
+    def __reduce__(self):
+        raise TypeError("the key of a log can't be pickled or copied")
+
+
+cdef const CppMacKey* mac_of(MacKey mac) noexcept:
+    if mac is None:
+        return NULL
+    return mac.key.get()
 
 
 cdef extern from "cls_zlog/wire/select_messages.h" namespace "zlog" nogil:
@@ -73,7 +108,6 @@ cdef extern from "cls_zlog/wire/select_messages.h" namespace "zlog" nogil:
         vector[CppSelectGap] gaps
         uint32_t count
         Column[uint64_t] positions
-        CppReadReply entries
 
 
 # A large reply, where the store put it: a read-only bytes-like object.
@@ -134,11 +168,13 @@ cdef int well_formed(int decoded, str what) except -1:
     return 0
 
 
-# A reply to a read of `asked` positions, with its blocks decompressed into `plain`.
+# A reply to a read of `asked` positions of a log with such MACs, with its blocks decompressed into
+# `plain`. The key is used while states are asked for.
 cdef int decode_read_reply(
-    string_view reply, uint64_t asked, CppReadReply* out, CppBuffer* plain
+    string_view reply, uint64_t asked, const CppMacKey* mac, CppReadReply* out, CppBuffer* plain
 ) except -1 nogil:
     cdef int decoded = <int> decode_message(reply, out)
+    out.mac = mac
     if decoded == 0 and out.count <= asked:
         plain[0] = open_blocks(out)
         return 0
@@ -171,12 +207,20 @@ cdef extern from *:
     static inline uint32_t tag_id(const zlog::TagsReader* reader, uint32_t at) {
       return reader->tags().ids[at];
     }
+    static inline zlog::TakenReply taken_of(const zlog::SelectReply& reply,
+                                            const zlog::MacKey* mac) {
+      zlog::TakenReply taken;
+      static_cast<zlog::ReadReply&>(taken) = reply.entries;
+      taken.mac = mac;
+      return taken;
+    }
     static inline uint8_t gap_state(const zlog::SelectGap& gap) {
       return static_cast<uint8_t>(gap.state);
     }
     """
     uint32_t tag_id(const CppTagsReader* reader, uint32_t at) nogil
     uint8_t gap_state(const CppSelectGap& gap) nogil
+    CppReadReply taken_of(const CppSelectReply& reply, const CppMacKey* mac) nogil
 
 
 # None where no entry has any. What is no UTF-8, which only a hostile writer sends, is escaped.
@@ -227,6 +271,7 @@ def fullest(replies not None):
 
 cdef class ReadReply:
     cdef object reply  # what `decoded` points into
+    cdef MacKey mac  # the same
     cdef CppBuffer plain  # the same, for data that was in blocks
     cdef CppReadReply decoded
     cdef vector[uint8_t] states
@@ -289,20 +334,20 @@ cdef class ReadReply:
         return <uint8_t> self.decoded.reason_of(self.at_id(i))
 
 
-def decode_read(reply not None, positions):
+def decode_read(reply not None, positions, MacKey mac):
     cdef ReadReply out = ReadReply.__new__(ReadReply)
     cdef vector[uint64_t] asked = positions_of(positions)
     cdef string_view content = reply_view(reply)
-    cdef uint32_t i
+    cdef const CppMacKey* key = mac_of(mac)
     cdef int result
-    out.reply = reply
+    out.reply, out.mac = reply, mac
     with nogil:
-        result = decode_read_reply(content, asked.size(), &out.decoded, &out.plain)
+        result = decode_read_reply(content, asked.size(), key, &out.decoded, &out.plain)
+        if result == 0:
+            out.states.resize(out.decoded.count)
+            out.decoded.states_at(asked.data(), out.states.data())
     well_formed(result, "read")
     out.table = tag_table(out.decoded)
-    out.states.reserve(out.decoded.count)
-    for i in range(out.decoded.count):
-        out.states.push_back(<uint8_t> out.decoded.state_of(i, asked[i]))
     return out
 
 
@@ -311,48 +356,44 @@ class Selected(NamedTuple):
     end: int
     gaps: list
     entries: list
-    lost: list
-    unreadable: list
+    damaged: list
 
 
-def decode_select(reply not None):
+def decode_select(reply not None, MacKey mac):
     cdef CppSelectReply decoded
+    cdef CppReadReply taken
     cdef string_view content = reply_view(reply)
+    cdef const CppMacKey* key = mac_of(mac)
     cdef CppBuffer plain
     cdef TagTable table
-    cdef uint64_t position
+    cdef vector[uint64_t] positions
+    cdef vector[uint8_t] states
     cdef uint32_t i
-    cdef uint8_t state
     cdef int result
     with nogil:
         result = <int> decode_message(content, &decoded)
-        if result == 0:
-            plain = open_blocks(&decoded.entries)
+        if result == 0 and decoded.count > 0:
+            taken = taken_of(decoded, key)
+            plain = open_blocks(&taken)
+            for i in range(decoded.count):
+                positions.push_back(decoded.positions[i])
+            states.resize(decoded.count)
+            taken.states_at(positions.data(), states.data())
     well_formed(result, "select")
-    table = tag_table(decoded.entries)
-    entries, lost, unreadable = [], [], []
+    table = tag_table(taken)
+    entries, damaged = [], []
     for i in range(decoded.count):
-        position = decoded.positions[i]
-        state = <uint8_t> decoded.entries.state_of(i, position)
-        if state == WRITTEN:
-            entries.append(
-                new_entry(
-                    position,
-                    decoded.entries.data_of(i),
-                    decoded.entries.timestamps[i],
-                    () if table is None else table.of(i),
-                )
-            )
-        elif state == LOST:
-            lost.append(position)
-        elif state == UNREADABLE:
-            unreadable.append(position)
+        if states[i] == WRITTEN:
+            tags = () if table is None else table.of(i)
+            entries.append(new_entry(positions[i], taken.data_of(i), taken.timestamps[i], tags))
+        elif states[i] != TRIMMED:  # which it was since the index was made
+            damaged.append(positions[i])
     gaps = [
         (decoded.gaps[i].first, decoded.gaps[i].last, gap_state(decoded.gaps[i]))
         for i in range(decoded.gaps.size())
     ]
     highest = decoded.highest.value() if decoded.highest.has_value() else None
-    return Selected(highest, decoded.end, gaps, entries, lost, unreadable)
+    return Selected(highest, decoded.end, gaps, entries, damaged)
 
 
 def newest(bytes name not None, values):

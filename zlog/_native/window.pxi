@@ -25,13 +25,14 @@ cdef class Window:
     cdef vector[CppReadReply] parts
     cdef list replies  # what `parts` point into
     cdef list tables  # the tags of each part, or None
+    cdef MacKey mac  # the same
 
-    def __cinit__(self, uint64_t start, uint64_t end):
+    def __cinit__(self, uint64_t start, uint64_t end, MacKey mac):
         if end < start:
             raise ValueError("a window's end lies before its start")
         self.start, self.end = start, end
         self.unanswered = <Py_ssize_t> (end - start)
-        self.replies, self.tables = [], []
+        self.replies, self.tables, self.mac = [], [], mac
         self.slots.assign(self.unanswered, Slot(0, 0))
         self.states.assign(self.unanswered, UNANSWERED)
 
@@ -44,12 +45,13 @@ cdef class Window:
         cdef uint32_t i, part
         cdef size_t at
         cdef string_view bytes_view = reply_view(reply)
+        cdef const CppMacKey* key = mac_of(self.mac)
         cdef int result
         if not self.start <= first < self.end:
             raise ValueError("the reply is not about this window")
         asked = min(places.count(first, self.end), <uint64_t> 65536)
         with nogil:
-            result = decode_read_reply(bytes_view, asked, &decoded, &plain)
+            result = decode_read_reply(bytes_view, asked, key, &decoded, &plain)
             if result == 0:
                 states.resize(decoded.count)
                 decoded.states_of(first, places, states.data())

@@ -37,6 +37,7 @@ cdef extern from "cls_zlog/client/write_encoder.h" namespace "zlog" nogil:
         string_view writer
         Spacing spacing
         Compression compression
+        const CppMacKey* mac
 
     cdef cppclass WriteEncoder:
         int begin(
@@ -48,7 +49,7 @@ cdef extern from "cls_zlog/client/write_encoder.h" namespace "zlog" nogil:
         ) except +
         void compress() except +
         size_t size()
-        void encode(char* out)
+        void encode(char* out) except +
 
 
 # An entry on its way in, with tags.
@@ -351,6 +352,7 @@ def entries_cut(entries, Py_ssize_t start, Py_ssize_t count_max, Py_ssize_t byte
 cdef class NewEntries:
     cdef object alive
     cdef TagsTaken tags
+    cdef MacKey mac
     cdef vector[NewEntry] news
 
 
@@ -383,7 +385,7 @@ cdef int encode(Request request) except -1 nogil:
 
 
 cdef WriteHead write_head(
-    uint64_t epoch, uint64_t timestamp, bytes writer, uint32_t spacing, str compression
+    uint64_t epoch, uint64_t timestamp, bytes writer, uint32_t spacing, str compression, MacKey mac
 ) except *:
     cdef WriteHead head
     head.epoch, head.timestamp, head.writer = epoch, timestamp, view_of(writer)
@@ -392,6 +394,9 @@ cdef WriteHead write_head(
         raise ValueError(f"no compression is called {compression!r}")
     head.compression = <Compression> <int> _COMPRESSIONS[compression]
     head.tags = NULL
+    head.mac = mac_of(mac)
+    if head.mac != NULL and not head.mac.known():
+        raise ValueError("entries get MACs from clients with the log's key only")
     return head
 
 
@@ -407,6 +412,7 @@ def encode_write(
     numbers,
     data,
     str compression not None="none",
+    MacKey mac=None,
 ):
     cdef vector[NewEntry] entries
     cdef NewEntry entry
@@ -422,7 +428,7 @@ def encode_write(
         entry.position, entry.number, entry.data = position, number, view_of(data_of(content))
         alive.append(content)
         entries.push_back(entry)
-    head = write_head(epoch, timestamp, writer, spacing, compression)
+    head = write_head(epoch, timestamp, writer, spacing, compression, mac)
     tags = tags_taken(owned)
     if tags is not None:
         head.tags = &tags.taken
@@ -448,12 +454,13 @@ def encode_writes(
     Py_ssize_t start,
     Py_ssize_t end,
     str compression not None="none",
+    MacKey mac=None,
 ):
     cdef NewEntries taken = NewEntries.__new__(NewEntries)
     cdef Py_ssize_t count, i
     cdef uint64_t first
     cdef NewEntry entry
-    cdef WriteHead head = write_head(epoch, timestamp, writer, spacing, compression)
+    cdef WriteHead head = write_head(epoch, timestamp, writer, spacing, compression, mac)
     cdef Request request
     cdef EntryColumn column = None
     owned = entries_owned(entries[start:end])
@@ -462,6 +469,7 @@ def encode_writes(
     else:
         # A tuple of bytes: neither the caller's list nor what is in it changes until all is encoded.
         taken.alive = owned = tuple(owned)
+    taken.mac = mac
     count = len(owned)
     taken.news.reserve(count)
     for i in range(count):

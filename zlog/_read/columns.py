@@ -96,7 +96,8 @@ class _ColumnWindows:
             return [], 0, read.end
         reader = self._reader
         deadline = self._budget.longer(self._patience.seconds)
-        window = core.ColumnWindow(read.parts[0].spacing.packed, self._with_tags)
+        key = reader.layout.macs.key
+        window = core.ColumnWindow(read.parts[0].spacing.packed, key, self._with_tags)
         replies = await read.started.finish(deadline)
         data_bytes = 0
         for asked, reply in zip(read.parts, replies, strict=True):

@@ -11,6 +11,7 @@ from zlog._native import core
 from zlog.entry import Entry, Fill, FillReason, Gap, GapKind, Loss, LossReason
 from zlog.errors import (
     CorruptEntry,
+    ForgedEntry,
     Invalidated,
     NotWritten,
     StoreTimeout,
@@ -19,7 +20,7 @@ from zlog.errors import (
 )
 
 if TYPE_CHECKING:
-    from zlog._native.core import ReadReply, ReplyBytes
+    from zlog._native.core import MacKey, ReadReply, ReplyBytes
 
 Slot = Entry | Gap
 """What one position holds: an entry, or a gap of that position."""
@@ -41,6 +42,8 @@ _REASONS: dict[int, FillReason] = {
 
 def gap_of(position: int, state: int) -> Gap:
     """Return the gap of a position, for a state that says all there is to say."""
+    if state == core.FORGED:
+        return Gap(position, position + 1, GapKind.FORGED)
     return Gap(position, position + 1, _KINDS[State(state)])
 
 
@@ -59,9 +62,9 @@ def is_open(slot: Slot) -> bool:
     return isinstance(slot, Gap) and slot.kind is GapKind.UNWRITTEN
 
 
-def is_lost(slot: Slot) -> bool:
-    """Whether what was stored at a position is damaged or gone."""
-    return isinstance(slot, Gap) and slot.kind is GapKind.LOST
+def is_bad(slot: Slot) -> bool:
+    """Whether what was stored at a position is damaged, gone or forged: a copy may have it."""
+    return isinstance(slot, Gap) and slot.kind in (GapKind.LOST, GapKind.FORGED)
 
 
 def no_entry(gap: Gap, log: str) -> ZlogError:
@@ -72,6 +75,8 @@ def no_entry(gap: Gap, log: str) -> ZlogError:
         return NotWritten(f"{what} holds nothing yet")
     if gap.kind is GapKind.LOST:
         return CorruptEntry(f"{what} is lost{why}", gap=gap)
+    if gap.kind is GapKind.FORGED:
+        return ForgedEntry(f"{what} holds no entry that was made with the log's key", gap=gap)
     if gap.kind is GapKind.UNREADABLE:
         return UnsupportedVersion(f"{what} was stored by a newer version of zlog", gap=gap)
     return Invalidated(f"{what} was {gap.kind.value}{why}", gap=gap)
@@ -144,13 +149,14 @@ def joined(gap: Gap, following: Gap) -> Gap | None:
 def decode_slots(
     payload: ReplyBytes,
     name: str,
+    mac: MacKey | None,
     group: list[int],
     found: dict[int, Slot],
     writers: dict[int, bytes] | None,
 ) -> list[int]:
-    """Put what a reply tells into ``found``; returns the positions at which something is lost."""
+    """Put what a reply tells into ``found``; returns those positions at which it is bad."""
     damaged: list[int] = []
-    reply = core.decode_read(payload, group)
+    reply = core.decode_read(payload, group, mac)
     if reply.count == 0:
         raise StoreTimeout("the store answered a read with nothing")
     for i in range(reply.count):
@@ -158,6 +164,6 @@ def decode_slots(
         if isinstance(slot, Entry):
             if writers is not None:
                 writers[group[i]] = reply.writer(i)
-        elif is_lost(slot):
+        elif is_bad(slot):
             damaged.append(group[i])
     return damaged

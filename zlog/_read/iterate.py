@@ -76,6 +76,9 @@ class Ahead(Generic[T]):
 
     A gap that a window ends with is kept back until it is known whether the next one goes on with
     it; not at the tail, where there is no next one.
+
+    Raises:
+        KeyNeeded: the log's entries have MACs, and this client can't check them.
     """
 
     def __init__(
@@ -86,6 +89,7 @@ class Ahead(Generic[T]):
         position: int,
         window_bytes: int,
     ) -> None:
+        reader.layout.macs.check_key()
         self._layout = reader.layout
         self._budget = budget
         self._windows = windows

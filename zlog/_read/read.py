@@ -165,7 +165,7 @@ class Reader:
             tail: positions below it are read, too, and were handed out.
             deadline: budget of the whole call.
         """
-        window = core.Window(read.start, read.end)
+        window = core.Window(read.start, read.end, self.layout.macs.key)
         replies = await read.started.finish(deadline)
         for asked, reply in zip(read.parts, replies, strict=True):
             if reply.code == Code.OK:
@@ -342,6 +342,7 @@ class Reader:
     ) -> None:
         """Decode replies into ``found``: nothing of objects that are missing in an old view."""
         gone: list[Gap] = []
+        mac = self.layout.macs.key
         for (ref, group), reply in zip(asked, replies, strict=True):
             if reply.code == -errno.ENOENT:
                 gone += (lost(p, LossReason.MISSING, ref.name) for p in group)
@@ -349,13 +350,13 @@ class Reader:
                 found.update((p, lost(p, LossReason.CORRUPT, ref.name)) for p in group)
             else:
                 reply.check(f"read on {ref.name}")
-                damaged = decode_slots(reply.payload, ref.name, group, found, writers)
+                damaged = decode_slots(reply.payload, ref.name, mac, group, found, writers)
                 if damaged:
                     request = functools.partial(
                         _request, view, ref, bytes_max=READ_BYTES_MAX, with_ids=True
                     )
                     await read_copies(
-                        self._io, ref.name, request, damaged, found, writers, deadline
+                        self._io, ref.name, mac, request, damaged, found, writers, deadline
                     )
         if gone and not await self.layout.outdated(view, deadline):
             found.update((gap.position, gap) for gap in gone)

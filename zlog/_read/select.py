@@ -42,7 +42,7 @@ _SHARE_BYTES_MIN = 64 << 10
 _SETTLED_AT_ONCE = 4096
 """Positions that are read one by one at a time."""
 
-_HIDING = (GapKind.UNWRITTEN, GapKind.LOST, GapKind.UNREADABLE)
+_HIDING = (GapKind.UNWRITTEN, GapKind.LOST, GapKind.UNREADABLE, GapKind.FORGED)
 """Gaps that may hide an entry. What is filled never was one; what was trimmed by itself is gone for
 all readers."""
 
@@ -118,6 +118,7 @@ class Selection:
         patience: Patience,
         indexes: Collection[int] | None = None,
     ) -> None:
+        reader.layout.macs.check_key()
         self.position = position
         self._budget = budget
         self._patience = patience
@@ -172,6 +173,7 @@ class Backwards:
         entries_max: int = _ENTRIES_MAX // 4,
     ) -> None:
         check_range(start, end)
+        reader.layout.macs.check_key()
         self._start = start
         self._end = end
         self._position: int | None = None
@@ -356,13 +358,13 @@ class _Lookup:
                 entries: list[Entry] = []
             else:
                 reply.check(f"select on {part.ref.name}")
-                found = core.decode_select(reply.payload)
+                found = core.decode_select(reply.payload, self._layout.macs.key)
                 if any(state == State.TRIMMED for *_, state in found.gaps):
                     await self._layout.refresh(deadline)
                     return False
                 begin, end = (found.end, part.end) if reverse else (part.start, found.end)
                 entries = found.entries
-                doubtful = [*found.lost, *found.unreadable]
+                doubtful = found.damaged
                 doubtful += _doubtful(spacing, part.ref.number, found, begin, end)
             slots = await self._settled(doubtful, tail, deadline) if doubtful else []
             items = sorted([*entries, *slots], key=attrgetter("position"), reverse=reverse)

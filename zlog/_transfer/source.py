@@ -16,10 +16,10 @@ from zlog._read.iterate import WINDOW_BYTES, WINDOW_POSITIONS_MAX, Ahead
 from zlog._read.read import Reader, WindowRead
 from zlog._transfer.pieces import Batch, Filled, Mark, Piece, Trimmed, joined, mark_of
 from zlog.entry import Entry, Gap, GapKind
-from zlog.errors import CorruptEntry, NotWritten, UnsupportedVersion
+from zlog.errors import CorruptEntry, ForgedEntry, NotWritten, UnsupportedVersion
 
 if TYPE_CHECKING:
-    from zlog._native.core import NewEntry, ReadReply, ReplyBytes
+    from zlog._native.core import MacKey, NewEntry, ReadReply, ReplyBytes
 
 
 class _Held(NamedTuple):
@@ -61,6 +61,7 @@ class Source:
 
         Raises:
             CorruptEntry: a position is lost.
+            ForgedEntry: what is there was not made with the log's key.
         """
         pieces = await self._ahead.next(tail)
         if self._windows.hole is not None:
@@ -102,9 +103,10 @@ class _PieceWindows:
     async def finish(self, read: WindowRead, tail: int) -> tuple[list[Piece], int, int]:
         deadline = self._budget.longer(self._patience.seconds)
         found: dict[int, _Held] = {}
+        mac = self._reader.layout.macs.key
         for asked, reply in zip(read.parts, await read.started.finish(deadline), strict=True):
             if reply.code == Code.OK:
-                _take(reply.payload, asked, found)
+                _take(reply.payload, mac, asked, found)
         end = read.end
         while missing := [p for p in range(read.start, end) if p not in found]:
             left = read.bytes_max - _bytes_of(found)
@@ -124,7 +126,7 @@ class _PieceWindows:
         _, asked, replies = await self._reader.read_once(positions, max(1, bytes_max), deadline)
         for (_, group), reply in zip(asked, replies, strict=True):
             if reply.code == Code.OK:
-                _take(reply.payload, group, found)
+                _take(reply.payload, self._reader.layout.macs.key, group, found)
         return len(found) > before
 
     def _take_settled(self, slots: dict[int, Slot], found: dict[int, _Held]) -> None:
@@ -134,6 +136,8 @@ class _PieceWindows:
                 continue
             if slot.kind is GapKind.LOST:
                 raise _lost(self._reader.layout, slot)
+            if slot.kind is GapKind.FORGED:
+                raise _forged(self._reader.layout, slot)
             if slot.kind is GapKind.UNREADABLE:
                 what = f"position {position} of log {self._reader.layout}"
                 raise UnsupportedVersion(f"{what} was stored by a newer version of zlog", gap=slot)
@@ -152,8 +156,10 @@ class _PieceWindows:
         return [Trimmed(gap.position, gap.end), *content]
 
 
-def _take(payload: ReplyBytes, positions: Sequence[int], found: dict[int, _Held]) -> None:
-    reply = core.decode_read(payload, positions)
+def _take(
+    payload: ReplyBytes, mac: MacKey | None, positions: Sequence[int], found: dict[int, _Held]
+) -> None:
+    reply = core.decode_read(payload, positions, mac)
     for i in range(reply.count):
         if reply.state(i) in _SETTLED:
             found[positions[i]] = _held(reply, i)
@@ -177,6 +183,15 @@ def _lost(layout: Layout, gap: Gap) -> CorruptEntry:
         f"position {gap.position} of log {layout} is lost ({gap.detail}), so no copy can have it",
         hint="On Ceph `zlog check LOG --heal --copies 8` puts back what another copy has. Or give"
         f" it up for good, for readers and copies alike: trim position {gap.position}.",
+        gap=gap,
+    )
+
+
+def _forged(layout: Layout, gap: Gap) -> ForgedEntry:
+    return ForgedEntry(
+        f"position {gap.position} of log {layout} holds no entry that was made with the log's key,"
+        " so no copy can have it",
+        hint=f"See who can write to the store. To go on without it: trim position {gap.position}.",
         gap=gap,
     )
 

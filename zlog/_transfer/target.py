@@ -64,6 +64,7 @@ class Target:
 
     Raises:
         CopyDiffers: the log is no mirror, or is being promoted.
+        KeyNeeded: its entries have MACs, and this client can make none.
     """
 
     def __init__(self, reader: Reader, cursors: Cursors, budget: Budget) -> None:
@@ -74,6 +75,7 @@ class Target:
         self._rolls = RollWatch(reader.layout)
         self._compression = Compression()
         self._check(self._layout.view)
+        self._layout.macs.check_key()
 
     def __str__(self) -> str:
         return f"log {self._layout}"
@@ -290,7 +292,8 @@ class Target:
         _, _, replies = await self._reader.read_once([position], 1, self._budget.deadline())
         return any(
             reply.code == Code.OK
-            and core.decode_read(reply.payload, [position]).state(0) == State.LOST
+            and core.decode_read(reply.payload, [position], self._layout.macs.key).state(0)
+            == State.LOST
             for reply in replies
         )
 
@@ -358,6 +361,7 @@ def _calls_of(
                 begin,
                 cut,
                 compression,
+                layout.macs.key,
             )
             for index, request in requests:
                 yield Call(objects[index].name, "write", request)

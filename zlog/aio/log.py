@@ -23,6 +23,7 @@ from zlog._append.room import Limits
 from zlog._audit.check import Progress
 from zlog._base.deadline import Timeout
 from zlog._base.io import Io, deadline_of
+from zlog._base.mac import MacKeySource, key_of
 from zlog._base.options import merged_options
 from zlog._base.settings import Settings
 from zlog._client import LogClient, Tags, entry_stream, new_entries, new_entry, new_log
@@ -85,9 +86,11 @@ class Log(LogHandle):
         hole_timeout: float | None = HOLE_TIMEOUT_SECONDS,
         sequencer_timeout: float = SEQUENCER_TIMEOUT_SECONDS,
         entry_bytes_max: int = ENTRY_BYTES_MAX_DEFAULT,
+        mac_key: MacKeySource | None = None,
     ) -> Opening[Self]:
         """Make a log and open it; see :meth:`zlog.Log.create`, and :meth:`open` how to wait."""
-        settings = Settings(timeout, hole_timeout, sequencer_timeout, entry_bytes_max)
+        key = key_of(mac_key)
+        settings = Settings(timeout, hole_timeout, sequencer_timeout, entry_bytes_max, key)
         new = NewLog.of(width, unit, stripe_bytes, stripe_records, compression, options)
         opened = cls._open(store, name, lambda io: LogClient.create(io, name, new, settings))
         return Opening(opened, cls.close)
@@ -109,12 +112,14 @@ class Log(LogHandle):
         hole_timeout: float | None = HOLE_TIMEOUT_SECONDS,
         sequencer_timeout: float = SEQUENCER_TIMEOUT_SECONDS,
         entry_bytes_max: int = ENTRY_BYTES_MAX_DEFAULT,
+        mac_key: MacKeySource | None = None,
     ) -> Opening[Self]:
         """Open a log; see :meth:`zlog.Log.open`.
 
         Await it, and close the log in the end; or enter it with ``async with``, which does that.
         """
-        settings = Settings(timeout, hole_timeout, sequencer_timeout, entry_bytes_max)
+        key = key_of(mac_key)
+        settings = Settings(timeout, hole_timeout, sequencer_timeout, entry_bytes_max, key)
         new = new_log(create, width, unit, stripe_bytes, stripe_records, compression, options)
         opened = cls._open(store, name, lambda io: LogClient.open(io, name, settings, new))
         return Opening(opened, cls.close)

@@ -43,7 +43,7 @@ class Planner:
 
     def __init__(self, options: SourceOptions) -> None:
         self.options = options
-        self._log = LogRef(options.store, options.log)
+        self._log = LogRef(options.store, options.log, mac_key_file=options.mac_key_file)
 
     @property
     def log(self) -> LogRef:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
 import zlog
@@ -24,7 +25,7 @@ _PAUSE_SECONDS_MAX = 5.0
 _logger = logging.getLogger(__name__)
 _lock = threading.Lock()
 _stores: dict[tuple[int, str], zlog.Store] = {}
-_logs: dict[tuple[int, str, str], zlog.Log] = {}
+_logs: dict[tuple[int, str, str, str | None], zlog.Log] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +36,13 @@ class LogRef:
         store: the store's URL.
         name: the log's name.
         log_id: tells it from others that had its name; None: the one that has it now.
+        mac_key_file: has the key of its MACs. Only its path travels.
     """
 
     store: str
     name: str
     log_id: int | None = None
+    mac_key_file: str | None = None
 
     def open(self) -> zlog.Log:
         """Return this process's handle.
@@ -50,13 +53,14 @@ class LogRef:
         # By process: neither LMDB's handles nor librados' may be used in a forked child.
         process = os.getpid()
         with _lock:
-            log = _logs.get((process, self.store, self.name))
+            log = _logs.get(self._key)
             if log is None or self.log_id not in (None, log.view.log_id):
                 store = _stores.get((process, self.store))
                 if store is None:
                     store = zlog.connect(self.store, create=False)
                     _stores[process, self.store] = store
-                log = _logs[process, self.store, self.name] = zlog.Log.open(store, self.name)
+                path = None if self.mac_key_file is None else Path(self.mac_key_file)
+                log = _logs[self._key] = zlog.Log.open(store, self.name, mac_key=path)
         if self.log_id not in (None, log.view.log_id):
             raise LogNotFound(
                 f"log {self.name!r} was removed from {self.store}, and another one has its name",
@@ -67,7 +71,11 @@ class LogRef:
     def forget(self) -> None:
         """Have the log opened anew the next time."""
         with _lock:
-            _logs.pop((os.getpid(), self.store, self.name), None)
+            _logs.pop(self._key, None)
+
+    @property
+    def _key(self) -> tuple[int, str, str, str | None]:
+        return os.getpid(), self.store, self.name, self.mac_key_file
 
     def call(self, action: Callable[[zlog.Log], T]) -> T:
         """Return what the action does with the log; again while the store is out of reach.

@@ -33,6 +33,7 @@ _BOTH = (
     "failOnDataLoss",
     "holeTimeout",
     "includeGaps",
+    "macKeyFile",
 )
 BATCH_OPTIONS = (*_BOTH, "endingPosition", "endingTimestamp")
 """What a batch read may be given."""
@@ -57,6 +58,7 @@ class SourceOptions:
         hole_timeout: seconds that a position may stay unwritten before it is filled.
         include_gaps: whether positions without an entry are rows too.
         cursor: name of the log's cursor that follows a streaming query; None: no cursor.
+        mac_key_file: path of the key of the log's MACs, which every worker has under it.
     """
 
     store: str
@@ -70,6 +72,7 @@ class SourceOptions:
     hole_timeout: float = HOLE_TIMEOUT_SECONDS
     include_gaps: bool = False
     cursor: str | None = None
+    mac_key_file: str | None = None
 
     @classmethod
     def parse(cls, options: Mapping[str, str], *, streaming: bool = False) -> SourceOptions:
@@ -98,6 +101,7 @@ class SourceOptions:
             hole_timeout=given.get("holeTimeout", _seconds, str(HOLE_TIMEOUT_SECONDS)),
             include_gaps=given.get("includeGaps", _flag, "false"),
             cursor=given.maybe("cursor", check_cursor_name),
+            mac_key_file=given.maybe("macKeyFile", str),
         )
 
 
@@ -109,11 +113,13 @@ class SinkOptions:
         store: URL of the store, which every worker must reach under it.
         log: name of the log, which has to be there.
         exactly_once: whether a streaming query appends each row once; or at least once.
+        mac_key_file: path of the key of the log's MACs, which every worker has under it.
     """
 
     store: str
     log: str
     exactly_once: bool = True
+    mac_key_file: str | None = None
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> SinkOptions:
@@ -127,6 +133,7 @@ class SinkOptions:
             store=given.get("store", _store, default_url()),
             log=given.require("log", check_log_name),
             exactly_once=given.get("exactlyOnce", _flag, "true"),
+            mac_key_file=given.maybe("macKeyFile", str),
         )
 
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from zlog._read.columns import Columns
 from zlog.entry import Gap, GapKind
-from zlog.errors import CorruptEntry, UnsupportedVersion, ZlogError
+from zlog.errors import CorruptEntry, ForgedEntry, UnsupportedVersion, ZlogError
 from zlog.spark._handles import LogRef, Patience, trimmed_error
 from zlog.spark._plan import Share
 
@@ -59,6 +59,7 @@ def read_task(task: Task) -> Iterator[pa.RecordBatch]:
     Raises:
         Invalidated: positions were trimmed after they were planned, and that counts as a loss.
         CorruptEntry: stored bytes are damaged, and that counts as a loss.
+        ForgedEntry: the same of what was not made with the log's key.
     """
     _spare_collector()
     for share in task.shares:
@@ -122,6 +123,8 @@ def _check_gap(task: Task, gap: Gap) -> None:
         return
     if gap.kind is GapKind.UNREADABLE:
         raise UnsupportedVersion(f"log {task.log.name!r}: {gap}", gap=gap)
+    if gap.kind is GapKind.FORGED:
+        raise ForgedEntry(f"log {task.log.name!r}: {gap}", gap=gap)
     if gap.kind is GapKind.LOST:
         raise CorruptEntry(f"log {task.log.name!r}: {gap}", gap=gap)
     if gap.kind is GapKind.TRIMMED:

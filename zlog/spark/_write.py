@@ -90,7 +90,7 @@ class Appender:
                 "an entry is made of one column of string or binary, not of"
                 f" {schema.simpleString()}: select it, or make one with to_json(struct(…))"
             )
-        self.log = LogRef(options.store, options.log)
+        self.log = LogRef(options.store, options.log, mac_key_file=options.mac_key_file)
 
     def deliver(self, batches: Iterator[pa.RecordBatch], task: StreamTask) -> Appended:
         """Append those rows of a task that it has not appended before, in their order.

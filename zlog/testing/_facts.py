@@ -95,6 +95,7 @@ class Facts:
                 GapKind.UNWRITTEN: known.unwritten,
                 GapKind.LOST: known.lost,
                 GapKind.UNREADABLE: known.lost,
+                GapKind.FORGED: known.lost,
             }
             kinds[operation.found].append(operation)
 

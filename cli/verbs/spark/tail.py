@@ -169,6 +169,8 @@ def tail(
             "failOnDataLoss": str(not given["allow_data_loss"]).lower(),
             **_start(opened, begin),
         }
+        if session.mac_key_path is not None:
+            options["macKeyFile"] = str(Path(session.mac_key_path).absolute())
         job = _job(opened, options, **given)
         quiet = not session.debug  # the error that ends the query is told in a line
         if quiet:

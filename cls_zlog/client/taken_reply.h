@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "cls_zlog/client/mac.h"
+#include "cls_zlog/wire/read_reply.h"
+
+namespace zlog {
+
+// The state of a position at which something is stored, intact, that no writer with the log's key
+// made for this position: only clients tell it, and it is never on the wire.
+constexpr uint8_t forged_state = 128;
+
+// A read's reply as readers take it: once its blocks are open, its entries' MACs are checked and taken
+// off. The data of entries is withheld from a reader without the key.
+struct TakenReply : ReadReply {
+  const MacKey* mac = nullptr;  // none: the log has no MACs
+
+  std::string_view data_of(uint32_t i) const {
+    const std::string_view stored = ReadReply::data_of(i);
+    if (mac == nullptr) return stored;
+    return stored.substr(0,
+                         mac->known() && stored.size() > mac_bytes ? stored.size() - mac_bytes : 0);
+  }
+
+  // The states of all of them, given the positions that were asked for: ReadReply::state_of, and
+  // forged_state. `out` has room for `count`. Throws std::runtime_error when OpenSSL fails.
+  void states_at(const uint64_t* positions, uint8_t* out) const {
+    states([&](uint32_t i) { return positions[i]; }, out);
+  }
+
+  // The same, given that an object's positions from `first` on were asked for.
+  void states_of(uint64_t first, const Spacing& spacing, uint8_t* out) const {
+    uint64_t next = first;
+    states(
+        [&](uint32_t) {
+          const uint64_t position = next;
+          next = spacing.next(position);
+          return position;
+        },
+        out);
+  }
+
+ private:
+  template <typename PositionOf>
+  void states(const PositionOf& position_of, uint8_t* out) const {
+    std::optional<MacRun> macs;
+    if (mac != nullptr && mac->known()) macs.emplace(*mac);
+    std::optional<TagsReader> reader;
+    if (macs && tags.any()) reader.emplace(tags);
+    for (uint32_t i = 0; i < count; i++) {
+      const uint64_t position = position_of(i);
+      const EntryState state = state_of(i, position);
+      const bool forged =
+          macs && state == EntryState::kWritten &&
+          !macs->fits(position, ReadReply::data_of(i), reader ? mac_tags(reader->of(i)) : "");
+      out[i] = forged ? forged_state : static_cast<uint8_t>(state);
+    }
+  }
+};
+
+}  // namespace zlog

@@ -1,0 +1,405 @@
+"""Logs whose entries have MACs: what is appended and read, and what their store's owner changes."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+import zlog
+from zlog._append.alike import AppendId, compare
+from zlog._base.io import deadline_of
+from zlog._base.mac import Key
+from zlog._base.protocol import State
+from zlog._io import drive
+from zlog._native import core, messages
+
+from ..support.logs import after_first_grant, data_of, fill_at, new_epoch
+from . import planted
+from .transfers import exported, imported, mirrored
+
+KEY = bytes(range(32))
+OTHER_KEY = bytes(32)
+MAC_BYTES = 16
+FORGED = zlog.GapKind.FORGED
+
+
+@pytest.fixture
+def log(store: zlog.Store) -> Iterator[zlog.Log]:
+    """A log of width 2 with MACs, on every host."""
+    with zlog.Log.create(store, "orders", width=2, hole_timeout=0.05, mac_key=KEY) as opened:
+        yield opened
+
+
+@pytest.fixture
+def one(memory: zlog.Store) -> Iterator[zlog.Log]:
+    """A log of one object with MACs, in memory."""
+    with zlog.Log.create(memory, "orders", width=1, hole_timeout=0.05, mac_key=KEY) as opened:
+        yield opened
+
+
+def stored(log: zlog.Log, position: int) -> bytes:
+    """Return what is stored as the data of an entry, as the store's owner sees it."""
+    ref = log.view.object_of(position)
+    request = messages.read(
+        log.view.epoch, True, 1 << 20, ref.spacing.packed, [position], blocks=True
+    )
+    code, reply = log.store.execute(ref.name, "read", request)
+    assert code == 0
+    return core.decode_read(reply, [position], None).data(0)
+
+
+def put_instead(log: zlog.Log, changed: dict[int, bytes]) -> None:
+    """Store other data at some positions of one object, as its owner can: with sound checksums.
+
+    The object is made anew, with all that it had but for these.
+    """
+    ref = log.view.object_of(min(changed))
+    places = [*ref.places(0, log.tail())]
+    data = {p: stored(log, p) for p in places} | changed
+    planted.remake(log, ref, epoch=log.view.epoch)
+    for position in places:
+        planted.write(log, position, b"the store's own.", position, data[position])
+
+
+def kinds(items: Sequence[zlog.Entry | zlog.Gap]) -> list[object]:
+    """Return the data of entries and the kinds of gaps, position by position."""
+    found: list[object] = []
+    for item in items:
+        one = item.data if isinstance(item, zlog.Entry) else item.kind
+        found += [one] * (item.end - item.position)
+    return found
+
+
+def documented_mac(key: bytes, log: zlog.Log, position: int, data: bytes) -> bytes:
+    """Return a MAC as docs/formats/mac.md says."""
+    log_id = log.view.log_id.to_bytes(8, "little")
+    of_log = hmac.digest(key, b"zlog log key 1" + log_id + log.name.encode(), "sha256")
+    field = b"\x01" + len(data).to_bytes(4, "little") + data
+    what = b"\x01" + position.to_bytes(8, "little") + field
+    return hmac.digest(of_log, what, "sha256")[:MAC_BYTES]
+
+
+def test_entries_are_stored_with_macs_and_read_without(log: zlog.Log) -> None:
+    assert log.append(b"first") == 0
+    assert [*log.append_many([b"", b"x" * 5000, *(b"%d" % i for i in range(40))])][-1] == 42
+    for appended in (3, 0):
+        assert log.deliver([b"delivered"] * 3, source="crm", batch=0) == appended
+    expected = [b"first", b"", b"x" * 5000, *(b"%d" % i for i in range(40))]
+    expected += [b"delivered"] * 3
+    assert data_of(log.read_range()) == expected
+    assert data_of(islice(log.follow(), len(expected))) == expected
+    assert [log.read(p).data for p in range(4)] == expected[:4]
+    columns = [*log.read_columns()]
+    assert b"".join(bytes(each.data) for each in columns) == b"".join(expected)
+    assert sum(map(len, columns)) == len(expected)
+    for position, data in enumerate(expected):
+        assert stored(log, position) == data + documented_mac(KEY, log, position, data)
+    log.trim(1)
+    log.trim_to(1)
+    assert kinds([*log.read_range(0, 3)]) == [zlog.GapKind.TRIMMED] * 2 + [expected[2]]
+    audit = log.check()
+    assert [*audit] == []
+    assert audit.summary.forged == 0
+    new_epoch(log)
+    assert log.append(b"later") == len(expected)
+    stat = log.stat()
+    assert stat.bytes == audit.summary.bytes + 5 == sum(map(len, expected[2:])) + 5
+    assert stat.stored_bytes == stat.bytes + MAC_BYTES * stat.entries
+    assert log.view.mac == zlog.EntryMac(hmac.digest(KEY, b"zlog key id 1", "sha256")[:16].hex())
+
+
+def test_what_is_written_at_a_reserved_position_finds_itself_there(one: zlog.Log) -> None:
+    (position,) = one.reserve(1)
+    for _ in range(2):  # whatever handle writes it
+        with zlog.Log.open(one.store, "orders", mac_key=KEY) as other:
+            other.write(position, b"reserved")
+    with pytest.raises(zlog.AlreadyWritten):
+        one.write(position, b"another")
+    assert one.read(position).data == b"reserved"
+    put_instead(one, {position: b"R" + stored(one, position)[1:]})
+    with pytest.raises(zlog.ForgedEntry):
+        one.write(position, b"reserved")
+
+
+def test_the_same_for_asyncio(log: zlog.Log) -> None:
+    async def run() -> None:
+        async with zlog.aio.Log.open(log.store, "orders", mac_key=lambda: KEY) as opened:
+            assert sorted(await asyncio.gather(*(opened.append(b"x") for _ in range(50)))) == [
+                *range(50)
+            ]
+            assert [each.data async for each in opened.read_range()] == [b"x"] * 50
+            async with await opened.writer("ann") as writer:
+                assert await asyncio.gather(*(writer.append(b"y") for _ in range(9))) == [
+                    *range(50, 59)
+                ]
+        with pytest.raises(zlog.WrongKey):
+            await zlog.aio.Log.open(log.store, "orders", mac_key=OTHER_KEY)
+
+    asyncio.run(run())
+    assert data_of(log.read_range()) == [b"x"] * 50 + [b"y"] * 9
+
+
+def test_an_exclusive_writer_makes_them_and_recovers(log: zlog.Log) -> None:
+    log.append_many([b"shared"] * 3)
+    with log.writer("ann") as writer:
+        writer.append_many([b"%d" % i for i in range(100)])
+        log.reconfigure(width=3)  # it goes on in another view
+        writer.append(b"on")
+    with log.writer("bob") as writer:
+        assert data_of(writer.recover()) == [b"shared"] * 3 + [b"%d" % i for i in range(100)] + [
+            b"on"
+        ]
+    with (
+        zlog.Log.open(log.store, "orders") as keyless,
+        log.writer("cid", capacity=10_000) as writer,
+    ):
+        held = writer.held_bytes
+        writer.append(b"x" * 10)
+        assert held is not None
+        assert writer.held_bytes == held + 10 == log.stat().bytes
+        with pytest.raises(zlog.KeyNeeded):
+            keyless.writer("dan")
+        writer.append(b"not fenced")
+
+
+@pytest.mark.parametrize("compression", ["zstd", "lz4"])
+def test_they_are_compressed_with_the_data(memory: zlog.Store, compression: str) -> None:
+    lines = [b"%06d GET /v2/servers/detail status: 200" % i for i in range(2000)]
+    with zlog.Log.create(memory, "log", width=1, compression=compression, mac_key=KEY) as log:
+        log.append_many(lines)
+        assert data_of(log.read_range()) == lines
+        assert log.stat().bytes == sum(map(len, lines))
+        assert log.stat().stored_bytes < log.stat().bytes
+        put_instead(log, {7: stored(log, 8)})
+        assert kinds([*log.read_range(6, 9)]) == [lines[6], FORGED, lines[8]]
+
+
+def test_one_that_moves_gets_a_mac_for_its_new_position(log: zlog.Log) -> None:
+    after_first_grant(log, lambda position: fill_at(log, [position]))
+    position = log.append(b"moved")
+    assert position > 0
+    assert log.read(position).data == b"moved"
+    assert stored(log, position)[5:] == documented_mac(KEY, log, position, b"moved")
+
+
+def test_a_wrong_key_and_a_missing_one_are_told(log: zlog.Log) -> None:
+    log.append(b"entry")
+    store = log.store
+    with pytest.raises(zlog.WrongKey, match=f"{Key(OTHER_KEY).id}.*{Key(KEY).id}"):
+        zlog.Log.open(store, "orders", mac_key=OTHER_KEY)
+    with zlog.Log.create(store, "plain", width=1):
+        with pytest.raises(zlog.MacsMissing):
+            zlog.Log.open(store, "plain", mac_key=KEY)
+        with pytest.raises(zlog.MacsMissing):
+            zlog.Log.open(store, "plain", create=True, mac_key=KEY)
+    with zlog.Log.open(store, "orders", hole_timeout=0.05) as log:
+        calls: list[Callable[[], object]] = [
+            lambda: log.read(0),
+            lambda: [*log.read_range()],
+            lambda: [*log.read_columns()],
+            lambda: next(log.follow()),
+            lambda: log.append(b"x"),
+            lambda: log.append_many([b"x"]),
+            lambda: log.reserve(),
+            lambda: log.write(0, b"entry"),
+            lambda: log.deliver([b"x"], source="crm", batch=0),
+            lambda: exported(log),
+            lambda: mirrored(log, store, "copy"),
+        ]
+        for call in calls:
+            with pytest.raises(zlog.KeyNeeded, match=Key(KEY).id) as failure:
+                call()
+            assert "mac_key" in failure.value.hint
+        with pytest.raises(zlog.AlreadyWritten):
+            log.fill(0)
+        assert log.tail() == 1
+        assert log.stat().entries == 1
+        audit = log.check()
+        assert [*audit] == []
+        assert audit.summary.forged is None
+        log.trim_to(1)
+        assert log.earliest() == 1
+
+
+def test_without_the_key_data_is_withheld_below_the_calls_that_ask_for_it(one: zlog.Log) -> None:
+    one.append(b"secret")
+    with zlog.Log.open(one.store, "orders") as keyless:
+        client = keyless._client
+        found = drive(client.reader.read([0], deadline_of(client.io, 10)))[0]
+        assert isinstance(found, zlog.Entry)
+        assert found.data == b""
+        with pytest.raises(ValueError, match="key"):
+            core.encode_write(1, 1, b"w" * 16, 1, [0], [0], [b"x"], mac=client.layout.macs.key)
+
+
+FORGERIES = ("altered", "mac altered", "cut", "moved", "of another log", "without", "made up")
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+def test_what_the_owner_of_the_store_puts_there_is_no_entry(log: zlog.Log, forgery: str) -> None:
+    entries = [b"entry %d" % i for i in range(12)]
+    log.append_many(entries)
+    with zlog.Log.create(log.store, "other", width=1, mac_key=KEY) as other:
+        other.append_many(entries)
+        of_other = stored(other, 4)
+    own = stored(log, 4)
+    put_instead(
+        log,
+        {
+            4: {
+                "altered": b"ENTRY 4" + own[7:],
+                "mac altered": own[:-1] + bytes([own[-1] ^ 1]),
+                "cut": own[1:],
+                "moved": stored(log, 5),
+                "of another log": of_other,
+                "without": b"entry 4",
+                "made up": b"entry 4" + documented_mac(OTHER_KEY, log, 4, b"entry 4"),
+            }[forgery]
+        },
+    )
+    expected: list[object] = [*entries]
+    expected[4] = FORGED
+    assert kinds([*log.read_range()]) == expected
+    assert kinds([*islice(log.follow(), 12)]) == expected
+    with pytest.raises(zlog.ForgedEntry, match="position 4 of log 'orders'") as failure:
+        log.read(4)
+    assert failure.value.gap == zlog.Gap(4, 5, FORGED)
+    gaps = [gap for columns in log.read_columns() for gap in columns.gaps]
+    assert gaps == [zlog.Gap(4, 5, FORGED)]
+    data = b"".join(bytes(columns.data) for columns in log.read_columns())
+    assert data == b"".join(entries[:4] + entries[5:])
+    audit = log.check()
+    (finding,) = [*audit]
+    assert (finding.kind, finding.positions) == (zlog.FindingKind.FORGED, range(4, 5))
+    assert finding.serious
+    assert audit.summary.forged == 1
+    with pytest.raises(zlog.ForgedEntry, match="position 4"):
+        exported(log)
+    with pytest.raises(zlog.ForgedEntry, match="position 4"):
+        mirrored(log, log.store, "copy")
+    log.trim(4)  # and the log goes on without it
+    expected[4] = zlog.GapKind.TRIMMED
+    assert kinds([*log.read_range()]) == expected
+
+
+def test_damage_is_told_apart_from_it(one: zlog.Log) -> None:
+    one.append_many([b"first", b"second"])
+    planted.flip(one.store, one.view.object_of(0).name, b"first", b"FIRST")
+    assert kinds([*one.read_range()]) == [zlog.GapKind.LOST, b"second"]
+    with pytest.raises(zlog.CorruptEntry):
+        one.read(0)
+
+
+def test_what_an_exclusive_writer_recovers_is_checked(one: zlog.Log) -> None:
+    with one.writer("ann") as writer:
+        writer.append_many([b"a", b"b", b"c"])
+    put_instead(one, {1: b"B" + stored(one, 1)[1:]})
+    with one.writer("bob") as writer:
+        assert kinds([*writer.recover()]) == [b"a", FORGED, b"c"]
+
+
+def test_a_delivery_takes_nothing_forged_for_its_own(one: zlog.Log) -> None:
+    one.deliver([b"a", b"b"], source="crm", batch=0)
+    put_instead(one, {0: b"A" + stored(one, 0)[1:]})
+    with pytest.raises(zlog.CorruptEntry, match=r"position 0 .* is forged"):
+        one.deliver([b"a", b"b"], source="crm", batch=0)
+
+
+def test_what_is_forged_is_not_the_append_that_it_is_alike(one: zlog.Log) -> None:
+    position = one.append(b"entry")
+    put_instead(one, {position: b"ENTRY" + stored(one, position)[5:]})
+    client, ref = one._client, one.view.object_of(position)
+    wanted = {position: AppendId(b"the store's own.", position, b"entry")}
+    deadline = deadline_of(client.io, 10)
+    assert drive(compare(client.layout, ref, wanted, deadline)) == {position: False}
+
+
+def downgrade(store: zlog.Store, mac: zlog.EntryMac | None) -> None:
+    """Change the view as the store's owner can."""
+    with zlog.Log.open(store, "orders") as owner:
+        layout = owner._client.layout
+        deadline = deadline_of(owner._client.io, 10)
+        drive(layout.change(lambda view: replace(view, mac=mac), deadline))
+
+
+def test_a_view_that_says_no_macs_is_refused(log: zlog.Log) -> None:
+    log.append(b"entry")
+    downgrade(log.store, None)
+    for call in (lambda: log.append(b"x"), lambda: log.tail(), lambda: [*log.read_range()]):
+        with pytest.raises(zlog.MacsMissing, match="orders"):
+            call()
+    with pytest.raises(zlog.MacsMissing):
+        zlog.Log.open(log.store, "orders", mac_key=KEY)
+    downgrade(log.store, zlog.EntryMac(Key(OTHER_KEY).id))
+    with pytest.raises(zlog.WrongKey):
+        zlog.Log.open(log.store, "orders", mac_key=KEY)
+    downgrade(log.store, zlog.EntryMac(Key(KEY).id, algorithm=2))
+    with pytest.raises(zlog.UnsupportedVersion):
+        zlog.Log.open(log.store, "orders", mac_key=KEY)
+
+
+def test_copies_are_checked_at_the_source_and_get_macs_of_their_own(
+    one: zlog.Log, tmp_path: Path
+) -> None:
+    store = one.store
+    one.append_many([b"a", b"", b"c" * 1000])
+    path = tmp_path / "key"
+    path.write_bytes(OTHER_KEY)
+    export = exported(one)
+    assert documented_mac(KEY, one, 0, b"a") not in export
+    imported(store, "imported", export, mac_key=path)
+    mirrored(one, store, "mirrored", mac_key=OTHER_KEY)
+    one.append(b"d")
+    with pytest.raises(zlog.KeyNeeded):
+        mirrored(one, store, "mirrored")
+    mirrored(one, store, "mirrored", mac_key=OTHER_KEY)
+    mirrored(one, store, "plain")
+    for name, count in (("imported", 3), ("mirrored", 4)):
+        with zlog.Log.open(store, name, mac_key=OTHER_KEY) as copy:
+            assert data_of(copy.read_range()) == [b"a", b"", b"c" * 1000, b"d"][:count]
+            assert stored(copy, 0) == b"a" + documented_mac(OTHER_KEY, copy, 0, b"a")
+    with zlog.Log.open(store, "plain") as copy:
+        assert stored(copy, 0) == b"a"
+
+
+def test_the_limit_of_an_entry_is_about_its_data(memory: zlog.Store) -> None:
+    most = zlog.limits.ENTRY_BYTES_MAX - MAC_BYTES
+    how = {"width": 1, "entry_bytes_max": zlog.limits.ENTRY_BYTES_MAX, "mac_key": KEY}
+    with zlog.Log.create(memory, "log", **how) as log:  # type: ignore[arg-type]
+        log.append(bytes(most))
+        assert len(log.read(0).data) == most
+        with pytest.raises(zlog.EntryTooLarge, match=str(most)):
+            log.append(bytes(most + 1))
+    with zlog.Log.open(memory, "log", entry_bytes_max=100, mac_key=KEY) as log:
+        log.append(bytes(100))
+
+
+def test_another_log_of_the_same_name_and_key_has_other_macs(memory: zlog.Store) -> None:
+    found = set()
+    for name in ("a", "a", "b"):
+        with zlog.Log.create(memory, name, width=1, mac_key=KEY) as log:
+            log.append(b"entry")
+            found.add(stored(log, 0))
+        zlog.Log.remove(memory, name)
+    assert len(found) == 3
+
+
+def test_the_states_of_single_positions(one: zlog.Log) -> None:
+    """A reply that is decoded with a key says FORGED, and gives no data; without, it gives none."""
+    one.append_many([b"a", b"b"])
+    put_instead(one, {1: b"B" + stored(one, 1)[1:]})
+    ref = one.view.object_of(0)
+    request = messages.read(one.view.epoch, True, 1 << 20, ref.spacing.packed, [0, 1])
+    _, reply = one.store.execute(ref.name, "read", request)
+    mac = one._client.layout.macs.key
+    told = core.decode_read(reply, [0, 1], mac)
+    assert [told.state(i) for i in range(2)] == [State.WRITTEN, core.FORGED]
+    assert [told.data(i) for i in range(2)] == [b"a", b""]
+    keyless = core.decode_read(reply, [0, 1], core.MacKey(None))
+    assert [(keyless.state(i), keyless.data(i)) for i in range(2)] == [(State.WRITTEN, b"")] * 2

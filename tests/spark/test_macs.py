@@ -1,0 +1,58 @@
+"""Spark reads and writes logs with MACs: the key's path travels, and the key does not."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import zlog
+
+from ..client import planted
+from ..support.logs import data_of
+from .conftest import Pipeline, options_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def test_the_key_is_read_where_it_is_used(
+    spark: SparkSession,
+    store: zlog.Store,
+    pipeline: Pipeline,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    key = os.urandom(16).hex().encode()
+    path = tmp_path / "the-key"
+    path.write_bytes(key)
+    with zlog.Log.create(store, "signed", width=2, unit=1, mac_key=path) as log:
+        options = options_of(log, macKeyFile=path)
+        lines = spark.range(40).selectExpr("cast(id as string) as line")
+        lines.write.format("zlog").options(**options).mode("append").save()
+        assert sorted(map(int, data_of(log.read_range()))) == [*range(40)]
+        table = spark.read.format("zlog").options(**options).load()
+        assert {int(row.data) for row in table.collect()} == {*range(40)}
+        table.explain(extended=True)
+        query = pipeline.run(log, macKeyFile=path)
+        query.explain(extended=True)
+        assert sorted(pipeline.positions()) == [*range(40)]
+        told = capsys.readouterr().out
+        for file in Path(pipeline.checkpoint).rglob("*"):
+            told += file.read_text(errors="replace") if file.is_file() else ""
+        assert "Physical Plan" in told
+        assert key.decode() not in told
+        with pytest.raises(Exception, match="no key was given"):
+            spark.read.format("zlog").options(**options_of(log)).load().collect()
+        ref = log.view.object_of(0)
+        planted.remake(log, ref, epoch=log.view.epoch)
+        for position in ref.places(0, 40):
+            planted.write(log, position, b"the store's own.", position, b"forged")
+        with pytest.raises(Exception, match="forged"):
+            table.collect()
+        options |= {"failOnDataLoss": "false", "includeGaps": "true"}
+        table = spark.read.format("zlog").options(**options).load()
+        states = {row.state: row["count"] for row in table.groupBy("state").count().collect()}
+        assert states == {"written": 20, "forged": 20}

@@ -1,0 +1,100 @@
+"""Keys with which entries are authenticated: a store's owner who lacks them can forge none.
+
+What is made of a key, and what a MAC is about: docs/formats/mac.md.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+from zlog._base.protocol import MAC_KEY_ID_BYTES
+from zlog._native import core
+from zlog.errors import ZlogError
+from zlog.limits import MAC_KEY_BYTES_MAX, MAC_KEY_BYTES_MIN
+
+MAC_HMAC_SHA256 = 1
+"""How views call the MACs that this version makes."""
+
+MAC_BYTES = 16
+"""What each takes, behind an entry's data."""
+
+MacKeySource = bytes | os.PathLike[str] | Callable[[], bytes]
+"""Where a key comes from: it is there, a file has it, or a function fetches it."""
+
+
+class Key:
+    """A key, which nothing shows: not its text, not an error, no pickle.
+
+    Attributes:
+        id: what tells it from other keys, 32 hex digits; nothing of the key can be got from it,
+            unless it can be guessed.
+    """
+
+    __slots__ = ("_key", "id")
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+        self.id = self._derived(b"zlog key id 1")[:MAC_KEY_ID_BYTES].hex()
+
+    def of_log(self, name: str, log_id: int) -> core.MacKey:
+        """Return the key of one log's MACs: no entry of another log fits it.
+
+        Raises:
+            ZlogError: there is no OpenSSL.
+        """
+        derived = self._derived(b"zlog log key 1" + log_id.to_bytes(8, "little") + name.encode())
+        try:
+            return core.MacKey(derived)
+        except RuntimeError as error:
+            raise ZlogError(
+                f"the key of log {name!r} is of no use: {error}",
+                hint="Install OpenSSL 3 (libssl3 on Debian and Ubuntu, openssl-libs on RPM).",
+            ) from None
+
+    def _derived(self, what: bytes) -> bytes:
+        return hmac.digest(self._key, what, "sha256")
+
+    def __repr__(self) -> str:
+        return f"<key {self.id}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a key can't be pickled or copied: read it again in the other process")
+
+
+def key_of(given: MacKeySource | None) -> Key | None:
+    """Return the key that a program has given; None: it has given none. See :func:`key_bytes`."""
+    return None if given is None else Key(key_bytes(given))
+
+
+def key_bytes(given: MacKeySource) -> bytes:
+    """Return a key, from wherever it comes.
+
+    Raises:
+        TypeError: it comes from nowhere that a key can come from. Text is refused: whether it is
+            the key or the name of a file is not clear.
+        ValueError: it is too short, or too long.
+        OSError: the file can't be read.
+    """
+    if isinstance(given, os.PathLike):
+        with Path(given).open("rb") as file:
+            key: object = file.read(MAC_KEY_BYTES_MAX + 1)
+    else:
+        key = given() if callable(given) else given
+    if not isinstance(key, (bytes, bytearray)):
+        what = "its function returned" if callable(given) else "not"
+        raise TypeError(
+            f"mac_key is bytes, a pathlib.Path, or a function that returns bytes: {what}"
+            f" {type(key).__name__}"
+        )
+    if not MAC_KEY_BYTES_MIN <= len(key) <= MAC_KEY_BYTES_MAX:
+        size = f"more than {MAC_KEY_BYTES_MAX}" if len(key) > MAC_KEY_BYTES_MAX else len(key)
+        where = f" ({os.fspath(given)})" if isinstance(given, os.PathLike) else ""
+        raise ValueError(
+            f"a key has {MAC_KEY_BYTES_MIN} to {MAC_KEY_BYTES_MAX} bytes, not {size}{where}:"
+            " take 32 random ones"
+        )
+    return bytes(key)

@@ -1,0 +1,66 @@
+"""Whether a log's entries have MACs, and with what one handle makes and checks them."""
+
+from __future__ import annotations
+
+from zlog._base.mac import MAC_BYTES, MAC_HMAC_SHA256, Key
+from zlog._native import core
+from zlog.errors import KeyNeeded, MacsMissing, UnsupportedVersion, WrongKey
+from zlog.view import View
+
+
+class Macs:
+    """The MACs of one log's entries: the same for its whole life.
+
+    Args:
+        key: that this client was given, if it was.
+        view: of the log.
+        url: of its store, for messages.
+
+    Attributes:
+        key: for what encodes and decodes entries; None: they have no MACs. Where the key is
+            missing it says just that.
+        missing: whether entries have MACs, and this client can neither make nor check them.
+        bytes: what the MAC of an entry takes, behind its data.
+
+    Raises:
+        WrongKey, MacsMissing, UnsupportedVersion: see :meth:`check`.
+    """
+
+    def __init__(self, key: Key | None, view: View, url: str) -> None:
+        self._own = key
+        self._id = "" if view.mac is None else view.mac.key_id
+        self._what = f"log {view.log!r} in {url}"
+        self.check(view)
+        self.missing = view.mac is not None and key is None
+        self.bytes = 0 if view.mac is None else MAC_BYTES
+        self.key: core.MacKey | None = None
+        if view.mac is not None:
+            missing = core.MacKey(None)
+            self.key = missing if key is None else key.of_log(view.log, view.log_id)
+
+    def check_key(self) -> None:
+        """Raise KeyNeeded if the key is missing."""
+        if self.missing:
+            raise KeyNeeded(
+                f"the entries of {self._what} have MACs of the key {self._id}, and no key was given"
+            )
+
+    def check(self, view: View) -> None:
+        """Raise unless a view names the key that was given: the store's owner can change it.
+
+        Raises:
+            WrongKey: it names another one.
+            MacsMissing: it names none.
+            UnsupportedVersion: a newer version makes these MACs.
+        """
+        if self._own is None:
+            return
+        if view.mac is None:
+            raise MacsMissing(f"a key was given, and the entries of {self._what} have no MACs")
+        if view.mac.algorithm != MAC_HMAC_SHA256:
+            raise UnsupportedVersion(f"{self._what} has MACs that a newer version of zlog makes")
+        if view.mac.key_id != self._own.id:
+            raise WrongKey(
+                f"the key that was given has the id {self._own.id}, and that of {self._what} is"
+                f" {view.mac.key_id}"
+            )
