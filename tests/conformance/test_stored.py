@@ -41,7 +41,7 @@ STRIPE = Content(
     attrs={
         b"zlog.header": bytes_of(
             """
-            05 01 84000000 d7731616                # version, compat, length, checksum
+            06 01 95000000 ce25e6b7                # version, compat, length, checksum
             0500000000000000                    # epoch
             04000000 01000000                   # stride, residue
             01 1900000000000000                 # highest position used
@@ -54,6 +54,7 @@ STRIPE = Content(
             00 0000000000000000                 # where its stripe begins is not known
             01000000                            # unit
             0000000000000000 0000000000000000   # nothing of the data is in blocks
+            00 0000000000000000 00000000 00000000  # no tags, and no index of them
             """
         )
     },
