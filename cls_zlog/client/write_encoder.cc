@@ -43,8 +43,8 @@ size_t padding_at(size_t offset) {
 
 }  // namespace
 
-int WriteEncoder::begin(const WriteHead& head, const NewEntry* entries, size_t count,
-                        bool in_a_row, size_t index) {
+int WriteEncoder::begin(const WriteHead& head, const NewEntry* entries, size_t count, bool in_a_row,
+                        size_t index) {
   if (head.writer.size() != limits::writer_bytes || count > limits::entries_max) return -EINVAL;
   entries_ = entries;
   count_ = count;
@@ -106,10 +106,12 @@ bool WriteEncoder::encode_tags(const EntryTags& tags, size_t index) {
   if (named == 0) return true;
   tagged_ = true;
   wire::Encoder fields(&tags_);
-  Tags all = {names, {counts.data(), static_cast<uint32_t>(counts.size())},
+  Tags all = {names,
+              {counts.data(), static_cast<uint32_t>(counts.size())},
               {ids.data(), static_cast<uint32_t>(ids.size() / sizeof(uint32_t))}};
   all.each(fields, static_cast<uint32_t>(count_), 3);
-  return fields.ok() && all.ids.size() <= limits::tag_ids_max && all.valid();
+  return fields.ok() && all.ids.size() <= limits::tag_ids_max &&
+         all.valid(static_cast<uint32_t>(count_));
 }
 
 // Completes the frame, and measures.

@@ -382,7 +382,7 @@ def test_an_object_that_was_stored_before_is_read(
     assert [slot.state for slot in slots] == [0, 3, 2, 0, 3, 0]
     assert [slot.data for slot in slots] == [b"five", b"", b"", b"\x00\xff", b"", LARGE]
     assert stripe.put(5, 29, b"goes on").code == Code.OK
-    assert door.load(f"{prefix}.stripe").attrs[HEADER][:2] == b"\x05\x01"
+    assert door.load(f"{prefix}.stripe").attrs[HEADER][:2] == b"\x06\x01"
     head = Head(store, f"{prefix}.head")
     found = head.view_read(0).value.views
     assert found == tuple(fields_of(in_head.omap[b"v.%016x" % epoch])[0][4:] for epoch in (1, 3, 4))

@@ -249,7 +249,13 @@ def test_keys_of_the_index_that_are_none(damageable: tuple[Stripe, MemoryDoor]) 
     stripe, door = damageable
     expected = indexed(stripe)
     sound = door.load(stripe.name)
-    for key in (b"c.", b"c.x", b"c." + b"0" * 16, b"c.ffffffffffffffff.1", b"c.0000000000000001.99"):
+    for key in (
+        b"c.",
+        b"c.x",
+        b"c." + b"0" * 16,
+        b"c.ffffffffffffffff.1",
+        b"c.0000000000000001.99",
+    ):
         door.save(stripe.name, sound.with_value(key, b"x"))
         assert positions(stripe, A) == expected, key
 
