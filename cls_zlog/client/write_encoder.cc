@@ -138,10 +138,12 @@ bool WriteEncoder::encode_tags(const EntryTags& tags, size_t index) {
   if (named == 0) return true;
   tagged_ = true;
   wire::Encoder fields(&tags_);
-  Tags all = {names, {counts.data(), static_cast<uint32_t>(counts.size())},
+  Tags all = {names,
+              {counts.data(), static_cast<uint32_t>(counts.size())},
               {ids.data(), static_cast<uint32_t>(ids.size() / sizeof(uint32_t))}};
   all.each(fields, static_cast<uint32_t>(count_), 3);
-  return fields.ok() && all.ids.size() <= limits::tag_ids_max && all.valid();
+  return fields.ok() && all.ids.size() <= limits::tag_ids_max &&
+         all.valid(static_cast<uint32_t>(count_));
 }
 
 // Completes the frame, and measures.

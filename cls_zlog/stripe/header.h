@@ -32,9 +32,9 @@ struct Header {
   uint64_t block_data = 0;          // of `bytes`, what is in blocks
   uint64_t block_bytes = 0;         // what these blocks take, compressed
   bool tagged = false;              // entries with tags have been written to it
-  uint64_t indexed = 0;             // chunks of the index of tags are about positions below this one
-  uint32_t loose_tags = 0;          // tags of entries from there on
-  uint32_t loose_records = 0;       // records from there on
+  uint64_t indexed = 0;        // chunks of the index of tags are about positions below this one
+  uint32_t loose_tags = 0;     // tags of entries from there on
+  uint32_t loose_records = 0;  // records from there on
   wire::Further further;
 
   template <typename V>
@@ -71,7 +71,8 @@ struct Header {
   bool follows(const Header& other) const {
     return epoch >= other.epoch && highest >= other.highest && trim_point >= other.trim_point &&
            stream_end >= other.stream_end && value_bytes >= other.value_bytes &&
-           holes.accounted >= other.holes.accounted;
+           holes.accounted >= other.holes.accounted && tagged >= other.tagged &&
+           indexed >= other.indexed;
   }
 
   // -ENOENT: there is no such object, or it was never sealed.

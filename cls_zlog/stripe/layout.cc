@@ -55,8 +55,8 @@ RecordIterator::RecordIterator(Object& object, const Header& header, uint64_t li
 
 int RecordIterator::fetch(uint64_t position) {
   if (bytes_fetched_ > limits::walk_bytes_max) return -E2BIG;
-  const int r =
-      object_.omap_list(span_key_bound(kRecords, position), std::string(kRecords), page_next_, &page_, &more_);
+  const int r = object_.omap_list(span_key_bound(kRecords, position), std::string(kRecords),
+                                  page_next_, &page_, &more_);
   at_ = page_.begin();
   current_ = Stored();
   if (r < 0) return r;
@@ -107,7 +107,9 @@ Span Layout::span_of(const Batch& batch) const {
   return {batch.first, header_.spacing().after(batch.first, batch.entries.size() - 1)};
 }
 
-std::string Layout::key_of(const Span& span) const { return span_key(kRecords, span, header_.spacing()); }
+std::string Layout::key_of(const Span& span) const {
+  return span_key(kRecords, span, header_.spacing());
+}
 
 int Layout::put(const std::string& key, const Record& record,
                 const std::vector<RecordEntry>& entries, std::string_view data) {

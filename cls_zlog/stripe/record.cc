@@ -15,7 +15,7 @@ constexpr size_t kColumnsBytes = 1 + 3 * sizeof(uint32_t);  // of one entry
 
 bool Record::valid() const {
   if (!holds_entries()) return data.empty();
-  if (!tags.valid()) return false;
+  if (!tags.valid(count)) return false;
   uint32_t begin = 0;
   for (uint32_t i = 0; i < count; i++) {
     const bool known = written(i) || states[i] == static_cast<uint8_t>(EntryState::kTrimmed);

@@ -51,6 +51,12 @@ struct BlockTally {
 int tally(Object& object, const Header& header, uint64_t start, uint64_t end, CountReply* reply,
           BlockTally* blocks);
 
+// The blocks in one reply, however many looks it takes to make it.
+struct BlocksSeen {
+  std::string last;    // the key of the last one
+  uint64_t bytes = 0;  // of all, each as it is larger: plain, or stored
+};
+
 // A look at positions in progress: tells `Reply` of one after the other until that has enough.
 //   void add(const ReadEntry&)   the next position, which has no data
 //   int add_written(const Stored&, uint32_t first, uint32_t count)
@@ -61,16 +67,17 @@ int tally(Object& object, const Header& header, uint64_t start, uint64_t end, Co
 template <typename Reply>
 class Scan {
  public:
-  // All that it is given must outlive it.
+  // All that it is given must outlive it. `blocks`: of a reply that other looks have begun.
   Scan(Object& object, const Header& header, const std::vector<uint64_t>& positions,
-       uint32_t bytes_max, Reply* reply)
+       uint32_t bytes_max, Reply* reply, BlocksSeen* blocks = nullptr)
       : positions_(positions),
         bytes_max_(std::min(bytes_max, limits::read_reply_bytes_max)),
         spacing_(header.spacing()),
         header_(header),
         end_(header.highest ? *header.highest + 1 : 0),
         walk_(object, header, positions_),
-        reply_(reply) {}
+        reply_(reply),
+        blocks_(blocks == nullptr ? &own_blocks_ : blocks) {}
 
   int run() {
     while (!walk_.done() && !full_) {
@@ -81,6 +88,7 @@ class Scan {
     }
     return 0;
   }
+  uint64_t bytes_fetched() const { return walk_.bytes_fetched(); }
 
  private:
   int add(const Walk::Stretch& stretch) {
@@ -129,11 +137,11 @@ class Scan {
   // Whether the blocks of the reply, with this one, are no more than a reader decompresses, nor more
   // to send: a hostile writer's may be larger than what is in them.
   bool affordable(const Stored& stored) {
-    if (!stored.record.compressed() || stored.key == block_) return true;
+    if (!stored.record.compressed() || stored.key == blocks_->last) return true;
     const Block& block = stored.record.block;
-    blocks_bytes_ += std::max(block.plain_bytes, block.stored_bytes);
-    if (blocks_bytes_ > limits::read_blocks_bytes_max) return false;
-    block_ = stored.key;
+    blocks_->bytes += std::max(block.plain_bytes, block.stored_bytes);
+    if (blocks_->bytes > limits::read_blocks_bytes_max) return false;
+    blocks_->last = stored.key;
     return true;
   }
 
@@ -160,8 +168,8 @@ class Scan {
   const uint64_t end_;  // what the header does not know of was not stored by a method
   Walk walk_;
   Reply* const reply_;
-  std::string block_;          // the key of the last block
-  uint64_t blocks_bytes_ = 0;  // of all blocks, each as it is larger: plain, or stored
+  BlocksSeen own_blocks_;
+  BlocksSeen* const blocks_;
   bool full_ = false;
 };
 

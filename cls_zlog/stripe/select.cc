@@ -15,8 +15,7 @@ struct Hit {
   uint64_t position = 0;
   TagPlace place;
   std::string_view tag;  // that it was found by; where it is its only one, by `place`
-  std::string data;      // read at the place; only what the entry's checksum fits counts
-  bool direct = false;
+  bool direct = false;   // its data is at the place
 };
 
 // What was found in positions in a row.
@@ -27,6 +26,8 @@ struct Found {
   uint64_t end = 0;
 };
 
+constexpr size_t kChunksMax = 256;  // that one search upwards goes by
+
 class Selection {
  public:
   Selection(Object& object, Header& header, const SelectRequest& request)
@@ -36,13 +37,16 @@ class Selection {
         spacing_(header.spacing()),
         wanted_(request.tags, request.all),
         records_end_(header.highest ? *header.highest + 1 : 0),
-        reply_(object, header, true,
-               ReadReplyBuilder(header.taken(), request.with_ids, 0, true)) {}
+        reply_(object, header, true, ReadReplyBuilder(header.taken(), request.with_ids, 0, true)) {}
 
   Result<SelectReplyBuilder> run() {
     const uint64_t start = std::max(request_.start, header_.trim_point);
-    const uint64_t end = std::max(start, request_.end);
-    ZLOG_TRY(list_chunks(object_, header_, start, std::min(end, records_end_), &chunks_));
+    uint64_t end = std::max(start, request_.end);
+    const size_t chunks_max = request_.reverse ? SIZE_MAX : kChunksMax;
+    ZLOG_TRY(
+        list_chunks(object_, header_, start, std::min(end, records_end_), chunks_max, &chunks_));
+    const bool all_chunks = chunks_.size() < chunks_max;
+    if (!all_chunks) end = std::min(end, chunks_.back().span.last + 1);
     uint64_t reached = request_.reverse ? end : start;
     const uint64_t goal = request_.reverse ? start : end;
     while (reached != goal && !full_) {
@@ -58,7 +62,8 @@ class Selection {
     // What lies below the trim point is the last that a search in reverse comes to.
     if (!(request_.reverse && reached != goal)) {
       if (request_.start < start) note_trimmed(start);
-      if (reached == goal) reached = request_.reverse ? request_.start : request_.end;
+      if (reached == goal && request_.reverse) reached = request_.start;
+      if (reached == goal && !request_.reverse && all_chunks) reached = request_.end;
     }
     std::sort(gaps_.begin(), gaps_.end(),
               [](const SelectGap& a, const SelectGap& b) { return a.first < b.first; });
@@ -72,7 +77,8 @@ class Selection {
   }
 
  private:
-  // The next part from a position on: what is left of a chunk, or what lies before the next one.
+  // The next part from a position on: of a chunk what its places tell, or of what they do not tell a
+  // part that a bounded number of bytes goes to.
   int part_from(uint64_t begin, uint64_t end, Found* out) {
     const auto next = std::find_if(chunks_.begin(), chunks_.end(),
                                    [&](const StoredChunk& c) { return c.span.last >= begin; });
@@ -80,7 +86,16 @@ class Selection {
     if (next->span.first > begin) {
       return look_through(begin, std::min(end, next->span.first), out);
     }
-    return look_up(*next, begin, std::min(end, next->span.last + 1), out);
+    ZLOG_TRY(open(*next));
+    uint64_t stop = std::min(end, next->span.last + 1);
+    if (!sound_) return look_through(begin, stop, out);
+    for (const Span& span : doubtful_) {
+      if (span.last < begin) continue;
+      if (span.first <= begin) return look_through(begin, std::min(stop, span.last + 1), out);
+      stop = std::min(stop, span.first);
+      break;
+    }
+    return look_up(*next, begin, stop, out);
   }
 
   // The same downwards.
@@ -91,31 +106,57 @@ class Selection {
     if (next->span.last + 1 < end) {
       return look_through_last(std::max(begin, next->span.last + 1), end, out);
     }
-    return look_up(*next, std::max(begin, next->span.first), end, out);
+    ZLOG_TRY(open(*next));
+    uint64_t stop = std::max(begin, next->span.first);
+    if (!sound_) return look_through_last(stop, end, out);
+    for (auto span = doubtful_.rbegin(); span != doubtful_.rend(); ++span) {
+      if (span->first >= end) continue;
+      if (span->last + 1 >= end) return look_through_last(std::max(stop, span->first), end, out);
+      stop = std::max(stop, span->last + 1);
+      break;
+    }
+    return look_up(*next, stop, end, out);
   }
 
-  // Looks through all of it: in reverse a part that was cut off would be the wrong one.
+  // Reads what a chunk has of the tags, and of which of its positions that may not be all.
+  int open(const StoredChunk& chunk) {
+    if (opened_ == &chunk) return 0;
+    opened_ = &chunk;
+    places_.clear();
+    sound_ = true;
+    doubtful_ = doubtful(chunk);
+    return read_places(object_, chunk, request_.tags, &places_, &sound_);
+  }
+
+  // Looks through the last positions of [begin, end). In reverse a part that was cut off at its end
+  // would be the wrong one: then it tries fewer, going by how many it came through.
   int look_through_last(uint64_t begin, uint64_t end, Found* out) {
-    ZLOG_TRY(look_through(begin, end, out));
-    while (out->end < end) {
-      Found rest;
-      ZLOG_TRY(look_through(out->end, end, &rest));
-      std::move(rest.hits.begin(), rest.hits.end(), std::back_inserter(out->hits));
-      std::move(rest.gaps.begin(), rest.gaps.end(), std::back_inserter(out->gaps));
-      out->end = rest.end;
+    while (true) {
+      *out = Found();
+      const uint64_t from = end - begin > reverse_part_ ? end - reverse_part_ : begin;
+      uint64_t first_record = end;
+      ZLOG_TRY(look_through(from, end, out, &first_record));
+      if (out->end == end) {
+        reverse_part_ = reverse_part_ > UINT64_MAX / 4 ? UINT64_MAX : reverse_part_ * 4;
+        return 0;
+      }
+      const bool late = bytes_looked_at_ >= limits::walk_bytes_enough;
+      const uint64_t through = out->end - std::min(first_record, out->end);
+      reverse_part_ = late ? 1 : std::max<uint64_t>(through / 2, 1);
     }
-    return 0;
   }
 
   // Looks at each record of [begin, end), or of a part that a bounded number of bytes goes to.
-  int look_through(uint64_t begin, uint64_t end, Found* out) {
+  int look_through(uint64_t begin, uint64_t end, Found* out, uint64_t* first_record = nullptr) {
     out->begin = begin;
     out->end = end;
     const uint64_t limit = std::min(end, records_end_);
     RecordIterator records(object_, header_, limits::page_records_max);
     uint64_t next = header_.first_at(begin);
     while (next < limit) {
-      if (records.bytes_fetched() >= limits::walk_bytes_enough / 2) {
+      if (records.bytes_fetched() >= limits::walk_bytes_enough / 2 ||
+          out->gaps.size() >= limits::select_gaps_max / 2 ||
+          out->hits.size() >= limits::entries_max) {
         out->end = next;
         break;
       }
@@ -125,6 +166,7 @@ class Selection {
       if (next < gap_end) note_gap(next, gap_end, &out->gaps);
       next = std::max(next, header_.first_at(gap_end));
       if (stored == nullptr || next >= limit) break;
+      if (first_record != nullptr) *first_record = std::min(*first_record, next);
       look_at(*stored, next, limit, out);
       next = spacing_.next(stored->span.last);
     }
@@ -134,11 +176,9 @@ class Selection {
 
   void look_at(const Stored& stored, uint64_t begin, uint64_t end, Found* out) {
     const Record& record = stored.record;
-    const uint64_t last =
-        std::min(stored.span.last, spacing_.before(header_.first_at(end), 1));
+    const uint64_t last = std::min(stored.span.last, spacing_.before(header_.first_at(end), 1));
     if (record.kind == RecordKind::kLost || record.unreadable()) {
-      const EntryState state =
-          record.unreadable() ? EntryState::kUnreadable : EntryState::kLost;
+      const EntryState state = record.unreadable() ? EntryState::kUnreadable : EntryState::kLost;
       out->gaps.push_back({begin, last, state});
     }
     if (!record.holds_entries() || !record.tags.any()) return;
@@ -163,9 +203,8 @@ class Selection {
       if (hole >= end) return;
       const auto run = std::find_if(header_.holes.runs.begin(), header_.holes.runs.end(),
                                     [&](const Hole& each) { return each.covers(hole); });
-      const uint64_t hole_end = run == header_.holes.runs.end()
-                                    ? end
-                                    : std::min(header_.first_at(run->last + 1), end);
+      const uint64_t hole_end =
+          run == header_.holes.runs.end() ? end : std::min(header_.first_at(run->last + 1), end);
       add_gap(hole, hole_end, EntryState::kUnwritten, gaps);
       next = hole_end;
     }
@@ -182,27 +221,12 @@ class Selection {
     if (first < end) gaps_.push_back({first, spacing_.before(end, 1), EntryState::kTrimmed});
   }
 
-  // Looks up a chunk's part [begin, end). Positions that may be unwritten, or could not be read when
-  // the chunk was made, are looked through.
+  // What a chunk's places tell of [begin, end). A bucket that was not made here may have them in any
+  // order.
   int look_up(const StoredChunk& chunk, uint64_t begin, uint64_t end, Found* out) {
-    TagPlaces places;
-    bool sound = true;
-    ZLOG_TRY(read_places(object_, chunk, request_.tags, &places, &sound));
-    if (!sound) {
-      return request_.reverse ? look_through_last(begin, end, out) : look_through(begin, end, out);
-    }
     out->begin = begin;
     out->end = end;
-    take(chunk, places, begin, end, &out->hits);
-    for (const Span& span : doubtful(chunk)) {
-      const uint64_t first = std::max(begin, span.first);
-      const uint64_t last_end = std::min(end, span.last + 1);
-      if (first >= last_end) continue;
-      Found found;
-      ZLOG_TRY(look_through_last(first, last_end, &found));
-      std::move(found.hits.begin(), found.hits.end(), std::back_inserter(out->hits));
-      std::move(found.gaps.begin(), found.gaps.end(), std::back_inserter(out->gaps));
-    }
+    take(chunk, places_, begin, end, &out->hits);
     const auto below = [](const Hit& a, const Hit& b) { return a.position < b.position; };
     const auto same = [](const Hit& a, const Hit& b) { return a.position == b.position; };
     std::stable_sort(out->hits.begin(), out->hits.end(), below);
@@ -274,8 +298,8 @@ class Selection {
     hit.position = position;
     hit.place = place;
     hit.tag = tag_of(tag);
-    hit.direct = place.offset != TagPlace::kInRecord && place.alone && place.bytes > 0 &&
-                 !request_.with_ids;
+    hit.direct =
+        place.offset != TagPlace::kInRecord && place.alone && place.bytes > 0 && !request_.with_ids;
     return hit;
   }
 
@@ -293,12 +317,16 @@ class Selection {
       }
     }
     if (request_.reverse) std::reverse(hits.begin(), hits.end());
-    ZLOG_TRY(read_direct(&hits));
-    for (size_t i = 0; i < hits.size() && !full_;) {
+    size_t fit = 0;
+    ZLOG_TRY(read_direct(&hits, &fit));
+    size_t i = 0;
+    while (i < fit && !full_) {
       size_t taken = 0;
       ZLOG_TRY(hits[i].direct ? answer_direct(&hits[i], &taken) : answer_stored(hits, i, &taken));
       i += taken;
-      if (i == hits.size() || !full_) continue;
+    }
+    if (i < hits.size()) {
+      full_ = true;
       if (request_.reverse) {
         found->begin = hits[i].position + 1;
       } else {
@@ -313,21 +341,21 @@ class Selection {
     return 0;
   }
 
-  // Reads the data of those whose place is known, all of them before any is looked at. What the
-  // entry's checksum does not fit has been trimmed since, or is damaged: the record tells. So it does
-  // of zeros, which is what is left where data was trimmed.
-  int read_direct(std::vector<Hit>* hits) {
+  // Reads the data of those whose place is known, as long as the reply has room for it; `fit`: how many
+  // hits it came through. What the entry's checksum does not fit has been trimmed since, or is damaged:
+  // the record tells. So it does of zeros, which is what is left where data was trimmed.
+  int read_direct(std::vector<Hit>* hits, size_t* fit) {
     uint64_t bytes = reply_.data_bytes();
-    for (Hit& hit : *hits) {
+    for (*fit = 0; *fit < hits->size(); ++*fit) {
+      Hit& hit = (*hits)[*fit];
       if (!hit.direct) continue;
       bytes += hit.place.bytes;
-      if (bytes > bytes_max() && hit.position != hits->front().position) return 0;
-      ZLOG_TRY(object_.read(hit.place.offset, hit.place.bytes, &hit.data));
-    }
-    for (Hit& hit : *hits) {
-      hit.direct = hit.direct && hit.data.size() == hit.place.bytes &&
-                   hit.data.find_first_not_of('\0') != std::string::npos &&
-                   entry_crc(hit.position, hit.data) == hit.place.crc;
+      if (bytes > bytes_max() && *fit > 0) break;
+      std::string data;
+      ZLOG_TRY(object_.read(hit.place.offset, hit.place.bytes, &data));
+      hit.direct = data.size() == hit.place.bytes &&
+                   data.find_first_not_of('\0') != std::string::npos &&
+                   entry_crc(hit.position, data) == hit.place.crc;
     }
     return 0;
   }
@@ -335,7 +363,7 @@ class Selection {
   uint64_t bytes_max() const { return std::min(request_.bytes_max, limits::read_reply_bytes_max); }
 
   int answer_direct(Hit* hit, size_t* taken) {
-    full_ = !positions_.empty() && reply_.data_bytes() + hit->data.size() > bytes_max();
+    full_ = !positions_.empty() && reply_.data_bytes() + hit->place.bytes > bytes_max();
     if (full_) return 0;
     ReadEntry entry;
     entry.state = EntryState::kWritten;
@@ -344,7 +372,10 @@ class Selection {
     positions_.push_back(hit->position);
     reply_.builder().add(entry, hit->place.bytes, hit->tag);
     *taken = 1;
-    return object_.answer(Buffer::of(std::move(hit->data)));
+    full_ = reply_.full();
+    uint64_t there = 0;
+    ZLOG_TRY(object_.answer_stream(hit->place.offset, hit->place.bytes, &there));
+    return there == hit->place.bytes ? 0 : -EIO;  // they were there a moment ago
   }
 
   // Those from the i-th on that their records tell of; in reverse one.
@@ -355,10 +386,12 @@ class Selection {
     };
     for (size_t next = i; joins(next); next++) positions.push_back(hits[next].position);
     const uint32_t before = reply_.count();
-    Scan<Answering> scan(object_, header_, positions, request_.bytes_max, &reply_);
+    Scan<Answering> scan(object_, header_, positions, request_.bytes_max, &reply_, &blocks_);
     ZLOG_TRY(scan.run());
+    bytes_looked_at_ += scan.bytes_fetched();
     *taken = reply_.count() - before;
-    full_ = *taken < positions.size();
+    full_ =
+        *taken < positions.size() || reply_.full() || bytes_looked_at_ >= limits::walk_bytes_enough;
     positions_.insert(positions_.end(), positions.begin(),
                       positions.begin() + static_cast<std::ptrdiff_t>(*taken));
     return 0;
@@ -374,7 +407,13 @@ class Selection {
   std::vector<StoredChunk> chunks_;
   std::vector<uint64_t> positions_;
   std::vector<SelectGap> gaps_;
+  const StoredChunk* opened_ = nullptr;
+  TagPlaces places_;  // of the opened one
+  bool sound_ = true;
+  std::vector<Span> doubtful_;
+  BlocksSeen blocks_;
   uint64_t bytes_looked_at_ = 0;
+  uint64_t reverse_part_ = UINT64_MAX;  // positions that a look through the last ones takes on
   bool full_ = false;
 };
 

@@ -16,16 +16,18 @@ namespace {
 
 constexpr uint64_t kPageBuckets = 16;  // values fetched by one listing
 constexpr uint64_t kPageChunks = 256;
+constexpr uint32_t kRemovedMax = 64;            // chunks that one call makes anew
+constexpr uint64_t kChunkPlacesMax = 1u << 31;  // of a chunk's places, their `index`
 
 enum class PlaceKind : uint8_t { kInRecord = 0, kStream = 1, kStreamAlone = 2 };
 
 // The places in one bucket of a chunk, as they are stored: tags ascend, and each one's places do.
 struct TagBucket {
   uint32_t tag_count = 0;
-  std::string_view names;      // of each tag a u8 length, and as many bytes
+  std::string_view names;       // of each tag a u8 length, and as many bytes
   wire::Column<uint32_t> ends;  // of each tag's places
-  uint32_t count = 0;          // places
-  uint64_t since = 0;          // what `ages` are counted from
+  uint32_t count = 0;           // places
+  uint64_t since = 0;           // what `ages` are counted from
   wire::Column<uint8_t> kinds;
   wire::Column<uint32_t> indexes;
   uint32_t streamed = 0;  // of the places, those in the bytestream: the columns below are of them
@@ -126,6 +128,7 @@ bool decode_bucket(const std::string& key, std::string_view value, const Wants& 
         if (in_stream) {
           place.offset = bucket.offsets[streamed];
           place.bytes = bucket.bytes[streamed];
+          if (place.bytes > limits::entry_bytes_max) return false;
           place.crc = bucket.crcs[streamed];
           place.timestamp = bucket.since + bucket.ages[streamed];
           place.alone = kind == PlaceKind::kStreamAlone;
@@ -182,26 +185,34 @@ TagChunk all_buckets() {
 }
 
 // All places of a chunk, as they are stored.
-int read_all_places(Object& object, const StoredChunk& chunk, TagPlaces* out, bool* sound) {
+int read_all_places(Object& object, const StoredChunk& chunk, TagPlaces* out, bool* sound,
+                    uint64_t* bytes) {
   for (uint32_t bucket = 0; bucket < kBucketCount; bucket++) {
     if ((chunk.chunk.buckets >> bucket & 1) == 0) continue;
     const std::string key = bucket_key(bucket, chunk.span.last);
     std::string value;
     const int r = object.omap_get(key, &value);
     if (r < 0 && r != -ENOENT) return r;
+    *bytes += value.size();
     const auto all = [](std::string_view) { return true; };
     *sound = *sound && r == 0 && decode_bucket(key, value, all, out);
   }
   return 0;
 }
 
-// All places of a span, as the records have them.
-int places_of(Object& object, const Header& header, const Span& span, TagPlaces* out,
-              uint64_t* bytes) {
+// The places of a span from a position on, as the records have them; a part of them, if there is much
+// to look at. `reached`: one past the last position.
+int places_of(Object& object, const Header& header, const Span& span, uint64_t begin,
+              TagPlaces* out, uint64_t* reached, uint64_t* bytes) {
   const Spacing spacing = header.spacing();
   RecordIterator records(object, header, limits::page_records_max);
-  uint64_t next = std::max(span.first, header.first_at(header.trim_point));
+  uint64_t next = begin;
+  *reached = span.last + 1;
   while (next <= span.last) {
+    if (records.bytes_fetched() >= limits::walk_bytes_enough) {
+      *reached = next;
+      break;
+    }
     const Stored* stored = nullptr;
     ZLOG_TRY(records.seek(next, &stored));
     if (stored == nullptr || stored->span.first > span.last) break;
@@ -224,7 +235,8 @@ uint32_t count_of(const TagPlaces& places) {
 }
 
 // Adds late entries' places, which ask the record, to a chunk.
-int add_late(Object& object, const Header& header, StoredChunk stored, const TagPlaces& late) {
+int add_late(Object& object, const Header& header, StoredChunk stored, const TagPlaces& late,
+             uint64_t* bytes) {
   std::map<uint32_t, TagPlaces> buckets;
   for (const auto& [tag, all] : late) buckets[bucket_of(tag)][tag] = all;
   stored.chunk.tags += count_of(late);
@@ -236,6 +248,8 @@ int add_late(Object& object, const Header& header, StoredChunk stored, const Tag
       std::string value;
       const int r = object.omap_get(key, &value);
       if (r < 0 && r != -ENOENT) return r;
+      *bytes += value.size();
+      if (*bytes > limits::walk_bytes_max) return -E2BIG;
       sound = r == 0 && decode_bucket(key, value, [](std::string_view) { return true; }, &all);
     }
     for (auto& [tag, places] : some) {
@@ -254,12 +268,34 @@ int add_late(Object& object, const Header& header, StoredChunk stored, const Tag
   return put_chunk(object, header, stored.span, stored.chunk);
 }
 
+// When the first entry with tags comes: nothing that is there has some. Where an entry may come late
+// its index must be one, so what lies far below is a chunk of its own.
+int make_first_chunks(Object& object, Header* header, uint64_t first) {
+  const std::optional<uint64_t> taken = header->taken();
+  if (!taken) return 0;
+  const Spacing spacing = header->spacing();
+  const uint64_t end = std::min(header->first_at(*taken + 1), first);
+  const uint64_t least = header->first_at(0);
+  if (end <= least) {
+    header->loose_records = limits::chunk_records;
+    return 0;
+  }
+  const uint64_t last = spacing.before(end, 1);
+  const uint64_t count = spacing.length({least, last});
+  header->indexed = last + 1;
+  if (end <= *taken) header->loose_records = limits::chunk_records;
+  if (count <= kChunkPlacesMax) return put_chunk(object, *header, {least, last}, {});
+  const uint64_t near = spacing.before(last, kChunkPlacesMax - 1);
+  ZLOG_TRY(put_chunk(object, *header, {least, spacing.before(near, 1)}, {}));
+  return put_chunk(object, *header, {near, last}, {});
+}
+
 }  // namespace
 
 uint32_t bucket_of(std::string_view tag) { return crc32c(tag) % kBucketCount; }
 
 int list_chunks(Object& object, const Header& header, uint64_t begin, uint64_t end,
-                std::vector<StoredChunk>* out) {
+                size_t count_max, std::vector<StoredChunk>* out) {
   std::string after = span_key_bound(kChunks, begin);
   for (bool more = true; more;) {
     Page page;
@@ -268,10 +304,8 @@ int list_chunks(Object& object, const Header& header, uint64_t begin, uint64_t e
     for (const auto& [key, value] : page) {
       after = key;
       StoredChunk stored;
-      if (!parse_span_key(kChunks, key, header.spacing(), header.residue, &stored.span)) {
-        return -EIO;
-      }
-      if (stored.span.first >= end) return 0;
+      if (!parse_span_key(kChunks, key, header.spacing(), header.residue, &stored.span)) continue;
+      if (stored.span.first >= end || out->size() == count_max) return 0;
       if (!out->empty() && stored.span.first <= out->back().span.last) continue;
       if (from_stored(key, value.bytes, &stored.chunk).code == 0) out->push_back(stored);
     }
@@ -360,6 +394,7 @@ int rebuild_chunks(Object& object, const Header& header, uint64_t begin, uint64_
     }
     next = std::max(next, gap_end);
     if (stored == nullptr || next >= limit) break;
+    if (spacing.place(next) - spacing.place(first) > kChunkPlacesMax) ZLOG_TRY(flush());
     const uint64_t last = std::min(stored->span.last, spacing.before(header.first_at(limit), 1));
     const Record& record = stored->record;
     if (record.holds_entries()) {
@@ -380,20 +415,17 @@ int rebuild_chunks(Object& object, const Header& header, uint64_t begin, uint64_
   return 0;
 }
 
-int make_chunks(Object& object, Header* header) {
+int make_chunks(Object& object, Header* header, uint64_t first) {
   if (!header->tagged) {
-    // Nothing that is there has tags.
     header->tagged = true;
-    const std::optional<uint64_t> taken = header->taken();
-    if (!taken) return 0;
-    header->indexed = *taken + 1;
-    return put_chunk(object, *header, {header->first_at(0), *taken}, {});
+    return make_first_chunks(object, header, first);
   }
   if (header->loose_tags < limits::chunk_tags && header->loose_records < limits::chunk_records) {
     return 0;
   }
+  if (first <= header->taken().value_or(0)) return 0;
   uint64_t reached = header->indexed;
-  ZLOG_TRY(rebuild_chunks(object, *header, header->indexed, limits::position_max + 1, &reached));
+  ZLOG_TRY(rebuild_chunks(object, *header, header->indexed, first, &reached));
   const bool all = header->highest && reached > *header->highest;
   header->indexed = reached;
   header->loose_tags = 0;
@@ -410,20 +442,29 @@ int add_tags(Object& object, Header* header, const std::vector<uint64_t>& positi
   header->loose_tags = static_cast<uint32_t>(std::min<uint64_t>(loose, UINT32_MAX));
   if (late_count == 0) return 0;
   std::vector<StoredChunk> chunks;
-  ZLOG_TRY(list_chunks(object, *header, positions.front(), positions[late_count - 1] + 1, &chunks));
+  ZLOG_TRY(list_chunks(object, *header, positions.front(), positions[late_count - 1] + 1, SIZE_MAX,
+                       &chunks));
+  const Spacing spacing = header->spacing();
   size_t i = 0;
+  uint64_t bytes = 0;
   for (const StoredChunk& chunk : chunks) {
     TagPlaces late;
+    bool far = false;
     for (; i < late_count && positions[i] <= chunk.span.last; i++) {
       if (positions[i] < chunk.span.first) continue;
+      far = far || spacing.length({chunk.span.first, positions[i]}) > UINT32_MAX;
       TagPlace place;
-      place.index = header->spacing().index(chunk.span, positions[i]);
+      place.index = spacing.index(chunk.span, positions[i]);
       for (const std::string_view tag : tags.of(which[i])) {
         std::vector<TagPlace>& all = late[std::string(tag)];
         if (all.empty() || all.back().index != place.index) all.push_back(place);
       }
     }
-    if (!late.empty()) ZLOG_TRY(add_late(object, *header, chunk, late));
+    if (far) {
+      ZLOG_TRY(remove_chunk(object, *header, chunk));
+    } else if (!late.empty()) {
+      ZLOG_TRY(add_late(object, *header, chunk, late, &bytes));
+    }
   }
   return 0;
 }
@@ -433,7 +474,7 @@ int check_chunks(Object& object, const Header& header, uint64_t begin, uint64_t 
   const Spacing spacing = header.spacing();
   const uint64_t limit = header.first_at(std::min(end, header.indexed));
   std::vector<StoredChunk> chunks;
-  ZLOG_TRY(list_chunks(object, header, begin, limit, &chunks));
+  ZLOG_TRY(list_chunks(object, header, begin, limit, SIZE_MAX, &chunks));
   const auto note = [&](uint64_t first, uint64_t last) { reply->wrong.push_back({first, last}); };
   uint64_t next = header.first_at(std::max(begin, header.trim_point));
   uint64_t bytes = 0;
@@ -443,11 +484,14 @@ int check_chunks(Object& object, const Header& header, uint64_t begin, uint64_t 
       return 0;
     }
     if (next < chunk.span.first) note(next, spacing.before(chunk.span.first, 1));
-    next = spacing.next(chunk.span.last);
     TagPlaces stored, found;
     bool sound = true;
-    ZLOG_TRY(read_all_places(object, chunk, &stored, &sound));
-    ZLOG_TRY(places_of(object, header, chunk.span, &found, &bytes));
+    uint64_t reached = 0;
+    ZLOG_TRY(read_all_places(object, chunk, &stored, &sound, &bytes));
+    next = std::max(next, chunk.span.first);
+    ZLOG_TRY(places_of(object, header, chunk.span, next, &found, &reached, &bytes));
+    const bool whole = reached > chunk.span.last;
+    next = whole ? spacing.next(chunk.span.last) : reached;
     for (const auto& [tag, places] : found) {
       const auto known = stored.find(tag);
       const auto below = [](const TagPlace& a, const TagPlace& b) { return a.index < b.index; };
@@ -455,10 +499,11 @@ int check_chunks(Object& object, const Header& header, uint64_t begin, uint64_t 
               std::includes(known->second.begin(), known->second.end(), places.begin(),
                             places.end(), below);
     }
-    if (sound) {
-      reply->tags += count_of(stored);
-    } else {
-      note(chunk.span.first, chunk.span.last);
+    if (sound && whole) reply->tags += count_of(stored);
+    if (!sound) note(chunk.span.first, chunk.span.last);
+    if (!whole) {
+      reply->end = reached;
+      return 0;
     }
   }
   if (next < limit) note(next, spacing.before(limit, 1));
@@ -468,6 +513,7 @@ int check_chunks(Object& object, const Header& header, uint64_t begin, uint64_t 
 
 int remove_chunks(Object& object, const Header& header, uint64_t* begin, uint64_t* end) {
   std::string after = span_key_bound(kChunks, *begin);
+  uint32_t removed = 0;
   for (bool more = true; more;) {
     Page page;
     ZLOG_TRY(object.omap_list(after, std::string(kChunks), kPageChunks, &page, &more));
@@ -480,6 +526,10 @@ int remove_chunks(Object& object, const Header& header, uint64_t* begin, uint64_
         continue;
       }
       if (span.first >= *end) return 0;
+      if (removed++ == kRemovedMax) {
+        *end = std::min(*end, span.first);
+        return 0;
+      }
       ZLOG_TRY(remove_chunk(object, header, {span, all_buckets()}));
       *begin = std::min(*begin, span.first);
       *end = std::max(*end, span.last + 1);
@@ -498,7 +548,8 @@ int forget_chunks(Object& object, Header* header) {
   if (page.empty() || page.begin()->first >= bound) return 0;
   ZLOG_TRY(object.omap_remove_range(std::string(kChunks), bound));
   for (uint32_t bucket = 0; bucket < kBucketCount; bucket++) {
-    ZLOG_TRY(object.omap_remove_range(bucket_key(bucket, 0), bucket_key(bucket, header->trim_point)));
+    ZLOG_TRY(
+        object.omap_remove_range(bucket_key(bucket, 0), bucket_key(bucket, header->trim_point)));
   }
   return 0;
 }
@@ -518,12 +569,13 @@ Result<TagsRebuildReply> tags_rebuild(Object& object, const TagsRequest& request
   ZLOG_TRY(Header::load(object, &header));
   ZLOG_TRY(header.admit(request.epoch));
   uint64_t begin = std::max(request.start, header.trim_point);
-  uint64_t end = std::min(request.end, header.indexed);
+  const uint64_t goal = std::min(request.end, header.indexed);
+  uint64_t end = goal;
   if (!header.tagged || begin >= end) return TagsRebuildReply{request.end};
   ZLOG_TRY(remove_chunks(object, header, &begin, &end));
   uint64_t reached = end;
   ZLOG_TRY(rebuild_chunks(object, header, begin, end, &reached));
-  return TagsRebuildReply{reached < end ? reached : request.end};
+  return TagsRebuildReply{reached < goal ? reached : request.end};
 }
 
 }  // namespace zlog::stripe

@@ -65,10 +65,10 @@ struct StoredChunk {
 
 uint32_t bucket_of(std::string_view tag);
 
-// The chunks about positions of [begin, end), ascending. One that is damaged is left out: what it
-// covers is looked through.
+// The chunks about positions of [begin, end), ascending, the first `count_max` of them. One that is
+// damaged is left out: what it covers is looked through.
 int list_chunks(Object& object, const Header& header, uint64_t begin, uint64_t end,
-                std::vector<StoredChunk>* out);
+                size_t count_max, std::vector<StoredChunk>* out);
 
 // The places of some tags in a chunk: of each those that there are. False in `sound`: a bucket of the
 // chunk is damaged or gone.
@@ -81,9 +81,10 @@ TagPlace place_of(const Record& record, uint32_t i, const TagsReader& tags);
 // Says of a record's entries [begin, end) where they are, by tag; `base`: the index of its first one.
 void add_places(const Record& record, uint32_t begin, uint32_t end, uint32_t base, TagPlaces* out);
 
-// Before a write, whose entries have tags: makes a chunk of what has come together. Saving the header
-// is the caller's.
-int make_chunks(Object& object, Header* header);
+// Before a write from this position on to an object with tags: makes a chunk of what has come together.
+// None covers a position of the write, which could not add its entries: it does not see what it has just
+// stored. Saving the header is the caller's.
+int make_chunks(Object& object, Header* header, uint64_t first);
 
 // After it: entries that were written at these positions, ascending. Their tags, in their order, are
 // those of `tags` at `which`.
@@ -99,7 +100,8 @@ int rebuild_chunks(Object& object, const Header& header, uint64_t begin, uint64_
 int check_chunks(Object& object, const Header& header, uint64_t begin, uint64_t end,
                  TagsCheckReply* reply);
 
-// Removes the chunks that have positions of [begin, end), and says where they began and ended.
+// Removes the chunks that have positions of [begin, end), or the first ones of them, and says where
+// they began and ended.
 int remove_chunks(Object& object, const Header& header, uint64_t* begin, uint64_t* end);
 
 // Removes the chunks that lie wholly below the trim point.

@@ -129,20 +129,19 @@ bool alike(const WriteRequest& request, uint32_t i, const Record& record, uint32
 // Whether entries that are alike have the same tags. A trimmed one has lost them.
 class TagsComparison {
  public:
-  TagsComparison(const WriteRequest& request, const Record& record)
-      : record_(record), any_(request.tags.any() || record.tags.any()) {
-    if (!any_) return;
-    sent_.emplace(request.tags);
-    stored_.emplace(record.tags);
+  TagsComparison(const TagsReader& sent, const Record& record)
+      : sent_(sent), record_(record), any_(sent.tags().any() || record.tags.any()) {
+    if (any_) stored_.emplace(record.tags);
   }
   bool same(uint32_t i, uint32_t index) const {
-    return !any_ || !record_.written(index) || sent_->of(i) == stored_->of(index);
+    return !any_ || !record_.written(index) || sent_.of(i) == stored_->of(index);
   }
 
  private:
+  const TagsReader& sent_;
   const Record& record_;
   const bool any_;
-  std::optional<TagsReader> sent_, stored_;
+  std::optional<TagsReader> stored_;
 };
 
 // Tells of entries that are alike, where data is compressed, here or there, whether they are the same.
@@ -181,14 +180,14 @@ class Comparison {
 // so another writer may have stored other data under this one's; such an entry is as foreign as
 // any. Where data is compressed, here or there, only the same block tells without decompressing.
 int sort_covered(Layout* layout, const Header& header, const WriteRequest& request,
-                 const std::vector<uint64_t>& positions, const Walk::Stretch& stretch,
-                 Blocks* blocks, Claims* claims) {
+                 const TagsReader& sent_tags, const std::vector<uint64_t>& positions,
+                 const Walk::Stretch& stretch, Blocks* blocks, Claims* claims) {
   const Stored& stored = *stretch.stored;
   const Record& record = stored.record;
   const bool comparable = blocks == nullptr && !record.compressed();
   const Spacing spacing = header.spacing();
   Comparison comparison(layout, stored, blocks);
-  const TagsComparison tags(request, record);
+  const TagsComparison tags(sent_tags, record);
   const auto is_alike = [&](uint32_t i, uint32_t at) {
     return alike(request, i, record, at) && tags.same(i, at);
   };
@@ -270,15 +269,14 @@ int index(Object& object, Header* header, const std::vector<uint64_t>& positions
   return stored.empty() ? 0 : add_tags(object, header, stored, tags, which);
 }
 
-int store(Object& object, Header* header, const WriteRequest& request,
+int store(Object& object, Header* header, const WriteRequest& request, const TagsReader& tags,
           const std::vector<uint64_t>& positions, const std::vector<uint32_t>& open) {
   Layout layout(object, *header);
   const Spacing spacing = header->spacing();
   std::optional<Blocks> blocks;
   if (request.compressed()) blocks.emplace(request);
-  const TagsReader tags(request.tags);
   const bool tagged = header->tagged || request.tags.any();
-  if (tagged) ZLOG_TRY(make_chunks(object, header));
+  if (tagged) ZLOG_TRY(make_chunks(object, header, positions[open.front()]));
   const uint64_t records = header->records;
   uint64_t data_bytes = 0;
   for (size_t i = 0; i < open.size();) {
@@ -319,10 +317,11 @@ Result<Fullness> write(Object& object, const WriteRequest& request) {
   Layout layout(object, header);
   std::optional<Blocks> blocks;
   if (request.compressed()) blocks.emplace(request);
+  const TagsReader tags(request.tags);
   const auto judge = [&](const Walk::Stretch& stretch, Claims* claims) {
     if (stretch.stored != nullptr) {
-      return sort_covered(&layout, header, request, positions, stretch, blocks ? &*blocks : nullptr,
-                          claims);
+      return sort_covered(&layout, header, request, tags, positions, stretch,
+                          blocks ? &*blocks : nullptr, claims);
     }
     for (uint32_t i = stretch.begin; i < stretch.end; i++) {
       if (header.lost(positions[i])) {
@@ -343,7 +342,7 @@ Result<Fullness> write(Object& object, const WriteRequest& request) {
   ZLOG_TRY(header.admit(request.epoch));
   ZLOG_TRY(claims.blocked);
   ZLOG_TRY(header.take(positions[claims.open.back()]));
-  ZLOG_TRY(store(object, &header, request, positions, claims.open));
+  ZLOG_TRY(store(object, &header, request, tags, positions, claims.open));
   return header.fullness();
 }
 

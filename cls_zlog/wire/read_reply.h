@@ -48,7 +48,7 @@ struct ReadReply {
     tags.each(v, count, 3, 2 * limits::tag_names_bytes_max);
   }
   uint8_t needs() const { return blocks.empty() ? 1 : 2; }
-  bool valid() const { return tags.valid(); }
+  bool valid() const { return tags.valid(count); }
   bool take_data(std::string_view behind);
 
   uint32_t begin_of(uint32_t i) const { return i == 0 ? 0 : ends[i - 1]; }

@@ -176,7 +176,7 @@ struct WriteRequest {
     v("blocks", blocks, at_most(limits::entries_max).since(2));
     tags.each(v, runs.count(), 3);
   }
-  bool valid() const { return tags.ids.size() <= limits::tag_ids_max && tags.valid(); }
+  bool valid() const { return tags.ids.size() <= limits::tag_ids_max && tags.valid(runs.count()); }
   uint8_t needs() const { return tags.any() ? 3 : blocks.empty() ? 1 : 2; }
 
   // What is behind the frame: zeros, at most padding_bytes_max of them, and then the data.

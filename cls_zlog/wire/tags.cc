@@ -1,6 +1,7 @@
 #include "cls_zlog/wire/tags.h"
 
 #include <algorithm>
+#include <map>
 
 namespace zlog {
 namespace {
@@ -24,23 +25,26 @@ bool valid_tag(std::string_view tag) { return !tag.empty() && tag.size() <= limi
 
 uint32_t Tags::begin_of(uint32_t i) const {
   uint32_t begin = 0;
+  if (counts.size() == 0) return begin;
   for (const char count : counts.bytes(0, i)) begin += static_cast<uint8_t>(count);
   return begin;
 }
 
-bool Tags::valid() const {
-  uint32_t count = 0;
-  const auto counted = [&count](std::string_view name) {
-    count++;
+bool Tags::valid(uint32_t count) const {
+  if (counts.size() != (any() ? count : 0) || ids.size() != total()) return false;
+  uint32_t named = 0;
+  const auto counted = [&named](std::string_view name) {
+    named++;
     return valid_tag(name);
   };
-  if (!each_name(names, counted)) return false;
+  // Names that no entry has would be stored with each of its records.
+  if (!each_name(names, counted) || named > ids.size()) return false;
   uint32_t at = 0;
   for (uint32_t i = 0; i < counts.size(); i++) {
     if (counts[i] > limits::entry_tags_max) return false;
     const uint32_t begin = at;
     for (const uint32_t end = at + counts[i]; at < end; at++) {
-      if (ids[at] >= count || (at > begin && ids[at] <= ids[at - 1])) return false;
+      if (ids[at] >= named || (at > begin && ids[at] <= ids[at - 1])) return false;
     }
   }
   return true;
@@ -97,10 +101,10 @@ void TagsBuilder::add(const TagsReader& reader, uint32_t begin, uint32_t end) {
 }
 
 void TagsBuilder::add(std::string_view tag) {
-  if (count_ == 0 || last_ != tag) add_name(tag);
+  if (last_ != tag) last_id_ = add_name(tag);
   last_ = tag;
   counts_ += '\1';
-  wire::append(&ids_, count_ - 1);
+  wire::append(&ids_, last_id_);
 }
 
 Tags TagsBuilder::tags() const {
@@ -117,15 +121,16 @@ std::vector<uint32_t> TagsWanted::among(const TagsReader& reader, uint32_t begin
   if (!tags.any()) return found;
   // Of each name, which of the wanted tags it is, as a bit: no more than entry_tags_max are asked.
   std::vector<uint64_t> bits(reader.names().size(), 0);
+  std::map<std::string_view, uint64_t> bit_of;
+  for (const std::string& tag : tags_) bit_of.emplace(tag, uint64_t{1} << bit_of.size());
   uint64_t wanted = 0;
   uint64_t there = 0;
-  for (size_t tag = 0; tag < tags_.size(); tag++) {
-    wanted |= uint64_t{1} << tag;
-    for (size_t id = 0; id < bits.size(); id++) {
-      if (reader.names()[id] != tags_[tag]) continue;
-      bits[id] |= uint64_t{1} << tag;
-      there |= uint64_t{1} << tag;
-    }
+  for (const auto& [tag, bit] : bit_of) wanted |= bit;
+  for (size_t id = 0; id < bits.size(); id++) {
+    const auto found = bit_of.find(reader.names()[id]);
+    if (found == bit_of.end()) continue;
+    bits[id] = found->second;
+    there |= found->second;
   }
   if (there == 0 || (all_ && there != wanted)) return found;
   for (uint32_t i = begin; i < end; i++) {

@@ -31,8 +31,9 @@ struct Tags {
   uint32_t begin_of(uint32_t i) const;
   uint32_t total() const { return begin_of(counts.size()); }
 
-  // Whether the names are names, and each entry's ids tell of different ones.
-  bool valid() const;
+  // Whether these are tags of `count` entries: none of the columns is missing, the names are names, no
+  // more than there are uses of them, and each entry's ids tell of different ones.
+  bool valid(uint32_t count) const;
 };
 
 bool valid_tag(std::string_view tag);
@@ -84,8 +85,9 @@ class TagsBuilder {
   uint32_t add_name(std::string_view name);
 
   std::string names_, counts_, ids_;
-  uint32_t count_ = 0;  // names
+  uint32_t count_ = 0;     // names
   std::string_view last_;  // the one that was added by itself last; into the caller's memory
+  uint32_t last_id_ = 0;
 };
 
 // What a reader asks for: entries that have any of some tags, or all of them.

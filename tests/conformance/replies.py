@@ -76,7 +76,7 @@ class Answer:
 class Slot:
     """One position in a read's reply; ids are None when they were not asked for.
 
-    Only a written entry has data, a number and tags; written and filled ones have a time and a writer.
+    Only a written entry has data, a number and tags; only it and a filled one a time and a writer.
     """
 
     state: State
@@ -341,7 +341,7 @@ def _tags(reader: Reader, count: int) -> list[frozenset[bytes]]:
     own = [[reader.u32() for _ in range(each)] for each in counts]
     if any(ids != sorted(set(ids)) for ids in own) or not all(1 <= len(n) <= 128 for n in names):
         raise Malformed(f"tags {names} of entries {own}")
-    return [frozenset(names[id] for id in ids) for ids in own]
+    return [frozenset(names[which] for which in ids) for ids in own]
 
 
 def _plain(blocks: Sequence[Any], behind: Reader, begins: Sequence[int]) -> bytes:

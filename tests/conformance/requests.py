@@ -17,7 +17,7 @@ StripeView: Any = STRUCTS["Stripe"].type
 
 @dataclass(frozen=True)
 class Entry:
-    """One entry of a write: where it goes, its number in its writer's own count, its bytes, tags."""
+    """One entry of a write: where it goes, its number in its writer's own count, data, tags."""
 
     position: int
     number: int
@@ -117,13 +117,13 @@ def write(
 
 
 def tag_columns(tags: Sequence[Sequence[bytes]]) -> tuple[bytes, list[int], list[int]]:
-    """The names, each once and in the order in which they come; of each entry how many, and which."""
+    """The names, each once, as they come; of each entry how many, and which."""
     names: dict[bytes, int] = {}
     own = [sorted(names.setdefault(tag, len(names)) for tag in each) for each in tags]
     if not names:
         return b"", [], []
     told = b"".join(wire.u8(len(name)) + name for name in names)
-    return told, [len(each) for each in own], [id for each in own for id in each]
+    return told, [len(each) for each in own], [which for each in own for which in each]
 
 
 def _padding(offset: int, data_bytes: int) -> bytes:

@@ -119,7 +119,13 @@ def out_of_bounds() -> Iterator[tuple[str, tuple[Any, ...]]]:
                     yield method, (*values[:at], value, *values[at + 1 :])
 
 
-LEAST: dict[str, Any] = {"text": "a", "u8[16]": bytes(16), "string": b"", "runs": (1, [0]), "list of string": [b"a"]}
+LEAST: dict[str, Any] = {
+    "text": "a",
+    "u8[16]": bytes(16),
+    "string": b"",
+    "runs": (1, [0]),
+    "list of string": [b"a"],
+}
 OUT_OF_BOUNDS = [
     *out_of_bounds(),
     ("seal", (1, 4, 4, True, None, 1)),

@@ -37,7 +37,7 @@ def documented() -> Iterator[Example]:
 
 def test_the_examples_are_what_the_class_makes() -> None:
     made: dict[str, bytes] = {}
-    stripes = stripe, units, large_and_lost, blocks
+    stripes = stripe, units, large_and_lost, blocks, tags
     for examples in (*stripes, head, stripe_index, cursor_and_delivery, directory):
         with zlog.connect("mem://") as store:
             made |= dict(examples(Taped(store), MemoryDoor(store)))
@@ -115,6 +115,18 @@ def macs() -> Iterator[Example]:
     write = core.encode_write(1, TIME, WRITER, 4, [2], [41], [b"hello"], mac=mac)
     yield "mac-stored", write[-len(b"hello") - MAC_BYTES :]
     yield "mac-key-id", bytes.fromhex(key.id)
+
+
+def tags(store: Taped, door: Door) -> Iterator[Example]:
+    """Entries with tags, and an index of the first ones, which is made anew."""
+    made = Stripe(store, "stripe", 4, 2)
+    made.seal(3)
+    entries = [Entry(2, 41, b"hello", (b"red", b"a")), Entry(6, 42, b"log")]
+    made.write(3, entries, WRITER, TIME)
+    yield "write-tags-request", store.passed.request
+    yield "record-tags", door.load("stripe").omap[b"e.0000000000000006.2"]
+    made.select(3, 0, 100, [b"red"], bytes_max=4096)
+    yield from last(store, "select")
 
 
 def head(store: Taped, door: Door) -> Iterator[Example]:

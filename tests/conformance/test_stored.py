@@ -41,7 +41,7 @@ STRIPE = Content(
     attrs={
         b"zlog.header": bytes_of(
             """
-            05 01 84000000 d7731616                # version, compat, length, checksum
+            06 01 95000000 ce25e6b7                # version, compat, length, checksum
             0500000000000000                    # epoch
             04000000 01000000                   # stride, residue
             01 1900000000000000                 # highest position used
@@ -54,6 +54,7 @@ STRIPE = Content(
             00 0000000000000000                 # where its stripe begins is not known
             01000000                            # unit
             0000000000000000 0000000000000000   # nothing of the data is in blocks
+            00 0000000000000000 00000000 00000000  # no tags, and no index of them
             """
         )
     },
@@ -232,11 +233,12 @@ HEAD_BEFORE_UNITS = replace(
 # With units of 4: what must not be read as if there were none says so by its compat.
 UNITS_HEADER = bytes_of(
     """
-    05 04 84000000 cfd9e56b
+    06 04 95000000 49d4aaf3
     0500000000000000 02000000 01000000 01 0d00000000000000 0000000000000000
     0300000000000000 0300000000000000 0200000000000000 0000000000000000 55000000
     0e00000000000000 01000000 01 01 10000000 0400000000000000 0500000000000000
     01 0000000000000000 04000000 0000000000000000 0000000000000000
+    00 0000000000000000 00000000 00000000
     """
 )
 UNITS_KEYS = (b"e.000000000000000c.3", b"e.000000000000000d.1")  # 6, 7 and 12; 13
@@ -381,7 +383,7 @@ def test_an_object_that_was_stored_before_is_read(
     assert [slot.state for slot in slots] == [0, 3, 2, 0, 3, 0]
     assert [slot.data for slot in slots] == [b"five", b"", b"", b"\x00\xff", b"", LARGE]
     assert stripe.put(5, 29, b"goes on").code == Code.OK
-    assert door.load(f"{prefix}.stripe").attrs[HEADER][:2] == b"\x05\x01"
+    assert door.load(f"{prefix}.stripe").attrs[HEADER][:2] == b"\x06\x01"
     head = Head(store, f"{prefix}.head")
     found = head.view_read(0).value.views
     assert found == tuple(fields_of(in_head.omap[b"v.%016x" % epoch])[0][4:] for epoch in (1, 3, 4))

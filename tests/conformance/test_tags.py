@@ -1,4 +1,4 @@
-"""Entries with tags: stored, read, known again, selected by index and by looking through, trimmed."""
+"""Entries with tags: stored, read, known again, selected by index and without it, trimmed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WRITTEN, TRIMMED = 0, 3
 
 @dataclass
 class Tagged:
-    """A stripe object of width one, through the binding that clients use, and what it should hold."""
+    """A stripe object of width one, through the clients' binding, and what it should hold."""
 
     store: Store
     name: str
@@ -146,9 +146,7 @@ def tagged(data: bytes, *tags: str) -> Any:
 
 def many(random_: random.Random, count: int, size: int = 20, each: int = 8) -> list[Any]:
     """Entries with so many tags that every other write of 1,100 of them ends a chunk."""
-    return [
-        core.Tagged(random_.randbytes(size), random_.sample(NAMES, each)) for _ in range(count)
-    ]
+    return [core.Tagged(random_.randbytes(size), random_.sample(NAMES, each)) for _ in range(count)]
 
 
 @pytest.mark.parametrize("compression", ["none", "zstd", "lz4"])
@@ -179,7 +177,7 @@ def test_an_append_with_other_tags_is_another_one(stripe: Tagged) -> None:
 
 
 @pytest.mark.parametrize("bad", [b"", b"x" * 129])
-def test_a_bad_tag_is_refused(stripe: Tagged, bad: bytes) -> None:
+def test_a_bad_tag_is_refused(bad: bytes) -> None:
     with pytest.raises(ValueError, match="valid"):
         messages.select(1, 0, 10, [bad], False, False, 10, 10, False)
 

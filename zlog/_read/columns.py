@@ -89,7 +89,8 @@ class _ColumnWindows:
         layout = self._reader.layout
         stripe = layout.stripe_of(layout.view, start)
         end = min(end, stripe.end)
-        return self._reader.start(start, end, bytes_max, self._indexes, tags=self._with_tags)
+        tags = self._with_tags or layout.macs.key is not None  # which MACs are about, too
+        return self._reader.start(start, end, bytes_max, self._indexes, tags=tags)
 
     async def finish(self, read: WindowRead, tail: int) -> tuple[list[Columns], int, int]:
         if not read.parts:

@@ -1,0 +1,293 @@
+"""The index of tags: whatever becomes of it, a select finds what the records hold, and ends."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import pytest
+
+import zlog
+
+from . import requests, wire
+from .damage import flip
+from .messages import request
+from .model import POSITION_MAX
+from .objects import BYTES_MAX, Store, Stripe
+from .replies import Code, Selected, State
+from .requests import Entry
+from .stored import Content, MemoryDoor
+
+A, B = b"a", b"b"
+EVERYTHING = POSITION_MAX + 1
+
+
+def select(
+    stripe: Stripe,
+    tags: Sequence[bytes],
+    start: int = 0,
+    end: int = EVERYTHING,
+    reverse: bool = False,
+    entries_max: int = 1000,
+    bytes_max: int = BYTES_MAX,
+) -> tuple[list[tuple[int, bytes]], list[tuple[int, int, State]]]:
+    """All that a select finds, page by page: what is written, and the gaps."""
+    found: list[tuple[int, bytes]] = []
+    gaps: list[tuple[int, int, State]] = []
+    for _ in range(10_000):
+        answer = stripe.select(1, start, end, tags, False, reverse, entries_max, bytes_max)
+        assert isinstance(answer.value, Selected), answer
+        page = answer.value
+        for position, slot in page.found:
+            assert start <= position < end
+            if slot.state == State.WRITTEN:
+                assert slot.tags & {*tags}
+                found.append((position, slot.data))
+            else:
+                gaps.append((position, position, slot.state))
+        gaps += page.gaps
+        start, end = (start, page.end) if reverse else (page.end, end)
+        if start == end:
+            return found, gaps
+    raise AssertionError("select never ends")
+
+
+def positions(stripe: Stripe, tag: bytes, **options: int) -> list[int]:
+    """Where a tag is found, upwards, which is the same as downwards."""
+    up = [position for position, _ in select(stripe, [tag], **options)[0]]
+    down = [position for position, _ in select(stripe, [tag], reverse=True, **options)[0]]
+    assert down[::-1] == up
+    return up
+
+
+@pytest.fixture
+def stripe(store: Store, prefix: str) -> Stripe:
+    made = Stripe(store, prefix)
+    assert made.seal(1).code == Code.OK
+    return made
+
+
+def write(stripe: Stripe, at: Sequence[int], *tags: bytes, size: int = 1) -> None:
+    entries = [Entry(p, p, wire.u64(p)[:size] * max(size // 8, 1), tags) for p in at]
+    assert stripe.write(1, entries).code == Code.OK
+
+
+def fill_chunk(stripe: Stripe, start: int, *tags: bytes) -> int:
+    """As many tags as make a chunk with the next write that goes on; where that is."""
+    names = tuple(b"%d" % i for i in range(62 - len(tags)))
+    write(stripe, range(start, start + 300), *names, *tags)
+    return start + 300
+
+
+@pytest.mark.parametrize("first", [0, 2**33, 2**40, POSITION_MAX - 700])
+def test_positions_far_up_are_found(stripe: Stripe, first: int) -> None:
+    top = fill_chunk(stripe, first, A)
+    top = fill_chunk(stripe, top + 2, B)
+    write(stripe, [top], A)
+    write(stripe, [first + 300], A)  # late, into a chunk
+    assert positions(stripe, A) == [*range(first, first + 301), top]
+    assert stripe.tags_check(1).value.wrong == ()
+    assert stripe.select(1, EVERYTHING, EVERYTHING, [A]).value.end == EVERYTHING
+    assert stripe.select(1, 9, 5, [A]).value.found == ()
+    start = 0
+    while start < EVERYTHING:
+        reached = stripe.tags_rebuild(1, start).value
+        assert reached > start
+        start = reached
+    assert positions(stripe, A) == [*range(first, first + 301), top]
+
+
+def test_a_late_entry_of_the_write_that_begins_the_index_is_found(stripe: Stripe) -> None:
+    write(stripe, range(0, 20, 2))
+    write(stripe, [1, 5], A)
+    write(stripe, [3], A)
+    assert positions(stripe, A) == [1, 3, 5]
+
+
+def test_a_late_entry_of_a_write_that_would_make_a_chunk_is_found(stripe: Stripe) -> None:
+    top = fill_chunk(stripe, 1, B)
+    write(stripe, [0, top], A)
+    write(stripe, [top + 2], B)  # now it does
+    write(stripe, [top + 1, top + 3], A)
+    assert positions(stripe, A) == [0, top, top + 1, top + 3]
+    assert stripe.tags_check(1).value.wrong == ()
+
+
+def test_records_without_tags_are_in_chunks(stripe: Stripe) -> None:
+    write(stripe, [0], A)
+    write(stripe, [1])
+    top = fill_chunk(stripe, 2, A)
+    stripe.trim(1, [0])
+    write(stripe, [top], B)
+    assert positions(stripe, A) == [*range(2, top)]
+    stripe.tags_rebuild(1)
+    assert positions(stripe, A) == [*range(2, top)]
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_tags_of_entries_read_by_their_places_and_by_records(stripe: Stripe, reverse: bool) -> None:
+    """In turns, in one reply; with little room, in many."""
+    tags = [(A,), (A, b"c"), (A,), (B,), (A, b"d")]
+    entries = [Entry(p, p, b"%d" % (p % 10) * 8_000, tags[p % 5]) for p in range(40)]
+    stripe.write(1, entries)
+    top = fill_chunk(stripe, 40)
+    write(stripe, [top], B)
+    expected = [(e.position, e.data) for e in entries if A in e.tags]
+    for bytes_max in (0, 8_000, 20_000, BYTES_MAX):
+        found, _ = select(stripe, [A], reverse=reverse, bytes_max=bytes_max)
+        assert (found[::-1] if reverse else found) == expected
+        both, _ = select(stripe, [A, B], reverse=reverse, bytes_max=bytes_max)
+        assert len(both) == 41
+    page = stripe.select(1, 0, 40, [A, B]).value
+    assert {p: slot.tags for p, slot in page.found} == {p: {*tags[p % 5]} for p in range(40)}
+
+
+def test_names_of_many_entries_stay_in_bounds(stripe: Stripe) -> None:
+    """Where each entry's tag is another than the one before, a reply names each anew."""
+    names = [bytes([65 + i]) * 128 for i in range(2)]
+    count = 18_000
+    stripe.write(1, [Entry(p, p, b"xy", (names[p % 2],)) for p in range(count)])
+    write(stripe, [count], B)
+    found, _ = select(stripe, names, entries_max=65_536, bytes_max=1 << 25)
+    assert len(found) == count
+
+
+def cut_tags() -> Iterator[bytes]:
+    sound = requests.write(1, 1, b"w" * 16, 1, [Entry(0, 0, b"", (A, B)), Entry(1, 1, b"")])
+    fields = sound[6:]
+    for length in range(len(fields) - 17, len(fields)):
+        yield wire.frame(fields[:length], 3, 3)
+
+
+def columns(names: bytes, counts: list[int], ids: list[int]) -> bytes:
+    common = (1, 1, b"w" * 16, 0, (1, [0, 1]), [0, 0], [wire.entry_crc(p, b"") for p in (0, 1)])
+    return request("write", *common, [0, 1], 0, (), names, counts, ids, compat=3)
+
+
+@pytest.mark.usefixtures("daemons_stay_up")
+def test_tags_that_are_none_are_refused(stripe: Stripe) -> None:
+    bad = [
+        columns(b"\1a", [0, 0], []),  # no entry has it
+        columns(b"\1a\1b", [1, 0], [0]),
+        columns(b"\1a", [1, 0], [1]),
+        columns(b"\1a\1b", [2, 0], [1, 0]),
+        columns(b"\1a\1b", [2, 0], [0, 0]),
+        columns(b"\0", [1, 0], [0]),
+        columns(b"\2a", [1, 0], [0]),
+        columns(b"\x81" + b"a" * 129, [1, 0], [0]),
+        columns(b"".join(b"\1%c" % i for i in range(65)), [65, 0], [*range(65)]),
+    ]
+    for each in (*bad, *cut_tags()):
+        answer = stripe.store.execute(stripe.name, "write", each)
+        assert answer == (-errno.EINVAL, b""), each.hex()
+
+
+@pytest.fixture
+def damageable(prefix: str) -> Iterator[tuple[Stripe, MemoryDoor]]:
+    with zlog.connect("mem://") as store:
+        made = Stripe(store, prefix)
+        made.seal(1)
+        yield made, MemoryDoor(store)
+
+
+def indexed(stripe: Stripe) -> list[int]:
+    """Two chunks, an entry in each, and late ones; where their tag is."""
+    write(stripe, [0, 5], A, size=1)
+    top = fill_chunk(stripe, 6, b"c")
+    write(stripe, [top, top + 5], A)
+    end = fill_chunk(stripe, top + 6, b"c")
+    write(stripe, [end], A)
+    write(stripe, [2, top + 1], A)
+    return [0, 2, 5, top, top + 1, top + 5, end]
+
+
+def index_keys(content: Content) -> list[bytes]:
+    return [key for key in content.omap if key.startswith((b"c.", b"t."))]
+
+
+def without(content: Content, *keys: bytes) -> Content:
+    return replace(content, omap={k: v for k, v in content.omap.items() if k not in keys})
+
+
+def test_a_damaged_index_is_not_missed(damageable: tuple[Stripe, MemoryDoor]) -> None:
+    stripe, door = damageable
+    expected = indexed(stripe)
+    sound = door.load(stripe.name)
+    keys = index_keys(sound)
+    chunks = [key for key in keys if key.startswith(b"c.")]
+    assert len(chunks) == 2
+    relevant = [key for key in keys if key in chunks or key[:4] == _bucket(A)]
+    assert len(relevant) == 4
+    for key in relevant:
+        value = sound.omap[key]
+        step = max(len(value) // 40, 1)
+        other = next(sound.omap[k] for k in relevant if k != key and k[:1] == key[:1])
+        damaged = [*(flip(value, at, at % 8) for at in range(0, len(value), step))]
+        damaged += [*(value[:at] for at in range(0, len(value), step)), value + b"\0", other, b""]
+        for each in damaged:
+            door.save(stripe.name, sound.with_value(key, each))
+            assert positions(stripe, A) == expected, (key, each.hex())
+        assert stripe.tags_check(1).value.wrong
+        door.save(stripe.name, without(sound, key))
+        assert positions(stripe, A) == expected, key
+        write(stripe, [3], A)
+        assert positions(stripe, A) == sorted([*expected, 3]), key
+        door.save(stripe.name, without(sound, key))
+        stripe.tags_rebuild(1)
+        assert stripe.tags_check(1).value.wrong == ()
+        assert positions(stripe, A) == expected, key
+    door.save(stripe.name, without(sound, *keys))
+    assert positions(stripe, A) == expected
+
+
+def _bucket(tag: bytes) -> bytes:
+    return b"t.%02x" % (wire.crc32c(tag) % 64)
+
+
+def test_keys_of_the_index_that_are_none(damageable: tuple[Stripe, MemoryDoor]) -> None:
+    stripe, door = damageable
+    expected = indexed(stripe)
+    sound = door.load(stripe.name)
+    for key in (
+        b"c.",
+        b"c.x",
+        b"c." + b"0" * 16,
+        b"c.ffffffffffffffff.1",
+        b"c.0000000000000001.99",
+    ):
+        door.save(stripe.name, sound.with_value(key, b"x"))
+        assert positions(stripe, A) == expected, key
+
+
+def test_what_is_damaged_is_a_gap_where_it_may_hide_an_entry(
+    damageable: tuple[Stripe, MemoryDoor],
+) -> None:
+    stripe, door = damageable
+    expected = indexed(stripe)
+    sound = door.load(stripe.name)
+    key = b"e.%016x.1" % expected[-1]
+    for content in (sound.with_value(key, flip(sound.omap[key], 12)), without(sound, key)):
+        door.save(stripe.name, content)
+        found, gaps = select(stripe, [A])
+        assert [position for position, _ in found] == expected[:-1]
+        assert (expected[-1], expected[-1], State.LOST) in gaps
+    later = sound.with_value(key, b"\x63\x63" + sound.omap[key][2:])
+    door.save(stripe.name, later)  # its checksum does not fit
+    assert (expected[-1], expected[-1], State.LOST) in select(stripe, [A])[1]
+
+
+def test_many_gaps_come_in_many_replies(damageable: tuple[Stripe, MemoryDoor]) -> None:
+    stripe, door = damageable
+    write(stripe, [0], A)
+    count = 10_000
+    entries = [Entry(p, p, b"") for p in range(2, 2 * count, 2)]
+    for i in range(0, len(entries), 5_000):
+        stripe.write(1, entries[i : i + 5_000])
+    sound = door.load(stripe.name)
+    records = {k: v[:-1] if k.startswith(b"e.") else v for k, v in sound.omap.items()}
+    door.save(stripe.name, without(replace(sound, omap=records), *index_keys(sound)))
+    for reverse in (False, True):
+        _, gaps = select(stripe, [A], reverse=reverse)
+        lost = {p for first, last, s in gaps if s == State.LOST for p in range(first, last + 1)}
+        assert lost == {0, *range(2, 2 * count, 2)}
