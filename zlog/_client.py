@@ -128,7 +128,13 @@ class LogClient:
         return [stripe async for stripe in self.layout.stripes(start, last, deadline)]
 
     def check(
-        self, *, orphans: bool, heal: bool, copies: int, progress: Progress | None
+        self,
+        *,
+        orphans: bool,
+        heal: bool,
+        copies: int,
+        rebuild_index: bool,
+        progress: Progress | None,
     ) -> Checker:
         """Return what audits the log; see :meth:`zlog.Log.check`."""
         return Checker(
@@ -137,6 +143,7 @@ class LogClient:
             orphans=orphans,
             heal=heal,
             copies=copies,
+            rebuild_index=rebuild_index,
             progress=progress,
         )
 

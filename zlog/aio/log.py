@@ -395,10 +395,17 @@ class Log(LogHandle):
         orphans: bool = True,
         heal: bool = False,
         copies: int = 0,
+        rebuild_index: bool = False,
         progress: Progress | None = None,
     ) -> Check:
         """Audit the log while it is used; see :meth:`zlog.Log.check`."""
-        checker = self._client.check(orphans=orphans, heal=heal, copies=copies, progress=progress)
+        checker = self._client.check(
+            orphans=orphans,
+            heal=heal,
+            copies=copies,
+            rebuild_index=rebuild_index,
+            progress=progress,
+        )
         return Check(checker)
 
     async def close(self) -> None:
