@@ -184,7 +184,7 @@ def new_entry(data: bytes, tags: Tags) -> NewEntry:
         InvalidTag: there are too many, or one is empty or too long.
         TypeError: they are no collection of text.
     """
-    return core.tagged((data,), tags)[0]
+    return core.with_tags(data, tags)
 
 
 def new_entries(

@@ -271,7 +271,9 @@ def test_an_older_class_takes_no_tags(
 
 
 def test_exports_and_mirrors_keep_tags(store: zlog.Store, log: zlog.Log) -> None:
-    log.append_many([b"%d" % i for i in range(40)], tags_each=[["t%d" % (i % 3)] * (i % 2) for i in range(40)])
+    log.append_many(
+        [b"%d" % i for i in range(40)], tags_each=[["t%d" % (i % 3)] * (i % 2) for i in range(40)]
+    )
     log.append(b"last", tags=["é", "z", "a"])
     export = exported(log)
     imported(store, "copy", export)
@@ -309,7 +311,10 @@ def test_a_wrong_index_is_found_and_made_anew(
 ) -> None:
     with zlog.Log.create(store, "log", width=2, unit=64) as log:
         for _ in range(5):
-            log.append_many([b"x"] * 1_000, tags_each=[[f"t{i % 7}", *map(str, range(20))] for i in range(1_000)])
+            log.append_many(
+                [b"x"] * 1_000,
+                tags_each=[[f"t{i % 7}", *map(str, range(20))] for i in range(1_000)],
+            )
         assert list(log.check()) == []
         name = log.view.object_of(0).name
         request = messages.tags_check(log.view.epoch, 0, log.tail())

@@ -103,7 +103,7 @@ class Reserved:
     async def _refuse(self, position: int, deadline: Deadline, own: NewEntry | None) -> None:
         log = self._reader.layout.view.log
         found = (await self._reader.read([position], deadline))[position]
-        if isinstance(found, Entry) and core.tagged((found.data,), found.tags)[0] == own:
+        if isinstance(found, Entry) and core.with_tags(found.data, found.tags) == own:
             return
         if isinstance(found, Entry):
             raise AlreadyWritten(f"position {position} of log {log!r} holds another entry")

@@ -88,9 +88,7 @@ class Writing(LogHandle):
         """
         return drive(self._client.reserved.reserve(count, self._deadline(timeout)))
 
-    def write(
-        self, position: int, data: bytes, *, tags: Tags = (), timeout: Timeout = ...
-    ) -> None:
+    def write(self, position: int, data: bytes, *, tags: Tags = (), timeout: Timeout = ...) -> None:
         """Write an entry at a position that was reserved, and return once it is durable.
 
         Safe to repeat with the same data and tags, also in another process: it finds the entry

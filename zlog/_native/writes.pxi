@@ -145,6 +145,10 @@ cdef object new_tagged(data, tuple tags):
     return made
 
 
+def with_tags(data, tags):
+    return new_tagged(data, checked_tags(tags))
+
+
 def tagged(entries, tags):
     cdef tuple checked = checked_tags(tags)
     return [new_tagged(data, checked) for data in entries] if checked else entries

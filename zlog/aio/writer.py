@@ -215,7 +215,9 @@ class Writer(WriterHandle):
         """Wait for what is under way. The log stays this writer's; see :meth:`release`."""
         await self.flush()
 
-    async def _append(self, entries: Sequence[NewEntry], timeout: Timeout, *, many: bool = False) -> Any:
+    async def _append(
+        self, entries: Sequence[NewEntry], timeout: Timeout, *, many: bool = False
+    ) -> Any:
         deadline = self._deadline(timeout)
         outcome = await self._submit(entries, deadline, awaited=True, many=many)
         if timeout is ...:  # its round has a budget of its own

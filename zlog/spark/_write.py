@@ -107,7 +107,9 @@ class Appender:
         if tags is not None and not (
             isinstance(tags, ArrayType) and isinstance(tags.elementType, StringType)
         ):
-            raise ValueError(f"the column {_TAGS} is an array of strings, not {tags.simpleString()}")
+            raise ValueError(
+                f"the column {_TAGS} is an array of strings, not {tags.simpleString()}"
+            )
         names = [field.name for field in schema.fields]
         self._tags = names.index(_TAGS) if tags is not None else None
         self.log = LogRef(options.store, options.log)
