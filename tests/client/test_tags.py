@@ -215,11 +215,10 @@ def test_an_append_is_compared_with_its_tags(store: zlog.Store, tags: tuple[str,
 
 def test_a_delivery_knows_its_entries_by_data_and_tags(store: zlog.Store, log: zlog.Log) -> None:
     lots = [["a"], ["b"], [], ["a", "b"]]
+    opened = zlog.Log.open(FaultyStore(store, dies_in("write", 2)), "orders")
+    opened.append(b"before")
     with pytest.raises(Died):
-        dying = FaultyStore(store, dies_in("write", 2))
-        with zlog.Log.open(dying, "orders") as opened:
-            opened.append(b"before")
-            opened.deliver([b"x"] * 4, source="crm", batch=1, tags_each=lots)
+        opened.deliver([b"x"] * 4, source="crm", batch=1, tags_each=lots)
     log.deliver([b"x"] * 4, source="crm", batch=1, tags_each=[each[::-1] for each in lots])
     found = [tags for data, tags in tags_of(log) if data == b"x"]
     assert sorted(map(sorted, found)) == sorted(map(sorted, lots))
@@ -246,12 +245,12 @@ def test_an_older_class_takes_no_tags(
 
     monkeypatch.setattr(BlockingIo, "execute", as_if_older)
     source = zlog.Log.create(store, "source", width=1)
+    entry = b"long enough to compress " * 50
     with monkeypatch.context() as patch:
         patch.setattr(BlockingIo, "execute", execute)
         source.append(b"tagged", tags=["a"])
     for compression in ("none", "zstd"):
         log.reconfigure(compression=compression)
-        entry = b"long enough to compress " * 50
         calls: list[Callable[[], object]] = [
             lambda: log.append(entry, tags=["a"]),
             lambda: log.append_many([entry, entry], tags=["a"]),
@@ -272,7 +271,7 @@ def test_an_older_class_takes_no_tags(
 
 def test_exports_and_mirrors_keep_tags(store: zlog.Store, log: zlog.Log) -> None:
     log.append_many(
-        [b"%d" % i for i in range(40)], tags_each=[["t%d" % (i % 3)] * (i % 2) for i in range(40)]
+        [b"%d" % i for i in range(40)], tags_each=[[f"t{i % 3}"] * (i % 2) for i in range(40)]
     )
     log.append(b"last", tags=["é", "z", "a"])
     export = exported(log)
@@ -319,7 +318,7 @@ def test_a_wrong_index_is_found_and_made_anew(
         name = log.view.object_of(0).name
         request = messages.tags_check(log.view.epoch, 0, log.tail())
         told = messages.tags_check_reply(store.execute(name, "tags_check", request)[1])
-        assert told.tags > 0 and not told.wrong
+        assert (told.tags > 0, told.wrong) == (True, [])
         execute = BlockingIo.execute
         rebuilt = []
 
@@ -336,7 +335,7 @@ def test_a_wrong_index_is_found_and_made_anew(
         monkeypatch.setattr(BlockingIo, "execute", wrong)
         (finding,) = log.check()
         assert (finding.kind, finding.object) == (zlog.FindingKind.WRONG_INDEX, name)
-        assert finding.serious and finding.positions == range(3, 10)
+        assert (finding.serious, finding.positions) == (True, range(3, 10))
         (finding,) = log.check(rebuild_index=True)
         assert (finding.kind, finding.serious) == (zlog.FindingKind.REBUILT, False)
         assert set(rebuilt) == {name}

@@ -93,7 +93,7 @@ class Reserved:
                 await self.write(position, data, deadline)
                 return
         if not any(reply.code == Code.OK for _, reply in replies):
-            # The writer's id is made of the content: what is alike and the same in it is this write.
+            # The writer's id is made of the content: what is alike and has the same is this write.
             alike = any(reply.code == Code.ALIKE for _, reply in replies)
             await self._refuse(position, deadline, entry if alike else None)
         view = layout.view

@@ -122,7 +122,8 @@ class Writing(LogHandle):
         in the log stay where they are, the others are appended. While two try at the same time,
         the later one goes on and the other one fails.
 
-        Entries are equal if data and tags are; they count as often as they are given. Where a delivery that failed was trimmed
+        Entries are equal if data and tags are; they count as often as they are given. Where a
+        delivery that failed was trimmed
         before it was repeated, what is gone looks like what never came, and is appended
         again.
 

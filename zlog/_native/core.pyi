@@ -500,7 +500,7 @@ class Gathering:
     def __len__(self) -> int:
         """Return how many appends wait, with those held back."""
 
-    def append(self, data: bytes) -> Append:
+    def append(self, data: NewEntry) -> Append:
         """Return the coroutine that appends an entry."""
 
     def take(

@@ -54,8 +54,9 @@ from zlog.store import Store
 from zlog.view import Stripe, View
 
 if TYPE_CHECKING:
-    from zlog._native.core import NewEntry
     from typing_extensions import Self
+
+    from zlog._native.core import NewEntry
 
 
 class Log(LogHandle):

@@ -52,7 +52,7 @@ class Task:
     fail_on_data_loss: bool
     hole_timeout: float
     include_gaps: bool
-    include_tags: bool
+    include_tags: bool = False
 
     @property
     def columns(self) -> list[pa.Field]:

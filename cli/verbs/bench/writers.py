@@ -173,6 +173,7 @@ class Writer:
         self._timeout = timeout
         self._store = store
         self._entries = [os.urandom(load.size) for _ in range(load.batch)]
+        self._tags: list[tuple[str, ...]]
         self._tags = [(f"tag-{number}",) for number in range(load.tags)] or [()]
         self._lots = [self._lot() for _ in range(max(1, _TAGGED // load.batch) if load.tags else 1)]
         self._calls = 0
