@@ -31,9 +31,7 @@ def tags_each(batch: Sequence[bytes], tags: tuple[str, ...]) -> list[tuple[str, 
     """Return the tags of each entry, its own and those of all; None where none has any."""
     if not tags and not any(isinstance(entry, TaggedLine) for entry in batch):
         return None
-    return [
-        (*tags, *entry.tags) if isinstance(entry, TaggedLine) else tags for entry in batch
-    ]
+    return [(*tags, *entry.tags) if isinstance(entry, TaggedLine) else tags for entry in batch]
 
 
 def as_is(line: bytes) -> bytes:

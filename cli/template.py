@@ -20,8 +20,9 @@ _TOKENS: dict[str, _Piece] = {
 _ESCAPES = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "\\": b"\\"}
 
 HELP = (
-    "Format of an entry: %p position, %s data, %S size of the data, %t time, %T tags (sorted,"
-    r" with commas between them), %% percent sign, and \n \r \t \0 \\. Nothing is added between entries."
+    "Format of an entry: %p position, %s data, %S size of the data, %t time, %T tags (sorted, with"
+    r" commas between them), %% percent sign, and \n \r \t \0 \\. Nothing is added between"
+    " entries."
 )
 
 

@@ -167,7 +167,13 @@ class LogClient:
         return [stripe async for stripe in self.layout.stripes(start, last, deadline)]
 
     def check(
-        self, *, orphans: bool, heal: bool, copies: int, progress: Progress | None
+        self,
+        *,
+        orphans: bool,
+        heal: bool,
+        copies: int,
+        rebuild_index: bool,
+        progress: Progress | None,
     ) -> Checker:
         """Return what audits the log; see :meth:`zlog.Log.check`."""
         return Checker(
@@ -176,6 +182,7 @@ class LogClient:
             orphans=orphans,
             heal=heal,
             copies=copies,
+            rebuild_index=rebuild_index,
             progress=progress,
         )
 
@@ -220,7 +227,7 @@ def new_entry(data: bytes, tags: Tags) -> NewEntry:
         InvalidTag: there are too many, or one is empty or too long.
         TypeError: they are no collection of text.
     """
-    return core.tagged((data,), tags)[0]
+    return core.with_tags(data, tags)
 
 
 def new_entries(

@@ -396,6 +396,7 @@ class Log(Writing, Reading):
         orphans: bool = True,
         heal: bool = False,
         copies: int = 0,
+        rebuild_index: bool = False,
         progress: Progress | None = None,
     ) -> Check:
         """Audit the log while it is used; yields what is wrong, nothing if all is well.
@@ -412,10 +413,17 @@ class Log(Writing, Reading):
                 Only a store on Ceph has several copies. What is sound is never changed.
             copies: go through the log this many times more, at copies that are chosen at random,
                 and tell what one of them has lost that others have; with ``heal`` put it back.
+            rebuild_index: make anew what is wrong in the objects' indexes of tags.
             progress: called now and then with how many positions were looked at, and how many
                 there are.
         """
-        checker = self._client.check(orphans=orphans, heal=heal, copies=copies, progress=progress)
+        checker = self._client.check(
+            orphans=orphans,
+            heal=heal,
+            copies=copies,
+            rebuild_index=rebuild_index,
+            progress=progress,
+        )
         return Check(checker)
 
     def close(self) -> None:

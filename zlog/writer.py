@@ -24,8 +24,9 @@ from zlog.entry import Entry, Gap
 from zlog.errors import ZlogError
 
 if TYPE_CHECKING:
-    from zlog._native.core import NewEntry
     from typing_extensions import Self
+
+    from zlog._native.core import NewEntry
 
 _THREADS = 2
 

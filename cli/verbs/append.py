@@ -64,7 +64,12 @@ def _checked(_: click.Context, __: click.Parameter, tags: tuple[str, ...]) -> tu
 @click.option("-z", "--null", is_flag=True, help="Entries end with NUL instead of newline.")
 @click.option("-k", "--keep-newline", is_flag=True, help="Keep the newline (or NUL) in the entry.")
 @click.option("--whole", is_flag=True, help="Append each file as one entry.")
-@click.option("--json", "as_json", is_flag=True, help='Lines are {"data": …} or {"data_b64": …}, and may have "tags": […].')
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help='Lines are {"data": …} or {"data_b64": …}, and may have "tags": […].',
+)
 @click.option(
     "--tag",
     "tags",

@@ -22,6 +22,7 @@ from zlog.cli.verb import Verb
     zlog check orders
     zlog check orders --json | jq 'select(.serious)'
     zlog check orders --heal --copies 8
+    zlog check orders --rebuild-index
     """,
 )
 @log_argument
@@ -43,17 +44,28 @@ from zlog.cli.verb import Verb
     help="Go through the log N times more, at copies chosen at random: the primary ones are what"
     " is looked at else.",
 )
+@click.option(
+    "--rebuild-index",
+    is_flag=True,
+    help="Make the index of tags anew where it is not what the entries have.",
+)
 @json_option("Print a JSON object per finding, and a summary at the end.")
 @pass_session
 def check(
-    session: Session, log: str, no_orphans: bool, heal: bool, copies: int, as_json: bool
+    session: Session,
+    log: str,
+    no_orphans: bool,
+    heal: bool,
+    copies: int,
+    rebuild_index: bool,
+    as_json: bool,
 ) -> int:
     """Audit a log while it is in use.
 
     Verifies the checksum of every entry (where it is stored: no data travels), looks for entries
-    that were appended twice, and compares every object with the log's head. Of a log with MACs,
-    and with its key, every entry is read and checked. Prints what is wrong, and nothing if all is
-    well.
+    that were appended twice, and compares every object with the log's head, and its index of tags
+    with its entries. Of a log with MACs, and with its key, every entry is read and checked. Prints
+    what is wrong, and nothing if all is well.
 
     The exit code is 1 if data is lost or a guarantee is broken. Holes that are older than readers
     wait, orphaned objects, and unfinished trims and layout changes are reported too, and are no
@@ -63,7 +75,11 @@ def check(
     with session.open_log(log) as opened, Output() as out:
         with Progress(None, "checking") as progress:
             audit = opened.check(
-                orphans=not no_orphans, heal=heal, copies=copies, progress=progress.reach
+                orphans=not no_orphans,
+                heal=heal,
+                copies=copies,
+                rebuild_index=rebuild_index,
+                progress=progress.reach,
             )
             for finding in audit:
                 found += 1

@@ -381,3 +381,30 @@ def test_sources_know_when_they_are_ready() -> None:
     assert stream.read() == b""
     stream.close()
     os.close(reading)
+
+
+def test_tags_are_given_and_shown(cli: Cli) -> None:
+    line = b'{"data": "json", "tags": ["c", "\xc3\xa9"]}\n{"data": "none"}\n'
+    cli.ok("append", "orders", "--tag", "b", "--tag", "a", "-m", "both")
+    cli.ok("append", "orders", "--tag", "a", "--json", "--exclusive", stdin=line)
+    cli.ok("append", "orders", "--json", stdin=line)
+    shown = cli.ok("read", "orders", "-f", "%s:%T\\n").decode().splitlines()
+    assert shown == ["both:a,b", "json:a,c,é", "none:a", "json:c,é", "none:"]
+    found = [
+        json.loads(each).get("tags") for each in cli.ok("read", "orders", "--json").splitlines()
+    ]
+    assert found == [["a", "b"], ["a", "c", "é"], ["a"], ["c", "é"], None]
+    cli.ok("create", "copy")
+    cli.ok("append", "copy", "--json", stdin=cli.ok("read", "orders", "--json"))
+    assert cli.ok("read", "copy", "-f", "%s:%T\\n").decode().splitlines() == shown
+
+
+def test_a_bad_tag_is_told(cli: Cli) -> None:
+    result = cli("append", "orders", "--tag", "x" * 129, "-m", "both")
+    assert (result.code, result.out) == (2, b"")
+    assert "1 to 128 bytes" in result.err
+    for bad in (b'"a"', b'[""]', b"[1]"):
+        result = cli("append", "orders", "--json", stdin=b'{"data": "x", "tags": %s}\n' % bad)
+        assert result.code == 1
+        assert "stdin, line 1: " in result.err
+    assert cli.ok("read", "orders") == b""

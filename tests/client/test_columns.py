@@ -200,7 +200,7 @@ def test_columns_are_cut_where_the_data_would_be_too_much(data: list[bytes], mos
     at: int | None = 0
     result = []
     while at is not None:
-        positions, times, offsets, content, gaps, at = window.columns({}, at, len(data), most)
+        positions, times, offsets, content, gaps, at, _ = window.columns({}, at, len(data), most)
         columns = Columns(positions, times, offsets, content, [])
         assert gaps == []
         assert len(columns) == 1 or len(content) <= most
@@ -216,7 +216,7 @@ def test_a_reply_about_others_is_lost_and_a_malformed_one_an_error() -> None:
     window.add(reply_to(log, 1, range(1, 8, 2)), 1, 8)
     assert window.open() == [0, 2]
     lost = {position: Gap(position, position + 1, GapKind.LOST) for position in (0, 2)}
-    positions, _, offsets, data, gaps, at = window.columns(lost, 0, 8, 1 << 20)
+    positions, _, offsets, data, gaps, at, _ = window.columns(lost, 0, 8, 1 << 20)
     assert (positions.tolist(), offsets.tolist()) == ([1, 3, 5, 7], [0, 4, 8, 12, 16])
     assert (bytes(data), at) == (b"data" * 4, None)
     assert gaps == [[lost[0]], [lost[2]]]

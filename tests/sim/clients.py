@@ -7,6 +7,7 @@ import contextvars
 import random
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
+from zlib import crc32
 
 from zlog.aio import Log
 from zlog.errors import AlreadyWritten, CorruptEntry, Invalidated, ZlogError
@@ -19,6 +20,12 @@ from .trace import Trace
 LOG = "orders"
 TIMEOUT = 3.0
 SEQUENCER_TIMEOUT = 1.0
+
+
+def tags_of(entry: bytes) -> tuple[str, ...]:
+    """Return up to two tags of an entry, by what it is: every third one has none."""
+    kind = crc32(entry) % 3
+    return ("even", f"kind-{entry[-1] % 4}")[:kind]
 
 
 class Client:
@@ -136,12 +143,14 @@ class Client:
         return max(0, most - int(self._chance.expovariate(0.2)))
 
     async def _append(self, log: RecordedLog) -> object:
-        return await log.append(self._entry())
+        entry = self._entry()
+        return await log.append(entry, tags=tags_of(entry))
 
     async def _append_at_once(self, log: RecordedLog) -> object:
         """Several at once, which travel together."""
         count = self._chance.randint(2, 8)
-        appends = (log.append(self._entry()) for _ in range(count))
+        entries = [self._entry() for _ in range(count)]
+        appends = (log.append(entry, tags=tags_of(entry)) for entry in entries)
         results = await asyncio.gather(*appends, return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException) and not isinstance(result, ZlogError):
@@ -149,7 +158,8 @@ class Client:
         return results
 
     async def _append_many(self, log: RecordedLog) -> object:
-        return await log.append_many([self._entry() for _ in range(self._chance.randint(2, 12))])
+        entries = [self._entry() for _ in range(self._chance.randint(2, 12))]
+        return await log.append_many(entries, tags=tags_of(entries[0]))
 
     async def _reserve(self, log: RecordedLog) -> object:
         """Reserve some positions, and write to some of these, in any order, after a while."""
@@ -159,7 +169,8 @@ class Client:
         for position in reserved[: self._chance.randint(0, len(reserved))]:
             await asyncio.sleep(self._chance.expovariate(20))
             try:
-                await log.write(position, self._entry())
+                entry = self._entry()
+                await log.write(position, entry, tags=tags_of(entry))
                 written.append(position)
             except Invalidated as error:
                 self._trace(self.process.name, f"-> {error}")

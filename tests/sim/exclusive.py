@@ -10,7 +10,7 @@ from unittest import mock
 from zlog.errors import Fenced
 from zlog.testing import RecordedWriter
 
-from .clients import Client
+from .clients import Client, tags_of
 
 
 @contextmanager
@@ -76,7 +76,8 @@ class Contender(Client):
         return f"recovered {len(found)} items up to {writer.writer.start}"
 
     async def _append_one(self, writer: RecordedWriter) -> object:
-        return await writer.append(self._entry())
+        entry = self._entry()
+        return await writer.append(entry, tags=tags_of(entry))
 
     async def _append_several(self, writer: RecordedWriter) -> object:
         return await writer.append_many([self._entry() for _ in range(self._chance.randint(1, 10))])

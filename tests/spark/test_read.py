@@ -24,7 +24,14 @@ def tasks(log: zlog.Log, **options: object) -> list[Task]:
     parsed = SourceOptions.parse(options_of(log, **options))
     planner = Planner(parsed)
     return [
-        Task(planner.log, shares, parsed.fail_on_data_loss, 0.05, parsed.include_gaps)
+        Task(
+            planner.log,
+            shares,
+            parsed.fail_on_data_loss,
+            0.05,
+            parsed.include_gaps,
+            parsed.include_tags,
+        )
         for shares in planner.plan_batch()
     ]
 
@@ -48,6 +55,16 @@ def test_rows_are_what_was_appended(log: zlog.Log, tasks_max: int) -> None:
     assert [row["data"] for row in found] == data
     assert all(row["stripe"] == row["position"] // 2 % 4 for row in found)  # type: ignore[operator]
     assert found[7]["timestamp"] == log.read(7).timestamp
+
+
+def test_tags_are_a_column_when_wanted(log: zlog.Log) -> None:
+    log.append_many([b"x", b"y"], tags_each=[["a", "é"], []])
+    log.trim_to(0)
+    found = rows(tasks(log, includeTags="true"))
+    assert [sorted(row["tags"]) for row in found] == [["a", "é"], []]  # type: ignore[call-overload]
+    log.trim(0)
+    found = rows(tasks(log, includeTags="true", includeGaps="true"))
+    assert [(row["tags"], row["state"]) for row in found] == [(None, "trimmed"), ([], "written")]
 
 
 def test_holes_are_settled_and_gaps_left_out(log: zlog.Log) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 from pyspark.sql import functions
-from pyspark.sql.types import BinaryType, LongType, StringType, StructType
+from pyspark.sql.types import ArrayType, BinaryType, LongType, StringType, StructType
 
 import zlog
 from zlog.spark._options import SinkOptions
@@ -95,6 +95,23 @@ def test_a_null_is_no_entry(log: zlog.Log) -> None:
 def test_an_entry_is_made_of_one_column(log: zlog.Log, schema: StructType) -> None:
     with pytest.raises(ValueError, match="one column of string or binary"):
         appender(log, schema)
+
+
+def test_a_column_of_tags_is_that_of_the_entries(log: zlog.Log) -> None:
+    schema = StructType().add("tags", ArrayType(StringType())).add("line", StringType())
+    kinds = [pa.array([["a", "é"], None, []], pa.list_(pa.string())), pa.array(["1", "2", "3"])]
+    batch = pa.record_batch(kinds, names=["tags", "line"])
+    assert appender(log, schema).append(iter([batch])).entries == 3
+    task = StreamTask("query", 3, 1)
+    for appended in (3, 0):
+        assert appender(log, schema).deliver(iter([batch]), task).entries == appended
+    found = [(entry.data, set(entry.tags)) for entry in log.read_range()]
+    assert found == [(b"1", {"a", "é"}), (b"2", set()), (b"3", set())] * 2
+    with pytest.raises(ValueError, match="an array of strings"):
+        appender(log, StructType().add("tags", StringType()).add("line", StringType()))
+    kinds[0] = pa.array([["a", None], [], []], pa.list_(pa.string()))
+    with pytest.raises(ValueError, match="a null is no tag"):
+        appender(log, schema).append(iter([pa.record_batch(kinds, names=["tags", "line"])]))
 
 
 def test_a_table_becomes_a_log(spark: SparkSession, log: zlog.Log) -> None:

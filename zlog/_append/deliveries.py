@@ -10,7 +10,8 @@ done. A new attempt
 4. appends the entries that are not among that.
 
 After the second step no other attempt can write an entry of the delivery, so what the third
-one finds is all there is. Entries are compared by their content, data and tags: they may come in another order.
+one finds is all there is. Entries are compared by their content, data and tags: they may come in
+another order.
 
 Source: docs/design.md, "Deliveries".
 """

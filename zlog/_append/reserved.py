@@ -96,7 +96,7 @@ class Reserved:
                 await self.write(position, data, deadline)
                 return
         if not any(reply.code == Code.OK for _, reply in replies):
-            # The writer's id is made of the content: what is alike and the same in it is this write.
+            # The writer's id is made of the content: what is alike and has the same is this write.
             alike = any(reply.code == Code.ALIKE for _, reply in replies)
             await self._refuse(position, deadline, entry if alike else None)
         view = layout.view
@@ -106,7 +106,7 @@ class Reserved:
     async def _refuse(self, position: int, deadline: Deadline, own: NewEntry | None) -> None:
         log = self._reader.layout.view.log
         found = (await self._reader.read([position], deadline))[position]
-        if isinstance(found, Entry) and core.tagged((found.data,), found.tags)[0] == own:
+        if isinstance(found, Entry) and core.with_tags(found.data, found.tags) == own:
             return
         if isinstance(found, Entry):
             raise AlreadyWritten(f"position {position} of log {log!r} holds another entry")

@@ -77,7 +77,17 @@ class Handed:
         left: how many are not confirmed yet.
     """
 
-    __slots__ = ("awaited", "entries", "first", "left", "many", "outcome", "size", "tags_bytes", "taken")
+    __slots__ = (
+        "awaited",
+        "entries",
+        "first",
+        "left",
+        "many",
+        "outcome",
+        "size",
+        "tags_bytes",
+        "taken",
+    )
 
     def __init__(
         self, entries: Sequence[NewEntry], outcome: Outcome, *, awaited: bool, many: bool

@@ -147,7 +147,17 @@ class _Gathering:
         over: opened when there is nothing more to wait for.
     """
 
-    __slots__ = ("_enough", "_size", "_tags", "_wanted", "closed", "dropped", "entries", "outcomes", "over")
+    __slots__ = (
+        "_enough",
+        "_size",
+        "_tags",
+        "_wanted",
+        "closed",
+        "dropped",
+        "entries",
+        "outcomes",
+        "over",
+    )
 
     def __init__(self) -> None:
         self.entries: list[NewEntry | None] = []

@@ -11,6 +11,7 @@ from zlog._audit.macs import MacCheck
 from zlog._audit.orphans import Strays
 from zlog._audit.ranges import BadRows, Doubles, Holes, Window
 from zlog._audit.scrub import Scrub
+from zlog._audit.tag_index import TagIndex
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply
 from zlog._base.names import head_object
@@ -57,6 +58,7 @@ class Checker:
         orphans: bool = True,
         heal: bool = False,
         copies: int = 0,
+        rebuild_index: bool = False,
         progress: Progress | None = None,
     ) -> None:
         self._positions = reader.positions
@@ -71,6 +73,7 @@ class Checker:
             for any_copy in (False, *[True] * copies)
         ]
         self._heal = heal
+        self._tag_index = TagIndex(layout, self._deadline, rebuild=rebuild_index)
         self._in_vain: dict[str, str] = {}  # objects of which no copy has all, and what to do
         self._lost_detail = "stored bytes are damaged or gone"
         if self._io.store.pool:
@@ -125,6 +128,8 @@ class Checker:
                 self._in_vain |= {each.object: each.detail for each in lost}
                 yield [each for each in findings if each not in lost]
         async for findings in self._check_positions():
+            yield findings
+        async for findings in self._tag_index.check(self._end):
             yield findings
         if self._vanished:
             yield [

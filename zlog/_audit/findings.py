@@ -44,6 +44,11 @@ class FindingKind(enum.Enum):
     """An object was trimmed further than the log was."""
     TRIM_BEHIND = "trim-behind"
     """A trim died before it had freed an object's space; the next one does that."""
+    WRONG_INDEX = "wrong-index"
+    """An object's index of tags does not tell of all entries: reads by tag may miss some.
+    ``rebuild_index`` makes it anew from the entries."""
+    REBUILT = "rebuilt"
+    """An object's index of tags was wrong, and has been made anew."""
     HOLE = "hole"
     """Handed out, and not written in the time that a reader waits."""
     MISSING_STRIPE = "missing-stripe"
@@ -65,6 +70,7 @@ _HARMLESS = frozenset(
         FindingKind.ORPHAN,
         FindingKind.LEFTOVER,
         FindingKind.HEALED,
+        FindingKind.REBUILT,
     }
 )
 

@@ -88,9 +88,7 @@ class Writing(LogHandle):
         """
         return drive(self._client.reserved.reserve(count, self._deadline(timeout)))
 
-    def write(
-        self, position: int, data: bytes, *, tags: Tags = (), timeout: Timeout = ...
-    ) -> None:
+    def write(self, position: int, data: bytes, *, tags: Tags = (), timeout: Timeout = ...) -> None:
         """Write an entry at a position that was reserved, and return once it is durable.
 
         Safe to repeat with the same data and tags, also in another process: it finds the entry
@@ -124,7 +122,8 @@ class Writing(LogHandle):
         in the log stay where they are, the others are appended. While two try at the same time,
         the later one goes on and the other one fails.
 
-        Entries are equal if data and tags are; they count as often as they are given. Where a delivery that failed was trimmed
+        Entries are equal if data and tags are; they count as often as they are given. Where a
+        delivery that failed was trimmed
         before it was repeated, what is gone looks like what never came, and is appended
         again.
 

@@ -133,6 +133,9 @@ def tags_checked(tags: Iterable[str]) -> tuple[str, ...]:
         TypeError: they are one text, or no texts.
     """
 
+def with_tags(data: bytes, tags: Iterable[str]) -> NewEntry:
+    """Return an entry that has these tags; ``data`` itself where there are none."""
+
 def tagged(entries: Sequence[Buffer], tags: Iterable[str]) -> Sequence[NewEntry]:
     """Return entries that all have these tags: ``entries`` itself where there are none."""
 
@@ -551,7 +554,7 @@ class Gathering:
     def __len__(self) -> int:
         """Return how many appends wait, with those held back."""
 
-    def append(self, data: bytes) -> Append:
+    def append(self, data: NewEntry) -> Append:
         """Return the coroutine that appends an entry."""
 
     def take(

@@ -62,7 +62,7 @@ cdef class Tagged:
 
     def __init__(self, data, tags):
         self.data = data if type(data) is bytes else bytes(buffer_of(data))
-        self.tags = tags_checked(tags)
+        self.tags = checked_tags(tags)
 
     def __len__(self):
         return PyBytes_GET_SIZE(self.data)
@@ -93,6 +93,10 @@ cdef enum:
 
 
 def tags_checked(tags):
+    return checked_tags(tags)
+
+
+cdef tuple checked_tags(tags):
     if type(tags) is not tuple:
         return check_tags(tags)
     try:
@@ -104,7 +108,7 @@ def tags_checked(tags):
         if len(tags_known) >= TAGS_KNOWN_MAX:
             tags_known.clear()
         tags_known[tags] = found
-    return found
+    return <tuple> found
 
 
 cdef tuple check_tags(tags):
@@ -142,15 +146,19 @@ cdef object new_tagged(data, tuple tags):
     return made
 
 
+def with_tags(data, tags):
+    return new_tagged(data, checked_tags(tags))
+
+
 def tagged(entries, tags):
-    cdef tuple checked = tags_checked(tags)
+    cdef tuple checked = checked_tags(tags)
     return [new_tagged(data, checked) for data in entries] if checked else entries
 
 
 def tagged_each(entries, tags):
     if len(entries) != len(tags):
         raise ValueError(f"{len(tags)} lots of tags for {len(entries)} entries")
-    return [new_tagged(data, tags_checked(own)) for data, own in zip(entries, tags)]
+    return [new_tagged(data, checked_tags(own)) for data, own in zip(entries, tags)]
 
 
 # Bytes that an entry's tags take in its request, at most.

@@ -57,7 +57,9 @@ class Columns:
 def _only_gap(gap: Gap, *, tags: bool) -> Columns:
     nothing = memoryview(b"")
     numbers = nothing.cast("q")
-    return Columns(numbers, numbers, memoryview(bytes(4)).cast("i"), nothing, [gap], [] if tags else None)
+    return Columns(
+        numbers, numbers, memoryview(bytes(4)).cast("i"), nothing, [gap], [] if tags else None
+    )
 
 
 class _ColumnWindows:

@@ -57,8 +57,9 @@ from zlog.store import Store
 from zlog.view import Stripe, View
 
 if TYPE_CHECKING:
-    from zlog._native.core import NewEntry
     from typing_extensions import Self
+
+    from zlog._native.core import NewEntry
 
 
 class Log(LogHandle):
@@ -419,10 +420,17 @@ class Log(LogHandle):
         orphans: bool = True,
         heal: bool = False,
         copies: int = 0,
+        rebuild_index: bool = False,
         progress: Progress | None = None,
     ) -> Check:
         """Audit the log while it is used; see :meth:`zlog.Log.check`."""
-        checker = self._client.check(orphans=orphans, heal=heal, copies=copies, progress=progress)
+        checker = self._client.check(
+            orphans=orphans,
+            heal=heal,
+            copies=copies,
+            rebuild_index=rebuild_index,
+            progress=progress,
+        )
         return Check(checker)
 
     async def close(self) -> None:

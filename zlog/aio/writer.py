@@ -24,8 +24,9 @@ from zlog.entry import Entry, Gap
 from zlog.errors import ZlogError
 
 if TYPE_CHECKING:
-    from zlog._native.core import NewEntry
     from typing_extensions import Self
+
+    from zlog._native.core import NewEntry
 
 
 class _Gathered:
@@ -215,7 +216,9 @@ class Writer(WriterHandle):
         """Wait for what is under way. The log stays this writer's; see :meth:`release`."""
         await self.flush()
 
-    async def _append(self, entries: Sequence[NewEntry], timeout: Timeout, *, many: bool = False) -> Any:
+    async def _append(
+        self, entries: Sequence[NewEntry], timeout: Timeout, *, many: bool = False
+    ) -> Any:
         deadline = self._deadline(timeout)
         outcome = await self._submit(entries, deadline, awaited=True, many=many)
         if timeout is ...:  # its round has a budget of its own

@@ -12,6 +12,7 @@ from pyspark.sql.datasource import (
     DataSourceWriter,
 )
 from pyspark.sql.types import (
+    ArrayType,
     BinaryType,
     DataType,
     IntegerType,
@@ -44,7 +45,8 @@ class ZlogDataSource(DataSource):
     """A log as a table.
 
     Columns: ``position``; ``stripe``, the index of the stripe object that holds it; ``timestamp``,
-    when the entry was appended, by its writer's clock; ``data``. With the option ``includeGaps``
+    when the entry was appended, by its writer's clock; ``data``. With the option ``includeTags``
+    also ``tags``, an array of the entry's tags. With ``includeGaps``
     also ``state``: ``written``, ``filled``, ``trimmed``, ``lost`` or ``unreadable``; rows of gaps
     have neither timestamp nor data. The options are in docs/spark.md.
     """
@@ -106,8 +108,11 @@ class ZlogDataSource(DataSource):
 
 
 def _columns(options: Mapping[str, str]) -> list[StructField]:
-    gaps = options.get("includegaps", "false").lower() == "true"
-    columns = {**_COLUMNS, "state": StringType()} if gaps else _COLUMNS
+    columns = dict(_COLUMNS)
+    if options.get("includetags", "false").lower() == "true":
+        columns["tags"] = ArrayType(StringType())
+    if options.get("includegaps", "false").lower() == "true":
+        columns["state"] = StringType()
     return [StructField(name, kind) for name, kind in columns.items()]
 
 

@@ -33,6 +33,7 @@ _BOTH = (
     "failOnDataLoss",
     "holeTimeout",
     "includeGaps",
+    "includeTags",
     "macKeyFile",
 )
 BATCH_OPTIONS = (*_BOTH, "endingPosition", "endingTimestamp")
@@ -57,6 +58,7 @@ class SourceOptions:
         fail_on_data_loss: whether entries that are gone before they were read end the query.
         hole_timeout: seconds that a position may stay unwritten before it is filled.
         include_gaps: whether positions without an entry are rows too.
+        include_tags: whether there is a column of the entries' tags.
         cursor: name of the log's cursor that follows a streaming query; None: no cursor.
         mac_key_file: path of the key of the log's MACs, which every worker has under it.
     """
@@ -71,6 +73,7 @@ class SourceOptions:
     fail_on_data_loss: bool = True
     hole_timeout: float = HOLE_TIMEOUT_SECONDS
     include_gaps: bool = False
+    include_tags: bool = False
     cursor: str | None = None
     mac_key_file: str | None = None
 
@@ -100,6 +103,7 @@ class SourceOptions:
             fail_on_data_loss=given.get("failOnDataLoss", _flag, "true"),
             hole_timeout=given.get("holeTimeout", _seconds, str(HOLE_TIMEOUT_SECONDS)),
             include_gaps=given.get("includeGaps", _flag, "false"),
+            include_tags=given.get("includeTags", _flag, "false"),
             cursor=given.maybe("cursor", check_cursor_name),
             mac_key_file=given.maybe("macKeyFile", str),
         )

@@ -30,8 +30,8 @@ _COLUMNS = [
     pa.field("timestamp", pa.timestamp("us", "UTC")),
     pa.field("data", pa.binary()),
 ]
-_SCHEMA = pa.schema(_COLUMNS)
-_SCHEMA_WITH_GAPS = pa.schema([*_COLUMNS, pa.field("state", pa.string())])
+_TAGS = pa.field("tags", pa.list_(pa.string()))
+_STATE = pa.field("state", pa.string())
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,7 @@ class Task:
         fail_on_data_loss: whether to raise where entries are gone.
         hole_timeout: seconds to wait for an unwritten position, before it is filled.
         include_gaps: whether to make rows of gaps.
+        include_tags: whether to tell the entries' tags.
     """
 
     log: LogRef
@@ -51,6 +52,13 @@ class Task:
     fail_on_data_loss: bool
     hole_timeout: float
     include_gaps: bool
+    include_tags: bool = False
+
+    @property
+    def columns(self) -> list[pa.Field]:
+        """The table's."""
+        tags = [_TAGS] if self.include_tags else []
+        return [*_COLUMNS, *tags, *([_STATE] if self.include_gaps else [])]
 
 
 def read_task(task: Task) -> Iterator[pa.RecordBatch]:
@@ -64,7 +72,7 @@ def read_task(task: Task) -> Iterator[pa.RecordBatch]:
     _spare_collector()
     for share in task.shares:
         if share.trimmed:
-            yield from _gap_rows(share, Gap(share.start, share.end, GapKind.TRIMMED))
+            yield from _gap_rows(task, share, Gap(share.start, share.end, GapKind.TRIMMED))
         else:
             yield from _read_share(task, share)
 
@@ -86,6 +94,7 @@ def _read_share(task: Task, share: Share) -> Iterator[pa.RecordBatch]:
                 indexes=share.indexes,
                 window_bytes=WINDOW_BYTES,
                 hole_timeout=task.hole_timeout,
+                with_tags=task.include_tags,
             ):
                 yield from _batches(task, share, columns)
                 rows += len(columns)
@@ -109,10 +118,10 @@ def _batches(task: Task, share: Share, columns: Columns) -> Iterator[pa.RecordBa
     for gap in columns.gaps:
         _check_gap(task, gap)
     if len(columns):
-        yield _entries(columns, share, with_state=task.include_gaps)
+        yield _entries(task, columns, share)
     if task.include_gaps:
         for gap in columns.gaps:
-            yield from _gap_rows(share, gap)
+            yield from _gap_rows(task, share, gap)
 
 
 def _check_gap(task: Task, gap: Gap) -> None:
@@ -133,7 +142,7 @@ def _check_gap(task: Task, gap: Gap) -> None:
             raise trimmed_error(task.log, gap.position, earliest)
 
 
-def _entries(columns: Columns, share: Share, *, with_state: bool) -> pa.RecordBatch:
+def _entries(task: Task, columns: Columns, share: Share) -> pa.RecordBatch:
     count = len(columns)
 
     def column(kind: pa.DataType, content: memoryview) -> pa.Array:
@@ -148,22 +157,23 @@ def _entries(columns: Columns, share: Share, *, with_state: bool) -> pa.RecordBa
             pa.binary(), count, [None, pa.py_buffer(columns.offsets), pa.py_buffer(columns.data)]
         ),
     ]
-    if not with_state:
-        return pa.record_batch(arrays, schema=_SCHEMA)
-    arrays.append(pa.repeat(_WRITTEN, count))
-    return pa.record_batch(arrays, schema=_SCHEMA_WITH_GAPS)
+    if task.include_tags:
+        arrays.append(pa.array(columns.tags, _TAGS.type))
+    if task.include_gaps:
+        arrays.append(pa.repeat(_WRITTEN, count))
+    return pa.record_batch(arrays, schema=pa.schema(task.columns))
 
 
-def _gap_rows(share: Share, gap: Gap) -> Iterator[pa.RecordBatch]:
+def _gap_rows(task: Task, share: Share, gap: Gap) -> Iterator[pa.RecordBatch]:
     for positions in share.positions(gap.position, gap.end):
         for first in range(0, len(positions), _GAP_ROWS_MAX):
             array = pa.array([*positions[first : first + _GAP_ROWS_MAX]], pa.int64())
             count = len(array)
-            stripe, *nothing = (pa.nulls(count, field.type) for field in _COLUMNS[1:])
+            stripe, *nothing = (pa.nulls(count, field.type) for field in task.columns[1:-1])
             if not share.trimmed:
                 stripe = _indexes(array, share)
             arrays = [array, stripe, *nothing, pa.repeat(gap.kind.value, count)]
-            yield pa.record_batch(arrays, schema=_SCHEMA_WITH_GAPS)
+            yield pa.record_batch(arrays, schema=pa.schema(task.columns))
 
 
 def _indexes(positions: pa.Array, share: Share) -> pa.Array:

@@ -43,6 +43,7 @@ def _partitions(
                 options.fail_on_data_loss,
                 options.hole_timeout,
                 options.include_gaps,
+                options.include_tags,
             )
         )
         for shares in plan

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import methodcaller
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -23,13 +23,23 @@ from pyspark.sql.datasource import (
     DataSourceStreamArrowWriter,
     WriterCommitMessage,
 )
-from pyspark.sql.types import BinaryType, StringType, StructType
+from pyspark.sql.types import ArrayType, BinaryType, StringType, StructType
 
 from zlog._append.append import ROUND_BYTES_MAX, ROUND_ENTRIES_MAX
+from zlog._native import core
 from zlog._native.core import EntryColumn
 from zlog.errors import AppendRefused
 from zlog.spark._handles import LogRef
 from zlog.spark._options import SinkOptions
+
+if TYPE_CHECKING:
+    from zlog._native.core import NewEntry
+
+
+_TAGS = "tags"
+"""The column whose arrays are the entries' tags."""
+
+_NULL = "a null is no entry: leave such rows out, or write empty ones"
 
 
 @dataclass
@@ -72,7 +82,7 @@ class StreamTask:
 
 
 class Appender:
-    """Appends rows of one column to a log.
+    """Appends rows to a log: a column of entries, and maybe one of their tags.
 
     Attributes:
         log: which one.
@@ -82,14 +92,26 @@ class Appender:
         """Take the table's columns.
 
         Raises:
-            ValueError: it is not one column of text or bytes.
+            ValueError: they are not one column of text or bytes, beside one of tags at most.
         """
-        types = [field.dataType for field in schema.fields]
-        if len(types) != 1 or not isinstance(types[0], (BinaryType, StringType)):
+        types = {field.name: field.dataType for field in schema.fields}
+        tags = types.pop(_TAGS, None) if len(schema.fields) == 2 else None
+        if not all(isinstance(kind, (BinaryType, StringType)) for kind in types.values()) or (
+            len(schema.fields) != 1 + (tags is not None)
+        ):
             raise ValueError(
-                "an entry is made of one column of string or binary, not of"
-                f" {schema.simpleString()}: select it, or make one with to_json(struct(…))"
+                "an entry is made of one column of string or binary, and may have tags in one that"
+                f" is called {_TAGS}, not of {schema.simpleString()}: select it, or make one with"
+                " to_json(struct(…))"
             )
+        if tags is not None and not (
+            isinstance(tags, ArrayType) and isinstance(tags.elementType, StringType)
+        ):
+            raise ValueError(
+                f"the column {_TAGS} is an array of strings, not {tags.simpleString()}"
+            )
+        names = [field.name for field in schema.fields]
+        self._tags = names.index(_TAGS) if tags is not None else None
         self.log = LogRef(options.store, options.log, mac_key_file=options.mac_key_file)
 
     def deliver(self, batches: Iterator[pa.RecordBatch], task: StreamTask) -> Appended:
@@ -98,7 +120,8 @@ class Appender:
         Raises:
             ValueError: a row is null. What came before it stays appended.
         """
-        entries = cast("Iterator[bytes]", _columns(batches))  # which a delivery takes as well
+        columns = _columns(batches, self._tags)
+        entries = cast("Iterator[bytes]", _items(columns))  # which a delivery takes as well
         with self._refusals_told():
             appended = self.log.open().deliver(
                 entries, source=task.query, batch=task.batch, part=task.partition
@@ -113,9 +136,9 @@ class Appender:
         """
         log = self.log.open()
         entries = 0
-        for column in _columns(batches):
+        for column, tags in _columns(batches, self._tags):
             with self._refusals_told():
-                log.append_many(column)
+                log.append_many(column, tags_each=tags)
             entries += len(column)
         return Appended(entries)
 
@@ -129,15 +152,47 @@ class Appender:
             raise AppendRefused(f"{error}. {hint}") from None
 
 
-def _columns(batches: Iterator[pa.RecordBatch]) -> Iterator[EntryColumn]:
-    """Join a task's batches, which Spark makes of 10,000 rows, into what is appended in one go."""
+def _items(
+    columns: Iterator[tuple[EntryColumn, list[list[str]] | None]],
+) -> Iterator[EntryColumn | NewEntry]:
+    for column, tags in columns:
+        if tags is None:
+            yield column
+        else:
+            yield from core.tagged_each(column, tags)
+
+
+def _columns(
+    batches: Iterator[pa.RecordBatch], tags: int | None
+) -> Iterator[tuple[EntryColumn, list[list[str]] | None]]:
+    """Join a task's batches, which Spark makes of 10,000 rows, into what is appended in one go.
+
+    Args:
+        batches: of rows.
+        tags: which column has these; the other one has the entries. None: there is one column.
+    """
+    if tags is not None:
+        for batch in batches:
+            column = batch.column(1 - tags)
+            if column.null_count:
+                raise ValueError(_NULL)
+            own = [each or [] for each in batch.column(tags).to_pylist()]
+            if any(tag is None for each in own for tag in each):
+                raise ValueError("a null is no tag: leave it out of the array")
+            yield _joined([column]), own
+        return
+    for joined in _joined_columns(batches):
+        yield joined, None
+
+
+def _joined_columns(batches: Iterator[pa.RecordBatch]) -> Iterator[EntryColumn]:
     some: list[pa.Array] = []
     rows = size = 0
     for batch in batches:
         column = batch.column(0)
         if column.null_count:
             yield _joined(some)
-            raise ValueError("a null is no entry: leave such rows out, or write empty ones")
+            raise ValueError(_NULL)
         if rows + len(column) > ROUND_ENTRIES_MAX or size + column.nbytes > ROUND_BYTES_MAX:
             yield _joined(some)
             some, rows, size = [], 0, 0

@@ -8,6 +8,7 @@ from hashlib import sha256
 from typing import Literal
 
 from zlog._base.deadline import Timeout
+from zlog._client import Tags
 from zlog._log.writer import WINDOW_BYTES
 from zlog.aio import Log
 from zlog.entry import Entry, Gap, GapKind
@@ -21,7 +22,7 @@ from zlog.errors import (
     Invalidated,
     NotWritten,
 )
-from zlog.testing._operations import Action, Operation, Recording, Result, scan
+from zlog.testing._operations import Action, Operation, Recording, Result, scan, told
 from zlog.testing._process import PROCESS
 from zlog.testing._recorded_writer import RecordedWriter
 from zlog.view import View
@@ -68,25 +69,29 @@ class RecordedLog:
         self._reserved: dict[int, tuple[int, tuple[int, int]]] = {}
         """When each position was asked for, and the epochs before and after."""
 
-    async def append(self, data: bytes, *, timeout: Timeout = ...) -> int:
+    async def append(self, data: bytes, *, tags: Tags = (), timeout: Timeout = ...) -> int:
         """See :meth:`zlog.Log.append`."""
-        with self._operation(Action.APPEND, entry=data) as operation:
+        with self._operation(Action.APPEND, entry=told(data, tags)) as operation:
             before = self.log.view.epoch
-            operation.position = await self.log.append(data, timeout=timeout)
+            operation.position = await self.log.append(data, tags=tags, timeout=timeout)
             operation.epochs = before, self.log.view.epoch
         return operation.position
 
-    async def append_many(self, entries: Sequence[bytes], *, timeout: Timeout = ...) -> list[int]:
+    async def append_many(
+        self, entries: Sequence[bytes], *, tags: Tags = (), timeout: Timeout = ...
+    ) -> list[int]:
         """See :meth:`zlog.Log.append_many`. Each entry is an operation of its own."""
         began = self._history.event()
         operations = [
-            self._history.invoke(self.process, Action.APPEND, entry=entry, invoked=began)
+            self._history.invoke(
+                self.process, Action.APPEND, entry=told(entry, tags), invoked=began
+            )
             for entry in entries
         ]
         before = self.log.view.epoch
         positions: Sequence[int | None]
         try:
-            positions = await self.log.append_many(entries, timeout=timeout)
+            positions = await self.log.append_many(entries, tags=tags, timeout=timeout)
         except Exception as error:
             positions = getattr(error, "positions", None) or [None] * len(entries)
             self._acknowledge(operations, positions, before)
@@ -103,12 +108,14 @@ class RecordedLog:
         self._reserved.update(dict.fromkeys(reserved, (began, (before, self.log.view.epoch))))
         return reserved
 
-    async def write(self, position: int, data: bytes, *, timeout: Timeout = ...) -> None:
+    async def write(
+        self, position: int, data: bytes, *, tags: Tags = (), timeout: Timeout = ...
+    ) -> None:
         """See :meth:`zlog.Log.write`. An append, which began when its position was reserved."""
         began, epochs = self._reserved.pop(position, (None, None))
-        with self._operation(Action.APPEND, entry=data, invoked=began) as operation:
+        with self._operation(Action.APPEND, entry=told(data, tags), invoked=began) as operation:
             try:
-                await self.log.write(position, data, timeout=timeout)
+                await self.log.write(position, data, tags=tags, timeout=timeout)
             except (AlreadyWritten, Invalidated) as error:
                 # What was trimmed may have been there before.
                 if isinstance(error, AlreadyWritten) or _kind_of(error) is GapKind.FILLED:
@@ -123,6 +130,7 @@ class RecordedLog:
         source: str,
         batch: int,
         part: int = 0,
+        tags: Tags = (),
         timeout: Timeout = ...,
     ) -> int:
         """See :meth:`zlog.Log.deliver`. Each entry is an operation of its own.
@@ -135,7 +143,7 @@ class RecordedLog:
             self._history.invoke(
                 self.process,
                 Action.DELIVER,
-                entry=entry,
+                entry=told(entry, tags),
                 delivery=(source, batch, part),
                 invoked=began,
             )
@@ -143,7 +151,7 @@ class RecordedLog:
         ]
         try:
             appended = await self.log.deliver(
-                entries, source=source, batch=batch, part=part, timeout=timeout
+                entries, source=source, batch=batch, part=part, tags=tags, timeout=timeout
             )
         except DeliverySuperseded as error:
             self._history.returns(operations, Result.SUPERSEDED, str(error))
@@ -163,7 +171,7 @@ class RecordedLog:
                 operation.found = _kind_of(error)
                 self._history.returns([operation], Result.OK)
                 raise
-            operation.entry = entry.data
+            operation.entry = told(entry.data, entry.tags)
         return entry
 
     async def read_range(

@@ -59,7 +59,7 @@ class Operation:
         position: where an append was acknowledged, what was read, filled or trimmed, what a tail
             was; of ``trim_to`` the first position that is kept; of ``take`` where the entries
             ended. None while it is not known.
-        entry: what was appended, or read.
+        entry: what was appended, or read. With tags it is another one than without.
         found: why a read found no entry; None: it found one.
         epochs: of an append, the epochs of its handle's view before and after; where its position
             was reserved, before and after that.
@@ -113,6 +113,11 @@ class Operation:
 
 def _short(entry: bytes) -> str:
     return repr(entry if len(entry) <= 40 else entry[:37] + b"...")
+
+
+def told(data: bytes, tags: Iterable[str]) -> bytes:
+    """Return what a history has for an entry: its data, with its tags behind it if it has any."""
+    return b" #".join([bytes(data), *sorted(tag.encode() for tag in set(tags))])
 
 
 class Recording:
@@ -207,7 +212,7 @@ def _note(history: Recording, process: str, item: Entry | Gap, began: int) -> En
     ]
     for operation in operations:
         if isinstance(item, Entry):
-            operation.entry = item.data
+            operation.entry = told(item.data, item.tags)
         else:
             operation.found = item.kind
     history.returns(operations, Result.OK)

@@ -7,10 +7,11 @@ import contextlib
 from collections.abc import AsyncIterator, Iterator, Sequence
 
 from zlog._base.deadline import Timeout
+from zlog._client import Tags
 from zlog.aio import Log, Writer
 from zlog.entry import Entry, Gap
 from zlog.errors import Fenced
-from zlog.testing._operations import Action, Operation, Recording, Result, scan
+from zlog.testing._operations import Action, Operation, Recording, Result, scan, told
 
 
 class RecordedWriter:
@@ -23,27 +24,31 @@ class RecordedWriter:
         self._history = history
         self._submitted: list[tuple[Operation, int, asyncio.Future[int]]] = []
 
-    async def append(self, data: bytes, *, timeout: Timeout = ...) -> int:
+    async def append(self, data: bytes, *, tags: Tags = (), timeout: Timeout = ...) -> int:
         """See :meth:`zlog.Writer.append`."""
-        operations, before = self._hand_in([data])
+        operations, before = self._hand_in([data], tags)
         with self._failing(operations):
-            position = await self.writer.append(data, timeout=timeout)
+            position = await self.writer.append(data, tags=tags, timeout=timeout)
         self._confirmed(operations, position, before)
         return position
 
-    async def append_many(self, entries: Sequence[bytes], *, timeout: Timeout = ...) -> range:
+    async def append_many(
+        self, entries: Sequence[bytes], *, tags: Tags = (), timeout: Timeout = ...
+    ) -> range:
         """See :meth:`zlog.Writer.append_many`. Each entry is an operation of its own."""
-        operations, before = self._hand_in(entries)
+        operations, before = self._hand_in(entries, tags)
         with self._failing(operations):
-            positions = await self.writer.append_many(entries, timeout=timeout)
+            positions = await self.writer.append_many(entries, tags=tags, timeout=timeout)
         self._confirmed(operations, positions.start, before)
         return positions
 
-    async def submit(self, data: bytes, *, timeout: Timeout = ...) -> asyncio.Future[int]:
+    async def submit(
+        self, data: bytes, *, tags: Tags = (), timeout: Timeout = ...
+    ) -> asyncio.Future[int]:
         """See :meth:`zlog.Writer.submit`. The operation ends when the future is done."""
-        operations, before = self._hand_in([data])
+        operations, before = self._hand_in([data], tags)
         with self._failing(operations):
-            future = await self.writer.submit(data, timeout=timeout)
+            future = await self.writer.submit(data, tags=tags, timeout=timeout)
         self._submitted.append((operations[0], before, future))
         future.add_done_callback(lambda _: self._note_submitted())
         return future
@@ -79,12 +84,12 @@ class RecordedWriter:
         with self._failing([]):
             await self.writer.close()
 
-    def _hand_in(self, entries: Sequence[bytes]) -> tuple[list[Operation], int]:
+    def _hand_in(self, entries: Sequence[bytes], tags: Tags) -> tuple[list[Operation], int]:
         self._note_submitted()
         began, writer = self._history.event(), self.writer.id
         return [
             self._history.invoke(
-                self.process, Action.APPEND, entry=entry, writer=writer, invoked=began
+                self.process, Action.APPEND, entry=told(entry, tags), writer=writer, invoked=began
             )
             for entry in entries
         ], self._log.view.epoch

@@ -39,6 +39,13 @@ _ONE_BY_ONE_DEPTH = 64
 )
 @size_option("100")
 @count_option("--batch", 1, 16384, "Entries that one call appends.")
+@click.option(
+    "--tags",
+    type=click.IntRange(0, 1_000_000),
+    default=0,
+    metavar="N",
+    help="Give each entry one of N tags, at random.",
+)
 @count_option("--depth", 1, 65536, "Calls that each writer has in flight.")
 @count_option("--writers", 1, 64, "Processes that append at the same time.")
 @click.option(
@@ -57,6 +64,7 @@ def append(
     bench: Bench,
     size: int,
     batch: int,
+    tags: int,
     depth: int,
     writers: int,
     alone: bool,
@@ -74,9 +82,10 @@ def append(
     """
     if exclusive and (writers > 1 or alone):
         raise click.UsageError("--exclusive excludes --alone, and more than one of --writers")
-    load = Workload(size, batch, writers, depth, width, unit, alone, exclusive)
+    load = Workload(size, batch, writers, depth, width, unit, alone, exclusive, tags)
     title = (
         f"append of {human_bytes(size)}, batch {batch}, depth {depth}"
+        f"{f', one of {tags:,} tags' if tags else ''}"
         f"{', alone' if alone else ''}, {'exclusive, ' if exclusive else ''}writers {writers},"
         f" width {width}, unit {unit}"
     )
@@ -90,6 +99,8 @@ def append(
         limits = [*bench.with_class(testbed, lambda other: other.enter(Writers(other, load)))]
         if exclusive:
             limits.append(_beside(bench, testbed, "shared", replace(load, exclusive=False)))
+        if tags:
+            limits.append(_beside(bench, testbed, "without tags", replace(load, tags=0)))
         limits += _limits(testbed, load, running.traffic)
         if running.traffic.batch > 1:
             one_by_one = Workload(size, 1, 1, _ONE_BY_ONE_DEPTH, width, unit, alone=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import time
 from array import array
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import zlog
 from zlog import aio
@@ -21,6 +21,9 @@ from zlog.cli.verbs.bench.workers import Begin, Worker, do
 
 _OBJECT_BYTES_MAX = 48 << 20
 """A turn ends, and the next one takes a new log, when stripe objects are this full."""
+
+_TAGGED = 65536
+"""Entries whose tags are drawn before time is taken; then they come again."""
 
 _LATENCY_TASKS = 64
 """Of how many concurrent calls the latency is taken."""
@@ -39,6 +42,7 @@ class Workload:
         unit: positions in a row in one of them.
         alone: appends in flight don't travel together: an operation carries one call's entries.
         exclusive: the writer takes the log, and no sequencer is asked.
+        tags: of how many each entry has one; 0: none has any.
     """
 
     size: int
@@ -49,6 +53,7 @@ class Workload:
     unit: int
     alone: bool = False
     exclusive: bool = False
+    tags: int = 0
 
     @property
     def in_flight(self) -> int:
@@ -168,6 +173,18 @@ class Writer:
         self._timeout = timeout
         self._store = store
         self._entries = [os.urandom(load.size) for _ in range(load.batch)]
+        self._tags: list[tuple[str, ...]]
+        self._tags = [(f"tag-{number}",) for number in range(load.tags)] or [()]
+        self._lots = [self._lot() for _ in range(max(1, _TAGGED // load.batch) if load.tags else 1)]
+        self._calls = 0
+
+    def _lot(self) -> list[tuple[str, ...]] | None:
+        """Return the tags of a batch's entries, at random."""
+        return random.choices(self._tags, k=self._load.batch) if self._load.tags else None
+
+    def _next(self) -> list[tuple[str, ...]] | None:
+        self._calls += 1
+        return self._lots[self._calls % len(self._lots)]
 
     def __call__(self, begin: Begin, log: str, seconds: float) -> Slice:
         """Append to a log for a while."""
@@ -182,15 +199,24 @@ class Writer:
             to = stack.enter_context(log.writer()) if self._load.exclusive else log
 
             def call() -> int:
-                if len(entries) == 1:
+                lot = self._next()
+                if len(entries) > 1:
+                    to.append_many(entries, tags_each=lot)
+                elif lot is None:
                     to.append(entries[0])
                 else:
-                    to.append_many(entries)
+                    to.append(entries[0], tags=lot[0])
                 return len(entries)
 
             to.append_many(entries)  # takes the log over, which is not what is measured
             begin()
             return repeat(call, seconds, self._load.calls_max)
+
+    def _call_tagged(
+        self, call: Callable[..., Awaitable[object]], data: bytes | list[bytes]
+    ) -> Awaitable[object]:
+        lot = self._next() or [()]
+        return call(data, tags=lot[0]) if isinstance(data, bytes) else call(data, tags_each=lot)
 
     async def _append_concurrently(self, begin: Begin, name: str, seconds: float) -> Slice:
         load, latencies = self._load, array("d")
@@ -203,10 +229,12 @@ class Writer:
             over = True
 
         async def append_again(*, timed: bool) -> int:
-            call: Callable[[Any], Awaitable[object]] = to.append
+            call: Callable[..., Awaitable[object]] = to.append
             data: bytes | list[bytes] = self._entries[0]
             if load.alone or load.batch > 1:
                 call, data = to.append_many, self._entries
+            if load.tags:
+                call = partial(self._call_tagged, call)
             calls = 0
             now = time.perf_counter()
             # The event loop tells that the time is up: looking at the clock costs time.

@@ -1,0 +1,343 @@
+"""Entries with tags: every way in and out, their limits, and what meets them on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import zlog
+from zlog import aio
+from zlog._base.io import Reply
+from zlog._base.protocol import TAG_NAMES_BYTES_MAX, Code
+from zlog._io import BlockingIo
+from zlog._native import core, messages
+from zlog._transfer.export_file import MAGIC, ExportReader
+
+from ..conformance.wire import frame, u64
+from ..support.threads import at_once
+from .faulty import Died, FaultyStore, dies_in, loses_first
+from .transfers import exported, imported, mirrored
+
+FULL = [tuple(f"{entry}.{tag}".ljust(128, "x") for tag in range(64)) for entry in range(300)]
+"""As many tags as entries may have, as long as they may be, for more than one write of them."""
+
+
+@pytest.fixture
+def store() -> Iterator[zlog.Store]:
+    with zlog.connect("mem://") as opened:
+        yield opened
+
+
+@pytest.fixture
+def log(store: zlog.Store) -> zlog.Log:
+    return zlog.Log.create(store, "orders", width=2, unit=4)
+
+
+def tags_of(log: zlog.Log, start: int = 0) -> list[tuple[bytes, set[str]]]:
+    items = log.read_range(start, log.tail())
+    return [(item.data, set(item.tags)) for item in items if isinstance(item, zlog.Entry)]
+
+
+def test_every_way_in(log: zlog.Log) -> None:
+    log.append(b"alone", tags=["a", "b", "a"])
+    log.append(b"with a budget", tags={"ü"}, timeout=9)
+    log.append_many([b"both", b"of them"], tags=("a",))
+    log.append_many([b"own", b"none", bytearray(b"others")], tags_each=[["a"], (), iter("bc")])
+    (position,) = log.reserve()
+    for _ in range(2):  # it finds that it is there
+        log.write(position, b"reserved", tags=("z", "a"))
+        log.write(position, b"reserved", tags=("a", "z"))
+    for other in ((), ("a",), ("a", "z", "b")):
+        with pytest.raises(zlog.AlreadyWritten):
+            log.write(position, b"reserved", tags=other)
+    log.deliver(iter([b"delivered"]), source="crm", batch=0, tags=["a"])
+    with log.writer() as writer:
+        writer.append(b"w1", tags=["a"])
+        writer.append_many([b"w2", b"w3"], tags_each=[["b"], ["c"]])
+        futures = [writer.submit(b"w4", tags=["d"]), writer.submit_many([b"w5"], tags=["e"])]
+        assert [each.result() for each in futures]
+        writer.release()
+    expected = [
+        (b"alone", {"a", "b"}),
+        (b"with a budget", {"ü"}),
+        (b"both", {"a"}),
+        (b"of them", {"a"}),
+        (b"own", {"a"}),
+        (b"none", set()),
+        (b"others", {"b", "c"}),
+        (b"reserved", {"a", "z"}),
+        (b"delivered", {"a"}),
+        *((b"w%d" % i, {tag}) for i, tag in enumerate("abcde", 1)),
+    ]
+    assert tags_of(log) == expected
+    columns = [tags for each in log.read_columns(with_tags=True) for tags in each.tags or ()]
+    assert [*map(set, columns)] == [tags for _, tags in expected]
+    assert {each.tags for each in log.read_columns()} == {None}
+    assert set(log.read(0).tags) == {"a", "b"}
+    assert log.read(0) == log.read(0)._replace(tags=("b", "a"))
+    assert log.read(0) != log.read(0)._replace(tags=())
+
+
+def test_every_way_in_of_an_event_loop(store: zlog.Store, log: zlog.Log) -> None:
+    async def run() -> None:
+        async with aio.Log.open(store, "orders") as opened:
+            await asyncio.gather(*(opened.append(b"%d" % i, tags=[f"t{i}"]) for i in range(3)))
+            await opened.append(b"3", tags=["t3"], timeout=9)
+            await opened.append_many([b"4", b"5"], tags_each=[["t4"], ["t5"]])
+            (position,) = await opened.reserve()
+            await opened.write(position, b"6", tags=["t6"])
+            await opened.deliver([b"7"], source="crm", batch=0, tags_each=[["t7"]])
+            writer = await opened.writer()
+            await writer.append(b"8", tags=["t8"])
+            await writer.append_many([b"9"], tags=["t9"])
+            await (await writer.submit(b"10", tags=["t10"]))
+            await (await writer.submit_many([b"11"], tags_each=[["t11"]]))
+            await writer.release()
+            assert [set(item.tags) async for item in opened.read_range()] == [
+                {f"t{i}"} for i in range(12)
+            ]
+
+    asyncio.run(run())
+    assert tags_of(log) == [(b"%d" % i, {f"t{i}"}) for i in range(12)]
+
+
+@pytest.mark.parametrize(
+    ("tags", "error", "told"),
+    [
+        ("orders", TypeError, r"write \('orders',\)"),
+        ("", TypeError, "not one"),
+        (b"orders", TypeError, "not one"),
+        (7, TypeError, "a collection of text"),
+        (["a", 7], TypeError, "text, not 7"),
+        ((["a"],), TypeError, "text, not"),
+        ([""], zlog.InvalidTag, "0 bytes"),
+        (["é" * 65], zlog.InvalidTag, "130 bytes in UTF-8"),
+        (["\ud800"], zlog.InvalidTag, "half a character"),
+        ([str(i) for i in range(65)], zlog.InvalidTag, "up to 64"),
+    ],
+)
+def test_what_is_no_tag_is_refused_before_anything_is_sent(
+    store: zlog.Store, log: zlog.Log, tags: Any, error: type[Exception], told: str
+) -> None:
+    tail = log.tail()
+    calls: list[Callable[[], object]] = [
+        lambda: log.append(b"x", tags=tags),
+        lambda: log.append_many([b"x", b"y"], tags=tags),
+        lambda: log.append_many([b"x", b"y"], tags_each=[["fine"], tags]),
+        lambda: log.write(tail, b"x", tags=tags),
+        lambda: log.deliver([b"x"], source="crm", batch=0, tags=tags),
+        lambda: log.deliver([b"x"], source="crm", batch=0, tags_each=[tags]),
+    ]
+    for call in calls:
+        with pytest.raises(error, match=told):
+            call()
+
+    async def run() -> None:
+        async with aio.Log.open(store, "orders") as opened:
+            await opened.append(b"x", tags=tags)
+
+    with pytest.raises(error, match=told):
+        asyncio.run(run())
+    assert log.tail() == tail
+
+
+def test_tags_of_each_are_as_many_as_entries(log: zlog.Log) -> None:
+    with pytest.raises(ValueError, match="1 lots of tags for 2 entries"):
+        log.append_many([b"x", b"y"], tags_each=[["a"]])
+    with pytest.raises(ValueError, match="one of them"):
+        log.append_many([b"x"], tags=["a"], tags_each=[["b"]])
+    with pytest.raises(TypeError, match="no text"):
+        log.append_many([b"x"], tags_each="a")
+    with pytest.raises(ValueError, match="zip"):
+        log.deliver([b"x", b"y"], source="crm", batch=0, tags_each=[["a"]])
+
+
+def test_rounds_have_as_many_tags_as_a_write_takes(store: zlog.Store, log: zlog.Log) -> None:
+    """All entries of a round may go to one object: its unit is larger than the round."""
+    log.reconfigure(width=1, unit=4096)
+    assert core.tags_bytes([core.Tagged(b"", tags) for tags in FULL]) > 2 * TAG_NAMES_BYTES_MAX
+    start = log.tail()
+    entries = [b"%d" % i for i in range(len(FULL))]
+    log.append_many(entries, tags_each=FULL)
+    log.deliver(entries, source="crm", batch=0, tags_each=FULL)
+    with log.writer() as writer:
+        writer.append_many(entries, tags_each=FULL)
+        for future in [writer.submit(b"s", tags=tags) for tags in FULL]:
+            future.result()
+        writer.release()
+    at_once(lambda i: log.append(b"t", tags=FULL[i]), len(FULL))
+
+    async def run() -> None:
+        async with aio.Log.open(store, "orders") as opened:
+            await asyncio.gather(*(opened.append(b"a", tags=tags) for tags in FULL))
+            writer = await opened.writer()
+            await asyncio.gather(*(writer.append(b"w", tags=tags) for tags in FULL))
+            await asyncio.gather(*[await writer.submit(b"s", tags=tags) for tags in FULL])
+            await writer.release()
+
+    asyncio.run(run())
+    found = tags_of(log, start)
+    assert len(found) == 8 * len(FULL)
+    assert sorted(map(sorted, (tags for _, tags in found))) == sorted(map(sorted, 8 * FULL))
+    mirrored(log, store, "copy")
+    assert tags_of(zlog.Log.open(store, "copy"), start) == found
+
+
+def test_a_round_that_is_sent_again_is_the_same_with_its_tags_only(log: zlog.Log) -> None:
+    losing = FaultyStore(log.store, loses_first("write"))
+    with zlog.Log.open(losing, "orders") as opened:
+        with pytest.raises(zlog.StoreTimeout):
+            opened.append(b"x", tags=["a"], timeout=0.3)
+        writer, number = opened._client.appender._writer, opened._client.appender._number - 1
+    head = (log.view.epoch, 0, writer, log.view.live_stripe.spacing.packed, [0], [number])
+    name = log.view.object_of(0).name
+    for tags, expected in (({"a"}, Code.OK), ({"b"}, Code.READ_ONLY), (set(), Code.READ_ONLY)):
+        (entry,) = core.tagged([b"x"], tags)
+        assert log.store.execute(name, "write", core.encode_write(*head, [entry]))[0] == expected
+
+
+@pytest.mark.parametrize("tags", [("a",), ("b",), ()])
+def test_an_append_is_compared_with_its_tags(store: zlog.Store, tags: tuple[str, ...]) -> None:
+    """Data that is compressed once and plain the next time is compared by the client."""
+    entry = b"compressed the first time " * 60
+    with zlog.Log.create(store, "log", width=1) as log:
+        writer, number = log._client.appender._writer, log._client.appender._number
+        head = (log.view.epoch, 0, writer, log.view.live_stripe.spacing.packed)
+        sent = core.tagged([entry], tags)
+        request = core.encode_write(*head, [0], [number], sent, "zstd")
+        assert store.execute(log.view.object_of(0).name, "write", request)[0] == Code.OK
+        assert log.append(entry, tags=("a",)) == (0 if tags == ("a",) else 1)
+
+
+def test_a_delivery_knows_its_entries_by_data_and_tags(store: zlog.Store, log: zlog.Log) -> None:
+    lots = [["a"], ["b"], [], ["a", "b"]]
+    opened = zlog.Log.open(FaultyStore(store, dies_in("write", 2)), "orders")
+    opened.append(b"before")
+    with pytest.raises(Died):
+        opened.deliver([b"x"] * 4, source="crm", batch=1, tags_each=lots)
+    log.deliver([b"x"] * 4, source="crm", batch=1, tags_each=[each[::-1] for each in lots])
+    found = [tags for data, tags in tags_of(log) if data == b"x"]
+    assert sorted(map(sorted, found)) == sorted(map(sorted, lots))
+    with pytest.raises(zlog.DeliveryDiffers):
+        log.deliver([b"x"] * 4, source="crm", batch=1, tags=["a"])
+
+
+def test_an_older_class_takes_no_tags(
+    log: zlog.Log, store: zlog.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    execute = BlockingIo.execute
+    refused = 0
+
+    async def as_if_older(self: BlockingIo, calls: Any, deadline: Any) -> Any:
+        nonlocal refused
+        replies = []
+        for call in calls:
+            if call.method == "write" and bytes(call.payload)[1] == 3:
+                refused += 1
+                replies.append(Reply(Code.REQUEST_TOO_NEW, frame(u64(3))))
+            else:
+                replies += await execute(self, [call], deadline)
+        return replies
+
+    monkeypatch.setattr(BlockingIo, "execute", as_if_older)
+    source = zlog.Log.create(store, "source", width=1)
+    entry = b"long enough to compress " * 50
+    with monkeypatch.context() as patch:
+        patch.setattr(BlockingIo, "execute", execute)
+        source.append(b"tagged", tags=["a"])
+    for compression in ("none", "zstd"):
+        log.reconfigure(compression=compression)
+        calls: list[Callable[[], object]] = [
+            lambda: log.append(entry, tags=["a"]),
+            lambda: log.append_many([entry, entry], tags=["a"]),
+            lambda: log.write(log.reserve()[0], entry, tags=["a"]),
+            lambda: log.deliver([entry], source="crm", batch=1, tags=["a"]),
+            lambda: log.writer().append(entry, tags=["a"]),
+            lambda: mirrored(source, store, "mirror"),
+        ]
+        for call in calls:
+            refused = 0
+            with pytest.raises(zlog.UnsupportedVersion, match="such as tags") as caught:
+                call()
+            assert "Upgrade libcls_zlog.so" in caught.value.hint
+            assert 0 < refused <= 4
+        log.fence()
+        assert log.read(log.append(b"without")).tags == ()
+
+
+def test_exports_and_mirrors_keep_tags(store: zlog.Store, log: zlog.Log) -> None:
+    log.append_many(
+        [b"%d" % i for i in range(40)], tags_each=[[f"t{i % 3}"] * (i % 2) for i in range(40)]
+    )
+    log.append(b"last", tags=["é", "z", "a"])
+    export = exported(log)
+    imported(store, "copy", export)
+    mirrored(log, store, "mirror")
+    for name in ("copy", "mirror"):
+        with zlog.Log.open(store, name) as copy:
+            assert tags_of(copy) == tags_of(log)
+            assert exported(copy).split(b"mirror", 1)[-1] == export.split(b"mirror", 1)[-1]
+    mirrored(log, store, "mirror")
+
+
+def test_a_damaged_export_gives_no_wrong_tags(log: zlog.Log) -> None:
+    log.append_many([b"1", b"2"], tags_each=[["a", "b"], ["b"]])
+    export = exported(log)
+    whole = [*ExportReader(io.BytesIO(export)).pieces()]
+    for at in range(len(export)):
+        damaged = bytearray(export)
+        damaged[at] ^= 1
+        with pytest.raises(zlog.ExportDamaged):
+            assert [*ExportReader(io.BytesIO(damaged)).pieces()] == whole
+    kind = export.index(b"\x07", len(MAGIC))
+    head, length, rest = export[: kind + 1], export[kind + 1 : kind + 5], export[kind + 9 :]
+    body = rest[: int.from_bytes(length, "little")]
+    for wrong in (b"\2\0\0\0\1b", b"\1\0\0\0\1a", b"\2\0\0\0\0\1b", b"\xff\xff\xff\xff\1b"):
+        other = body.replace(b"\2\0\0\0\1a", wrong)
+        assert other != body
+        crc = core.crc32c(b"\x07" + len(other).to_bytes(4, "little") + other)
+        sizes = len(other).to_bytes(4, "little") + crc.to_bytes(4, "little")
+        with pytest.raises(zlog.ExportDamaged):
+            assert [*ExportReader(io.BytesIO(head + sizes + other)).pieces()]
+
+
+def test_a_wrong_index_is_found_and_made_anew(
+    store: zlog.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with zlog.Log.create(store, "log", width=2, unit=64) as log:
+        for _ in range(5):
+            log.append_many(
+                [b"x"] * 1_000,
+                tags_each=[[f"t{i % 7}", *map(str, range(20))] for i in range(1_000)],
+            )
+        assert list(log.check()) == []
+        name = log.view.object_of(0).name
+        request = messages.tags_check(log.view.epoch, 0, log.tail())
+        told = messages.tags_check_reply(store.execute(name, "tags_check", request)[1])
+        assert (told.tags > 0, told.wrong) == (True, [])
+        execute = BlockingIo.execute
+        rebuilt = []
+
+        async def wrong(self: BlockingIo, calls: Any, deadline: Any) -> Any:
+            replies = [*await execute(self, calls, deadline)]
+            for i, call in enumerate(calls):
+                if call.method == "tags_rebuild":
+                    rebuilt.append(call.object)
+                if call.method == "tags_check" and call.object == name and not rebuilt:
+                    fields = u64(log.tail()) + u64(5) + (1).to_bytes(4, "little")
+                    replies[i] = Reply(Code.OK, frame(fields + frame(u64(3) + u64(9))))
+            return replies
+
+        monkeypatch.setattr(BlockingIo, "execute", wrong)
+        (finding,) = log.check()
+        assert (finding.kind, finding.object) == (zlog.FindingKind.WRONG_INDEX, name)
+        assert (finding.serious, finding.positions) == (True, range(3, 10))
+        (finding,) = log.check(rebuild_index=True)
+        assert (finding.kind, finding.serious) == (zlog.FindingKind.REBUILT, False)
+        assert set(rebuilt) == {name}
+        assert list(log.check()) == []
+        assert messages.tags_check_reply(store.execute(name, "tags_check", request)[1]) == told
