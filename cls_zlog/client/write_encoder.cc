@@ -71,8 +71,8 @@ class WriteEncoder::Copier {
   std::optional<MacRun> macs_;
 };
 
-int WriteEncoder::begin(const WriteHead& head, const NewEntry* entries, size_t count,
-                        bool in_a_row, size_t index) {
+int WriteEncoder::begin(const WriteHead& head, const NewEntry* entries, size_t count, bool in_a_row,
+                        size_t index) {
   if (head.writer.size() != limits::writer_bytes || count > limits::entries_max) return -EINVAL;
   entries_ = entries;
   count_ = count;
@@ -225,7 +225,9 @@ void WriteEncoder::encode(char* out) const {
   uint32_t end = 0;
   for (size_t i = 0; i < count_; i++) {
     const NewEntry& next = entry(i);
-    if (copier) wire::store(crcs + i * sizeof(uint32_t), copier->copy(next, tags_index_ + index_of(i), data + end));
+    if (copier)
+      wire::store(crcs + i * sizeof(uint32_t),
+                  copier->copy(next, tags_index_ + index_of(i), data + end));
     end += static_cast<uint32_t>(bytes_of(next));
     wire::store(ends + i * sizeof(uint32_t), end);
     wire::store(numbers + i * sizeof(uint32_t), static_cast<uint32_t>(next.number - base_));

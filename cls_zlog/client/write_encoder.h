@@ -40,7 +40,7 @@ struct WriteHead {
   Spacing spacing;                               // of the object that they go to
   Compression compression = Compression::kNone;  // tried where the data is much
   const EntryTags* tags = nullptr;
-  const MacKey* mac = nullptr;                   // of the entries, if they get MACs; it is known
+  const MacKey* mac = nullptr;  // of the entries, if they get MACs; it is known
 };
 
 // Encodes a write (docs/formats/wire.md) in steps: begin() measures it, so that encode() can put

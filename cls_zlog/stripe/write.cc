@@ -129,19 +129,18 @@ bool alike(const WriteRequest& request, uint32_t i, const Record& record, uint32
 // Whether entries that are alike have the same tags. A trimmed one has lost them.
 class TagsComparison {
  public:
-  TagsComparison(const TagsReader& sent, const Record& record)
-      : sent_(sent), record_(record), any_(sent.tags().any() || record.tags.any()) {
-    if (any_) stored_.emplace(record.tags);
+  TagsComparison(const TagsReader& sent, const Record& record) : sent_(sent), record_(record) {
+    if (sent.tags().any() || record.tags.any()) stored_.emplace(record.tags);
   }
   bool same(uint32_t i, uint32_t index) const {
-    return !any_ || !record_.written(index) || sent_.of(i) == stored_->of(index);
+    if (!stored_.has_value() || !record_.written(index)) return true;
+    return sent_.of(i) == stored_->of(index);
   }
 
  private:
   const TagsReader& sent_;
   const Record& record_;
-  const bool any_;
-  std::optional<TagsReader> stored_;
+  std::optional<TagsReader> stored_;  // if there, or there, are any
 };
 
 // Tells of entries that are alike, where data is compressed, here or there, whether they are the same.

@@ -47,7 +47,8 @@ struct SelectRequest {
 struct SelectGap {
   uint64_t first = 0;
   uint64_t last = 0;
-  EntryState state = EntryState::kUnwritten;  // or kLost, kUnreadable; kTrimmed: below the trim point
+  EntryState state =
+      EntryState::kUnwritten;  // or kLost, kUnreadable; kTrimmed: below the trim point
 
   template <typename V>
   void each(V& v) {

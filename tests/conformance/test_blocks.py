@@ -246,8 +246,8 @@ def test_blocks_that_are_larger_than_what_is_in_them_make_no_large_reply(stripe:
 
 
 def test_a_request_says_that_no_older_class_may_take_it() -> None:
-    assert requests.write(1, 0, b"w" * 16, 1, SMALL, in_block=6)[:2] == b"\x02\x02"
-    assert requests.write(1, 0, b"w" * 16, 1, SMALL)[:2] == b"\x02\x01"
+    assert requests.write(1, 0, b"w" * 16, 1, SMALL, in_block=6)[:2] == b"\x03\x02"
+    assert requests.write(1, 0, b"w" * 16, 1, SMALL)[:2] == b"\x03\x01"
 
 
 def test_a_host_that_is_removed_forgets_its_blocks(store: zlog.Store, prefix: str) -> None:

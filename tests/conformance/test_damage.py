@@ -32,7 +32,16 @@ from .damage import (
 from .messages import request
 from .objects import Store, Stripe
 from .replies import Answer, Code, State
-from .stored import HEADER, STORES_WITH_DOORS, Content, Door, envelope, fields_of, of_version
+from .stored import (
+    HEADER,
+    LATER,
+    STORES_WITH_DOORS,
+    Content,
+    Door,
+    envelope,
+    fields_of,
+    of_version,
+)
 
 pytestmark = pytest.mark.parametrize("store_url", STORES_WITH_DOORS, indirect=True)
 
@@ -75,7 +84,7 @@ def test_what_a_later_version_stored_is_unreadable_and_stays_as_it_is(
     stripe = make(store, prefix)
     sound = door.load(prefix)
     for key, span in SPANS.items():
-        newer = of_version(key, sound.omap[key], 3, compat=3)
+        newer = of_version(key, sound.omap[key], LATER, compat=LATER)
         door.save(prefix, sound.with_value(key, newer))
         content = door.load(prefix)
         seen = stripe.read(EPOCH, POSITIONS).value.slots
@@ -102,7 +111,7 @@ def test_a_trim_goes_as_far_as_what_a_later_version_stored(
     stripe = make(store, prefix)
     sound = door.load(prefix)
     key = b"e.0000000000000005.1"
-    door.save(prefix, sound.with_value(key, of_version(key, sound.omap[key], 3, compat=3)))
+    door.save(prefix, sound.with_value(key, of_version(key, sound.omap[key], LATER, compat=LATER)))
     assert stripe.trim_to(EPOCH, 12) == Answer(Code.OK, True)
     slots = stripe.read(EPOCH, POSITIONS).value.slots
     assert [slot.state for slot in slots[:7]] == [State.TRIMMED] * 5 + [
@@ -123,11 +132,12 @@ def test_further_fields_are_kept_by_a_class_that_does_not_know_them(
     sound = door.load(prefix)
     key = b"e.0000000000000002.3"
 
-    def extended(name: bytes, value: bytes) -> bytes:
+    def extended(name: bytes, value: bytes, known: bytes = b"") -> bytes:
         fields, payload = fields_of(value)
-        return envelope(name, fields + b"further", payload, version=9)
+        return envelope(name, fields + known + b"further", payload, version=9)
 
-    content = sound.with_value(key, extended(key, sound.omap[key]))
+    no_tags = wire.u32(0) + bytes(len(SPANS[key]))
+    content = sound.with_value(key, extended(key, sound.omap[key], no_tags))
     door.save(prefix, content.with_attr(HEADER, extended(HEADER, sound.attrs[HEADER])))
     assert lost(stripe.read(EPOCH, POSITIONS)) == []
     assert stripe.put(EPOCH, 12, b"x").code == Code.OK

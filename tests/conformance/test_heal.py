@@ -22,7 +22,17 @@ from .damage import (
 from .objects import CREATE, Directory, Head, Store, Stripe
 from .replies import Answer, Code, State, Verified
 from .requests import Entry
-from .stored import HEAD, HEADER, SEQUENCER, STORES_WITH_DOORS, Content, Door, envelope, of_version
+from .stored import (
+    HEAD,
+    HEADER,
+    LATER,
+    SEQUENCER,
+    STORES_WITH_DOORS,
+    Content,
+    Door,
+    envelope,
+    of_version,
+)
 
 with_door = pytest.mark.parametrize("store_url", STORES_WITH_DOORS, indirect=True)
 
@@ -193,7 +203,7 @@ def test_what_is_offered_has_to_be_whole(store: Store, prefix: str, door: Door) 
         (name, value, data[:-1]),
         (name, value, data + b"x"),
         (name, value),
-        (name, of_version(name, value, 3, compat=3), data),
+        (name, of_version(name, value, LATER, compat=LATER), data),
         (inline[0], value, data),
         (inline[0], flip(inline[1], len(inline[1]) - 1)),
         (inline[0], inline[1], b"x"),

@@ -119,9 +119,7 @@ class Reading(LogHandle):
         follower = self._client.follower(start, tags, match, hole_timeout)
         return Items(lambda: drive(follower.next()))
 
-    def last(
-        self, *tags: str, match: Match = "any", timeout: Timeout = ...
-    ) -> Entry | None:
+    def last(self, *tags: str, match: Match = "any", timeout: Timeout = ...) -> Entry | None:
         """Return the newest entry that has these tags; without any, the newest entry. None: none.
 
         Args:

@@ -314,7 +314,9 @@ class _Lookup:
             if known is None:
                 self._parts.append(more)
             else:
-                known.start = min(known.start, more.start) if known.start < known.end else more.start
+                known.start = (
+                    min(known.start, more.start) if known.start < known.end else more.start
+                )
                 known.end = end
 
     async def _ask(
@@ -372,9 +374,7 @@ class _Lookup:
             part.start, part.end = (part.start, begin) if reverse else (end, part.end)
         return True
 
-    async def _settled(
-        self, positions: Sequence[int], tail: int, deadline: Deadline
-    ) -> list[Slot]:
+    async def _settled(self, positions: Sequence[int], tail: int, deadline: Deadline) -> list[Slot]:
         """Read positions one by one; returns entries that fit, and gaps that may hide one."""
         result: list[Slot] = []
         positions = sorted(set(positions))

@@ -34,8 +34,8 @@ from zlog._layout.reconfigure import reconfigure, roll
 from zlog._layout.stat import LogStat, stat
 from zlog._log.handle import LogHandle
 from zlog._log.writer import WINDOW_BYTES
-from zlog._read.columns import Columns, ColumnsReader
 from zlog._native.core import tags_checked
+from zlog._read.columns import Columns, ColumnsReader
 from zlog._read.cursors import CursorState
 from zlog._read.select import Match
 from zlog._transfer.promote import promote
@@ -368,9 +368,7 @@ class Log(LogHandle):
         (checked,) = tags_checked((tag,))
         return Stream(self, checked)
 
-    async def last(
-        self, *tags: str, match: Match = "any", timeout: Timeout = ...
-    ) -> Entry | None:
+    async def last(self, *tags: str, match: Match = "any", timeout: Timeout = ...) -> Entry | None:
         """Return the newest entry with some tags; see :meth:`zlog.Log.last`."""
         return await self._client.last(tags, match, timeout)
 
