@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from array import array
 from collections.abc import Awaitable, Callable
@@ -15,6 +14,7 @@ from typing import Any
 import zlog
 from zlog import aio
 from zlog._native import messages
+from zlog.cli.verbs.bench.entries import entries_of
 from zlog.cli.verbs.bench.measure import Slice, repeat
 from zlog.cli.verbs.bench.testbed import Testbed
 from zlog.cli.verbs.bench.workers import Begin, Worker, do
@@ -39,6 +39,8 @@ class Workload:
         unit: positions in a row in one of them.
         alone: appends in flight don't travel together: an operation carries one call's entries.
         exclusive: the writer takes the log, and no sequencer is asked.
+        compression: of the log.
+        words: whether entries are made of words, which compress.
     """
 
     size: int
@@ -49,6 +51,8 @@ class Workload:
     unit: int
     alone: bool = False
     exclusive: bool = False
+    compression: str = "none"
+    words: bool = False
 
     @property
     def in_flight(self) -> int:
@@ -122,7 +126,8 @@ class Writers:
 
     def run(self, seconds: float) -> Slice:
         """Append to a new log for a while; also learns how the entries travel."""
-        with self._testbed.new_log(self._load.width, self._load.unit) as log:
+        load = self._load
+        with self._testbed.new_log(load.width, load.unit, load.compression) as log:
             if self._own:
                 done = do(self._own, time.perf_counter, log, seconds)
             else:
@@ -167,7 +172,7 @@ class Writer:
         self._load = load
         self._timeout = timeout
         self._store = store
-        self._entries = [os.urandom(load.size) for _ in range(load.batch)]
+        self._entries = entries_of(load.size, load.batch, words=load.words)
 
     def __call__(self, begin: Begin, log: str, seconds: float) -> Slice:
         """Append to a log for a while."""
