@@ -27,16 +27,25 @@ def open_cursor(log: Log, name: str, begin: PositionSpec | None) -> Cursor:
 
 
 def print_items(
-    items: Iterable[Entry | Gap], renderer: Renderer, out: Output, cursor: Cursor | None
+    items: Iterable[Entry | Gap],
+    renderer: Renderer,
+    out: Output,
+    cursor: Cursor | None,
+    end: int = 0,
 ) -> bool:
-    """Print what there is, and commit it to the cursor. Returns False when something is lost."""
+    """Print what there is, and commit it to the cursor: at the end, at least up to ``end``.
+
+    Returns False when something is lost.
+    """
     commit = None if cursor is None else CursorCommit(cursor, out)
     intact = True
     with commit.at_end() if commit else contextlib.nullcontext():
         for item in items:
             intact = show(renderer, item) and intact
             if commit:
-                commit.printed(item)
+                commit.printed(item.end)
+        if commit:
+            commit.printed(end)
     return intact
 
 
@@ -53,9 +62,9 @@ class CursorCommit:
         self._printed = self._committed = cursor.position
         self._next = time.monotonic() + COMMIT_SECONDS
 
-    def printed(self, item: Entry | Gap) -> None:
-        """Note what was printed, and commit it if the last commit was a while ago."""
-        self._printed = item.end
+    def printed(self, end: int) -> None:
+        """Note how far it was printed, and commit it if the last commit was a while ago."""
+        self._printed = max(self._printed, end)
         if time.monotonic() >= self._next:
             self.commit()
 

@@ -15,11 +15,13 @@ from zlog.cli.cursor_commit import COMMIT_SECONDS
 from zlog.cli.output import Output, OutputClosed
 from zlog.cli.render import Renderer, show
 from zlog.cli.signals import Terminated
+from zlog.cli.tags import Selected
 
 
 async def follow(
     opening: Awaitable[aio.Log],
     start: int,
+    select: Selected,
     count: int | None,
     cursor_name: str | None,
     renderer: Renderer,
@@ -36,7 +38,7 @@ async def follow(
         cursor = None if cursor_name is None else await opened.cursor(cursor_name)
         live = _LiveOutput(out, start)
         loop = asyncio.get_running_loop()
-        printing = asyncio.ensure_future(_print(opened, start, count, renderer, live))
+        printing = asyncio.ensure_future(_print(opened, start, select, count, renderer, live))
         tasks: list[asyncio.Future[Any]] = [printing]
         if cursor is not None:
             loop.add_signal_handler(signal.SIGTERM, live.terminate)
@@ -58,11 +60,16 @@ async def follow(
 
 
 async def _print(
-    log: aio.Log, start: int, count: int | None, renderer: Renderer, live: _LiveOutput
+    log: aio.Log,
+    start: int,
+    select: Selected,
+    count: int | None,
+    renderer: Renderer,
+    live: _LiveOutput,
 ) -> bool:
     intact = True
     entries = 0
-    async for item in log.follow(start):
+    async for item in log.follow(start, **select):
         intact = show(renderer, item) and intact
         live.printed = item.end
         live.flush_soon()

@@ -30,10 +30,12 @@ from zlog._audit.findings import CheckSummary, Finding, FindingKind
 from zlog._base.deadline import Timeout
 from zlog._base.mac import MacKeySource
 from zlog._base.spacing import Places, Spacing
+from zlog._client import Tags
 from zlog._layout.positions import PositionSpec
 from zlog._layout.stat import LogStat
 from zlog._read.columns import Columns
 from zlog._read.cursors import CursorState
+from zlog._read.select import Match
 from zlog._trim.retention import Retention, RetentionReport
 from zlog.check import Check
 from zlog.cursor import Cursor
@@ -130,6 +132,7 @@ __all__ = [
     "LossReason",
     "MacKeySource",
     "MacsMissing",
+    "Match",
     "NotLeader",
     "NotWritten",
     "ObjectClassUse",
@@ -151,6 +154,7 @@ __all__ = [
     "StoreUnavailable",
     "Stream",
     "Stripe",
+    "Tags",
     "Timeout",
     "UnsupportedVersion",
     "View",

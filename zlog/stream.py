@@ -1,4 +1,4 @@
-"""The entries of a log that have one tag, as a log of its own: what :meth:`zlog.Log.stream` returns."""
+"""The entries of a log that have one tag: what :meth:`zlog.Log.stream` returns."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _ESCAPED = re.compile(r"[^A-Za-z0-9_]")
 def cursor_name(stream: str, name: str) -> str:
     """Return what a stream's cursor is called in the log: ``stream.TAG.NAME``.
 
-    Of the tag, letters, digits and ``_`` stay; each other byte of its UTF-8 becomes ``-`` and two hex
-    digits. So no two streams share a cursor.
+    Of the tag, letters, digits and ``_`` stay; each other byte of its UTF-8 becomes ``-`` and two
+    hex digits. So no two streams share a cursor.
     """
     escaped = _ESCAPED.sub(lambda found: "".join(f"-{b:02x}" for b in found[0].encode()), stream)
     return f"stream.{escaped}.{name}"
@@ -48,7 +48,7 @@ class Stream:
     def append_many(
         self, entries: Iterable[bytes], *, tags: Collection[str] = (), timeout: Timeout = ...
     ) -> list[int]:
-        """Append entries with this tag, and ``tags`` beside it; see :meth:`zlog.Log.append_many`."""
+        """Append entries with this tag, and ``tags`` beside; see :meth:`zlog.Log.append_many`."""
         return self._log.append_many(entries, tags=(self.tag, *tags), timeout=timeout)
 
     def read_range(
@@ -59,7 +59,7 @@ class Stream:
         reverse: bool = False,
         hole_timeout: Timeout = ...,
     ) -> Iterator[Entry | Gap]:
-        """Iterate over the stream's entries in ``[start, end)``; see :meth:`zlog.Log.read_range`."""
+        """Iterate over its entries in ``[start, end)``; see :meth:`zlog.Log.read_range`."""
         return self._log.read_range(
             start, end, tags=(self.tag,), reverse=reverse, hole_timeout=hole_timeout
         )

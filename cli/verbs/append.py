@@ -11,8 +11,7 @@ from functools import partial
 
 import click
 
-from zlog import InvalidTag, Log, ZlogError
-from zlog._native.core import tags_checked
+from zlog import Log, ZlogError
 from zlog.cli import signals
 from zlog.cli.batches import Batches, Limits, Splitter, as_is, from_json, tags_each
 from zlog.cli.exclusive import ExclusiveAppends
@@ -22,6 +21,7 @@ from zlog.cli.output import Output, note, say
 from zlog.cli.parameters import entry_size
 from zlog.cli.progress import Progress
 from zlog.cli.session import Session, pass_session
+from zlog.cli.tags import tag_option
 from zlog.cli.tally import Tally
 from zlog.cli.verb import Verb
 from zlog.limits import ENTRY_BYTES_MAX_DEFAULT
@@ -29,13 +29,6 @@ from zlog.limits import ENTRY_BYTES_MAX_DEFAULT
 _BATCH_BYTES = 4 << 20
 _JSON_OVERHEAD = 8
 """A line of JSON may be this many times as long as its entry: an escape takes six bytes for one."""
-
-
-def _checked(_: click.Context, __: click.Parameter, tags: tuple[str, ...]) -> tuple[str, ...]:
-    try:
-        return tags_checked(tags)
-    except InvalidTag as error:
-        raise click.BadParameter(f"{error}. {error.hint}") from error
 
 
 @click.command(
@@ -70,14 +63,7 @@ def _checked(_: click.Context, __: click.Parameter, tags: tuple[str, ...]) -> tu
     is_flag=True,
     help='Lines are {"data": …} or {"data_b64": …}, and may have "tags": […].',
 )
-@click.option(
-    "--tag",
-    "tags",
-    multiple=True,
-    metavar="TAG",
-    callback=_checked,
-    help="Give each entry this tag; may be repeated.",
-)
+@tag_option("Give each entry this tag; may be repeated.")
 @click.option("--positions", is_flag=True, help="Print the position of each entry.")
 @click.option(
     "--batch",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import click
 
-from zlog import Entry, Gap, Log, NotWritten, ZlogError
+from zlog import Entry, Gap, Log, Match, NotWritten, ZlogError
 from zlog.cli import ranges
 from zlog.cli.cursor_commit import open_cursor, print_items
 from zlog.cli.exit_codes import exit_code_of_reading
@@ -16,6 +16,7 @@ from zlog.cli.parameters import hole_timeout_option, or_none
 from zlog.cli.progress import Progress
 from zlog.cli.render import Style, style_options
 from zlog.cli.session import Session, pass_session
+from zlog.cli.tags import Selected, selected, selecting_options
 from zlog.cli.verb import SignedVerb
 
 
@@ -28,12 +29,16 @@ from zlog.cli.verb import SignedVerb
     zlog read orders @10m:@5m            # what came from ten to five minutes ago
     zlog read orders @yesterday:@today   # yesterday's entries
     zlog read orders --cursor nightly --commit   # what came since the last time
+    zlog read orders --tag eu --tag paid --match all
+    zlog read orders --tag eu --reverse | head -1   # the newest one
     zlog read orders --json | jq -r .data
     zlog read orders -f '%p\t%t\t%s\n'
     """,
 )
 @log_argument
 @click.argument("wanted", metavar="[RANGE]...", nargs=-1, type=ranges.parse)
+@selecting_options
+@click.option("--reverse", is_flag=True, help="Begin at the end of each range.")
 @style_options()
 @click.option(
     "--cursor", "name", type=CURSOR_NAME, metavar="NAME", help="Start at this cursor of the log."
@@ -49,6 +54,9 @@ def read(
     session: Session,
     log: str,
     wanted: tuple[ranges.Range, ...],
+    tags: tuple[str, ...],
+    match: Match | None,
+    reverse: bool,
     style: Style,
     name: str | None,
     commit: bool,
@@ -66,7 +74,8 @@ def read(
     after the output is flushed, every second and at the end. If the command dies in between, the
     next one prints some entries again: each is printed at least once.
 
-    Positions without an entry are reported on stderr, or as {"gap": ...} with --json.
+    Positions without an entry are reported on stderr, or as {"gap": ...} with --json. With --tag,
+    only those are that may hide an entry with the tag.
 
     With --raw, no newline is added. `read` returns the lines that `append` took, and `read --raw`
     what `append --keep-newline` took, byte for byte.
@@ -75,25 +84,33 @@ def read(
         raise click.UsageError("--cursor and RANGE exclude each other")
     if commit and name is None:
         raise click.UsageError("--commit needs --cursor")
+    if name is not None and reverse:
+        raise click.UsageError("--cursor and --reverse exclude each other")
+    select = selected(tags, match)
+    if tags and any(each.single for each in wanted):
+        raise click.UsageError("--tag needs ranges: a single position is printed whatever its tags")
     with (
         Output() as out,
         session.open_log(log, hole_timeout=or_none(hole_timeout)) as opened,
     ):
         renderer = style.renderer(out)
-        cursor = None
+        cursor, end = None, 0
         if name is not None:
             cursor = open_cursor(opened, name, None) if commit else opened.cursor(name)
-            wanted = (ranges.Range(cursor.position, None),)
+            end = opened.tail()
+            wanted = (ranges.Range(cursor.position, end),)
         items = (
             item
             for each in wanted or (ranges.EVERYTHING,)
-            for item in _items(opened, each, hidden=out.is_terminal, as_json=style.as_json)
+            for item in _items(opened, each, select, reverse, out, as_json=style.as_json)
         )
-        intact = print_items(items, renderer, out, cursor if commit else None)
+        intact = print_items(items, renderer, out, cursor if commit else None, end)
     return exit_code_of_reading(log, intact=intact)
 
 
-def _items(log: Log, wanted: ranges.Range, *, hidden: bool, as_json: bool) -> Iterator[Entry | Gap]:
+def _items(
+    log: Log, wanted: ranges.Range, select: Selected, reverse: bool, out: Output, *, as_json: bool
+) -> Iterator[Entry | Gap]:
     """Go through a range, and show how far it is."""
     tail = log.tail()
     if wanted.single and isinstance(wanted.start, int):
@@ -105,10 +122,10 @@ def _items(log: Log, wanted: ranges.Range, *, hidden: bool, as_json: bool) -> It
             raise
         return
     start, end = wanted.resolve(log, tail)
-    with Progress(end - start, "reading", hidden=hidden) as progress:
-        for item in log.read_range(start, end):
+    with Progress(end - start, "reading", hidden=out.is_terminal) as progress:
+        for item in log.read_range(start, end, reverse=reverse, **select):
             yield item
-            progress.advance(len(item) if isinstance(item, Gap) else 1)
+            progress.reach(end - item.position if reverse else item.end - start, end - start)
 
 
 def _one(log: Log, position: int, tail: int) -> Entry:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import click
 
 import zlog
-from zlog import Entry, Gap, aio
+from zlog import Entry, Gap, Match, aio
 from zlog.cli import ranges
 from zlog.cli.cursor_commit import open_cursor, print_items
 from zlog.cli.exit_codes import exit_code_of_reading
@@ -20,6 +21,7 @@ from zlog.cli.parameters import hole_timeout_option, or_none
 from zlog.cli.ranges import PositionSpec
 from zlog.cli.render import Style, style_options
 from zlog.cli.session import Session, pass_session
+from zlog.cli.tags import Selected, selected, selecting_options
 from zlog.cli.verb import Verb
 
 _LAST_DEFAULT = 10
@@ -33,6 +35,7 @@ _LAST_DEFAULT = 10
     zlog tail orders --follow             # and what is appended from now on
     zlog tail orders --since-start -f --format '%p %s\n'
     zlog tail orders --from @5m -f        # the last five minutes, and on
+    zlog tail orders --tag eu -f          # the last ten with this tag, and new ones
     zlog tail orders --cursor billing -f  # go on where it stopped the last time
     zlog tail orders -n 0 -f --count 1    # wait for the next entry
     zlog tail orders --cursor worker -e   # what is there, also what comes meanwhile
@@ -74,6 +77,7 @@ _LAST_DEFAULT = 10
     help="Start at this cursor, and advance it past what was printed. A new one starts at --from,"
     " else at the oldest entry.",
 )
+@selecting_options
 @style_options(("--format",))
 @hole_timeout_option
 @pass_session
@@ -87,13 +91,16 @@ def tail(
     since_start: bool,
     begin: PositionSpec | None,
     name: str | None,
+    tags: tuple[str, ...],
+    match: Match | None,
     style: Style,
     hole_timeout: float,
 ) -> int:
     """Print the last entries, and new ones.
 
     Each is followed by a newline. Positions without an entry are reported on stderr, or as {"gap":
-    ...} with --json. A follower waits at an unwritten position until it is written or filled.
+    ...} with --json. A follower waits at an unwritten position until it is written or filled. With
+    --tag, only entries with the tag count, and gaps that may hide one.
 
     With --cursor, the command resumes where the last one with this cursor stopped. It advances the
     cursor after the output is flushed, every second and at the end, also on Ctrl-C and SIGTERM. If
@@ -106,6 +113,7 @@ def tail(
         raise click.UsageError("--cursor and -n exclude each other")
     if since_start:
         begin = "earliest"
+    select = selected(tags, match)
     how: dict[str, Any] = {
         "timeout": session.timeout,
         "hole_timeout": hole_seconds,
@@ -124,20 +132,32 @@ def tail(
                 waits = f": waiting for position {start}" if on and not exit_at_tail else ""
                 say(f"--from is beyond the tail of log {log!r}, which is {end}{waits}")
         else:
-            start = max(0, end - (min(_LAST_DEFAULT, count or end) if last is None else last))
+            wanted = min(_LAST_DEFAULT, count or end) if last is None else last
+            start = _nth_last(opened, wanted, end, select)
         if on and not exit_at_tail:
             opening = aio.Log.open(store, log, **how)
-            intact = asyncio.run(follow(opening, start, count, name, renderer, out))
+            intact = asyncio.run(follow(opening, start, select, count, name, renderer, out))
         else:
-            items = _first(_items(opened, start, end, to_tail=exit_at_tail), count)
-            intact = print_items(items, renderer, out, cursor)
+            items = _first(_items(opened, start, end, select, to_tail=exit_at_tail), count)
+            intact = print_items(items, renderer, out, cursor, 0 if count else end)
     return exit_code_of_reading(log, intact=intact)
 
 
-def _items(log: zlog.Log, start: int, end: int, *, to_tail: bool) -> Iterator[Entry | Gap]:
+def _nth_last(log: zlog.Log, count: int, end: int, select: Selected) -> int:
+    """Return where the last ``count`` before ``end`` begin: positions, or entries with the tags."""
+    if not select["tags"] or not count:
+        return max(0, end - count)
+    found = log.read_range(end=end, reverse=True, **select)
+    positions = (item.position for item in found if isinstance(item, Entry))
+    return min(islice(positions, count), default=end)
+
+
+def _items(
+    log: zlog.Log, start: int, end: int, select: Selected, *, to_tail: bool
+) -> Iterator[Entry | Gap]:
     """Go through a range, and on to the tail as it is then."""
     while start < end:
-        yield from log.read_range(start, end)
+        yield from log.read_range(start, end, **select)
         start, end = end, log.tail() if to_tail else end
 
 

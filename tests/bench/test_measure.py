@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import zlib
 from array import array
 
 import pytest
 
+from zlog.cli.verbs.bench.entries import entries_of
 from zlog.cli.verbs.bench.measure import (
     ROUNDS,
     Contender,
@@ -136,3 +138,12 @@ def test_a_turn_does_not_fill_objects() -> None:
     load = Workload(size=1 << 20, batch=16, writers=2, depth=1, width=8, unit=1)
     assert load.in_flight == 32
     assert 1 <= load.calls_max * load.writers * load.batch * load.size <= 8 * 64 << 20
+
+
+@pytest.mark.parametrize("size", [0, 1, 100, 16384])
+def test_words_have_the_size_asked_for_and_compress(size: int) -> None:
+    entries = entries_of(size, 8, words=True)
+    assert [len(entry) for entry in entries] == [size] * 8
+    if size > 1000:
+        assert len(zlib.compress(entries[0], 1)) < size / 2
+        assert len(zlib.compress(entries_of(size, 1, words=False)[0], 1)) > size / 2

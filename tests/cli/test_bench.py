@@ -78,6 +78,7 @@ def untouched(cli: Cli, folder: Path) -> bool:
         (["--writers", "2", "--depth", "2", "--batch", "16"], True),
         (["--exclusive"], False),
         (["--exclusive", "--depth", "64"], True),
+        (["--compression", "zstd", "--batch", "64"], True),
     ],
 )
 def test_append_on_the_embedded_store(
@@ -89,6 +90,8 @@ def test_append_on_the_embedded_store(
         expected = [*expected[:3], "LMDB, records", "plain file", "one by one"]
     if "--exclusive" in words:
         expected = ["shared", *expected]
+    if "--compression" in words:
+        expected = ["uncompressed", *expected]
     assert limits_of(report) == expected
     assert report["result"]["cpu_us_per_entry"]["client"] > 0
     assert report["result"]["memory_peak_bytes"] > 1 << 20
@@ -96,11 +99,13 @@ def test_append_on_the_embedded_store(
 
 
 @pytest.mark.parametrize(
-    "words", [[], ["--order", "random"], ["--order", "random", "--depth", "4"]]
+    "words",
+    [[], ["--order", "random"], ["--order", "random", "--depth", "4"], ["--compression", "lz4"]],
 )
 def test_read_on_the_embedded_store(cli: Cli, tmp_path: Path, words: list[str]) -> None:
     (report,) = run(cli, "read", "--entries", "4096", *words)
-    assert limits_of(report) == ["LMDB", "class reads"]
+    beside = ["uncompressed"] if "--compression" in words else []
+    assert limits_of(report) == [*beside, "LMDB", "class reads"]
     assert untouched(cli, tmp_path / "store")
 
 

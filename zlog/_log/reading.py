@@ -42,9 +42,9 @@ class Reading(LogHandle):
     ) -> Iterator[Entry | Gap]:
         """Iterate over ``[start, end)`` in order, as far as the tail when the first is read.
 
-        Every position is accounted for: as an Entry, or inside a Gap. With ``tags`` come the entries
-        that have them, and the gaps that may hide one: those that are trimmed up to the trim point,
-        lost, unreadable, or, where nothing can be written, unwritten.
+        Every position is accounted for: as an Entry, or inside a Gap. With ``tags`` come the
+        entries that have them, and the gaps that may hide one: those that are trimmed up to the
+        trim point, lost, unreadable, or, where nothing can be written, unwritten.
 
         Args:
             start: the first position.

@@ -23,6 +23,7 @@ from zlog._read.select import Selection, Wanted
 from zlog.entry import Entry, Gap, GapKind
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 _WINDOW_POSITIONS_FIRST = 512
 _WINDOW_POSITIONS_MIN = 16
@@ -100,7 +101,7 @@ class Ahead(Generic[T]):
         self._under_way: deque[WindowRead] = deque()
         self._kept: Gap | None = None
 
-    async def next(self, tail: int) -> T:
+    async def next(self, tail: int) -> T_co:
         """Return what is there from ``position`` on, which lies below ``tail``; may be nothing."""
         content = await self._window(tail)
         if self._kept is not None:
@@ -208,7 +209,7 @@ def _items_ahead(
     return Ahead(reader, budget, windows, start, WINDOW_BYTES)
 
 
-class InOrder(Protocol[T]):
+class InOrder(Protocol[T_co]):
     """What reads on from a position, as far as it is told that the log goes."""
 
     position: int

@@ -283,7 +283,7 @@ class _Lookup:
         return _joined(found[::-1])[::-1], reached
 
     async def window_below(
-        self, stripe: Stripe, start: int, end: int, tail: int, deadline: Deadline
+        self, _: Stripe, start: int, end: int, tail: int, deadline: Deadline
     ) -> tuple[list[Entry | Gap], int] | None:
         """Read all entries of some positions right below ``end``, backwards."""
         reader = self._reader
@@ -322,7 +322,7 @@ class _Lookup:
     async def _ask(
         self, parts: Sequence[_Part], tail: int, deadline: Deadline, *, reverse: bool
     ) -> bool:
-        """Have objects look through the next bit of their share. False: it was trimmed meanwhile."""
+        """Have objects look through the next bit of their share. False: trimmed meanwhile."""
         if not parts:
             return True
         share = max(_SHARE_BYTES_MIN, min(READ_BYTES_MAX, _ROUND_BYTES // len(parts)))
@@ -435,7 +435,7 @@ def _joined(slots: Sequence[Slot]) -> list[Entry | Gap]:
 async def last_entry(
     reader: Reader, budget: Budget, wanted: Wanted | None, timeout: Timeout
 ) -> Entry | None:
-    """Return the newest entry with the tags, None where there is none; see :meth:`zlog.Log.last`."""
+    """Return the newest entry with the tags, if any; see :meth:`zlog.Log.last`."""
     deadline = budget.deadline(timeout)
     backwards = Backwards(reader, budget, wanted, 0, None, entries_max=1)
     while (items := await backwards.next()) is not None:

@@ -13,7 +13,13 @@ from zlog.cli.units import human_bytes
 from zlog.cli.verb import Verb
 from zlog.cli.verbs.bench.echo import ask_sequencer
 from zlog.cli.verbs.bench.measure import Contender, Slice, one_after_the_other
-from zlog.cli.verbs.bench.options import Bench, count_option, log_options, size_option
+from zlog.cli.verbs.bench.options import (
+    Bench,
+    compression_option,
+    count_option,
+    log_options,
+    size_option,
+)
 from zlog.cli.verbs.bench.results import Report
 from zlog.cli.verbs.bench.testbed import Testbed
 from zlog.cli.verbs.bench.writers import Traffic, Workload, Writers
@@ -34,6 +40,7 @@ _ONE_BY_ONE_DEPTH = 64
     zlog bench append --depth 4096                 # many concurrent appends of one program
     zlog bench append --depth 64 --alone           # each of them an operation of its own
     zlog bench append --exclusive                  # beside a log that any client appends to
+    zlog bench append --batch 1024 --compression zstd
     zlog --store ceph://logs bench append --size 16K --batch 256 --writers 4 --seconds 20
     """,
 )
@@ -59,6 +66,7 @@ _ONE_BY_ONE_DEPTH = 64
     help="The writer takes the log, and no sequencer is asked; the same of a shared log stands"
     " beside it.",
 )
+@compression_option
 @log_options
 def append(
     bench: Bench,
@@ -69,6 +77,7 @@ def append(
     writers: int,
     alone: bool,
     exclusive: bool,
+    compression: str,
     width: int,
     unit: int,
 ) -> Report:
@@ -78,16 +87,19 @@ def append(
     flight: the same operations of the object class sent by a C++ program; calls of the class that
     write nothing; plain librados writes of the same bytes, or LMDB alone, or a plain file that is
     appended to and synced. RATIO is the part of each limit that was reached. Where entries travel
-    together, what they would reach each on its own stands there too.
+    together, what they would reach each on its own stands there too. The limits compress nothing.
     """
     if exclusive and (writers > 1 or alone):
         raise click.UsageError("--exclusive excludes --alone, and more than one of --writers")
-    load = Workload(size, batch, writers, depth, width, unit, alone, exclusive, tags)
+    words = compression != "none"
+    load = Workload(
+        size, batch, writers, depth, width, unit, alone, exclusive, tags, compression, words
+    )
     title = (
         f"append of {human_bytes(size)}, batch {batch}, depth {depth}"
         f"{f', one of {tags:,} tags' if tags else ''}"
         f"{', alone' if alone else ''}, {'exclusive, ' if exclusive else ''}writers {writers},"
-        f" width {width}, unit {unit}"
+        f" width {width}, unit {unit}{'' if compression == 'none' else f', {compression}'}"
     )
     with bench.testbed() as testbed:
         if writers > 1 and testbed.kind == "mem":
@@ -95,14 +107,22 @@ def append(
         note(f"warming up in {testbed.url}")
         running = testbed.enter(Writers(testbed, load))
         bench.warm_up(running.run)
-        contender = testbed.load("append", _how(load, running.traffic), running.run)
+        traffic = running.traffic
+        if load.words:
+            plain = testbed.enter(Writers(testbed, replace(load, compression="none")))
+            bench.warm_up(plain.run)
+            traffic = plain.traffic  # a compressed write may be several records
+        how = _how(load, traffic)
+        contender = testbed.load("append", how, running.run)
         limits = [*bench.with_class(testbed, lambda other: other.enter(Writers(other, load)))]
         if exclusive:
             limits.append(_beside(bench, testbed, "shared", replace(load, exclusive=False)))
+        if load.words:
+            limits.append(testbed.load("uncompressed", f"without compression: {how}", plain.run))
         if tags:
             limits.append(_beside(bench, testbed, "without tags", replace(load, tags=0)))
-        limits += _limits(testbed, load, running.traffic)
-        if running.traffic.batch > 1:
+        limits += _limits(testbed, load, traffic)
+        if traffic.batch > 1:
             one_by_one = Workload(size, 1, 1, _ONE_BY_ONE_DEPTH, width, unit, alone=True)
             limits.append(_beside(bench, testbed, "one by one", one_by_one))
         return bench.measure(contender, limits, title, size, **asdict(load))

@@ -20,7 +20,7 @@ from zlog.cli.units import size
 from zlog.cli.verbs.bench.measure import ROUNDS, Contender, Ratio, Slice, contest
 from zlog.cli.verbs.bench.results import Report, show
 from zlog.cli.verbs.bench.testbed import OWN, SEQUENCER_HELP, Run, Testbed, new_testbed
-from zlog.limits import UNIT_DEFAULT, WIDTH_DEFAULT, WIDTH_MAX
+from zlog.limits import COMPRESSIONS, UNIT_DEFAULT, WIDTH_DEFAULT, WIDTH_MAX
 from zlog.store import ObjectClassUse
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -58,6 +58,15 @@ _unit_option = click.option(
     show_default=True,
     metavar="N",
     help="Positions in a row in one of them, a power of two.",
+)
+
+compression_option = click.option(
+    "--compression",
+    type=click.Choice(COMPRESSIONS),
+    default="none",
+    show_default=True,
+    help="How the log compresses; the same without stands beside it. Then entries are words from a"
+    " vocabulary of 256, else random bytes.",
 )
 
 _seconds_option = click.option(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import time
 from array import array
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import count, islice
 from typing import Any
 
@@ -20,8 +19,15 @@ from zlog import aio
 from zlog.cli.output import note
 from zlog.cli.units import human_bytes
 from zlog.cli.verb import Verb
+from zlog.cli.verbs.bench.entries import entries_of
 from zlog.cli.verbs.bench.measure import Contender, Slice, repeat
-from zlog.cli.verbs.bench.options import Bench, count_option, log_options, size_option
+from zlog.cli.verbs.bench.options import (
+    Bench,
+    compression_option,
+    count_option,
+    log_options,
+    size_option,
+)
 from zlog.cli.verbs.bench.results import Report
 from zlog.cli.verbs.bench.testbed import Testbed
 
@@ -51,37 +57,50 @@ _RAW_READS_PER_OBJECT = 2
 @count_option("--entries", 262144, 1 << 27, "Entries that are written first, to be read.")
 @count_option("--batch", 1024, 16384, "Entries that one append wrote.")
 @count_option("--depth", 1, 4096, "Random reads in flight.")
+@compression_option
 @log_options
 def read(
-    bench: Bench, order: str, size: int, entries: int, batch: int, depth: int, width: int, unit: int
+    bench: Bench,
+    order: str,
+    size: int,
+    entries: int,
+    batch: int,
+    depth: int,
+    compression: str,
+    width: int,
+    unit: int,
 ) -> Report:
     """Measure how fast entries are read.
 
     Beside it stand the raw limits of the same store, measured in turns with it: plain librados
     reads of the same bytes from as many objects, or LMDB alone; and the same operations of the
-    object class sent by a C++ program. RATIO is the part of each limit that was reached.
+    object class sent by a C++ program. RATIO is the part of each limit that was reached. The limits
+    compress nothing.
     """
     if order == "range" and depth > 1:
         raise click.UsageError("--depth is for --order random: a range has its own read-ahead")
-    load = ReadLoad(order, size, entries, batch, depth, width, unit)
+    words = compression != "none"
+    load = ReadLoad(order, size, entries, batch, depth, width, unit, compression, words)
     title = (
         f"{order} read of {human_bytes(size)}, entries {entries}, batch {batch}, depth {depth},"
-        f" width {width}, unit {unit}"
+        f" width {width}, unit {unit}{'' if compression == 'none' else f', {compression}'}"
     )
     with bench.testbed() as testbed:
-        log = testbed.enter(testbed.new_log(width, unit))
+
+        def reader_of(other: Testbed, load: ReadLoad) -> Reader:
+            log = other.enter(other.new_log(width, unit, load.compression))
+            return Reader(other, log, load)
+
         note(f"writing {entries} entries in {testbed.url}")
-        reader = Reader(testbed, log, load)
+        reader = reader_of(testbed, load)
         bench.warm_up(reader.run)
         contender = testbed.load(f"{order} read", reader.how, reader.run)
-
-        def like(other: Testbed) -> Reader:
-            return Reader(other, other.enter(other.new_log(width, unit)), load)
-
-        limits = [
-            *bench.with_class(testbed, like),
-            *_limits(testbed, load, reader.per_operation),
-        ]
+        limits = [*bench.with_class(testbed, lambda other: reader_of(other, load))]
+        if load.words:
+            plain = reader_of(testbed, replace(load, compression="none"))
+            bench.warm_up(plain.run)
+            limits.append(testbed.load("uncompressed", f"the same: {plain.how}", plain.run))
+        limits += _limits(testbed, load, reader.per_operation)
         return bench.measure(contender, limits, title, size, **asdict(load))
 
 
@@ -97,6 +116,8 @@ class ReadLoad:
         depth: random reads in flight.
         width: stripe objects of the log.
         unit: positions in a row in one of them.
+        compression: of the log.
+        words: whether entries are made of words, which compress.
     """
 
     order: str
@@ -106,6 +127,8 @@ class ReadLoad:
     depth: int
     width: int
     unit: int
+    compression: str = "none"
+    words: bool = False
 
 
 class Reader:
@@ -123,7 +146,7 @@ class Reader:
         self._load = load
         self._random = random.Random(1)
         self._log = testbed.enter(zlog.Log.open(testbed.store, log, timeout=testbed.timeout))
-        batch = [os.urandom(load.size) for _ in range(load.batch)]
+        batch = entries_of(load.size, load.batch, words=load.words)
         for left in range(load.entries, 0, -load.batch):
             self._log.append_many(batch[:left])
         self.per_operation = 1.0

@@ -75,12 +75,20 @@ class Testbed:
         return urlsplit(self.url).scheme
 
     @contextmanager
-    def new_log(self, width: int, unit: int = UNIT_DEFAULT) -> Iterator[str]:
+    def new_log(
+        self, width: int, unit: int = UNIT_DEFAULT, compression: str = "none"
+    ) -> Iterator[str]:
         """Make a log for the length of a ``with`` block; gives its name."""
         name = f"bench-{os.urandom(8).hex()}"
         try:
-            made = zlog.Log.create(self.store, name, width=width, unit=unit, timeout=self.timeout)
-            made.close()
+            zlog.Log.create(
+                self.store,
+                name,
+                width=width,
+                unit=unit,
+                compression=compression,
+                timeout=self.timeout,
+            ).close()
             yield name
         finally:
             with suppress(zlog.LogNotFound):  # interrupted before it was made

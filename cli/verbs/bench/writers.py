@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import time
 from array import array
@@ -15,6 +14,7 @@ from functools import partial
 import zlog
 from zlog import aio
 from zlog._native import messages
+from zlog.cli.verbs.bench.entries import entries_of
 from zlog.cli.verbs.bench.measure import Slice, repeat
 from zlog.cli.verbs.bench.testbed import Testbed
 from zlog.cli.verbs.bench.workers import Begin, Worker, do
@@ -43,6 +43,8 @@ class Workload:
         alone: appends in flight don't travel together: an operation carries one call's entries.
         exclusive: the writer takes the log, and no sequencer is asked.
         tags: of how many each entry has one; 0: none has any.
+        compression: of the log.
+        words: whether entries are made of words, which compress.
     """
 
     size: int
@@ -54,6 +56,8 @@ class Workload:
     alone: bool = False
     exclusive: bool = False
     tags: int = 0
+    compression: str = "none"
+    words: bool = False
 
     @property
     def in_flight(self) -> int:
@@ -127,7 +131,8 @@ class Writers:
 
     def run(self, seconds: float) -> Slice:
         """Append to a new log for a while; also learns how the entries travel."""
-        with self._testbed.new_log(self._load.width, self._load.unit) as log:
+        load = self._load
+        with self._testbed.new_log(load.width, load.unit, load.compression) as log:
             if self._own:
                 done = do(self._own, time.perf_counter, log, seconds)
             else:
@@ -172,7 +177,7 @@ class Writer:
         self._load = load
         self._timeout = timeout
         self._store = store
-        self._entries = [os.urandom(load.size) for _ in range(load.batch)]
+        self._entries = entries_of(load.size, load.batch, words=load.words)
         self._tags: list[tuple[str, ...]]
         self._tags = [(f"tag-{number}",) for number in range(load.tags)] or [()]
         self._lots = [self._lot() for _ in range(max(1, _TAGGED // load.batch) if load.tags else 1)]

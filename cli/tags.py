@@ -1,0 +1,49 @@
+"""Tags on the command line: those that entries get, and those that a reader asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypedDict, TypeVar
+
+import click
+
+from zlog import InvalidTag, Match
+from zlog._native.core import tags_checked
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Selected(TypedDict):
+    """Which entries are read, as :meth:`zlog.Log.read_range` takes it."""
+
+    tags: tuple[str, ...] | None
+    match: Match
+
+
+def selected(tags: tuple[str, ...], match: Match | None) -> Selected:
+    """Return what the options of :func:`selecting_options` ask for."""
+    if match is not None and not tags:
+        raise click.UsageError("--match needs --tag")
+    return {"tags": tags or None, "match": match or "any"}
+
+
+def tag_option(help: str) -> Callable[[F], F]:
+    """Return the option ``--tag``, which may be repeated and passes ``tags``."""
+    return click.option("--tag", "tags", multiple=True, metavar="TAG", callback=_checked, help=help)
+
+
+def selecting_options(command: F) -> F:
+    """Add the options that say which entries are read; they pass ``tags`` and ``match``."""
+    match = click.option(
+        "--match",
+        type=click.Choice(["any", "all"]),
+        help="Whether entries have to have any of several tags, or all.  [default: any]",
+    )
+    return tag_option("Only entries with this tag; may be repeated.")(match(command))
+
+
+def _checked(_: click.Context, __: click.Parameter, tags: tuple[str, ...]) -> tuple[str, ...]:
+    try:
+        return tags_checked(tags)
+    except InvalidTag as error:
+        raise click.BadParameter(f"{error}. {error.hint}") from error
