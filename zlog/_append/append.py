@@ -132,12 +132,15 @@ class Appender:
         shared = (self._layout, self._rolls, self.compression, self._writer)
         work = _Round(*shared, entries, start, self._take(count))
         try:
-            return await work.append(count, self._positions, deadline)
+            appended = await work.append(count, self._positions, deadline)
         except ZlogError as error:
             error.positions = (*work.acknowledged(count),)
             if isinstance(error, StoreTimeout):
                 await explain(self._layout.io, error)
             raise
+        if not self._layout.view.sequencer:
+            self._layout.announce()
+        return appended
 
     def check(self, entries: Sequence[bytes]) -> None:
         """Raise EntryTooLarge, or TypeError for what is no bytes, before anything is sent."""

@@ -175,6 +175,7 @@ class Exclusive(ABC):
 
     async def run(self) -> None:
         """Send a round, and see to what follows from it."""
+        confirmed = self.confirmed
         if self._broken:
             await self._reopen()
         with self._mutex:
@@ -182,6 +183,8 @@ class Exclusive(ABC):
             taken = self._take()
         if taken is not None:
             await self._send(taken)
+        if self.confirmed > confirmed:
+            self.layout.announce()
         self._tell()
         self.start()
 

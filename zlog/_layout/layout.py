@@ -10,6 +10,7 @@ from dataclasses import replace
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Io, Reply
 from zlog._base.mac import Key
+from zlog._base.names import head_object
 from zlog._base.protocol import EPOCH_MAX, Code
 from zlog._base.sequencer import LogAddress, is_remote
 from zlog._layout.directory import Directory
@@ -36,6 +37,7 @@ from zlog.errors import (
     StaleEpoch,
     StoreTimeout,
     StoreUnavailable,
+    ZlogError,
 )
 from zlog.view import ObjectRef, Stripe, View
 
@@ -94,6 +96,7 @@ class Layout:
         self.io = io
         self.address = address
         self.head = Head(io, view.log)
+        self._head_object = head_object(view.log)
         self.directory = Directory(io)
         self.view = view
         self.macs = Macs(key, view, io.store.url)
@@ -417,6 +420,11 @@ class Layout:
         if await self.find_leader(view, deadline):
             return self.view
         return await self.change(unless_newer(view, sequencer=""), deadline)
+
+    def announce(self) -> None:
+        """Wake readers that wait for entries and have no sequencer to wait at; a hint."""
+        with contextlib.suppress(ZlogError):
+            self.io.store.notify(self._head_object)
 
     async def guarded(
         self, calls_of: Callable[[View], Sequence[Call]], deadline: Deadline

@@ -15,12 +15,13 @@ from typing import Literal
 
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call
-from zlog._base.names import check_position
+from zlog._base.names import check_position, head_object
 from zlog._base.refusals import from_errno
 from zlog._layout.confirmed import confirmed_end
 from zlog._layout.layout import Layout
 from zlog._layout.offers import Offers
 from zlog._layout.views import backoff, check_room
+from zlog._layout.wakes import LOOK_SECONDS, Wakes
 from zlog._native import messages
 from zlog.errors import (
     AppendRefused,
@@ -39,7 +40,7 @@ _logger = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.01
 _POLL_SECONDS_MAX = 0.25
-"""How often a follower without a sequencer asks for the tail."""
+"""How often a follower without a sequencer asks for the tail, which nothing has told it yet."""
 
 
 PositionSpec = int | Literal["earliest", "latest"]
@@ -60,6 +61,7 @@ class Positions:
         self._outage = layout.outage
         self._offers = Offers(layout)
         self._told = False
+        self._wakes = Wakes(layout.io, head_object(layout.address.name))
         self._known = (0, 0)  # a stripe, by id, and a position: all below it is confirmed
 
     async def grant(self, count: int, deadline: Deadline) -> tuple[View, int]:
@@ -234,12 +236,15 @@ class Positions:
 
     async def wait(self, position: int, timeout: float, deadline: Deadline) -> int | None:
         """Wait until the tail has passed ``position``. Returns the tail; None at the timeout."""
-        io = self._io
+        io, wakes = self._io, self._wakes
         end = io.monotonic() + timeout
         poll = _POLL_SECONDS
+        woken: bool | None = None
         while True:
+            number = wakes.number  # first: what is announced while it looks counts
             tail = await self._wait_once(position, end - io.monotonic(), deadline)
             if tail is not None and tail > position:
+                wakes.prompt = wakes.prompt if woken is None else woken
                 return tail
             left = end - io.monotonic()
             if left <= 0:
@@ -247,7 +252,9 @@ class Positions:
                 await self.layout.refresh(deadline)
                 return None
             if tail is not None:  # no sequencer to wait at: this was one look at the objects
-                await io.sleep(min(poll, left))
+                if woken:  # in vain: not at the pace of who does that
+                    await io.sleep(min(_POLL_SECONDS, left))
+                woken = await wakes.wait(number, min(LOOK_SECONDS if wakes.prompt else poll, left))
                 poll = min(poll * 2, _POLL_SECONDS_MAX)
 
     async def _ask(self, view: View, count: int, deadline: Deadline) -> tuple[View, int] | None:
