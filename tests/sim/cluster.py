@@ -74,10 +74,10 @@ class ProcessStore(FaultyStore):
     """The cluster's store as one process reaches it.
 
     Attributes:
-        watch: called with the method of each of its operations that has taken effect.
+        effect: called with the method of each of its operations that has taken effect.
     """
 
-    watch: Callable[[str], None] | None = None
+    effect: Callable[[str], None] | None = None
 
     def __init__(
         self, objects: Objects, execute: Execute, plan: SeededPlan, process: str, *, token: bool
@@ -93,8 +93,8 @@ class ProcessStore(FaultyStore):
 
     def carry_out(self, object: str, method: str, payload: RequestPayload) -> tuple[int, bytes]:
         answer = self._carry_out(object, method, payload)
-        if self.watch is not None:
-            self.watch(method)
+        if self.effect is not None:
+            self.effect(method)
         return answer
 
     def _carry_out(self, object: str, method: str, payload: RequestPayload) -> tuple[int, bytes]:

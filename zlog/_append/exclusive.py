@@ -184,7 +184,7 @@ class Exclusive(ABC):
         if taken is not None:
             await self._send(taken)
         if self.confirmed > confirmed:
-            self.layout.announce()
+            self.layout.head.announce()
         self._tell()
         self.start()
 
@@ -271,10 +271,8 @@ class Exclusive(ABC):
             if any(reply.code for reply in replies):
                 replies = await answers(self._io, calls, replies, deadline)
             for (index, _), reply in zip(left, replies, strict=True):
-                if reply.code != Code.REQUEST_TOO_NEW or compression == "none":
+                if not self._compression.refused(view, refs[index].name, reply.code, compression):
                     taken[index] = reply
-                else:
-                    self._compression.refuse(view, refs[index].name)
             if len(taken) == len(requests):
                 return [*taken.values()]
 

@@ -10,7 +10,6 @@ from dataclasses import replace
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Io, Reply
 from zlog._base.mac import Key
-from zlog._base.names import head_object
 from zlog._base.protocol import EPOCH_MAX, Code
 from zlog._base.sequencer import LogAddress, is_remote
 from zlog._layout.directory import Directory
@@ -37,7 +36,6 @@ from zlog.errors import (
     StaleEpoch,
     StoreTimeout,
     StoreUnavailable,
-    ZlogError,
 )
 from zlog.view import ObjectRef, Stripe, View
 
@@ -46,7 +44,6 @@ PATIENCE_SECONDS = 0.2
 
 _PATIENCE_LOOKS = 8
 """The same in looks at the head: a slow store is slow for that client too."""
-
 
 _SPREAD_SECONDS = 0.25
 """Over which writers spread that have been refused at the same time: see ``Layout.renew``."""
@@ -96,7 +93,6 @@ class Layout:
         self.io = io
         self.address = address
         self.head = Head(io, view.log)
-        self._head_object = head_object(view.log)
         self.directory = Directory(io)
         self.view = view
         self.macs = Macs(key, view, io.store.url)
@@ -420,11 +416,6 @@ class Layout:
         if await self.find_leader(view, deadline):
             return self.view
         return await self.change(unless_newer(view, sequencer=""), deadline)
-
-    def announce(self) -> None:
-        """Wake readers that wait for entries and have no sequencer to wait at; a hint."""
-        with contextlib.suppress(ZlogError):
-            self.io.store.notify(self._head_object)
 
     async def guarded(
         self, calls_of: Callable[[View], Sequence[Call]], deadline: Deadline

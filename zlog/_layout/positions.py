@@ -20,6 +20,7 @@ from zlog._base.refusals import from_errno
 from zlog._layout.confirmed import confirmed_end
 from zlog._layout.layout import Layout
 from zlog._layout.offers import Offers
+from zlog._layout.prefix import prefix_end
 from zlog._layout.views import backoff, check_room
 from zlog._layout.wakes import LOOK_SECONDS, Wakes
 from zlog._native import messages
@@ -225,14 +226,13 @@ class Positions:
 
     async def is_confirmed(self, position: int, deadline: Deadline) -> bool:
         """Whether a reader of an exclusive log may see a position; of others it may see all."""
-        while True:
-            view = self.layout.view
-            if view.writer is None or position < self._known_end(view):
-                return True
-            end = await self._confirmed(view, deadline)
-            if end is not None:
-                return position < end
-            await self.layout.advance(view, deadline)
+
+        def known(view: View) -> int | None:
+            end = self._known_end(view)
+            return None if end is None or position < end else end
+
+        _, end = await self._confirmed(self.layout.view, known, deadline)
+        return end is None or position < end
 
     async def wait(self, position: int, timeout: float, deadline: Deadline) -> int | None:
         """Wait until the tail has passed ``position``. Returns the tail; None at the timeout."""
@@ -346,10 +346,9 @@ class Positions:
             if view.mirror:
                 return view, view.tail_floor
             if view.writer is not None:
-                end = await self._confirmed(view, deadline)
+                view, end = await self._confirmed(view, self._known_end, deadline)
                 if end is not None:
                     return view, end
-                await self.layout.advance(view, deadline)
                 continue
             view, tail, missing = await self._taken(deadline)
             if not (missing and whole):
@@ -357,14 +356,19 @@ class Positions:
             if (await self.layout.refresh(deadline)).epoch == view.epoch:
                 raise CorruptEntry(f"a stripe object of log {view.log!r} is missing")
 
-    async def _confirmed(self, view: View, deadline: Deadline) -> int | None:
-        """Return where the confirmed entries end; None: the view is not the newest one."""
-        end = await confirmed_end(self._io, view, self._known_end(view), deadline)
+    async def _confirmed(
+        self, view: View, known: Callable[[View], int | None], deadline: Deadline
+    ) -> tuple[View, int | None]:
+        """As :func:`prefix_end`, and remember it."""
+        view, end = await prefix_end(self.layout, view, known, deadline)
         if end is not None:
             self._known = (view.live_stripe.id, end)
-        return end
+        return view, end
 
-    def _known_end(self, view: View) -> int:
+    def _known_end(self, view: View) -> int | None:
+        """Return up to where entries are known to be confirmed; None: the log is not exclusive."""
+        if view.writer is None:
+            return None
         stripe, end = self._known
         return end if stripe == view.live_stripe.id else view.live_stripe.start
 

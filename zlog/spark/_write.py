@@ -25,7 +25,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import BinaryType, StringType, StructType
 
-from zlog._append.append import ROUND_BYTES_MAX, ROUND_ENTRIES_MAX
+from zlog._append.append import GRANT_BYTES_MAX, GRANT_ENTRIES_MAX
 from zlog._native.core import EntryColumn
 from zlog.errors import AppendRefused
 from zlog.spark._handles import LogRef
@@ -138,7 +138,7 @@ def _columns(batches: Iterator[pa.RecordBatch]) -> Iterator[EntryColumn]:
         if column.null_count:
             yield _joined(some)
             raise ValueError("a null is no entry: leave such rows out, or write empty ones")
-        if rows + len(column) > ROUND_ENTRIES_MAX or size + column.nbytes > ROUND_BYTES_MAX:
+        if rows + len(column) > GRANT_ENTRIES_MAX or size + column.nbytes > GRANT_BYTES_MAX:
             yield _joined(some)
             some, rows, size = [], 0, 0
         some.append(column)
