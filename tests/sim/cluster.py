@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 from collections.abc import Callable
 
 from zlog._native import core, messages
@@ -51,7 +52,7 @@ class Objects:
         return self.locks.execute(method, request)
 
     def answer_again(self, object: str, request: bytes) -> tuple[int, bytes] | None:
-        """What a write answered before that is repeated, if its object has forgotten it since.
+        """What a write answered before that is repeated, if its object is gone or has forgotten it.
 
         An object knows an append below its trim point only until its record is freed
         (docs/formats/wire.md). RADOS keeps what a repeated operation was answered, so that the
@@ -61,7 +62,7 @@ class Objects:
         if known is not None:
             code, reply = self.memory.execute(object, "stat", messages.stat(_ANY_EPOCH))
             first = int.from_bytes(request[_FIRST_POSITION], "little")
-            if code == 0 and first < messages.stat_reply(reply).trim_point:
+            if code == -errno.ENOENT or first < messages.stat_reply(reply).trim_point:
                 return known
         return None
 
