@@ -199,7 +199,7 @@ class Store(Protocol):
     def watch(
         self, queue: CompletionQueue, token: int, object: str, seen: int = 0
     ) -> UnderWay | None:
-        """Start a wait for :meth:`notify`.
+        """Start a wait for :meth:`notify`. On Ceph it makes the object, empty, where there is none.
 
         ``queue`` gets ``(token, 0, number)``: 8 bytes, little-endian. Each notification changes the
         object's number; a caller that passes the last one as ``seen`` misses none. EOPNOTSUPP
@@ -211,6 +211,19 @@ class Store(Protocol):
             token: see :meth:`submit`.
             object: its name.
             seen: the number to which it answers only once there is another; 0 is none.
+        """
+        ...
+
+    def remove_watched(self, queue: CompletionQueue, token: int, object: str) -> UnderWay | None:
+        """Start the removal of the object that :meth:`watch` has made, if it has.
+
+        ``queue`` gets ``(token, 0, b"")``, also where there is none. EPERM where this client may
+        not. Waits under way may fail.
+
+        Args:
+            queue: see :meth:`submit`.
+            token: see :meth:`submit`.
+            object: its name.
         """
         ...
 

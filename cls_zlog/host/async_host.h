@@ -98,6 +98,9 @@ class AsyncHost {
     return kNoTicket;
   }
 
+  // Removes what watches need of an object, if there is anything; waits for it may fail.
+  virtual void remove_watched(std::string_view /*object*/, Done done) { done(0, {}); }
+
   // Says that an operation's caller waits no more, so that nothing is kept for it: its `done` gets
   // ECANCELED, unless it is over. Whether it takes effect is unknown.
   virtual void give_up(Ticket) {}

@@ -304,6 +304,20 @@ Ticket RadosHost::watch(std::string_view object, uint64_t seen, Done done) {
   return watches_->wait(object, seen, std::move(done)) | kWatchTicket;
 }
 
+void RadosHost::remove_watched(std::string_view object, Done done) {
+  const std::string name(object);
+  begin(
+      [&](rados_ioctx_t io, rados_completion_t completion) {
+        const auto operation = new_write_op();
+        librados().write_op_remove(operation.get());
+        return librados().aio_write_op_operate(operation.get(), io, completion, name.c_str(),
+                                               nullptr, kFullForce);
+      },
+      [done = std::move(done)](int error, rados_completion_t) {
+        done(error == -ENOENT ? 0 : error, {});
+      });
+}
+
 void RadosHost::give_up(Ticket ticket) {
   if ((ticket & kPlainTicket) != 0) {
     plain_->give_up(ticket & ~kPlainTicket);

@@ -76,6 +76,7 @@ class RadosHost final : public AsyncHost {
   void ask_monitor(std::string_view command, Done done) override;
   void notify(std::string_view object) override;
   Ticket watch(std::string_view object, uint64_t seen, Done done) override;
+  void remove_watched(std::string_view object, Done done) override;
   void give_up(Ticket ticket) override;
   void close() override;
 

@@ -109,6 +109,28 @@ int RadosWatches::start(const std::string& object, uint64_t number) {
   return error;
 }
 
+// With the mutex: makes the object, and starts again.
+int RadosWatches::make_object(const std::string& object, uint64_t number) {
+  const auto operation = new_write_op();
+  librados().write_op_create(operation.get(), 0, nullptr);
+  int error = 0;
+  begin_call(
+      outstanding_,
+      [&](rados_completion_t completion) {
+        return librados().aio_write_op_operate(operation.get(), io_, completion, object.c_str(),
+                                               nullptr, 0);
+      },
+      [self = shared_from_this(), object, number](int failed, rados_completion_t) {
+        if (failed == 0) {
+          const std::lock_guard<std::mutex> lock(self->mutex_);
+          failed = self->closed_ ? -ECANCELED : self->start(object, number);
+        }
+        if (failed != 0) self->started(object, number, 0, failed);
+      },
+      &error);
+  return error;
+}
+
 void RadosWatches::started(const std::string& object, uint64_t number, uint64_t cookie, int error) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -116,6 +138,10 @@ void RadosWatches::started(const std::string& object, uint64_t number, uint64_t 
     if (at == watches_.end()) {  // closed
       if (error == 0) end(cookie);
       return;
+    }
+    if (error == -ENOENT && !std::exchange(at->second.object_made, true)) {
+      error = make_object(object, number);
+      if (error == 0) return;
     }
     if (error == 0 && at->second.lost) {
       end(cookie);

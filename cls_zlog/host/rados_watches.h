@@ -14,9 +14,9 @@
 
 namespace zlog {
 
-// Watches objects on behalf of the waits for their notifications. A watch serves all waits of this
-// process. It stays for the next one, and ends with the first notification after a while without
-// any.
+// Watches objects on behalf of the waits for their notifications. The object is made, empty, where
+// there is none. A watch serves all waits of this process. It stays for the next one, and ends with
+// the first notification after a while without any.
 //
 // Life of a watch: starting → there → lost (the OSD has dropped it: its waits fail, and the next
 // one begins anew), or ended.
@@ -26,8 +26,8 @@ class RadosWatches : public std::enable_shared_from_this<RadosWatches> {
   RadosWatches(rados_ioctx_t io, std::shared_ptr<RadosCalls> outstanding)
       : io_(io), outstanding_(std::move(outstanding)) {}
 
-  // As of Notices. Fails as the watch does: EPERM where the client's caps do not allow it, ENOENT
-  // where there is no object, ENOTCONN when it was lost.
+  // As of Notices. Fails as the watch does: EPERM where the client's caps do not allow it, ENOTCONN
+  // when it was lost.
   Ticket wait(std::string_view object, uint64_t seen, Done done);
   void give_up(Ticket ticket) { notices_.give_up(ticket); }
   void close();
@@ -37,12 +37,14 @@ class RadosWatches : public std::enable_shared_from_this<RadosWatches> {
     uint64_t number = 0;  // tells it from others, before it and after
     uint64_t cookie = 0;
     bool there = false;
-    bool lost = false;  // before it was there
+    bool lost = false;         // before it was there
+    bool object_made = false;  // the object was not there
     std::chrono::steady_clock::time_point awaited;
   };
   using Watches = std::map<std::string, Watch, std::less<>>;
 
   int start(const std::string& object, uint64_t number);
+  int make_object(const std::string& object, uint64_t number);
   void started(const std::string& object, uint64_t number, uint64_t cookie, int error);
   void notified(const std::string& object, uint64_t number, uint64_t notify_id, uint64_t cookie);
   void lost(const std::string& object, uint64_t number, uint64_t cookie);

@@ -10,8 +10,11 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import zlog
+from zlog._base.names import wake_object
 from zlog.testing import Fate, StoreCall
 
+from ..support.stores import listed
+from ..support.waiting import wait_until
 from .faulty import WithoutSequencer
 
 SOON_SECONDS = 0.2
@@ -27,7 +30,7 @@ class Following:
         self._more = threading.Condition()
         self._plan = plan
         self._log = zlog.Log.open(WithCount(store, self._judge), "orders")
-        self._over = False
+        self._over = self._gone = False
         self._thread = threading.Thread(target=self._follow)
         self._thread.start()
 
@@ -36,18 +39,32 @@ class Following:
         return self._plan(call) or Fate()
 
     def _follow(self) -> None:
-        for item in self._log.follow():
-            with self._more:
-                self.arrived[item.position] = time.monotonic()
-                self._more.notify_all()
-            if self._over:
-                return
+        try:
+            for item in self._log.follow():
+                with self._more:
+                    self.arrived[item.position] = time.monotonic()
+                    self._more.notify_all()
+                if self._over:
+                    return
+        except zlog.LogNotFound:
+            self._gone = True
 
     def wait(self, position: int) -> float:
         """When an entry came."""
         with self._more:
             assert self._more.wait_for(lambda: position in self.arrived, 10)
             return self.arrived[position]
+
+    def wait_until_it_is_heard(self) -> None:
+        """Wait until it watches."""
+        wakes = self._log._client.positions._wakes
+        wait_until(lambda: wakes.number > 0)
+
+    def wait_until_the_log_is_gone(self) -> None:
+        """Wait until it finds that."""
+        self._thread.join(10)
+        assert self._gone
+        self._log.close()
 
     def end(self, append: Callable[[], object]) -> None:
         self._over = True
@@ -136,3 +153,19 @@ def test_a_log_without_a_sequencer_wakes_too(
         time.sleep(0.02 if position else 1.1)
     assert late < 3
     following.end(lambda: log.append(b"the last"))
+
+
+def test_a_removed_log_leaves_nothing_behind(
+    store: zlog.Store, store_url: str, follow: Callable[..., Following]
+) -> None:
+    log = zlog.Log.create(WithoutSequencer(store), "orders", width=2)
+    following = follow()
+    following.wait_until_it_is_heard()
+    on_ceph = store_url.startswith("ceph://")
+    assert (wake_object("orders") in listed(store, "zlog.")[0]) == on_ceph
+    assert zlog.Log.list(store) == ["orders"]
+    assert list(log.check()) == []
+    zlog.Log.remove(store, "orders")
+    following.wait_until_the_log_is_gone()
+    left = listed(store, "zlog.")[0]
+    assert [name for name in left if not name.startswith("zlog.directory")] == []

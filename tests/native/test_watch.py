@@ -11,18 +11,12 @@ from pathlib import Path
 import pytest
 
 import zlog
-from zlog._native import messages
+from zlog._base.names import wake_object
 from zlog._native.core import CompletionQueue
 
 from ..support.ceph import CephCluster, ClusterSpec, ceph
-from .support import OBJECT, SECONDS, run, seal
-
-
-@pytest.fixture(autouse=True)
-def watched(request: pytest.FixtureRequest) -> None:
-    """On Ceph there is no watch without an object."""
-    if "store" in request.fixturenames:
-        seal(request.getfixturevalue("store"))
+from ..support.stores import listed
+from .support import OBJECT, SECONDS, run
 
 
 @pytest.fixture
@@ -47,6 +41,13 @@ def watch(store: zlog.Store, seen: int = 0) -> tuple[int, int]:
     queue = CompletionQueue()
     store.watch(queue, 1, OBJECT, seen)
     return answer(queue)
+
+
+def remove_watched(store: zlog.Store, object: str = OBJECT) -> int:
+    """The code that it is answered with."""
+    queue = CompletionQueue()
+    store.remove_watched(queue, 1, object)
+    return answer(queue)[0]
 
 
 def test_a_notification_ends_all_waits(store: zlog.Store, other: zlog.Store) -> None:
@@ -87,8 +88,6 @@ def test_a_wait_that_is_given_up(store: zlog.Store) -> None:
 
 def test_a_store_that_is_closed_ends_its_waits(store: zlog.Store, store_url: str) -> None:
     other = zlog.connect(store_url)
-    if store_url == "mem://":  # another one
-        seal(other)
     _, number = watch(other)
     queue = CompletionQueue()
     other.watch(queue, 1, OBJECT, number)
@@ -122,10 +121,17 @@ def test_a_process_that_waits_and_one_that_notifies(
     assert answer(queue)[0] == 0
 
 
+def test_what_was_watched_is_removed(store: zlog.Store) -> None:
+    assert remove_watched(store) == 0  # there is nothing
+    assert watch(store)[0] == 0
+    for _ in range(2):
+        assert remove_watched(store) == 0
+    assert listed(store, "") == ([], 1)
+
+
 def test_a_store_that_can_only_be_read_has_no_means(tmp_path: Path) -> None:
     folder = tmp_path / "store"
-    with zlog.connect(folder) as store:
-        seal(store)
+    zlog.connect(folder).close()
     with zlog.connect(f"{folder.as_uri()}?mode=ro") as store:
         store.notify(OBJECT)
         assert watch(store) == (-errno.EOPNOTSUPP, 0)
@@ -139,7 +145,6 @@ def operations(cluster: CephCluster) -> int:
 
 def test_on_ceph_they_leave_together(ceph_cluster: CephCluster) -> None:
     with zlog.connect(ceph_cluster.url(namespace="watch-together")) as store:
-        seal(store)
         before = operations(ceph_cluster)
         _hammer(store, 1.5)
         assert operations(ceph_cluster) - before < 10, "there is no watcher"
@@ -161,15 +166,12 @@ def _hammer(store: zlog.Store, seconds: float) -> None:
 def test_a_watch_that_is_lost(ceph_cluster: CephCluster) -> None:
     """Its object is removed: the OSD says so, and the next wait begins anew."""
     with zlog.connect(ceph_cluster.url(namespace="watch-lost")) as store:
-        seal(store)
         _, number = watch(store)
         queue = CompletionQueue()
         store.watch(queue, 1, OBJECT, number)
-        assert store.execute(OBJECT, "remove", messages.remove(1))[0] == 0
+        assert remove_watched(store) == 0
         assert answer(queue)[0] == -errno.ENOTCONN
-        assert watch(store)[0] == -errno.ENOENT
-        seal(store)
-        code, number = watch(store)
+        code, number = watch(store)  # the object is made again
         assert code == 0
         time.sleep(1.2)
         store.notify(OBJECT)
@@ -181,7 +183,6 @@ def test_a_watch_outlives_its_osd(
 ) -> None:
     cluster = new_ceph_cluster(ClusterSpec("bluestore"))
     with zlog.connect(cluster.url()) as store:
-        seal(store)
         _, number = watch(store)
         cluster.osd("kill", 0)
         cluster.osd("start", 0, wait=30)
@@ -201,14 +202,16 @@ def test_a_watch_outlives_its_osd(
         ("allow rw pool=zlog", 0),
         ("allow r pool=zlog", -errno.EPERM),
         ("allow pool zlog class zlog", -errno.EPERM),
-        ("allow pool zlog class zlog, allow rw pool=zlog object_prefix zlog.orders.head", 0),
+        ("allow pool zlog class zlog, allow rw pool=zlog object_prefix zlog.wake/", 0),
     ],
 )
 def test_who_may_watch(user: Callable[..., str], caps: str, code: int) -> None:
+    """And remove what is watched. A log is removed without that, too."""
     with zlog.connect(user("allow pool zlog class zlog", name="owner")) as owner:
         zlog.Log.create(owner, "orders").close()
         with zlog.connect(user(caps, name="one")) as store:
             queue = CompletionQueue()
-            store.watch(queue, 1, "zlog.orders.head")
+            store.watch(queue, 1, wake_object("orders"))
             assert answer(queue)[0] == code
-            store.notify("zlog.orders.head")
+            assert remove_watched(store, wake_object("orders")) == code
+        zlog.Log.remove(owner, "orders")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Io, Reply
-from zlog._base.names import head_object
+from zlog._base.names import head_object, wake_object
 from zlog._base.protocol import Code
 from zlog._layout.heal import answers
 from zlog._native import messages
@@ -55,7 +55,7 @@ class Head:
     def announce(self) -> None:
         """Wake readers that wait for entries and have no sequencer to wait at; a hint."""
         with contextlib.suppress(ZlogError):
-            self._io.store.notify(self._object)
+            self._io.store.notify(wake_object(self._log))
 
     async def create(self, log_id: int, deadline: Deadline) -> bool:
         """Make the head object. Returns False when there is one already."""

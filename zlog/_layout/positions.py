@@ -15,7 +15,7 @@ from typing import Literal
 
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call
-from zlog._base.names import check_position, head_object
+from zlog._base.names import check_position, wake_object
 from zlog._base.refusals import from_errno
 from zlog._layout.confirmed import confirmed_end
 from zlog._layout.layout import Layout
@@ -62,7 +62,7 @@ class Positions:
         self._outage = layout.outage
         self._offers = Offers(layout)
         self._told = False
-        self._wakes = Wakes(layout.io, head_object(layout.address.name))
+        self._wakes = Wakes(layout.io, wake_object(layout.address.name))
         self._known = (0, 0)  # a stripe, by id, and a position: all below it is confirmed
 
     async def grant(self, count: int, deadline: Deadline) -> tuple[View, int]:

@@ -1,8 +1,9 @@
 """Waking readers that wait for entries of a log without a sequencer to wait at.
 
-Its writers announce at the head that there may be more, and such readers watch it. That is a
-hint: an announcement may be lost, a client may not be allowed to watch, and a writer may be older.
-So a reader that waits looks from time to time all the same: seldom while announcements come first.
+Its writers announce at an empty object that there may be more, and such readers watch it. That is
+a hint: an announcement may be lost, a client may not be allowed to watch, and a writer may be
+older. So a reader that waits looks from time to time all the same: seldom while announcements come
+first.
 
 Source: docs/design.md, "Exclusive writers".
 """
@@ -10,6 +11,7 @@ Source: docs/design.md, "Exclusive writers".
 from __future__ import annotations
 
 import errno
+import functools
 import math
 
 from zlog._base.deadline import Deadline
@@ -73,3 +75,9 @@ class Wakes:
         if not reply.code:
             self.number = int.from_bytes(bytes(reply.payload), "little")
         return reply.code
+
+
+async def remove_wake_object(io: Io, object: str, deadline: Deadline) -> None:
+    """Remove what the readers of a log have watched; it stays where this client may not."""
+    start = functools.partial(io.store.remove_watched, object=object)
+    (await io.run(start, deadline)).check(f"removing {object}", *_REFUSED)

@@ -330,6 +330,16 @@ cdef class HostStore:
         under_way.tickets.push_back(ticket)
         return under_way
 
+    def remove_watched(
+        self, CompletionQueue queue not None, uint64_t token, str object not None
+    ):
+        cdef shared_ptr[AsyncHost] host = self.opened()
+        cdef string_view object_view = utf8_of(object)
+        cdef Done done = queue_completer(queue.queue, token)
+        queue.check_process()
+        with nogil:
+            deref(host).remove_watched(object_view, move(done))
+
     def sequencer(self):
         return None
 

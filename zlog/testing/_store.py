@@ -157,6 +157,11 @@ class FaultyStore:
             return None
         return self.inner.watch(queue, token, object, seen)
 
+    def remove_watched(self, queue: CompletionQueue, token: int, object: str) -> None:
+        """Remove what a watch has made; to a plan, a method ``remove_watched`` of the object."""
+        start = functools.partial(self.inner.remove_watched, object=object)
+        self.pass_on(queue, token, self.judge(object, "remove_watched"), start)
+
     def pass_on(self, queue: CompletionQueue, token: int, fate: Fate, start: Start) -> None:
         """Start an operation that ``start`` passes on; it meets this fate."""
         if fate == AT_ONCE:
