@@ -184,6 +184,49 @@ class Store(Protocol):
         """
         ...
 
+    def notify(self, object: str) -> None:
+        """Wake all clients that :meth:`watch` an object. Returns at once.
+
+        A hint: it may be lost, and does nothing where the store has no means or may not use them.
+        On Ceph an object's notifications leave together, up to forty times a second, and about once
+        a second while no client watches it.
+
+        Args:
+            object: its name.
+        """
+        ...
+
+    def watch(
+        self, queue: CompletionQueue, token: int, object: str, seen: int = 0
+    ) -> UnderWay | None:
+        """Start a wait for :meth:`notify`. On Ceph it makes the object, empty, where there is none.
+
+        ``queue`` gets ``(token, 0, number)``: 8 bytes, little-endian. Each notification changes the
+        object's number; a caller that passes the last one as ``seen`` misses none. EOPNOTSUPP
+        where the store has no means, EPERM where this client may not watch, ENOTCONN where the
+        watch was lost.
+
+        Args:
+            queue: see :meth:`submit`.
+            token: see :meth:`submit`.
+            object: its name.
+            seen: the number to which it answers only once there is another; 0 is none.
+        """
+        ...
+
+    def remove_watched(self, queue: CompletionQueue, token: int, object: str) -> UnderWay | None:
+        """Start the removal of the object that :meth:`watch` has made, if it has.
+
+        ``queue`` gets ``(token, 0, b"")``, also where there is none. EPERM where this client may
+        not. Waits under way may fail.
+
+        Args:
+            queue: see :meth:`submit`.
+            token: see :meth:`submit`.
+            object: its name.
+        """
+        ...
+
     def sequencer(self) -> SharedSequencer | None:
         """The sequencer that processes share through this store, where it has one."""
         ...

@@ -86,6 +86,21 @@ class AsyncHost {
   // a failure's reply is the monitors' own words.
   virtual void ask_monitor(std::string_view /*command*/, Done done) { done(-EOPNOTSUPP, {}); }
 
+  // Wakes all clients that watch an object, as far as there are means: a hint, which may be lost, or
+  // come a moment later together with the next ones. Does not wait.
+  virtual void notify(std::string_view /*object*/) {}
+
+  // Waits until an object is notified. The reply is a number (number_reply), which each notification
+  // changes: it comes as soon as that is another one than `seen`. It is never 0, so a wait with that
+  // is over as soon as no later notification will be missed.
+  virtual Ticket watch(std::string_view /*object*/, uint64_t /*seen*/, Done done) {
+    done(-EOPNOTSUPP, {});
+    return kNoTicket;
+  }
+
+  // Removes what watches need of an object, if there is anything; waits for it may fail.
+  virtual void remove_watched(std::string_view /*object*/, Done done) { done(0, {}); }
+
   // Says that an operation's caller waits no more, so that nothing is kept for it: its `done` gets
   // ECANCELED, unless it is over. Whether it takes effect is unknown.
   virtual void give_up(Ticket) {}
@@ -103,27 +118,6 @@ inline void answer_with_page(Host& host, std::string_view prefix, std::string_vi
   const int error = host.list(prefix, after, &page);
   done(error, error == 0 ? Buffer::of(page.encode()) : Buffer());
 }
-
-// An AsyncHost over a host that never waits: everything happens in the caller's thread.
-class InlineHost final : public AsyncHost {
- public:
-  explicit InlineHost(std::unique_ptr<Host> host) : host_(std::move(host)) {}
-
-  Ticket submit(std::string_view object, std::string_view method, SharedRequest payload,
-                Done done) override {
-    std::string reply;
-    const int code = host_->execute(object, method, payload->bytes(), &reply);
-    done(code, Buffer::of(std::move(reply)));
-    return kNoTicket;
-  }
-  void list(std::string_view prefix, std::string_view after, Done done) override {
-    answer_with_page(*host_, prefix, after, done);
-  }
-  void close() override {}
-
- private:
-  const std::unique_ptr<Host> host_;
-};
 
 // A Done that puts the outcome into `queue` under `token`.
 inline Done queue_completer(std::shared_ptr<CompletionQueue> queue, uint64_t token) {

@@ -112,12 +112,14 @@ int EmbeddedHost::open(const std::string& directory, size_t map_bytes, bool read
   if (const int error = LmdbEnv::open(directory, map_bytes, read_only, &env, reason)) {
     return error;
   }
-  host->reset(new EmbeddedHost(env, read_only));
+  host->reset(new EmbeddedHost(env, directory, read_only));
   return 0;
 }
 
-EmbeddedHost::EmbeddedHost(const std::shared_ptr<LmdbEnv>& env, bool read_only)
+EmbeddedHost::EmbeddedHost(const std::shared_ptr<LmdbEnv>& env, std::string directory,
+                           bool read_only)
     : env_(env),
+      directory_(std::move(directory)),
       read_only_(read_only),
       writer_([env, checked = Clock::now()](std::vector<Operation>& batch) mutable {
         write_batch(*env, &batch);
@@ -193,7 +195,34 @@ int EmbeddedHost::compact(std::string* reason) {
   return read_only_ ? -EROFS : guarded([&] { return env_->compact(reason); });
 }
 
+SharedNotices* EmbeddedHost::notices(bool make) {
+  const std::lock_guard<std::mutex> lock(notices_mutex_);
+  if (make && !read_only_ && !std::exchange(notices_tried_, true)) {
+    std::shared_ptr<SharedSequencer> shared;
+    if (SharedSequencer::open(directory_, &shared) == 0) {
+      notices_ = std::make_unique<SharedNotices>(std::move(shared));
+    }
+  }
+  return notices_.get();
+}
+
+void EmbeddedHost::notify(std::string_view object) {
+  if (SharedNotices* shared = notices(true)) shared->notify(object);
+}
+
+Ticket EmbeddedHost::watch(std::string_view object, uint64_t seen, Done done) {
+  if (SharedNotices* shared = notices(true)) return shared->wait(object, seen, std::move(done));
+  return AsyncHost::watch(object, seen, std::move(done));
+}
+
+// Of what takes long here, only waits can be given up.
+void EmbeddedHost::give_up(Ticket ticket) {
+  if (ticket == kNoTicket) return;
+  if (SharedNotices* shared = notices(false)) shared->give_up(ticket);
+}
+
 void EmbeddedHost::close() {
+  if (SharedNotices* shared = notices(false)) shared->close();
   writer_.stop();
   reader_.stop();
 }

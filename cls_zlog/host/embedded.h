@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "cls_zlog/host/async_host.h"
 #include "cls_zlog/host/host.h"
 #include "cls_zlog/host/lmdb_env.h"
+#include "cls_zlog/host/shared_notices.h"
 #include "cls_zlog/host/worker.h"
 
 namespace zlog {
@@ -36,17 +38,27 @@ class EmbeddedHost final : public Host, public AsyncHost {
   Ticket run(std::string_view object, std::string_view method, SharedRequest payload,
              Done done) override;
   void list(std::string_view prefix, std::string_view after, Done done) override;
+  // By memory that processes share. Not read-only: nothing can be written then, this memory neither.
+  void notify(std::string_view object) override;
+  Ticket watch(std::string_view object, uint64_t seen, Done done) override;
+  void give_up(Ticket ticket) override;
   void close() override;
 
   // As LmdbEnv::compact.
   int compact(std::string* reason);
 
  private:
-  EmbeddedHost(const std::shared_ptr<LmdbEnv>& env, bool read_only);
+  EmbeddedHost(const std::shared_ptr<LmdbEnv>& env, std::string directory, bool read_only);
+  // None where there is no memory to share. With `make` it is made, if it may be.
+  SharedNotices* notices(bool make);
   int find(std::string_view name, const Method** method) const;
 
   const std::shared_ptr<LmdbEnv> env_;
+  const std::string directory_;
   const bool read_only_;
+  std::mutex notices_mutex_;
+  bool notices_tried_ = false;
+  std::unique_ptr<SharedNotices> notices_;
   Worker writer_;
   Worker reader_;
 };

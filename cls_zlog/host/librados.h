@@ -18,6 +18,9 @@ namespace zlog {
 using rados_t = void*;
 using rados_ioctx_t = void*;
 using rados_completion_t = void*;
+using rados_watchcb2_t = void (*)(void* argument, uint64_t notify_id, uint64_t cookie,
+                                  uint64_t notifier, void* data, size_t size);
+using rados_watcherrcb_t = void (*)(void* argument, uint64_t cookie, int error);
 using rados_callback_t = void (*)(rados_completion_t completion, void* argument);
 using rados_read_op_t = void*;
 using rados_write_op_t = void*;
@@ -138,7 +141,14 @@ constexpr int kFailOk = 2;
     int(rados_ioctx_t, const char* object, rados_completion_t, const char* data, size_t size))     \
   X(aio_read, int(rados_ioctx_t, const char* object, rados_completion_t, char* data, size_t size,  \
                   uint64_t offset))                                                                \
-  X(remove, int(rados_ioctx_t, const char* object))
+  X(remove, int(rados_ioctx_t, const char* object))                                                \
+  X(aio_watch2, int(rados_ioctx_t, const char* object, rados_completion_t, uint64_t* cookie,       \
+                    rados_watchcb2_t, rados_watcherrcb_t, uint32_t timeout_s, void* argument))     \
+  X(aio_unwatch, int(rados_ioctx_t, uint64_t cookie, rados_completion_t))                          \
+  X(notify_ack, int(rados_ioctx_t, const char* object, uint64_t notify_id, uint64_t cookie,        \
+                    const char* data, int size))                                                   \
+  X(aio_notify, int(rados_ioctx_t, const char* object, rados_completion_t, const char* data,       \
+                    int size, uint64_t timeout_ms, char** reply, size_t* reply_size))
 
 struct Librados {
 #define ZLOG_MEMBER(name, ...) std::add_pointer_t<__VA_ARGS__> name;

@@ -27,6 +27,9 @@ constexpr int kOctopus = 15;
 // Tickets of the plain host have this bit.
 constexpr Ticket kPlainTicket = Ticket{1} << 63;
 
+// Those of watches have this one.
+constexpr Ticket kWatchTicket = Ticket{1} << 62;
+
 constexpr size_t kFsidBytes = 36;
 
 // On a full cluster an operation that adds data waits for room, as RADOS has it, and every other
@@ -115,7 +118,9 @@ RadosHost::RadosHost(RadosHandle io, ClassUse class_use)
                                               : class_use == ClassUse::kNever ? Way::kPlain
                                                                               : Way::kClassAlone)),
       lock_way_(std::make_shared<std::atomic<Way>>(
-          class_use == ClassUse::kRequire ? Way::kClassAlone : Way::kUnknown)) {
+          class_use == ClassUse::kRequire ? Way::kClassAlone : Way::kUnknown)),
+      notifier_(std::make_shared<RadosNotifier>(io_.get(), outstanding_)),
+      watches_(std::make_shared<RadosWatches>(io_.get(), outstanding_)) {
   keep_large_blocks();
 }
 
@@ -284,22 +289,40 @@ Ticket RadosHost::begin(const Start& start, RadosCall::Finish finish) {
     finish(-ECANCELED, nullptr);
     return kNoTicket;
   }
-  const auto call = std::make_shared<RadosCall>(std::move(finish));
-  call->outstanding = outstanding_;
-  librados().aio_create_completion2(call.get(), &on_complete, &call->completion);
-  outstanding_->add(call);
-  const int error = start(io_.get(), call->completion);
+  int error = 0;
+  const auto call = begin_call(
+      outstanding_, [&](rados_completion_t completion) { return start(io_.get(), completion); },
+      std::move(finish), &error);
   lock.unlock();
-  if (error != 0) {
-    call->finish(error, call->completion);
-    outstanding_->remove(call->ticket);
-  }
+  if (error != 0) call->finish(error, call->completion);
   return call->ticket;
+}
+
+void RadosHost::notify(std::string_view object) { notifier_->notify(object); }
+
+Ticket RadosHost::watch(std::string_view object, uint64_t seen, Done done) {
+  return watches_->wait(object, seen, std::move(done)) | kWatchTicket;
+}
+
+void RadosHost::remove_watched(std::string_view object, Done done) {
+  const std::string name(object);
+  begin(
+      [&](rados_ioctx_t io, rados_completion_t completion) {
+        const auto operation = new_write_op();
+        librados().write_op_remove(operation.get());
+        return librados().aio_write_op_operate(operation.get(), io, completion, name.c_str(),
+                                               nullptr, kFullForce);
+      },
+      [done = std::move(done)](int error, rados_completion_t) {
+        done(error == -ENOENT ? 0 : error, {});
+      });
 }
 
 void RadosHost::give_up(Ticket ticket) {
   if ((ticket & kPlainTicket) != 0) {
     plain_->give_up(ticket & ~kPlainTicket);
+  } else if ((ticket & kWatchTicket) != 0) {
+    watches_->give_up(ticket & ~kWatchTicket);
   } else {
     cancel(ticket);
   }
@@ -335,18 +358,12 @@ Ticket RadosHost::call_class(const ClassCall& what, std::string_view object,
       });
 }
 
-// On a thread of librados.
-void RadosHost::on_complete(rados_completion_t completion, void* argument) {
-  auto* call = static_cast<RadosCall*>(argument);
-  const std::shared_ptr<RadosCalls> outstanding = call->outstanding;
-  call->finish(librados().aio_get_return_value(completion), completion);
-  outstanding->remove(call->ticket);
-}
-
 void RadosHost::close() {
   const auto deadline = std::chrono::steady_clock::now() + kCloseTimeout;
   if (closing_.exchange(true)) return;
   plain_->close();
+  notifier_->close();
+  watches_->close();
   // First beside those who are just starting operations: librados may hold them up until others
   // end.
   outstanding_->cancel_all(io_.get(), deadline);

@@ -13,6 +13,8 @@
 #include "cls_zlog/host/librados.h"
 #include "cls_zlog/host/plain.h"
 #include "cls_zlog/host/rados_calls.h"
+#include "cls_zlog/host/rados_notifier.h"
+#include "cls_zlog/host/rados_watches.h"
 #include "cls_zlog/methods.h"
 
 namespace zlog {
@@ -72,6 +74,9 @@ class RadosHost final : public AsyncHost {
   void list(std::string_view prefix, std::string_view after, Done done) override;
   // One question at a time (EBUSY): monitors may take long to answer.
   void ask_monitor(std::string_view command, Done done) override;
+  void notify(std::string_view object) override;
+  Ticket watch(std::string_view object, uint64_t seen, Done done) override;
+  void remove_watched(std::string_view object, Done done) override;
   void give_up(Ticket ticket) override;
   void close() override;
 
@@ -101,7 +106,6 @@ class RadosHost final : public AsyncHost {
   rados_t cluster() const;
   // EPROTO unless every OSD that may be in the cluster is of a release that the protocol works with.
   int check_release();
-  static void on_complete(rados_completion_t completion, void* argument);
 
   // Starts an operation of librados, and has its result.
   using Start = std::function<int(rados_ioctx_t io, rados_completion_t completion)>;
@@ -133,6 +137,8 @@ class RadosHost final : public AsyncHost {
   const std::shared_ptr<PlainHost> plain_;
   const std::shared_ptr<std::atomic<Way>> way_;
   const std::shared_ptr<std::atomic<Way>> lock_way_;  // of Ceph's own class `lock`
+  const std::shared_ptr<RadosNotifier> notifier_;
+  const std::shared_ptr<RadosWatches> watches_;
 };
 
 // A connection in the making. The caller may stop waiting: the thread owns what it needs.

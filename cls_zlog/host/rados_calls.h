@@ -106,4 +106,26 @@ class RadosCalls {
   std::unordered_map<Ticket, std::shared_ptr<RadosCall>> calls_;
 };
 
+// On a thread of librados.
+inline void on_complete(rados_completion_t completion, void* argument) {
+  auto* call = static_cast<RadosCall*>(argument);
+  const std::shared_ptr<RadosCalls> outstanding = call->outstanding;
+  call->finish(librados().aio_get_return_value(completion), completion);
+  outstanding->remove(call->ticket);
+}
+
+// Starts an operation of librados: `start` hands it the completion. Where that fails, its finish is
+// left to the caller.
+template <typename Start>
+std::shared_ptr<RadosCall> begin_call(const std::shared_ptr<RadosCalls>& outstanding,
+                                      const Start& start, RadosCall::Finish finish, int* error) {
+  const auto call = std::make_shared<RadosCall>(std::move(finish));
+  call->outstanding = outstanding;
+  librados().aio_create_completion2(call.get(), &on_complete, &call->completion);
+  outstanding->add(call);
+  *error = start(call->completion);
+  if (*error != 0) outstanding->remove(call->ticket);
+  return call;
+}
+
 }  // namespace zlog

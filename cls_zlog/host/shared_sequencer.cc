@@ -15,6 +15,7 @@
 #include <climits>
 #include <cstring>
 #include <ctime>
+#include <utility>
 
 #include "cls_zlog/base/limits.h"
 #include "cls_zlog/host/boot_id.h"
@@ -114,6 +115,13 @@ struct alignas(128) SharedSequencer::Slot {
   void announce() {
     changes++;
     if (waiters != 0) futex_wake_all(&changes);
+  }
+
+  // Waits while `changes` is what was seen.
+  void wait(uint32_t seen, std::chrono::nanoseconds timeout) {
+    waiters++;
+    futex_wait(&changes, seen, timeout);
+    waiters--;
   }
 };
 
@@ -261,9 +269,7 @@ int SharedSequencer::wait(uint64_t log_id, uint64_t epoch, uint64_t position, in
     if (*tail > position) return 0;
     const auto left = deadline - Clock::now();
     if (left <= Clock::duration::zero()) return -EAGAIN;
-    slot->waiters++;
-    futex_wait(&slot->changes, seen, left);
-    slot->waiters--;
+    slot->wait(seen, left);
   }
 }
 
@@ -278,6 +284,23 @@ int SharedSequencer::release(uint64_t log_id) {
   }
   slot->announce();
   return 0;
+}
+
+void SharedSequencer::announce(uint32_t key) { region_->slots[key % kSlots].announce(); }
+
+uint32_t SharedSequencer::changes(uint32_t key) const {
+  return region_->slots[key % kSlots].changes;
+}
+
+bool SharedSequencer::wait_for_change(uint32_t key, std::chrono::milliseconds timeout,
+                                      uint32_t* seen) {
+  Slot& slot = region_->slots[key % kSlots];
+  const uint32_t before = std::exchange(*seen, slot.changes.load());
+  if (*seen == before) {
+    slot.wait(before, timeout);
+    *seen = slot.changes;
+  }
+  return *seen != before;
 }
 
 bool SharedSequencer::belongs_to(std::string_view incarnation, uint64_t transactions) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -51,6 +52,13 @@ class SharedSequencer {
 
   // Frees the slot of a log that is gone. 0 also when it has none.
   int release(uint64_t log_id);
+
+  // Each slot counts its changes, whatever log it is of. What is announced under a key is a change
+  // of the slot that the key falls to, and does no more than wake the waits there.
+  void announce(uint32_t key);
+  uint32_t changes(uint32_t key) const;
+  // Waits for another count than `seen`, and tells it; false when `timeout` has passed first.
+  bool wait_for_change(uint32_t key, std::chrono::milliseconds timeout, uint32_t* seen);
 
   // The database that the positions were granted for, as its users have left it: its incarnation
   // (kIncarnationBytes) and how many transactions it had had. One that was put back from a backup

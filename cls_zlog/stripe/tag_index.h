@@ -1,79 +1,23 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "cls_zlog/base/object.h"
 #include "cls_zlog/base/result.h"
 #include "cls_zlog/stripe/header.h"
 #include "cls_zlog/stripe/record.h"
+#include "cls_zlog/stripe/tag_chunks.h"
 #include "cls_zlog/wire/select_messages.h"
 #include "cls_zlog/wire/tags.h"
 
-// The index of tags of a stripe object (docs/formats/tag-index.md):
-//
-//   c.<last position, 16 hex digits>.<number of positions, hex>   a chunk: positions in a row
-//   t.<bucket, 2 hex digits>.<the chunk's last position>          where its tags of that bucket are
+// The index of tags of a stripe object (docs/formats/tag-index.md): when its chunks are made, and of what.
 //
 // Records are the truth, and the index says where to look. Once entries with enough tags, or enough
 // records, have come together, they get a chunk; what is above the last chunk is looked through. An
 // entry that comes late, to a position in a chunk, is added to that. What is trimmed stays in it until
 // the chunk goes: who finds a place looks whether the entry is there.
 namespace zlog::stripe {
-
-constexpr std::string_view kChunks = "c.";
-constexpr std::string_view kBuckets = "t.";
-constexpr uint32_t kBucketCount = 64;
-
-// Where an entry with a tag is: which position of its chunk, and where its data lies.
-struct TagPlace {
-  static constexpr uint32_t kInRecord = UINT32_MAX;
-
-  uint32_t index = 0;           // counted from the chunk's first position
-  uint32_t offset = kInRecord;  // in the bytestream; kInRecord: ask the record
-  uint32_t bytes = 0;
-  uint32_t crc = 0;
-  uint64_t timestamp = 0;
-  bool alone = false;  // it has no other tag
-};
-
-// Places by tag, each tag's ascending.
-using TagPlaces = std::map<std::string, std::vector<TagPlace>, std::less<>>;
-
-// What a chunk says of itself.
-struct TagChunk {
-  uint64_t buckets = 0;       // bit i: bucket i has tags of it
-  uint32_t tags = 0;          // places in all of them
-  std::vector<Hole> unknown;  // runs whose records could not be read when it was made
-  wire::Further further;
-
-  template <typename V>
-  void each(V& v) {
-    v("buckets", buckets);
-    v("tags", tags, wire::at_most(limits::chunk_tags_max));
-    v("unknown", unknown, wire::at_most(limits::chunk_unknown_max));
-  }
-};
-
-struct StoredChunk {
-  Span span;
-  TagChunk chunk;
-};
-
-uint32_t bucket_of(std::string_view tag);
-
-// The chunks about positions of [begin, end), ascending, the first `count_max` of them. One that is
-// damaged is left out: what it covers is looked through.
-int list_chunks(Object& object, const Header& header, uint64_t begin, uint64_t end,
-                size_t count_max, std::vector<StoredChunk>* out);
-
-// The places of some tags in a chunk: of each those that there are. False in `sound`: a bucket of the
-// chunk is damaged or gone.
-int read_places(Object& object, const StoredChunk& chunk, const std::vector<std::string>& tags,
-                TagPlaces* out, bool* sound);
 
 // Where the data of a record's entry is.
 TagPlace place_of(const Record& record, uint32_t i, const TagsReader& tags);
@@ -99,12 +43,5 @@ int rebuild_chunks(Object& object, const Header& header, uint64_t begin, uint64_
 // what lies in none. Looks at a bounded number of records; answers how far it came.
 int check_chunks(Object& object, const Header& header, uint64_t begin, uint64_t end,
                  TagsCheckReply* reply);
-
-// Removes the chunks that have positions of [begin, end), or the first ones of them, and says where
-// they began and ended.
-int remove_chunks(Object& object, const Header& header, uint64_t* begin, uint64_t* end);
-
-// Removes the chunks that lie wholly below the trim point.
-int forget_chunks(Object& object, Header* header);
 
 }  // namespace zlog::stripe

@@ -40,7 +40,7 @@ def test_a_gap_that_may_hide_an_entry_is_told(inside: Inside, nine: zlog.Log) ->
     nine.trim_to(4)
     result = inside("read", nine.name, "2:", "--tag", "t2")
     assert result.out.split() == [b"5", b"8"]
-    assert "positions 2 to 3 are trimmed" in result.err
+    assert "positions 2 to 3: trimmed" in result.err
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import zlog
-from zlog import aio
+from zlog import aio, testing
 
 from .faulty import FaultyStore
 
@@ -215,3 +215,40 @@ def test_a_failed_list_has_a_position_for_each_entry(memory: zlog.Store) -> None
     with pytest.raises(zlog.Fenced) as raised:
         writer.append_many([b"a", b"b", b"c"])
     assert raised.value.positions == (None, None, None)
+
+
+@pytest.mark.parametrize("why", ["lost", "late"])
+async def test_no_append_passes_one_that_failed_before_it(
+    memory: zlog.Store, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    """Neither where that was sent and never answered, nor where it waited for room too long."""
+    monkeypatch.setattr("zlog.aio.writer.ROUND_ENTRIES_MAX", 1)
+    writes = iter(range(100))
+
+    def plan(call: testing.StoreCall) -> testing.Fate:
+        if call.method != "write":
+            return testing.AT_ONCE
+        if why == "lost":
+            return testing.Fate(reply=None) if next(writes) == 0 else testing.AT_ONCE
+        return testing.Fate(0.0, 0.25)
+
+    zlog.Log.create(memory, "orders", width=2)
+    async with await aio.Log.open(testing.FaultyStore(memory, plan), "orders", timeout=0.4) as log:
+        writer = await log.writer(window_bytes=1)
+        outcomes: list[object] = []
+
+        async def append(name: bytes) -> None:
+            try:
+                outcomes.append((name, await writer.append(name)))
+            except zlog.StoreTimeout:
+                outcomes.append((name, None))
+
+        tasks = []
+        # One after the other is sent, for a quarter of a second: the third waits for too long.
+        for name, pause in ((b"a", 0.02), (b"b", 0.02), (b"c", 0.3), (b"d", 0.0)):
+            tasks.append(asyncio.create_task(append(name)))
+            await asyncio.sleep(pause)
+        await asyncio.gather(*tasks)
+        kept = 0 if why == "lost" else 2
+        assert [position for _, position in outcomes] == [*range(kept), *[None] * (4 - kept)]
+        assert await writer.append(b"e") in (kept, kept + 1)

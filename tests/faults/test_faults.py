@@ -20,7 +20,7 @@ from .clients import Clients
 from .faults import CLUSTER_OPTIONS
 from .journal import merge
 from .kills import run_kills, users
-from .run import MONITORS, SMALL, run_on_ceph
+from .run import EXCLUSIVE, MONITORS, SMALL, run_on_ceph
 from .thaws import PGS, freeze_as_others_come_back
 
 SECONDS = 26.0
@@ -37,6 +37,8 @@ KINDS = (
     "client killed",
     "width changed",
 )
+CONTENDED_SECONDS = 9.0
+CONTENDED_KINDS = ("OSD killed", "OSD frozen", "connections to Ceph cut", "client killed")
 KILLS = 15
 THAWS = 3
 
@@ -53,6 +55,20 @@ def test_everything_holds_on_a_cluster_under_faults(
     assert outcome.operations["append"] > 100  # else nothing was tried
     assert outcome.stripes > 5
     assert outcome.operations["read"] > outcome.operations["append"]
+
+
+def test_everything_holds_where_clients_contend_for_a_log(
+    new_ceph_cluster: Callable[[ClusterSpec], CephCluster], tmp_path: Path
+) -> None:
+    """P17 to P19."""
+    cluster = new_ceph_cluster(ClusterSpec("bluestore", 3, MONITORS, options=CLUSTER_OPTIONS))
+    outcome = run_on_ceph(
+        cluster, tmp_path, 1, CONTENDED_SECONDS, EXCLUSIVE, CONTENDED_KINDS, HURRY
+    )
+    assert outcome.wrong == []
+    assert set(outcome.faults) == set(CONTENDED_KINDS)
+    assert outcome.operations["take"] > 10
+    assert outcome.operations["append"] > 100
 
 
 def test_copies_stay_alike_when_an_osd_freezes_as_another_is_back(

@@ -10,25 +10,9 @@ import zlog
 from zlog._native import core, messages
 
 from ..support.ceph import CephCluster
+from ..support.stores import listed
 
 OBJECTS = 2500  # more than two pages
-
-
-def listed(store: zlog.Store, prefix: str) -> tuple[list[str], int]:
-    """All names that begin so, and how many pages they took."""
-    queue = core.CompletionQueue()
-    names: list[str] = []
-    after, pages = b"", 0
-    while True:
-        store.list_objects(queue, 3, prefix, after)
-        assert queue.wait(30)
-        ((token, code, reply),) = queue.drain()
-        assert (token, code) == (3, 0)
-        after, *page = bytes(reply).split(b"\0")
-        names += (name.decode() for name in page)
-        pages += 1
-        if not after:
-            return names, pages
 
 
 def make(store: zlog.Store, name: str) -> None:

@@ -117,15 +117,15 @@ class Client:
         """Stop for a while once the store has taken a step, before this process hears of it."""
         seconds = self._chance.uniform(0.1, 1.0)
 
-        def watch(method: str) -> None:
+        def effect(method: str) -> None:
             if method == step and self.process.running:
-                self._store.watch = None
+                self._store.effect = None
                 self._trace(self.process.name, f"is frozen in {step} for {seconds:.2f} s")
                 self.process.pause()
                 loop = asyncio.get_running_loop()
                 loop.call_later(seconds, self.process.resume, context=contextvars.Context())
 
-        self._store.watch = watch
+        self._store.effect = effect
 
     def _next(self, log: RecordedLog) -> Awaitable[object]:
         actions, weights = zip(*self._actions.items(), strict=True)

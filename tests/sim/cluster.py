@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 from collections.abc import Callable
 
 from zlog._native import core, messages
@@ -51,7 +52,7 @@ class Objects:
         return self.locks.execute(method, request)
 
     def answer_again(self, object: str, request: bytes) -> tuple[int, bytes] | None:
-        """What a write answered before that is repeated, if its object has forgotten it since.
+        """What a write answered before that is repeated, if its object is gone or has forgotten it.
 
         An object knows an append below its trim point only until its record is freed
         (docs/formats/wire.md). RADOS keeps what a repeated operation was answered, so that the
@@ -61,7 +62,7 @@ class Objects:
         if known is not None:
             code, reply = self.memory.execute(object, "stat", messages.stat(_ANY_EPOCH))
             first = int.from_bytes(request[_FIRST_POSITION], "little")
-            if code == 0 and first < messages.stat_reply(reply).trim_point:
+            if code == -errno.ENOENT or first < messages.stat_reply(reply).trim_point:
                 return known
         return None
 
@@ -74,10 +75,10 @@ class ProcessStore(FaultyStore):
     """The cluster's store as one process reaches it.
 
     Attributes:
-        watch: called with the method of each of its operations that has taken effect.
+        effect: called with the method of each of its operations that has taken effect.
     """
 
-    watch: Callable[[str], None] | None = None
+    effect: Callable[[str], None] | None = None
 
     def __init__(
         self, objects: Objects, execute: Execute, plan: SeededPlan, process: str, *, token: bool
@@ -93,8 +94,8 @@ class ProcessStore(FaultyStore):
 
     def carry_out(self, object: str, method: str, payload: RequestPayload) -> tuple[int, bytes]:
         answer = self._carry_out(object, method, payload)
-        if self.watch is not None:
-            self.watch(method)
+        if self.effect is not None:
+            self.effect(method)
         return answer
 
     def _carry_out(self, object: str, method: str, payload: RequestPayload) -> tuple[int, bytes]:

@@ -28,14 +28,17 @@ def test_everything_holds_under_faults(first: int) -> None:
     assert operations > 100 * SEEDS_PER_TEST  # else nothing was tried
 
 
-@pytest.mark.parametrize("name", MUTANTS)
-def test_what_is_broken_is_noticed(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "exclusive"),
+    [(name, exclusive) for name, mutant in MUTANTS.items() for exclusive in mutant.exclusive],
+)
+def test_what_is_broken_is_noticed(name: str, exclusive: bool) -> None:
     """By the history alone, and within the first of those seeds that the unbroken code passes."""
     mutant = MUTANTS[name]
     for seed in count():
         assert seed < mutant.seeds_max, f"nothing noticed that {mutant.broken}"
         with mutant.patch():
-            outcome = run(seed, mutant.wrap, exclusive=mutant.exclusive)
+            outcome = run(seed, mutant.wrap, exclusive=exclusive)
         said = "\n".join(outcome.violations)
         assert "TypeError" not in said, f"it is out of date, and breaks something else: {said}"
         if any(violation.startswith(mutant.shows) for violation in outcome.violations):

@@ -7,6 +7,9 @@ from uuid import uuid4
 
 import pytest
 
+import zlog
+from zlog._native import core
+
 from .ceph import Clusters, ClusterSpec
 
 PLAIN = "ceph-plain"  # the methods run in the client, on the cluster of ceph-memstore
@@ -23,3 +26,20 @@ def url_of(request: pytest.FixtureRequest, folder: Path) -> str:
     spec = ClusterSpec(store="memstore" if plain else request.param.removeprefix("ceph-"))
     clusters: Clusters = request.getfixturevalue("ceph_clusters")
     return clusters.shared(spec).url(namespace=f"test-{uuid4().hex[:12]}", plain=plain)
+
+
+def listed(store: zlog.Store, prefix: str) -> tuple[list[str], int]:
+    """All names of objects that begin so, and how many pages they took."""
+    queue = core.CompletionQueue()
+    names: list[str] = []
+    after, pages = b"", 0
+    while True:
+        store.list_objects(queue, 3, prefix, after)
+        assert queue.wait(30)
+        ((token, code, reply),) = queue.drain()
+        assert (token, code) == (3, 0)
+        after, *page = bytes(reply).split(b"\0")
+        names += (name.decode() for name in page)
+        pages += 1
+        if not after:
+            return names, pages

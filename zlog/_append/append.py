@@ -51,8 +51,8 @@ from zlog.view import ObjectRef, View
 if TYPE_CHECKING:
     from zlog._native.core import NewEntry
 
-ROUND_ENTRIES_MAX = 32768
-ROUND_BYTES_MAX = 16 << 20
+GRANT_ENTRIES_MAX = 32768
+GRANT_BYTES_MAX = 16 << 20
 """What one grant covers at most; longer lists go in several rounds, one after the other."""
 
 
@@ -114,7 +114,7 @@ class Appender:
         positions: list[int] = []
         start = 0
         while start < len(entries):
-            end = core.entries_cut(entries, start, ROUND_ENTRIES_MAX, ROUND_BYTES_MAX)
+            end = core.entries_cut(entries, start, GRANT_ENTRIES_MAX, GRANT_BYTES_MAX)
             try:
                 positions += await self._send(entries, start, end, deadline)
             except ZlogError as error:
@@ -136,12 +136,15 @@ class Appender:
         shared = (self._layout, self._rolls, self.compression, self._writer)
         work = _Round(*shared, entries, start, self._take(count))
         try:
-            return await work.append(count, self._positions, deadline)
+            appended = await work.append(count, self._positions, deadline)
         except ZlogError as error:
             error.positions = (*work.acknowledged(count),)
             if isinstance(error, StoreTimeout):
                 await explain(self._layout.io, error)
             raise
+        if not self._layout.view.sequencer:
+            self._layout.head.announce()
+        return appended
 
     def check(self, entries: Sequence[NewEntry]) -> None:
         """Raise EntryTooLarge, or TypeError for what is no bytes, before anything is sent."""
@@ -190,7 +193,7 @@ class _Round:
         self._layout = layout
         self._rolls = rolls
         self._compression = compression
-        self._compressed = False  # what was sent last
+        self._sent = "none"  # what compressed that which was sent last
         self._writer = writer
         self._entries = entries
         self._start = start
@@ -236,8 +239,7 @@ class _Round:
 
     def _all_at_once(self, view: View, first: int, count: int) -> tuple[list[Call], list[int]]:
         stripe = view.live_stripe
-        compression = self._compression.of(view)
-        self._compressed = compression != "none"
+        self._sent = self._compression.of(view)
         requests = core.encode_writes(
             view.epoch,
             self._timestamp,
@@ -248,7 +250,7 @@ class _Round:
             self._entries,
             self._start,
             self._start + count,
-            compression,
+            self._sent,
             self._layout.macs.key,
         )
         refs = self._layout.objects(view, stripe)
@@ -281,10 +283,9 @@ class _Round:
         error = None
         while True:
             again: _Groups = {}
-            compressed, self._compressed = self._compressed, False
+            sent, self._sent = self._sent, "none"
             for (ref, group), reply in zip(groups.items(), replies, strict=True):
-                if reply.code == Code.REQUEST_TOO_NEW and compressed:
-                    self._compression.refuse(view, ref.name)
+                if self._compression.refused(view, ref.name, reply.code, sent):
                     rest, failure = group, None
                 elif reply.code == Code.ALIKE:
                     rest, failure = await self._take_alike(ref, group, reply, deadline)

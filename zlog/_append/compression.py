@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from zlog._base.options import compression_of
+from zlog._base.protocol import Code
 from zlog.view import View
 
 _logger = logging.getLogger(__name__)
@@ -20,18 +21,25 @@ class Compression:
         """Return the name of what compresses writes in a view."""
         return "none" if view.epoch == self._refused else compression_of(view.options)
 
-    def refuse(self, view: View, object: str) -> bool:
-        """Take note of an object that refused; nothing is compressed until the next epoch.
+    def refused(self, view: View, object: str, code: int, sent: str) -> bool:
+        """Return whether a write is to be sent again as it is: the object's class is too old.
 
-        Returns False if nothing was before, either: then that is not why it refused.
+        Then nothing is compressed until the next epoch.
+
+        Args:
+            view: in which it was sent.
+            object: where to.
+            code: that it was answered with.
+            sent: the name of what had compressed it.
         """
-        if self.of(view) == "none":
+        if code != Code.REQUEST_TOO_NEW or sent == "none":
             return False
-        self._refused = view.epoch
-        _logger.warning(
-            "log %s is not compressed: the class that answered for object=%s is older than this"
-            " zlog",
-            view.log,
-            object,
-        )
+        if view.epoch != self._refused:
+            self._refused = view.epoch
+            _logger.warning(
+                "log %s is not compressed: the class that answered for object=%s is older than"
+                " this zlog",
+                view.log,
+                object,
+            )
         return True

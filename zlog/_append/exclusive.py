@@ -175,6 +175,7 @@ class Exclusive(ABC):
 
     async def run(self) -> None:
         """Send a round, and see to what follows from it."""
+        confirmed = self.confirmed
         if self._broken:
             await self._reopen()
         with self._mutex:
@@ -182,6 +183,8 @@ class Exclusive(ABC):
             taken = self._take()
         if taken is not None:
             await self._send(taken)
+        if self.confirmed > confirmed:
+            self.layout.head.announce()
         self._tell()
         self.start()
 
@@ -271,10 +274,8 @@ class Exclusive(ABC):
             if any(reply.code for reply in replies):
                 replies = await answers(self._io, calls, replies, deadline)
             for (index, _), reply in zip(left, replies, strict=True):
-                if reply.code != Code.REQUEST_TOO_NEW or compression == "none":
+                if not self._compression.refused(view, refs[index].name, reply.code, compression):
                     taken[index] = reply
-                else:
-                    self._compression.refuse(view, refs[index].name)
             if len(taken) == len(requests):
                 return [*taken.values()]
 

@@ -17,9 +17,9 @@ from zlog._base.deadline import Deadline
 from zlog._base.protocol import WRITER_NAME_BYTES_MAX
 from zlog._base.refusals import from_errno
 from zlog._layout.admin import sequencer_of
-from zlog._layout.confirmed import confirmed_end
 from zlog._layout.layout import Layout
 from zlog._layout.positions import describe, refusal
+from zlog._layout.prefix import prefix_end
 from zlog._layout.reclaim import reclaim
 from zlog._layout.views import Edit, with_new_stripe
 from zlog.errors import Fenced, ZlogError
@@ -88,13 +88,14 @@ async def end_in(
     Raises:
         Fenced: the view names another one, or none.
     """
-    while True:
+
+    def known(view: View) -> int:
         check_place(view, writer)
-        known = max(view.live_stripe.start, start)
-        end = await confirmed_end(layout.io, view, known, deadline)
-        if end is not None:
-            return view, end
-        view = await layout.advance(view, deadline)
+        return max(view.live_stripe.start, start)
+
+    view, end = await prefix_end(layout, view, known, deadline)
+    assert end is not None  # `known` does not end the search
+    return view, end
 
 
 async def keep(

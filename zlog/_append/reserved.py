@@ -69,17 +69,15 @@ class Reserved:
         writer = digest(entry, b"zlog write", b"%d %d " % (layout.address.log_id, position))
 
         compression = self._appender.compression
-        sent_in = layout.view
+        sent_in, sent = layout.view, "none"
 
         def request(view: View, ref: ObjectRef, group: list[int]) -> bytes:
-            nonlocal sent_in
+            nonlocal sent_in, sent
             if (refused := refusal(view)) is not None:
                 raise refused
-            sent_in = view
+            sent_in, sent = view, compression.of(view)
             head = (view.epoch, now, writer, ref.spacing.packed)
-            return core.encode_write(
-                *head, group, [0], [entry], compression.of(view), layout.macs.key
-            )
+            return core.encode_write(*head, group, [0], [entry], sent, layout.macs.key)
 
         refusals = (Code.READ_ONLY, Code.ALIKE, Code.REQUEST_TOO_NEW)
         try:
@@ -91,7 +89,7 @@ class Reserved:
             raise
         for ref, reply in replies:
             if reply.code == Code.REQUEST_TOO_NEW:
-                if not compression.refuse(sent_in, ref.name):
+                if not compression.refused(sent_in, ref.name, reply.code, sent):
                     raise from_code(reply.code, f"write on {ref.name}")
                 await self.write(position, data, deadline)
                 return

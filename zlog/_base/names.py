@@ -53,6 +53,11 @@ def stripe_object(log: str, log_id: int, stripe_id: int, index: int) -> str:
     return f"{objects_prefix(log)}{log_id:016x}.{stripe_id}.{index}"
 
 
+def wake_object(log: str) -> str:
+    """Name of the empty object at which readers are woken; no log's objects are named so."""
+    return f"zlog.wake/{log}"
+
+
 def directory_shards(kind: str) -> list[str]:
     """Names of the objects of one list of the directory; no log's objects are named so."""
     return [f"{DIRECTORY_OBJECT}/{kind}.{number}" for number in range(DIRECTORY_SHARDS)]

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from zlog._base.deadline import Deadline
 from zlog._base.io import Io
-from zlog._base.names import head_object
+from zlog._base.names import head_object, wake_object
 from zlog._base.options import MIRROR_OF, check_options, has_retention, merged_options
 from zlog._base.pool_full import explain
 from zlog._base.sequencer import SHARED_ADDRESS
@@ -18,6 +18,7 @@ from zlog._layout.discard import discard, remove_all
 from zlog._layout.head import Head, HeadState
 from zlog._layout.stripe_objects import make, remove
 from zlog._layout.views import Change, activate_shared, backoff, change_view
+from zlog._layout.wakes import remove_wake_object
 from zlog.errors import (
     CorruptEntry,
     LogExists,
@@ -272,8 +273,10 @@ async def remove_log(io: Io, name: str, deadline: Deadline) -> None:
     """Remove a log with all its entries.
 
     First a view that says so, which also seals the objects that writers use; then the objects,
-    the directory's entry, and last the head. No client can bring any of it back: a stripe object is
-    only ever made under a name that holds the log's id and a fresh epoch.
+    the one at which readers are woken, the directory's entry, and last the head. No client can
+    bring any of it back: a stripe object is only ever made under a name that holds the log's id
+    and a fresh epoch. Only the one for waking may be made again, empty, by a reader that began to
+    wait just then.
 
     Of a log that has lost its head the name is made free: a new log gets it, and is removed. One
     that was never finished is finished first, and then removed.
@@ -309,6 +312,7 @@ async def _finish_removal(io: Io, view: View, deadline: Deadline) -> None:
     if shared is not None:
         shared.release(view.log_id)
     await remove_all(io, view, deadline)
+    await remove_wake_object(io, wake_object(view.log), deadline)
     await Directory(io).logs.remove_all([view.log], deadline, view.log_id)
     await Head(io, view.log).remove(view.epoch, deadline)
 

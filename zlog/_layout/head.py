@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 from typing import NamedTuple
 
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Io, Reply
-from zlog._base.names import head_object
+from zlog._base.names import head_object, wake_object
 from zlog._base.protocol import Code
 from zlog._layout.heal import answers
 from zlog._native import messages
-from zlog.errors import LogNotFound
+from zlog.errors import LogNotFound, ZlogError
 from zlog.view import Stripe, View
 
 _VIEWS_PER_READ = 64
@@ -50,6 +51,11 @@ class Head:
         self._io = io
         self._log = log
         self._object = head_object(log)
+
+    def announce(self) -> None:
+        """Wake readers that wait for entries and have no sequencer to wait at; a hint."""
+        with contextlib.suppress(ZlogError):
+            self._io.store.notify(wake_object(self._log))
 
     async def create(self, log_id: int, deadline: Deadline) -> bool:
         """Make the head object. Returns False when there is one already."""

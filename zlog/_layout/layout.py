@@ -45,7 +45,6 @@ PATIENCE_SECONDS = 0.2
 _PATIENCE_LOOKS = 8
 """The same in looks at the head: a slow store is slow for that client too."""
 
-
 _SPREAD_SECONDS = 0.25
 """Over which writers spread that have been refused at the same time: see ``Layout.renew``."""
 

@@ -15,12 +15,14 @@ from typing import Literal
 
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call
-from zlog._base.names import check_position
+from zlog._base.names import check_position, wake_object
 from zlog._base.refusals import from_errno
 from zlog._layout.confirmed import confirmed_end
 from zlog._layout.layout import Layout
 from zlog._layout.offers import Offers
+from zlog._layout.prefix import prefix_end
 from zlog._layout.views import backoff, check_room
+from zlog._layout.wakes import LOOK_SECONDS, Wakes
 from zlog._native import messages
 from zlog.errors import (
     AppendRefused,
@@ -39,7 +41,7 @@ _logger = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.01
 _POLL_SECONDS_MAX = 0.25
-"""How often a follower without a sequencer asks for the tail."""
+"""How often a follower without a sequencer asks for the tail, which nothing has told it yet."""
 
 
 PositionSpec = int | Literal["earliest", "latest"]
@@ -60,6 +62,7 @@ class Positions:
         self._outage = layout.outage
         self._offers = Offers(layout)
         self._told = False
+        self._wakes = Wakes(layout.io, wake_object(layout.address.name))
         self._known = (0, 0)  # a stripe, by id, and a position: all below it is confirmed
 
     async def grant(self, count: int, deadline: Deadline) -> tuple[View, int]:
@@ -223,23 +226,25 @@ class Positions:
 
     async def is_confirmed(self, position: int, deadline: Deadline) -> bool:
         """Whether a reader of an exclusive log may see a position; of others it may see all."""
-        while True:
-            view = self.layout.view
-            if view.writer is None or position < self._known_end(view):
-                return True
-            end = await self._confirmed(view, deadline)
-            if end is not None:
-                return position < end
-            await self.layout.advance(view, deadline)
+
+        def known(view: View) -> int | None:
+            end = self._known_end(view)
+            return None if end is None or position < end else end
+
+        _, end = await self._confirmed(self.layout.view, known, deadline)
+        return end is None or position < end
 
     async def wait(self, position: int, timeout: float, deadline: Deadline) -> int | None:
         """Wait until the tail has passed ``position``. Returns the tail; None at the timeout."""
-        io = self._io
+        io, wakes = self._io, self._wakes
         end = io.monotonic() + timeout
         poll = _POLL_SECONDS
+        woken: bool | None = None
         while True:
+            number = wakes.number  # first: what is announced while it looks counts
             tail = await self._wait_once(position, end - io.monotonic(), deadline)
             if tail is not None and tail > position:
+                wakes.prompt = wakes.prompt if woken is None else woken
                 return tail
             left = end - io.monotonic()
             if left <= 0:
@@ -247,7 +252,9 @@ class Positions:
                 await self.layout.refresh(deadline)
                 return None
             if tail is not None:  # no sequencer to wait at: this was one look at the objects
-                await io.sleep(min(poll, left))
+                if woken:  # in vain: not at the pace of who does that
+                    await io.sleep(min(_POLL_SECONDS, left))
+                woken = await wakes.wait(number, min(LOOK_SECONDS if wakes.prompt else poll, left))
                 poll = min(poll * 2, _POLL_SECONDS_MAX)
 
     async def _ask(self, view: View, count: int, deadline: Deadline) -> tuple[View, int] | None:
@@ -339,10 +346,9 @@ class Positions:
             if view.mirror:
                 return view, view.tail_floor
             if view.writer is not None:
-                end = await self._confirmed(view, deadline)
+                view, end = await self._confirmed(view, self._known_end, deadline)
                 if end is not None:
                     return view, end
-                await self.layout.advance(view, deadline)
                 continue
             view, tail, missing = await self._taken(deadline)
             if not (missing and whole):
@@ -350,14 +356,19 @@ class Positions:
             if (await self.layout.refresh(deadline)).epoch == view.epoch:
                 raise CorruptEntry(f"a stripe object of log {view.log!r} is missing")
 
-    async def _confirmed(self, view: View, deadline: Deadline) -> int | None:
-        """Return where the confirmed entries end; None: the view is not the newest one."""
-        end = await confirmed_end(self._io, view, self._known_end(view), deadline)
+    async def _confirmed(
+        self, view: View, known: Callable[[View], int | None], deadline: Deadline
+    ) -> tuple[View, int | None]:
+        """As :func:`prefix_end`, and remember it."""
+        view, end = await prefix_end(self.layout, view, known, deadline)
         if end is not None:
             self._known = (view.live_stripe.id, end)
-        return end
+        return view, end
 
-    def _known_end(self, view: View) -> int:
+    def _known_end(self, view: View) -> int | None:
+        """Return up to where entries are known to be confirmed; None: the log is not exclusive."""
+        if view.writer is None:
+            return None
         stripe, end = self._known
         return end if stripe == view.live_stripe.id else view.live_stripe.start
 

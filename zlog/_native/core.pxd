@@ -78,6 +78,9 @@ cdef extern from "cls_zlog/host/async_host.h" namespace "zlog" nogil:
         ) except +
         void list(string_view prefix, string_view after, Done done) except +
         void ask_monitor(string_view command, Done done) except +
+        void notify(string_view object) except +
+        Ticket watch(string_view object, uint64_t seen, Done done) except +
+        void remove_watched(string_view object, Done done) except +
         void give_up(Ticket ticket) except +
         void close() except +
 

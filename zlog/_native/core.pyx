@@ -7,6 +7,7 @@ lock around calls that may block, and looks for signals while it waits. ``core.p
 
 include "replies.pxi"
 include "entry.pxi"
+include "tags.pxi"
 include "writes.pxi"
 include "window.pxi"
 include "columns.pxi"

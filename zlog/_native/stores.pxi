@@ -21,10 +21,11 @@ cdef extern from "cls_zlog/host/host.h" namespace "zlog" nogil:
         pass
 
 cdef extern from "cls_zlog/host/async_host.h" namespace "zlog" nogil:
+    Done queue_completer(shared_ptr[CppCompletionQueue] queue, uint64_t token) except +
+
+cdef extern from "cls_zlog/host/inline_host.h" namespace "zlog" nogil:
     cdef cppclass InlineHost(AsyncHost):
         InlineHost(unique_ptr[Host] host)
-
-    Done queue_completer(shared_ptr[CppCompletionQueue] queue, uint64_t token) except +
 
 cdef extern from "cls_zlog/host/memory.h" namespace "zlog" nogil:
     cdef cppclass MemoryObject:
@@ -307,6 +308,37 @@ cdef class HostStore:
         queue.check_process()
         with nogil:
             deref(host).ask_monitor(command_view, move(done))
+
+    def notify(self, str object not None):
+        cdef shared_ptr[AsyncHost] host = self.opened()
+        cdef string_view object_view = utf8_of(object)
+        with nogil:
+            deref(host).notify(object_view)
+
+    def watch(
+        self, CompletionQueue queue not None, uint64_t token, str object not None, uint64_t seen=0
+    ):
+        cdef shared_ptr[AsyncHost] host = self.opened()
+        cdef string_view object_view = utf8_of(object)
+        cdef Done done = queue_completer(queue.queue, token)
+        cdef UnderWay under_way = UnderWay.__new__(UnderWay)
+        cdef Ticket ticket
+        under_way.store = self
+        queue.check_process()
+        with nogil:
+            ticket = deref(host).watch(object_view, seen, move(done))
+        under_way.tickets.push_back(ticket)
+        return under_way
+
+    def remove_watched(
+        self, CompletionQueue queue not None, uint64_t token, str object not None
+    ):
+        cdef shared_ptr[AsyncHost] host = self.opened()
+        cdef string_view object_view = utf8_of(object)
+        cdef Done done = queue_completer(queue.queue, token)
+        queue.check_process()
+        with nogil:
+            deref(host).remove_watched(object_view, move(done))
 
     def sequencer(self):
         return None

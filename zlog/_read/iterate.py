@@ -101,7 +101,7 @@ class Ahead(Generic[T]):
         self._under_way: deque[WindowRead] = deque()
         self._kept: Gap | None = None
 
-    async def next(self, tail: int) -> T_co:
+    async def next(self, tail: int) -> T:
         """Return what is there from ``position`` on, which lies below ``tail``; may be nothing."""
         content = await self._window(tail)
         if self._kept is not None:
@@ -212,9 +212,12 @@ def _items_ahead(
 class InOrder(Protocol[T_co]):
     """What reads on from a position, as far as it is told that the log goes."""
 
-    position: int
+    @property
+    def position(self) -> int:
+        """Where it goes on."""
+        ...
 
-    async def next(self, tail: int) -> T:
+    async def next(self, tail: int) -> T_co:
         """Return what is there from ``position`` on, which lies below ``tail``; may be nothing."""
         ...
 

@@ -72,6 +72,9 @@ class _Dialer(OneLink["_Link", "_Guard"]):
             await asyncio.wait({self._link.ended})
 
     async def _dial(self, deadline: Deadline) -> _Link:
+        # First let all tasks start that are ready. They may be thousands, and take up the time that
+        # this step has.
+        await asyncio.sleep(0)
         step = deadline.sooner(CONNECT_SECONDS_MAX)
         link = _Link(self._address)
         try:

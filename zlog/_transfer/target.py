@@ -154,12 +154,14 @@ class Target:
         What it has copied may be trimmed, since it was in the source by then, or was in the mirror.
         """
         made: list[tuple[Call, Stripe]] = []
+        sent = "none"
 
         def calls(view: View) -> list[Call]:
+            nonlocal sent
             self._check(view)
             trimmed = view.trim_point > pieces[0].start
-            how = self._compression.of(view)
-            made[:] = [] if trimmed else _calls(self._layout, view, pieces, how)
+            sent = self._compression.of(view)
+            made[:] = [] if trimmed else _calls(self._layout, view, pieces, sent)
             return [call for call, _ in made]
 
         view, replies = await self._layout.guarded(calls, deadline)
@@ -169,8 +171,10 @@ class Target:
         objects: dict[int, list[str]] = {}
         for (call, _), reply in zip(made, replies, strict=True):
             objects.setdefault(reply.code, []).append(call.object)
-        too_new = objects.get(Code.REQUEST_TOO_NEW)
-        if too_new and self._compression.refuse(view, too_new[0]):
+        too_new = objects.get(Code.REQUEST_TOO_NEW, ())
+        if any(
+            self._compression.refused(view, name, Code.REQUEST_TOO_NEW, sent) for name in too_new
+        ):
             return await self._written(pieces, deadline)
         if alike := objects.get(Code.ALIKE):
             rest = await self._without_copied(view, pieces, alike, deadline)

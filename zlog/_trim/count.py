@@ -11,8 +11,8 @@ from typing import NamedTuple
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call
 from zlog._base.protocol import Code
-from zlog._layout.confirmed import confirmed_end
 from zlog._layout.layout import Layout
+from zlog._layout.prefix import prefix_end
 from zlog._layout.stat import object_stats
 from zlog._native import messages
 from zlog._trim.trim import trim_to
@@ -140,12 +140,13 @@ async def _seen_end(layout: Layout, stripe: Stripe, deadline: Deadline) -> int:
     view = layout.view
     if view.mirror:
         return min(max(view.tail_floor, stripe.start), stripe.end)
-    while view.writer is not None and stripe.id == view.live_stripe.id:
-        end = await confirmed_end(layout.io, view, stripe.start, deadline)
-        if end is not None:
-            return end
-        view = await layout.advance(view, deadline)
-    return stripe.end
+
+    def known(view: View) -> int | None:
+        live = view.writer is not None and stripe.id == view.live_stripe.id
+        return stripe.start if live else None
+
+    _, end = await prefix_end(layout, view, known, deadline)
+    return stripe.end if end is None else end
 
 
 async def _lost(layout: Layout, stripe: Stripe, start: int, deadline: Deadline) -> Size:

@@ -68,26 +68,42 @@ class _Appends(Exclusive):
             world_of(loop).clock,
         )
         self.append = self._gathering.append
+        self._failed: ZlogError | None = None  # what was handed in, since freed() was called
         self._agents: set[asyncio.Task[None]] = set()
         self._waiting_for_change: list[asyncio.Future[None]] = []
+
+    def _fail(self, error: ZlogError) -> None:
+        super()._fail(error)
+        self._failed = error if len(self._gathering) else None
 
     def spawn(self) -> None:
         agent = self._loop.create_task(self.run())
         self._agents.add(agent)
         agent.add_done_callback(self._agents.discard)
 
-    def hand_in_gathered(self, *, all_of_it: bool = False) -> ZlogError | None:
+    def hand_in_gathered(
+        self, failed: ZlogError | None = None, *, all_of_it: bool = False
+    ) -> ZlogError | None:
         """Hand in what has gathered, as far as the window has room.
 
-        Returns what that failed with: all of it, and what comes right behind it has to, too.
+        None of it comes behind an entry that is missing: where one fails, or its time is up before
+        there was room, so do all that gathered behind it.
+
+        Args:
+            failed: what entries before it failed with.
+            all_of_it: also beyond the window.
+
+        Returns:
+            What it failed with. What comes right behind it has to, too.
         """
         gathering = self._gathering
-        failed: ZlogError | None = None
         while len(gathering) and (
             all_of_it or failed is not None or self.unconfirmed_bytes < self._window_bytes
         ):
             entries, appends, late = gathering.take(ROUND_ENTRIES_MAX, ROUND_BYTES_MAX)
             gathering.complete(late, [not_sent() for _ in late])
+            if late and failed is None:
+                failed = not_sent()
             if not entries:
                 continue
             outcome = _Gathered(gathering, appends)
@@ -107,7 +123,8 @@ class _Appends(Exclusive):
         return super().idle and not len(self._gathering)
 
     def freed(self) -> None:
-        self.hand_in_gathered()
+        failed, self._failed = self._failed, None
+        self.hand_in_gathered(failed)
         waiting, self._waiting_for_change = self._waiting_for_change, []
         for each in waiting:
             if not each.done():

@@ -25,7 +25,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import ArrayType, BinaryType, StringType, StructType
 
-from zlog._append.append import ROUND_BYTES_MAX, ROUND_ENTRIES_MAX
+from zlog._append.append import GRANT_BYTES_MAX, GRANT_ENTRIES_MAX
 from zlog._native import core
 from zlog._native.core import EntryColumn
 from zlog.errors import AppendRefused
@@ -193,7 +193,7 @@ def _joined_columns(batches: Iterator[pa.RecordBatch]) -> Iterator[EntryColumn]:
         if column.null_count:
             yield _joined(some)
             raise ValueError(_NULL)
-        if rows + len(column) > ROUND_ENTRIES_MAX or size + column.nbytes > ROUND_BYTES_MAX:
+        if rows + len(column) > GRANT_ENTRIES_MAX or size + column.nbytes > GRANT_BYTES_MAX:
             yield _joined(some)
             some, rows, size = [], 0, 0
         some.append(column)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from zlog._native.core import CompletionQueue, SharedSequencer
+from zlog._native.core import CompletionQueue, SharedSequencer, UnderWay
 from zlog.store import RequestPayload, Start, Store
 
 if TYPE_CHECKING:
@@ -136,6 +136,31 @@ class FaultyStore:
         """Ask the monitors; to a plan, a method ``ask_monitor`` of no object."""
         start = functools.partial(self.inner.ask_monitor, command=command)
         self.pass_on(queue, token, self.judge("", "ask_monitor"), start)
+
+    def notify(self, object: str) -> None:
+        """Notify an object; to a plan, a method ``notify`` of it without an answer."""
+        fate = self.judge(object, "notify")
+        for moment in (fate.effect, fate.again):
+            if moment is not None:
+                _later(moment, functools.partial(self.inner.notify, object))
+
+    def watch(
+        self, queue: CompletionQueue, token: int, object: str, seen: int = 0
+    ) -> UnderWay | None:
+        """Wait for a notification; to a plan, a method ``watch``: it fails, is lost, or waits."""
+        fate = self.judge(object, "watch")
+        instead = fate.instead
+        if fate.reply is None:
+            return None
+        if instead is not None:
+            _later(fate.reply, lambda: queue.put(token, *instead))
+            return None
+        return self.inner.watch(queue, token, object, seen)
+
+    def remove_watched(self, queue: CompletionQueue, token: int, object: str) -> None:
+        """Remove what a watch has made; to a plan, a method ``remove_watched`` of the object."""
+        start = functools.partial(self.inner.remove_watched, object=object)
+        self.pass_on(queue, token, self.judge(object, "remove_watched"), start)
 
     def pass_on(self, queue: CompletionQueue, token: int, fate: Fate, start: Start) -> None:
         """Start an operation that ``start`` passes on; it meets this fate."""

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "cls_zlog/host/embedded.h"
+#include "cls_zlog/host/inline_host.h"
 #include "cls_zlog/host/memory.h"
 #include "cls_zlog/host/rados.h"
 #include "limits.h"
