@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 import random
 import signal
@@ -17,7 +18,9 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +89,43 @@ class Blocking:
 
     async def read_range(self, *words: Any, **more: Any) -> AsyncIterator[zlog.Entry | zlog.Gap]:
         for item in self._log.read_range(*words, **more):
+            yield item
+
+    async def writer(self, *words: Any, **more: Any) -> InTurns:
+        return InTurns(self._log.writer(*words, **more))
+
+
+class InTurns:
+    """A :class:`zlog.Writer` with the face of a :class:`zlog.aio.Writer`.
+
+    Two threads call it, one after the other: the judge has to know in which order.
+    """
+
+    def __init__(self, writer: zlog.Writer) -> None:
+        self._writer = writer
+        self._threads = itertools.cycle([ThreadPoolExecutor(1) for _ in range(2)])
+        self._submitted: list[asyncio.Future[int]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._writer, name)
+        return partial(self._call, value) if callable(value) else value
+
+    async def _call(self, method: Callable[..., Any], *words: Any, **more: Any) -> Any:
+        call = partial(method, *words, **more)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(next(self._threads), call)
+        except zlog.ZlogError:
+            if self._submitted:  # they may have failed with this, and another thread tells them
+                await asyncio.wait(self._submitted, timeout=1)
+            raise
+
+    async def submit(self, *words: Any, **more: Any) -> asyncio.Future[int]:
+        future = asyncio.wrap_future(await self._call(self._writer.submit, *words, **more))
+        self._submitted = [*(each for each in self._submitted if not each.done()), future]
+        return future
+
+    async def recover(self) -> AsyncIterator[zlog.Entry | zlog.Gap]:
+        for item in self._writer.recover():
             yield item
 
 
@@ -246,7 +286,8 @@ class Contender(Client):
             await writer.close()
 
     async def _write(self, writer: RecordedWriter) -> None:
-        kind, count = self.chance.randrange(4), self.chance.randint(2, 12)
+        kinds = 3 if isinstance(writer.writer, InTurns) else 4
+        kind, count = self.chance.randrange(kinds), self.chance.randint(2, 12)
         if kind == 0:
             await writer.append(self._entry(), timeout=self.timeout())
         elif kind == 1:

@@ -99,7 +99,7 @@ SMALL = Crowd(
 
 EXCLUSIVE = Crowd(
     {
-        **{f"c{number}": "contender" for number in range(3)},
+        **dict.fromkeys(("c0", "c1", "c2b"), "contender"),
         "w0": "writer",
         **_READERS,
         "t0": "trimmer",
