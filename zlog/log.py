@@ -61,8 +61,7 @@ class Log(Writing, Reading):
         Raises:
             InvalidTag, TypeError: it is no tag.
         """
-        (checked,) = tags_checked((tag,))
-        return Stream(self, checked)
+        return Stream(self, *tags_checked((tag,)))
 
     @classmethod
     def create(

@@ -365,8 +365,7 @@ class Log(LogHandle):
 
     def stream(self, tag: str) -> Stream:
         """Return the entries that have a tag as a log of its own; see :meth:`zlog.Log.stream`."""
-        (checked,) = tags_checked((tag,))
-        return Stream(self, checked)
+        return Stream(self, *tags_checked((tag,)))
 
     async def last(self, *tags: str, match: Match = "any", timeout: Timeout = ...) -> Entry | None:
         """Return the newest entry with some tags; see :meth:`zlog.Log.last`."""
