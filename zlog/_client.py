@@ -23,6 +23,7 @@ from zlog._layout.admin import NewLog, create_log, find_log, find_or_create_log
 from zlog._layout.layout import Layout
 from zlog._layout.positions import Positions
 from zlog._native import core
+from zlog._read.columns import ColumnsReader
 from zlog._read.cursors import CursorClient, Cursors
 from zlog._read.holes import Patience
 from zlog._read.items import no_entry
@@ -118,6 +119,30 @@ class LogClient:
         if reverse:
             return Backwards(self.reader, self.budget, wanted, start, end, hole_timeout)
         return RangeReader(self.reader, self.budget, start, end, hole_timeout, wanted)
+
+    def columns_reader(
+        self,
+        start: int,
+        end: int | None,
+        indexes: Collection[int] | None,
+        window_bytes: int | None,
+        with_tags: bool,
+        tags: Collection[str] | None,
+        match: Match,
+        hole_timeout: Timeout,
+    ) -> ColumnsReader:
+        """Return what reads a range as columns; see :meth:`zlog.Log.read_columns`."""
+        return ColumnsReader(
+            self.reader,
+            self.budget,
+            start,
+            end,
+            indexes,
+            window_bytes,
+            hole_timeout,
+            None if tags is None else Wanted.of(tags, match),
+            with_tags=with_tags,
+        )
 
     def follower(
         self, start: int, tags: Collection[str] | None, match: Match, hole_timeout: Timeout

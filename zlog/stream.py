@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from zlog._base.deadline import Timeout
+from zlog._client import Tags
 from zlog._layout.positions import PositionSpec
 from zlog.cursor import Cursor
 from zlog.entry import Entry, Gap
-
-if TYPE_CHECKING:
-    from zlog.log import Log
 
 _ESCAPED = re.compile(r"[^A-Za-z0-9_]")
 
@@ -27,6 +25,31 @@ def cursor_name(stream: str, name: str) -> str:
     return f"stream.{escaped}.{name}"
 
 
+class _Log(Protocol):
+    """What a stream calls of its log."""
+
+    @property
+    def name(self) -> str: ...
+    def append(self, data: bytes, *, tags: Tags, timeout: Timeout) -> int: ...
+    def append_many(
+        self, entries: Iterable[bytes], *, tags: Tags, timeout: Timeout
+    ) -> list[int]: ...
+    def read_range(
+        self,
+        start: int = 0,
+        end: int | None = None,
+        *,
+        tags: Collection[str],
+        reverse: bool = False,
+        hole_timeout: Timeout = ...,
+    ) -> Iterator[Entry | Gap]: ...
+    def follow(
+        self, start: int, *, tags: Collection[str], hole_timeout: Timeout
+    ) -> Iterator[Entry | Gap]: ...
+    def last(self, *tags: str, timeout: Timeout) -> Entry | None: ...
+    def cursor(self, name: str, *, create: PositionSpec | None, timeout: Timeout) -> Cursor: ...
+
+
 class Stream:
     """The entries with one tag. Positions are those of the log, with others between them.
 
@@ -36,7 +59,7 @@ class Stream:
         tag: which.
     """
 
-    def __init__(self, log: Log, tag: str) -> None:
+    def __init__(self, log: _Log, tag: str) -> None:
         """Wrap a log; programs call :meth:`zlog.Log.stream`."""
         self._log = log
         self.tag = tag

@@ -144,6 +144,9 @@ class Least {
   void set(wire::Column<T>& column, const wire::Bounds& bounds) {
     column = {zeros_, static_cast<uint32_t>(bounds.min)};
   }
+  void set(std::vector<std::string>& list, const wire::Bounds& bounds) {
+    list.assign(bounds.min, std::string(text_.substr(0, 1)));
+  }
   template <typename T>
   void set(std::vector<T>& list, const wire::Bounds& bounds) {
     list.resize(bounds.min);

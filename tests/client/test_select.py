@@ -64,6 +64,13 @@ def test_readers_of_tags_find_what_readers_of_everything_find(log: zlog.Log, see
             assert [item for item in found if isinstance(item, Gap)] == trimmed
             back = list(log.read_range(tags=tags, match=match, reverse=True))
             assert back == found[::-1]
+            columns = list(log.read_columns(tags=tags, match=match, with_tags=True))
+            assert [
+                (position, bytes(some.data[some.offsets[i] : some.offsets[i + 1]]), some.tags[i])
+                for some in columns
+                for i, position in enumerate(some.positions)
+            ] == [(entry.position, entry.data, entry.tags) for entry in expected]
+            assert [gap for some in columns for gap in some.gaps] == trimmed
             part = entries_of(list(log.read_range(start, end, tags=tags, match=match)))
             assert part == [entry for entry in expected if start <= entry.position < end]
             assert log.last(*tags, match=match) == (expected[-1] if expected else None)

@@ -39,7 +39,8 @@ zlog::Runs runs_of(const std::vector<uint64_t>& positions) {
 }
 
 std::string write_request(uint64_t first, uint32_t count, size_t entry_bytes,
-                          zlog::Compression compression = zlog::Compression::kNone) {
+                          zlog::Compression compression = zlog::Compression::kNone,
+                          const zlog::EntryTags* tags = nullptr) {
   const std::string data(entry_bytes, 'd');
   std::vector<zlog::NewEntry> entries;
   entries.reserve(count);
@@ -47,9 +48,25 @@ std::string write_request(uint64_t first, uint32_t count, size_t entry_bytes,
     entries.push_back({kResidue + (first + i) * kStride, first + i, data});
   }
   std::string request;
-  const zlog::WriteHead head = {1, 1000, kWriter, {kStride}, compression};
+  const zlog::WriteHead head = {1, 1000, kWriter, {kStride}, compression, tags};
   if (zlog::encode_write(head, entries, &request) != 0) std::abort();
   return request;
+}
+
+// A write of entries that have `each` of these tags, every one of them others than the next.
+std::string tagged_request(uint64_t first, uint32_t count, uint32_t each, size_t entry_bytes) {
+  zlog::EntryTags tags;
+  for (uint32_t i = 0; i < zlog::limits::entry_tags_max; i++) {
+    tags.names.push_back("tag" + std::to_string(i));
+  }
+  tags.begins.push_back(0);
+  for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t j = 0; j < each; j++) {
+      tags.ids.push_back((i + j) % zlog::limits::entry_tags_max);
+    }
+    tags.begins.push_back(static_cast<uint32_t>(tags.ids.size()));
+  }
+  return write_request(first, count, entry_bytes, zlog::Compression::kNone, &tags);
 }
 
 std::string view_request() {
@@ -102,6 +119,13 @@ std::vector<std::string> good_requests() {
   read.bytes_max = 1 << 20;
   read.runs = runs;
   read.blocks = true;
+  zlog::SelectRequest select;
+  select.epoch = 1;
+  select.end = 1000;
+  select.tags = {"tag1", "tag3"};
+  select.entries_max = 100;
+  select.bytes_max = 1 << 20;
+  const std::string tags = zlog::wire::encoded(zlog::TagsRequest{1, 0, 1000});
   const std::string verify = zlog::wire::encoded(zlog::VerifyRequest{1, 1 << 20, runs});
   zlog::FillRequest fill;
   fill.epoch = 1;
@@ -122,6 +146,9 @@ std::vector<std::string> good_requests() {
       seal,
       write_request(0, 6, 10),
       zlog::wire::encoded(read),
+      zlog::wire::encoded(select),
+      tags,
+      tags,
       verify,
       zlog::wire::encoded(zlog::CountRequest{1, 0, 30}),
       zlog::wire::encoded(fill),
@@ -196,6 +223,15 @@ std::vector<MemoryObject> make_states(const std::vector<std::string>& requests) 
                {"write", write_request(6, 8, 600, zlog::Compression::kZstd)},
                {"write", write_request(14, 2, 300 << 10, zlog::Compression::kLz4)},
                {"trim", request_of("trim")}}),
+      made_by({{"seal", seal},
+               {"write", write},
+               {"write", tagged_request(6, 8, 2, 10)},
+               {"write", tagged_request(14, 8, 3, 6000)},
+               {"trim", request_of("trim")}}),
+      made_by({{"seal", seal},
+               {"write", tagged_request(2, 258, 64, 150)},  // as many tags as a chunk takes
+               {"write", tagged_request(260, 4, 1, 10)},
+               {"write", tagged_request(0, 2, 2, 10)}}),  // late
       made_by({{"head_create", create}, {"epoch_next", epoch}}),
       made_by({{"head_create", create},
                {"epoch_next", epoch},

@@ -31,6 +31,8 @@ def tasks(log: zlog.Log, **options: object) -> list[Task]:
             0.05,
             parsed.include_gaps,
             parsed.include_tags,
+            parsed.tags,
+            parsed.match,
         )
         for shares in planner.plan_batch()
     ]
@@ -65,6 +67,41 @@ def test_tags_are_a_column_when_wanted(log: zlog.Log) -> None:
     log.trim(0)
     found = rows(tasks(log, includeTags="true", includeGaps="true"))
     assert [(row["tags"], row["state"]) for row in found] == [(None, "trimmed"), ([], "written")]
+
+
+def test_only_entries_with_some_tags(log: zlog.Log) -> None:
+    log.append_many(
+        [b"%d" % i for i in range(900)], tags_each=[[f"t{i % 3}", f"u{i % 2}"] for i in range(900)]
+    )
+    found = rows(tasks(log, tags="t1", includeTags="true"))
+    assert [row["data"] for row in found] == [b"%d" % i for i in range(1, 900, 3)]
+    assert {tuple(sorted(row["tags"])) for row in found} == {("t1", "u0"), ("t1", "u1")}  # type: ignore[call-overload]
+    either = rows(tasks(log, tags='["t1", "u0"]', maxPartitions=3))
+    assert [row["position"] for row in either] == [
+        i for i in range(900) if i % 3 == 1 or i % 2 == 0
+    ]
+    both = rows(tasks(log, tags="t1,u0", match="all", startingPosition=100))
+    assert [row["position"] for row in both] == [i for i in range(100, 900) if i % 6 == 4]
+    log.trim_to(30)
+    with pytest.raises(zlog.Invalidated):
+        rows(tasks(log, tags="t1", startingPosition=0))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"tags": ""}, "has 0 bytes"),
+        ({"tags": "[]"}, "lists no tag"),
+        ({"tags": "[1]"}, "tags="),
+        ({"tags": "a", "match": "some"}, "any or all"),
+        ({"tags": "a", "includeGaps": "true"}, "exclude each other"),
+    ],
+)
+def test_options_of_tags_that_make_no_sense(
+    log: zlog.Log, options: dict[str, str], said: str
+) -> None:
+    with pytest.raises(ValueError, match=said):
+        tasks(log, **options)
 
 
 def test_holes_are_settled_and_gaps_left_out(log: zlog.Log) -> None:

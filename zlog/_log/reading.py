@@ -10,7 +10,7 @@ from zlog._io import drive
 from zlog._layout.positions import PositionSpec
 from zlog._log.handle import LogHandle
 from zlog._native.core import Items
-from zlog._read.columns import Columns, ColumnsReader
+from zlog._read.columns import Columns
 from zlog._read.cursors import CursorState
 from zlog._read.select import Match
 from zlog.cursor import Cursor
@@ -65,6 +65,8 @@ class Reading(LogHandle):
         indexes: Collection[int] | None = None,
         window_bytes: int | None = None,
         with_tags: bool = False,
+        tags: Collection[str] | None = None,
+        match: Match = "any",
         hole_timeout: Timeout = ...,
     ) -> Iterator[Columns]:
         """Iterate over ``[start, end)`` as :meth:`read_range` does, a window of entries at a time.
@@ -79,21 +81,15 @@ class Reading(LogHandle):
             window_bytes: data that a window aims at, 8 MiB unless given; three windows are in
                 memory at a time. A window of a few large entries may take more.
             with_tags: whether ``tags`` has those of each entry, which is an object for each.
+            tags, match: only entries with these tags, as in :meth:`read_range`; they are made of
+                an object each.
             hole_timeout: as in :meth:`open`; if not given, the handle's own.
 
         Raises:
             ValueError: a negative position or index, or no room for a window.
         """
-        client = self._client
-        reader = ColumnsReader(
-            client.reader,
-            client.budget,
-            start,
-            end,
-            indexes,
-            window_bytes,
-            hole_timeout,
-            with_tags=with_tags,
+        reader = self._client.columns_reader(
+            start, end, indexes, window_bytes, with_tags, tags, match, hole_timeout
         )
         return Items(lambda: drive(reader.next()))
 

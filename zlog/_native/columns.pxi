@@ -170,6 +170,23 @@ cdef class ColumnWindow:
         return None
 
 
+def entry_columns(list entries not None):
+    cdef vector[Cell] cells
+    cdef Cell cell
+    cdef Py_ssize_t total = 0
+    cdef Entry entry
+    for item in entries:
+        entry = item
+        cell.position, cell.timestamp = entry.position, entry.us
+        cell.data = PyBytes_AS_STRING(entry.data)
+        cell.size = <size_t> PyBytes_GET_SIZE(entry.data)
+        total += PyBytes_GET_SIZE(entry.data)
+        cells.push_back(cell)
+    if total > 0x7FFFFFFF:
+        raise ValueError("offsets are of 32 bits: data of 2 GiB and more does not fit")
+    return columns_of(cells, None, total)
+
+
 # Adds to a row a gap, or None for a position that is trimmed.
 cdef int add_gap(list row, uint64_t position, gap) except -1:
     if gap is not None:

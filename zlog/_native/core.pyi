@@ -273,6 +273,11 @@ class Selected(NamedTuple):
 def decode_select(reply: ReplyBytes, mac: MacKey | None) -> Selected:
     """Decode the reply to a select, and check every entry's checksum and MAC."""
 
+def entry_columns(
+    entries: list[Entry],
+) -> tuple[memoryview, memoryview, memoryview, memoryview]:
+    """Return positions, timestamps, offsets and data of entries, as :class:`ColumnWindow` does."""
+
 def from_timestamp(us: int) -> datetime:
     """Turn stored time (µs since 1970, UTC) into an aware datetime; too large becomes the last."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from zlog._base.deadline import Timeout
@@ -12,9 +12,10 @@ from zlog._base.settings import Budget
 from zlog._native import core
 from zlog._read.holes import Patience
 from zlog._read.items import Slot, join
-from zlog._read.iterate import WINDOW_BYTES, Ahead, Bounded
+from zlog._read.iterate import WINDOW_BYTES, Ahead, Bounded, InOrder
 from zlog._read.read import Reader, WindowRead
-from zlog.entry import Gap, GapKind
+from zlog._read.select import Selection, Wanted
+from zlog.entry import Entry, Gap, GapKind
 
 _POSITIONS_MAX = 32768
 """What a window asks for at most, of all objects together: as much as a round of appends."""
@@ -158,6 +159,42 @@ def _columns_of(
     return result, data_bytes
 
 
+class _Selected:
+    """What a selection finds, as columns: of entries that have tags in common there are few."""
+
+    def __init__(self, selection: Selection, *, with_tags: bool) -> None:
+        self._selection = selection
+        self._with_tags = with_tags
+
+    @property
+    def position(self) -> int:
+        return self._selection.position
+
+    async def next(self, tail: int) -> list[Columns]:
+        items = await self._selection.next(tail)
+        return [_columns(some, tags=self._with_tags) for some in _split(items)]
+
+
+def _split(items: Sequence[Entry | Gap]) -> Iterator[Sequence[Entry | Gap]]:
+    """Cut items where the data is too much for one `Columns`."""
+    begin = size = 0
+    for i, item in enumerate(items):
+        more = len(item.data) if isinstance(item, Entry) else 0
+        if size + more > _DATA_BYTES_MAX:
+            yield items[begin:i]
+            begin, size = i, 0
+        size += more
+    if begin < len(items):
+        yield items[begin:]
+
+
+def _columns(items: Sequence[Entry | Gap], *, tags: bool) -> Columns:
+    entries = [item for item in items if isinstance(item, Entry)]
+    gaps = [item for item in items if isinstance(item, Gap)]
+    own = [entry.tags for entry in entries] if tags else None
+    return Columns(*core.entry_columns(entries), gaps, own)
+
+
 class ColumnsReader(Bounded[list[Columns]]):
     """Reads ``[start, end)`` once as columns, as far as the tail at its beginning."""
 
@@ -170,6 +207,7 @@ class ColumnsReader(Bounded[list[Columns]]):
         indexes: Collection[int] | None,
         window_bytes: int | None,
         hole_timeout: Timeout,
+        wanted: Wanted | None = None,
         *,
         with_tags: bool = False,
     ) -> None:
@@ -179,8 +217,13 @@ class ColumnsReader(Bounded[list[Columns]]):
         chosen = None if indexes is None else frozenset(indexes)
         if chosen is not None and any(index < 0 for index in chosen):
             raise ValueError("a stripe's objects are numbered from 0")
-        windows = _ColumnWindows(
-            reader, budget, chosen, budget.hole_timeout(hole_timeout), with_tags=with_tags
-        )
-        ahead = Ahead(reader, budget, windows, start, window_bytes or WINDOW_BYTES)
+        hole_seconds = budget.hole_timeout(hole_timeout)
+        ahead: InOrder[list[Columns]]
+        if wanted is not None:
+            patience = Patience(hole_seconds)
+            selection = Selection(reader, budget, wanted, start, patience, chosen)
+            ahead = _Selected(selection, with_tags=with_tags)
+        else:
+            windows = _ColumnWindows(reader, budget, chosen, hole_seconds, with_tags=with_tags)
+            ahead = Ahead(reader, budget, windows, start, window_bytes or WINDOW_BYTES)
         super().__init__(reader.positions, budget, ahead, end)

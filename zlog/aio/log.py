@@ -35,7 +35,7 @@ from zlog._layout.stat import LogStat, stat
 from zlog._log.handle import LogHandle
 from zlog._log.writer import WINDOW_BYTES
 from zlog._native.core import tags_checked
-from zlog._read.columns import Columns, ColumnsReader
+from zlog._read.columns import Columns
 from zlog._read.cursors import CursorState
 from zlog._read.select import Match
 from zlog._transfer.promote import promote
@@ -254,19 +254,13 @@ class Log(LogHandle):
         indexes: Collection[int] | None = None,
         window_bytes: int | None = None,
         with_tags: bool = False,
+        tags: Collection[str] | None = None,
+        match: Match = "any",
         hole_timeout: Timeout = ...,
     ) -> AsyncIterator[Columns]:
         """Iterate over ``[start, end)`` as columns; see :meth:`zlog.Log.read_columns`."""
-        client = self._client
-        reader = ColumnsReader(
-            client.reader,
-            client.budget,
-            start,
-            end,
-            indexes,
-            window_bytes,
-            hole_timeout,
-            with_tags=with_tags,
+        reader = self._client.columns_reader(
+            start, end, indexes, window_bytes, with_tags, tags, match, hole_timeout
         )
         while (windows := await reader.next()) is not None:
             for columns in windows:

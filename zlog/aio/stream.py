@@ -3,22 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Coroutine, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from zlog._base.deadline import Timeout
+from zlog._client import Tags
 from zlog._layout.positions import PositionSpec
 from zlog.aio.cursor import Cursor
 from zlog.entry import Entry, Gap
 from zlog.stream import cursor_name
 
-if TYPE_CHECKING:
-    from zlog.aio.log import Log
+
+class _Log(Protocol):
+    """What a stream calls of its log."""
+
+    @property
+    def name(self) -> str: ...
+    def append(self, data: bytes, *, tags: Tags, timeout: Timeout) -> Coroutine[Any, Any, int]: ...
+    async def append_many(
+        self, entries: Iterable[bytes], *, tags: Tags, timeout: Timeout
+    ) -> list[int]: ...
+    def read_range(
+        self,
+        start: int = 0,
+        end: int | None = None,
+        *,
+        tags: Collection[str],
+        reverse: bool = False,
+        hole_timeout: Timeout = ...,
+    ) -> AsyncIterator[Entry | Gap]: ...
+    def follow(
+        self, start: int, *, tags: Collection[str], hole_timeout: Timeout
+    ) -> AsyncIterator[Entry | Gap]: ...
+    async def last(self, *tags: str, timeout: Timeout) -> Entry | None: ...
+    async def cursor(
+        self, name: str, *, create: PositionSpec | None, timeout: Timeout
+    ) -> Cursor: ...
 
 
 class Stream:
     """The entries with one tag; see :class:`zlog.Stream` for what each call does."""
 
-    def __init__(self, log: Log, tag: str) -> None:
+    def __init__(self, log: _Log, tag: str) -> None:
         """Wrap a log; programs call :meth:`zlog.aio.Log.stream`."""
         self._log = log
         self.tag = tag

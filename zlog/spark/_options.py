@@ -6,12 +6,15 @@ Names are those of Spark's connector for Kafka where they mean the same (docs/sp
 from __future__ import annotations
 
 import difflib
+import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, TypeVar
 
+from zlog._native.core import tags_checked
+from zlog._read.select import Match
 from zlog._read.times import as_time
 from zlog.limits import HOLE_TIMEOUT_SECONDS
 from zlog.names import check_cursor_name, check_log_name
@@ -34,6 +37,8 @@ _BOTH = (
     "holeTimeout",
     "includeGaps",
     "includeTags",
+    "tags",
+    "match",
     "macKeyFile",
 )
 BATCH_OPTIONS = (*_BOTH, "endingPosition", "endingTimestamp")
@@ -59,6 +64,8 @@ class SourceOptions:
         hole_timeout: seconds that a position may stay unwritten before it is filled.
         include_gaps: whether positions without an entry are rows too.
         include_tags: whether there is a column of the entries' tags.
+        tags: of the entries to read; None: all entries.
+        match: whether one of the tags suffices.
         cursor: name of the log's cursor that follows a streaming query; None: no cursor.
         mac_key_file: path of the key of the log's MACs, which every worker has under it.
     """
@@ -74,6 +81,8 @@ class SourceOptions:
     hole_timeout: float = HOLE_TIMEOUT_SECONDS
     include_gaps: bool = False
     include_tags: bool = False
+    tags: tuple[str, ...] | None = None
+    match: Match = "any"
     cursor: str | None = None
     mac_key_file: str | None = None
 
@@ -92,6 +101,9 @@ class SourceOptions:
         tasks_max = given.maybe("maxPartitions", _count)
         if tasks_min is not None and tasks_max is not None and tasks_min > tasks_max:
             raise ValueError(f"minPartitions={tasks_min} is more than maxPartitions={tasks_max}")
+        tags = given.maybe("tags", _tags)
+        if tags is not None and given.get("includeGaps", _flag, "false"):
+            raise ValueError("the options tags and includeGaps exclude each other")
         return cls(
             store=given.get("store", _store, default_url()),
             log=given.require("log", check_log_name),
@@ -104,6 +116,8 @@ class SourceOptions:
             hole_timeout=given.get("holeTimeout", _seconds, str(HOLE_TIMEOUT_SECONDS)),
             include_gaps=given.get("includeGaps", _flag, "false"),
             include_tags=given.get("includeTags", _flag, "false"),
+            tags=tags,
+            match=given.get("match", _match, "any"),
             cursor=given.maybe("cursor", check_cursor_name),
             mac_key_file=given.maybe("macKeyFile", str),
         )
@@ -196,6 +210,24 @@ def _store(text: str) -> str:
     if text.startswith("mem:"):
         raise ValueError("a store in memory belongs to one process, and Spark has several")
     return text
+
+
+def _tags(text: str) -> tuple[str, ...]:
+    """Read tags: a JSON list, or one or more with commas between them."""
+    found = json.loads(text) if text.lstrip().startswith("[") else text.split(",")
+    try:
+        tags = tags_checked(found)
+    except TypeError as error:
+        raise ValueError(str(error)) from None
+    if not tags:
+        raise ValueError("it lists no tag; leave it out to read all entries")
+    return tags
+
+
+def _match(text: str) -> Match:
+    if text not in ("any", "all"):
+        raise ValueError("write any or all")
+    return "any" if text == "any" else "all"
 
 
 def _position(text: str) -> Place:

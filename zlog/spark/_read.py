@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zlog._read.columns import Columns
+from zlog._read.select import Match
 from zlog.entry import Gap, GapKind
 from zlog.errors import CorruptEntry, ForgedEntry, UnsupportedVersion, ZlogError
 from zlog.spark._handles import LogRef, Patience, trimmed_error
@@ -45,6 +46,7 @@ class Task:
         hole_timeout: seconds to wait for an unwritten position, before it is filled.
         include_gaps: whether to make rows of gaps.
         include_tags: whether to tell the entries' tags.
+        tags, match: which entries to read; None: all.
     """
 
     log: LogRef
@@ -53,6 +55,8 @@ class Task:
     hole_timeout: float
     include_gaps: bool
     include_tags: bool = False
+    tags: tuple[str, ...] | None = None
+    match: Match = "any"
 
     @property
     def columns(self) -> list[pa.Field]:
@@ -95,6 +99,8 @@ def _read_share(task: Task, share: Share) -> Iterator[pa.RecordBatch]:
                 window_bytes=WINDOW_BYTES,
                 hole_timeout=task.hole_timeout,
                 with_tags=task.include_tags,
+                tags=task.tags,
+                match=task.match,
             ):
                 yield from _batches(task, share, columns)
                 rows += len(columns)
@@ -106,6 +112,8 @@ def _read_share(task: Task, share: Share) -> Iterator[pa.RecordBatch]:
         except ZlogError as error:
             patience.after(error)
         else:
+            if task.tags is not None:
+                return  # the objects have looked through all positions
             if rows < len(share):
                 raise CorruptEntry(
                     f"log {task.log.name!r} tells of {rows} positions of {share}, which has"

@@ -44,6 +44,8 @@ def _partitions(
                 options.hole_timeout,
                 options.include_gaps,
                 options.include_tags,
+                options.tags,
+                options.match,
             )
         )
         for shares in plan
