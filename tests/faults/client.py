@@ -25,7 +25,7 @@ import zlog
 import zlog.aio
 from zlog.testing import RecordedLog, RecordedWriter
 
-from .blocking import Blocking
+from .blocking import Blocking, InTurns
 from .journal import Journal, write_whole
 
 PATIENCE = 60.0
