@@ -16,14 +16,14 @@ from zlog._native.core import MemoryStore
 from zlog.view import View
 
 from ..conformance import wire
-from ..conformance.stored import HEAD, HEADER, MemoryDoor, envelope, of_version
+from ..conformance.stored import HEAD, HEADER, LATER, MemoryDoor, envelope, of_version
 
 
 def make_unreadable(store: zlog.Store, log: zlog.Log, position: int) -> None:
     """What is stored at a position is of a newer version from now on."""
     door, name = MemoryDoor(store), log.view.object_of(position).name
     content, key = door.load(name), b"e.%016x.1" % position
-    newer = of_version(key, content.omap[key], 3, compat=3)
+    newer = of_version(key, content.omap[key], LATER, compat=LATER)
     door.save(name, content.with_value(key, newer))
 
 
