@@ -225,7 +225,7 @@ def test_a_failure_tells_what_is_in_the_log(
 ) -> None:
     calls: list[int] = []
 
-    def fail_later(_log: zlog.Log, batch: list[bytes]) -> list[int]:
+    def fail_later(_log: zlog.Log, batch: list[bytes], **_: object) -> list[int]:
         calls.append(len(batch))
         if len(calls) == 1:
             return [0, 1]
@@ -248,7 +248,7 @@ def test_a_failure_tells_what_is_in_the_log(
 def test_entries_that_changed_places_are_reported(
     inside: Inside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(zlog.Log, "append_many", lambda _log, _batch: [5, 1, 2])
+    monkeypatch.setattr(zlog.Log, "append_many", lambda _log, _batch, **_: [5, 1, 2])
     result = inside("append", "orders", "--positions", stdin=b"a\nb\nc\n")
     assert (result.code, result.out) == (0, b"5\n1\n2\n")
     assert "entry 1 changed places: it is at position 5, behind 2 later ones" in result.err
@@ -286,7 +286,7 @@ def test_a_signal_with_a_batch_on_its_way(
         (tmp_path / name).write_bytes(b"x")
     calls: list[int] = []
 
-    def stop_later(_log: zlog.Log, batch: list[bytes]) -> list[int]:
+    def stop_later(_log: zlog.Log, batch: list[bytes], **_: object) -> list[int]:
         calls.append(len(batch))
         if len(calls) == 2:
             os.kill(os.getpid(), signal.SIGTERM)

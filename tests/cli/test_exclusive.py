@@ -204,7 +204,7 @@ def test_positions_for_a_reader_that_left(cli: Cli) -> None:
     assert writer_of(cli) is None
 
 
-def failing(_writer: zlog.Writer, _batch: list[bytes]) -> Future[range]:
+def failing(_writer: zlog.Writer, _batch: list[bytes], **_: object) -> Future[range]:
     future: Future[range] = Future()
     future.set_exception(zlog.StoreTimeout("no answer"))
     return future
@@ -275,7 +275,7 @@ class SlowWriter:
         self.released = False
         self._end = 0
 
-    def submit_many(self, batch: list[bytes]) -> Future[range]:
+    def submit_many(self, batch: list[bytes], **_: object) -> Future[range]:
         start, self._end = self._end, self._end + len(batch)
         self.under_way = max(self.under_way, self._end - sum(map(len, self.asked)))
         return Slow(self.asked, range(start, self._end), self.error)
@@ -292,7 +292,7 @@ class SlowWriter:
     def appends(self, show: Callable[[Any], None] | None = None) -> ExclusiveAppends:
         view = SimpleNamespace(writer=None)
         log = SimpleNamespace(view=view, name="orders", writer=lambda _: self)
-        return ExclusiveAppends(cast("zlog.Log", log), None, Tally(), show, keep=False)
+        return ExclusiveAppends(cast("zlog.Log", log), None, (), Tally(), show, keep=False)
 
 
 @pytest.mark.parametrize(("size", "most"), [(10, 32_768), (1 << 14, 1024)])
