@@ -8,8 +8,8 @@ from base64 import b64decode
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from zlog._native.core import tags_checked
 from zlog.cli.input import BadInput, Input
+from zlog.names import check_tags
 
 _QUIET_SECONDS = 0.003
 """Silence of the input after which what has come is appended."""
@@ -69,7 +69,7 @@ _NO_ENTRY = 'neither {"data": "text"} nor {"data_b64": "base64"}'
 def _tags_of(tags: object) -> tuple[str, ...]:
     if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
         raise ValueError("tags are a list of texts")
-    return tags_checked(tags)
+    return check_tags(tags)
 
 
 def _data_of(fields: dict[str, object]) -> bytes | None:

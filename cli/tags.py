@@ -8,7 +8,7 @@ from typing import Any, TypedDict, TypeVar
 import click
 
 from zlog import InvalidTag, Match
-from zlog._native.core import tags_checked
+from zlog.names import check_tags
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -44,6 +44,6 @@ def selecting_options(command: F) -> F:
 
 def _checked(_: click.Context, __: click.Parameter, tags: tuple[str, ...]) -> tuple[str, ...]:
     try:
-        return tags_checked(tags)
+        return check_tags(tags)
     except InvalidTag as error:
         raise click.BadParameter(f"{error}. {error.hint}") from error

@@ -1,9 +1,11 @@
-"""What a valid name of a log, of a cursor or of a source of deliveries is: one rule for all."""
+"""What a valid name of a log, of a cursor or of a source of deliveries is, and a valid tag."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
+from zlog._native import core
 from zlog.limits import NAME_BYTES_MAX
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
@@ -35,6 +37,16 @@ def check_source_name(name: str) -> str:
         TypeError, ValueError: as :func:`check_log_name`.
     """
     return _check_name(name, "source")
+
+
+def check_tags(tags: Iterable[str]) -> tuple[str, ...]:
+    """Return the tags of an entry, each once.
+
+    Raises:
+        InvalidTag: they are more than 64, or one has not 1 to 128 bytes in UTF-8.
+        TypeError: one is no str, or all of them together are one.
+    """
+    return core.tags_checked(tags)
 
 
 def _check_name(name: str, what: str) -> str:

@@ -155,7 +155,7 @@ def test_what_nobody_took_is_not_committed(cli: Cli, orders: zlog.Log) -> None:
 def test_a_reader_is_told_that_another_has_its_cursor(ten: zlog.Log) -> None:
     cursor, other = ten.cursor("billing", create=0), ten.cursor("billing")
     cursor_commit = CursorCommit(cursor, Output(io.BytesIO()))
-    cursor_commit.printed(ten.read(3))
+    cursor_commit.printed(ten.read(3).end)
     other.commit(6)
     with pytest.raises(zlog.CursorAhead, match="is at 6 already"):
         cursor_commit.commit()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -176,8 +177,8 @@ def test_what_is_appended_meanwhile_is_before_the_tail_too(
     """Without --exit-at-tail the tail of the beginning counts."""
     read_range = zlog.Log.read_range
 
-    def append_meanwhile(log: zlog.Log, *args: int) -> Iterator[zlog.Entry | zlog.Gap]:
-        yield from read_range(log, *args)
+    def append_meanwhile(log: zlog.Log, *args: int, **more: Any) -> Iterator[zlog.Entry | zlog.Gap]:
+        yield from read_range(log, *args, **more)
         if log.tail() < 14:
             twelve.append(b"new")
 

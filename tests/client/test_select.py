@@ -115,6 +115,7 @@ def test_while_writers_write_and_the_width_changes_streams_stay_the_same(log: zl
         assert seen[stream] == with_tags(everything, [stream])
 
 
+@pytest.mark.parametrize("store_url", ["mem", "embedded"], indirect=True)  # with a sequencer
 def test_a_hole_may_hide_an_entry_and_is_waited_for(log: zlog.Log) -> None:
     log.append(b"before", tags=("a",))
     (hole,) = log.reserve(1)

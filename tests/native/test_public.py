@@ -26,8 +26,8 @@ with contextlib.suppress(ImportError):  # where there is no Spark
     MODULES.append(importlib.import_module("zlog.spark"))
 
 MADE_BY_CALLS = (
-    *(zlog.Check, zlog.Cursor, zlog.Log, zlog.Writer),
-    *(zlog.aio.Check, zlog.aio.Cursor, zlog.aio.Log, zlog.aio.Writer),
+    *(zlog.Check, zlog.Cursor, zlog.Log, zlog.Stream, zlog.Writer),
+    *(zlog.aio.Check, zlog.aio.Cursor, zlog.aio.Log, zlog.aio.Stream, zlog.aio.Writer),
 )
 """Classes that programs get from a call, and do not make: what they are made of is private."""
 

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, TypeVar
 
-from zlog._native.core import tags_checked
 from zlog._read.select import Match
 from zlog._read.times import as_time
 from zlog.limits import HOLE_TIMEOUT_SECONDS
-from zlog.names import check_cursor_name, check_log_name
+from zlog.names import check_cursor_name, check_log_name, check_tags
 from zlog.store import default_url
 
 T = TypeVar("T")
@@ -216,7 +215,7 @@ def _tags(text: str) -> tuple[str, ...]:
     """Read tags: a JSON list, or one or more with commas between them."""
     found = json.loads(text) if text.lstrip().startswith("[") else text.split(",")
     try:
-        tags = tags_checked(found)
+        tags = check_tags(found)
     except TypeError as error:
         raise ValueError(str(error)) from None
     if not tags:
