@@ -148,11 +148,13 @@ class Pending {
   const Buffer& reply() const { return reply_; }
 
   void complete(int code, Buffer reply) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    code_ = code;
-    reply_ = std::move(reply);
-    done_ = true;
-    arrived_.notify_all();
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      code_ = code;
+      reply_ = std::move(reply);
+      done_ = true;
+    }
+    arrived_.notify_all();  // without the mutex, which those who wake up take first
   }
 
  private:

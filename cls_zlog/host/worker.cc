@@ -53,7 +53,8 @@ void Worker::push(std::vector<Operation> operations) {
     state_->started = true;
   }
   std::move(operations.begin(), operations.end(), std::back_inserter(state_->waiting));
-  state_->changed.notify_one();
+  lock.unlock();
+  state_->changed.notify_one();  // without the mutex, which the thread takes first
 }
 
 void Worker::stop() {

@@ -126,11 +126,21 @@ def test_two_things_one_after_the_other_take_as_long_as_both() -> None:
 
 
 @pytest.mark.parametrize(
-    ("per_operation", "operations", "batch", "lanes"),
-    [(1, 1, 1, 1), (1, 64, 1, 64), (128, 8, 1024, 1), (64, 16, 512, 2), (2, 2, 16, 1)],
+    ("per_operation", "operations", "unit", "together", "batch", "lanes"),
+    [
+        (1, 1, 1, 1, 1, 1),
+        (1, 64, 1, 1, 1, 64),
+        (128, 8, 1, 1024, 1024, 1),
+        (64, 16, 1, 512, 512, 2),
+        (2, 2, 1, 16, 16, 1),
+        (256, 4, 256, 256, 256, 4),  # as many as fit into an object, whatever the width
+        (256, 8, 256, 1024, 1024, 2),
+    ],
 )
-def test_traffic_as_batches(per_operation: float, operations: int, batch: int, lanes: int) -> None:
-    traffic = Traffic(per_operation, operations, width=8, unit=1)
+def test_traffic_as_batches(
+    per_operation: float, operations: int, unit: int, together: int, batch: int, lanes: int
+) -> None:
+    traffic = Traffic(per_operation, operations, 8, unit, together)
     assert (traffic.batch, traffic.lanes) == (batch, lanes)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -42,24 +43,14 @@ class Jam:
     """Holds the first write up, so that appends gather; ``arrived`` waits for so many of them."""
 
     def __init__(
-        self,
-        store: FaultyStore,
-        monkeypatch: pytest.MonkeyPatch,
-        then: Callable[[], str | None] = lambda: None,
+        self, store: FaultyStore, log: zlog.Log, then: Callable[[], str | None] = lambda: None
     ) -> None:
         self._open = threading.Event()
         self._held = threading.Event()
-        self._came = threading.Semaphore(0)
+        self._rounds = log._shared._rounds
+        self._joined = self._rounds.joined
         self._then = then
         store.fault = self._fault
-        add = share._Gathering.add
-
-        def count(gathering: share._Gathering, data: bytes) -> int:
-            index = add(gathering, data)
-            self._came.release()
-            return index
-
-        monkeypatch.setattr(share._Gathering, "add", count)
 
     def _fault(self, _: int, method: str) -> str | None:
         if method != "write" or self._held.is_set():
@@ -71,8 +62,11 @@ class Jam:
     def arrived(self, count: int) -> None:
         """Wait until so many more appends are there, the first of them with the store."""
         assert self._held.wait(SECONDS)
-        for _ in range(count):
-            assert self._came.acquire(timeout=SECONDS)
+        self._joined += count
+        end = time.monotonic() + SECONDS
+        while self._rounds.joined < self._joined:
+            assert time.monotonic() < end
+            time.sleep(0.001)
 
     def end(self) -> None:
         """Let the write go on."""
@@ -91,9 +85,9 @@ def append_beside(
 
 
 def test_what_gathers_is_one_round(
-    store: FaultyStore, log: zlog.Log, threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+    store: FaultyStore, log: zlog.Log, threads: ThreadPoolExecutor
 ) -> None:
-    jam = Jam(store, monkeypatch)
+    jam = Jam(store, log)
     before = store.operations
     first, others = append_beside(jam, log, threads, 40)
     jam.end()
@@ -126,9 +120,9 @@ def test_threads_that_go_on_appending_share_rounds(store: FaultyStore, log: zlog
 
 
 def test_an_append_with_a_budget_of_its_own_travels_alone(
-    store: FaultyStore, log: zlog.Log, threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+    store: FaultyStore, log: zlog.Log, threads: ThreadPoolExecutor
 ) -> None:
-    jam = Jam(store, monkeypatch)
+    jam = Jam(store, log)
     first, others = append_beside(jam, log, threads, 3)
     assert log.append(b"alone", timeout=SECONDS) == 1
     jam.end()
@@ -136,7 +130,7 @@ def test_an_append_with_a_budget_of_its_own_travels_alone(
 
 
 def test_a_lost_reply_fails_only_those_it_concerns(
-    memory: zlog.Store, threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+    memory: zlog.Store, threads: ThreadPoolExecutor
 ) -> None:
     store = FaultyStore(memory, lambda *_: None)
     with zlog.Log.create(store, "orders", width=4, timeout=0.5) as log:
@@ -145,7 +139,7 @@ def test_a_lost_reply_fails_only_those_it_concerns(
         def then() -> None:
             store.fault = lose
 
-        jam = Jam(store, monkeypatch, then)
+        jam = Jam(store, log, then)
         _, others = append_beside(jam, log, threads, 40)
         jam.end()
         errors = [each.exception(SECONDS) for each in others]
@@ -159,9 +153,9 @@ def test_a_lost_reply_fails_only_those_it_concerns(
 
 
 def test_an_entry_that_is_no_entry_hurts_no_other(
-    store: FaultyStore, log: zlog.Log, threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+    store: FaultyStore, log: zlog.Log, threads: ThreadPoolExecutor
 ) -> None:
-    jam = Jam(store, monkeypatch)
+    jam = Jam(store, log)
     first, others = append_beside(jam, log, threads, 3)
     with pytest.raises(zlog.EntryTooLarge):
         log.append(bytes((1 << 20) + 1))
@@ -172,12 +166,12 @@ def test_an_entry_that_is_no_entry_hurts_no_other(
 
 
 def test_what_is_not_sent_in_time_is_not_in_the_log(
-    memory: zlog.Store, threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+    memory: zlog.Store, threads: ThreadPoolExecutor
 ) -> None:
     """The leader of the round that gathers gives up, and the others, each at its own time."""
     store = FaultyStore(memory, lambda *_: None)
     with zlog.Log.create(store, "orders", width=4, timeout=0.2) as log:
-        jam = Jam(store, monkeypatch)
+        jam = Jam(store, log)
         first, others = append_beside(jam, log, threads, 5)
         errors = [each.exception(SECONDS) for each in others]
         assert {type(error) for error in errors} == {zlog.StoreTimeout}
@@ -190,15 +184,15 @@ def test_what_is_not_sent_in_time_is_not_in_the_log(
 
 
 def test_those_who_have_time_left_gather_anew_when_their_leader_has_none(
-    store: FaultyStore, log: zlog.Log, threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+    store: FaultyStore, log: zlog.Log, threads: ThreadPoolExecutor
 ) -> None:
-    jam = Jam(store, monkeypatch)
+    jam = Jam(store, log)
     first = threads.submit(log.append, b"first")
     jam.arrived(1)
-    monkeypatch.setattr(log._shared, "_timeout", 0.2)
+    log._shared._rounds.timeout = 0.2
     leader = threads.submit(log.append, b"leader")
     jam.arrived(1)
-    monkeypatch.setattr(log._shared, "_timeout", SECONDS)
+    log._shared._rounds.timeout = SECONDS
     others = [threads.submit(log.append, b"other") for _ in range(5)]
     jam.arrived(5)
     assert "not sent" in str(leader.exception(SECONDS))
@@ -209,7 +203,7 @@ def test_those_who_have_time_left_gather_anew_when_their_leader_has_none(
 
 
 def test_who_is_interrupted_while_it_sends_leaves_the_others_without_an_answer(
-    store: FaultyStore, log: zlog.Log, threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+    store: FaultyStore, log: zlog.Log, threads: ThreadPoolExecutor
 ) -> None:
     def die(_: int, method: str) -> None:
         if method == "write":
@@ -219,7 +213,7 @@ def test_who_is_interrupted_while_it_sends_leaves_the_others_without_an_answer(
     def then() -> None:
         store.fault = die
 
-    jam = Jam(store, monkeypatch, then)
+    jam = Jam(store, log, then)
     first, others = append_beside(jam, log, threads, 5)
     jam.end()
     assert first.result(SECONDS) == 0
@@ -229,9 +223,9 @@ def test_who_is_interrupted_while_it_sends_leaves_the_others_without_an_answer(
 
 
 def test_a_buffer_may_be_used_again_at_once(
-    store: FaultyStore, log: zlog.Log, threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+    store: FaultyStore, log: zlog.Log, threads: ThreadPoolExecutor
 ) -> None:
-    jam = Jam(store, monkeypatch)
+    jam = Jam(store, log)
     buffer = bytearray(b"before")
     first = threads.submit(log.append, b"first")
     jam.arrived(1)
@@ -244,12 +238,13 @@ def test_a_buffer_may_be_used_again_at_once(
 
 
 def test_a_round_takes_only_so_many(
-    store: FaultyStore, log: zlog.Log, threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+    store: FaultyStore, threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(share, "ROUND_ENTRIES_MAX", 4)
-    jam = Jam(store, monkeypatch)
-    before = store.operations
-    first, others = append_beside(jam, log, threads, 10)
-    jam.end()
-    assert {each.result(SECONDS) for each in (first, *others)} == set(range(11))
-    assert store.operations - before == 1 + 4 + 4 + 2
+    with zlog.Log.create(store, "orders", width=4, timeout=SECONDS) as log:
+        jam = Jam(store, log)
+        before = store.operations
+        first, others = append_beside(jam, log, threads, 10)
+        jam.end()
+        assert {each.result(SECONDS) for each in (first, *others)} == set(range(11))
+        assert store.operations - before == 1 + 4 + 4 + 2

@@ -1,17 +1,22 @@
 // What a host does around a method (transaction.h, design: "what a host must imitate"), with
 // methods made to misbehave; and the parts that everything else stands on.
 
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <new>
 #include <random>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <vector>
 
 #include "check.h"
 #include "cls_zlog/base/codes.h"
 #include "cls_zlog/base/crc32c.h"
 #include "cls_zlog/base/limits.h"
+#include "cls_zlog/host/latch.h"
 #include "cls_zlog/host/memory.h"
 #include "cls_zlog/host/transaction.h"
 #include "cls_zlog/methods.h"
@@ -146,6 +151,26 @@ void crc32c_of_known_data() {
   }
 }
 
+void a_latch_lets_all_go_but_those_who_left() {
+  constexpr int kThreads = 16;
+  constexpr double kLong = 60;
+  Latch latch;
+  std::atomic<int> let_go{0};
+  std::vector<std::thread> threads;
+  threads.reserve(kThreads);
+  for (int i = 0; i < kThreads; i++) {
+    threads.emplace_back([&] { let_go += latch.wait(kLong) ? 1 : 0; });
+    if (i == kThreads / 2) CHECK(!latch.wait(0.01));  // among those who wait, and gone
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // most of them wait now
+  const auto opened = std::chrono::steady_clock::now();
+  latch.open();
+  for (std::thread& thread : threads) thread.join();
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - opened;
+  CHECK(let_go == kThreads && took.count() < kLong / 2);
+  CHECK(latch.wait(0));
+}
+
 }  // namespace
 
 int main() {
@@ -154,5 +179,6 @@ int main() {
   a_failed_commit_is_reported_as_broken();
   unknown_methods();
   crc32c_of_known_data();
+  a_latch_lets_all_go_but_those_who_left();
   return 0;
 }

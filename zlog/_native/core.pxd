@@ -31,6 +31,13 @@ cdef extern from "cls_zlog/host/completion_queue.h" namespace "zlog" nogil:
         cbool wait(int timeout_ms)
 
 
+cdef extern from "cls_zlog/host/latch.h" namespace "zlog" nogil:
+    cdef cppclass CppLatch "zlog::Latch":
+        CppLatch()
+        void open()
+        cbool wait(double seconds) except +
+
+
 cdef extern from "cls_zlog/host/request_bytes.h" namespace "zlog" nogil:
     cdef cppclass RequestBytes:
         RequestBytes(size_t size) except +

@@ -7,6 +7,7 @@ out of range); those that decode raise `zlog.CorruptEntry` for bytes that are no
 
 import asyncio
 import os
+import threading
 from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
@@ -608,14 +609,57 @@ class SharedSequencer:
     def release(self, log_id: int) -> None:
         """Forget a log that is gone."""
 
-class Latch:
-    """What threads wait for; once opened it stays so."""
+class SharedRound:
+    """Entries of several threads that leave together. The first one's thread leads: it sends them.
 
-    def open(self) -> None:
-        """Let all go on that wait, now and later."""
+    Attributes:
+        outcomes: a position or an error for each entry that was sent; None: none was.
+    """
 
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait until it is opened, ``timeout`` seconds at most (None: for ever); False then."""
+    outcomes: Sequence[int | BaseException] | None
+
+    def __len__(self) -> int:
+        """Return how many have come."""
+
+    def wait_for(self, count: int) -> threading.Lock:
+        """Return a lock that is released when there are so many entries, or it takes no more."""
+
+    def close(self) -> list[NewEntry]:
+        """Take in no more; returns the entries that are to be sent."""
+
+    def finish(self) -> None:
+        """Let the threads go on, each with its outcome; without any they gather anew."""
+
+class SharedRounds:
+    """Puts the entries of several threads together into rounds.
+
+    Attributes:
+        timeout: seconds from the call until an entry comes too late to be sent; infinite: never.
+        joined: how many entries have come.
+    """
+
+    timeout: float
+    joined: int
+
+    def __init__(
+        self,
+        lead: Callable[[SharedRound, float], object],
+        check: Callable[[Sequence[NewEntry]], None],
+        not_sent: Callable[[], BaseException],
+        timeout: float | None,
+        entry_bytes_max: int,
+        entries_max: int,
+        bytes_max: int,
+    ) -> None:
+        """Gather rounds of up to ``entries_max``, or as many as have ``bytes_max``.
+
+        ``lead`` sends a round and finishes it, whatever happens; it has until a time of
+        ``time.monotonic()``. ``check`` raises for an entry that is too large or not bytes-like.
+        ``not_sent`` makes the error of an entry that came too late.
+        """
+
+    def append(self, data: NewEntry) -> int:
+        """Append one entry and return its position."""
 
 class UnderWay:
     """Operations that were submitted together."""

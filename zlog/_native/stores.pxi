@@ -115,32 +115,6 @@ cdef class CompletionQueue:
             if budget.over():
                 return False
 
-cdef class Latch:
-    cdef shared_ptr[Pending] pending
-
-    def __cinit__(self):
-        self.pending = make_shared[Pending]()
-
-    def open(self):
-        cdef CppBuffer nothing
-        with nogil:
-            deref(self.pending).complete(0, nothing)
-
-    def wait(self, timeout=None):
-        cdef Wait budget = Wait(timeout)
-        cdef Pending* pending = self.pending.get()
-        cdef int slice_ms
-        cdef bint opened
-        while True:
-            slice_ms = budget.slice_ms(SLICE_MS)
-            with nogil:
-                opened = pending.wait(slice_ms)
-            if opened:
-                return True
-            if budget.over():
-                return False
-
-
 cdef shared_ptr[RequestBytes] payload_of(payload) except *:
     cdef string_view view
     cdef shared_ptr[RequestBytes] copy

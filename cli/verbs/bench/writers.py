@@ -65,6 +65,11 @@ class Workload:
         return self.writers * self.depth * self.batch
 
     @property
+    def together(self) -> int:
+        """Entries that leave together, at most: those of one list, or of one writer's appends."""
+        return self.batch if self.alone or self.batch > 1 else self.depth
+
+    @property
     def calls_max(self) -> int:
         """Calls of one writer in one turn, at most: what a log's objects should hold."""
         entry_bytes = self.batch * (self.size + 1)
@@ -80,23 +85,25 @@ class Traffic:
         operations: such writes that are in flight at the same time.
         width: stripe objects.
         unit: positions in a row in one of them.
+        together: entries that leave together, for all stripe objects, at most.
     """
 
     per_operation: float
     operations: int
     width: int
     unit: int
+    together: int
 
     @property
     def batch(self) -> int:
         """Entries that leave together, for all stripe objects."""
         if self.per_operation < 1.5:
             return 1
-        all_objects = self.per_operation * self.width
+        most = min(self.per_operation * self.width, self.together)
         # A batch that does not get to all of them covers batch / unit of their units, and one more
         # less 1 / unit of the times.
         few = 1 / self.per_operation - 1 / self.unit
-        return round(min(all_objects, 1 / few) if few > 0 else all_objects)
+        return round(min(most, 1 / few) if few > 0 else most)
 
     @property
     def lanes(self) -> int:
@@ -111,7 +118,7 @@ class Writers:
     """
 
     def __init__(self, testbed: Testbed, load: Workload) -> None:
-        self.traffic = Traffic(1, 1, load.width, load.unit)
+        self.traffic = Traffic(1, 1, load.width, load.unit, 1)
         self._testbed = testbed
         self._load = load
         self._stack = ExitStack()
@@ -166,8 +173,9 @@ class Writers:
         stats = [messages.stat_reply(payload) for code, payload in replies if code == 0]
         writes = sum(stat.records for stat in stats)
         per_operation = sum(stat.entries for stat in stats) / max(1, writes)
-        operations = max(1, round(self._load.in_flight / per_operation))
-        self.traffic = Traffic(per_operation, operations, self._load.width, self._load.unit)
+        load = self._load
+        operations = max(1, round(load.in_flight / per_operation))
+        self.traffic = Traffic(per_operation, operations, load.width, load.unit, load.together)
 
 
 class Writer:

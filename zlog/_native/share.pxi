@@ -1,0 +1,137 @@
+# Appends of several threads that travel in one round: what each thread does under Python's lock.
+# One reply wakes many of them, one after the other, and each waits for what the one before does.
+#
+# Python's lock guards all of this. It may change hands where Python's code is called, an object is
+# made, or a line says so.
+
+import threading
+
+
+cdef enum:  # bytes of tags after which a round takes no more: those of one more entry may not fit
+    TAGS_BYTES_ENOUGH = TAG_NAMES_BYTES_MAX - ENTRY_TAGS_MAX * (1 + TAG_BYTES_MAX)
+
+
+cdef class SharedRound:
+    cdef CppLatch over
+    cdef list entries  # in the order in which they came; None where one was taken back
+    cdef Py_ssize_t size
+    cdef Py_ssize_t tags  # their bytes
+    cdef bint closed
+    cdef bint taken_back
+    cdef public object outcomes
+    cdef Py_ssize_t wanted
+    cdef object enough
+
+    def __cinit__(self):
+        self.entries = []
+
+    def __len__(self):
+        return len(self.entries)
+
+    def wait_for(self, Py_ssize_t count):
+        enough = threading.Lock()
+        enough.acquire()
+        if len(self.entries) < count and not self.closed:
+            self.wanted, self.enough = count, enough
+        else:
+            enough.release()
+        return enough
+
+    def close(self):
+        self.closed = True
+        return [entry for entry in self.entries if entry is not None]
+
+    def finish(self):
+        self.closed = True
+        self.over.open()
+
+    cdef bint wait(self, double deadline) except -1:
+        cdef double left
+        cdef bint over
+        while True:
+            left = deadline - monotonic_seconds()
+            with nogil:
+                over = self.over.wait(min(max(left, 0), SLICE_MS / 1000.))
+            if over:
+                return True
+            PyErr_CheckSignals()
+            if left <= 0:
+                return False
+
+    cdef outcome(self, Py_ssize_t index):
+        if self.taken_back:
+            index -= self.entries[:index].count(None)
+        outcome = self.outcomes[index]
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+
+cdef class SharedRounds:
+    cdef object lead
+    cdef object check
+    cdef object not_sent
+    cdef public double timeout
+    cdef Py_ssize_t entry_bytes_max
+    cdef Py_ssize_t entries_max
+    cdef Py_ssize_t bytes_max
+    cdef SharedRound gathering
+    cdef readonly Py_ssize_t joined
+
+    def __init__(
+        self, lead, check, not_sent, timeout, Py_ssize_t entry_bytes_max, Py_ssize_t entries_max,
+        Py_ssize_t bytes_max,
+    ):
+        self.lead, self.check, self.not_sent = lead, check, not_sent
+        self.timeout = NEVER if timeout is None else timeout
+        self.entry_bytes_max = entry_bytes_max
+        self.entries_max, self.bytes_max = entries_max, bytes_max
+
+    def append(self, data):
+        cdef SharedRound round
+        cdef Py_ssize_t index
+        cdef double deadline
+        if type(data) is not bytes or len(<bytes> data) > self.entry_bytes_max:
+            self.check((data,))
+            (data,) = entries_owned((data,))  # a buffer may change meanwhile
+        deadline = monotonic_seconds() + self.timeout
+        while True:
+            round = self.open_round()
+            index = self.join(round, data)
+            if index == 0:
+                self.lead(round, deadline)
+            elif not round.wait(deadline):
+                if not round.closed:
+                    round.entries[index], round.taken_back = None, True
+                    raise self.not_sent()
+                round.wait(NEVER)
+            if round.outcomes is not None:
+                return round.outcome(index)
+            if monotonic_seconds() >= deadline:
+                raise self.not_sent()
+
+    cdef bint takes(self, SharedRound round) except -1:
+        return (
+            round is not None and not round.closed and len(round.entries) < self.entries_max
+            and round.size < self.bytes_max and round.tags <= TAGS_BYTES_ENOUGH
+        )
+
+    cdef SharedRound open_round(self):
+        cdef SharedRound new
+        if not self.takes(self.gathering):
+            new = SharedRound()
+            if not self.takes(self.gathering):  # still
+                self.gathering = new
+        return self.gathering
+
+    cdef Py_ssize_t join(self, SharedRound round, data) except -1:
+        cdef Py_ssize_t index = len(round.entries)
+        round.entries.append(data)
+        round.size += len(data)
+        if type(data) is Tagged:
+            round.tags += tags_size(<Tagged> data)
+        self.joined += 1
+        if round.enough is not None and (index + 1 >= round.wanted or not self.takes(round)):
+            round.enough.release()
+            round.enough = None
+        return index
