@@ -30,6 +30,10 @@ template <>
 struct Built<SelectReplyBuilder> {
   using Message = SelectReply;
 };
+template <>
+struct Built<TagsListReplyBuilder> {
+  using Message = TagsListReply;
+};
 template <typename Reply>
 using MessageOf = typename Built<Reply>::Message;
 
@@ -44,6 +48,8 @@ constexpr void each_method(V&& v) {
   v(Handler<stripe::select>(), "select", reads);
   v(Handler<stripe::tags_check>(), "tags_check", reads);
   v(Handler<stripe::tags_rebuild>(), "tags_rebuild", changes);
+  v(Handler<stripe::tags_list>(), "tags_list", reads);
+  v(Handler<stripe::compact>(), "compact", changes);
   v(Handler<stripe::verify>(), "verify", reads);
   v(Handler<stripe::count>(), "count", reads);
   v(Handler<stripe::fill>(), "fill", changes);

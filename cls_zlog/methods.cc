@@ -15,6 +15,7 @@ void encode_reply(const Reply& reply, std::string* out) {
 }
 void encode_reply(const ReadReplyBuilder& reply, std::string* out) { reply.encode(out); }
 void encode_reply(const SelectReplyBuilder& reply, std::string* out) { reply.encode(out); }
+void encode_reply(const TagsListReplyBuilder& reply, std::string* out) { reply.encode(out); }
 
 // A negative errno has no reply; a refusal has its number.
 int refuse(const Failure& failure, std::string* out) {

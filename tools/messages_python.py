@@ -10,7 +10,14 @@ if TYPE_CHECKING:
 
 Field = dict[str, Any]
 
-_HAND_MADE = {"WriteRequest", "Fullness", "ReadReply", "SelectReply", "VerifyReply"}
+_HAND_MADE = {
+    "WriteRequest",
+    "Fullness",
+    "ReadReply",
+    "SelectReply",
+    "TagsListReply",
+    "VerifyReply",
+}
 """Encoded and decoded in ``core``, by the batch."""
 
 _TEXT_RULES = {1, 2, 3}

@@ -224,7 +224,8 @@ def retention_doubts(
             contextlib.suppress(LogNotFound),
             Log.open(store, name, timeout=timeout) as log,
         ):
-            doubt = "" if log.retention.age is None else log.retention_report().doubt
+            aged = (log.retention.age, log.retention.compact_after) != (None, None)
+            doubt = log.retention_report().doubt if aged else ""
             if doubt:
                 found[name] = doubt
     return found

@@ -22,12 +22,12 @@ from zlog.limits import RETENTION_SKEW_SECONDS
 _OFF = "off"
 
 
-def _or_off(read: Callable[[str], float]) -> Callable[[str], float | str]:
+def _or_off(read: Callable[[str], float], *, zero: bool = False) -> Callable[[str], float | str]:
     def limit(word: str) -> float | str:
         if word == _OFF:
             return _OFF
         found = read(word)
-        if found == 0:
+        if found == 0 and not zero:
             raise click.BadParameter(
                 f"0 would keep nothing: {_OFF!r} removes the limit, `zlog trim` removes entries"
             )
@@ -42,6 +42,7 @@ def _or_off(read: Callable[[str], float]) -> Callable[[str], float | str]:
     zlog retention orders                        # what is set
     zlog retention orders --age 7d --bytes 10G
     zlog retention orders --age off --entries 1M
+    zlog retention carts --compact-after 1h      # keep the newest entry of each tag
     zlog retention orders --apply                # trim now
     """,
 )
@@ -66,6 +67,12 @@ def _or_off(read: Callable[[str], float]) -> Callable[[str], float | str]:
     help="Keep this many of the newest entries: 5000, 1M.",
 )
 @click.option(
+    "--compact-after",
+    type=_or_off(time_span, zero=True),
+    metavar="SPAN",
+    help="Keep only the newest entry of each tag of what is older.",
+)
+@click.option(
     "--skew",
     type=time_span,
     metavar="SPAN",
@@ -81,24 +88,34 @@ def retention(
     age: float | str | None,
     size_: float | str | None,
     entries: float | str | None,
+    compact_after: float | str | None,
     skew: float | None,
     off: bool,
     apply_: bool,
     as_json: bool,
 ) -> None:
-    """Set how much of a log is kept: by age, bytes or entries.
+    """Set how much of a log is kept: by age, bytes, entries or tags.
 
-    Entries beyond any of the limits are trimmed. 'off' removes a limit; limits that are not given
-    stay. On Ceph the leading sequencer enforces them about once a minute; an embedded store has
-    none, so run --apply regularly, by cron for instance: ages count from the first run that saw an
-    entry. Retention never passes a cursor.
+    Entries beyond any of the limits are trimmed. Compaction keeps the newest entry of each tag; it
+    trims those that have tags, and of each of them a newer entry. 'off' removes a limit; limits
+    that are not given stay. On Ceph the leading sequencer enforces them about once a minute; an
+    embedded store has none, so run --apply regularly, by cron for instance: ages count from the
+    first run that saw an entry. Retention never passes a cursor.
     """
-    given = {"age": age, "bytes": size_, "entries": entries, "skew": skew}
+    given = {
+        "age": age,
+        "bytes": size_,
+        "entries": entries,
+        "compact_after": compact_after,
+        "skew": skew,
+    }
     changes: dict[str, Any] = {
         key: None if each == _OFF else each for key, each in given.items() if each is not None
     }
     if off and changes:
-        raise click.UsageError("--off excludes --age, --bytes, --entries and --skew")
+        raise click.UsageError(
+            "--off excludes --age, --bytes, --entries, --compact-after and --skew"
+        )
     with session.open_log(log) as opened, Output() as out:
         before = opened.retention
         wanted = Retention() if off else replace(before, **changes)
@@ -120,6 +137,7 @@ def retention(
                         "age_s": wanted.age,
                         "bytes": wanted.bytes,
                         "entries": wanted.entries,
+                        "compact_after_s": wanted.compact_after,
                         "skew_s": wanted.skew,
                     }
                 )
@@ -130,17 +148,21 @@ def retention(
 
 def _apply(log: Log) -> None:
     point = log.apply_retention()
+    while (report := log.retention_report()).compacting:
+        note(f"compacted below {report.compacted}, and going on")
+        point = log.apply_retention()
     note(f"every position below {point} is trimmed")
     holding = [repr(each.name) for each in log.cursors() if each.position == point]
     if holding and point < log.tail():
         say(f"retention goes no further than {point}, where cursor {', '.join(holding)} is")
-    age = log.retention.age
-    if age is None:
-        return
-    known_age, doubt = log.retention_report()
-    if doubt:
-        say(f"clocks disagree: {doubt}. {RETENTION_DOUBT_HINT}")
-    if known_age < age:
+    age, compact_after = log.retention.age, log.retention.compact_after
+    if compact_after is not None:
+        note(f"below {report.compacted}, only the newest entries of each tag are left")
+    ages = [each for each in (age, compact_after) if each is not None]
+    if ages and report.doubt:
+        say(f"clocks disagree: {report.doubt}. {RETENTION_DOUBT_HINT}")
+    known_age = report.known_age
+    if age is not None and known_age < age:
         note(
             "nothing is trimmed by age yet: ages count from when retention first saw an entry,"
             f" {span_words(round(known_age))} ago at most"
@@ -155,6 +177,8 @@ def _in_words(wanted: Retention) -> str:
         limits.append(f"bytes {wanted.bytes:,} ({human_bytes(wanted.bytes)})")
     if wanted.entries is not None:
         limits.append(f"entries {wanted.entries:,}")
+    if wanted.compact_after is not None:
+        limits.append(f"compact after {span_words(wanted.compact_after)}")
     if wanted.skew != RETENTION_SKEW_SECONDS:
         limits.append(f"skew {span_words(wanted.skew)}")
     return ", ".join(limits) or "everything is kept"

@@ -36,8 +36,13 @@ constexpr uint32_t chunk_records = 1024;            // records after which it do
 constexpr uint32_t chunk_tags_max = 1u << 20;       // tags of one chunk; one with more is given up
 constexpr uint32_t chunk_unknown_max = 64;          // runs of one chunk that it can't tell of
 constexpr uint32_t select_gaps_max = 4096;          // gaps in one select's reply
-constexpr uint32_t writer_bytes = 16;               // bytes of a writer's id, exactly
-constexpr uint32_t padding_bytes_max = 4095;        // bytes between a write's columns and its data
+// What one record of entries that compaction has left has: bytes of them, with their data, unless it is
+// one; and of one entry's data. Larger ones stay where they are.
+constexpr uint32_t sparse_bytes_max = 32u << 10;
+constexpr uint32_t sparse_entry_bytes_max = 4096;
+constexpr uint32_t compact_bytes_enough = 8u << 20;  // bytes stored, after which a compact ends
+constexpr uint32_t writer_bytes = 16;                // bytes of a writer's id, exactly
+constexpr uint32_t padding_bytes_max = 4095;         // bytes between a write's columns and its data
 // Bytes an OSD lets a write method answer (osd_max_write_op_reply_len).
 constexpr uint32_t write_reply_bytes_max = 64;
 

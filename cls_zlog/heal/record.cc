@@ -13,6 +13,14 @@ namespace {
 // compressed record, its block.
 bool fits(const Record& record, const Span& span, const Spacing& spacing, std::string_view data) {
   if (record.compressed() && record.any_written()) return stripe::intact_block(record, data);
+  if (record.sparse()) {
+    bool sound = true;
+    each_entry(record, [&](const SparseBuilder::Entry& entry) {
+      const uint64_t position = spacing.after(span.first, entry.place);
+      sound = sound && entry_crc(position, entry.data) == entry.crc;
+    });
+    return sound;
+  }
   uint64_t position = span.first;
   for (uint32_t i = 0; i < record.ends.size(); i++, position = spacing.next(position)) {
     if (!record.written(i)) continue;
@@ -97,7 +105,7 @@ Result<SalvageReply> salvage_record(Object& object, uint64_t position) {
   ZLOG_TRY(Header::load(object, &header));
   RecordIterator records(object, header, 1);
   const Stored* stored = nullptr;
-  ZLOG_TRY(records.seek(position, &stored));
+  ZLOG_TRY(records.seek_whole(position, &stored));
   if (stored == nullptr || !stored->span.covers(position)) return Failure{-ENOENT};
   const Record& record = stored->record;
   if (record.unreadable()) return Failure{kUnreadable, stored->span.first};

@@ -28,8 +28,8 @@ class Answering {
   const bool takes_blocks_;
   std::string block_;  // the key of the last one that was answered
   std::optional<TagsReader> tags_;
-  std::string tags_key_;  // the record that they are of
-  Buffer tags_value_;     // and what they point into
+  uint64_t tags_last_ = 0;  // the last position of the record that they are of
+  Buffer tags_value_;       // and what they point into
   ReadReplyBuilder builder_;
 };
 

@@ -67,6 +67,46 @@ int RecordIterator::fetch(uint64_t position) {
 }
 
 int RecordIterator::seek(uint64_t position, const Stored** out) {
+  ZLOG_TRY(seek_whole(position, out));
+  if (*out == nullptr || !current_.record.sparse()) return 0;
+  cut(position);
+  *out = &piece_;
+  return 0;
+}
+
+// The piece of the sparse record that begins at a position of it, or at its first one above.
+void RecordIterator::cut(uint64_t position) {
+  const Span& span = current_.span;
+  const Record& record = current_.record;
+  const SparseEntries& left = record.left;
+  const uint64_t first =
+      position <= span.first ? span.first : spacing_.first_at(position, residue_);
+  const uint32_t place = spacing_.index(span, first);
+  const uint32_t i = left.at_or_after(place);
+  piece_ = {current_.key, {first, span.last}, {}, current_.value};
+  Record& piece = piece_.record;
+  const bool entry = i < left.count && left.places[i] == place;
+  if (!entry) {
+    piece.kind = RecordKind::kTrim;
+    if (i < left.count) piece_.span.last = spacing_.after(first, left.places[i] - place - 1);
+    return;
+  }
+  static constexpr char kZeros[sizeof(uint32_t)] = {};
+  if (name_begins_.empty()) name_begins_ = left.name_begins();
+  piece_.span.last = first;
+  piece.kind = RecordKind::kInline;
+  piece.count = 1;
+  piece.origin = {left.timestamps[i], left.writer_of(i), left.numbers[i]};
+  wire::store(piece_end_, left.bytes_of(i));
+  piece.states = {kZeros, 1};
+  piece.ends = {piece_end_, 1};
+  piece.crcs = {left.crcs.bytes(i, 1).data(), 1};
+  piece.numbers = {kZeros, 1};
+  piece.data = record.data.substr(left.begin_of(i), left.bytes_of(i));
+  piece.tags = tags_of(left, i, name_begins_);
+}
+
+int RecordIterator::seek_whole(uint64_t position, const Stored** out) {
   const std::string bound = span_key_bound(kRecords, position);
   if (at_ != page_.end() && at_->first < bound) at_ = page_.upper_bound(bound);
   if (at_ == page_.end() && more_) {
@@ -80,17 +120,21 @@ int RecordIterator::seek(uint64_t position, const Stored** out) {
     const Buffer& value = at_->second;
     const Record record = Record::decode(at_->first, value.bytes, spacing_.length(span));
     current_ = {at_->first, span, record, value};
+    name_begins_.clear();
   }
   *out = &current_;
   return 0;
 }
 
-Walk::Walk(Object& object, const Header& header, const std::vector<uint64_t>& positions)
-    : positions_(positions), records_(object, header, likely_records(header, positions.size())) {}
+Walk::Walk(Object& object, const Header& header, const std::vector<uint64_t>& positions, bool whole)
+    : positions_(positions),
+      records_(object, header, likely_records(header, positions.size())),
+      whole_(whole) {}
 
 int Walk::next(Stretch* out) {
   const Stored* stored = nullptr;
-  ZLOG_TRY(records_.seek(positions_[at_], &stored));
+  ZLOG_TRY(whole_ ? records_.seek_whole(positions_[at_], &stored)
+                  : records_.seek(positions_[at_], &stored));
   const bool covered = stored != nullptr && stored->span.covers(positions_[at_]);
   auto end = positions_.end();
   if (stored != nullptr) {
@@ -113,7 +157,10 @@ std::string Layout::key_of(const Span& span) const {
 
 int Layout::put(const std::string& key, const Record& record,
                 const std::vector<RecordEntry>& entries, std::string_view data) {
-  const std::string value = encode_record(key, record, entries, data);
+  return put_value(key, encode_record(key, record, entries, data));
+}
+
+int Layout::put_value(const std::string& key, const std::string& value) {
   header_.value_bytes = std::max(header_.value_bytes, static_cast<uint32_t>(value.size()));
   return object_.omap_set(key, value);
 }
@@ -245,8 +292,15 @@ int Layout::put_trimmed(const Span& span) {
   return put_new(span, record);
 }
 
+int Layout::put_sparse(const Span& span, const SparseBuilder& entries) {
+  header_.records++;
+  const std::string key = key_of(span);
+  return put_value(key, entries.encode(key));
+}
+
 int Layout::trim(const Stored& stored, const std::vector<uint64_t>& positions) {
   if (stored.record.kind == RecordKind::kTrim) return 0;
+  if (stored.record.sparse()) return trim_sparse(stored, positions);
   return stored.record.holds_entries() ? trim_entries(stored, positions) : split(stored, positions);
 }
 
@@ -257,7 +311,7 @@ int Layout::trim_entries(const Stored& stored, const std::vector<uint64_t>& posi
     const uint32_t i = header_.spacing().index(stored.span, position);
     if (entries[i].state == EntryState::kTrimmed) continue;
     entries[i].state = EntryState::kTrimmed;
-    forget(stored.record, i);
+    forget(stored.record, 1, stored.record.bytes_of(i));
     gone.push_back(i);
   }
   if (gone.empty()) return 0;
@@ -272,10 +326,9 @@ int Layout::trim_entries(const Stored& stored, const std::vector<uint64_t>& posi
                                   : trim_inline(left, std::move(entries));
 }
 
-// Notes that a written entry is gone.
-void Layout::forget(const Record& record, uint32_t i) {
-  const uint32_t bytes = record.bytes_of(i);
-  header_.forget(1, bytes);
+// Notes that written entries are gone.
+void Layout::forget(const Record& record, uint64_t entries, uint64_t bytes) {
+  header_.forget(entries, bytes);
   if (record.compressed()) header_.block_data -= std::min<uint64_t>(header_.block_data, bytes);
 }
 
@@ -320,6 +373,27 @@ int Layout::trim_inline(const Stored& stored, std::vector<RecordEntry> entries) 
   return put(std::string(stored.key), record, entries, data);
 }
 
+int Layout::trim_sparse(const Stored& stored, const std::vector<uint64_t>& positions) {
+  const SparseEntries& left = stored.record.left;
+  SparseBuilder kept;
+  auto next = positions.begin();
+  each_entry(stored.record, [&](const SparseBuilder::Entry& entry) {
+    const uint64_t position = header_.spacing().after(stored.span.first, entry.place);
+    next = std::lower_bound(next, positions.end(), position);
+    if (next != positions.end() && *next == position) {
+      header_.forget(1, entry.data.size());
+    } else {
+      kept.add(entry);
+    }
+  });
+  if (kept.count() == left.count) return 0;
+  const std::string key(stored.key);
+  if (!kept.empty()) return put_value(key, kept.encode(key));
+  Record trimmed;
+  trimmed.kind = RecordKind::kTrim;
+  return put(key, trimmed);
+}
+
 int Layout::punch(uint64_t offset, uint64_t length) {
   return length == 0 ? 0 : object_.zero(offset, length);
 }
@@ -343,10 +417,21 @@ int Layout::split(const Stored& stored, const std::vector<uint64_t>& positions) 
 
 int Layout::free(const Stored& stored) {
   const Record& record = stored.record;
+  if (record.sparse()) return give_back(stored, record.left.count, record.left.data_bytes());
   if (!record.holds_entries()) return 0;
+  uint64_t entries = 0;
+  uint64_t bytes = 0;
   for (uint32_t i = 0; i < record.ends.size(); i++) {
-    if (record.written(i)) forget(record, i);
+    if (!record.written(i)) continue;
+    entries++;
+    bytes += record.bytes_of(i);
   }
+  return give_back(stored, entries, bytes);
+}
+
+int Layout::give_back(const Stored& stored, uint64_t gone, uint64_t gone_bytes) {
+  const Record& record = stored.record;
+  forget(record, gone, gone_bytes);
   if (record.compressed()) return record.any_written() ? free_block(record) : 0;
   return record.streamed() ? punch(record.offset, record.stored_bytes()) : 0;
 }

@@ -10,6 +10,7 @@
 #include "cls_zlog/base/span.h"
 #include "cls_zlog/stripe/header.h"
 #include "cls_zlog/stripe/record.h"
+#include "cls_zlog/stripe/sparse.h"
 
 // Where things are in a stripe object; nothing else knows (docs/formats/record.md):
 //
@@ -37,7 +38,8 @@ struct Stored {
   Buffer value;  // that it was decoded from
 };
 
-// Reads the records of an object upwards, a bounded page at a time.
+// Reads the records of an object upwards, a bounded page at a time. Of a sparse record it gives pieces,
+// each a record as others are: an entry, or trimmed positions.
 class RecordIterator {
  public:
   // `likely`: how many records the caller is likely to look at. That many are fetched at first,
@@ -50,11 +52,15 @@ class RecordIterator {
   // of ours; -E2BIG: more records than one call may look at.
   int seek(uint64_t position, const Stored** out);
 
+  // The same for who is to change a record: as it is stored.
+  int seek_whole(uint64_t position, const Stored** out);
+
   // Bytes of records read so far.
   uint64_t bytes_fetched() const { return bytes_fetched_; }
 
  private:
   int fetch(uint64_t position);
+  void cut(uint64_t position);
 
   Object& object_;
   const Spacing spacing_;
@@ -66,6 +72,9 @@ class RecordIterator {
   Page page_;
   Page::const_iterator at_ = page_.end();
   Stored current_;
+  Stored piece_;  // of it
+  char piece_end_[sizeof(uint32_t)] = {};
+  std::vector<uint32_t> name_begins_;  // of its entries, once one of them was asked for
 };
 
 // Cuts ascending positions into stretches that one record covers and stretches that none does.
@@ -77,7 +86,9 @@ class Walk {
     uint32_t end = 0;                // one past the last
   };
 
-  Walk(Object& object, const Header& header, const std::vector<uint64_t>& positions);
+  // `whole`: with records as they are stored, and not in pieces.
+  Walk(Object& object, const Header& header, const std::vector<uint64_t>& positions,
+       bool whole = false);
 
   bool done() const { return at_ == positions_.size(); }
   int next(Stretch* out);
@@ -86,6 +97,7 @@ class Walk {
  private:
   const std::vector<uint64_t>& positions_;
   RecordIterator records_;
+  const bool whole_;
   uint32_t at_ = 0;
 };
 
@@ -124,13 +136,17 @@ class Layout {
   int append(const Batch& batch);
   int put_fill(const Span& span, const RecordOrigin& origin, FillReason reason);
   int put_trimmed(const Span& span);
+  int put_sparse(const Span& span, const SparseBuilder& entries);
 
   // Trims some of the positions (ascending) of a record that is readable: the data of entries is
-  // freed and their identity kept; a record without entries is split.
+  // freed and their identity kept, but in a sparse record; a record without entries is split.
   int trim(const Stored& stored, const std::vector<uint64_t>& positions);
 
   // Frees what a record that is about to be removed holds outside its key.
   int free(const Stored& stored);
+
+  // The same of one whose entries are stored anew, but for so many of them with so much data.
+  int give_back(const Stored& stored, uint64_t gone, uint64_t gone_bytes);
 
   // Removes the records from the one with key `first` to the one with key `last`, `count` in
   // number.
@@ -145,9 +161,11 @@ class Layout {
                   const std::vector<uint32_t>& gone);
   int trim_inline(const Stored& stored, std::vector<RecordEntry> entries);
   int trim_block(const Stored& stored, const std::vector<RecordEntry>& entries);
-  void forget(const Record& record, uint32_t i);
+  int trim_sparse(const Stored& stored, const std::vector<uint64_t>& positions);
+  void forget(const Record& record, uint64_t entries, uint64_t bytes);
   int free_block(const Record& record);
   int punch(uint64_t offset, uint64_t length);
+  int put_value(const std::string& key, const std::string& value);
   int split(const Stored& stored, const std::vector<uint64_t>& positions);
   int put(const std::string& key, const Record& record,
           const std::vector<RecordEntry>& entries = {}, std::string_view data = {});

@@ -32,9 +32,9 @@ int Answering::add_written(const Stored& stored, uint32_t first, uint32_t count)
 // Taken apart once for each record, however many of its entries are asked for one by one.
 const TagsReader* Answering::tags_of(const Stored& stored) {
   if (!builder_.with_tags() || !stored.record.tags.any()) return nullptr;
-  if (!tags_ || tags_key_ != stored.key) {
+  if (!tags_ || tags_last_ != stored.span.last) {
     tags_value_ = stored.value;
-    tags_key_ = stored.key;
+    tags_last_ = stored.span.last;
     tags_.emplace(stored.record.tags);
   }
   return &*tags_;

@@ -13,7 +13,51 @@ constexpr size_t kColumnsBytes = 1 + 3 * sizeof(uint32_t);  // of one entry
 
 }  // namespace
 
+bool SparseEntries::valid(uint32_t positions) const {
+  uint32_t end = 0;
+  uint64_t named = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    if (places[i] >= positions || (i > 0 && places[i] <= places[i - 1])) return false;
+    if (ends[i] < end || tag_counts[i] > limits::entry_tags_max) return false;
+    end = ends[i];
+    named += tag_counts[i];
+  }
+  std::string_view names = tag_names;
+  for (; named > 0 && !names.empty(); named--) {
+    const size_t size = static_cast<uint8_t>(names[0]);
+    if (size >= names.size() || !valid_tag(names.substr(1, size))) return false;
+    names.remove_prefix(1 + size);
+  }
+  return named == 0 && names.empty();
+}
+
+uint32_t SparseEntries::at_or_after(uint32_t place) const {
+  uint32_t begin = 0;
+  for (uint32_t end = count; begin < end;) {
+    const uint32_t middle = begin + (end - begin) / 2;
+    if (places[middle] < place) {
+      begin = middle + 1;
+    } else {
+      end = middle;
+    }
+  }
+  return begin;
+}
+
+std::vector<uint32_t> SparseEntries::name_begins() const {
+  std::vector<uint32_t> begins = {0};
+  uint32_t at = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t left = tag_counts[i]; left > 0; left--) {
+      at += 1 + static_cast<uint8_t>(tag_names[at]);
+    }
+    begins.push_back(at);
+  }
+  return begins;
+}
+
 bool Record::valid() const {
+  if (sparse()) return left.valid(count) && data.size() == left.data_bytes();
   if (!holds_entries()) return data.empty();
   if (!tags.valid(count)) return false;
   uint32_t begin = 0;
@@ -44,6 +88,7 @@ EntryState Record::state_of(uint32_t i) const {
       return EntryState::kTrimmed;
     case RecordKind::kUnreadable:
       return EntryState::kUnreadable;
+    case RecordKind::kSparse:
     case RecordKind::kLost:
       break;
   }
@@ -60,7 +105,8 @@ Record Record::decode(std::string_view key, std::string_view value, uint64_t len
   record.data = stored.payload;
   switch (wire::decode_fields(stored.versions, stored.fields, &record)) {
     case wire::Decoded::kOk:
-      return !record.holds_entries() || length <= limits::entries_max ? record : lost;
+      return !(record.holds_entries() || record.sparse()) || length <= limits::entries_max ? record
+                                                                                           : lost;
     case wire::Decoded::kTooNew:
       lost.kind = RecordKind::kUnreadable;
       return lost;

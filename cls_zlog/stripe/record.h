@@ -23,6 +23,7 @@ enum class RecordKind : uint8_t {
   kLost = 5,         // held something once and is damaged
   kBlock = 6,        // as kInline, the data compressed; since version 2
   kBlockStream = 7,  // as kStream, the data compressed; since version 2
+  kSparse = 8,       // entries that compaction has left, of any writes; since version 4
 };
 
 // Where entries or a fill are from.
@@ -41,6 +42,47 @@ struct Block {
   uint32_t crc = 0;           // CRC-32C of these
 };
 
+// The entries of a sparse record, ascending; all of its other positions are trimmed. Each has an origin
+// and names of its own.
+struct SparseEntries {
+  uint32_t count = 0;
+  wire::Column<uint32_t> places;  // which of the record's positions each is, counted from 0
+  wire::Column<uint64_t> timestamps;
+  std::string_view writers;  // writer_bytes of each
+  wire::Column<uint64_t> numbers;
+  wire::Column<uint32_t> ends;
+  wire::Column<uint32_t> crcs;
+  std::string_view tag_names;  // entry by entry: of each name a u8 length, and as many bytes
+  wire::Column<uint8_t> tag_counts;
+
+  template <typename V>
+  void each(V& v) {
+    v("entries", count, wire::between(1, limits::entries_max));
+    v("places", places, wire::number_of(count));
+    v("timestamps", timestamps, wire::number_of(count));
+    v("writers", writers, wire::raw_number_of(uint64_t{count} * limits::writer_bytes));
+    v("numbers", numbers, wire::number_of(count));
+    v("ends", ends, wire::number_of(count));
+    v("crcs", crcs, wire::number_of(count));
+    v("tag_names", tag_names);
+    v("tag_counts", tag_counts, wire::number_of(count));
+  }
+  bool valid(uint32_t positions) const;
+
+  uint32_t begin_of(uint32_t i) const { return i == 0 ? 0 : ends[i - 1]; }
+  uint32_t bytes_of(uint32_t i) const { return ends[i] - begin_of(i); }
+  uint32_t data_bytes() const { return ends[count - 1]; }
+  std::string_view writer_of(uint32_t i) const {
+    return writers.substr(size_t{i} * limits::writer_bytes, limits::writer_bytes);
+  }
+
+  // Which entry is the first one whose place is not below this one; `count`: none is.
+  uint32_t at_or_after(uint32_t place) const;
+
+  // Where the names of each entry begin, and one past those of the last.
+  std::vector<uint32_t> name_begins() const;
+};
+
 // One record as read back, docs/formats/record.md. The positions are those of its key. It points
 // into the stored value. Damaged bytes decode as kLost: what was there is not known, but something
 // was, so nothing else may ever be written there. What a later version stored is kUnreadable: it is
@@ -57,14 +99,16 @@ struct Record {
   wire::Column<uint32_t> numbers;            // entries: the append's number less the base
   Tags tags;                                 // entries; since version 3
   bool tagged = true;                        // whether its value has fields for tags, or may
-  std::string_view data;                     // inline; of a block, unless all is trimmed
+  SparseEntries left;                        // sparse
+  std::string_view data;                     // inline, sparse; of a block, unless all is trimmed
   uint32_t count = 0;                        // positions
   wire::Further further;
 
   template <typename V>
   void each(V& v) {
-    v("kind", kind, wire::between(1, static_cast<uint64_t>(RecordKind::kBlockStream)));
+    v("kind", kind, wire::between(1, static_cast<uint64_t>(RecordKind::kSparse)));
     if (kind == RecordKind::kTrim || kind == RecordKind::kLost) return;
+    if (sparse()) return left.each(v);
     v("timestamp", origin.timestamp);
     v("writer", origin.writer, wire::raw(limits::writer_bytes));
     if (kind == RecordKind::kFill)
@@ -82,22 +126,26 @@ struct Record {
     v("ends", ends, wire::number_of(count));
     v("crcs", crcs, wire::number_of(count));
     v("numbers", numbers, wire::number_of(count));
-    if (tagged) tags.each(v, count, 3);
+    if (tagged) tags.each(v, count, kTagsVersion);
   }
   bool valid() const;
 
   // Not of the fields, since they differ by kind. A kind that a version brings in has that
   // version's number for its compat.
-  static constexpr uint8_t kVersion = 3;
+  static constexpr uint8_t kTagsVersion = 3;
+  static constexpr uint8_t kSparseVersion = 4;
+  static constexpr uint8_t kVersion = 4;
   wire::Versions versions() const {
     if (kind == RecordKind::kUnreadable) return {kVersion, 1};  // as yet
+    if (sparse()) return {kSparseVersion, kSparseVersion};
     const uint8_t compat = compressed() ? 2 : 1;
-    return {tags.any() ? kVersion : compat, compat};
+    return {tags.any() ? kTagsVersion : compat, compat};
   }
 
   bool compressed() const { return kind == RecordKind::kBlock || kind == RecordKind::kBlockStream; }
   bool streamed() const { return kind == RecordKind::kStream || kind == RecordKind::kBlockStream; }
   bool holds_entries() const { return kind == RecordKind::kInline || streamed() || compressed(); }
+  bool sparse() const { return kind == RecordKind::kSparse; }
   bool unreadable() const { return kind == RecordKind::kUnreadable; }
   uint32_t begin_of(uint32_t i) const { return i == 0 ? 0 : ends[i - 1]; }
   uint32_t bytes_of(uint32_t i) const { return ends[i] - begin_of(i); }
@@ -109,7 +157,7 @@ struct Record {
     return compressed() ? block.stored_bytes : ends[ends.size() - 1];
   }
 
-  // The state of its i-th position.
+  // The state of its i-th position; it is not sparse.
   EntryState state_of(uint32_t i) const;
 
   // `length` is the number of positions in its key.

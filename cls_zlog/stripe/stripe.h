@@ -68,6 +68,15 @@ Result<Empty> fill(Object& object, const FillRequest& request);
 // stored what is there. -E2BIG: too many records are touched.
 Result<Empty> trim(Object& object, const TrimRequest& request);
 
+// Which tags the entries of a range have; of a bounded part of it, as far as the reply says.
+Result<TagsListReplyBuilder> tags_list(Object& object, const TagsRequest& request);
+
+// Trims those of some positions that are entries, frees their data, and stores what is left in the
+// records that lie wholly in a range together, so that these take no more than that. There the identity
+// of what is trimmed is forgotten. Of a bounded part of the range; answers how far it came. What is no
+// entry, damaged or of a later version is left as it is.
+Result<CompactReply> compact(Object& object, const CompactRequest& request);
+
 // Trims every position below one, and frees records that are wholly below it, a bounded number per
 // call; answers whether some are left. Takes effect for readers and writers with the first call,
 // but for what a later version stored and what is above that: kUnreadable (with its first position)

@@ -47,7 +47,7 @@ Failure trim_below(Object& object, uint64_t point, uint32_t records_max, Header*
   *more = false;
   while (true) {
     const Stored* stored = nullptr;
-    ZLOG_TRY(records.seek(from, &stored));
+    ZLOG_TRY(records.seek_whole(from, &stored));
     const uint64_t next = stored == nullptr ? header->trim_point : stored->span.first;
     lost = lost || header->lost(known, std::min(next, header->trim_point));
     if (next >= header->trim_point) break;
@@ -61,7 +61,7 @@ Failure trim_below(Object& object, uint64_t point, uint32_t records_max, Header*
       break;
     }
     if (stored->span.last >= header->trim_point) {
-      if (!stored->record.holds_entries()) break;
+      if (!stored->record.holds_entries() && !stored->record.sparse()) break;
       const uint64_t end = header->trim_point;
       ZLOG_TRY(layout.trim(*stored, positions_below(*stored, end, header->spacing())));
       break;
@@ -107,7 +107,7 @@ Result<Empty> trim(Object& object, const TrimRequest& request) {
   ZLOG_TRY(check_readable(object, header, positions, &lost));
   if (lost) ZLOG_TRY(recount(object, header.trim_point, &header));
   Layout layout(object, header);
-  Walk walk(object, header, positions);
+  Walk walk(object, header, positions, true);
   while (!walk.done()) {
     Walk::Stretch stretch;
     ZLOG_TRY(walk.next(&stretch));

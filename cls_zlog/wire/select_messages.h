@@ -130,6 +130,61 @@ struct TagsRebuildReply {
   }
 };
 
+// A decoded reply of tags_list: entries with tags.
+struct TagsListReply {
+  uint64_t end = 0;                  // as asked for, or where a bounded part of the work ended
+  uint32_t count = 0;                // entries
+  wire::Column<uint64_t> positions;  // ascending
+  Tags tags;                         // a name may come more than once
+
+  template <typename V>
+  void each(V& v) {
+    v("end", end, wire::position_or_end());
+    v("count", count, wire::at_most(2 * limits::entries_max));
+    v("positions", positions, wire::number_of(count));
+    tags.each(v, count, 1, 2 * limits::tag_names_bytes_max);
+  }
+  bool valid() const { return tags.valid(count); }
+};
+
+struct TagsListReplyBuilder {
+  uint64_t end = 0;
+  std::string positions;
+  uint32_t count = 0;
+  TagsBuilder tags;
+
+  void encode(std::string* out) const {
+    wire::encode(TagsListReply{end, count, {positions.data(), count}, tags.tags()}, out);
+  }
+};
+
+// Trims positions of [start, end), and gives space of that range back.
+struct CompactRequest {
+  uint64_t epoch = 0;
+  uint64_t start = 0;
+  uint64_t end = 0;
+  Runs runs;
+
+  template <typename V>
+  void each(V& v) {
+    v("epoch", epoch);
+    v("start", start, wire::position_or_end());
+    v("end", end, wire::position_or_end());
+    v("runs", runs);
+  }
+};
+
+struct CompactReply {
+  uint64_t end = 0;      // as asked for, or where a bounded part of the work ended
+  uint32_t trimmed = 0;  // entries
+
+  template <typename V>
+  void each(V& v) {
+    v("end", end, wire::position_or_end());
+    v("trimmed", trimmed);
+  }
+};
+
 // Builds a select's reply, all but the data, which goes behind it.
 struct SelectReplyBuilder {
   SelectReply reply;  // but for count and positions

@@ -93,7 +93,7 @@ class Duties:
         log = (name, layout.view.log_id)
         layout.reclaimed = reclaimed.get(log, layout.reclaimed)
         before = layout.view.trim_point
-        point = await enforce(client.reader, client.deadline())
+        point = await enforce(client.reader, client.deadline(), now=False)
         if point > before:
             _logger.info("trimmed log=%s to=%d, as its retention says", name, point)
         count = await reclaim(layout, client.deadline())

@@ -7,7 +7,7 @@ import json
 import pytest
 
 import zlog
-from zlog import Retention
+from zlog import Retention, RetentionReport
 
 from .conftest import Inside
 
@@ -31,11 +31,50 @@ def test_limits_are_set_shown_and_taken_away(inside: Inside, orders: zlog.Log) -
     limit(inside, "--age", "off", "--entries", "1M")
     assert shown(inside) == "bytes 1,610,612,736 (1.5 GiB), entries 1,000,000"
     fields = json.loads(inside.ok("retention", "orders", "--json"))
-    assert fields == {"age_s": None, "bytes": 1610612736, "entries": 1000000, "skew_s": 3600.0}
+    assert fields == {
+        "age_s": None,
+        "bytes": 1610612736,
+        "entries": 1000000,
+        "compact_after_s": None,
+        "skew_s": 3600.0,
+    }
     inside.ok("retention", "orders", "--off")
     assert shown(inside) == "everything is kept"
     with zlog.Log.open(orders.store, "orders") as log:
         assert log.retention == Retention()
+
+
+def test_the_newest_of_each_tag_is_kept(inside: Inside, orders: zlog.Log) -> None:
+    orders.append_many([b"x"] * 20, tags_each=[[f"k{n % 3}"] for n in range(20)])
+    limit(inside, "--compact-after", "1h")
+    assert shown(inside) == "compact after 1h"
+    fields = json.loads(inside.ok("retention", "orders", "--json"))
+    assert fields["compact_after_s"] == 3600.0
+    assert fields["age_s"] is None
+    inside.ok("retention", "orders", "--apply")
+    assert orders.stat().entries == 20
+    inside.ok("retention", "orders", "--compact-after", "0s", "--apply")
+    assert [entry.position for entry in orders.read_range() if isinstance(entry, zlog.Entry)] == [
+        17,
+        18,
+        19,
+    ]
+    assert b"retention_compact_after_s" in inside.ok("info", "orders")
+    inside.ok("retention", "orders", "--compact-after", "off")
+    assert shown(inside) == "everything is kept"
+
+
+def test_what_is_left_to_compact_is_gone_on_with(
+    inside: Inside, orders: zlog.Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders.append_many([b"x"] * 20, tags=["k"])
+    reports = [RetentionReport(0.0, "", 7, True), RetentionReport(0.0, "", 20, False)]
+    monkeypatch.setattr("zlog.cli.output.stderr_is_terminal", lambda: True)
+    monkeypatch.setattr(zlog.Log, "retention_report", lambda _: reports.pop(0))
+    told = inside("retention", "orders", "--compact-after", "0s", "--apply").err
+    assert "compacted below 7, and going on" in told
+    assert "below 20, only the newest entries of each tag are left" in told
+    assert reports == []
 
 
 def test_nothing_is_trimmed_until_it_is_applied(inside: Inside, orders: zlog.Log) -> None:

@@ -27,6 +27,8 @@ _VALUES: dict[str, tuple[Any, ...]] = {
     "select": (1, 0, 10, (b"a", b"b"), False, False, 10, 1000, False),
     "tags_check": (1, 0, 10),
     "tags_rebuild": (1, 0, 10),
+    "tags_list": (1, 0, 10),
+    "compact": (1, 0, 10, (1, [0, 5])),
     "count": (1, 0, 10),
     "verify": (1, 1000, (1, [0, 1, 2, 5, 9]), False),
     "fill": (1, 1, b"f" * 16, 1, (1, [3, 7, 8])),

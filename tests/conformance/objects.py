@@ -143,6 +143,19 @@ class Stripe(_Object):
         """tags_rebuild: OK with how far it came, or STALE_EPOCH."""
         return self.call("tags_rebuild", epoch, start, end)
 
+    def tags_list_bytes(self, epoch: int, start: int = 0, end: int = 2**63) -> tuple[int, bytes]:
+        """tags_list, as clients get it."""
+        asked = request("tags_list", epoch, start, end)
+        return self.store.execute(self.name, "tags_list", asked)
+
+    def tags_list(self, epoch: int, start: int = 0, end: int = 2**63) -> Answer:
+        """tags_list: OK with a `replies.Listed`, or STALE_EPOCH."""
+        return replies.parse_tags_list(*self.tags_list_bytes(epoch, start, end))
+
+    def compact(self, epoch: int, start: int, end: int, positions: Sequence[int]) -> Answer:
+        """compact: OK with a CompactReply, or STALE_EPOCH."""
+        return self.call("compact", epoch, start, end, (self.spacing, positions))
+
     def verify(
         self,
         epoch: int,

@@ -89,6 +89,14 @@ class Slot:
 
 
 @dataclass(frozen=True)
+class Listed:
+    """The reply of tags_list: how far it came, and the tags by position."""
+
+    end: int
+    tags: tuple[tuple[int, frozenset[bytes]], ...]
+
+
+@dataclass(frozen=True)
 class Selected:
     """The reply of select: how far it came, what may hide more, and what was found there."""
 
@@ -192,6 +200,8 @@ _REFUSALS: dict[str, set[Code]] = {
     "select": _STALE,
     "tags_check": _STALE,
     "tags_rebuild": _STALE,
+    "tags_list": _STALE,
+    "compact": _STALE,
     "verify": _STALE,
     "count": _STALE,
     "fill": _TAKEN,
@@ -293,6 +303,22 @@ def parse_select(code: int, payload: bytes, with_ids: bool) -> Answer:
     behind.done()
     told = tuple((first, last, State(state)) for first, last, state in gaps)
     return Answer(code, Selected(highest, end, told, found))
+
+
+def parse_tags_list(code: int, payload: bytes) -> Answer:
+    """The answer of a tags_list."""
+    if code != Code.OK:
+        return parse("tags_list", code, payload)
+    behind = Reader(payload)
+    _, reader = behind.frame()
+    behind.done()
+    end, count = reader.u64(), reader.u32()
+    positions = [reader.u64() for _ in range(count)]
+    tags = _tags(reader, count)
+    reader.done()
+    if positions != sorted(set(positions)) or not all(tags):
+        raise Malformed(f"positions {positions} with {tags}")
+    return Answer(code, Listed(end, tuple(zip(positions, tags, strict=True))))
 
 
 def _read(behind: Reader, positions: Sequence[int], with_ids: bool) -> Read:

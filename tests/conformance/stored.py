@@ -22,7 +22,7 @@ from . import wire
 # Of the fixture store_url.
 STORES_WITH_DOORS = ("mem", "ceph-memstore", "ceph-bluestore", "ceph-plain")
 STORED_VERSION = 1
-LATER = 4  # than every version of a record
+LATER = 5  # than every version of a record
 HEADER = b"zlog.header"  # a stripe object's attribute
 HEAD = b"zlog.head"  # a head object's
 SEQUENCER = b"zlog.sequencer"  # a directory's

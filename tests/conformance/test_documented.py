@@ -127,6 +127,10 @@ def tags(store: Taped, door: Door) -> Iterator[Example]:
     yield "record-tags", door.load("stripe").omap[b"e.0000000000000006.2"]
     made.select(3, 0, 100, [b"red"], bytes_max=4096)
     yield from last(store, "select")
+    made.write(3, [Entry(10, 43, b"newer", (b"red",))], WRITER, TIME)
+    assert made.compact(3, 0, 11, [2]).code == Code.OK
+    yield from last(store, "compact")
+    yield "record-sparse", door.load("stripe").omap[b"e.000000000000000a.3"]
 
 
 def head(store: Taped, door: Door) -> Iterator[Example]:

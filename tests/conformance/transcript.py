@@ -34,6 +34,8 @@ read EPOCH POSITIONS [bytes_max=N] [ids] [tags]
 select EPOCH START END TAGS [every] [reverse] [entries_max=N] [bytes_max=N] [ids]
 tags_check EPOCH [start=N] [end=N]
 tags_rebuild EPOCH [start=N] [end=N]
+tags_list EPOCH [start=N] [end=N]
+compact EPOCH START END POSITIONS
 verify EPOCH POSITIONS [bytes_max=N]
 count EPOCH START END
 fill EPOCH WRITER POSITIONS [reason=N] [time=µs]

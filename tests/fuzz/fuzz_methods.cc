@@ -149,6 +149,8 @@ std::vector<std::string> good_requests() {
       zlog::wire::encoded(select),
       tags,
       tags,
+      tags,
+      zlog::wire::encoded(zlog::CompactRequest{1, 0, 1000, runs}),
       verify,
       zlog::wire::encoded(zlog::CountRequest{1, 0, 30}),
       zlog::wire::encoded(fill),
@@ -232,6 +234,11 @@ std::vector<MemoryObject> make_states(const std::vector<std::string>& requests) 
                {"write", tagged_request(2, 258, 64, 150)},  // as many tags as a chunk takes
                {"write", tagged_request(260, 4, 1, 10)},
                {"write", tagged_request(0, 2, 2, 10)}}),  // late
+      made_by({{"seal", seal},
+               {"write", tagged_request(0, 8, 2, 10)},
+               {"write", tagged_request(8, 8, 3, 600)},
+               {"compact", request_of("compact")},
+               {"write", tagged_request(16, 2, 2, 10)}}),
       made_by({{"head_create", create}, {"epoch_next", epoch}}),
       made_by({{"head_create", create},
                {"epoch_next", epoch},

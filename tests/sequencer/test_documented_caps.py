@@ -54,6 +54,29 @@ async def test_for_retention_and_the_space_of_the_dead() -> None:
     assert {*store.asked} <= SETS["enforce retention"]
 
 
+async def test_for_compaction() -> None:
+    """Which the leader begins where much is new, and which waits for cursors."""
+    store = Recording()
+    log = zlog.Log.create(store, "carts", width=2, unit=2)
+    log.append_many([b"x"] * 40, tags_each=[[f"cart.{n % 7}"] for n in range(40)])
+    log.set_retention(Retention(compact_after=0.0))
+    log.cursor("reader", create=20)
+    store.asked.clear()
+    duties = Duties(AsyncioIo(store))
+    await duties.round()
+    assert log.stat().entries == 27
+    assert {"tags_list", "compact", "tags_rebuild", "cursor_list"} <= {*store.asked}
+    log.cursor("reader").remove()
+    await duties.round()
+    assert log.stat().entries == 7
+    assert {*store.asked} - {"cursor_remove"} <= SETS["enforce retention"] | {"stat", "cursor_read"}
+    log.append(b"y", tags=["cart.0"])
+    store.asked.clear()
+    await duties.round()
+    assert log.stat().entries == 8  # too little is new
+    assert "tags_list" not in store.asked
+
+
 async def test_for_its_scrub(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scrubbing, "FIRST_SECONDS", 0.0)
     monkeypatch.setattr(scrubbing, "ROUND_SECONDS", 0.0)

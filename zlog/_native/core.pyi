@@ -279,6 +279,25 @@ def entry_columns(
 ) -> tuple[memoryview, memoryview, memoryview, memoryview]:
     """Return positions, timestamps, offsets and data of entries, as :class:`ColumnWindow` does."""
 
+class NewestOfTags:
+    """Where the newest entry with each tag is, as far as objects told (``tags_list``).
+
+    Its length is how many tags it knows.
+
+    Attributes:
+        doubtful: whether an entry that was asked about had a newer one for some of its tags, and
+            others that are not known.
+    """
+
+    @property
+    def doubtful(self) -> bool: ...
+    def __len__(self) -> int: ...
+    def note(self, reply: ReplyBytes, room: int = ...) -> int:
+        """Take over what a reply tells, of so many tags; returns how far that goes."""
+
+    def superseded(self, reply: ReplyBytes) -> tuple[int, list[int]]:
+        """Return how far a reply goes, and its entries that have a newer one of each tag."""
+
 def from_timestamp(us: int) -> datetime:
     """Turn stored time (µs since 1970, UTC) into an aware datetime; too large becomes the last."""
 

@@ -380,9 +380,10 @@ struct Decoder {
 
 // Encoded and decoded in `core`, by the batch.
 template <typename T>
-constexpr bool in_core = std::is_same_v<T, WriteRequest> || std::is_same_v<T, Fullness> ||
-                         std::is_same_v<T, ReadReplyBuilder> ||
-                         std::is_same_v<T, SelectReplyBuilder> || std::is_same_v<T, VerifyReply>;
+constexpr bool in_core =
+    std::is_same_v<T, WriteRequest> || std::is_same_v<T, Fullness> ||
+    std::is_same_v<T, ReadReplyBuilder> || std::is_same_v<T, SelectReplyBuilder> ||
+    std::is_same_v<T, TagsListReplyBuilder> || std::is_same_v<T, VerifyReply>;
 
 // What Python calls: a function for each request, and one for each reply that has fields.
 class Functions {

@@ -110,6 +110,18 @@ cdef extern from "cls_zlog/wire/select_messages.h" namespace "zlog" nogil:
         Column[uint64_t] positions
 
 
+    cdef cppclass CppTagsListReply "zlog::TagsListReply":
+        uint64_t end
+
+
+cdef extern from "cls_zlog/client/newest_of_tags.h" namespace "zlog" nogil:
+    cdef cppclass CppNewestOfTags "zlog::NewestOfTags":
+        void note(const CppTagsListReply& reply, size_t room) except +
+        vector[uint64_t] superseded(const CppTagsListReply& reply) except +
+        size_t size()
+        cbool doubtful()
+
+
 # A large reply, where the store put it: a read-only bytes-like object.
 cdef class Payload:
     cdef CppBuffer buffer
@@ -394,6 +406,41 @@ def decode_select(reply not None, MacKey mac):
     ]
     highest = decoded.highest.value() if decoded.highest.has_value() else None
     return Selected(highest, decoded.end, gaps, entries, damaged)
+
+
+@cython.final
+cdef class NewestOfTags:
+    cdef CppNewestOfTags known
+
+    def __len__(self):
+        return <Py_ssize_t> self.known.size()
+
+    @property
+    def doubtful(self):
+        return self.known.doubtful()
+
+    def note(self, reply not None, Py_ssize_t room=-1):
+        cdef CppTagsListReply decoded
+        cdef string_view content = reply_view(reply)
+        cdef int result
+        with nogil:
+            result = <int> decode_message(content, &decoded)
+            if result == 0:
+                self.known.note(decoded, <size_t> room)  # -1: as much as it takes
+        well_formed(result, "tags_list")
+        return decoded.end
+
+    def superseded(self, reply not None):
+        cdef CppTagsListReply decoded
+        cdef vector[uint64_t] found
+        cdef string_view content = reply_view(reply)
+        cdef int result
+        with nogil:
+            result = <int> decode_message(content, &decoded)
+            if result == 0:
+                found = self.known.superseded(decoded)
+        well_formed(result, "tags_list")
+        return decoded.end, found
 
 
 def newest(bytes name not None, values):

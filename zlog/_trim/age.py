@@ -42,6 +42,25 @@ class Mark(NamedTuple):
     watched: int
 
 
+class Progress(NamedTuple):
+    """How far a log is compacted.
+
+    Attributes:
+        done: below it no entry is superseded by another one below.
+        end: a pass that is not finished makes that so up to here; else not above ``done``.
+        at: and has come so far.
+    """
+
+    done: int = 0
+    end: int = 0
+    at: int = 0
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether a pass is to go on."""
+        return self.end > self.done
+
+
 class _Base(NamedTuple):
     """When all that the log held was settled last: by which clock, watched how long, wall time."""
 
@@ -62,6 +81,7 @@ class Watch:
         watched: how long the log had been watched by then, in µs.
         base: for comparing clocks; None before the first round was done.
         doubt: which clocks the newest round found to disagree; empty when they don't.
+        compacted: how far the log is compacted.
     """
 
     settled: int = 0
@@ -71,6 +91,7 @@ class Watch:
     watched: int = 0
     base: _Base | None = None
     doubt: str = ""
+    compacted: Progress = field(default_factory=Progress)
 
     @classmethod
     def decode(cls, state: bytes) -> Watch:
@@ -79,6 +100,7 @@ class Watch:
             stored = json.loads(state)
             stored["marks"] = [Mark(*each) for each in stored["marks"]]
             stored["base"] = None if stored["base"] is None else _Base(*stored["base"])
+            stored["compacted"] = Progress(*stored.get("compacted", ()))
             found = cls(**stored)
         except (ValueError, TypeError, KeyError):
             return cls()
@@ -87,12 +109,16 @@ class Watch:
     def _sound(self) -> bool:
         clock, *times = self.base or ("",)
         numbers = [self.settled, self.us, self.watched, *times, *chain(*self.marks)]
+        numbers += self.compacted
         names = [self.clock, self.doubt, clock]
         return all(type(n) is int for n in numbers) and all(type(n) is str for n in names)
 
     def encode(self) -> bytes:
         """Return the watch as it is stored."""
-        return json.dumps(asdict(self), separators=(",", ":")).encode()
+        state = asdict(self)
+        if self.compacted == Progress():  # versions that know nothing of it begin anew where it is
+            del state["compacted"]
+        return json.dumps(state, separators=(",", ":")).encode()
 
     def now(self, time: SteadyTime) -> int:
         """Return for how long the log was watched, in µs: never longer than it was.
@@ -104,6 +130,8 @@ class Watch:
 
     def old_end(self, now: int, age: float) -> int:
         """Return the position below which all is ``age`` seconds old, as far as is known."""
+        if age == 0:
+            return self.settled
         return max((mark.end for mark in self.marks if now - mark.watched >= age * 1e6), default=0)
 
     def known_age(self, now: int) -> float:
@@ -169,15 +197,17 @@ class Watch:
         return now - last.watched >= max(age * 1e6 / _MARKS_PER_AGE, _MARK_US_MIN)
 
 
-async def watch(reader: Reader, age: float, skew: float, deadline: Deadline) -> tuple[Watch, int]:
+async def watch(
+    reader: Reader, age: float, skew: float, deadline: Deadline
+) -> tuple[Watch, int | None]:
     """Do a round: see how far the log is settled, and note it.
 
     A hole that was in the way for long is filled, as by any reader. Half the time is taken for
     looking at most; the next round goes on. Of two rounds at once one is noted.
 
     Returns:
-        the watch, and the position below which all is ``age`` seconds old; 0 where the clocks of
-        this machine disagree.
+        the watch, and for how long it has watched the log, in µs; None where the clocks of this
+        machine disagree.
     """
     layout, io = reader.layout, reader.layout.io
     log_id = layout.view.log_id
@@ -200,7 +230,7 @@ async def watch(reader: Reader, age: float, skew: float, deadline: Deadline) -> 
         found.base = base
     found.note(now, time, age)
     await layout.head.retention_write(log_id, version, found.encode(), deadline)
-    return found, found.old_end(now, age) if sure else 0
+    return found, now if sure else None
 
 
 async def _settle(

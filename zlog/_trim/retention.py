@@ -1,4 +1,4 @@
-"""How much of a log is kept: by age, by bytes, by entries. Enforced by trimming.
+"""How much of a log is kept: by age, bytes, entries, or tags. Enforced by trimming.
 
 The settings are options of the log's view, so that every client that can trim can enforce them: the
 command ``zlog retention --apply``, :meth:`zlog.Log.apply_retention`, and the sequencer that leads.
@@ -16,6 +16,7 @@ from zlog._base.deadline import Deadline
 from zlog._base.options import (
     RETENTION_AGE,
     RETENTION_BYTES,
+    RETENTION_COMPACT_AFTER,
     RETENTION_ENTRIES,
     RETENTION_SKEW,
     amount,
@@ -24,6 +25,7 @@ from zlog._layout.layout import Layout
 from zlog._layout.reconfigure import reconfigure
 from zlog._read.read import Reader
 from zlog._trim.age import Watch, watch
+from zlog._trim.compact import compact, emptied_end
 from zlog._trim.count import Size, end_beyond
 from zlog._trim.trim import trim_to
 from zlog.errors import CorruptEntry, HeldByCursor
@@ -49,16 +51,24 @@ class Retention:
         bytes: data of the newest entries together; None: any number.
         entries: the newest entries; None: any number.
         skew: seconds by which clocks may differ; where they differ by more, reports say so.
+        compact_after: seconds; of older entries with tags, only the newest of each tag are kept.
+            None: all.
     """
 
     age: float | None = None
     bytes: int | None = None
     entries: int | None = None
     skew: float = RETENTION_SKEW_SECONDS
+    compact_after: float | None = None
 
     def __post_init__(self) -> None:
-        age = 0 if self.age is None else self.age
-        for what, each in (("an age", age), ("a skew", self.skew)):
+        for what, each in (
+            ("an age", self.age),
+            ("a skew", self.skew),
+            ("compact_after", self.compact_after),
+        ):
+            if each is None and what != "a skew":
+                continue
             if not (isinstance(each, (int, float)) and math.isfinite(each) and each >= 0):
                 raise ValueError(f"{what} is a number of seconds, not {each!r}")
         for what, limit in (("bytes", self.bytes), ("entries", self.entries)):
@@ -68,7 +78,8 @@ class Retention:
     @property
     def unlimited(self) -> bool:
         """Whether everything is kept."""
-        return self.age is None and self.bytes is None and self.entries is None
+        limits = (self.age, self.bytes, self.entries, self.compact_after)
+        return all(limit is None for limit in limits)
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Retention:
@@ -83,6 +94,7 @@ class Retention:
             None if size is None else int(size),
             None if entries is None else int(entries),
             RETENTION_SKEW_SECONDS if skew is None else skew,
+            amount(options.get(RETENTION_COMPACT_AFTER)),
         )
 
     def options(self) -> dict[str, str | None]:
@@ -91,6 +103,7 @@ class Retention:
             RETENTION_AGE: self.age,
             RETENTION_BYTES: self.bytes,
             RETENTION_ENTRIES: self.entries,
+            RETENTION_COMPACT_AFTER: self.compact_after,
             RETENTION_SKEW: None if self.skew == RETENTION_SKEW_SECONDS else self.skew,
         }
         return {key: None if each is None else f"{each:.15g}" for key, each in limits.items()}
@@ -103,10 +116,14 @@ class RetentionReport(NamedTuple):
         known_age: seconds; the oldest entries are known to be as old, and no entry to be older.
         doubt: which clocks disagreed the last time. Empty: they agree. A writer's holds up nothing;
             where those of the machine that enforces the limit do, nothing was trimmed by age then.
+        compacted: below this position, no entry is superseded by another one below.
+        compacting: whether there was more to compact than time for; the next call goes on.
     """
 
     known_age: float
     doubt: str
+    compacted: int = 0
+    compacting: bool = False
 
 
 async def set_retention(layout: Layout, retention: Retention, deadline: Deadline) -> None:
@@ -116,8 +133,10 @@ async def set_retention(layout: Layout, retention: Retention, deadline: Deadline
     await reconfigure(layout, None, None, retention.options(), deadline)
 
 
-async def enforce(reader: Reader, deadline: Deadline) -> int:
+async def enforce(reader: Reader, deadline: Deadline, *, now: bool = True) -> int:
     """Trim what a log's settings say need not be kept. Returns the trim point.
+
+    Not ``now``, a log of which little is new is not compacted.
 
     No cursor is passed: what a reader has not read yet is kept for it. Bounded work where it is
     done often: new entries are looked at once, and so are those that go. If it dies half-way, the
@@ -132,13 +151,19 @@ async def enforce(reader: Reader, deadline: Deadline) -> int:
     )
     if min(limit) < _NO_LIMIT:
         await _trim_up_to(layout, await end_beyond(layout, limit, deadline), deadline)
-    if retention.age is not None:
-        found, end = await watch(reader, retention.age, retention.skew, deadline)
+    ages = [age for age in (retention.age, retention.compact_after) if age is not None]
+    if ages:
+        found, watched = await watch(reader, max(ages), retention.skew, deadline)
         if found.doubt:
             _logger.warning(
                 "retention of log %r: clocks disagree: %s. %s", view.log, found.doubt, DOUBT_HINT
             )
-        await _trim_up_to(layout, end, deadline)
+        if watched is not None and retention.age is not None:
+            await _trim_up_to(layout, found.old_end(watched, retention.age), deadline)
+        if watched is not None and retention.compact_after is not None:
+            end = found.old_end(watched, retention.compact_after)
+            progress = await compact(layout, end, deadline, now=now)
+            await _trim_up_to(layout, await emptied_end(layout, progress.done, deadline), deadline)
     return layout.view.trim_point
 
 
@@ -146,7 +171,12 @@ async def report(layout: Layout, deadline: Deadline) -> RetentionReport:
     """Return what is known for a limit of age, as of the last round."""
     _, state = await layout.head.retention_read(layout.view.log_id, deadline)
     found = Watch.decode(state)
-    return RetentionReport(found.known_age(found.now(layout.io.steady_clock())), found.doubt)
+    return RetentionReport(
+        found.known_age(found.now(layout.io.steady_clock())),
+        found.doubt,
+        found.compacted.done,
+        found.compacted.unfinished,
+    )
 
 
 async def _trim_up_to(layout: Layout, point: int, deadline: Deadline) -> None:

@@ -1,0 +1,346 @@
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cls_zlog/base/crc32c.h"
+#include "cls_zlog/stripe/scan.h"
+
+namespace zlog::stripe {
+namespace {
+
+constexpr uint64_t kKeyBytes = 100;        // what a key costs a store beside its value, about
+constexpr uint64_t kReadOnce = 256 << 10;  // bytes of a batch's data that are read in one go
+
+// What compaction makes of a record.
+enum class Verdict {
+  kReplace,  // its entries go into a sparse record
+  kTrim,     // it is kept, without the entries that go
+  kLeave,
+};
+
+// Entries of a record that stay, and what they point into.
+struct Kept {
+  std::vector<SparseBuilder::Entry> entries;
+  std::vector<std::string> names;
+  std::vector<std::string> data;
+  uint64_t bytes = 0;  // in a sparse record
+  uint32_t gone = 0;   // entries that do not stay
+  uint64_t gone_bytes = 0;
+
+  void add(const SparseBuilder::Entry& entry) {
+    entries.push_back(entry);
+    bytes += entry.bytes();
+  }
+};
+
+class Compaction {
+ public:
+  Compaction(Object& object, Header& header, const CompactRequest& request)
+      : object_(object),
+        header_(header),
+        spacing_(header.spacing()),
+        request_(request),
+        layout_(object, header),
+        positions_(request.runs.positions()) {}
+
+  Result<CompactReply> run() {
+    const uint64_t limit = std::min(request_.end, header_.highest ? *header_.highest + 1 : 0);
+    RecordIterator records(object_, header_, limits::page_records_max);
+    reply_.end = request_.end;
+    uint64_t next = header_.first_at(std::max(request_.start, header_.trim_point));
+    while (next < limit) {
+      if (records.bytes_fetched() + bytes_read_ >= limits::walk_bytes_enough ||
+          bytes_stored_ >= limits::compact_bytes_enough) {
+        reply_.end = next;
+        break;
+      }
+      const Stored* stored = nullptr;
+      ZLOG_TRY(records.seek_whole(next, &stored));
+      if (stored == nullptr || stored->span.first >= limit) break;
+      // What no record covers belongs to none.
+      if (stored->span.first > next) ZLOG_TRY(flush());
+      ZLOG_TRY(take(*stored));
+      next = spacing_.next(stored->span.last);
+    }
+    ZLOG_TRY(flush());
+    if (changed_) ZLOG_TRY(header_.save(object_));
+    return reply_;
+  }
+
+ private:
+  int take(const Stored& stored) {
+    const auto first = std::lower_bound(positions_.begin(), positions_.end(), stored.span.first);
+    const auto end = std::upper_bound(first, positions_.end(), stored.span.last);
+    const std::vector<uint64_t> named(
+        std::lower_bound(first, end, std::max(header_.trim_point, request_.start)),
+        std::lower_bound(first, end, request_.end));
+    Kept kept;
+    Verdict verdict = Verdict::kLeave;
+    ZLOG_TRY(judge(stored, named, &kept, &verdict));
+    if (verdict == Verdict::kReplace) return replace(stored, kept);
+    ZLOG_TRY(flush());
+    if (verdict == Verdict::kLeave || kept.gone == 0 || named.empty()) return 0;
+    reply_.trimmed += kept.gone;
+    changed_ = true;
+    return layout_.trim(stored, named);
+  }
+
+  // Whether a position of a record is trimmed, or to be.
+  bool goes(uint64_t position, const std::vector<uint64_t>& named) const {
+    return position < header_.trim_point ||
+           std::binary_search(named.begin(), named.end(), position);
+  }
+
+  int judge(const Stored& stored, const std::vector<uint64_t>& named, Kept* kept, Verdict* out) {
+    const Record& record = stored.record;
+    const bool within = stored.span.first >= request_.start && stored.span.last < request_.end;
+    const Verdict otherwise = named.empty() ? Verdict::kLeave : Verdict::kTrim;
+    *out = within && record.further.fields.empty() ? Verdict::kReplace : otherwise;
+    if (record.kind == RecordKind::kTrim) return 0;
+    if (record.sparse()) {
+      sort_sparse(stored, named, kept, out);
+      return 0;
+    }
+    if (!record.holds_entries()) {
+      *out = Verdict::kLeave;
+      return 0;
+    }
+    std::vector<uint32_t> stay;
+    uint32_t largest = 0;
+    const TagsReader tags(record.tags);
+    uint64_t position = stored.span.first;
+    for (uint32_t i = 0; i < record.count; i++, position = spacing_.next(position)) {
+      if (!record.written(i)) continue;
+      if (goes(position, named)) {
+        kept->gone++;
+        kept->gone_bytes += record.bytes_of(i);
+        continue;
+      }
+      largest = std::max(largest, record.bytes_of(i));
+      kept->bytes += SparseBuilder::kBytes + record.bytes_of(i);
+      if (record.tags.any()) kept->bytes += names_bytes(tags, i);
+      stay.push_back(i);
+    }
+    if (!stay.empty() && (record.compressed() || largest > limits::sparse_entry_bytes_max ||
+                          !worthwhile(stored, kept->bytes))) {
+      *out = otherwise;
+    }
+    if (record.compressed() || stay.empty()) return 0;
+    if (record.streamed() && *out != Verdict::kReplace) return 0;
+    return fetch(stored, stay, tags, kept, otherwise, out);
+  }
+
+  static uint64_t names_bytes(const TagsReader& tags, uint32_t i) {
+    uint64_t bytes = 0;
+    for (uint32_t at = tags.begin_of(i); at < tags.begin_of(i + 1); at++) {
+      bytes += 1 + tags.names()[tags.tags().ids[at]].size();
+    }
+    return bytes;
+  }
+
+  // Whether what is left of a record takes much less room in a sparse one. The bytestream's is the
+  // cheaper one.
+  static bool worthwhile(const Stored& stored, uint64_t bytes) {
+    const uint64_t now = stored.value.bytes.size() + kKeyBytes;
+    if (stored.record.streamed()) return bytes * 2 <= now + stored.record.stored_bytes();
+    return bytes * 4 <= now * 3;
+  }
+
+  // Gets those entries of a record. Damaged data is not stored anew: another copy may have it.
+  int fetch(const Stored& stored, const std::vector<uint32_t>& stay, const TagsReader& tags,
+            Kept* kept, Verdict otherwise, Verdict* out) {
+    const Record& record = stored.record;
+    std::vector<std::string_view> data;
+    ZLOG_TRY(read(record, stay, &kept->data, &data));
+    kept->bytes = 0;
+    kept->names.reserve(stay.size());
+    for (size_t at = 0; at < stay.size(); at++) {
+      const uint32_t i = stay[at];
+      const uint64_t position = spacing_.after(stored.span.first, i);
+      if (data[at].size() != record.bytes_of(i) ||
+          entry_crc(position, data[at]) != record.crcs[i]) {
+        *out = record.streamed() ? otherwise : Verdict::kLeave;
+        return 0;
+      }
+      std::string& names = kept->names.emplace_back();
+      const std::vector<std::string_view> own = tags.of(i);
+      for (const std::string_view tag : own) {
+        names += static_cast<char>(tag.size());
+        names.append(tag);
+      }
+      kept->add({i, record.origin.timestamp, record.origin.writer,
+                 record.origin.number + record.numbers[i], record.crcs[i], names,
+                 static_cast<uint8_t>(own.size()), data[at]});
+    }
+    return 0;
+  }
+
+  // Reads the data of some entries of a record; of what is in the bytestream in one go, if it is
+  // little. `buffers`: what it points into.
+  int read(const Record& record, const std::vector<uint32_t>& wanted,
+           std::vector<std::string>* buffers, std::vector<std::string_view>* out) {
+    const uint32_t from = record.begin_of(wanted.front());
+    const uint32_t length = record.ends[wanted.back()] - from;
+    std::string_view all;
+    buffers->reserve(wanted.size());
+    if (record.streamed() && length <= kReadOnce) {
+      ZLOG_TRY(object_.read(record.offset + from, length, &buffers->emplace_back()));
+      all = buffers->back();
+      bytes_read_ += length;
+    }
+    for (const uint32_t i : wanted) {
+      const uint32_t begin = record.begin_of(i);
+      if (!record.streamed()) {
+        out->push_back(record.data.substr(begin, record.bytes_of(i)));
+      } else if (length <= kReadOnce) {
+        out->push_back(all.substr(std::min<size_t>(begin - from, all.size()), record.bytes_of(i)));
+      } else {
+        std::string& buffer = buffers->emplace_back();
+        ZLOG_TRY(object_.read(record.offset + begin, record.bytes_of(i), &buffer));
+        bytes_read_ += buffer.size();
+        out->push_back(buffer);
+      }
+    }
+    return 0;
+  }
+
+  void sort_sparse(const Stored& stored, const std::vector<uint64_t>& named, Kept* kept,
+                   Verdict* out) const {
+    each_entry(stored.record, [&](const SparseBuilder::Entry& entry) {
+      const uint64_t position = spacing_.after(stored.span.first, entry.place);
+      if (goes(position, named)) {
+        kept->gone++;
+        kept->gone_bytes += entry.data.size();
+      } else if (entry_crc(position, entry.data) != entry.crc) {
+        *out = Verdict::kLeave;
+      } else {
+        kept->add(entry);
+      }
+    });
+  }
+
+  // Has the record go, and its entries into the sparse record that is put together.
+  int replace(const Stored& stored, const Kept& kept) {
+    const bool any = !left_.empty() || !kept.entries.empty();
+    const bool full = !left_.empty() && left_.bytes() + kept.bytes > limits::sparse_bytes_max;
+    const bool long_ =
+        open_ && spacing_.length({first_, stored.span.last}) > uint64_t{limits::entries_max};
+    if (full || (any && long_)) ZLOG_TRY(flush());
+    const bool alike = stored.record.sparse() || stored.record.kind == RecordKind::kTrim;
+    differs_ = differs_ || open_ || !alike || kept.gone > 0;
+    if (!open_) first_ = stored.span.first;
+    open_ = true;
+    if (records_ == 0) first_key_ = stored.key;
+    last_key_ = stored.key;
+    records_++;
+    for (SparseBuilder::Entry entry : kept.entries) {
+      const uint64_t position = spacing_.after(stored.span.first, entry.place);
+      if (!left_.empty() && left_.bytes() + entry.bytes() > limits::sparse_bytes_max) {
+        ZLOG_TRY(put(spacing_.before(position, 1)));
+        first_ = position;
+        differs_ = true;
+      }
+      entry.place = spacing_.index({first_, position}, position);
+      left_.add(entry);
+    }
+    last_ = stored.span.last;
+    reply_.trimmed += kept.gone;
+    if (alike && kept.gone == 0) return 0;
+    return layout_.give_back(stored, kept.gone, kept.gone_bytes);
+  }
+
+  // Stores what was put together, unless it is one record that stays as it is.
+  int flush() {
+    if (open_ && differs_) ZLOG_TRY(put(last_));
+    left_ = SparseBuilder();
+    records_ = 0;
+    open_ = differs_ = false;
+    return 0;
+  }
+
+  // Stores it for the positions up to `last`, in place of the records that it came from.
+  int put(uint64_t last) {
+    changed_ = true;
+    if (records_ > 0) ZLOG_TRY(layout_.remove(first_key_, last_key_, records_));
+    records_ = 0;
+    bytes_stored_ += left_.bytes();
+    const Span span = {first_, last};
+    ZLOG_TRY(left_.empty() ? layout_.put_trimmed(span) : layout_.put_sparse(span, left_));
+    left_ = SparseBuilder();
+    return 0;
+  }
+
+  Object& object_;
+  Header& header_;
+  const Spacing spacing_;
+  const CompactRequest& request_;
+  Layout layout_;
+  const std::vector<uint64_t> positions_;
+  CompactReply reply_;
+  bool changed_ = false;
+  uint64_t bytes_read_ = 0;
+  uint64_t bytes_stored_ = 0;
+
+  // The record that is put together, of positions in a row.
+  bool open_ = false;
+  bool differs_ = false;  // from what is there
+  uint64_t first_ = 0;
+  uint64_t last_ = 0;
+  SparseBuilder left_;
+  std::string first_key_;  // of the records that it came from
+  std::string last_key_;
+  uint64_t records_ = 0;  // their number
+};
+
+}  // namespace
+
+Result<TagsListReplyBuilder> tags_list(Object& object, const TagsRequest& request) {
+  Header header;
+  ZLOG_TRY(Header::load(object, &header));
+  ZLOG_TRY(header.admit(request.epoch));
+  const Spacing spacing = header.spacing();
+  TagsListReplyBuilder reply;
+  reply.end = request.end;
+  const uint64_t taken = header.tagged && header.highest ? *header.highest + 1 : 0;
+  const uint64_t limit = std::min(request.end, taken);
+  RecordIterator records(object, header, limits::page_records_max);
+  uint64_t next = header.first_at(std::max(request.start, header.trim_point));
+  while (next < limit) {
+    if (records.bytes_fetched() >= limits::walk_bytes_enough ||
+        reply.count >= limits::entries_max || reply.tags.full()) {
+      reply.end = next;
+      break;
+    }
+    const Stored* stored = nullptr;
+    ZLOG_TRY(records.seek(next, &stored));
+    if (stored == nullptr || stored->span.first >= limit) break;
+    const Record& record = stored->record;
+    next = std::max(next, stored->span.first);
+    if (record.holds_entries() && record.tags.any()) {
+      const TagsReader tags(record.tags);
+      const uint64_t last = std::min(stored->span.last, spacing.before(header.first_at(limit), 1));
+      const uint32_t end = spacing.index(stored->span, last) + 1;
+      const auto told = [&](uint32_t i) { return record.written(i) && tags.count_of(i) > 0; };
+      for (uint32_t i = spacing.index(stored->span, next); i < end; i++) {
+        const uint32_t begin = i;
+        for (; i < end && told(i); i++) {
+          wire::append(&reply.positions, spacing.after(stored->span.first, i));
+        }
+        reply.count += i - begin;
+        if (begin < i) reply.tags.add(tags, begin, i);
+      }
+    }
+    next = spacing.next(stored->span.last);
+  }
+  return reply;
+}
+
+Result<CompactReply> compact(Object& object, const CompactRequest& request) {
+  Header header;
+  ZLOG_TRY(enter(object, request.epoch, request.runs, &header));
+  if (!header.tagged) return CompactReply{request.end, 0};
+  return Compaction(object, header, request).run();
+}
+
+}  // namespace zlog::stripe

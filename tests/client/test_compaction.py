@@ -1,0 +1,411 @@
+"""Compaction by key: the newest entry of each tag stays, older ones go with their space."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import zlog
+from zlog import GapKind, Retention
+from zlog._trim import compact
+from zlog._trim.age import Progress, Watch
+
+from .clocks import set_clocks
+from .faulty import Died, FaultyStore, dies_at
+from .transfers import mirrored
+
+UNITS = (1, 4)
+AT_ONCE = Retention(compact_after=0.0)
+
+Written = dict[int, tuple[bytes, frozenset[str]]]
+
+
+def updates(
+    log: zlog.Log, count: int, keys: int, seed: int = 0, batch: int = 10, *, several: bool = True
+) -> Written:
+    """Append updates of keys; some entries have no tag, some two. What was written where."""
+    source = random.Random(seed)
+    written: Written = {}
+    for first in range(0, count, batch):
+        counts = [source.choice([0, 1, 1, 1, 2 if several else 1]) for _ in range(batch)]
+        tags = [[*{f"k{source.randrange(keys)}" for _ in range(n)}] for n in counts]
+        data = [b"%d" % (first + i) for i in range(batch)]
+        positions = log.append_many(data, tags_each=tags)
+        written.update(
+            (p, (d, frozenset(t))) for p, d, t in zip(positions, data, tags, strict=True)
+        )
+    return written
+
+
+def kept(written: Written, below: int = 1 << 62) -> Written:
+    """What is left of it where all below a position was compacted."""
+    newest: dict[str, int] = {}
+    for position, (_, tags) in written.items():
+        if position < below:
+            newest.update((tag, max(position, newest.get(tag, 0))) for tag in tags)
+    return {
+        position: (data, tags)
+        for position, (data, tags) in written.items()
+        if position >= below or not tags or any(newest[tag] == position for tag in tags)
+    }
+
+
+def held(log: zlog.Log) -> Written:
+    """What the log holds; what is gone is told as trimmed."""
+    found: Written = {}
+    at = 0
+    for item in log.read_range():
+        if isinstance(item, zlog.Gap):
+            assert (item.position, item.kind) == (at, GapKind.TRIMMED)
+        else:
+            assert item.position == at
+            found[item.position] = (item.data, frozenset(item.tags))
+        at = item.end
+    assert at == log.tail()
+    return found
+
+
+def check(log: zlog.Log, expected: Written) -> None:
+    """All ways of reading find the same; and an audit finds nothing."""
+    assert held(log) == expected
+    tags = {tag for _, own in expected.values() for tag in own}
+    for tag in sorted(tags)[:5]:
+        own = [(p, data) for p, (data, t) in sorted(expected.items()) if tag in t]
+        assert [(e.position, e.data) for e in log.read_range(tags={tag})] == own
+        assert [(e.position, e.data) for e in log.read_range(tags={tag}, reverse=True)] == own[::-1]
+        last = log.last(tag)
+        assert last is not None
+        assert last.position == own[-1][0]
+    assert log.stat().entries == len(expected)
+    assert list(log.check()) == []
+
+
+def test_the_newest_of_each_tag_stays(log: zlog.Log) -> None:
+    written = updates(log, 400, 12)
+    log.set_retention(AT_ONCE)
+    assert log.apply_retention() == 0
+    assert held(log) == kept(written)
+    assert len(kept(written)) < 250
+    report = log.retention_report()
+    assert (report.compacted, report.compacting) == (log.tail(), False)
+    check(log, kept(written))
+    assert log.apply_retention() == 0  # nothing to do
+    written.update(updates(log, 100, 12, seed=1))
+    log.apply_retention()
+    check(log, kept(written))
+
+
+def test_it_goes_on_over_stripes_and_widths(log: zlog.Log) -> None:
+    written: Written = {}
+    log.set_retention(AT_ONCE)
+    for seed, width in enumerate((3, 4, 1, 2)):
+        written.update(updates(log, 120, 9, seed))
+        log.reconfigure(width=width)
+        written.update(updates(log, 40, 9, 100 + seed))
+        if seed % 2:
+            log.apply_retention()
+            check(log, kept(written))
+    log.trim_to(100)
+    written = {p: own for p, own in written.items() if p >= 100}
+    log.apply_retention()
+    tail = log.tail()
+    assert [item.end for item in log.read_range(end=100)] == [100]
+    assert held_above(log, 100) == kept(written, tail)
+
+
+def test_stripes_of_which_nothing_is_left_go(log: zlog.Log) -> None:
+    for width in (2, 3, 2):
+        log.append_many([b"x"] * 40, tags_each=[[f"k{n % 5}"] for n in range(40)])
+        log.reconfigure(width=width)
+    log.set_retention(AT_ONCE)
+    cursor = log.cursor("slow", create=60)
+    assert (log.apply_retention(), log.stat().stripes) == (40, 3)
+    cursor.remove()
+    assert (log.apply_retention(), log.stat().stripes) == (80, 2)
+    assert [entry.position for entry in log.read_range(80) if isinstance(entry, zlog.Entry)] == [
+        *range(115, 120)
+    ]
+    assert log.apply_retention() == 80
+
+
+def held_above(log: zlog.Log, start: int) -> Written:
+    return {
+        e.position: (e.data, frozenset(e.tags))
+        for e in log.read_range(start)
+        if isinstance(e, zlog.Entry)
+    }
+
+
+def test_what_is_young_stays(log: zlog.Log) -> None:
+    log.set_retention(Retention(compact_after=60.0))
+    set_clocks(log, 0)
+    written = updates(log, 100, 5)
+    log.apply_retention()
+    end = log.tail()
+    set_clocks(log, 50)
+    written.update(updates(log, 50, 5, seed=1))
+    log.apply_retention()
+    assert held(log) == written
+    set_clocks(log, 70)
+    log.apply_retention()
+    assert held(log) == kept(written, end)
+    set_clocks(log, 200)
+    log.apply_retention()
+    assert held(log) == kept(written)
+
+
+def test_a_cursor_holds_it_back(log: zlog.Log) -> None:
+    written = updates(log, 100, 5)
+    log.set_retention(AT_ONCE)
+    cursor = log.cursor("slow", create=40)
+    log.apply_retention()
+    assert held(log) == kept(written, 40)
+    assert log.retention_report().compacted == 40
+    cursor.commit(70)
+    log.apply_retention()
+    assert held(log) == kept(written, 70)
+    cursor.remove()
+    log.apply_retention()
+    assert held(log) == kept(written)
+
+
+def test_a_pass_knows_so_many_tags_at_most(log: zlog.Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compact, "_TAGS_MAX", 10)
+    monkeypatch.setattr(compact, "_WINDOW", 8)
+    written = updates(log, 400, 60, several=False)
+    log.set_retention(AT_ONCE)
+    log.apply_retention()
+    check(log, kept(written))
+    written.update(updates(log, 200, 60, seed=1))
+    log.apply_retention()
+    assert kept(written).items() <= held(log).items() <= written.items()
+
+
+def test_tags_of_one_entry_may_be_superseded_at_different_times(log: zlog.Log) -> None:
+    log.set_retention(AT_ONCE)
+    written: Written = {}
+    for seed in range(30):
+        written.update(updates(log, 3, 10, seed, batch=3))
+        log.apply_retention()
+        assert held(log) == kept(written)
+
+
+class _Clock:
+    """Steps on with each look at it."""
+
+    def __init__(self, step: float) -> None:
+        self.now, self.step = 0.0, step
+
+    def __call__(self) -> float:
+        self.now += self.step
+        return self.now
+
+
+@pytest.mark.parametrize("step", [0.2, 0.7, 3.0])
+def test_where_the_time_is_up_the_next_call_goes_on(
+    step: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compact, "_WINDOW", 8)
+    monkeypatch.setattr(compact, "_OBJECTS_AT_ONCE", 1)
+    with zlog.connect("mem://") as store, zlog.Log.create(store, "log", width=3, unit=4) as log:
+        written = updates(log, 300, 20, several=False)
+        log.reconfigure(width=2)
+        written.update(updates(log, 100, 20, seed=1, several=False))
+        log.set_retention(AT_ONCE)
+        io = log._client.io
+        calls = 0
+        while log.retention_report().compacted < log.tail():
+            monkeypatch.setattr(io, "monotonic", _Clock(step))
+            log.apply_retention(timeout=60.0)
+            monkeypatch.undo()
+            monkeypatch.setattr(compact, "_WINDOW", 8)
+            monkeypatch.setattr(compact, "_OBJECTS_AT_ONCE", 1)
+            now = held(log)
+            assert kept(written).items() <= now.items() <= written.items()
+            calls += 1
+            assert calls < 300
+        assert held(log) == kept(written)
+        assert not log.retention_report().compacting
+        assert calls > 1 or step < 1
+
+
+def test_the_newest_is_never_lost_where_it_dies() -> None:
+    """At any operation; the next one finishes, and nothing else is gone."""
+
+    def prepare(store: zlog.Store) -> Written:
+        with zlog.Log.create(store, "log", width=2, unit=4) as log:
+            written = updates(log, 60, 6)
+            log.reconfigure(width=1)
+            written.update(updates(log, 60, 6, seed=1))
+            log.set_retention(AT_ONCE)
+        return written
+
+    def work(store: zlog.Store) -> None:
+        with zlog.Log.open(store, "log") as log:
+            log.apply_retention()
+
+    with zlog.connect("mem://") as probe:
+        written = prepare(probe)
+        counting = FaultyStore(probe, lambda *_: None)
+        work(counting)
+        assert counting.operations > 10
+    for fault in ("die", "twice"):
+        for number in range(counting.operations):
+            with zlog.connect("mem://") as store:
+                prepare(store)
+                if fault == "die":
+                    with pytest.raises(Died):
+                        work(FaultyStore(store, dies_at(number)))
+                else:
+                    work(FaultyStore(store, lambda at, _, n=number: "twice" if at == n else None))
+                with zlog.Log.open(store, "log") as log:
+                    found = held(log)
+                    assert kept(written).items() <= found.items() <= written.items()
+                    log.apply_retention()
+                    check(log, kept(written))
+
+
+def test_two_at_once_do_the_same_work(store: zlog.Store, log: zlog.Log) -> None:
+    """Another one does it all before each step of the first, and more is appended."""
+    log.set_retention(AT_ONCE)
+    written = updates(log, 60, 5)
+    seed = 0
+
+    def fault(_: int, method: str) -> None:
+        nonlocal seed
+        if method in ("tags_list", "compact", "tags_rebuild") and seed < 8:
+            seed += 1
+            written.update(updates(log, 10, 5, seed))
+            log.apply_retention()
+
+    with zlog.Log.open(FaultyStore(store, fault), "orders") as slow:
+        slow.apply_retention()
+    assert seed > 2
+    log.apply_retention()
+    check(log, kept(written))
+
+
+@pytest.mark.parametrize("compression", ["none", "zstd"])
+def test_space_comes_back(tmp_path: Path, compression: str) -> None:
+    with (
+        zlog.connect(tmp_path.as_uri()) as store,
+        zlog.Log.create(store, "log", width=2, compression=compression) as log,
+    ):
+        for first in range(0, 20_000, 1_000):
+            keys = [[f"key-{(first + i) * 7 % 200}"] for i in range(1_000)]
+            log.append_many([os.urandom(100)] * 1_000, tags_each=keys)
+        refs = [log.view.object_of(position) for position in (0, log.view.live_stripe.unit)]
+        before = [store_stat(log, ref.name) for ref in refs]
+        log.set_retention(AT_ONCE)
+        log.apply_retention()
+        assert log.stat().entries == 200
+        after = [store_stat(log, ref.name) for ref in refs]
+        assert sum(stat.bytes for stat in after) == 200 * 100
+        if compression == "none":
+            assert sum(stat.records for stat in after) <= 4 < sum(stat.records for stat in before)
+        assert list(log.check()) == []
+
+
+def store_stat(log: zlog.Log, name: str) -> object:
+    from zlog._native import messages
+
+    code, reply = log.store.execute(name, "stat", messages.stat(log.view.epoch))
+    assert code == 0
+    return messages.stat_reply(reply)
+
+
+def test_an_exclusive_log_is_compacted_while_it_is_written(log: zlog.Log) -> None:
+    written: Written = {}
+    log.set_retention(AT_ONCE)
+    with log.writer() as writer:
+        for i in range(60):
+            tags = frozenset({f"k{i % 7}"})
+            written[writer.append(b"%d" % i, tags=tags)] = (b"%d" % i, tags)
+            if i % 20 == 19:
+                log.apply_retention()
+                assert held(log) == kept(written)
+
+
+def test_a_mirror_is_left_alone(log: zlog.Log) -> None:
+    written = updates(log, 60, 3)
+    log.set_retention(AT_ONCE)
+    with zlog.connect("mem://") as other:
+        mirrored(log, other, "orders")
+        with zlog.Log.open(other, "orders") as copy:
+            assert copy.retention == AT_ONCE
+            copy.apply_retention()
+            assert held(copy) == written
+
+
+def test_what_is_noted_of_it_is_not_there_without_it() -> None:
+    """A version that does not know it takes a state that has it for none, and begins anew."""
+    assert b"compacted" not in Watch(settled=5).encode()
+    noted = Watch(settled=5, compacted=Progress(3, 5, 1))
+    assert Watch.decode(noted.encode()) == noted
+    for wrong in ([1, 2, "x"], None, [1, 2, 3, 4]):
+        state = json.loads(noted.encode())
+        state["compacted"] = wrong
+        assert Watch.decode(json.dumps(state).encode()) == Watch()
+
+
+def test_settings(log: zlog.Log) -> None:
+    log.set_retention(Retention(entries=5, compact_after=60.0))
+    assert log.view.options == {"retention_entries": "5", "retention_compact_after_s": "60"}
+    assert log.retention == Retention(entries=5, compact_after=60.0)
+    assert not Retention(compact_after=0.0).unlimited
+    with pytest.raises(ValueError, match="compact_after is a number of seconds"):
+        Retention(compact_after=-1.0)
+    assert Retention.of({"retention_compact_after_s": "soon"}) == Retention()
+
+
+_COMMAND = """
+import sys, time, zlog
+from zlog._layout.layout import Layout
+
+guarded = Layout.guarded
+
+def slowly(*arguments):
+    time.sleep(0.005)
+    return guarded(*arguments)
+
+Layout.guarded = slowly
+with zlog.connect(sys.argv[1]) as store, zlog.Log.open(store, "log") as log:
+    print("ready", flush=True)
+    log.apply_retention()
+    print("done", flush=True)
+"""
+
+
+def test_the_newest_is_never_lost_where_it_is_killed(tmp_path: Path) -> None:
+    """With SIGKILL, at some moment of its work, again and again."""
+    with zlog.connect(tmp_path.as_uri()) as store, zlog.Log.create(store, "log", width=3) as log:
+        written: Written = {}
+        for seed in range(4):
+            written.update(updates(log, 5_000, 300, seed, batch=50))
+        log.set_retention(AT_ONCE)
+    source = random.Random(0)
+    killed = 0
+    for _ in range(7):
+        command = [sys.executable, "-c", _COMMAND, tmp_path.as_uri()]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+            time.sleep(source.uniform(0.0, 0.1))
+            process.send_signal(signal.SIGKILL)
+            killed += process.stdout.read() == b""
+        with zlog.connect(tmp_path.as_uri()) as store, zlog.Log.open(store, "log") as log:
+            found = held(log)
+            assert kept(written).items() <= found.items() <= written.items()
+            written.update(updates(log, 500, 300, 100 + killed, batch=50))
+    assert killed > 1
+    with zlog.connect(tmp_path.as_uri()) as store, zlog.Log.open(store, "log") as log:
+        log.apply_retention()
+        check(log, kept(written))
