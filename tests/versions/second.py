@@ -17,6 +17,13 @@ from ..support.programs import REPOSITORY
 _BLOCKS_FIELDS = """    v("block_data", block_data, wire::any().since(5));
     v("block_bytes", block_bytes, wire::any().since(5));
 """
+_TAGS_FIELDS = """    v("tagged", tagged, wire::any().since(6).heed());
+    v("indexed", indexed, wire::position_or_end().since(6));
+    v("loose_tags", loose_tags, wire::any().since(6));
+    v("loose_records", loose_records, wire::any().since(6));
+"""
+_GAVE_UP_VERSIONS = """    if (kind == RecordKind::kGaveUp) return {kVersion, 5};
+    if (sparse()) return {"""
 _USED = "    header->use({positions[begin], positions[end - 1]});\n"
 
 Changes = Mapping[str, Sequence[tuple[str, str]]]
@@ -26,8 +33,8 @@ CHANGES: Changes = {
     "stripe/header.h": [
         ("  uint32_t value_bytes = 0;", "  uint64_t appends = 0;\n  uint32_t value_bytes = 0;"),
         (
-            _BLOCKS_FIELDS,
-            _BLOCKS_FIELDS + '    v("appends", appends, any().since(6));\n',
+            _TAGS_FIELDS,
+            _TAGS_FIELDS + '    v("appends", appends, any().since(7));\n',
         ),
     ],
     "wire/stripe_messages.h": [
@@ -38,16 +45,16 @@ CHANGES: Changes = {
         ),
     ],
     "stripe/record.h": [
-        ("  kLost = 5,  ", "  kGaveUp = 8,\n  kLost = 5,  "),
-        ("<uint64_t>(RecordKind::kBlockStream)", "<uint64_t>(RecordKind::kGaveUp)"),
+        ("  kLost = 5,  ", "  kGaveUp = 9,\n  kLost = 5,  "),
+        ("<uint64_t>(RecordKind::kSparse)", "<uint64_t>(RecordKind::kGaveUp)"),
         (
             "    if (kind == RecordKind::kFill)",
             "    if (kind == RecordKind::kFill || kind == RecordKind::kGaveUp)",
         ),
-        ("kVersion = 2;", "kVersion = 3;"),
+        (" kVersion = 4;", " kVersion = 5;"),
         (
-            "    return compressed() ?",
-            "    if (kind == RecordKind::kGaveUp) return {kVersion, 3};\n    return compressed() ?",
+            "    if (sparse()) return {",
+            _GAVE_UP_VERSIONS,
         ),
     ],
     "stripe/record.cc": [
@@ -70,10 +77,13 @@ CHANGES: Changes = {
     ],
 }
 BEFORE_UNITS: Changes = {
-    "stripe/header.h": [('    v("unit", unit, wire::unit(4));\n' + _BLOCKS_FIELDS, "")],
+    "stripe/header.h": [
+        ('    v("unit", unit, wire::unit(4));\n' + _BLOCKS_FIELDS + _TAGS_FIELDS, ""),
+    ],
     "stripe/record.h": [
-        ("kVersion = 2;", "kVersion = 1;"),
-        ("compressed() ? wire::Versions{kVersion, 2} : wire::Versions{1, 1}", "{1, 1}"),
+        (" kVersion = 4;", " kVersion = 1;"),
+        ("return {tags.any() ? kTagsVersion : compat, compat};", "return {1, 1};"),
+        ("    const uint8_t compat = compressed() ? 2 : 1;\n", ""),
     ],
     "wire/stripe_messages.h": [
         ('    v("unit", unit, wire::unit(3));\n', ""),
