@@ -90,6 +90,8 @@ BEFORE_UNITS: Changes = {
         ('    v("compression", compression, at_most(Compression::kLz4).since(2));\n', ""),
         ('    v("blocks", blocks, at_most(limits::entries_max).since(2));\n', ""),
         ('    v("blocks", blocks, wire::any().since(2));\n', ""),
+        ("    tags.each(v, runs.count(), 3);\n", ""),
+        ('    v("tags", tags, wire::any().since(3));\n', ""),
         (
             '    v("start", start, wire::position().since(2));\n  }\n};\n\nstruct HighestReply',
             "  }\n};\n\nstruct HighestReply",
@@ -103,7 +105,7 @@ BEFORE_UNITS: Changes = {
         ('    v("mac", mac, wire::at_most(1).since(3).heed());\n', ""),
     ],
 }
-"""The messages and values as a class had them that knew no units, blocks,
+"""The messages and values as a class had them that knew no units, blocks, tags,
 exclusive writers or MACs."""
 
 
