@@ -11,7 +11,6 @@
 namespace zlog::stripe {
 namespace {
 
-constexpr uint64_t kPageBuckets = 16;  // values fetched by one listing
 constexpr uint64_t kPageChunks = 256;
 constexpr uint32_t kRemovedMax = 64;  // chunks that one call makes anew
 
