@@ -7,7 +7,7 @@ knows nothing of records, bytestreams or limits of a host.
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -19,6 +19,7 @@ from .replies import (
     Read,
     Row,
     Sealed,
+    Selected,
     Slot,
     Stat,
     State,
@@ -56,6 +57,7 @@ class StripeModel:
     ids: dict[int, tuple[bytes, int]] = field(default_factory=dict)  # outlive a trim, not trim_to
     freed: dict[int, tuple[bytes, int]] = field(default_factory=dict)  # those that trim_to dropped
     written: dict[int, bytes] = field(default_factory=dict)  # all that ever was
+    tags: dict[int, frozenset[bytes]] = field(default_factory=dict)  # and its tags
     blocks: dict[int, int] = field(default_factory=dict)  # entries in each block it came in; or 0
     top: int | None = None
     trim_point: int = 0
@@ -171,9 +173,10 @@ class StripeModel:
             return beyond
         for e in missing:
             self.blocks[e.position] = in_block if any(each.data for each in entries) else 0
-            self.cells[e.position] = Slot(State.WRITTEN, e.data, timestamp, writer, e.number)
+            slot = Slot(State.WRITTEN, e.data, timestamp, writer, e.number)
+            self.cells[e.position] = replace(slot, tags=frozenset(e.tags))
             self.ids[e.position] = (writer, e.number)
-            self.written[e.position] = e.data
+            self.written[e.position], self.tags[e.position] = e.data, frozenset(e.tags)
         self._raise(e.position for e in missing)
         return WRITTEN
 
@@ -181,9 +184,14 @@ class StripeModel:
         return self._is_own(self.ids, entry, writer)
 
     def _is_own(self, ids: Mapping[int, tuple[bytes, int]], entry: Entry, writer: bytes) -> bool:
-        """Whether an append is the one at its position: the same id, and the same data."""
+        """Whether an append is the one at its position: the same id, data and tags.
+
+        Of what is trimmed nothing tells the tags.
+        """
         at = entry.position
-        return ids.get(at) == (writer, entry.number) and self.written[at] == entry.data
+        if ids.get(at) != (writer, entry.number) or self.written[at] != entry.data:
+            return False
+        return self.cell(at).state != State.WRITTEN or self.tags[at] == {*entry.tags}
 
     def write_as_host(
         self,
@@ -227,6 +235,8 @@ class StripeModel:
         positions: Sequence[int],
         bytes_max: int = BYTES_MAX,
         with_ids: bool = False,
+        blocks: bool = True,  # noqa: ARG002 - how data comes is the hosts' business
+        tags: bool = False,
     ) -> Answer:
         """read: as many of the positions as fit `bytes_max`, and one in any case."""
         if refusal := self._refusal(epoch, positions):
@@ -238,8 +248,33 @@ class StripeModel:
             size += len(slot.data)
             if slots and slot.state == State.WRITTEN and size > bytes_max:
                 break
+            slot = slot if tags else replace(slot, tags=frozenset())
             slots.append(slot if with_ids else _anonymous(slot))
         return Answer(Code.OK, Read(self.highest, tuple(slots)))
+
+    def select(
+        self,
+        epoch: int,
+        start: int,
+        end: int,
+        tags: Collection[bytes],
+        every: bool = False,
+        with_ids: bool = False,
+    ) -> Answer:
+        """select: all that pages of any size find together; each gap of one position."""
+        if refusal := self._refusal(epoch):
+            return refusal
+        fits = frozenset(tags).issubset if every else lambda own: not own.isdisjoint(tags)
+        found, gaps = [], []
+        for position in filter(self._has, range(start, end)):
+            slot = self.cell(position)
+            if slot.state == State.WRITTEN and fits(slot.tags):
+                found.append((position, slot if with_ids else _anonymous(slot)))
+            elif position < self.trim_point or (
+                slot.state == State.UNWRITTEN and position <= (-1 if self.top is None else self.top)
+            ):
+                gaps.append((position, position, slot.state))
+        return Answer(Code.OK, Selected(self.highest, end, tuple(gaps), tuple(found)))
 
     def verify(self, epoch: int, positions: Sequence[int], bytes_max: int = BYTES_MAX) -> Answer:
         """verify: what a read with ids would tell, without data, alike positions together."""

@@ -7,8 +7,9 @@ entries.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import count
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from itertools import count, zip_longest
 from typing import Any
 
 import pytest
@@ -22,10 +23,14 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from .model import StripeModel
+from zlog._native.core import MemoryStore
+
+from .damage import flip
+from .model import POSITION_MAX, StripeModel
 from .objects import RECORDS_MAX, TIME, Store, Stripe, writer_id
-from .replies import Answer, Code, Read, Stat
+from .replies import Answer, Code, Read, Selected, Stat, State
 from .requests import Entry
+from .stored import MemoryDoor
 
 PLACES = 40  # positions that a history is about at a time, from just below the trim point on
 BELOW = 4  # how far below
@@ -39,6 +44,12 @@ BYTES_MAX = st.sampled_from([0, 1, 10, 50, 20_000, 1 << 20])
 BATCH_BYTES_MAX = 50_000  # enough for both ways in which a batch can be laid out
 BLOCKS = st.sampled_from([0, 0, 1, 2, 5, 100])  # entries in each; 0: not compressed
 SIZE = st.sampled_from([0, 1, 3, 3, 3, 10, 10, 6_000, 40_000])
+TAGS = [(), (), (b"a",), (b"a", b"b"), (b"b", b"c" * 128)]
+WANTED = st.sets(st.sampled_from([b"a", b"b", b"c" * 128, b"7", b"none"]), min_size=1)
+MANY_TAGS = tuple(b"%d" % i for i in range(64))
+CHUNKS_UNTIL = 2 * 256  # entries
+CHUNK_ENTRIES = 256  # with so many tags each, as many as a chunk of the index has
+EVERYTHING = POSITION_MAX + 1
 NOTE_CHARS_MAX = 400
 STEPS = {"mem": (300, 50), "file": (40, 40), "ceph": (20, 40)}
 
@@ -64,10 +75,14 @@ class StripeMachine(RuleBasedStateMachine):
         self._written: list[tuple[bytes, list[Entry], int]] = []
         self._number = 0
         self._unfreed = False
+        self._indexed = True  # as far as there is an index
 
-    @initialize(geometry=st.sampled_from(GEOMETRIES), epoch=st.integers(1, 3))
-    def make(self, geometry: tuple[int, int, int], epoch: int) -> None:
-        """Start without the object, as a log does."""
+    @initialize(
+        geometry=st.sampled_from(GEOMETRIES), epoch=st.integers(1, 3), tagged=st.booleans()
+    )
+    def make(self, geometry: tuple[int, int, int], epoch: int, tagged: bool) -> None:
+        """Start without the object, as a log does; half of the logs have no tags."""
+        self._tagged = tagged
         self.stripe = Stripe(self.store, f"{self.prefix}.{next(_numbers)}", *geometry)
         self.model = StripeModel(*geometry)
         self.both("write", epoch, self._entries([0], 1))
@@ -109,7 +124,8 @@ class StripeMachine(RuleBasedStateMachine):
         for position in positions:
             self._number += 1
             data = (b"%d:" % self._number * size)[: max(size - self._number % 3, 0)]
-            entries.append(Entry(position, self._number, data))
+            tags = TAGS[self._number % len(TAGS)] if self._tagged else ()
+            entries.append(Entry(position, self._number, data, tags))
         return entries
 
     def _epoch(self, offset: int) -> int:
@@ -155,7 +171,7 @@ class StripeMachine(RuleBasedStateMachine):
     def retry_otherwise(self, data: st.DataObject, offset: int, extra: Any, behind: bool) -> None:
         """A part of a write once more, or with others added, or by another client."""
         writer, entries, blocks = data.draw(st.sampled_from(self._written))
-        kinds = ["part", "more", "writer", "number", "data", "blocks"]
+        kinds = ["part", "more", "writer", "number", "data", "tags", "blocks"]
         change = data.draw(st.sampled_from(kinds))
         if change == "part":
             kept = data.draw(st.sets(st.sampled_from(entries), min_size=1))
@@ -171,11 +187,13 @@ class StripeMachine(RuleBasedStateMachine):
         elif change == "writer":
             writer = writer_id("c")
         elif change == "number":
-            entries = [*entries[:-1], Entry(entries[-1].position, 10**6, entries[-1].data)]
+            entries = [*entries[:-1], replace(entries[-1], number=10**6)]
         elif change == "data":
             last = entries[-1]
             forged = bytes(byte ^ 1 for byte in last.data) or b"forged"
-            entries = [*entries[:-1], Entry(last.position, last.number, forged)]
+            entries = [*entries[:-1], replace(last, data=forged)]
+        elif change == "tags":
+            entries = [*entries[:-1], replace(entries[-1], tags=data.draw(st.sampled_from(TAGS)))]
         elif change == "blocks":
             blocks = data.draw(BLOCKS)
         self._write(self._epoch(offset), entries, writer, TIME, blocks)
@@ -194,6 +212,128 @@ class StripeMachine(RuleBasedStateMachine):
         entries = self._entries(self._absolute(range(start, start + length)), size)
         self._write(self._epoch(offset), entries, writer_id("a"), TIME, blocks)
         self._written.append((writer_id("a"), entries, blocks))
+
+    @precondition(lambda self: self._tagged and self._number < CHUNKS_UNTIL)
+    @rule(above=st.integers(1, 4), behind=st.integers(0, 2))
+    def end_a_chunk(self, above: int, behind: int) -> None:
+        """By as many tags as it has, and what is written behind them."""
+        start = self._place(self.model.highest or 0) + above
+        positions = self._absolute(range(start, start + CHUNK_ENTRIES))
+        entries = [Entry(p, self._number + i, b"", MANY_TAGS) for i, p in enumerate(positions)]
+        self._number += CHUNK_ENTRIES
+        self._write(self.model.epoch, entries, writer_id("a"), TIME, 0)
+        for place in range(start + CHUNK_ENTRIES, start + CHUNK_ENTRIES + behind):
+            self._write(
+                self.model.epoch, self._entries(self._absolute([place]), 3), writer_id("a"), TIME, 0
+            )
+
+    @precondition(lambda self: self._tagged and isinstance(self.store, MemoryStore))
+    @rule(which=st.integers(0, 10**6), bit=st.integers(0, 10**6), gone=st.booleans())
+    def damage_the_index(self, which: int, bit: int, gone: bool) -> None:
+        """Records tell what its values can't, from then on."""
+        door = MemoryDoor(self.store)
+        content = door.load(self.stripe.name)
+        keys = [key for key in content.omap if key.startswith((b"c.", b"t."))]
+        if keys:
+            key = keys[which % len(keys)]
+            value = content.omap[key]
+            omap = dict(content.omap)
+            omap[key] = flip(value, bit % len(value), bit % 8)
+            if gone:
+                del omap[key]
+            door.save(self.stripe.name, replace(content, omap=omap))
+            self._indexed = False
+            note(f"{key!r} is {'gone' if gone else 'damaged'}")
+
+    @rule(
+        offset=EPOCH_OFFSET,
+        places=PLACES_SET,
+        beside=st.integers(0, 7),
+        tags=WANTED,
+        every=st.booleans(),
+        reverse=st.booleans(),
+        entries_max=st.sampled_from([1, 2, 5, 1000]),
+        bytes_max=BYTES_MAX,
+        ids=st.booleans(),
+    )
+    def select(
+        self,
+        offset: int,
+        places: Any,
+        beside: int,
+        tags: Collection[bytes],
+        every: bool,
+        reverse: bool,
+        entries_max: int,
+        bytes_max: int,
+        ids: bool,
+    ) -> None:
+        positions = self._positions(places)
+        bounds = max(positions[0] - beside, 0), positions[-1] + beside
+        self._select(self._epoch(offset), bounds, tags, every, reverse, entries_max, bytes_max, ids)
+
+    def _select(
+        self,
+        epoch: int,
+        bounds: tuple[int, int],
+        tags: Collection[bytes],
+        every: bool,
+        reverse: bool,
+        entries_max: int = 1000,
+        bytes_max: int = 1 << 20,
+        ids: bool = False,
+    ) -> None:
+        """All pages together are what the model finds."""
+        expected = self.model.select(epoch, *bounds, tags, every, ids)
+        found: list[Any] = []
+        gaps: list[Any] = []
+        (start, end), wanted = bounds, sorted(tags)
+        while True:
+            more = reverse, entries_max, bytes_max, ids
+            answer = self.stripe.select(epoch, start, end, wanted, every, *more)
+            note(f"select{(epoch, start, end, wanted, every, *more)} -> {answer}"[:NOTE_CHARS_MAX])
+            page = answer.value
+            if not isinstance(page, Selected):
+                assert answer == expected
+                return
+            assert page.highest == expected.value.highest
+            assert len(page.found) <= entries_max
+            for position, slot in page.found:
+                if slot.state == State.TRIMMED:  # the index knew it from before
+                    assert self.model.cell(position).state == State.TRIMMED
+                else:
+                    found.append((position, slot))
+            gaps += [(p, p, g[2]) for g in page.gaps for p in filter(self._has, range(*_run(g)))]
+            done = page.end == (start if reverse else end)
+            assert done or start < page.end < end
+            start, end = (start, page.end) if reverse else (page.end, end)
+            if done:
+                break
+        found = found[::-1] if reverse else found
+        assert found == [*expected.value.found], _first_difference(found, expected.value.found)
+        assert sorted(gaps) == [*expected.value.gaps]
+
+    def _has(self, position: int) -> bool:
+        stride, unit = self.stripe.stride, self.stripe.unit
+        return position // unit % stride == self.stripe.residue
+
+    @rule(offset=EPOCH_OFFSET, rebuild=st.booleans())
+    def check_the_index(self, offset: int, rebuild: bool) -> None:
+        """It fits the records, unless it was damaged; and does again once it was made anew."""
+        epoch = self._epoch(offset)
+        if refusal := self.model.max_position(epoch).code:
+            assert self.stripe.tags_check(epoch).code == refusal
+            assert self.stripe.tags_rebuild(epoch).code == refusal
+            return
+        start = 0
+        while rebuild and start < EVERYTHING:
+            reached = self.stripe.tags_rebuild(epoch, start, EVERYTHING).value
+            assert start < reached
+            start = reached
+        self._indexed |= rebuild
+        checked = self.stripe.tags_check(epoch, 0, EVERYTHING).value
+        assert checked.end == EVERYTHING
+        assert not (checked.wrong and self._indexed), checked
 
     @rule(offset=EPOCH_OFFSET, places=PLACES_SET, reason=st.integers(0, 3))
     def fill(self, offset: int, places: Any, reason: int) -> None:
@@ -233,9 +373,16 @@ class StripeMachine(RuleBasedStateMachine):
                 return
         raise AssertionError("trim_to never ends")
 
-    @rule(offset=EPOCH_OFFSET, places=PLACES_SET, bytes_max=BYTES_MAX, ids=st.booleans())
-    def read(self, offset: int, places: Any, bytes_max: int, ids: bool) -> None:
-        self.both("read", self._epoch(offset), self._positions(places), bytes_max, ids)
+    @rule(
+        offset=EPOCH_OFFSET,
+        places=PLACES_SET,
+        bytes_max=BYTES_MAX,
+        ids=st.booleans(),
+        tags=st.booleans(),
+    )
+    def read(self, offset: int, places: Any, bytes_max: int, ids: bool, tags: bool) -> None:
+        asked = self._positions(places), bytes_max, ids, True, tags
+        self.both("read", self._epoch(offset), *asked)
 
     @rule(offset=EPOCH_OFFSET, places=PLACES_SET, bytes_max=BYTES_MAX)
     def verify(self, offset: int, places: Any, bytes_max: int) -> None:
@@ -268,16 +415,29 @@ class StripeMachine(RuleBasedStateMachine):
         self.both("seal", epoch + 1, False)
         self.both("write", epoch, self._entries(self._absolute([0]), 1))
         self.both("seal", epoch)
-        self._written, self._unfreed = [], False
+        self._written, self._unfreed, self._indexed = [], False, True
 
     def teardown(self) -> None:
         """At the end of a history everything is looked at."""
         if not hasattr(self, "model"):
             return
         top = self._place(self.model.highest or 0) + PLACES
-        self.both("read", self.model.epoch, self._absolute(range(min(top, 4000))), 1 << 25, True)
+        places = self._absolute(range(min(top, 4000)))
+        self.both("read", self.model.epoch, places, 1 << 25, True, True, True)
+        for reverse in (False, True):
+            self._select(self.model.epoch, (0, places[-1]), [b"a", b"c" * 128], False, reverse)
+        self.check_the_index(0, False)
         self._trim_to(self.model.epoch, 0, RECORDS_MAX, finish=True)
         self.look(0)
+
+
+def _first_difference(found: Sequence[Any], expected: Sequence[Any]) -> str:
+    pairs = zip_longest(found, expected)
+    return next((f"{ours} instead of {theirs}" for ours, theirs in pairs if ours != theirs), "")
+
+
+def _run(gap: tuple[int, int, int]) -> tuple[int, int]:
+    return gap[0], gap[1] + 1
 
 
 _numbers = count()

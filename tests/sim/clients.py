@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import aclosing
 from zlib import crc32
 
+from zlog._read.select import Match
 from zlog.aio import Log
 from zlog.errors import AlreadyWritten, CorruptEntry, Invalidated, ZlogError
 from zlog.testing import History, Process, RecordedLog
@@ -20,12 +21,16 @@ from .trace import Trace
 LOG = "orders"
 TIMEOUT = 3.0
 SEQUENCER_TIMEOUT = 1.0
+MATCHES: tuple[Match, Match] = ("any", "all")
+
+
+KINDS = [f"kind-{number}" for number in range(4)]
 
 
 def tags_of(entry: bytes) -> tuple[str, ...]:
     """Return up to two tags of an entry, by what it is: every third one has none."""
     kind = crc32(entry) % 3
-    return ("even", f"kind-{entry[-1] % 4}")[:kind]
+    return ("even", KINDS[entry[-1] % 4])[:kind]
 
 
 class Client:
@@ -77,11 +82,11 @@ class Client:
             await asyncio.sleep(self._chance.uniform(0, self._think))
             await self._try(self._next(log))
 
-    async def follow(self) -> None:
-        """Read everything in order, and wait for more."""
+    async def follow(self, tags: Collection[str] | None = None) -> None:
+        """Read everything in order, or what has one of some tags, and wait for more."""
         log = await self._open()
         while not self.done:
-            await self._try(self._follow(log))
+            await self._try(self._follow(log, tags))
 
     async def _open(self) -> RecordedLog:
         while True:
@@ -189,8 +194,31 @@ class Client:
         ) as items:
             return len([item async for item in items])
 
-    async def _follow(self, log: RecordedLog) -> object:
-        async with aclosing(log.follow(hole_timeout=self._hole_timeout)) as items:
+    async def _select(self, log: RecordedLog) -> object:
+        """Read a range by tags, or backwards, or both."""
+        tail = await log.tail()
+        start = max(0, tail - self._chance.randint(1, 60))
+        end = self._chance.choice((None, max(start, tail - self._chance.randint(0, 5))))
+        reverse = self._chance.random() < 0.4
+        tags = [self._chance.choice(KINDS), *self._chance.choices((*KINDS, "even"), k=1)]
+        wanted = None if reverse and self._chance.random() < 0.2 else tags
+        items = log.read_range(
+            start,
+            end,
+            tags=wanted,
+            match=self._chance.choice(MATCHES),
+            reverse=reverse,
+            hole_timeout=self._hole_timeout / 2,
+        )
+        async with aclosing(items):
+            return f"{len([item async for item in items])} items by tags"
+
+    async def _last(self, log: RecordedLog) -> object:
+        await log.tail()
+        return await log.last(self._chance.choice(KINDS))
+
+    async def _follow(self, log: RecordedLog, tags: Collection[str] | None) -> object:
+        async with aclosing(log.follow(tags=tags, hole_timeout=self._hole_timeout)) as items:
             async for item in items:
                 self._trace(self.process.name, f"-> {item}")
                 if self.done:
@@ -223,6 +251,8 @@ _ACTIONS: dict[Callable[[Client, RecordedLog], Awaitable[object]], int] = {
     Client._reserve: 4,
     Client._read: 16,
     Client._read_range: 5,
+    Client._select: 3,
+    Client._last: 1,
     Client._tail: 6,
     Client._fill: 6,
     Client._trim: 2,

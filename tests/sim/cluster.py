@@ -15,6 +15,7 @@ from zlog.seqr.service import serve
 from zlog.store import RequestPayload
 from zlog.testing import Fate, FaultyStore, Process, SeededPlan, StoreCall, StoreFaults, VirtualLoop
 
+from ..conformance.stored import HEADER, envelope, fields_of
 from ..sequencer.locks import LockStore
 from .strangers import HOST, TOKEN
 from .trace import Trace
@@ -26,8 +27,31 @@ _ANY_EPOCH = 2**63
 _FIRST_POSITION = slice(54, 62)
 """Where a write has it: docs/formats/wire.md."""
 
+_WITH_TAGS = b"\x03"
+"""The compat of a write with tags."""
+
+_CHUNK_RECORDS = 4
+_CHUNK_RECORDS_MAX = 1024
+"""Records that make a chunk here, and those that the class makes one of."""
+
 Execute = Callable[[str, str, RequestPayload], tuple[int, bytes]]
 """What the objects do: object, method, payload → code, reply."""
+
+
+def end_chunks(memory: core.MemoryStore, object: str) -> None:
+    """Have the next write that may make a chunk of the index of tags do so, if it is of some size.
+
+    The header's last field says how many records it would be of.
+    """
+    found = memory.peek(object)
+    if found is None or HEADER not in found[0]:
+        return
+    attrs, omap, stream = found
+    fields, _ = fields_of(attrs[HEADER])
+    if _CHUNK_RECORDS <= int.from_bytes(fields[-4:], "little") < _CHUNK_RECORDS_MAX:
+        more = fields[:-4] + _CHUNK_RECORDS_MAX.to_bytes(4, "little")
+        attrs[HEADER] = envelope(HEADER, more, version=6, compat=6)
+        memory.poke(object, attrs, omap, stream)
 
 
 class Objects:
@@ -42,8 +66,10 @@ class Objects:
         self._written: dict[tuple[str, bytes], tuple[int, bytes]] = {}
 
     def execute(self, object: str, method: str, payload: RequestPayload) -> tuple[int, bytes]:
-        """Run a method now."""
+        """Run a method now. Chunks of tags are small, so that there are some."""
         self.applied += 1
+        if method == "write" and bytes(payload)[1:2] == _WITH_TAGS:
+            end_chunks(self.memory, object)
         return self.memory.execute(object, method, payload)
 
     def lock(self, method: str, request: bytes) -> tuple[int, bytes]:

@@ -1,9 +1,9 @@
 """Ways to break the protocol, one rule each, which the simulation has to notice.
 
 Two are mistakes of the client that changes the layout, one of the client that appends, one of the
-client that reserves, three of clients that deliver, three of the object class, one each of a
-sequencer and of a client that greet each other, and three of logs with exclusive writers: of the
-writer, of the reader, and of the client that takes the log. The class is C++, and not built
+client that reserves, three of clients that deliver, two of readers by tags, five of the object class,
+one each of a sequencer and of a client that greet each other, and three of logs with exclusive
+writers: of the writer, of the reader, and of the client that takes the log. The class is C++, and not built
 broken: what is wrong with it is done where its methods are called.
 """
 
@@ -25,18 +25,22 @@ from zlog._layout import positions, views
 from zlog._layout.positions import Positions
 from zlog._layout.stripe_objects import seal
 from zlog._native import messages
+from zlog._read import select
 from zlog._sequencer import greeting
 from zlog.entry import Entry
 from zlog.errors import DeliverySuperseded
 from zlog.seqr.machine import admission
 from zlog.store import RequestPayload
 
+from ..conformance.stored import HEADER, fields_of
 from .cluster import Execute, Objects
 
 _ANY_EPOCH = 2**63
 _EPOCH = slice(6, 14)
 _NUMBER = slice(33, 41)
 """Where a write has its epoch and its append number: docs/formats/wire.md."""
+_INDEXED = slice(-16, -8)
+"""Where a header says how far the index of tags goes."""
 
 
 def _as_it_is(objects: Objects) -> Execute:
@@ -255,6 +259,46 @@ def _any_proof(module: ModuleType) -> contextlib.AbstractContextManager[object]:
     return mock.patch.object(module, "same", return_value=True)
 
 
+def _late_not_indexed(objects: Objects) -> Execute:
+    def execute(object: str, method: str, payload: RequestPayload) -> tuple[int, bytes]:
+        before = objects.memory.peek(object) if method == "write" else None
+        answer = objects.execute(object, method, payload)
+        after = objects.memory.peek(object) if method == "write" else None
+        if before is not None and after is not None:
+            attrs, omap, stream = after
+            old = {key: value for key, value in before[1].items() if key[:2] in (b"c.", b"t.")}
+            objects.memory.poke(object, attrs, {**omap, **old}, stream)
+        return answer
+
+    return execute
+
+
+def _loose_not_selected(objects: Objects) -> Execute:
+    def execute(object: str, method: str, payload: RequestPayload) -> tuple[int, bytes]:
+        found = objects.memory.peek(object) if method == "select" else None
+        if found is None:
+            return objects.execute(object, method, payload)
+        request = bytearray(payload)
+        start, asked = (int.from_bytes(request[at : at + 8], "little") for at in (14, 22))
+        indexed = int.from_bytes(fields_of(found[0][HEADER])[0][_INDEXED], "little")
+        end = max(start, min(asked, indexed))
+        request[22:30] = end.to_bytes(8, "little")
+        code, reply = objects.execute(object, method, bytes(request))
+        at = 15 if reply[6:7] == b"\x01" else 7
+        if code == Code.OK and int.from_bytes(reply[at : at + 8], "little") == end:
+            reply = reply[:at] + asked.to_bytes(8, "little") + reply[at + 8 :]
+        return code, reply
+
+    return execute
+
+
+def _all_that_was_found(parts, _):  # type: ignore[no-untyped-def]
+    found = [item for part in parts for item in part.items]
+    for part in parts:
+        part.items.clear()
+    return sorted(found, key=lambda item: item.position)
+
+
 MUTANTS = {
     "unsealed-object": Mutant(
         "a change of layout, such as taking the log, leaves one object unsealed",
@@ -322,6 +366,30 @@ MUTANTS = {
         40,
         patch=_read_past_holes,
         exclusive=(True,),
+    ),
+    "selected-past-a-hole": Mutant(
+        "a reader by tags passes positions that may still be written",
+        40,
+        patch=lambda: mock.patch.object(select, "_doubtful", lambda *_: []),
+        shows="P20",
+    ),
+    "selected-out-of-order": Mutant(
+        "a reader by tags tells what lies above what other objects have not looked through yet",
+        40,
+        patch=lambda: mock.patch.object(select, "_below", _all_that_was_found),
+        shows="P7",
+    ),
+    "late-not-indexed": Mutant(
+        "an entry that comes late to a chunk of the index of tags is not added to it",
+        40,
+        wrap=_late_not_indexed,
+        shows="P20",
+    ),
+    "loose-not-selected": Mutant(
+        "a select finds nothing above the last chunk of the index",
+        40,
+        wrap=_loose_not_selected,
+        shows="P20",
     ),
     "any-token": Mutant(
         "a sequencer lets in a client that answers its challenge with any proof",

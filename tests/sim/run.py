@@ -17,7 +17,7 @@ from zlog.testing import History, Process, RecordedLog, RecordedWriter, Violatio
 from zlog.testing._process import PROCESS
 
 from ..support.logs import UNITS
-from .clients import LOG, TIMEOUT, Client
+from .clients import KINDS, LOG, TIMEOUT, Client
 from .cluster import Cluster, Execute, Objects
 from .deliveries import Deliverer, Part, Source, deliver, small_rounds
 from .exclusive import Contender, small_writer_rounds
@@ -105,6 +105,8 @@ def run(
     return simulation.outcome()
 
 
+_CLIENTS = ("client", "follower", "selector", "deliverer", "contender")
+
 _ROLES: dict[str, type[Client]] = {"deliverer": Deliverer, "contender": Contender}
 """Of processes, by what their names begin with; all others are clients of no special kind."""
 
@@ -165,6 +167,7 @@ class _Simulation:
         for number in range(chance.randint(2, 3) if self._exclusive else 0):
             self._restart(f"contender-{number}")
         self._restart("follower-0")
+        self._restart("selector-0")
         for number in range(chance.randint(2, 3) if self._source else 0):
             self._restart(f"deliverer-{number}")
         calm = chance.choice((0.15, 0.4, 1.0))
@@ -207,7 +210,7 @@ class _Simulation:
             client.done = True
         await asyncio.sleep(TIMEOUT + 2 * LATE_SECONDS / 3)
         for name, process in list(self._cluster.processes.items()):
-            if name.startswith(("client", "follower", "deliverer", "contender")):
+            if name.startswith(_CLIENTS):
                 process.kill()
 
     async def _audit(self) -> None:
@@ -230,6 +233,9 @@ class _Simulation:
             await log.tail()
             async for item in log.read_range(0, hole_timeout=0.1):
                 self._trace("auditor", f"-> {item}")
+            for tag in KINDS:
+                async for item in log.read_range(tags=(tag,), hole_timeout=0.1):
+                    self._trace("auditor", f"{tag} -> {item}")
             await asyncio.sleep(LATE_SECONDS)
         if self._source:
             await self._deliver_in_vain(log, self._source.parts)
@@ -274,7 +280,8 @@ class _Simulation:
         if isinstance(client, Deliverer):
             assert self._source is not None  # it is for this
             client.source = self._source
-        process.start(client.follow() if kind == "follower" else client.run())
+        follows = {"follower": None, "selector": ("even", KINDS[0])}
+        process.start(client.follow(follows[kind]) if kind in follows else client.run())
 
     def complain(self, what: str) -> None:
         """Note something that must never happen."""

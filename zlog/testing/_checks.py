@@ -1,7 +1,7 @@
 """What must hold of every history of a log, and telling where it does not.
 
 Positions come back in the replies, so that no search is needed: every rule is a pass over the
-operations in some order, O(n log n) together. docs/correctness.md says P1 to P19 in words.
+operations in some order, O(n log n) together. docs/correctness.md says P1 to P20 in words.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from zlog.testing._exclusive import (
 from zlog.testing._facts import Facts, Violation
 from zlog.testing._history import History
 from zlog.testing._operations import Operation, Result
+from zlog.testing._selected import passed_what_does_not, told_what_fits
 
 
 def check(history: History) -> list[Violation]:
-    """Return every violation in a history of P1 to P13, P15, and P17 to P19; none: all is well.
+    """Return every violation in a history of P1 to P13, P15, and P17 to P20; none: all is well.
 
     Raises:
         ValueError: two appends or deliveries of the history have the same entry, so that it is not
@@ -278,4 +279,6 @@ _RULES: tuple[Rule, ...] = (
     in_a_row,
     fenced_for_good,
     refused_to_others,
+    told_what_fits,
+    passed_what_does_not,
 )

@@ -22,7 +22,7 @@ class Violation:
     """Something that must never happen, and did.
 
     Attributes:
-        property: which of the properties in docs/correctness.md does not hold, P1 to P19.
+        property: which of the properties in docs/correctness.md does not hold, P1 to P20.
         message: what happened.
         position: where; None: it is about no single position.
         operations: the operations that show it.
@@ -60,6 +60,7 @@ class Facts:
         """Those of entries that are delivered stand for all attempts at it: from the beginning of
         the first one to the end of the first that succeeded."""
         self.tails: list[Operation] = []
+        self.passes: list[Operation] = []
         self.trims = Trims(history.operations)
         for operation in history.operations:
             self._take(operation)
@@ -84,6 +85,8 @@ class Facts:
                 self._at(operation).acknowledged.append(operation)
         elif operation.action in (Action.TAIL, Action.TAKE) and operation.result is Result.OK:
             self.tails.append(operation)
+        elif operation.action is Action.PASS and operation.result is Result.OK:
+            self.passes.append(operation)
         elif operation.action is Action.FILL:
             self._at(operation).fills.append(operation)
         elif operation.action is Action.READ and operation.result is Result.OK:

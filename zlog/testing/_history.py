@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
 from hashlib import sha256
 from typing import Literal
 
 from zlog._base.deadline import Timeout
 from zlog._client import Tags
 from zlog._log.writer import WINDOW_BYTES
+from zlog._read.select import Match, Wanted
 from zlog.aio import Log
 from zlog.entry import Entry, Gap, GapKind
 from zlog.errors import (
@@ -22,7 +23,16 @@ from zlog.errors import (
     Invalidated,
     NotWritten,
 )
-from zlog.testing._operations import Action, Operation, Recording, Result, scan, told
+from zlog.testing._operations import (
+    Action,
+    Operation,
+    Recording,
+    Result,
+    note_passed,
+    note_read,
+    scan,
+    scan_selected,
+)
 from zlog.testing._process import PROCESS
 from zlog.testing._recorded_writer import RecordedWriter
 from zlog.view import View
@@ -68,10 +78,12 @@ class RecordedLog:
         self._history = history
         self._reserved: dict[int, tuple[int, tuple[int, int]]] = {}
         """When each position was asked for, and the epochs before and after."""
+        self._tail = 0
+        """The highest that this handle was told: ranges up to the tail go at least so far."""
 
     async def append(self, data: bytes, *, tags: Tags = (), timeout: Timeout = ...) -> int:
         """See :meth:`zlog.Log.append`."""
-        with self._operation(Action.APPEND, entry=told(data, tags)) as operation:
+        with self._operation(Action.APPEND, entry=data, tags=tags) as operation:
             before = self.log.view.epoch
             operation.position = await self.log.append(data, tags=tags, timeout=timeout)
             operation.epochs = before, self.log.view.epoch
@@ -84,7 +96,7 @@ class RecordedLog:
         began = self._history.event()
         operations = [
             self._history.invoke(
-                self.process, Action.APPEND, entry=told(entry, tags), invoked=began
+                self.process, Action.APPEND, entry=entry, tags=tags, invoked=began
             )
             for entry in entries
         ]
@@ -113,7 +125,7 @@ class RecordedLog:
     ) -> None:
         """See :meth:`zlog.Log.write`. An append, which began when its position was reserved."""
         began, epochs = self._reserved.pop(position, (None, None))
-        with self._operation(Action.APPEND, entry=told(data, tags), invoked=began) as operation:
+        with self._operation(Action.APPEND, entry=data, tags=tags, invoked=began) as operation:
             try:
                 await self.log.write(position, data, tags=tags, timeout=timeout)
             except (AlreadyWritten, Invalidated) as error:
@@ -143,7 +155,7 @@ class RecordedLog:
             self._history.invoke(
                 self.process,
                 Action.DELIVER,
-                entry=told(entry, tags),
+                entry=entry, tags=tags,
                 delivery=(source, batch, part),
                 invoked=began,
             )
@@ -171,7 +183,7 @@ class RecordedLog:
                 operation.found = _kind_of(error)
                 self._history.returns([operation], Result.OK)
                 raise
-            operation.entry = told(entry.data, entry.tags)
+            operation.tell(entry.data, entry.tags)
         return entry
 
     async def read_range(
@@ -179,25 +191,70 @@ class RecordedLog:
         start: int = 0,
         end: int | None = None,
         *,
+        tags: Collection[str] | None = None,
+        match: Match = "any",
+        reverse: bool = False,
         hole_timeout: Timeout = ...,
     ) -> AsyncIterator[Entry | Gap]:
-        """See :meth:`zlog.Log.read_range`. Each position is an operation of its own."""
-        items = self.log.read_range(start, end, hole_timeout=hole_timeout)
-        async for item in scan(self._history, self.process, items, start):
+        """See :meth:`zlog.Log.read_range`. Each position is an operation of its own.
+
+        Of a reader by tags each row of positions is one that it passes and tells nothing of.
+        """
+        items = self.log.read_range(
+            start, end, tags=tags, match=match, reverse=reverse, hole_timeout=hole_timeout
+        )
+        async for item in self._scan(items, tags, match, start, end, reverse=reverse):
             yield item
 
     async def follow(
-        self, start: int = 0, *, hole_timeout: Timeout = ...
+        self,
+        start: int = 0,
+        *,
+        tags: Collection[str] | None = None,
+        match: Match = "any",
+        hole_timeout: Timeout = ...,
     ) -> AsyncIterator[Entry | Gap]:
-        """See :meth:`zlog.Log.follow`. Each position is an operation of its own."""
-        items = self.log.follow(start, hole_timeout=hole_timeout)
-        async for item in scan(self._history, self.process, items, start):
+        """See :meth:`zlog.Log.follow`. It is noted as that of ``read_range``."""
+        items = self.log.follow(start, tags=tags, match=match, hole_timeout=hole_timeout)
+        async for item in self._scan(items, tags, match, start, None):
             yield item
+
+    async def last(self, *tags: str, match: Match = "any", timeout: Timeout = ...) -> Entry | None:
+        """See :meth:`zlog.Log.last`. It is noted as what a reader backwards begins with."""
+        tail, began = self._tail, self._history.event()
+        entry = await self.log.last(*tags, match=match, timeout=timeout)
+        wanted = Wanted.of(tags, match) if tags else None
+        if wanted is not None:
+            start = 0 if entry is None else entry.end
+            note_passed(self._history, self.process, wanted, start, tail, began)
+        if entry is not None:
+            note_read(self._history, self.process, entry, began, wanted)
+        return entry
+
+    def _scan(
+        self,
+        items: AsyncIterator[Entry | Gap],
+        tags: Collection[str] | None,
+        match: Match,
+        start: int,
+        end: int | None,
+        *,
+        reverse: bool = False,
+    ) -> AsyncIterator[Entry | Gap]:
+        if not tags and not reverse:
+            return scan(self._history, self.process, items, start)
+        wanted = Wanted.of(tags, match) if tags else None
+        # A follower never ends, and a range at a tail that is no lower than those before.
+        known = self._tail if end is None else min(end, self._tail)
+        return scan_selected(
+            self._history, self.process, items, wanted, start, known, reverse=reverse
+        )
 
     async def tail(self, *, timeout: Timeout = ...) -> int:
         """See :meth:`zlog.Log.tail`: the checked one."""
         with self._operation(Action.TAIL) as operation:
             operation.position = await self.log.tail(timeout=timeout)
+        self._tail = max(self._tail, operation.position)
         return operation.position
 
     async def fill(self, position: int, *, timeout: Timeout = ...) -> None:
@@ -252,11 +309,12 @@ class RecordedLog:
         *,
         position: int | None = None,
         entry: bytes | None = None,
+        tags: Tags = (),
         invoked: float | None = None,
     ) -> Iterator[Operation]:
         """Note an operation's beginning and its end, unless that is noted inside."""
         operation = self._history.invoke(
-            self.process, action, position=position, entry=entry, invoked=invoked
+            self.process, action, position=position, entry=entry, tags=tags, invoked=invoked
         )
         try:
             yield operation

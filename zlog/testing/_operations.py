@@ -7,6 +7,7 @@ import math
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 
+from zlog._read.select import Wanted
 from zlog.entry import Entry, Gap, GapKind
 
 
@@ -15,6 +16,8 @@ class Action(enum.Enum):
 
     APPEND = "append"
     READ = "read"
+    PASS = "pass"
+    """A reader by tags tells nothing of some positions in a row, and goes on."""
     TAIL = "tail"
     FILL = "fill"
     TRIM = "trim"
@@ -58,8 +61,11 @@ class Operation:
         result: how.
         position: where an append was acknowledged, what was read, filled or trimmed, what a tail
             was; of ``trim_to`` the first position that is kept; of ``take`` where the entries
-            ended. None while it is not known.
+            ended; of ``pass`` the first position. None while it is not known.
+        end: of ``pass`` one past the last position.
         entry: what was appended, or read. With tags it is another one than without.
+        tags: that entry's, in order.
+        wanted: of a reader by tags, which it asked for.
         found: why a read found no entry; None: it found one.
         epochs: of an append, the epochs of its handle's view before and after; where its position
             was reserved, before and after that.
@@ -79,7 +85,10 @@ class Operation:
     returned: float = math.inf
     result: Result = Result.PENDING
     position: int | None = None
+    end: int | None = None
     entry: bytes | None = None
+    tags: tuple[str, ...] = ()
+    wanted: Wanted | None = None
     found: GapKind | None = None
     epochs: tuple[int, int] | None = None
     delivery: tuple[str, int, int] | None = None
@@ -94,6 +103,9 @@ class Operation:
             what += f" {_short(self.entry)}"
         if self.position is not None:
             what += f" at {self.position}" if self.action is not Action.TAIL else ""
+            what += f" to {self.end}" if self.end is not None else ""
+        if self.wanted is not None:
+            what += f" for {(' and ' if self.wanted.every else ' or ').join(self.wanted.tags)}"
         if self.action is Action.TAIL and self.position is not None:
             what += f" is {self.position}"
         if self.found is not None:
@@ -111,13 +123,14 @@ class Operation:
         return f"{what} ({self.error})" if self.error else what
 
 
+    def tell(self, data: bytes, tags: Iterable[str]) -> None:
+        """Note the entry that it is about."""
+        self.tags = tuple(sorted(set(tags)))
+        self.entry = b" #".join([bytes(data), *(tag.encode() for tag in self.tags)])
+
+
 def _short(entry: bytes) -> str:
     return repr(entry if len(entry) <= 40 else entry[:37] + b"...")
-
-
-def told(data: bytes, tags: Iterable[str]) -> bytes:
-    """Return what a history has for an entry: its data, with its tags behind it if it has any."""
-    return b" #".join([bytes(data), *sorted(tag.encode() for tag in set(tags))])
 
 
 class Recording:
@@ -148,6 +161,7 @@ class Recording:
         *,
         position: int | None = None,
         entry: bytes | None = None,
+        tags: Iterable[str] = (),
         delivery: tuple[str, int, int] | None = None,
         writer: str | None = None,
         invoked: float | None = None,
@@ -159,11 +173,12 @@ class Recording:
             action,
             self.event() if invoked is None else invoked,
             position=position,
-            entry=entry,
             delivery=delivery,
             writer=writer,
             seconds=self._clock() if self._clock else 0.0,
         )
+        if entry is not None:
+            operation.tell(entry, tags)
         self.operations.append(operation)
         return operation
 
@@ -200,19 +215,80 @@ async def scan(
                 f" {item.position}"
             )
         expected = item.end
-        yield _note(history, process, item, began)
+        yield note_read(history, process, item, began)
     if end is not None and expected not in (end, None):
         history.skips.append(f"{process} read up to {end}: after position {expected} came nothing")
 
 
-def _note(history: Recording, process: str, item: Entry | Gap, began: int) -> Entry | Gap:
+async def scan_selected(
+    history: Recording,
+    process: str,
+    items: AsyncIterator[Entry | Gap],
+    wanted: Wanted | None,
+    start: int,
+    end: int,
+    *,
+    reverse: bool = False,
+) -> AsyncIterator[Entry | Gap]:
+    """Note what a range holds for a reader by tags, or one that reads backwards.
+
+    Args:
+        history: where it is noted, and that positions do not follow each other.
+        process: who reads.
+        items: what it reads.
+        wanted: the tags; None: it reads all.
+        start: the first position that it reads.
+        end: it reads as far as here at least, or from here, unless it is given up before.
+        reverse: whether it reads backwards.
+    """
+    began = history.event()
+    last: Entry | Gap | None = None
+    async for item in items:
+        before, after = (item, last) if reverse else (last, item)
+        begin = start if before is None else before.end
+        stop = end if after is None else after.position
+        if before is not None and after is not None and begin > stop:
+            history.skips.append(f"{process}, which reads by tags, came back to {item.position}")
+        note_passed(history, process, wanted, begin, stop, began)
+        last = item
+        yield note_read(history, process, item, began, wanted)
+    begin, stop = (start, end) if last is None else (last.end, end)
+    if reverse and last is not None:
+        begin, stop = start, last.position
+    note_passed(history, process, wanted, begin, stop, began)
+
+
+def note_passed(
+    history: Recording, process: str, wanted: Wanted | None, start: int, end: int, began: int
+) -> None:
+    """Note that a reader, which began at an event, told nothing of ``[start, end)``, if it is any.
+
+    One that reads all has to tell what each position holds.
+    """
+    if start < end and wanted is None:
+        history.skips.append(f"{process}, which reads backwards: {start} to {end}")
+    elif start < end:
+        operation = history.invoke(process, Action.PASS, position=start, invoked=began)
+        operation.end, operation.wanted = end, wanted
+        history.returns([operation], Result.OK)
+
+
+def note_read(
+    history: Recording,
+    process: str,
+    item: Entry | Gap,
+    began: int,
+    wanted: Wanted | None = None,
+) -> Entry | Gap:
+    """Note what a reader, which began at an event, was told, and return it."""
     operations = [
         history.invoke(process, Action.READ, position=position, invoked=began)
         for position in range(item.position, item.end)
     ]
     for operation in operations:
+        operation.wanted = wanted
         if isinstance(item, Entry):
-            operation.entry = told(item.data, item.tags)
+            operation.tell(item.data, item.tags)
         else:
             operation.found = item.kind
     history.returns(operations, Result.OK)

@@ -11,7 +11,7 @@ from zlog._client import Tags
 from zlog.aio import Log, Writer
 from zlog.entry import Entry, Gap
 from zlog.errors import Fenced
-from zlog.testing._operations import Action, Operation, Recording, Result, scan, told
+from zlog.testing._operations import Action, Operation, Recording, Result, scan
 
 
 class RecordedWriter:
@@ -89,7 +89,7 @@ class RecordedWriter:
         began, writer = self._history.event(), self.writer.id
         return [
             self._history.invoke(
-                self.process, Action.APPEND, entry=told(entry, tags), writer=writer, invoked=began
+                self.process, Action.APPEND, entry=entry, tags=tags, writer=writer, invoked=began
             )
             for entry in entries
         ], self._log.view.epoch
