@@ -77,9 +77,7 @@ class StripeMachine(RuleBasedStateMachine):
         self._unfreed = False
         self._indexed = True  # as far as there is an index
 
-    @initialize(
-        geometry=st.sampled_from(GEOMETRIES), epoch=st.integers(1, 3), tagged=st.booleans()
-    )
+    @initialize(geometry=st.sampled_from(GEOMETRIES), epoch=st.integers(1, 3), tagged=st.booleans())
     def make(self, geometry: tuple[int, int, int], epoch: int, tagged: bool) -> None:
         """Start without the object, as a log does; half of the logs have no tags."""
         self._tagged = tagged

@@ -56,7 +56,7 @@ def test_a_seed_decides_everything() -> None:
 
 def test_a_run_meets_what_it_is_for() -> None:
     """Fail-overs, changes of layout, holes and trims do happen, and not now and then only."""
-    lines = [line for seed in range(40) for line in run(seed).lines]
+    lines = [line for seed in range(60) for line in run(seed).lines]
     for expected in (
         "stepped down",
         "could not take over",

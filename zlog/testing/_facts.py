@@ -85,7 +85,7 @@ class Facts:
                 self._at(operation).acknowledged.append(operation)
         elif operation.action in (Action.TAIL, Action.TAKE) and operation.result is Result.OK:
             self.tails.append(operation)
-        elif operation.action is Action.PASS and operation.result is Result.OK:
+        elif operation.action is Action.SKIP and operation.result is Result.OK:
             self.passes.append(operation)
         elif operation.action is Action.FILL:
             self._at(operation).fills.append(operation)

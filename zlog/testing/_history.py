@@ -95,9 +95,7 @@ class RecordedLog:
         """See :meth:`zlog.Log.append_many`. Each entry is an operation of its own."""
         began = self._history.event()
         operations = [
-            self._history.invoke(
-                self.process, Action.APPEND, entry=entry, tags=tags, invoked=began
-            )
+            self._history.invoke(self.process, Action.APPEND, entry=entry, tags=tags, invoked=began)
             for entry in entries
         ]
         before = self.log.view.epoch
@@ -155,7 +153,8 @@ class RecordedLog:
             self._history.invoke(
                 self.process,
                 Action.DELIVER,
-                entry=entry, tags=tags,
+                entry=entry,
+                tags=tags,
                 delivery=(source, batch, part),
                 invoked=began,
             )

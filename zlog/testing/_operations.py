@@ -16,7 +16,7 @@ class Action(enum.Enum):
 
     APPEND = "append"
     READ = "read"
-    PASS = "pass"
+    SKIP = "skip"
     """A reader by tags tells nothing of some positions in a row, and goes on."""
     TAIL = "tail"
     FILL = "fill"
@@ -121,7 +121,6 @@ class Operation:
         if self.result is not Result.OK:
             what += f": {self.result.value}"
         return f"{what} ({self.error})" if self.error else what
-
 
     def tell(self, data: bytes, tags: Iterable[str]) -> None:
         """Note the entry that it is about."""
@@ -268,7 +267,7 @@ def note_passed(
     if start < end and wanted is None:
         history.skips.append(f"{process}, which reads backwards: {start} to {end}")
     elif start < end:
-        operation = history.invoke(process, Action.PASS, position=start, invoked=began)
+        operation = history.invoke(process, Action.SKIP, position=start, invoked=began)
         operation.end, operation.wanted = end, wanted
         history.returns([operation], Result.OK)
 
