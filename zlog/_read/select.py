@@ -73,10 +73,10 @@ class Wanted(NamedTuple):
             raise ValueError("no tag is asked for; leave `tags` out to read all entries")
         return cls(checked, match == "all")
 
-    def fit(self, entry: Entry) -> bool:
-        """Whether an entry has them."""
+    def fit(self, tags: Collection[str]) -> bool:
+        """Whether an entry with some tags has them."""
         test = all if self.every else any
-        return test(tag in entry.tags for tag in self.tags)
+        return test(tag in tags for tag in self.tags)
 
 
 class _Part:
@@ -382,7 +382,7 @@ class _Lookup:
             found = await self._reader.read(positions[at : at + _SETTLED_AT_ONCE], deadline)
             await self._reader.settle(found, self._patience, tail, (), deadline)
             for slot in found.values():
-                if self._wanted.fit(slot) if isinstance(slot, Entry) else slot.kind in _HIDING:
+                if self._wanted.fit(slot.tags) if isinstance(slot, Entry) else slot.kind in _HIDING:
                     result.append(slot)
         return result
 

@@ -6,6 +6,7 @@ network of its own and processes that can be stopped and killed (:class:`Virtual
 asked and answered (:class:`History`), and :func:`check`, which says what is wrong with it.
 """
 
+from zlog._read.select import Wanted
 from zlog.testing._checks import check
 from zlog.testing._facts import Violation
 from zlog.testing._history import History, RecordedLog
@@ -39,6 +40,7 @@ __all__ = [
     "Stuck",
     "Violation",
     "VirtualLoop",
+    "Wanted",
     "check",
     "run_virtually",
 ]

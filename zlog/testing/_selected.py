@@ -5,7 +5,6 @@ from __future__ import annotations
 import bisect
 from collections.abc import Iterator
 
-from zlog._read.select import Wanted
 from zlog.testing._facts import Facts, Violation
 from zlog.testing._operations import Operation
 
@@ -14,7 +13,7 @@ def told_what_fits(facts: Facts) -> Iterator[Violation]:
     """It is told of no entry that lacks them."""
     for known in facts.positions.values():
         for read in known.entries:
-            if read.wanted is not None and not _fits(read.wanted, read):
+            if read.wanted is not None and not read.wanted.fit(read.tags):
                 message = f"a reader by tags was told of {read.position}, which has not got them"
                 yield Violation("P20", message, read.position, (read,))
 
@@ -33,11 +32,6 @@ def passed_what_does_not(facts: Facts) -> Iterator[Violation]:
             position = positions[at]
             found = shown[position]
             assert passed.wanted is not None  # it asked for some
-            if _fits(passed.wanted, found) and facts.trims.asked(position) > passed.returned:
+            if passed.wanted.fit(found.tags) and facts.trims.asked(position) > passed.returned:
                 message = f"a reader by tags passed {position}, which holds an entry with them"
                 yield Violation("P20", message, position, (found, passed))
-
-
-def _fits(wanted: Wanted, operation: Operation) -> bool:
-    test = all if wanted.every else any
-    return test(tag in operation.tags for tag in wanted.tags)
