@@ -6,7 +6,6 @@ import bisect
 from collections.abc import Iterator
 
 from zlog.testing._facts import Facts, Violation
-from zlog.testing._operations import Operation
 
 
 def told_what_fits(facts: Facts) -> Iterator[Violation]:
