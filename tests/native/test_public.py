@@ -17,17 +17,28 @@ import pytest
 
 import zlog
 import zlog.aio
+import zlog.objects
+import zlog.objects.aio
 import zlog.store
 import zlog.testing
 import zlog.transfer
 
-MODULES: list[ModuleType] = [zlog, zlog.aio, zlog.store, zlog.testing, zlog.transfer]
+MODULES: list[ModuleType] = [
+    *(zlog, zlog.aio, zlog.objects, zlog.objects.aio),
+    *(zlog.store, zlog.testing, zlog.transfer),
+]
 with contextlib.suppress(ImportError):  # where there is no Spark
     MODULES.append(importlib.import_module("zlog.spark"))
 
 MADE_BY_CALLS = (
     *(zlog.Check, zlog.Cursor, zlog.Log, zlog.Stream, zlog.Writer),
     *(zlog.aio.Check, zlog.aio.Cursor, zlog.aio.Log, zlog.aio.Stream, zlog.aio.Writer),
+    *(
+        getattr(module, name)
+        for module in (zlog.objects, zlog.objects.aio)
+        for name in module.__all__
+        if name not in ("Replicated", "aio") and not name.isupper()
+    ),
 )
 """Classes that programs get from a call, and do not make: what they are made of is private."""
 

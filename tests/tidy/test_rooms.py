@@ -30,6 +30,7 @@ ROOMS: tuple[tuple[str, ...], ...] = (
     ("_transfer",),
     ("_log", "log", "aio", "cursor", "check", "stream", "writer"),
     ("transfer", "admin"),
+    ("objects",),
     ("zlog",),
     ("spark", "testing"),
     ("seqr",),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from zlog._base.deadline import Timeout
 from zlog._base.names import check_range
@@ -170,6 +171,9 @@ class _Selected:
     def position(self) -> int:
         return self._selection.position
 
+    def go_to(self, position: int) -> None:
+        self._selection.go_to(position)
+
     async def next(self, tail: int) -> list[Columns]:
         items = await self._selection.next(tail)
         return [_columns(some, tags=self._with_tags) for some in _split(items)]
@@ -195,6 +199,34 @@ def _columns(items: Sequence[Entry | Gap], *, tags: bool) -> Columns:
     return Columns(*core.entry_columns(entries), gaps, own)
 
 
+class ColumnsAhead(InOrder[list[Columns]], Protocol):
+    """Reads on from a position, as columns; the caller knows how far the log goes."""
+
+    def go_to(self, position: int) -> None:
+        """Read on from another position."""
+        ...
+
+
+def columns_ahead(
+    reader: Reader,
+    budget: Budget,
+    start: int,
+    hole_timeout: Timeout = ...,
+    wanted: Wanted | None = None,
+    *,
+    indexes: frozenset[int] | None = None,
+    window_bytes: int = WINDOW_BYTES,
+    with_tags: bool = False,
+) -> ColumnsAhead:
+    """Return what reads a log from ``start`` on as columns; see :meth:`zlog.Log.read_columns`."""
+    hole_seconds = budget.hole_timeout(hole_timeout)
+    if wanted is not None:
+        selection = Selection(reader, budget, wanted, start, Patience(hole_seconds), indexes)
+        return _Selected(selection, with_tags=with_tags)
+    windows = _ColumnWindows(reader, budget, indexes, hole_seconds, with_tags=with_tags)
+    return Ahead(reader, budget, windows, start, window_bytes)
+
+
 class ColumnsReader(Bounded[list[Columns]]):
     """Reads ``[start, end)`` once as columns, as far as the tail at its beginning."""
 
@@ -217,13 +249,14 @@ class ColumnsReader(Bounded[list[Columns]]):
         chosen = None if indexes is None else frozenset(indexes)
         if chosen is not None and any(index < 0 for index in chosen):
             raise ValueError("a stripe's objects are numbered from 0")
-        hole_seconds = budget.hole_timeout(hole_timeout)
-        ahead: InOrder[list[Columns]]
-        if wanted is not None:
-            patience = Patience(hole_seconds)
-            selection = Selection(reader, budget, wanted, start, patience, chosen)
-            ahead = _Selected(selection, with_tags=with_tags)
-        else:
-            windows = _ColumnWindows(reader, budget, chosen, hole_seconds, with_tags=with_tags)
-            ahead = Ahead(reader, budget, windows, start, window_bytes or WINDOW_BYTES)
+        ahead = columns_ahead(
+            reader,
+            budget,
+            start,
+            hole_timeout,
+            wanted,
+            indexes=chosen,
+            window_bytes=window_bytes or WINDOW_BYTES,
+            with_tags=with_tags,
+        )
         super().__init__(reader.positions, budget, ahead, end)

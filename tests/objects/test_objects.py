@@ -1,0 +1,226 @@
+"""What each type of object does, on every kind of store."""
+
+from __future__ import annotations
+
+import math
+import threading
+from datetime import datetime, timezone
+from typing import Any
+
+import pytest
+
+import zlog
+from zlog.objects import Rejected, Replicated, Space, WrongType
+
+
+class Account(Replicated):
+    """A balance that does not go below nothing."""
+
+    def __init__(self) -> None:
+        self.balance = 0
+
+    def apply(self, command: Any) -> int:
+        if self.balance + command < 0:
+            raise Rejected(f"only {self.balance} are there")
+        self.balance += command
+        return self.balance
+
+    def snapshot(self) -> Any:
+        return self.balance
+
+    def restore(self, state: Any) -> None:
+        self.balance = state
+
+
+def test_objects_on_every_store(store: zlog.Store) -> None:
+    with zlog.Log.create(store, "log") as log, zlog.Log.open(store, "log") as own:
+        one = Space.open(log, "space", types=[Account])
+        two = Space.open(own, "space", types=[Account])
+        limits = one.map("limits")
+        limits.put_many({"web": 3, "db": {"pool": [1, None, 2.5]}})
+        limits.delete("web")
+        one.set("hosts").add("a", "b")
+        one.counter("hits").add(4)
+        one.register("leader").set("a")
+        one.queue("jobs").push("x", "y")
+        assert one.object(Account, "till").call(7) == 7
+
+        assert two.map("limits").items() == [("db", {"pool": [1, None, 2.5]})]
+        assert two.set("hosts").members() == ["a", "b"]
+        assert two.counter("hits").add_and_get(-1) == 3
+        assert two.register("leader").get() == "a"
+        assert two.queue("jobs").pop() == "x"
+        assert two.object(Account, "till").call(-5) == 2
+
+        def move(txn: Any) -> int:
+            txn.object(Account, "till").call(-2)
+            txn.counter("hits").add(2)
+            return int(txn.counter("hits").get())
+
+        assert one.transact(move) == 5
+        two.checkpoint(trim=True)
+        three = Space.open(own, "space", types=[Account], create=False)
+        assert three.objects() == two.objects() == one.objects()
+        assert three.object(Account, "till").read(lambda account: account.balance) == 0
+        with one.lock("lock").acquire("one", timeout=10) as held:
+            holder = three.lock("lock").holder()
+            assert holder is not None
+            assert holder.token == held.token
+        for each in (one, two, three):
+            each.close()
+
+
+def test_map(space: Space, other: Space) -> None:
+    colours = space.map("colours")
+    position = colours.put("red", "#f00")
+    assert colours.put_many({"green": 2, "blue": [3], "blur": None}) > position
+    seen = other.map("colours")
+    assert seen.get("red") == "#f00"
+    assert seen.get("grey", "none") == "none"
+    assert seen.has("blur")
+    assert not seen.has("grey")
+    assert seen.local.version("red") == position
+    assert seen.local["blue"] == [3]
+    assert seen.keys() == ["blue", "blur", "green", "red"]
+    assert seen.keys(prefix="blu") == ["blue", "blur"]
+    assert seen.items(start="blur", end="red") == [("blur", None), ("green", 2)]
+    assert seen.count() == len(seen.local) == 4
+    colours.delete("blue")
+    colours.delete("blue")
+    assert seen.keys(prefix="blu") == ["blur"]
+    assert [*seen.local] == ["blur", "green", "red"]
+    with pytest.raises(KeyError):
+        seen.local["blue"]
+
+
+def test_values_belong_to_their_readers(space: Space) -> None:
+    mine = {"list": [1]}
+    values = space.map("values")
+    values.put("key", mine)
+    mine["list"].append(2)
+    values.get("key")["list"].append(3)
+    assert values.get("key") == {"list": [1]}
+
+
+@pytest.mark.parametrize(
+    ("value", "error"),
+    [
+        (b"bytes", TypeError),
+        ({1: "int"}, TypeError),
+        ([{"deep": object()}], TypeError),
+        (2**64, ValueError),
+        (float("nan"), ValueError),
+    ],
+)
+def test_values_that_json_can_not_say(space: Space, value: Any, error: type[Exception]) -> None:
+    before = space.sync()
+    with pytest.raises(error):
+        space.map("map").put("key", value)
+    with pytest.raises(error):
+        space.transact(lambda txn: txn.map("map").put("key", value))
+    assert space.sync() == before
+
+
+def test_set(space: Space, other: Space) -> None:
+    tags = space.set("tags")
+    tags.add("new", "old", "older")
+    tags.discard("new", "none")
+    assert other.set("tags").members(prefix="old") == ["old", "older"]
+    assert other.set("tags").has("old")
+    assert other.set("tags").count() == len(other.set("tags").local) == 2
+    assert "new" not in other.set("tags").local
+    assert [*other.set("tags").local] == ["old", "older"]
+
+
+def test_counter_stops_at_64_bits(space: Space) -> None:
+    counter = space.counter("counter")
+    assert counter.get() == 0
+    assert counter.add_and_get(2**63 - 2) == 2**63 - 2
+    assert counter.add_and_get(5) == 2**63 - 1
+    counter.add(-1)
+    assert counter.get() == 2**63 - 2
+    with pytest.raises(TypeError):
+        counter.add(True)
+
+
+def test_queue_gives_each_value_once(space: Space, other: Space) -> None:
+    space.queue("jobs").push(*range(40))
+    taken: list[int] = []
+
+    def work(client: Space) -> None:
+        while (job := client.queue("jobs").pop()) is not None:
+            taken.append(job)
+
+    threads = [threading.Thread(target=work, args=(each,)) for each in (space, other) * 2]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert sorted(taken) == [*range(40)]
+    assert space.queue("jobs").pop("none") == "none"
+
+
+def test_queue_waits_for_a_value(space: Space, other: Space) -> None:
+    timer = threading.Timer(0.1, lambda: other.queue("jobs").push("job"))
+    timer.start()
+    assert space.queue("jobs").pop(wait=30) == "job"
+    timer.join()
+    assert space.queue("jobs").peek() is None
+    assert space.queue("jobs").items() == []
+
+
+def test_register(space: Space, other: Space) -> None:
+    assert space.register("r").get("nothing") == "nothing"
+    position = space.register("r").set(None)
+    assert other.register("r").get("nothing") is None
+    assert other.register("r").local.version() == position
+
+
+def test_an_object_keeps_its_type(space: Space, other: Space) -> None:
+    space.map("name").put("key", 1)
+    before = space.position
+    with pytest.raises(WrongType, match="is a map, and no queue"):
+        other.queue("name").push(1)  # it does not know the map yet, and hears of it
+    with pytest.raises(WrongType):
+        other.queue("name").pop()
+    with pytest.raises(WrongType):
+        space.transact(lambda txn: txn.counter("name").add(1))
+    assert other.objects() == {"name": "map"}
+    assert space.sync() >= before
+    assert space.map("name").items() == [("key", 1)]
+
+
+def test_reads_as_fresh_as_they_are_asked_for(space: Space, other: Space) -> None:
+    space.map("map").put("key", "old")
+    seen = other.map("map")
+    assert seen.get("key") == "old"
+    space.map("map").put("key", "new")
+    assert seen.get("key", staleness=math.inf) == "old"
+    assert seen.get("key", staleness=3600) == "old"
+    assert seen.get("key") == "new"
+    assert seen.local.get("key") == "new"
+
+
+def test_spaces_share_a_log_with_others(log: zlog.Log, space: Space) -> None:
+    with Space.open(log, "another") as another:
+        log.append(b"something else", tags=["objects/other"])
+        space.map("map").put("key", 1)
+        log.append(b"something else")
+        another.map("map").put("key", 2)
+        assert space.map("map").get("key") == 1
+        assert another.map("map").get("key") == 2
+
+
+def test_the_past(space: Space) -> None:
+    values = space.map("map")
+    first = values.put("key", 1)
+    values.put("key", 2)
+    space.checkpoint()
+    third = values.put("key", 3)
+    assert [space.at(p).map("map").get("key") for p in range(first, third + 1)][:2] == [1, 2]
+    assert space.at(third).map("map").get("key") == 3
+    assert space.at(first - 1).objects() == {}
+    assert space.at(datetime.now(timezone.utc)).map("map").get("key") == 3
+    assert space.at(datetime(2020, 1, 1, tzinfo=timezone.utc)).objects() == {}
+    with pytest.raises(zlog.BeyondTail):
+        space.at(third + 100)

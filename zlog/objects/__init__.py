@@ -1,0 +1,126 @@
+"""Objects that clients of a log share: maps, counters, queues, locks; with transactions.
+
+    from zlog.objects import Space
+
+    space = Space.open(log, "config")
+    space.map("limits").put("requests", 100)
+
+Each client keeps the whole state in memory, plays the log to it, and decides every transaction at
+its entry's position, as all others do (Tango: Balakrishnan et al., SOSP 2013).
+:mod:`zlog.objects.aio` has the same for asyncio. Both need msgspec, which
+the extra ``objects`` brings.
+"""
+
+from zlog._base import distribution as _distribution
+
+try:
+    import msgspec as _msgspec  # noqa: F401  # its absence shows here
+except ImportError as error:
+    raise ImportError(
+        f"zlog.objects needs {_distribution.requirements('objects')} ({error});"
+        f" {_distribution.how_to_install('objects')}"
+    ) from error
+
+from zlog.objects import aio
+from zlog.objects._locks import Holder
+from zlog.objects._replica import Event
+from zlog.objects._states import Change, Replicated
+from zlog.objects._transaction import (
+    Transaction,
+    TransactionCounter,
+    TransactionMap,
+    TransactionObject,
+    TransactionQueue,
+    TransactionRegister,
+    TransactionSet,
+)
+from zlog.objects._views import (
+    CounterView,
+    LockView,
+    MapView,
+    ObjectView,
+    QueueView,
+    RegisterView,
+    SetView,
+    Views,
+)
+from zlog.objects.errors import (
+    AlreadyCommitted,
+    ApplyFailed,
+    Conflict,
+    Diverged,
+    LockLost,
+    LockTimeout,
+    NewerRecord,
+    OutcomeUnknown,
+    PastLost,
+    Rejected,
+    SpaceNotFound,
+    Stopped,
+    UnknownObjectType,
+    UnknownRecord,
+    UnsuitableLog,
+    WrongType,
+)
+from zlog.objects.handles import (
+    Counter,
+    Map,
+    Object,
+    Queue,
+    Register,
+    Set,
+    Watch,
+)
+from zlog.objects.locks import Election, Held, Lock
+from zlog.objects.space import Space, TransactionContext
+
+__all__ = [
+    "AlreadyCommitted",
+    "ApplyFailed",
+    "Change",
+    "Conflict",
+    "Counter",
+    "CounterView",
+    "Diverged",
+    "Election",
+    "Event",
+    "Held",
+    "Holder",
+    "Lock",
+    "LockLost",
+    "LockTimeout",
+    "LockView",
+    "Map",
+    "MapView",
+    "NewerRecord",
+    "Object",
+    "ObjectView",
+    "OutcomeUnknown",
+    "PastLost",
+    "Queue",
+    "QueueView",
+    "Register",
+    "RegisterView",
+    "Rejected",
+    "Replicated",
+    "Set",
+    "SetView",
+    "Space",
+    "SpaceNotFound",
+    "Stopped",
+    "Transaction",
+    "TransactionContext",
+    "TransactionCounter",
+    "TransactionMap",
+    "TransactionObject",
+    "TransactionQueue",
+    "TransactionRegister",
+    "TransactionSet",
+    "UnknownObjectType",
+    "UnknownRecord",
+    "UnsuitableLog",
+    "Views",
+    "Watch",
+    "WrongType",
+    "aio",
+]

@@ -1,0 +1,127 @@
+"""Writing checkpoints: pieces of the state, then a manifest that says which they are."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Iterable, Iterator
+
+from zlog._client import new_entries
+from zlog.errors import CursorAhead, HeldByCursor
+from zlog.objects._machine import Frozen
+from zlog.objects._port import Port
+from zlog.objects._records import VERSION, Tags, encode
+from zlog.objects._replica import Replica
+
+PIECE_BYTES = 1 << 20
+"""Of a piece, at most."""
+
+_PIECES_AT_ONCE = 8
+
+
+def cursor_name(space: str) -> str:
+    """Return what the cursor is called that holds trims back for a space."""
+    return f"objects.{space}"
+
+
+async def begin_space(port: Port, name: str, tail: int) -> None:
+    """Write the first checkpoint of a space, an empty one.
+
+    The space begins at the tail: that no entry below it is the space's was looked up after it.
+    """
+    client = port.client
+    await client.cursors.set(cursor_name(name), tail, client.deadline())
+    await _append_manifest(port, name, "", tail, [], 0, hashlib.blake2b(digest_size=16), {})
+
+
+async def write_checkpoint(replica: Replica, *, trim: bool) -> int:
+    """Write a checkpoint; returns the position below which the space needs nothing any more."""
+    port, name = replica.port, replica.name
+    frozen, mark = await _freeze(replica)
+    client = port.client
+    tags = Tags.of(name)
+    positions: list[int] = []
+    summed = hashlib.blake2b(digest_size=16)
+    size = 0
+    batch: list[bytes] = []
+    limit = min(PIECE_BYTES, client.settings.entry_bytes_max)
+
+    async def send() -> None:
+        pieces = new_entries(batch, (tags.piece,))
+        positions.extend(await client.appender.append(pieces, client.deadline()))
+        batch.clear()
+
+    for piece in _pieces(frozen.chunks(), limit):
+        summed.update(piece)
+        size += len(piece)
+        batch.append(piece)
+        if len(batch) == _PIECES_AT_ONCE:
+            await send()
+    if batch:
+        await send()
+    await _append_manifest(port, name, mark, frozen.start, positions, size, summed, frozen.digests)
+    await _move_cursor(port, name, frozen.start)
+    if trim:
+        await _trim(port, frozen.start)
+    return frozen.start
+
+
+async def _freeze(replica: Replica) -> tuple[Frozen, str]:
+    """Return the state at a mark of its own; all replicas have the same there."""
+    mark = replica.new_id()
+    machine = replica.machine
+    machine.wanted[mark] = None
+    try:
+        position = await replica.port.append(encode((2, VERSION, mark)), (replica.tags.space,))
+        await replica.play_to(position + 1)
+        frozen = machine.wanted[mark]
+    finally:
+        del machine.wanted[mark]
+    if frozen is None:  # a trim has overtaken the replica, which has another state now
+        return await _freeze(replica)
+    return frozen, mark
+
+
+def _pieces(chunks: Iterable[bytes], limit: int) -> Iterator[bytes]:
+    """Cut chunks, each behind its size, into pieces."""
+    buffer = bytearray()
+    for chunk in chunks:
+        buffer += len(chunk).to_bytes(4, "little")
+        buffer += chunk
+        while len(buffer) >= limit:
+            yield bytes(buffer[:limit])
+            del buffer[:limit]
+    if buffer:
+        yield bytes(buffer)
+
+
+async def _append_manifest(
+    port: Port,
+    name: str,
+    mark: str,
+    start: int,
+    positions: list[int],
+    size: int,
+    summed: hashlib.blake2b,
+    objects: dict[str, str],
+) -> None:
+    tags = Tags.of(name)
+    record = (3, VERSION, mark, start, positions, size, summed.hexdigest(), objects)
+    await port.append(encode(record), (tags.space, tags.checkpoint))
+
+
+async def _move_cursor(port: Port, name: str, start: int) -> None:
+    client = port.client
+    cursor = cursor_name(name)
+    await client.cursors.create(cursor, start, client.deadline())
+    with contextlib.suppress(CursorAhead):  # another checkpoint has moved it further
+        await client.cursors.advance(cursor, start, client.deadline())
+
+
+async def _trim(port: Port, position: int) -> None:
+    """Trim as far as other readers of the log let it."""
+    client = port.client
+    try:
+        await client.trim_to(position, client.deadline(), past_cursors=False)
+    except HeldByCursor as held:
+        await client.trim_to(held.position, client.deadline(), past_cursors=False)

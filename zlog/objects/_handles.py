@@ -1,0 +1,426 @@
+"""Objects of a space, for asyncio; :mod:`zlog.objects` drives the same for threads.
+
+Reads take ``staleness``: the seconds by which what they answer may be out of date. At 0, which is
+the default, they are linearizable: they have all that was acknowledged before they began. What
+``local`` reads waits for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, TypeVar
+
+from zlog.objects._lease import LEASE_SECONDS, Held, acquire
+from zlog.objects._locks import Holder
+from zlog.objects._records import check_key, owned
+from zlog.objects._replica import LINEARIZABLE, Replica
+from zlog.objects._states import Replicated, State, type_name
+from zlog.objects._views import (
+    CounterView,
+    LockView,
+    MapView,
+    ObjectView,
+    QueueView,
+    RegisterView,
+    ReplicaSource,
+    SetView,
+    typed,
+)
+from zlog.objects._watch import Watch
+
+R = TypeVar("R", bound=Replicated)
+T = TypeVar("T")
+
+Watching = Callable[["str | None", "str | None", "str | None", "int | None", int], Watch]
+
+WATCH_EVENTS = 1000
+"""Events that are kept for a watch that lags, unless told otherwise."""
+
+
+class Handle:
+    """What handles on objects have in common.
+
+    Attributes:
+        name: the object's.
+    """
+
+    _kind = ""
+    _version = 1
+
+    def __init__(self, replica: Replica, name: str, watching: Watching) -> None:
+        """Wrap a replica; programs call a method of a space."""
+        self.name = check_key(name)
+        self._replica = replica
+        self._watching = watching
+
+    async def _write(self, *commands: Any) -> int:
+        """Append commands in one entry; returns its position.
+
+        The first ones to an object that is not known here wait for what becomes of them.
+        """
+        kind, name, replica = self._kind, self.name, self._replica
+        state = self._state()
+        position = await replica.write([(kind, name, command) for command in commands])
+        if state is None:
+            await replica.play_to(position + 1)
+            self._state()
+        return position
+
+    async def _call(self, command: Any) -> Any:
+        self._state()
+        op = (self._kind, self.name, command, self._version)
+        return (await self._replica.call(op))[1]
+
+    def _state(self) -> State | None:
+        return typed(self._replica.machine.objects, self.name, self._kind)
+
+    def _watch(self, key: str | None, prefix: str | None, start: int | None, events: int) -> Watch:
+        return self._watching(self.name, key, prefix, start, events)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r} of space {self._replica.name!r}>"
+
+
+class Map(Handle):
+    """A map of text to values; see :class:`zlog.objects.Map`."""
+
+    _kind = "map"
+
+    def __init__(self, replica: Replica, name: str, watching: Watching) -> None:
+        """Wrap a replica; programs call ``map`` of a space."""
+        super().__init__(replica, name, watching)
+        self.local = MapView(ReplicaSource(replica), name)
+
+    async def get(self, key: str, default: Any = None, *, staleness: float = LINEARIZABLE) -> Any:
+        """Return the value of a key."""
+        await self._replica.sync(staleness)
+        return self.local.get(key, default)
+
+    async def has(self, key: str, *, staleness: float = LINEARIZABLE) -> bool:
+        """Return whether a key is there."""
+        await self._replica.sync(staleness)
+        return key in self.local
+
+    async def items(
+        self,
+        *,
+        prefix: str | None = None,
+        start: str | None = None,
+        end: str | None = None,
+        staleness: float = LINEARIZABLE,
+    ) -> list[tuple[str, Any]]:
+        """Return keys and values in order: all, those with a prefix, or from a start to an end."""
+        await self._replica.sync(staleness)
+        return self.local.items(prefix=prefix, start=start, end=end)
+
+    async def keys(
+        self,
+        *,
+        prefix: str | None = None,
+        start: str | None = None,
+        end: str | None = None,
+        staleness: float = LINEARIZABLE,
+    ) -> list[str]:
+        """Return keys in order, as :meth:`items` does."""
+        await self._replica.sync(staleness)
+        return self.local.keys(prefix=prefix, start=start, end=end)
+
+    async def count(self, *, staleness: float = LINEARIZABLE) -> int:
+        """Return how many keys there are."""
+        await self._replica.sync(staleness)
+        return len(self.local)
+
+    async def put(self, key: str, value: Any) -> int:
+        """Set the value of a key; returns the position of the entry."""
+        return await self._write((check_key(key), owned(value)))
+
+    async def put_many(self, items: Mapping[str, Any]) -> int:
+        """Set values of keys, all at once; returns the position of the entry."""
+        return await self._write(*((check_key(key), owned(each)) for key, each in items.items()))
+
+    async def delete(self, key: str) -> int:
+        """Remove a key, if it is there; returns the position of the entry."""
+        return await self._write((check_key(key),))
+
+    def watch(
+        self,
+        *,
+        key: str | None = None,
+        prefix: str | None = None,
+        start: int | None = None,
+        events: int = WATCH_EVENTS,
+    ) -> Watch:
+        """Watch a key, the keys with a prefix, or all; see :meth:`zlog.objects.Space.watch`."""
+        return self._watch(key, prefix, start, events)
+
+
+class Set(Handle):
+    """A set of text; see :class:`zlog.objects.Set`."""
+
+    _kind = "set"
+
+    def __init__(self, replica: Replica, name: str, watching: Watching) -> None:
+        """Wrap a replica; programs call ``set`` of a space."""
+        super().__init__(replica, name, watching)
+        self.local = SetView(ReplicaSource(replica), name)
+
+    async def has(self, member: str, *, staleness: float = LINEARIZABLE) -> bool:
+        """Return whether a member is there."""
+        await self._replica.sync(staleness)
+        return member in self.local
+
+    async def members(
+        self,
+        *,
+        prefix: str | None = None,
+        start: str | None = None,
+        end: str | None = None,
+        staleness: float = LINEARIZABLE,
+    ) -> list[str]:
+        """Return members in order: all, those with a prefix, or from a start to an end."""
+        await self._replica.sync(staleness)
+        return self.local.members(prefix=prefix, start=start, end=end)
+
+    async def count(self, *, staleness: float = LINEARIZABLE) -> int:
+        """Return how many members there are."""
+        await self._replica.sync(staleness)
+        return len(self.local)
+
+    async def add(self, *members: str) -> int:
+        """Add members; returns the position of the entry."""
+        return await self._write(*((check_key(each), True) for each in members))
+
+    async def discard(self, *members: str) -> int:
+        """Remove members, those that are there; returns the position of the entry."""
+        return await self._write(*((check_key(each),) for each in members))
+
+    def watch(
+        self,
+        *,
+        key: str | None = None,
+        prefix: str | None = None,
+        start: int | None = None,
+        events: int = WATCH_EVENTS,
+    ) -> Watch:
+        """Watch a member, those with a prefix, or all; see :meth:`zlog.objects.Space.watch`."""
+        return self._watch(key, prefix, start, events)
+
+
+class Counter(Handle):
+    """A counter; see :class:`zlog.objects.Counter`."""
+
+    _kind = "counter"
+
+    def __init__(self, replica: Replica, name: str, watching: Watching) -> None:
+        """Wrap a replica; programs call ``counter`` of a space."""
+        super().__init__(replica, name, watching)
+        self.local = CounterView(ReplicaSource(replica), name)
+
+    async def get(self, *, staleness: float = LINEARIZABLE) -> int:
+        """Return its value."""
+        await self._replica.sync(staleness)
+        return self.local.get()
+
+    async def add(self, number: int = 1) -> int:
+        """Add to it; returns the position of the entry."""
+        return await self._write(check_number(number))
+
+    async def add_and_get(self, number: int = 1) -> int:
+        """Add to it; returns its value right after that."""
+        value: int = await self._call(check_number(number))
+        return value
+
+    def watch(self, *, start: int | None = None, events: int = WATCH_EVENTS) -> Watch:
+        """Watch it; see :meth:`zlog.objects.Space.watch`."""
+        return self._watch(None, None, start, events)
+
+
+class Register(Handle):
+    """One value; see :class:`zlog.objects.Register`."""
+
+    _kind = "register"
+
+    def __init__(self, replica: Replica, name: str, watching: Watching) -> None:
+        """Wrap a replica; programs call ``register`` of a space."""
+        super().__init__(replica, name, watching)
+        self.local = RegisterView(ReplicaSource(replica), name)
+
+    async def get(self, default: Any = None, *, staleness: float = LINEARIZABLE) -> Any:
+        """Return its value."""
+        await self._replica.sync(staleness)
+        return self.local.get(default)
+
+    async def set(self, value: Any) -> int:
+        """Set its value; returns the position of the entry."""
+        return await self._write(owned(value))
+
+    def watch(self, *, start: int | None = None, events: int = WATCH_EVENTS) -> Watch:
+        """Watch it; see :meth:`zlog.objects.Space.watch`."""
+        return self._watch(None, None, start, events)
+
+
+class Queue(Handle):
+    """Values, first in, first out; see :class:`zlog.objects.Queue`."""
+
+    _kind = "queue"
+
+    def __init__(self, replica: Replica, name: str, watching: Watching) -> None:
+        """Wrap a replica; programs call ``queue`` of a space."""
+        super().__init__(replica, name, watching)
+        self.local = QueueView(ReplicaSource(replica), name)
+
+    async def push(self, *values: Any) -> int:
+        """Put values at its end; returns the position of the entry."""
+        return await self._write(*([owned(each)] for each in values))
+
+    async def pop(self, default: Any = None, *, wait: float = 0.0) -> Any:
+        """Take the value that is next, which no one else gets.
+
+        Args:
+            default: what is returned if there is none.
+            wait: seconds to wait for one.
+        """
+        replica = self._replica
+        io = replica.port.client.io
+        until = io.monotonic() + wait
+        await replica.sync()
+        while True:
+            seen = replica.machine.position
+            if len(self.local):
+                taken = await self._call([])
+                if taken is not None:
+                    return taken[0]
+            left = until - io.monotonic()
+            if left <= 0:
+                return default
+            await replica.wait(seen, left)
+
+    async def peek(self, default: Any = None, *, staleness: float = LINEARIZABLE) -> Any:
+        """Return the value that is next, without taking it."""
+        await self._replica.sync(staleness)
+        return self.local.peek(default)
+
+    async def items(self, *, staleness: float = LINEARIZABLE) -> list[Any]:
+        """Return all values, the next one first."""
+        await self._replica.sync(staleness)
+        return self.local.items()
+
+    async def count(self, *, staleness: float = LINEARIZABLE) -> int:
+        """Return how many values there are."""
+        await self._replica.sync(staleness)
+        return len(self.local)
+
+    def watch(self, *, start: int | None = None, events: int = WATCH_EVENTS) -> Watch:
+        """Watch it; see :meth:`zlog.objects.Space.watch`."""
+        return self._watch(None, None, start, events)
+
+
+class Lock(Handle):
+    """A lock; see :class:`zlog.objects.Lock`."""
+
+    _kind = "lock"
+
+    def __init__(self, replica: Replica, name: str, watching: Watching) -> None:
+        """Wrap a replica; programs call ``lock`` of a space."""
+        super().__init__(replica, name, watching)
+        self.local = LockView(ReplicaSource(replica), name)
+
+    async def acquire(
+        self,
+        owner: Any = None,
+        *,
+        lease: float = LEASE_SECONDS,
+        timeout: float | None = None,
+        keep: bool = True,
+    ) -> Held:
+        """Wait for the lock, and take it; see :meth:`zlog.objects.Lock.acquire`."""
+        if not lease > 0:
+            raise ValueError(f"a lease is a number of seconds above 0, not {lease}")
+        self._state()
+        held = await acquire(self._replica, self.name, owned(owner), float(lease), timeout)
+        if keep:
+            held.keep()
+        return held
+
+    async def holder(self, *, staleness: float = LINEARIZABLE) -> Holder | None:
+        """Return who holds it."""
+        await self._replica.sync(staleness)
+        return self.local.holder()
+
+    async def waiting(self, *, staleness: float = LINEARIZABLE) -> list[Holder]:
+        """Return who waits for it, the next one first."""
+        await self._replica.sync(staleness)
+        return self.local.waiting()
+
+    def watch(self, *, start: int | None = None, events: int = WATCH_EVENTS) -> Watch:
+        """Watch it; see :meth:`zlog.objects.Space.watch`."""
+        return self._watch(None, None, start, events)
+
+
+class Election:
+    """A lock whose holder leads; see :class:`zlog.objects.Election`.
+
+    Attributes:
+        lock: of the same name.
+    """
+
+    def __init__(self, lock: Lock) -> None:
+        """Wrap a lock; programs call ``election`` of a space."""
+        self.lock = lock
+
+    async def campaign(
+        self, value: Any, *, lease: float = LEASE_SECONDS, timeout: float | None = None
+    ) -> Held:
+        """Wait until this client leads; see :meth:`zlog.objects.Election.campaign`."""
+        return await self.lock.acquire(value, lease=lease, timeout=timeout)
+
+    async def leader(self, *, staleness: float = LINEARIZABLE) -> Holder | None:
+        """Return who leads: ``owner`` is the value that it came with."""
+        return await self.lock.holder(staleness=staleness)
+
+    def watch(self, *, start: int | None = None, events: int = WATCH_EVENTS) -> Watch:
+        """Watch who leads; see :meth:`zlog.objects.Space.watch`."""
+        return self.lock.watch(start=start, events=events)
+
+
+class Object(Handle, Generic[R]):
+    """An object of one's own; see :class:`zlog.objects.Object`."""
+
+    def __init__(self, replica: Replica, name: str, cls: type[R], watching: Watching) -> None:
+        """Wrap a replica; programs call ``object`` of a space."""
+        super().__init__(replica, name, watching)
+        self._kind = type_name(cls)
+        if replica.types.get(self._kind) is not cls:
+            raise ValueError(
+                f"{cls.__name__} is not among the `types` that the space was opened with"
+            )
+        self._version = cls.version
+        self.local = ObjectView(ReplicaSource(replica), name, cls, self._kind)
+
+    async def call(self, command: Any) -> Any:
+        """Send a command; returns what ``apply`` returns for it.
+
+        Raises:
+            Rejected: the object refuses it.
+        """
+        return await self._call(owned(command))
+
+    async def read(self, look: Callable[[R], T], *, staleness: float = LINEARIZABLE) -> T:
+        """Return what ``look`` returns of the object, which it leaves as it is."""
+        await self._replica.sync(staleness)
+        return self.local.read(look)
+
+    def watch(self, *, start: int | None = None, events: int = WATCH_EVENTS) -> Watch:
+        """Watch its commands; see :meth:`zlog.objects.Space.watch`."""
+        return self._watch(None, None, start, events)
+
+
+def check_number(number: int) -> int:
+    """Return what a counter takes.
+
+    Raises:
+        TypeError: it is no int.
+    """
+    if type(number) is not int:
+        raise TypeError(f"a counter takes an int, not {number!r}")
+    return owned(number)  # type: ignore[no-any-return]

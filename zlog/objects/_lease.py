@@ -1,0 +1,157 @@
+"""Holding a lock: leases are counted by those that hold and want it, never by the state."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from types import TracebackType
+from typing import Any
+
+from zlog.errors import ZlogError
+from zlog.objects._locks import Holder, LockState
+from zlog.objects._replica import Replica
+from zlog.objects.errors import LockLost, LockTimeout, Rejected
+
+LEASE_SECONDS = 10.0
+
+_RENEWALS = 3
+"""How often a lease is renewed before it would end."""
+
+
+class Held:
+    """A lock that is held. With ``async with`` it is given back in the end.
+
+    Attributes:
+        token: higher than that of every earlier holder. What the lock protects refuses a token
+            below one that it has seen: a holder that was paused may still believe that it holds it.
+        lease: seconds without a renewal after which others take it away.
+    """
+
+    def __init__(self, replica: Replica, name: str, token: int, lease: float, began: float) -> None:
+        """Wrap a request; programs call ``acquire`` of a lock."""
+        self.name = name
+        self.token = token
+        self.lease = lease
+        self._replica = replica
+        self._io = replica.port.client.io
+        self._until = began + lease
+        self._stop = replica.port.event()
+        self._given_back = False
+
+    def remaining(self) -> float:
+        """Return the seconds that the lease lasts by this machine's clock; 0: it has ended."""
+        return 0.0 if self._given_back else max(0.0, self._until - self._io.monotonic())
+
+    def check(self) -> None:
+        """Raise LockLost if the lease has ended, as far as this machine's clock tells."""
+        if not self.remaining():
+            raise LockLost(f"the lease of lock {self.name!r} under token {self.token} has ended")
+
+    async def renew(self) -> None:
+        """Renew the lease, which then counts from before this call.
+
+        Raises:
+            LockLost: another one has the lock.
+        """
+        began = self._io.monotonic()
+        try:
+            await self._replica.call(("lock", self.name, ["renew", self.token]))
+        except Rejected as error:
+            self._until = -math.inf
+            raise LockLost(f"lock {self.name!r} was lost: {error}") from error
+        self._until = began + self.lease
+
+    async def release(self) -> None:
+        """Give it back, to the next one that waits. Safe to repeat, and when it is lost."""
+        if self._given_back:
+            return
+        self._given_back = True
+        self.abandon()
+        with contextlib.suppress(Rejected):  # another one has it
+            await self._replica.call(("lock", self.name, ["release", self.token]))
+
+    def keep(self) -> None:
+        """Renew it from now on, beside the caller, until it is given back or lost."""
+        self._replica.closing.append(self.abandon)
+        self._replica.port.spawn(self._keep())
+
+    def abandon(self) -> None:
+        """Renew it no more."""
+        self._stop.set()
+        if self.abandon in self._replica.closing:
+            self._replica.closing.remove(self.abandon)
+
+    async def _keep(self) -> None:
+        while not await self._stop.wait(self.lease / _RENEWALS):
+            try:
+                await self.renew()
+            except LockLost:
+                break
+            except ZlogError:
+                if not self.remaining():
+                    break
+        self.abandon()
+
+    async def __aenter__(self) -> Held:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.release()
+
+
+async def acquire(
+    replica: Replica, name: str, owner: Any, lease: float, timeout: float | None
+) -> Held:
+    """Ask for a lock, and wait for it; see ``Lock.acquire``."""
+    io = replica.port.client.io
+    began = io.monotonic()
+    token, granted = await replica.call(("lock", name, ["acquire", owner, lease]))
+    held = Held(replica, name, token, lease, began)
+    if granted:
+        return held
+    until = math.inf if timeout is None else began + timeout
+    try:
+        await _wait_for_turn(replica, name, token, until)
+        await held.renew()  # it may have been granted long ago: the lease counts from here
+    except BaseException:
+        await held.release()
+        raise
+    return held
+
+
+async def _wait_for_turn(replica: Replica, name: str, token: int, until: float) -> None:
+    io = replica.port.client.io
+    seen: Holder | None = None
+    since = 0.0
+    while True:
+        replica.check()
+        state = replica.machine.objects[name]
+        assert isinstance(state, LockState)
+        with replica.port.lock:
+            position = replica.machine.position
+            holder, waits = state.holder, token in state.waiting
+        if holder is not None and holder.token == token:
+            return
+        if holder is None or not waits:
+            raise LockLost(f"the request for lock {name!r} under token {token} has expired")
+        now = io.monotonic()
+        if holder != seen:
+            seen, since = holder, now
+        left = since + holder.lease - now
+        if left <= 0:
+            await _expire(replica, name, holder)
+        elif now >= until:
+            raise LockTimeout(f"lock {name!r} is held by {holder.owner!r}")
+        else:
+            await replica.wait(position, min(left, until - now))
+
+
+async def _expire(replica: Replica, name: str, holder: Holder) -> None:
+    """Take the lock away from a holder that has renewed nothing for its lease."""
+    with contextlib.suppress(Rejected):  # it has renewed it, or given it back, meanwhile
+        await replica.call(("lock", name, ["expire", holder.token, holder.version]))

@@ -1,0 +1,107 @@
+"""The state of a lock: who has it, and who waits. It knows no clock."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from zlog.objects._states import NEVER, Change, Parts, State
+from zlog.objects.errors import Rejected
+
+
+class Holder(NamedTuple):
+    """Who holds a lock.
+
+    Attributes:
+        token: the position of the entry that asked for it: higher than that of each earlier
+            holder, for what the lock protects to compare.
+        owner: what it calls itself.
+        lease: seconds without a renewal after which others may take the lock away.
+        version: the position of its last renewal, or of when it got the lock.
+    """
+
+    token: int
+    owner: Any
+    lease: float
+    version: int
+
+
+class LockState(State):
+    """A lock: those that want it wait in the order of their entries.
+
+    Commands: ``["acquire", owner, lease]``, and with the token of a request ``["renew", token]``,
+    ``["release", token]`` and ``["expire", token, version]``, which takes effect only if the holder
+    has renewed nothing since that version.
+    """
+
+    __slots__ = ("holder", "waiting")
+
+    kind = "lock"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.holder: Holder | None = None
+        self.waiting: dict[int, Holder] = {}
+
+    def apply(self, position: int, command: Any) -> Any:
+        verb, *arguments = command
+        return getattr(self, _VERBS[verb])(position, *arguments)
+
+    def version_of(self, key: str | None) -> int:
+        """With a key: the token of the holder."""
+        if key is None:
+            return self.version
+        return NEVER if self.holder is None else self.holder.token
+
+    def _acquire(self, position: int, owner: Any, lease: float) -> bool:
+        asked = Holder(position, owner, float(lease), position)
+        if position in self.waiting or (self.holder and self.holder.token == position):
+            raise Rejected("one entry asks for a lock once")
+        if self.holder is None:
+            self.holder = asked
+        else:
+            self.waiting[position] = asked
+        self.version = position
+        return self.holder is asked
+
+    def _renew(self, position: int, token: int) -> None:
+        self.holder = self._held(token)._replace(version=position)
+        self.version = position
+
+    def _release(self, position: int, token: int) -> None:
+        if self.waiting.pop(token, None) is None:
+            self._held(token)
+            self._pass_on(position)
+        self.version = position
+
+    def _expire(self, position: int, token: int, version: int) -> None:
+        if self._held(token).version != version:
+            raise Rejected("the holder has renewed its lease")
+        self._pass_on(position)
+        self.version = position
+
+    def _held(self, token: int) -> Holder:
+        if self.holder is None or self.holder.token != token:
+            raise Rejected(f"token {token} does not hold the lock")
+        return self.holder
+
+    def _pass_on(self, position: int) -> None:
+        token = next(iter(self.waiting), None)
+        self.holder = None if token is None else self.waiting.pop(token)._replace(version=position)
+
+    def change(self, name: str, _command: Any, _result: Any) -> Change | None:
+        return Change(name, None, self.holder)
+
+    def freeze(self) -> Parts:
+        state = (self.holder, list(self.waiting.values()))
+        return lambda: iter([state])
+
+    def load(self, part: msgspec.Raw) -> None:
+        self.holder, waiting = _lock.decode(part)
+        self.waiting = {each.token: each for each in waiting}
+
+
+_lock = msgspec.msgpack.Decoder(tuple[Holder | None, list[Holder]])
+
+_VERBS = {"acquire": "_acquire", "renew": "_renew", "release": "_release", "expire": "_expire"}

@@ -1,0 +1,413 @@
+"""The state of a space: a pure machine that entries are applied to, in the order of the log.
+
+Whatever it decides depends on the entries alone, so all replicas decide alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from zlog.objects._locks import LockState
+from zlog.objects._records import (
+    VERSION,
+    Commit,
+    Manifest,
+    Mark,
+    Op,
+    Range,
+    Read,
+    Record,
+    Write,
+    encode,
+)
+from zlog.objects._states import (
+    NEVER,
+    Change,
+    CounterState,
+    MapState,
+    Parts,
+    QueueState,
+    RegisterState,
+    Replicated,
+    SetState,
+    State,
+    UserState,
+    type_name,
+)
+from zlog.objects.errors import (
+    ApplyFailed,
+    Diverged,
+    NewerRecord,
+    Rejected,
+    UnknownObjectType,
+    WrongType,
+)
+
+BUILT_IN: Mapping[str, type[State]] = {
+    each.kind: each
+    for each in (MapState, SetState, CounterState, RegisterState, QueueState, LockState)
+}
+"""Types that every space has, by their names in the log."""
+
+DECIDED_MAX = 65536
+"""Transactions whose ids a space remembers, the newest."""
+
+_MARKS_MAX = 8
+"""Checkpoints under way whose states are kept for comparison."""
+
+Code = Literal["committed", "conflict", "rejected", "repeated", "late"]
+"""What became of a transaction. ``repeated``: its id had been decided before. ``late``: it was made
+so long ago that this can't be known any more."""
+
+
+class Outcome(NamedTuple):
+    """What became of a transaction.
+
+    Attributes:
+        code: see there.
+        position: of the entry that decided it.
+        results: of its commands, if it was committed.
+        error: why it was rejected.
+        items: what it had read and was changed since.
+        attempt: of the entry that decided it.
+    """
+
+    code: Code
+    position: int
+    results: Sequence[Any] = ()
+    error: Rejected | None = None
+    items: Sequence[tuple[str, object]] = ()
+    attempt: int = 0
+
+
+class Decision(NamedTuple):
+    """What is remembered of a transaction that was decided."""
+
+    attempt: int
+    position: int
+    code: Code
+
+
+class Decided:
+    """The transactions that were decided last, by their ids.
+
+    Attributes:
+        floor: nothing that was decided at this position or later has been forgotten.
+    """
+
+    def __init__(self, known: Mapping[str, Decision] = {}, floor: int = 0) -> None:
+        self._known = dict(known)
+        self.floor = floor
+
+    def find(self, id: str) -> Decision | None:
+        """Return what is known of an id."""
+        return self._known.get(id)
+
+    def add(self, id: str, decision: Decision) -> None:
+        """Remember a decision, the newest of all; forget the oldest where they are too many."""
+        self._known.pop(id, None)
+        self._known[id] = decision
+        if len(self._known) > DECIDED_MAX:
+            oldest = next(iter(self._known))
+            self.floor = self._known.pop(oldest).position + 1
+
+    def copy(self) -> Decided:
+        """Return a copy."""
+        return Decided(self._known, self.floor)
+
+    def rows(self) -> tuple[int, list[tuple[str, int, int, Code]]]:
+        """Return everything, the oldest first."""
+        return self.floor, [(name, *decision) for name, decision in self._known.items()]
+
+
+class Chunk(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
+    """A part of an object's state in a checkpoint; without a kind, the decided transactions."""
+
+    object: str
+    kind: str
+    class_version: int
+    version: int
+    part: msgspec.Raw
+
+
+_chunk = msgspec.msgpack.Decoder(Chunk)
+_decided = msgspec.msgpack.Decoder(tuple[int, list[tuple[str, int, int, Code]]])
+
+
+class Frozen:
+    """The state right after one entry, whatever is applied later.
+
+    Attributes:
+        start: it has all that entries below this position have done.
+        digests: of objects of user-defined types.
+    """
+
+    def __init__(self, start: int, machine: Machine) -> None:
+        self.start = start
+        self.digests = machine.digests()
+        self._decided = machine.decided.copy()
+        self._objects: list[tuple[str, str, int, int, Parts]] = [
+            (name, state.kind, state.class_version, state.version, state.freeze())
+            for name, state in machine.objects.items()
+        ]
+
+    def chunks(self) -> Iterator[bytes]:
+        """Make what a checkpoint consists of; the same for the same entries."""
+        yield encode(("", "", VERSION, NEVER, self._decided.rows()))
+        for name, kind, class_version, version, parts in self._objects:
+            empty = True
+            for part in parts():
+                empty = False
+                yield encode((name, kind, class_version, version, part))
+            if empty:
+                yield encode((name, kind, class_version, version, None))
+
+
+class Machine:
+    """A space's objects, and what was decided.
+
+    Args:
+        types: classes of users, by their names in the log.
+        position: where it begins, with nothing.
+
+    Attributes:
+        position: of the next entry; all below were applied.
+        objects: by name.
+        decided: see there.
+        changes: what was changed since the caller last emptied it; None: no one wants to know.
+        wanted: ids of marks at which the state is to be frozen, with the state once it is.
+    """
+
+    def __init__(self, types: Mapping[str, type[Replicated]], position: int) -> None:
+        self.position = position
+        self.objects: dict[str, State] = {}
+        self.decided = Decided()
+        self.changes: list[Change] | None = None
+        self.wanted: dict[str, Frozen | None] = {}
+        self._types = types
+        self._marks: dict[str, dict[str, str]] = {}
+
+    def apply(self, position: int, record: Record) -> Outcome | None:
+        """Apply an entry; of a transaction it returns what became of it.
+
+        Raises:
+            Stopped: it can't be passed. Part of it may have taken effect here: this state is to
+                be used no more.
+        """
+        kind = type(record)
+        outcome: Outcome | None = None
+        if kind is Write:
+            ops = record.ops  # type: ignore[union-attr]
+            try:
+                if len(ops) > 1:
+                    self._check_kinds(position, ops)
+                for op in ops:
+                    self._run(position, op)
+            except Rejected:  # by all replicas; who wrote it has not asked for an answer
+                pass
+        elif kind is Commit:
+            outcome = self.decide(position, record)  # type: ignore[arg-type]
+        elif kind is Mark:
+            self._mark(position, record)  # type: ignore[arg-type]
+        else:
+            self._compare(position, record)  # type: ignore[arg-type]
+        self.position = position + 1
+        return outcome
+
+    def decide(self, position: int, record: Commit) -> Outcome:
+        """Decide a transaction, at the position of its entry, and carry it out if it is valid."""
+        known = self.decided.find(record.id)
+        if known is not None and (known.code == "committed" or known.attempt >= record.attempt):
+            return Outcome("repeated", known.position, attempt=known.attempt)
+        if record.snapshot < self.decided.floor:
+            return Outcome("late", position)
+        outcome = self._decide_new(position, record)
+        self.decided.add(record.id, Decision(record.attempt, position, outcome.code))
+        return outcome
+
+    def _decide_new(self, position: int, record: Commit) -> Outcome:
+        items = self.invalid(record.reads, record.ranges, record.snapshot)
+        if items:
+            return Outcome("conflict", position, items=items)
+        ops = record.ops
+        try:
+            if len(ops) > 1:
+                self._check_kinds(position, ops)
+            results = [self._run(position, op) for op in ops[:1]]
+        except Rejected as error:
+            return Outcome("rejected", position, error=error)
+        try:
+            results += [self._run(position, op) for op in ops[1:]]
+        except Rejected as error:
+            raise ApplyFailed(
+                f"the transaction at {position} is refused in part, though its commands were"
+                f" accepted when it was made: {error}",
+                position=position,
+            ) from error
+        return Outcome("committed", position, results)
+
+    def invalid(
+        self, reads: Iterable[Read], ranges: Iterable[Range], snapshot: int
+    ) -> list[tuple[str, object]]:
+        """Return what of a read set holds no more.
+
+        A key holds if it has the version that was read. A range holds if it has as many keys as
+        then, and none was put since: so these are the same keys (docs/decisions/0022-objects.md).
+        """
+        found: list[tuple[str, object]] = []
+        for name, key, version in reads:
+            state = self.objects.get(name)
+            if (NEVER if state is None else state.version_of(key)) != version:
+                found.append((name, key))
+        for name, start, end, count in ranges:
+            state = self.objects.get(name)
+            if state is None:
+                now: int | None = 0
+            elif isinstance(state, MapState):
+                if state.version < snapshot:
+                    continue  # nothing of the object has changed
+                now = state.count_unchanged(start, end, snapshot)
+            else:
+                now = None
+            if now != count:
+                found.append((name, (start, end)))
+        return found
+
+    def _run(self, position: int, op: Op) -> Any:
+        state = self.objects.get(op.object)
+        if state is None or state.kind != op.kind or op.version > state.class_version:
+            state = self._state_for(position, op)
+        try:
+            result = state.apply(position, op.command)
+        except Rejected:
+            raise
+        except Exception as error:
+            raise ApplyFailed(
+                f"{op.kind} {op.object!r} can't apply the entry at {position}:"
+                f" {type(error).__name__}: {error}",
+                position=position,
+            ) from error
+        if self.changes is not None:
+            change = state.change(op.object, op.command, result)
+            if change is not None:
+                self.changes.append(change)
+        return result
+
+    def _state_for(self, position: int, op: Op) -> State:
+        """Return the object of a command; the first one to a name makes the object."""
+        state = self.objects.get(op.object)
+        if state is None:
+            state = new_state(self._types, op.kind, op.object, position)
+            self.objects[op.object] = state
+        if state.kind != op.kind:
+            raise WrongType(f"{op.object!r} is a {state.kind}, and no {op.kind}")
+        if op.version > state.class_version:
+            raise NewerRecord(
+                f"{op.kind} {op.object!r} has version {state.class_version} here, and the entry at"
+                f" {position} is of version {op.version}",
+                position=position,
+            )
+        return state
+
+    def _check_kinds(self, position: int, ops: Iterable[Op]) -> None:
+        """Raise before anything is changed if one of several commands is for another type."""
+        for op in ops:
+            self._state_for(position, op)
+
+    def digests(self) -> dict[str, str]:
+        """Return digests of the objects of user-defined types."""
+        return {
+            name: state.digest()
+            for name, state in self.objects.items()
+            if isinstance(state, UserState)
+        }
+
+    def _mark(self, position: int, mark: Mark) -> None:
+        try:
+            if mark.id in self.wanted:
+                self.wanted[mark.id] = frozen = Frozen(position + 1, self)
+                digests = frozen.digests
+            else:
+                digests = self.digests()
+        except Exception as error:
+            raise ApplyFailed(
+                f"`snapshot` of an object failed at {position}: {type(error).__name__}: {error}",
+                position=position,
+            ) from error
+        if digests:
+            self._marks[mark.id] = digests
+            if len(self._marks) > _MARKS_MAX:
+                del self._marks[next(iter(self._marks))]
+
+    def _compare(self, position: int, manifest: Manifest) -> None:
+        """Compare what a checkpoint says of users' objects with what they were here."""
+        mine = self._marks.pop(manifest.id, {})
+        for name, digest in manifest.objects.items():
+            if mine.get(name, digest) != digest:
+                raise Diverged(
+                    f"object {name!r} was another here, at {manifest.start}, than the checkpoint"
+                    f" at {position} says",
+                    position=position,
+                )
+
+    def load(self, chunk: bytes | memoryview) -> None:
+        """Take over a part of a checkpoint; parts come in their order."""
+        found = _chunk.decode(chunk)
+        if not found.kind:
+            floor, rows = _decided.decode(found.part)
+            self.decided = Decided({row[0]: Decision(*row[1:]) for row in rows}, floor)
+            return
+        state = self.objects.get(found.object)
+        if state is None:
+            state = new_state(self._types, found.kind, found.object, self.position)
+            self.objects[found.object] = state
+        if found.class_version > state.class_version:
+            raise NewerRecord(
+                f"{found.kind} {found.object!r} has version {state.class_version} here, and the"
+                f" checkpoint below {self.position} is of version {found.class_version}",
+                position=self.position,
+            )
+        if bytes(found.part) != b"\xc0" or found.kind not in ("map", "set", "queue"):
+            try:
+                state.load(found.part)
+            except Exception as error:
+                raise ApplyFailed(
+                    f"{found.kind} {found.object!r} can't be restored from the checkpoint below"
+                    f" {self.position}: {type(error).__name__}: {error}",
+                    position=self.position,
+                ) from error
+        state.version = found.version
+
+
+def new_state(types: Mapping[str, type[Replicated]], kind: str, name: str, position: int) -> State:
+    """Return an object as it is in the beginning."""
+    built_in = BUILT_IN.get(kind)
+    if built_in is not None:
+        return built_in()
+    cls = types.get(kind)
+    if cls is None:
+        raise UnknownObjectType(
+            f"{name!r} is of type {kind!r} (at {position}), and this program has no class for that",
+            position=position,
+        )
+    return UserState(cls)
+
+
+def check_types(types: Iterable[type[Replicated]]) -> dict[str, type[Replicated]]:
+    """Return classes by their names in the log.
+
+    Raises:
+        TypeError, ValueError: one is no such class, or two have one name.
+    """
+    found: dict[str, type[Replicated]] = {}
+    for cls in types:
+        if not (isinstance(cls, type) and issubclass(cls, Replicated)):
+            raise TypeError(f"{cls!r} is no subclass of Replicated")
+        name = type_name(cls)
+        if name in BUILT_IN or found.get(name, cls) is not cls:
+            raise ValueError(f"two types are called {name!r}: set `type_name` of one")
+        found[name] = cls
+    return found

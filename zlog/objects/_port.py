@@ -1,0 +1,218 @@
+"""What the logic of spaces asks of its surroundings: a log, and how tasks wait for each other.
+
+As everywhere in zlog the logic is ``async def`` (docs/decisions/0002-logic-once.md): with
+:class:`ThreadPort` every await blocks inside, with :class:`AsyncioPort` it suspends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Generic, Protocol, TypeVar
+
+from zlog import aio
+from zlog._client import LogClient
+from zlog._io import drive
+from zlog.log import Log
+
+T = TypeVar("T")
+
+
+class Event(Protocol):
+    """Something that happens once."""
+
+    def set(self) -> None:
+        """Wake all that wait."""
+        ...
+
+    async def wait(self, seconds: float | None = None) -> bool:
+        """Wait until it is set; False: it was not in that time."""
+        ...
+
+
+class Port(Protocol):
+    """See the module.
+
+    Attributes:
+        client: of the log.
+        lock: held where the state is changed, and where it is read.
+    """
+
+    client: LogClient
+    lock: AbstractContextManager[Any]
+
+    async def append(self, data: bytes, tags: Sequence[str]) -> int:
+        """Append an entry; those that come at the same time travel together."""
+        ...
+
+    def event(self) -> Event:
+        """Make an event."""
+        ...
+
+    async def pause(self) -> None:
+        """Let others run."""
+        ...
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run something beside the caller, to its end."""
+        ...
+
+
+class _ThreadEvent:
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self.set = self._event.set
+
+    async def wait(self, seconds: float | None = None) -> bool:
+        return self._event.wait(seconds)
+
+
+class ThreadPort:
+    """That of a blocking log."""
+
+    def __init__(self, log: Log) -> None:
+        self.client: LogClient = log._client
+        self.lock: AbstractContextManager[Any] = threading.RLock()
+        self._log = log
+
+    async def append(self, data: bytes, tags: Sequence[str]) -> int:
+        return self._log.append(data, tags=tags)
+
+    def event(self) -> Event:
+        return _ThreadEvent()
+
+    async def pause(self) -> None:
+        pass
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        threading.Thread(target=drive, args=(work,), name="zlog.objects", daemon=True).start()
+
+
+class _LoopEvent:
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+        self.set = self._event.set
+
+    async def wait(self, seconds: float | None = None) -> bool:
+        if seconds is None:
+            return await self._event.wait()
+        with contextlib.suppress(asyncio.TimeoutError):
+            return await asyncio.wait_for(self._event.wait(), seconds)
+        return False
+
+
+class AsyncioPort:
+    """That of a log for asyncio."""
+
+    def __init__(self, log: aio.Log) -> None:
+        self.client: LogClient = log._client
+        self.lock: AbstractContextManager[Any] = contextlib.nullcontext()
+        self._log = log
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def append(self, data: bytes, tags: Sequence[str]) -> int:
+        return await self._log.append(data, tags=tags)
+
+    def event(self) -> Event:
+        return _LoopEvent()
+
+    async def pause(self) -> None:
+        await asyncio.sleep(0)
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+class _Turn(Generic[T]):
+    def __init__(self, done: Event) -> None:
+        self.done = done
+        self.abandoned = False
+        self.error: Exception | None = None
+        self.result: T
+
+
+class Rounds(Generic[T]):
+    """One piece of work, done for all that ask for it at about the same time.
+
+    Who comes while it is under way gets the result of the next one, which begins after they came.
+    The first of those that wait does it for all.
+
+    Args:
+        port: of the replica.
+        count: something that only grows; see ``join``.
+
+    Attributes:
+        began_at: the count when the work that is under way began.
+    """
+
+    def __init__(self, port: Port, count: Callable[[], int] = lambda: 0) -> None:
+        self.began_at = 0
+        self._port = port
+        self._count = count
+        self._mutex = threading.Lock()
+        self._running: _Turn[T] | None = None
+        self._gathering: _Turn[T] | None = None
+
+    async def join(
+        self,
+        work: Callable[[], Awaitable[T]],
+        *,
+        seconds: float | None = None,
+        seen: int = 0,
+    ) -> T | None:
+        """Have it done, and return its result.
+
+        With ``seconds`` what is under way will do, and is waited for that long; None comes at the
+        end of that time, and at once where the count is above ``seen``. So work that ends when
+        the count grows ends for all that wait for it.
+        """
+        while True:
+            leads = False
+            with self._mutex:
+                if seconds is not None and self._count() > seen:
+                    return None
+                turn = None if seconds is None else self._running
+                if turn is None:
+                    turn = self._gathering
+                if turn is None:
+                    turn = self._gathering = _Turn(self._port.event())
+                    leads = True
+            if leads:
+                return await self._lead(turn, work)
+            if not await turn.done.wait(seconds):
+                return None
+            if turn.error is not None:
+                raise turn.error
+            if not turn.abandoned:
+                return turn.result
+
+    async def _lead(self, turn: _Turn[T], work: Callable[[], Awaitable[T]]) -> T:
+        turn.abandoned = True  # until it has ended well, or with an error
+        began = False
+        try:
+            while True:
+                with self._mutex:
+                    before = self._running
+                    if before is None:
+                        self._running, self._gathering, began = turn, None, True
+                        self.began_at = self._count()
+                        break
+                await before.done.wait()
+            turn.result = await work()
+            turn.abandoned = False
+            return turn.result
+        except Exception as error:
+            turn.error, turn.abandoned = error, False
+            raise
+        finally:
+            with self._mutex:
+                if began:
+                    self._running = None
+                elif self._gathering is turn:
+                    self._gathering = None
+            turn.done.set()

@@ -1,0 +1,359 @@
+"""A replica of a space: plays the log, appends to it, and tells what became of transactions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from zlog._base.options import RETENTION_COMPACT_AFTER
+from zlog._read.columns import Columns, columns_ahead
+from zlog._read.items import no_entry
+from zlog._read.select import Wanted
+from zlog.entry import Gap, GapKind
+from zlog.errors import NotWritten, StoreTimeout
+from zlog.objects._machine import Machine, Outcome
+from zlog.objects._port import Port, Rounds
+from zlog.objects._records import (
+    Commit,
+    DecodeError,
+    Range,
+    Read,
+    Tags,
+    decode_record,
+    encode_commit,
+    encode_write,
+    refusal,
+)
+from zlog.objects._restore import restored
+from zlog.objects._states import Change, Replicated
+from zlog.objects.errors import OutcomeUnknown, PastLost, Stopped, UnsuitableLog
+
+_SLICE = 2000
+"""Entries that are applied in one go; readers wait that long at most."""
+
+WAIT_SECONDS = 5.0
+"""How long a wait for more takes, before it looks whether it is still wanted."""
+
+_BAD = (GapKind.UNWRITTEN, GapKind.LOST, GapKind.UNREADABLE, GapKind.FORGED)
+"""Gaps in which an entry of the space may hide: none is passed."""
+
+LINEARIZABLE = 0.0
+"""Seconds by which what is read may be out of date: by none."""
+
+
+class Event(NamedTuple):
+    """What one entry has changed.
+
+    Attributes:
+        position: of the entry; ``position + 1`` is where to go on after it.
+        changes: those that were asked for, in their order; at least one.
+    """
+
+    position: int
+    changes: tuple[Change, ...]
+
+
+class _Pending:
+    """A transaction that waits to be decided; its record may be in the log more than once."""
+
+    __slots__ = ("data", "outcome")
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.outcome: Outcome | None = None
+
+
+class Replica:
+    """The state of a space in this process, which follows the log.
+
+    Args:
+        port: to the log.
+        name: of the space.
+        machine: the state that it begins with.
+        types: classes of users.
+
+    Attributes:
+        machine: the state; another one after a trim has overtaken it.
+        failed: what has stopped it; None: nothing has.
+        listeners: called with each entry's position and changes, under the lock.
+    """
+
+    def __init__(
+        self, port: Port, name: str, machine: Machine, types: Mapping[str, type[Replicated]]
+    ) -> None:
+        self.port = port
+        self.name = name
+        self.tags = Tags.of(name)
+        self.types = types
+        self.machine = machine
+        self.listeners: list[Callable[[int, Sequence[Change]], None]] = []
+        self.closing: list[Callable[[], None]] = []
+        """What is called when the space is closed."""
+        self.overtaken = 0
+        """How often a trim has overtaken it: listeners have missed what lay below."""
+        self._record_tags = (self.tags.space,)
+        self.failed: Exception | None = None
+        self._goal = 0
+        self._windows: int | None = None
+        self._fresh = -math.inf
+        self._pending: dict[str, _Pending] = {}
+        self._tails = Rounds[tuple[int, float]](port)
+        self._plays = Rounds[None](port)
+        self._waits = Rounds[None](port, lambda: self.machine.position)
+        self._go_to(machine.position)
+
+    @property
+    def log(self) -> str:
+        """The log's name."""
+        return self.port.client.layout.view.log
+
+    def check(self) -> None:
+        """Raise what has stopped the replica, if anything has."""
+        if self.failed is not None:
+            raise self.failed
+
+    async def sync(self, staleness: float = LINEARIZABLE) -> None:
+        """Make sure that the state has all that was acknowledged ``staleness`` seconds ago."""
+        self.check()
+        if staleness and self.port.client.io.monotonic() - self._fresh <= staleness:
+            return
+        checked = await self._tails.join(self._check_tail)
+        assert checked is not None  # without a time-out
+        tail, began = checked
+        await self.play_to(tail)
+        self._fresh = max(self._fresh, began)
+
+    async def _check_tail(self) -> tuple[int, float]:
+        """Return the log's tail, and a time: all that was acknowledged until then lies below."""
+        client = self.port.client
+        began = client.io.monotonic()
+        tail = await client.positions.tail(client.deadline())
+        check_log(client.layout.view.options, self.log)
+        return tail, began
+
+    async def play_to(self, position: int) -> None:
+        """Apply all entries below a position that was handed out."""
+        while self.machine.position < position:
+            self._goal = max(self._goal, position)
+            try:
+                await self._plays.join(self._play)
+            except NotWritten:  # what another one asked for may lie beyond the tail
+                if self.machine.position < position:
+                    raise
+
+    async def wait(self, seen: int, seconds: float = WAIT_SECONDS) -> None:
+        """Wait that long, or until the state has entries at ``seen`` or later."""
+        self.check()
+        seconds = min(seconds, WAIT_SECONDS)
+
+        async def work() -> None:
+            client, position = self.port.client, self._waits.began_at
+            if position > seen:
+                return
+            deadline = client.budget.longer(seconds)
+            tail = await client.positions.wait(position, seconds, deadline)
+            if tail is not None:
+                try:
+                    await self.play_to(tail)
+                except NotWritten:  # told by a sequencer that was replaced: it counts no more
+                    await client.io.sleep(min(seconds, 0.1))
+
+        await self._waits.join(work, seconds=seconds, seen=seen)
+
+    async def play_some(self, position: int) -> None:
+        """Apply the next window of entries below a position that the log has reached."""
+        self._goal = max(self._goal, position)
+        self._windows = 1
+        try:
+            await self._plays.join(self._play)
+        finally:
+            self._windows = None
+
+    def close(self) -> None:
+        """End what runs beside the callers."""
+        for each in (*self.closing,):
+            each()
+
+    async def _play(self) -> None:
+        self.check()
+        goal, self._goal = self._goal, 0
+        windows = self._windows
+        try:
+            while self.machine.position < goal and windows != 0:
+                windows = None if windows is None else windows - 1
+                for columns in await self._ahead.next(goal):
+                    await self._apply(columns)
+                if self._ahead.position >= goal:
+                    self.machine.position = max(self.machine.position, goal)
+        except _Overtaken:
+            await self._restart()
+        except Stopped as error:
+            self.failed = error
+            raise
+        except BaseException:
+            self._go_to(self.machine.position)
+            raise
+
+    async def _apply(self, columns: Columns) -> None:
+        """Apply a window of entries, as far as the first gap that can't be passed."""
+        gap = self._obstacle(columns.gaps)
+        count = len(columns)
+        if gap is not None:
+            count = sum(1 for position in columns.positions if position < gap.position)
+        for begin in range(0, count, _SLICE):
+            if begin:
+                await self.port.pause()
+            with self.port.lock:
+                self._apply_slice(columns, begin, min(count, begin + _SLICE))
+        if gap is None:
+            return
+        self.machine.position = gap.position
+        if gap.kind is GapKind.TRIMMED:
+            raise _Overtaken
+        raise no_entry(gap, self.log)
+
+    def _obstacle(self, gaps: Iterable[Gap]) -> Gap | None:
+        trim_point = self.port.client.layout.view.trim_point
+        for gap in gaps:
+            if gap.kind in _BAD or (gap.kind is GapKind.TRIMMED and gap.position < trim_point):
+                return gap
+        return None
+
+    def _apply_slice(self, columns: Columns, begin: int, end: int) -> None:
+        machine, tag = self.machine, self.tags.space
+        positions, offsets, data, tags = (
+            *(columns.positions, columns.offsets, columns.data),
+            columns.tags,
+        )
+        apply = machine.apply
+        changes: list[Change] | None = [] if self.listeners else None
+        machine.changes = changes
+        for i in range(begin, end):
+            if tags is not None and tag not in tags[i]:
+                continue
+            position = positions[i]
+            entry = data[offsets[i] : offsets[i + 1]]
+            try:
+                record = decode_record(entry)
+            except DecodeError as error:
+                machine.position = position
+                raise refusal(entry, position, error) from error
+            outcome = apply(position, record)
+            if outcome is not None:
+                self._settle(record, entry, outcome)
+            if changes:
+                for listener in (*self.listeners,):
+                    listener(position, changes)
+                changes.clear()
+
+    def _settle(self, record: Commit, entry: memoryview, outcome: Outcome) -> None:
+        pending = self._pending.get(record.id)
+        if pending is None or pending.outcome is not None:
+            return
+        if outcome.code == "repeated" or entry == pending.data:
+            pending.outcome = outcome
+
+    def _go_to(self, position: int) -> None:
+        client = self.port.client
+        wanted = Wanted.of((self.tags.space,), "any")
+        self._ahead = columns_ahead(client.reader, client.budget, position, wanted=wanted)
+
+    async def _restart(self) -> None:
+        """Go on from a checkpoint: what comes next was trimmed."""
+        passed = self.machine.position
+        machine = await restored(self.port, self.name, self.types)
+        if machine is None or machine.position <= passed:
+            raise PastLost(
+                f"log {self.log!r} was trimmed beyond {passed}, where a replica of space"
+                f" {self.name!r} is, and there is no checkpoint above that"
+            )
+        with self.port.lock:
+            self.machine = machine
+            self.overtaken += 1
+            for name, pending in self._pending.items():
+                known = machine.decided.find(name)
+                if known is not None and pending.outcome is None:
+                    pending.outcome = Outcome("repeated", known.position, attempt=known.attempt)
+        self._go_to(machine.position)
+
+    async def write(self, ops: Iterable[tuple[Any, ...]]) -> int:
+        """Append commands that need no answer. Returns the position of their entry."""
+        self.check()
+        return await self.port.append(encode_write(ops), self._record_tags)
+
+    async def call(self, op: tuple[Any, ...]) -> tuple[int, Any]:
+        """Have one command carried out; returns the position of its entry, and its result.
+
+        Raises:
+            Rejected: the object refuses it.
+            OutcomeUnknown: the log did not answer in time, twice.
+        """
+        name = self.new_id()
+        attempt = 0
+        while True:
+            attempt += 1
+            outcome = await self.commit([op], name, attempt, self.machine.position)
+            if outcome.code == "committed":
+                return outcome.position, outcome.results[0]
+            if outcome.error is not None:
+                raise outcome.error
+            if outcome.code == "repeated":
+                raise PastLost(
+                    f"the entry at {outcome.position} was trimmed before its result was known"
+                )
+
+    def new_id(self) -> str:
+        """Return an id that no other transaction has."""
+        return self.port.client.io.token(12).hex()
+
+    async def commit(
+        self,
+        ops: Iterable[tuple[Any, ...]],
+        id: str,
+        attempt: int,
+        snapshot: int,
+        reads: Sequence[Read] = (),
+        ranges: Sequence[Range] = (),
+    ) -> Outcome:
+        """Append a transaction, and play until it is decided.
+
+        Where the outcome of the append is unknown, the same record is appended once more: the
+        state decides the first of them, and passes over the other.
+        """
+        self.check()
+        data = encode_commit(ops, id, attempt, snapshot, reads, ranges)
+        pending = _Pending(data)
+        with self.port.lock:
+            if id in self._pending:
+                raise ValueError(f"a transaction with the id {id!r} is under way here")
+            self._pending[id] = pending
+        try:
+            for again in (True, False):
+                try:
+                    position = await self.port.append(data, self._record_tags)
+                    await self.play_to(position + 1)
+                except StoreTimeout as error:
+                    if pending.outcome is None and not again:
+                        raise OutcomeUnknown(
+                            f"whether transaction {id!r} took effect is unknown: {error}", id=id
+                        ) from error
+                if pending.outcome is not None:
+                    return pending.outcome
+            raise PastLost(f"the entry at {position} was trimmed before its result was known")
+        finally:
+            with self.port.lock:
+                del self._pending[id]
+
+
+class _Overtaken(Exception):
+    """What comes next was trimmed."""
+
+
+def check_log(options: Mapping[str, str], log: str) -> None:
+    """Raise UnsuitableLog if a setting of the log would destroy a space."""
+    if RETENTION_COMPACT_AFTER in options:
+        raise UnsuitableLog(
+            f"log {log!r} keeps only the newest entry of each tag (compact_after), and a space"
+            " needs all of its entries"
+        )

@@ -1,0 +1,121 @@
+"""Where a replica begins: at the newest checkpoint that is whole."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+from zlog._read.iterate import RangeReader
+from zlog._read.select import Backwards, Wanted
+from zlog.entry import Entry
+from zlog.objects._machine import Machine
+from zlog.objects._port import Port
+from zlog.objects._records import DecodeError, Manifest, Tags, decode_record, refusal
+from zlog.objects._states import Replicated
+
+_PIECES_AT_ONCE = 8
+
+_SIZE_BYTES = 4
+"""Of the size before each chunk, little-endian."""
+
+
+async def restored(
+    port: Port,
+    name: str,
+    types: Mapping[str, type[Replicated]],
+    end: int | None = None,
+) -> Machine | None:
+    """Return the state of the newest whole checkpoint.
+
+    Args:
+        port: to the log.
+        name: of the space.
+        types: classes of users.
+        end: only checkpoints below this position; None: all.
+
+    Returns:
+        The state; None: there is no checkpoint that can be read.
+
+    Raises:
+        Stopped: it is of a newer version, or has objects of unknown types.
+    """
+    client = port.client
+    wanted = Wanted.of((Tags.of(name).checkpoint,), "any")
+    manifests = Backwards(client.reader, client.budget, wanted, 0, end, entries_max=1)
+    while (items := await manifests.next()) is not None:
+        for item in items:
+            if isinstance(item, Entry):
+                machine = await _load(port, manifest_of(item), types)
+                if machine is not None:
+                    return machine
+    return None
+
+
+async def original(port: Port, name: str, types: Mapping[str, type[Replicated]]) -> Machine | None:
+    """Return the state of a space when it was made; None: the log was trimmed since."""
+    client = port.client
+    wanted = Wanted.of((Tags.of(name).checkpoint,), "any")
+    manifests = RangeReader(client.reader, client.budget, 0, None, wanted=wanted)
+    while (items := await manifests.next()) is not None:
+        for item in items:
+            if isinstance(item, Entry):
+                manifest = manifest_of(item)
+                return None if manifest.id else await _load(port, manifest, types)
+    return None
+
+
+def manifest_of(entry: Entry) -> Manifest:
+    """Return the manifest that an entry has.
+
+    Raises:
+        Stopped: it has none that this version can read.
+    """
+    try:
+        record = decode_record(entry.data)
+        if not isinstance(record, Manifest):
+            raise DecodeError("it has the tag of checkpoints")
+    except DecodeError as error:
+        raise refusal(entry.data, entry.position, error) from error
+    return record
+
+
+async def _load(
+    port: Port, manifest: Manifest, types: Mapping[str, type[Replicated]]
+) -> Machine | None:
+    """Return the state that a checkpoint has; None: the log was trimmed there, or it is damaged."""
+    client = port.client
+    await client.layout.refresh(client.deadline())
+    if manifest.start < client.layout.view.trim_point:
+        return None
+    machine = Machine(types, manifest.start)
+    summed = hashlib.blake2b(digest_size=16)
+    size = 0
+    rest = b""
+    for i in range(0, len(manifest.pieces), _PIECES_AT_ONCE):
+        positions = manifest.pieces[i : i + _PIECES_AT_ONCE]
+        found = await client.reader.read(positions, client.deadline())
+        for position in positions:
+            slot = found[position]
+            if not isinstance(slot, Entry):
+                return None
+            summed.update(slot.data)
+            size += len(slot.data)
+            rest = _take(machine, rest + slot.data)
+        await port.pause()
+    if rest or size != manifest.size or summed.hexdigest() != manifest.digest:
+        return None
+    return machine
+
+
+def _take(machine: Machine, data: bytes) -> bytes:
+    """Load the chunks that are complete; returns the rest."""
+    view = memoryview(data)
+    at = 0
+    while at + _SIZE_BYTES <= len(data):
+        begin = at + _SIZE_BYTES
+        end = begin + int.from_bytes(view[at:begin], "little")
+        if end > len(data):
+            break
+        machine.load(view[begin:end])
+        at = end
+    return data[at:]

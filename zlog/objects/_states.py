@@ -1,0 +1,350 @@
+"""What objects hold, and how commands change it. No I/O, no clock, no chance."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any, ClassVar, NamedTuple
+
+import msgspec
+
+from zlog.objects._records import digest
+from zlog.objects._sorted import SortedKeys
+
+NEVER = -1
+"""The version of what is not there."""
+
+_KEYS_PER_PART = 2048
+"""Keys that a part of a checkpoint has."""
+
+Parts = Callable[[], Iterator[Any]]
+"""Makes a state's parts for a checkpoint, each a value to encode; what changes later is not in."""
+
+
+class Replicated:
+    """The base of objects of one's own: a state that commands change.
+
+    Every replica makes the object without arguments and applies the same commands in the same
+    order. So :meth:`apply` depends on state and command alone: not on time, chance, the
+    environment, or the order of a set.
+
+    Attributes:
+        type_name: what the type is called in the log; the class's name unless set.
+        version: of commands and snapshots. Raise it when older code can't apply a new command:
+            older replicas then stop there instead of applying it in another way. A newer class
+            takes the commands and snapshots of all older ones.
+        position: of the entry that is being applied; unique, and grows.
+    """
+
+    type_name: ClassVar[str] = ""
+    version: ClassVar[int] = 1
+    position: int = NEVER
+
+    def apply(self, command: Any) -> Any:
+        """Change the state, and return a value for the caller of ``call``.
+
+        Raises:
+            Rejected: the command is refused, and has changed nothing.
+        """
+        raise NotImplementedError
+
+    def snapshot(self) -> Any:
+        """Return the state as a value that JSON can say; the same for equal states."""
+        raise NotImplementedError
+
+    def restore(self, state: Any) -> None:
+        """Take over what :meth:`snapshot` of this version, or an older one, has returned."""
+        raise NotImplementedError
+
+
+def type_name(cls: type[Replicated]) -> str:
+    """Return what a type is called in the log."""
+    return cls.type_name or cls.__name__
+
+
+class Change(NamedTuple):
+    """What an entry has changed in an object.
+
+    Attributes:
+        object: its name.
+        key: of maps and sets; None: the object as a whole.
+        value: the new one; of locks the holder; of objects of one's own, the command.
+        deleted: whether the key, or the first item of a queue, is gone.
+    """
+
+    object: str
+    key: str | None
+    value: Any
+    deleted: bool = False
+
+
+class State:
+    """What one object holds.
+
+    Attributes:
+        kind: the type's name in the log.
+        class_version: see :class:`Replicated`.
+        version: the position of the last change; ``NEVER``: none.
+        user_defined: whether a class of a user is behind it.
+    """
+
+    __slots__ = ("version",)
+
+    kind: ClassVar[str]
+    class_version = 1
+    user_defined = False
+
+    def __init__(self) -> None:
+        self.version = NEVER
+
+    def apply(self, position: int, command: Any) -> Any:
+        """Apply a command; returns its result. Raises Rejected without having changed anything."""
+        raise NotImplementedError
+
+    def version_of(self, _key: str | None) -> int:
+        """Return the version of a key, or of the whole object."""
+        return self.version
+
+    def change(self, name: str, command: Any, result: Any) -> Change | None:
+        """Return what a command has changed, for those that watch."""
+        raise NotImplementedError
+
+    def freeze(self) -> Parts:
+        """Return what makes the parts of the state as it is now."""
+        raise NotImplementedError
+
+    def load(self, part: msgspec.Raw) -> None:
+        """Take over a part."""
+        raise NotImplementedError
+
+    def clone(self) -> State:
+        """Return a copy, which a transaction may change."""
+        copy = type(self)()
+        for part in self.freeze()():
+            copy.load(msgspec.Raw(msgspec.msgpack.encode(part)))
+        copy.version = self.version
+        return copy
+
+
+Cell = tuple[int, Any]
+"""A key's version and value."""
+
+_cells = msgspec.msgpack.Decoder(dict[str, Cell])
+
+
+class MapState(State):
+    """Keys with values; commands ``[key, value]`` put and ``[key]`` delete."""
+
+    __slots__ = ("_order", "cells")
+
+    kind = "map"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cells: dict[str, Cell] = {}
+        self._order: SortedKeys | None = None  # made when a range is first asked for
+
+    def apply(self, position: int, command: Any) -> Any:
+        key = command[0]
+        if type(key) is not str:
+            raise TypeError(f"a key is no {type(key).__name__}")
+        if len(command) == 2:
+            if self._order is not None and key not in self.cells:
+                self._order.add(key)
+            self.cells[key] = (position, command[1])
+            self.version = position
+            return None
+        if self.cells.pop(key, None) is None:
+            return False
+        if self._order is not None:
+            self._order.remove(key)
+        self.version = position
+        return True
+
+    def version_of(self, key: str | None) -> int:
+        if key is None:
+            return self.version
+        cell = self.cells.get(key)
+        return NEVER if cell is None else cell[0]
+
+    def keys(self, start: str, end: str | None) -> Iterator[str]:
+        """Go through the keys of a range, in order."""
+        if self._order is None:
+            self._order = SortedKeys(self.cells)
+        return self._order.between(start, end)
+
+    def count_unchanged(self, start: str, end: str | None, snapshot: int) -> int | None:
+        """Return how many keys a range has; None: one of them was put at ``snapshot`` or later."""
+        count = 0
+        cells = self.cells
+        for key in self.keys(start, end):
+            if cells[key][0] >= snapshot:
+                return None
+            count += 1
+        return count
+
+    def change(self, name: str, command: Any, result: Any) -> Change | None:
+        if len(command) == 2:
+            return Change(name, command[0], command[1])
+        return Change(name, command[0], None, True) if result else None
+
+    def freeze(self) -> Parts:
+        cells = self.cells.copy()
+
+        def parts() -> Iterator[Any]:
+            items = iter(cells.items())
+            while part := dict(islice(items, _KEYS_PER_PART)):
+                yield part
+
+        return parts
+
+    def load(self, part: msgspec.Raw) -> None:
+        self.cells.update(_cells.decode(part))
+        self._order = None
+
+
+class SetState(MapState):
+    """Members: keys whose value is true."""
+
+    __slots__ = ()
+
+    kind = "set"
+
+
+COUNTER_MIN, COUNTER_MAX = -(2**63), 2**63 - 1
+
+
+class CounterState(State):
+    """A number; command ``n`` adds n. It stops at what 64 bits can hold."""
+
+    __slots__ = ("value",)
+
+    kind = "counter"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.value = 0
+
+    def apply(self, position: int, command: Any) -> int:
+        if type(command) is not int:
+            raise TypeError("a counter takes integers")
+        self.value = max(COUNTER_MIN, min(COUNTER_MAX, self.value + command))
+        self.version = position
+        return self.value
+
+    def change(self, name: str, _command: Any, _result: Any) -> Change | None:
+        return Change(name, None, self.value)
+
+    def freeze(self) -> Parts:
+        value = self.value
+        return lambda: iter([value])
+
+    def load(self, part: msgspec.Raw) -> None:
+        self.value = msgspec.msgpack.decode(part, type=int)
+
+
+class RegisterState(State):
+    """One value; command ``value`` sets it."""
+
+    __slots__ = ("is_set", "value")
+
+    kind = "register"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_set = False
+        self.value: Any = None
+
+    def apply(self, position: int, command: Any) -> None:
+        self.is_set = True
+        self.value = command
+        self.version = position
+
+    def change(self, name: str, _command: Any, _result: Any) -> Change | None:
+        return Change(name, None, self.value)
+
+    def freeze(self) -> Parts:
+        state = [self.value] if self.is_set else []
+        return lambda: iter([state])
+
+    def load(self, part: msgspec.Raw) -> None:
+        state = msgspec.msgpack.decode(part, type=list)
+        self.is_set = bool(state)
+        self.value = state[0] if state else None
+
+
+class QueueState(State):
+    """Values, first in, first out; commands ``[value]`` push and ``[]`` pop."""
+
+    __slots__ = ("items",)
+
+    kind = "queue"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.items: deque[Any] = deque()
+
+    def apply(self, position: int, command: Any) -> list[Any] | None:
+        if type(command) is not list or len(command) > 1:
+            raise TypeError("a queue takes [value] and []")
+        if command:
+            self.items.append(command[0])
+            self.version = position
+            return None
+        if not self.items:
+            return None
+        self.version = position
+        return [self.items.popleft()]
+
+    def change(self, name: str, command: Any, result: Any) -> Change | None:
+        if command:
+            return Change(name, None, command[0])
+        return None if result is None else Change(name, None, result[0], True)
+
+    def freeze(self) -> Parts:
+        items = list(self.items)
+        return lambda: (items[i : i + _KEYS_PER_PART] for i in range(0, len(items), _KEYS_PER_PART))
+
+    def load(self, part: msgspec.Raw) -> None:
+        self.items.extend(msgspec.msgpack.decode(part, type=list))
+
+
+class UserState(State):
+    """The state of an object of a user's class."""
+
+    __slots__ = ("class_version", "kind", "subject")
+
+    user_defined = True
+
+    def __init__(self, cls: type[Replicated]) -> None:
+        super().__init__()
+        self.subject = cls()
+        self.kind = type_name(cls)  # type: ignore[misc]
+        self.class_version = cls.version
+
+    def apply(self, position: int, command: Any) -> Any:
+        self.subject.position = position
+        result = self.subject.apply(command)
+        self.version = position
+        return result
+
+    def change(self, name: str, command: Any, _result: Any) -> Change | None:
+        return Change(name, None, command)
+
+    def freeze(self) -> Parts:
+        encoded = msgspec.Raw(msgspec.msgpack.encode(self.subject.snapshot()))
+        return lambda: iter([encoded])
+
+    def load(self, part: msgspec.Raw) -> None:
+        self.subject.restore(msgspec.msgpack.decode(part))
+
+    def clone(self) -> State:
+        copy = UserState(type(self.subject))
+        copy.load(msgspec.Raw(msgspec.msgpack.encode(self.subject.snapshot())))
+        copy.version = self.version
+        return copy
+
+    def digest(self) -> str:
+        """Return a digest of the state."""
+        return digest(self.subject.snapshot())

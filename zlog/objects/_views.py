@@ -1,0 +1,376 @@
+"""Reading objects, without waiting: of a replica as it is, of the past, or in a transaction.
+
+Values that are returned are the caller's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, Protocol, TypeVar, cast
+
+from zlog.objects._locks import Holder, LockState
+from zlog.objects._records import check_key, given
+from zlog.objects._replica import Replica
+from zlog.objects._sorted import after_prefix
+from zlog.objects._states import (
+    NEVER,
+    Cell,
+    CounterState,
+    MapState,
+    QueueState,
+    RegisterState,
+    Replicated,
+    State,
+    UserState,
+    type_name,
+)
+from zlog.objects.errors import WrongType
+
+S = TypeVar("S", bound=State)
+R = TypeVar("R", bound=Replicated)
+T = TypeVar("T")
+
+
+class Source(Protocol):
+    """Where views read."""
+
+    def cell(self, name: str, kind: str, key: str) -> Cell | None:
+        """Return what a map or set has at a key."""
+        ...
+
+    def cells(self, name: str, kind: str, start: str, end: str | None) -> list[tuple[str, Cell]]:
+        """Return what a map or set has in a range, in the order of the keys."""
+        ...
+
+    def count(self, name: str, kind: str) -> int:
+        """Return how many keys a map or set has."""
+        ...
+
+    def look(self, name: str, kind: str, at: Callable[[Any], T]) -> T:
+        """Return what ``at`` says of an object as a whole, while nothing changes it.
+
+        It gets the object's state, or None.
+        """
+        ...
+
+
+def typed(objects: dict[str, State], name: str, kind: str) -> State | None:
+    """Return an object.
+
+    Raises:
+        WrongType: it is of another type.
+    """
+    state = objects.get(name)
+    if state is not None and state.kind != kind:
+        raise wrong_type(name, state, kind)
+    return state
+
+
+def wrong_type(name: str, state: State, kind: str) -> WrongType:
+    """Return the error that says of which type an object is."""
+    return WrongType(f"{name!r} is a {state.kind}, and no {kind}")
+
+
+def cells_of(state: State | None, start: str, end: str | None) -> list[tuple[str, Cell]]:
+    """Return a range of an object's cells, in the order of the keys."""
+    if state is None:
+        return []
+    held = cast(MapState, state)
+    return [(key, held.cells[key]) for key in held.keys(start, end)]
+
+
+def bounds(prefix: str | None, start: str | None, end: str | None) -> tuple[str, str | None]:
+    """Return the first key of a range, and its end.
+
+    Raises:
+        ValueError: a prefix comes with a start or an end.
+    """
+    if prefix is None:
+        return check_key("" if start is None else start), None if end is None else check_key(end)
+    if start is not None or end is not None:
+        raise ValueError("a range has a prefix, or a start and an end")
+    return check_key(prefix), after_prefix(prefix) if prefix else None
+
+
+class _View:
+    _kind = ""
+
+    def __init__(self, source: Source, name: str) -> None:
+        """Wrap a source; programs get views from a space or a transaction."""
+        self._source = source
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"<zlog.objects.{type(self).__name__} {self.name!r}>"
+
+
+class MapView(_View):
+    """A map, as it is read without waiting."""
+
+    _kind = "map"
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return the value of a key."""
+        cell = self._source.cell(self.name, self._kind, key)
+        return default if cell is None else given(cell[1])
+
+    def version(self, key: str) -> int:
+        """Return the position of the entry that put a key; -1: it is not there."""
+        cell = self._source.cell(self.name, self._kind, key)
+        return NEVER if cell is None else cell[0]
+
+    def items(
+        self, *, prefix: str | None = None, start: str | None = None, end: str | None = None
+    ) -> list[tuple[str, Any]]:
+        """Return keys and values in the order of the keys: all, or those of a range.
+
+        Args:
+            prefix: only keys that begin with it.
+            start: the first key.
+            end: only keys before it.
+        """
+        found = self._source.cells(self.name, self._kind, *bounds(prefix, start, end))
+        return [(key, given(cell[1])) for key, cell in found]
+
+    def keys(
+        self, *, prefix: str | None = None, start: str | None = None, end: str | None = None
+    ) -> list[str]:
+        """Return keys in order, as :meth:`items` does."""
+        found = self._source.cells(self.name, self._kind, *bounds(prefix, start, end))
+        return [key for key, _ in found]
+
+    def __getitem__(self, key: str) -> Any:
+        cell = self._source.cell(self.name, self._kind, key)
+        if cell is None:
+            raise KeyError(key)
+        return given(cell[1])
+
+    def __contains__(self, key: str) -> bool:
+        return self._source.cell(self.name, self._kind, key) is not None
+
+    def __len__(self) -> int:
+        return self._source.count(self.name, self._kind)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+
+class SetView(_View):
+    """A set of text, as it is read without waiting."""
+
+    _kind = "set"
+
+    def members(
+        self, *, prefix: str | None = None, start: str | None = None, end: str | None = None
+    ) -> list[str]:
+        """Return the members in order: all, or those of a range, as of a map's keys."""
+        found = self._source.cells(self.name, self._kind, *bounds(prefix, start, end))
+        return [key for key, _ in found]
+
+    def __contains__(self, member: str) -> bool:
+        return self._source.cell(self.name, self._kind, member) is not None
+
+    def __len__(self) -> int:
+        return self._source.count(self.name, self._kind)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.members())
+
+
+class CounterView(_View):
+    """A counter, as it is read without waiting."""
+
+    _kind = "counter"
+
+    def get(self) -> int:
+        """Return its value; 0 before it was first changed."""
+
+        def value(state: CounterState | None) -> int:
+            return 0 if state is None else state.value
+
+        return self._source.look(self.name, self._kind, value)
+
+
+class RegisterView(_View):
+    """A register, as it is read without waiting."""
+
+    _kind = "register"
+
+    def get(self, default: Any = None) -> Any:
+        """Return its value."""
+
+        def value(state: RegisterState | None) -> Any:
+            return default if state is None or not state.is_set else given(state.value)
+
+        return self._source.look(self.name, self._kind, value)
+
+    def version(self) -> int:
+        """Return the position of the entry that set it; -1: none has."""
+
+        def version(state: State | None) -> int:
+            return NEVER if state is None else state.version
+
+        return self._source.look(self.name, self._kind, version)
+
+
+class QueueView(_View):
+    """A queue, as it is read without waiting."""
+
+    _kind = "queue"
+
+    def peek(self, default: Any = None) -> Any:
+        """Return the value that is next, without taking it."""
+
+        def first(state: QueueState | None) -> Any:
+            return default if state is None or not state.items else given(state.items[0])
+
+        return self._source.look(self.name, self._kind, first)
+
+    def items(self) -> list[Any]:
+        """Return all values, the next one first."""
+
+        def values(state: QueueState | None) -> list[Any]:
+            return [] if state is None else [given(each) for each in state.items]
+
+        return self._source.look(self.name, self._kind, values)
+
+    def __len__(self) -> int:
+
+        def length(state: QueueState | None) -> int:
+            return 0 if state is None else len(state.items)
+
+        return self._source.look(self.name, self._kind, length)
+
+
+class LockView(_View):
+    """A lock, as it is read without waiting."""
+
+    _kind = "lock"
+
+    def holder(self) -> Holder | None:
+        """Return who holds it."""
+
+        def holder(state: LockState | None) -> Holder | None:
+            return None if state is None else state.holder
+
+        return self._source.look(self.name, self._kind, holder)
+
+    def waiting(self) -> list[Holder]:
+        """Return who waits for it, the next one first."""
+
+        def waiting(state: LockState | None) -> list[Holder]:
+            return [] if state is None else list(state.waiting.values())
+
+        return self._source.look(self.name, self._kind, waiting)
+
+
+class ObjectView(_View, Generic[R]):
+    """An object of one's own, as it is read without waiting."""
+
+    def __init__(self, source: Source, name: str, cls: type[R], kind: str) -> None:
+        """Wrap a source; programs get views from a space or a transaction."""
+        super().__init__(source, name)
+        self._cls = cls
+        self._kind = kind
+
+    def read(self, look: Callable[[R], T]) -> T:
+        """Return what ``look`` returns of the object, which it leaves as it is.
+
+        What it returns must not be a part of the object that changes later: a copy.
+        """
+
+        def at(state: UserState | None) -> T:
+            return look(self._cls() if state is None else cast(R, state.subject))
+
+        return self._source.look(self.name, self._kind, at)
+
+
+class ReplicaSource:
+    """Reads a replica as far as it has come."""
+
+    def __init__(self, replica: Replica) -> None:
+        self._replica = replica
+        self._lock = replica.port.lock
+
+    def cell(self, name: str, kind: str, key: str) -> Cell | None:
+        """See :class:`Source`."""
+        with self._lock:
+            state = self._state(name, kind)
+            return None if state is None else cast(MapState, state).cells.get(key)
+
+    def cells(self, name: str, kind: str, start: str, end: str | None) -> list[tuple[str, Cell]]:
+        """See :class:`Source`."""
+        with self._lock:
+            return cells_of(self._state(name, kind), start, end)
+
+    def count(self, name: str, kind: str) -> int:
+        """See :class:`Source`."""
+        with self._lock:
+            state = self._state(name, kind)
+            return 0 if state is None else len(cast(MapState, state).cells)
+
+    def look(self, name: str, kind: str, at: Callable[[Any], T]) -> T:
+        """See :class:`Source`."""
+        with self._lock:
+            return at(self._state(name, kind))
+
+    def _state(self, name: str, kind: str) -> State | None:
+        replica = self._replica
+        if replica.failed is not None:
+            raise replica.failed
+        state = replica.machine.objects.get(name)
+        if state is not None and state.kind != kind:
+            raise wrong_type(name, state, kind)
+        return state
+
+
+class Views:
+    """A space as a replica has it: reads that wait for nothing.
+
+    Attributes:
+        position: all entries below it are in what is read.
+    """
+
+    def __init__(self, replica: Replica) -> None:
+        """Wrap a replica; programs get it from a space."""
+        self._replica = replica
+        self._source = ReplicaSource(replica)
+
+    @property
+    def position(self) -> int:
+        """All entries below this position are in what is read."""
+        return self._replica.machine.position
+
+    def objects(self) -> dict[str, str]:
+        """Return the types of all objects, by name."""
+        with self._replica.port.lock:
+            found = self._replica.machine.objects.items()
+            return {name: state.kind for name, state in found}
+
+    def map(self, name: str) -> MapView:
+        """Return a map."""
+        return MapView(self._source, name)
+
+    def set(self, name: str) -> SetView:
+        """Return a set."""
+        return SetView(self._source, name)
+
+    def counter(self, name: str) -> CounterView:
+        """Return a counter."""
+        return CounterView(self._source, name)
+
+    def register(self, name: str) -> RegisterView:
+        """Return a register."""
+        return RegisterView(self._source, name)
+
+    def queue(self, name: str) -> QueueView:
+        """Return a queue."""
+        return QueueView(self._source, name)
+
+    def lock(self, name: str) -> LockView:
+        """Return a lock."""
+        return LockView(self._source, name)
+
+    def object(self, cls: type[R], name: str) -> ObjectView[R]:
+        """Return an object of one's own."""
+        return ObjectView(self._source, name, cls, type_name(cls))

@@ -1,0 +1,167 @@
+"""Watching objects: every change, in order, from a position on."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
+
+from zlog.objects._records import given
+from zlog.objects._replica import Event, Replica
+from zlog.objects._states import Change
+from zlog.objects.errors import PastLost
+
+
+class Filter(NamedTuple):
+    """Which changes are asked for.
+
+    Attributes:
+        object: of one object; None: of all.
+        start: of keys from this one on.
+        end: of keys before this one; None: of all from the first on.
+    """
+
+    object: str | None
+    start: str | None
+    end: str | None
+
+    def fits(self, change: Change) -> bool:
+        """Whether a change is asked for."""
+        if self.object is not None and change.object != self.object:
+            return False
+        key = change.key
+        if self.start is None:
+            return True
+        return key is not None and key >= self.start and (self.end is None or key < self.end)
+
+
+Opener = Callable[[int], Awaitable[Replica]]
+"""Makes a replica of its own, whose state is that below a position."""
+
+
+class Watch:
+    """The changes of a space that fit a filter, one event for each entry that has some.
+
+    It waits for more for ever. Of a watch that lags behind no more than a bounded number of
+    events is kept: then it reads the log by itself, from where it is, until it has caught up.
+
+    Attributes:
+        position: where another watch would go on after the last event that was returned.
+    """
+
+    def __init__(
+        self, replica: Replica, wanted: Filter, position: int | None, limit: int, opener: Opener
+    ) -> None:
+        """Wrap a replica; programs call ``watch`` of a space or an object."""
+        self._replica = replica
+        self._wanted = wanted
+        self._limit = limit
+        self._opener = opener
+        self._events: deque[Event] = deque()
+        self._own: Replica | None = None
+        self._live = False
+        self._closed = False
+        self._overtaken = 0
+        self.position = 0
+        with replica.port.lock:
+            if position is None or position >= replica.machine.position:
+                self.position = max(position or 0, replica.machine.position)
+                self._join()
+            else:
+                self.position = position
+        self._next = self.position
+        replica.closing.append(self.close)
+
+    def _join(self) -> None:
+        """Hear of what the space's replica applies from now on."""
+        self._live = True
+        self._overtaken = self._replica.overtaken
+        self._replica.listeners.append(self._hear)
+
+    def _leave(self) -> None:
+        with self._replica.port.lock:
+            if self._live:
+                self._replica.listeners.remove(self._hear)
+            self._live = False
+
+    def _hear(self, position: int, changes: Sequence[Change]) -> None:
+        if position < self._next:
+            return
+        fitting = tuple(filter(self._wanted.fits, changes))
+        if not fitting:
+            return
+        if self._own is None and len(self._events) >= self._limit:
+            self._live = False
+            self._replica.listeners.remove(self._hear)
+            return
+        self._next = position + 1
+        self._events.append(Event(position, fitting))
+
+    async def next(self) -> Event | None:
+        """Return the next event; None: the watch was closed.
+
+        Raises:
+            PastLost: the log was trimmed beyond it; ``resume`` says from where changes are known.
+            Stopped: the replica can't go on.
+        """
+        while not self._closed:
+            if self._events:
+                event = self._events.popleft()
+                self.position = event.position + 1
+                changes = (each._replace(value=given(each.value)) for each in event.changes)
+                return Event(event.position, tuple(changes))
+            if not self._live:
+                await self._catch_up()
+            elif self._overtaken != self._replica.overtaken:
+                self._leave()
+            else:
+                with self._replica.port.lock:
+                    if self._events or not self._live:
+                        continue
+                    seen = self._replica.machine.position
+                    self.position = max(self.position, seen)
+                await self._replica.wait(seen)
+        return None
+
+    async def _catch_up(self) -> None:
+        """Play one window of a replica of its own; give it up where it meets the space's."""
+        own = self._own
+        if own is None:
+            try:
+                own = await self._opener(self._next)
+            except PastLost as error:
+                error.resume = self._replica.machine.position
+                raise
+            own.listeners.append(self._hear)
+            self._own = own
+        with self._replica.port.lock:
+            if own.machine.position >= self._replica.machine.position:
+                self._own = None
+                self._next = max(self._next, own.machine.position)
+                self._join()
+                return
+            goal = self._replica.machine.position
+        await own.play_some(goal)
+        if own.overtaken:
+            self._own = None
+            raise PastLost(
+                f"the log was trimmed beyond {self.position}, where a watch is",
+                resume=own.machine.position,
+            )
+
+    def close(self) -> None:
+        """End it; :meth:`next` returns None."""
+        self._closed = True
+        self._leave()
+        self._own = None
+        if self.close in self._replica.closing:
+            self._replica.closing.remove(self.close)
+
+    def __aiter__(self) -> Watch:
+        return self
+
+    async def __anext__(self) -> Event:
+        event = await self.next()
+        if event is None:
+            raise StopAsyncIteration
+        return event
