@@ -7,6 +7,7 @@ namespace zlog {
 namespace {
 
 constexpr size_t kLikelyNameBytes = 8;
+constexpr size_t kNamesLookedUp = 4;  // of more, a table of all names costs less
 
 // Calls use(name) for each of them. False: the bytes are no names, or `use` said so.
 template <typename Use>
@@ -39,12 +40,19 @@ bool Tags::valid(uint32_t count) const {
   };
   // Names that no entry has would be stored with each of its records.
   if (!each_name(names, counted) || named > ids.size()) return false;
+  uint32_t most_tags = 0;
+  for (const char each : counts.bytes()) {
+    most_tags = std::max<uint32_t>(most_tags, static_cast<uint8_t>(each));
+  }
+  uint32_t most = 0;
+  for (uint32_t at = 0; at < ids.size(); at++) most = std::max(most, ids[at]);
+  if (most_tags > limits::entry_tags_max || (ids.size() > 0 && most >= named)) return false;
+  if (most_tags <= 1) return true;
   uint32_t at = 0;
   for (uint32_t i = 0; i < counts.size(); i++) {
-    if (counts[i] > limits::entry_tags_max) return false;
     const uint32_t begin = at;
     for (const uint32_t end = at + counts[i]; at < end; at++) {
-      if (ids[at] >= named || (at > begin && ids[at] <= ids[at - 1])) return false;
+      if (at > begin && ids[at] <= ids[at - 1]) return false;
     }
   }
   return true;
@@ -56,17 +64,32 @@ TagsReader::TagsReader(const Tags& tags) : tags_(tags), begins_(tags.counts.size
   uint32_t* out = begins_.data();
   *out++ = 0;
   for (const char count : counts) *out++ = begin += static_cast<uint8_t>(count);
-  names_.reserve(tags.names.size() / kLikelyNameBytes);
-  each_name(tags.names, [this](std::string_view name) {
+}
+
+const std::vector<std::string_view>& TagsReader::names() const {
+  if (!names_.empty()) return names_;
+  names_.reserve(tags_.names.size() / kLikelyNameBytes);
+  each_name(tags_.names, [this](std::string_view name) {
     names_.push_back(name);
     return true;
   });
+  return names_;
+}
+
+std::string_view TagsReader::name(uint32_t id) const {
+  if (!names_.empty()) return names_[id];
+  std::string_view found;
+  each_name(tags_.names, [&](std::string_view name) {
+    found = name;
+    return id-- > 0;
+  });
+  return found;
 }
 
 std::vector<std::string_view> TagsReader::of(uint32_t i) const {
   std::vector<std::string_view> found;
   if (!tags_.any()) return found;
-  for (uint32_t at = begins_[i]; at < begins_[i + 1]; at++) found.push_back(names_[tags_.ids[at]]);
+  for (uint32_t at = begins_[i]; at < begins_[i + 1]; at++) found.push_back(names()[tags_.ids[at]]);
   std::sort(found.begin(), found.end());
   return found;
 }
@@ -93,7 +116,8 @@ void TagsBuilder::add(const TagsReader& reader, uint32_t begin, uint32_t end) {
   std::sort(used.begin(), used.end());
   used.erase(std::unique(used.begin(), used.end()), used.end());
   const uint32_t base = count_;
-  for (const uint32_t id : used) add_name(reader.names()[id]);
+  if (used.size() > kNamesLookedUp) reader.names();
+  for (const uint32_t id : used) add_name(reader.name(id));
   for (uint32_t at = first; at < last; at++) {
     const auto found = std::lower_bound(used.begin(), used.end(), tags.ids[at]);
     wire::append(&ids_, base + static_cast<uint32_t>(found - used.begin()));

@@ -43,7 +43,8 @@ class TagsReader {
  public:
   explicit TagsReader(const Tags& tags);
 
-  const std::vector<std::string_view>& names() const { return names_; }
+  const std::vector<std::string_view>& names() const;
+  std::string_view name(uint32_t id) const;  // of one; needs no table of them all
   uint32_t begin_of(uint32_t i) const { return begins_[i]; }
   uint32_t count_of(uint32_t i) const { return begins_[i + 1] - begins_[i]; }
 
@@ -54,8 +55,8 @@ class TagsReader {
 
  private:
   const Tags tags_;
-  std::vector<uint32_t> begins_;  // count + 1 of them
-  std::vector<std::string_view> names_;
+  std::vector<uint32_t> begins_;                 // count + 1 of them
+  mutable std::vector<std::string_view> names_;  // once they were asked for
 };
 
 // Puts together the tags of some entries out of others'.

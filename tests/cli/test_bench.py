@@ -109,6 +109,13 @@ def test_read_on_the_embedded_store(cli: Cli, tmp_path: Path, words: list[str]) 
     assert untouched(cli, tmp_path / "store")
 
 
+def test_read_of_a_tag_beside_the_whole_log(cli: Cli, tmp_path: Path) -> None:
+    (report,) = run(cli, "read", "--entries", "4096", "--tags", "64")
+    assert limits_of(report) == ["whole log"]
+    assert report["result"]["name"] == "tagged read"
+    assert untouched(cli, tmp_path / "store")
+
+
 def test_tail_on_the_embedded_store(cli: Cli, tmp_path: Path) -> None:
     (report,) = run(cli, "tail")
     assert limits_of(report) == ["LMDB", "class reads"]
@@ -141,6 +148,7 @@ def test_the_table(cli: Cli) -> None:
         ("mem://", ["sequencer"], "no server"),
         ("mem://", ["append", "--class", "never"], "on Ceph"),
         (None, ["read", "--depth", "2"], "--order random"),
+        (None, ["read", "--tags", "2", "--order", "random"], "--order random"),
         (None, ["append", "--sequencer", "none"], "on Ceph"),
         ("ceph://nowhere", ["append", "--sequencer", "?"], "--sequencer"),
     ],

@@ -43,6 +43,7 @@ _RAW_READS_PER_OBJECT = 2
     examples="""
     zlog bench read                                # a range, from its beginning to its end
     zlog bench read --order random --depth 64
+    zlog bench read --tags 1000                    # those with one of a thousand tags
     zlog --store ceph://logs bench read --size 16K --entries 16384 --json
     """,
 )
@@ -57,6 +58,13 @@ _RAW_READS_PER_OBJECT = 2
 @count_option("--entries", 262144, 1 << 27, "Entries that are written first, to be read.")
 @count_option("--batch", 1024, 16384, "Entries that one append wrote.")
 @count_option("--depth", 1, 4096, "Random reads in flight.")
+@click.option(
+    "--tags",
+    type=click.IntRange(0, 1_000_000),
+    default=0,
+    metavar="N",
+    help="Give each entry one of N tags, and read those with one tag, and with the next.",
+)
 @compression_option
 @log_options
 def read(
@@ -66,6 +74,7 @@ def read(
     entries: int,
     batch: int,
     depth: int,
+    tags: int,
     compression: str,
     width: int,
     unit: int,
@@ -75,14 +84,18 @@ def read(
     Beside it stand the raw limits of the same store, measured in turns with it: plain librados
     reads of the same bytes from as many objects, or LMDB alone; and the same operations of the
     object class sent by a C++ program. RATIO is the part of each limit that was reached. The limits
-    compress nothing.
+    compress nothing. With --tags the same log stands beside it, read from its beginning to its end;
+    both are counted as the entries that they go by, so RATIO says how many times as fast it is.
     """
     if order == "range" and depth > 1:
         raise click.UsageError("--depth is for --order random: a range has its own read-ahead")
+    if tags and order != "range":
+        raise click.UsageError("--tags excludes --order random")
     words = compression != "none"
-    load = ReadLoad(order, size, entries, batch, depth, width, unit, compression, words)
+    load = ReadLoad(order, size, entries, batch, depth, width, unit, tags, compression, words)
     title = (
-        f"{order} read of {human_bytes(size)}, entries {entries}, batch {batch}, depth {depth},"
+        f"{order} read of {human_bytes(size)}{f', one of {tags:,} tags' if tags else ''},"
+        f" entries {entries}, batch {batch}, depth {depth},"
         f" width {width}, unit {unit}{'' if compression == 'none' else f', {compression}'}"
     )
     with bench.testbed() as testbed:
@@ -94,7 +107,10 @@ def read(
         note(f"writing {entries} entries in {testbed.url}")
         reader = reader_of(testbed, load)
         bench.warm_up(reader.run)
-        contender = testbed.load(f"{order} read", reader.how, reader.run)
+        contender = testbed.load("tagged read" if tags else f"{order} read", reader.how, reader.run)
+        if tags:
+            whole = testbed.load("whole log", "read_range of the same log", reader.whole)
+            return bench.measure(contender, [whole], title, size, **asdict(load))
         limits = [*bench.with_class(testbed, lambda other: reader_of(other, load))]
         if load.words:
             plain = reader_of(testbed, replace(load, compression="none"))
@@ -116,6 +132,7 @@ class ReadLoad:
         depth: random reads in flight.
         width: stripe objects of the log.
         unit: positions in a row in one of them.
+        tags: of how many each entry has one; 0: none has any, and all entries are read.
         compression: of the log.
         words: whether entries are made of words, which compress.
     """
@@ -127,6 +144,7 @@ class ReadLoad:
     depth: int
     width: int
     unit: int
+    tags: int = 0
     compression: str = "none"
     words: bool = False
 
@@ -138,6 +156,7 @@ class Reader:
         how: what it does, one sentence.
         per_operation: entries that one read of an object brings, on average.
         run: reads for a while.
+        whole: reads all entries for a while, whatever is asked for.
     """
 
     def __init__(self, testbed: Testbed, log: str, load: ReadLoad) -> None:
@@ -148,9 +167,17 @@ class Reader:
         self._log = testbed.enter(zlog.Log.open(testbed.store, log, timeout=testbed.timeout))
         batch = entries_of(load.size, load.batch, words=load.words)
         for left in range(load.entries, 0, -load.batch):
-            self._log.append_many(batch[:left])
+            each = [self._tag() for _ in batch[:left]] if load.tags else None
+            self._log.append_many(batch[:left], tags_each=each)
         self.per_operation = 1.0
-        if load.order == "range":
+        self.whole = self._range
+        if load.tags:
+            self.run = self._tagged
+            self.how = (
+                f"read_range of one tag; about {load.entries / load.tags:.0f} of {load.entries}"
+                " entries have it, and all of them are counted, since it goes by the others"
+            )
+        elif load.order == "range":
             self.run = self._range
             self.per_operation = self._learn()
             self.how = (
@@ -183,6 +210,18 @@ class Reader:
             if taken < _STEP:
                 items = self._log.read_range(0, self._load.entries)
             return taken
+
+        return repeat(call, seconds)
+
+    def _tag(self) -> tuple[str]:
+        return (f"tag-{self._random.randrange(self._load.tags)}",)
+
+    def _tagged(self, seconds: float) -> Slice:
+        """Read the entries of one tag, and of another."""
+
+        def call() -> int:
+            deque(self._log.read_range(0, self._load.entries, tags=self._tag()), maxlen=0)
+            return self._load.entries
 
         return repeat(call, seconds)
 
