@@ -1,7 +1,6 @@
 #include "cls_zlog/stripe/layout.h"
 
 #include <algorithm>
-#include <cerrno>
 
 #include "cls_zlog/base/limits.h"
 #include "cls_zlog/base/result.h"
@@ -33,119 +32,7 @@ void keep_tags(const TagsReader& tags, const std::vector<RecordEntry>& entries, 
   }
 }
 
-// How many records `count` positions lie in, if this object's records are all alike.
-uint64_t likely_records(const Header& header, uint64_t count) {
-  const uint64_t entries_each = header.entries / std::max<uint64_t>(header.records, 1);
-  return 1 + count / std::max<uint64_t>(entries_each, 1);
-}
-
 }  // namespace
-
-bool parse_key(std::string_view key, const Spacing& spacing, uint32_t residue, Span* out) {
-  return parse_span_key(kRecords, key, spacing, residue, out);
-}
-
-RecordIterator::RecordIterator(Object& object, const Header& header, uint64_t likely)
-    : object_(object),
-      spacing_(header.spacing()),
-      residue_(header.residue),
-      page_max_(std::clamp<uint64_t>(limits::page_bytes_max / std::max(header.value_bytes, 1u), 1,
-                                     limits::page_records_max)),
-      page_next_(std::clamp<uint64_t>(likely, 1, page_max_)) {}
-
-int RecordIterator::fetch(uint64_t position) {
-  if (bytes_fetched_ > limits::walk_bytes_max) return -E2BIG;
-  const int r = object_.omap_list(span_key_bound(kRecords, position), std::string(kRecords),
-                                  page_next_, &page_, &more_);
-  at_ = page_.begin();
-  current_ = Stored();
-  if (r < 0) return r;
-  if (page_.empty() && more_) return -EIO;
-  for (const auto& [key, value] : page_) bytes_fetched_ += value.bytes.size();
-  page_next_ = std::min(page_next_ * 2, page_max_);
-  return 0;
-}
-
-int RecordIterator::seek(uint64_t position, const Stored** out) {
-  ZLOG_TRY(seek_whole(position, out));
-  if (*out == nullptr || !current_.record.sparse()) return 0;
-  cut(position);
-  *out = &piece_;
-  return 0;
-}
-
-// The piece of the sparse record that begins at a position of it, or at its first one above.
-void RecordIterator::cut(uint64_t position) {
-  const Span& span = current_.span;
-  const Record& record = current_.record;
-  const SparseEntries& left = record.left;
-  const uint64_t first =
-      position <= span.first ? span.first : spacing_.first_at(position, residue_);
-  const uint32_t place = spacing_.index(span, first);
-  const uint32_t i = left.at_or_after(place);
-  piece_ = {current_.key, {first, span.last}, {}, current_.value};
-  Record& piece = piece_.record;
-  const bool entry = i < left.count && left.places[i] == place;
-  if (!entry) {
-    piece.kind = RecordKind::kTrim;
-    if (i < left.count) piece_.span.last = spacing_.after(first, left.places[i] - place - 1);
-    return;
-  }
-  static constexpr char kZeros[sizeof(uint32_t)] = {};
-  if (name_begins_.empty()) name_begins_ = left.name_begins();
-  piece_.span.last = first;
-  piece.kind = RecordKind::kInline;
-  piece.count = 1;
-  piece.origin = {left.timestamps[i], left.writer_of(i), left.numbers[i]};
-  wire::store(piece_end_, left.bytes_of(i));
-  piece.states = {kZeros, 1};
-  piece.ends = {piece_end_, 1};
-  piece.crcs = {left.crcs.bytes(i, 1).data(), 1};
-  piece.numbers = {kZeros, 1};
-  piece.data = record.data.substr(left.begin_of(i), left.bytes_of(i));
-  piece.tags = tags_of(left, i, name_begins_);
-}
-
-int RecordIterator::seek_whole(uint64_t position, const Stored** out) {
-  const std::string bound = span_key_bound(kRecords, position);
-  if (at_ != page_.end() && at_->first < bound) at_ = page_.upper_bound(bound);
-  if (at_ == page_.end() && more_) {
-    ZLOG_TRY(fetch(position));
-  }
-  *out = nullptr;
-  if (at_ == page_.end()) return 0;
-  if (current_.key.data() != at_->first.data()) {
-    Span span;
-    if (!parse_key(at_->first, spacing_, residue_, &span)) return -EIO;
-    const Buffer& value = at_->second;
-    const Record record = Record::decode(at_->first, value.bytes, spacing_.length(span));
-    current_ = {at_->first, span, record, value};
-    name_begins_.clear();
-  }
-  *out = &current_;
-  return 0;
-}
-
-Walk::Walk(Object& object, const Header& header, const std::vector<uint64_t>& positions, bool whole)
-    : positions_(positions),
-      records_(object, header, likely_records(header, positions.size())),
-      whole_(whole) {}
-
-int Walk::next(Stretch* out) {
-  const Stored* stored = nullptr;
-  ZLOG_TRY(whole_ ? records_.seek_whole(positions_[at_], &stored)
-                  : records_.seek(positions_[at_], &stored));
-  const bool covered = stored != nullptr && stored->span.covers(positions_[at_]);
-  auto end = positions_.end();
-  if (stored != nullptr) {
-    // Up to the record's end when inside it, else up to its beginning.
-    const uint64_t limit = covered ? stored->span.last + 1 : stored->span.first;
-    end = std::lower_bound(positions_.begin() + at_, positions_.end(), limit);
-  }
-  *out = {covered ? stored : nullptr, at_, static_cast<uint32_t>(end - positions_.begin())};
-  at_ = out->end;
-  return 0;
-}
 
 Span Layout::span_of(const Batch& batch) const {
   return {batch.first, header_.spacing().after(batch.first, batch.entries.size() - 1)};

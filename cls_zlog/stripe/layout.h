@@ -48,12 +48,18 @@ class RecordIterator {
   RecordIterator(Object& object, const Header& header, uint64_t likely);
 
   // The lowest record that ends at or above `position`: the one that covers it, or the next one;
-  // nullptr when there is none. Positions may not fall from call to call. -EIO: a key that is none
-  // of ours; -E2BIG: more records than one call may look at.
+  // nullptr when there is none. Positions fall from call to call only to those that are at hand. -EIO:
+  // a key that is none of ours; -E2BIG: more records than one call may look at.
   int seek(uint64_t position, const Stored** out);
 
   // The same for who is to change a record: as it is stored.
   int seek_whole(uint64_t position, const Stored** out);
+
+  // Whether a seek finds the record in the page that was fetched last.
+  bool at_hand(uint64_t position) const;
+
+  // Has the next seek fetch as if it were the first one, also for a position below.
+  void start_over(uint64_t likely);
 
   // Bytes of records read so far.
   uint64_t bytes_fetched() const { return bytes_fetched_; }
@@ -70,6 +76,7 @@ class RecordIterator {
   uint64_t bytes_fetched_ = 0;
   bool more_ = true;  // above the page
   Page page_;
+  std::string page_begin_;  // what its keys are above
   Page::const_iterator at_ = page_.end();
   Stored current_;
   Stored piece_;  // of it
@@ -77,7 +84,8 @@ class RecordIterator {
   std::vector<uint32_t> name_begins_;  // of its entries, once one of them was asked for
 };
 
-// Cuts ascending positions into stretches that one record covers and stretches that none does.
+// Cuts positions into stretches that one record covers and stretches that none does. They ascend; or
+// they descend, and then the records are fetched a few at a time, twice as many each time.
 class Walk {
  public:
   struct Stretch {
@@ -95,10 +103,15 @@ class Walk {
   uint64_t bytes_fetched() const { return records_.bytes_fetched(); }
 
  private:
+  int fetch_below();
+
+  const Header& header_;
   const std::vector<uint64_t>& positions_;
-  RecordIterator records_;
   const bool whole_;
+  const bool descending_;
+  RecordIterator records_;
   uint32_t at_ = 0;
+  uint32_t ahead_ = 0;  // positions below the next one that are fetched with it
 };
 
 // Entries at positions in a row, to be stored.

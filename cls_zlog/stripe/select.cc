@@ -378,12 +378,10 @@ class Selection {
     return there == hit->place.bytes ? 0 : -EIO;  // they were there a moment ago
   }
 
-  // Those from the i-th on that their records tell of; in reverse one.
+  // Those from the i-th on that their records tell of.
   int answer_stored(const std::vector<Hit>& hits, size_t i, size_t* taken) {
     std::vector<uint64_t> positions;
-    const auto joins = [&](size_t next) {
-      return next < hits.size() && !hits[next].direct && (next == i || !request_.reverse);
-    };
+    const auto joins = [&](size_t next) { return next < hits.size() && !hits[next].direct; };
     for (size_t next = i; joins(next); next++) positions.push_back(hits[next].position);
     const uint32_t before = reply_.count();
     Scan<Answering> scan(object_, header_, positions, request_.bytes_max, &reply_, &blocks_);

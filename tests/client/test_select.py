@@ -78,43 +78,6 @@ def test_readers_of_tags_find_what_readers_of_everything_find(log: zlog.Log, see
     assert log.last() == entries_of(everything)[-1]
 
 
-def test_while_writers_write_and_the_width_changes_streams_stay_the_same(log: zlog.Log) -> None:
-    """What a filtering reader has seen is a prefix of what everything holds in the end."""
-    done = threading.Event()
-    seen: dict[str, list[Entry]] = {}
-
-    def write(number: int) -> None:
-        with zlog.Log.open(log.store, log.name) as own:
-            for _ in range(25):
-                append_some(own, random.Random(number), 12)
-
-    def follow(stream: str) -> None:
-        with zlog.Log.open(log.store, log.name) as own:
-            position = 0
-            while True:
-                last = done.is_set()
-                found = list(own.read_range(position, tags=(stream,)))
-                seen.setdefault(stream, []).extend(entries_of(found))
-                if last:
-                    return
-                position = max([position, *(item.end for item in found)])
-
-    writers = [threading.Thread(target=write, args=(n,)) for n in range(3)]
-    readers = [threading.Thread(target=follow, args=(stream,)) for stream in STREAMS[:2]]
-    for thread in (*writers, *readers):
-        thread.start()
-    for width in (3, 1, 4):
-        log.reconfigure(width=width)
-    for thread in writers:
-        thread.join(60)
-    done.set()
-    for thread in readers:
-        thread.join(60)
-    everything = list(log.read_range())
-    for stream in STREAMS[:2]:
-        assert seen[stream] == with_tags(everything, [stream])
-
-
 @pytest.mark.parametrize("store_url", ["mem", "embedded"], indirect=True)  # with a sequencer
 def test_a_hole_may_hide_an_entry_and_is_waited_for(log: zlog.Log) -> None:
     log.append(b"before", tags=("a",))
@@ -161,16 +124,6 @@ def test_a_stream_reads_as_a_log_of_its_own(log: zlog.Log) -> None:
         stream = again.stream("cart.17")
         assert stream.cursor("billing").position == both
         assert [entry.data for entry in stream.read_range(both)] == [b"pay"]
-
-
-def test_many_streams_are_each_in_order_and_complete(log: zlog.Log) -> None:
-    names = [f"s{i}" for i in range(500)]
-    entries = [b"%d" % i for i in range(3_000)]
-    log.append_many(entries, tags_each=[(names[i % 500], f"half{i % 2}") for i in range(3_000)])
-    for i in (0, 7, 499):
-        found = [int(entry.data) for entry in log.read_range(tags=(names[i],))]
-        assert found == list(range(i, 3_000, 500))
-    assert len(list(log.read_range(tags=("half1",)))) == 1_500
 
 
 @pytest.mark.parametrize(

@@ -291,3 +291,22 @@ def test_many_gaps_come_in_many_replies(damageable: tuple[Stripe, MemoryDoor]) -
         _, gaps = select(stripe, [A], reverse=reverse)
         lost = {p for first, last, s in gaps if s == State.LOST for p in range(first, last + 1)}
         assert lost == {0, *range(2, 2 * count, 2)}
+
+
+def test_what_a_chunk_covers_is_not_looked_through(
+    damageable: tuple[Stripe, MemoryDoor],
+) -> None:
+    """Records that are damaged are not noticed, where the places of their tags tell all."""
+    stripe, door = damageable
+    entries = [Entry(p, p, b"%0100d" % p, (A,) if p % 100 == 0 else (B,)) for p in range(17_000)]
+    stripe.write(1, entries)
+    stripe.write(1, [Entry(17_000, 17_000, b"", (B,))])  # makes the chunk
+    expected = [(entry.position, entry.data) for entry in entries if A in entry.tags]
+    sound = door.load(stripe.name)
+    damaged = {key: flip(value, 40) for key, value in sound.omap.items() if key.startswith(b"e.")}
+    door.save(stripe.name, replace(sound, omap={**sound.omap, **damaged}))
+    for reverse in (False, True):
+        found, gaps = select(stripe, [A], end=17_000, reverse=reverse)
+        assert (found[::-1] if reverse else found, gaps) == (expected, [])
+    door.save(stripe.name, without(door.load(stripe.name), *index_keys(sound)))
+    assert select(stripe, [A], end=17_000)[1]  # else nothing would have been noticed anyway
