@@ -8,11 +8,11 @@ import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 
-from .run import Outcome, run
+from .run import Kind, Outcome, run
 
 
-def _run(seed: int, exclusive: bool | None) -> Outcome:
-    outcome = run(seed, exclusive=exclusive)
+def _run(seed: int, kind: Kind | None) -> Outcome:
+    outcome = run(seed, kind=kind)
     if outcome.ok:
         outcome.lines = []  # they would be carried from process to process for nothing
     return outcome
@@ -27,18 +27,19 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5000, help="how many")
     parser.add_argument("--jobs", type=int, default=2, help="processes to run them in")
     parser.add_argument(
-        "--exclusive",
-        action=argparse.BooleanOptionalAction,
-        help="have the log be exclusive in all runs, or in none; else the seed decides",
+        "--kind",
+        choices=[kind.value for kind in Kind],
+        help="what is special about the log in all runs; else the seed decides",
     )
     options = parser.parse_args()
+    kind = Kind(options.kind) if options.kind else None
     if options.seed is not None:
-        sys.exit(_replay(options.seed, options.exclusive, show=not options.quiet))
-    sys.exit(_run_many(options.first, options.seeds, options.jobs, options.exclusive))
+        sys.exit(_replay(options.seed, kind, show=not options.quiet))
+    sys.exit(_run_many(options.first, options.seeds, options.jobs, kind))
 
 
-def _replay(seed: int, exclusive: bool | None, *, show: bool) -> int:
-    outcome = run(seed, exclusive=exclusive, show=show)
+def _replay(seed: int, kind: Kind | None, *, show: bool) -> int:
+    outcome = run(seed, kind=kind, show=show)
     for violation in outcome.violations:
         print(violation)
     print(
@@ -48,11 +49,11 @@ def _replay(seed: int, exclusive: bool | None, *, show: bool) -> int:
     return 0 if outcome.ok else 1
 
 
-def _run_many(first: int, count: int, jobs: int, exclusive: bool | None) -> int:
+def _run_many(first: int, count: int, jobs: int, kind: Kind | None) -> int:
     began = time.monotonic()
     failed = operations = calls = 0
     virtual = 0.0
-    one = functools.partial(_run, exclusive=exclusive)
+    one = functools.partial(_run, kind=kind)
     with ProcessPoolExecutor(jobs) as pool:
         for outcome in pool.map(one, range(first, first + count), chunksize=10):
             operations += outcome.operations

@@ -244,6 +244,24 @@ class Client:
         return await log.log.stat()
 
 
+class Compactor(Client):
+    """A process that enforces the log's retention again and again."""
+
+    async def run(self) -> None:
+        """Do so until ``done``."""
+        log = await self._open()
+        while not self.done:
+            await asyncio.sleep(self._chance.uniform(0, 0.6))
+            await self._try(compact(log))
+
+
+async def compact(log: RecordedLog) -> str:
+    """Have what is superseded trimmed; returns what is said of that."""
+    await log.log.apply_retention()
+    report = await log.log.retention_report()
+    return f"compacted up to {report.compacted}" if report.compacted else "too early to compact"
+
+
 _ACTIONS: dict[Callable[[Client, RecordedLog], Awaitable[object]], int] = {
     Client._append: 40,
     Client._append_at_once: 10,

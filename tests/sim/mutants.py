@@ -1,10 +1,11 @@
 """Ways to break the protocol, one rule each, which the simulation has to notice.
 
 Two are mistakes of the client that changes the layout, one of the client that appends, one of the
-client that reserves, three of clients that deliver, one of readers by tags, five of the object
-class, one each of a sequencer and of a client that greet each other, and three of logs with
-exclusive writers: of the writer, of the reader, and of the client that takes the log. The class is
-C++, and not built broken: what is wrong with it is done where its methods are called.
+client that reserves, three of clients that deliver, one of readers by tags, one of compaction by
+key, five of the object class, one each of a sequencer and of a client that greet each other, and
+three of logs with exclusive writers: of the writer, of the reader, and of the client that takes the
+log. The class is C++, and not built broken: what is wrong with it is done where its methods are
+called.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from zlog._layout.stripe_objects import seal
 from zlog._native import messages
 from zlog._read import select
 from zlog._sequencer import greeting
+from zlog._trim import compact
 from zlog.entry import Entry
 from zlog.errors import DeliverySuperseded
 from zlog.seqr.machine import admission
@@ -34,6 +36,7 @@ from zlog.store import RequestPayload
 
 from ..conformance.stored import HEADER, fields_of
 from .cluster import Execute, Objects
+from .run import Kind
 
 _ANY_EPOCH = 2**63
 _EPOCH = slice(6, 14)
@@ -61,8 +64,7 @@ class Mutant:
         seeds_max: within that many seeds it must be noticed.
         wrap: what the objects do then.
         patch: what the clients do then.
-        exclusive: whether the log has exclusive writers in the runs that notice it; both: in each
-            kind of runs.
+        kinds: of runs, each of which notices it.
         shows: how the complaint begins: with a property of docs/correctness.md, or S for strangers.
     """
 
@@ -70,7 +72,7 @@ class Mutant:
     seeds_max: int
     wrap: Callable[[Objects], Execute] = _as_it_is
     patch: Callable[[], contextlib.AbstractContextManager[object]] = _nothing
-    exclusive: tuple[bool, ...] = (False,)
+    kinds: tuple[Kind, ...] = (Kind.NOTHING,)
     shows: str = "P"
 
 
@@ -292,12 +294,24 @@ def _loose_not_selected(objects: Objects) -> Execute:
     return execute
 
 
+_compact = compact._compact
+
+
+async def _compact_one_more(layout, pages, deadline):  # type: ignore[no-untyped-def]
+    """Trim what stands behind the last entry of each object that is superseded, too."""
+    more = {}
+    for ref, (first, end, superseded) in pages.items():
+        behind = ref.spacing.after(superseded[-1])
+        more[ref] = first, end, [*superseded, *[behind] * (behind < end)]
+    await _compact(layout, more, deadline)
+
+
 MUTANTS = {
     "unsealed-object": Mutant(
         "a change of layout, such as taking the log, leaves one object unsealed",
         40,
         patch=lambda: mock.patch.object(views, "seal", _seal_all_but_one),
-        exclusive=(False, True),
+        kinds=(Kind.NOTHING, Kind.EXCLUSIVE),
     ),
     "tail-before-seal": Mutant(
         "a change of layout asks for the highest positions before it seals",
@@ -328,37 +342,40 @@ MUTANTS = {
         "an attempt at a delivery is granted positions when a later one has begun",
         40,
         patch=lambda: mock.patch.object(_Attempt, "grant", _grant_to_all),
+        kinds=(Kind.DELIVERIES,),
         shows="P15",
     ),
     "grant-not-recorded": Mutant(
         "a delivery writes where no later attempt will look",
         40,
         patch=lambda: mock.patch.object(_Attempt, "grant", _grant_unrecorded),
+        kinds=(Kind.DELIVERIES,),
         shows="P15",
     ),
     "attempt-not-settled": Mutant(
         "an attempt leaves open what earlier ones were granted and have not written",
-        160,
+        40,
         patch=lambda: mock.patch.object(_Attempt, "recover", _read_unsettled),
+        kinds=(Kind.DELIVERIES,),
         shows="P15",
     ),
     "confirmed-out-of-order": Mutant(
         "a writer confirms an entry before those that were handed in before it",
         40,
         patch=lambda: mock.patch.object(Exclusive, "_confirm", _confirm_all_written),
-        exclusive=(True,),
+        kinds=(Kind.EXCLUSIVE,),
     ),
     "recovered-past-a-hole": Mutant(
         "a client that takes a log takes what lies above a hole for confirmed",
         40,
         patch=_recover_past_holes,
-        exclusive=(True,),
+        kinds=(Kind.EXCLUSIVE,),
     ),
     "read-beyond-a-hole": Mutant(
         "a reader takes what lies above a hole for confirmed",
         80,
         patch=_read_past_holes,
-        exclusive=(True,),
+        kinds=(Kind.EXCLUSIVE,),
     ),
     "selected-past-a-hole": Mutant(
         "a reader by tags passes positions that may still be written",
@@ -377,6 +394,13 @@ MUTANTS = {
         40,
         wrap=_loose_not_selected,
         shows="P20",
+    ),
+    "newest-compacted": Mutant(
+        "compaction trims an entry behind the last one that is superseded",
+        40,
+        patch=lambda: mock.patch.object(compact, "_compact", _compact_one_more),
+        kinds=(Kind.COMPACTION,),
+        shows="P21",
     ),
     "any-token": Mutant(
         "a sequencer lets in a client that answers its challenge with any proof",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import enum
 import gc
 import logging
 import random
@@ -11,13 +12,14 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from zlog._trim.retention import Retention
 from zlog.aio import Log
 from zlog.errors import ZlogError
 from zlog.testing import History, Process, RecordedLog, RecordedWriter, Violation, check
 from zlog.testing._process import PROCESS
 
 from ..support.logs import UNITS
-from .clients import KINDS, LOG, TIMEOUT, Client
+from .clients import KINDS, LOG, TIMEOUT, Client, Compactor, compact
 from .cluster import Cluster, Execute, Objects
 from .deliveries import Deliverer, Part, Source, deliver, small_rounds
 from .exclusive import Contender, small_writer_rounds
@@ -28,11 +30,29 @@ from .trace import Trace
 TOKEN_SHARE = 0.3
 """Of the runs, in which sequencers have a token and strangers don't."""
 
-DELIVERY_SHARE = 0.4
-"""Of the runs, in which batches are delivered."""
 
-EXCLUSIVE_SHARE = 0.25
-"""Of the runs, in which the log has exclusive writers, and no batches are delivered."""
+class Kind(enum.Enum):
+    """What is special about the log of a run."""
+
+    NOTHING = "nothing"
+    DELIVERIES = "deliveries"
+    """Batches are delivered to it."""
+    EXCLUSIVE = "exclusive"
+    """It has exclusive writers."""
+    COMPACTION = "compaction"
+    """It is compacted by key. Such a run takes longer, and less is done in a second: what is young
+    stays."""
+
+
+_SHARES = {
+    Kind.NOTHING: 0.25,
+    Kind.DELIVERIES: 0.3,
+    Kind.EXCLUSIVE: 0.25,
+    Kind.COMPACTION: 0.2,
+}
+
+COMPACT_AFTER_SECONDS = 4.0
+"""Longer than a client goes on trying an append."""
 
 LATE_SECONDS = 6.0
 """Until then everything that was on its way to the store has arrived."""
@@ -66,7 +86,7 @@ def run(
     seed: int,
     wrap: Callable[[Objects], Execute] = lambda objects: objects.execute,
     *,
-    exclusive: bool | None = None,
+    kind: Kind | None = None,
     show: bool = False,
 ) -> Outcome:
     """Run one seed. Only its number, and the code, decide what happens.
@@ -74,13 +94,13 @@ def run(
     Args:
         seed: of everything.
         wrap: makes the objects do something else.
-        exclusive: whether the log has exclusive writers; None: the seed decides that, too.
+        kind: of run; None: the seed decides that, too.
         show: print what happens while it happens.
     """
     loop = OverheardLoop(seed)
-    if exclusive is None:
-        exclusive = random.Random(f"{seed}.exclusive").random() < EXCLUSIVE_SHARE
-    simulation = _Simulation(loop, seed, wrap, Trace(show=show), exclusive=exclusive)
+    if kind is None:
+        (kind,) = random.Random(f"{seed}.kind").choices([*_SHARES], [*_SHARES.values()])
+    simulation = _Simulation(loop, seed, wrap, Trace(show=show), kind)
     said = _Said(simulation)
     logger = logging.getLogger("zlog")
     logger.addHandler(said)
@@ -90,7 +110,7 @@ def run(
     try:
         loop.set_exception_handler(simulation.note_error)
         work = asyncio.wait_for(simulation.run(), SECONDS_MAX)
-        rounds = small_writer_rounds() if exclusive else small_rounds()
+        rounds = small_writer_rounds() if kind is Kind.EXCLUSIVE else small_rounds()
         with contextlib.suppress(asyncio.TimeoutError), rounds:
             loop.run_until_complete(work)
             simulation.finished = True
@@ -105,9 +125,13 @@ def run(
     return simulation.outcome()
 
 
-_CLIENTS = ("client", "follower", "selector", "deliverer", "contender")
+_CLIENTS = ("client", "follower", "selector", "deliverer", "contender", "compactor")
 
-_ROLES: dict[str, type[Client]] = {"deliverer": Deliverer, "contender": Contender}
+_ROLES: dict[str, type[Client]] = {
+    "deliverer": Deliverer,
+    "contender": Contender,
+    "compactor": Compactor,
+}
 """Of processes, by what their names begin with; all others are clients of no special kind."""
 
 
@@ -129,8 +153,7 @@ class _Simulation:
         seed: int,
         wrap: Callable[[Objects], Execute],
         trace: Trace,
-        *,
-        exclusive: bool,
+        kind: Kind,
     ) -> None:
         self._loop = loop
         self._seed = seed
@@ -138,9 +161,9 @@ class _Simulation:
         self._trace = trace
         more = random.Random(f"{seed}.more")
         self._token = more.random() < TOKEN_SHARE
-        delivers = more.random() < DELIVERY_SHARE and not exclusive
-        self._exclusive = exclusive
-        self._source = Source(more) if delivers else None
+        self._compacts = kind is Kind.COMPACTION
+        self._exclusive = kind is Kind.EXCLUSIVE
+        self._source = Source(more) if kind is Kind.DELIVERIES else None
         self._trims = self._source is None or more.random() < 0.3
         # Hasty readers would always fill what a frozen attempt at a delivery was granted.
         self._hole_timeout = more.choice((0.1, 1.5)) if self._source else 0.1
@@ -170,10 +193,12 @@ class _Simulation:
         self._restart("selector-0")
         for number in range(chance.randint(2, 3) if self._source else 0):
             self._restart(f"deliverer-{number}")
+        for number in range(2 if self._compacts else 0):
+            self._restart(f"compactor-{number}")
         calm = chance.choice((0.15, 0.4, 1.0))
         nemesis = Nemesis(cluster, chance, self._restart, calm, hunt=self._token)
         trouble = asyncio.ensure_future(nemesis.run())
-        await asyncio.sleep(chance.uniform(2.0, 6.0))
+        await asyncio.sleep(chance.uniform(2.0, 6.0) + self._compacts * COMPACT_AFTER_SECONDS)
         trouble.cancel()
         self._trace("nemesis", "heals everything")
         cluster.heal()
@@ -189,6 +214,9 @@ class _Simulation:
             self._cluster.store(process), LOG, width=width, unit=unit, options=options
         )
         self._address = log._client.layout.address
+        if self._compacts:
+            retention = Retention(compact_after=COMPACT_AFTER_SECONDS)
+            await self._history.watch(log, "creator").set_retention(retention)
         await log.close()
 
     def _let_strangers_in(self, ports: list[int]) -> None:
@@ -236,6 +264,9 @@ class _Simulation:
             for tag in KINDS:
                 async for item in log.read_range(tags=(tag,), hole_timeout=0.1):
                     self._trace("auditor", f"{tag} -> {item}")
+            for _ in range(2 if self._compacts else 0):
+                self._trace("auditor", await compact(log))
+                await asyncio.sleep(COMPACT_AFTER_SECONDS)
             await asyncio.sleep(LATE_SECONDS)
         if self._source:
             await self._deliver_in_vain(log, self._source.parts)
@@ -272,7 +303,7 @@ class _Simulation:
             self._history,
             self._trace,
             random.Random(self._chance.random()),
-            0.05,
+            0.1 if self._compacts else 0.05,
             self.complain,
             trims=self._trims,
             hole_timeout=self._hole_timeout,

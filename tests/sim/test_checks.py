@@ -2,8 +2,10 @@
 
 A history is written as steps. A step is what some process did and what came of it: ``append a 3``,
 ``read 3 a``, ``tail 4``, ``fill 2``; before it the process, as in ``slow: fill 2``, or else a
-process called as the step is. What takes longer is written as ``begin`` and ``end``, and what never
-returned as ``begin`` alone. Appends of a process that has taken the log are a writer's.
+process called as the step is. An entry's tags stand behind it, as in ``append a#x#y 3``. A reader
+by tags is told of an entry, ``told 3 a#x x``, and passes what lacks its tag: ``pass 0-3 x``. What
+takes longer is written as ``begin`` and ``end``, and what never returned as ``begin`` alone.
+Appends of a process that has taken the log are a writer's.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 import pytest
 
 from zlog.entry import GapKind
-from zlog.testing import Action, History, Operation, Result, check
+from zlog.testing import Action, History, Operation, Result, Wanted, check
 
 GAPS = {kind.value: kind for kind in GapKind}
 RESULTS = {result.value: result for result in Result}
@@ -28,6 +30,8 @@ def play(text: str) -> History:
         verb, *words = said.split()
         if verb == "heal":
             history.heal()
+        elif verb in ("told", "pass"):
+            select(history, process or verb, verb, *words)
         elif verb == "skip":
             history.skips.append("after position 3 came 5")
         elif verb == "log":
@@ -58,7 +62,10 @@ def invoke(history: History, process: str, verb: str, what: str) -> Operation:
     """Begin to append or deliver an entry, or to do something at a position."""
     action = Action(verb)
     if action is Action.APPEND:
-        return history.invoke(process, action, entry=what.encode())
+        data, *tags = what.split("#")
+        return history.invoke(process, action, entry=data.encode(), tags=tags)
+    if action is Action.COMPACT:
+        return history.invoke(process, action)
     if action is Action.DELIVER:
         return history.invoke(process, action, entry=what.encode(), delivery=("job", 1, 0))
     return history.invoke(process, action, position=int(what))
@@ -78,8 +85,20 @@ def end(history: History, operation: Operation, words: list[str]) -> None:
         operation.position, operation.epochs = int(words[0]), (int(first), int(last))
     elif operation.action is Action.READ:
         operation.found = GAPS.get(words[0])
-        operation.entry = None if operation.found else words[0].encode()
+        if operation.found is None:
+            data, *tags = words[0].split("#")
+            operation.tell(data.encode(), tags)
     history.returns([operation], result)
+
+
+def select(history: History, process: str, verb: str, where: str, *words: str) -> None:
+    """Have a reader by tags be told of an entry, or pass some positions."""
+    start, _, stop = where.partition("-")
+    action = Action.READ if verb == "told" else Action.SKIP
+    operation = history.invoke(process, action, position=int(start))
+    operation.wanted = Wanted((words[-1],), every=False)
+    operation.end = int(stop) if stop else None
+    end(history, operation, [*words[:-1]])
 
 
 def attempt(history: History, entries: str, result: str = "ok") -> None:
@@ -140,6 +159,14 @@ GOOD = {
     "what was trimmed was not seen by all": (
         "ann: take 0; ann: append a pending; ann: append b 1; trim_to 1; read 1 b"
     ),
+    "readers by tags": (
+        "append a#x 0; append b 1; append c#y#x 2; told 0 a#x x; pass 1-2 x; told 2 c#y#x x;"
+        " pass 0-2 y; trim 2; pass 0-3 y"
+    ),
+    "what is superseded goes": (
+        "append a#x 0; append b#x#y 1; append c 2; append d#x 3; compact on; read 0 trimmed;"
+        " pass 0-1 x; append e#y failed; read 1 trimmed; pass 0-2 y; fill 1; read 4 e#y; read 2 c"
+    ),
     "a release that failed may come late": (
         "ann: take 0; ann: release 0 failed; bob: take 0; append a 0"
     ),
@@ -195,6 +222,15 @@ BROKEN = [
     ("P19", "ann: take 0; ann: append a 0; ann: begin append b; bob: take 1; ann: end 1"),
     ("P5", "ann: take 0; ann: append a 0; bob: take 0"),
     ("P5", "tail 2; ann: take 1"),
+    ("P20", "append a#x 0; told 0 a#x y"),
+    ("P20", "append a#x 0; append b 1; pass 0-2 x"),
+    ("P20", "append a#x failed; pass 0-1 x; read 0 a#x; trim 0"),
+    ("P10", "append a#x 0; append b#x 1; read 0 trimmed; compact on"),
+    ("P21", "compact on; append a#x 0; append b#y 1; read 0 trimmed"),
+    ("P21", "compact on; append a 0; append b#x 1; read 0 trimmed"),
+    ("P21", "compact on; append a#x#y 0; append b#x 1; read 0 trimmed"),
+    ("P21", "compact on; append a#x 0; read 0 trimmed; append b#x 1"),
+    ("P20", "compact on; append a#x 0; pass 0-1 x; append b#x 1"),
 ]
 
 

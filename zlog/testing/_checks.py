@@ -1,7 +1,7 @@
 """What must hold of every history of a log, and telling where it does not.
 
 Positions come back in the replies, so that no search is needed: every rule is a pass over the
-operations in some order, O(n log n) together. docs/correctness.md says P1 to P20 in words.
+operations in some order, O(n log n) together. docs/correctness.md says P1 to P21 in words.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from zlog.testing._selected import passed_what_does_not, told_what_fits
 
 
 def check(history: History) -> list[Violation]:
-    """Return every violation in a history of P1 to P13, P15, and P17 to P20; none: all is well.
+    """Return every violation in a history of P1 to P13, P15, and P17 to P21; none: all is well.
 
     Raises:
         ValueError: two appends or deliveries of the history have the same entry, so that it is not
@@ -202,9 +202,8 @@ def _filled(facts: Facts) -> Iterator[Violation]:
     """P9: a fill never replaces an entry, and decides what it fills."""
     for position, known in facts.positions.items():
         data = [*known.acknowledged, *known.entries]
-        asked = facts.trims.asked(position)
         for fill in known.fills:
-            if fill.result is Result.OK and data and asked > fill.returned:
+            if fill.result is Result.OK and data and not facts.may_trim(position, fill.returned):
                 message = f"position {position} was filled, and holds an entry"
                 yield Violation("P9", message, position, (fill, data[0]))
             if fill.result is Result.WRITTEN and known.filled:
@@ -218,17 +217,27 @@ def _filled(facts: Facts) -> Iterator[Violation]:
 
 
 def _trimmed(facts: Facts) -> Iterator[Violation]:
-    """P10: only what was asked for is trimmed, and what is trimmed stays so."""
+    """P10, P21: only what was asked for or is superseded is trimmed, and it stays so."""
     for position, known in facts.positions.items():
-        asked, done = facts.trims.asked(position), facts.trims.done(position)
+        done = facts.trims.done(position)
+        compacted = facts.compaction.since
         for read in known.trimmed:
-            if read.returned < asked:
+            if facts.may_trim(position, read.returned):
+                continue
+            if read.returned < compacted:
                 message = f"position {position} is trimmed, and no client had asked for that"
                 yield Violation("P10", message, position, (read,))
+            else:
+                message = f"position {position} is trimmed, and its entry was the newest of a tag"
+                shown = (*known.acknowledged, *known.entries)[:1]
+                yield Violation("P21", message, position, (*shown, read))
         found = _TrimKnown(known.trimmed)
         for read in (*known.entries, *known.filled, *known.unwritten, *known.lost):
             # While a trim_to is under way, some readers have heard of it and others have not.
-            moving = facts.trims.point_asked(position) < read.returned
+            # So it is where a stripe without entries goes, in which there may be fills.
+            moving = facts.trims.point_asked(position) < read.returned or (
+                compacted < read.returned and read.found is not None
+            )
             seen = found.before(read, by_all=not moving)
             if seen is not None or read.invoked > done:
                 message = f"position {position} was trimmed before, and is not any more"

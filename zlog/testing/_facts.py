@@ -22,7 +22,7 @@ class Violation:
     """Something that must never happen, and did.
 
     Attributes:
-        property: which of the properties in docs/correctness.md does not hold, P1 to P20.
+        property: which of the properties in docs/correctness.md does not hold, P1 to P21.
         message: what happened.
         position: where; None: it is about no single position.
         operations: the operations that show it.
@@ -76,6 +76,7 @@ class Facts:
                 assert operation.entry is not None  # these show one
                 self.seen[operation.entry].append(operation)
         self.exclusive = _exclusive(self)
+        self.compaction = Compaction(self)
 
     def _take(self, operation: Operation) -> None:
         if operation.action is Action.APPEND:
@@ -123,6 +124,10 @@ class Facts:
                 if operation.result is Result.OK and not (operation.delivery and self.trims.any):
                     since = min(since, operation.returned)
                 yield operation, first.position, since
+
+    def may_trim(self, position: int, by: float) -> bool:
+        """Whether a position may have been trimmed before an event: as asked for, or compacted."""
+        return self.trims.asked(position) <= by or self.compaction.may_trim(position, by)
 
     def is_known(self, position: int) -> bool:
         """Whether an entry or a fill was found at a position: nothing else ever stood there."""
@@ -235,17 +240,17 @@ class Trims:
     """Tells when a position was asked to be trimmed, and when that was done."""
 
     def __init__(self, operations: Iterable[Operation]) -> None:
-        self._single: dict[int, list[Operation]] = defaultdict(list)
+        self.single: dict[int, list[Operation]] = defaultdict(list)
         points: list[Operation] = []
         for operation in operations:
             assert operation.action not in (Action.TRIM, Action.TRIM_TO) or (
                 operation.position is not None
             )
             if operation.action is Action.TRIM:
-                self._single[operation.position or 0].append(operation)
+                self.single[operation.position or 0].append(operation)
             elif operation.action is Action.TRIM_TO and operation.result is not Result.REFUSED:
                 points.append(operation)
-        self.any = bool(points or self._single)
+        self.any = bool(points or self.single)
         points.sort(key=lambda each: each.position or 0)
         self._points = [each.position or 0 for each in points]
         self._asked = _suffix_minima([each.invoked for each in points])
@@ -260,7 +265,7 @@ class Trims:
     def asked(self, position: int) -> float:
         """When a trim of the position was first invoked; infinite: never."""
         at = bisect.bisect_right(self._points, position)
-        single = (e.invoked for e in self._single[position] if e.result is not Result.REFUSED)
+        single = (e.invoked for e in self.single[position] if e.result is not Result.REFUSED)
         return min(self._asked[at], min(single, default=math.inf))
 
     def point_asked(self, position: int) -> float:
@@ -270,8 +275,69 @@ class Trims:
     def done(self, position: int) -> float:
         """When one was first acknowledged; infinite: never."""
         at = bisect.bisect_right(self._points, position)
-        single = (e.returned for e in self._single[position] if e.result is Result.OK)
+        single = (e.returned for e in self.single[position] if e.result is Result.OK)
         return min(self._done[at], min(single, default=math.inf))
+
+
+class Compaction:
+    """Tells which entries may be trimmed since they are not the newest of any of their tags."""
+
+    def __init__(self, facts: Facts) -> None:
+        operations = facts.history.operations
+        self._positions = facts.positions
+        self.since = min(
+            (each.invoked for each in operations if each.action is Action.COMPACT),
+            default=math.inf,
+        )
+        """When it was turned on; infinite: never."""
+        appended: dict[str, list[tuple[int, float]]] = defaultdict(list)
+        for operation, position, _ in facts.written():
+            for tag in operation.tags:
+                appended[tag].append((position, operation.invoked))
+        # What was trimmed before anyone read it may have had any tag.
+        unread = [
+            (position, trims[0].invoked)
+            for position, trims in facts.trims.single.items()
+            if trims and not facts.is_known(position)
+        ]
+        self._unread = _Later(unread)
+        self._appended = {tag: _Later(known) for tag, known in appended.items()}
+
+    def may_trim(self, position: int, by: float) -> bool:
+        """Whether a position may have been trimmed by it before an event.
+
+        So may be what was never found to be an entry: a stripe of which nothing is left goes as a
+        whole.
+        """
+        if self.since >= by:
+            return False
+        known = self._positions.get(position)
+        shown = (*known.acknowledged, *known.entries)[:1] if known else ()
+        return all(each.tags and self._superseded(each.tags, position, by) for each in shown)
+
+    def _superseded(self, tags: Iterable[str], position: int, by: float) -> bool:
+        if self._unread.since(position) < by:
+            return True
+        return all(
+            tag in self._appended and self._appended[tag].since(position) < by for tag in tags
+        )
+
+
+class _Later:
+    """Since when there may be something behind a position.
+
+    Args:
+        known: positions, and since when.
+    """
+
+    def __init__(self, known: Iterable[tuple[int, float]]) -> None:
+        ordered = sorted(known)
+        self._positions = [position for position, _ in ordered]
+        self._since = _suffix_minima([since for _, since in ordered])
+
+    def since(self, position: int) -> float:
+        """Return the event; infinite: never."""
+        return self._since[bisect.bisect_right(self._positions, position)]
 
 
 def _suffix_minima(values: list[float]) -> list[float]:

@@ -11,6 +11,7 @@ from zlog._base.deadline import Timeout
 from zlog._client import Tags
 from zlog._log.writer import WINDOW_BYTES
 from zlog._read.select import Match, Wanted
+from zlog._trim.retention import Retention
 from zlog.aio import Log
 from zlog.entry import Entry, Gap, GapKind
 from zlog.errors import (
@@ -274,6 +275,14 @@ class RecordedLog:
         """See :meth:`zlog.Log.trim_to`."""
         with self._operation(Action.TRIM_TO, position=position):
             await self.log.trim_to(position, timeout=timeout)
+
+    async def set_retention(self, retention: Retention, *, timeout: Timeout = ...) -> None:
+        """See :meth:`zlog.Log.set_retention`. Of limits the judge knows ``compact_after`` only."""
+        if retention.compact_after is None:
+            await self.log.set_retention(retention, timeout=timeout)
+        else:
+            with self._operation(Action.COMPACT):
+                await self.log.set_retention(retention, timeout=timeout)
 
     async def writer(
         self,

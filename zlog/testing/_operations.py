@@ -22,6 +22,8 @@ class Action(enum.Enum):
     FILL = "fill"
     TRIM = "trim"
     TRIM_TO = "trim_to"
+    COMPACT = "compact"
+    """From now on any client may trim entries of whose tags all have newer ones."""
     DELIVER = "deliver"
     """One entry, in one attempt at a delivery; no other operation has the same beginning."""
     TAKE = "take"

@@ -31,6 +31,6 @@ def passed_what_does_not(facts: Facts) -> Iterator[Violation]:
             position = positions[at]
             found = shown[position]
             assert passed.wanted is not None  # it asked for some
-            if passed.wanted.fit(found.tags) and facts.trims.asked(position) > passed.returned:
+            if passed.wanted.fit(found.tags) and not facts.may_trim(position, passed.returned):
                 message = f"a reader by tags passed {position}, which holds an entry with them"
                 yield Violation("P20", message, position, (found, passed))
