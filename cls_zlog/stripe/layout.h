@@ -42,9 +42,10 @@ struct Stored {
 // each a record as others are: an entry, or trimmed positions.
 class RecordIterator {
  public:
-  // `likely`: how many records the caller is likely to look at. That many are fetched at first,
-  // then twice as many each time: neither does a short look read much that it won't use, nor does
-  // a long one ask often.
+  // `likely`: how many records the caller is likely to look at. That many are fetched at first. Then
+  // twice as many each time, unless half of the last ones or more were passed by: then as many as were
+  // used. Neither does a short look read much that it won't use, nor one at positions far apart, nor
+  // does a long one ask often.
   RecordIterator(Object& object, const Header& header, uint64_t likely);
 
   // The lowest record that ends at or above `position`: the one that covers it, or the next one;
@@ -72,7 +73,8 @@ class RecordIterator {
   const Spacing spacing_;
   const uint32_t residue_;
   const uint64_t page_max_;  // records
-  uint64_t page_next_;       // records to fetch next
+  uint64_t page_next_;       // records that were fetched last, or are to be at first
+  uint64_t used_ = 0;        // of the page
   uint64_t bytes_fetched_ = 0;
   bool more_ = true;  // above the page
   Page page_;

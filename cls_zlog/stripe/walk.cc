@@ -34,6 +34,12 @@ RecordIterator::RecordIterator(Object& object, const Header& header, uint64_t li
 
 int RecordIterator::fetch(uint64_t position) {
   if (bytes_fetched_ > limits::walk_bytes_max) return -E2BIG;
+  if (2 * used_ <= page_.size()) {
+    page_next_ = std::max<uint64_t>(page_.empty() ? page_next_ : used_, 1);
+  } else {
+    page_next_ = std::min(page_next_ * 2, page_max_);
+  }
+  used_ = 0;
   page_begin_ = span_key_bound(kRecords, position);
   const int r = object_.omap_list(page_begin_, std::string(kRecords), page_next_, &page_, &more_);
   at_ = page_.begin();
@@ -41,7 +47,6 @@ int RecordIterator::fetch(uint64_t position) {
   if (r < 0) return r;
   if (page_.empty() && more_) return -EIO;
   for (const auto& [key, value] : page_) bytes_fetched_ += value.bytes.size();
-  page_next_ = std::min(page_next_ * 2, page_max_);
   return 0;
 }
 
@@ -50,6 +55,7 @@ void RecordIterator::start_over(uint64_t likely) {
   at_ = page_.end();
   current_ = Stored();
   more_ = true;
+  used_ = 0;
   page_next_ = std::clamp<uint64_t>(likely, 1, page_max_);
 }
 
@@ -113,6 +119,7 @@ int RecordIterator::seek_whole(uint64_t position, const Stored** out) {
     const Buffer& value = at_->second;
     const Record record = Record::decode(at_->first, value.bytes, spacing_.length(span));
     current_ = {at_->first, span, record, value};
+    used_++;
     name_begins_.clear();
   }
   *out = &current_;

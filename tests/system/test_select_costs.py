@@ -18,7 +18,8 @@ from ..support.ceph import CephCluster, ceph
 
 STREAMS = 1_000
 CHUNK_TAGS = 16_384
-"""Tags of an object that become a chunk of its index, by the write that comes next."""
+CHUNK_RECORDS = 1_024
+"""Tags or records of an object that become a chunk of its index, by the write that comes next."""
 
 
 class Cost(NamedTuple):
@@ -82,3 +83,15 @@ def test_records_are_read_once_backwards_too(
         backwards = cost_of(lambda at=start: [*log.read_range(at, tags=("a",), reverse=True)])
         assert backwards.operations < 2 * forwards.operations + 20
         assert backwards.bytes < 2 * forwards.bytes
+
+
+def test_records_without_the_tag_are_passed_by(
+    ceph_cluster: CephCluster, cost_of: Callable[[Callable[[], object]], Cost]
+) -> None:
+    log = log_of(ceph_cluster, plain=True)
+    for i in range(2 * CHUNK_RECORDS + 128):  # each record lies in one object: batches fit the unit
+        tag = "rare" if i % 64 == 0 else "usual"
+        log.append_many([b"%0400d" % i] * 4, tags_each=[[tag]] * 4)
+    everything = cost_of(lambda: [*log.read_range(0, 8 * CHUNK_RECORDS)])
+    rare = cost_of(lambda: [*log.read_range(0, 8 * CHUNK_RECORDS, tags=("rare",))])
+    assert rare.bytes < everything.bytes / 5
