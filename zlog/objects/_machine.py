@@ -21,6 +21,7 @@ from zlog.objects._records import (
     Read,
     Record,
     Write,
+    digest,
     encode,
 )
 from zlog.objects._states import (
@@ -320,7 +321,7 @@ class Machine:
     def digests(self) -> dict[str, str]:
         """Return digests of the objects of user-defined types."""
         return {
-            name: state.digest()
+            name: digest(state.encoded())
             for name, state in self.objects.items()
             if isinstance(state, UserState)
         }
@@ -345,8 +346,8 @@ class Machine:
     def _compare(self, position: int, manifest: Manifest) -> None:
         """Compare what a checkpoint says of users' objects with what they were here."""
         mine = self._marks.pop(manifest.id, {})
-        for name, digest in manifest.objects.items():
-            if mine.get(name, digest) != digest:
+        for name, theirs in manifest.objects.items():
+            if mine.get(name, theirs) != theirs:
                 raise Diverged(
                     f"object {name!r} was another here, at {manifest.start}, than the checkpoint"
                     f" at {position} says",

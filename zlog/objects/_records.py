@@ -90,9 +90,8 @@ Range = tuple[str, str, "str | None", int]
 
 _decoder = msgspec.msgpack.Decoder(Record)
 _encoder = msgspec.msgpack.Encoder()
-_canonical = msgspec.msgpack.Encoder(order="deterministic")
-
 encode = _encoder.encode
+encode_canonical = msgspec.msgpack.Encoder(order="deterministic").encode
 decode_record = _decoder.decode
 DecodeError = msgspec.DecodeError
 
@@ -151,9 +150,9 @@ def refusal(data: bytes | memoryview, position: int, error: Exception) -> Stoppe
     )
 
 
-def digest(value: Any) -> str:
-    """Return a digest of a value, which does not depend on the order of dictionaries."""
-    return hashlib.blake2b(_canonical.encode(value), digest_size=16).hexdigest()
+def digest(data: bytes | msgspec.Raw) -> str:
+    """Return a digest of a state that was encoded."""
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from zlog._base.options import RETENTION_COMPACT_AFTER
-from zlog._read.columns import Columns, columns_ahead
+from zlog._read.columns import Columns
 from zlog._read.items import no_entry
-from zlog._read.select import Wanted
 from zlog.entry import Gap, GapKind
-from zlog.errors import NotWritten, StoreTimeout
+from zlog.errors import NotWritten, StoreTimeout, ZlogError
+from zlog.objects._feed import Feed, Window
 from zlog.objects._machine import Machine, Outcome
 from zlog.objects._port import Port, Rounds
 from zlog.objects._records import (
@@ -57,10 +57,11 @@ class Event(NamedTuple):
 class _Pending:
     """A transaction that waits to be decided; its record may be in the log more than once."""
 
-    __slots__ = ("data", "outcome")
+    __slots__ = ("data", "missed", "outcome")
 
     def __init__(self, data: bytes) -> None:
         self.data = data
+        self.missed = False  # it may have been decided where this replica has not been
         self.outcome: Outcome | None = None
 
 
@@ -91,17 +92,18 @@ class Replica:
         self.closing: list[Callable[[], None]] = []
         """What is called when the space is closed."""
         self.overtaken = 0
-        """How often a trim has overtaken it: listeners have missed what lay below."""
+        """How often a trim has overtaken it: listeners have missed what lay below ``resumed``."""
+        self.resumed = machine.position
         self._record_tags = (self.tags.space,)
         self.failed: Exception | None = None
         self._goal = 0
-        self._windows: int | None = None
+        self._torn = False
         self._fresh = -math.inf
         self._pending: dict[str, _Pending] = {}
         self._tails = Rounds[tuple[int, float]](port)
         self._plays = Rounds[None](port)
         self._waits = Rounds[None](port, lambda: self.machine.position)
-        self._go_to(machine.position)
+        self._feed = Feed(port.client, self.tags.space, machine.position)
 
     @property
     def log(self) -> str:
@@ -161,14 +163,9 @@ class Replica:
 
         await self._waits.join(work, seconds=seconds, seen=seen)
 
-    async def play_some(self, position: int) -> None:
-        """Apply the next window of entries below a position that the log has reached."""
-        self._goal = max(self._goal, position)
-        self._windows = 1
-        try:
-            await self._plays.join(self._play)
-        finally:
-            self._windows = None
+    async def play_window(self, position: int) -> None:
+        """Apply the next window of entries below a position; of a replica that one caller has."""
+        await self._play_windows(position, 1)
 
     def close(self) -> None:
         """End what runs beside the callers."""
@@ -176,15 +173,18 @@ class Replica:
             each()
 
     async def _play(self) -> None:
-        self.check()
         goal, self._goal = self._goal, 0
-        windows = self._windows
+        await self._play_windows(goal)
+
+    async def _play_windows(self, goal: int, count: float = math.inf) -> None:
+        self.check()
+        feed = self._feed
         try:
-            while self.machine.position < goal and windows != 0:
-                windows = None if windows is None else windows - 1
-                for columns in await self._ahead.next(goal):
-                    await self._apply(columns)
-                if self._ahead.position >= goal:
+            while self.machine.position < goal and count > 0:
+                count -= 1
+                for window in await feed.next(goal):
+                    await self._apply(window)
+                if feed.position >= goal:
                     self.machine.position = max(self.machine.position, goal)
         except _Overtaken:
             await self._restart()
@@ -192,20 +192,28 @@ class Replica:
             self.failed = error
             raise
         except BaseException:
-            self._go_to(self.machine.position)
+            if self._torn:
+                self.failed = Stopped(
+                    f"the entry at {self.machine.position} was applied in part, when this was"
+                    " interrupted",
+                    position=self.machine.position,
+                    hint="Open the space again.",
+                )
+            feed.go_to(self.machine.position)
             raise
 
-    async def _apply(self, columns: Columns) -> None:
-        """Apply a window of entries, as far as the first gap that can't be passed."""
-        gap = self._obstacle(columns.gaps)
-        count = len(columns)
+    async def _apply(self, window: Window) -> None:
+        """Apply entries, as far as the first gap that can't be passed."""
+        gap = await self._obstacle(window.gaps)
+        rows = window.rows
         if gap is not None:
-            count = sum(1 for position in columns.positions if position < gap.position)
-        for begin in range(0, count, _SLICE):
+            positions = window.columns.positions
+            rows = [i for i in rows if positions[i] < gap.position]
+        for begin in range(0, len(rows), _SLICE):
             if begin:
                 await self.port.pause()
             with self.port.lock:
-                self._apply_slice(columns, begin, min(count, begin + _SLICE))
+                self._apply_slice(window.columns, rows[begin : begin + _SLICE])
         if gap is None:
             return
         self.machine.position = gap.position
@@ -213,31 +221,33 @@ class Replica:
             raise _Overtaken
         raise no_entry(gap, self.log)
 
-    def _obstacle(self, gaps: Iterable[Gap]) -> Gap | None:
-        trim_point = self.port.client.layout.view.trim_point
+    async def _obstacle(self, gaps: Iterable[Gap]) -> Gap | None:
+        """Return the first gap in which an entry of the space may have been."""
+        client = self.port.client
+        view, asked = client.layout.view, False
         for gap in gaps:
-            if gap.kind in _BAD or (gap.kind is GapKind.TRIMMED and gap.position < trim_point):
+            if gap.kind in _BAD:
                 return gap
+            if gap.kind is GapKind.TRIMMED:
+                if gap.position >= view.trim_point and not asked:  # an object knew it first
+                    view, asked = await client.layout.refresh(client.deadline()), True
+                if gap.position < view.trim_point:
+                    return gap
         return None
 
-    def _apply_slice(self, columns: Columns, begin: int, end: int) -> None:
-        machine, tag = self.machine, self.tags.space
-        positions, offsets, data, tags = (
-            *(columns.positions, columns.offsets, columns.data),
-            columns.tags,
-        )
+    def _apply_slice(self, columns: Columns, rows: Sequence[int]) -> None:
+        machine = self.machine
+        positions, offsets, data = columns.positions, columns.offsets, columns.data
         apply = machine.apply
         changes: list[Change] | None = [] if self.listeners else None
         machine.changes = changes
-        for i in range(begin, end):
-            if tags is not None and tag not in tags[i]:
-                continue
+        self._torn = True
+        for i in rows:
             position = positions[i]
             entry = data[offsets[i] : offsets[i + 1]]
             try:
                 record = decode_record(entry)
             except DecodeError as error:
-                machine.position = position
                 raise refusal(entry, position, error) from error
             outcome = apply(position, record)
             if outcome is not None:
@@ -246,6 +256,7 @@ class Replica:
                 for listener in (*self.listeners,):
                     listener(position, changes)
                 changes.clear()
+        self._torn = False
 
     def _settle(self, record: Commit, entry: memoryview, outcome: Outcome) -> None:
         pending = self._pending.get(record.id)
@@ -253,11 +264,6 @@ class Replica:
             return
         if outcome.code == "repeated" or entry == pending.data:
             pending.outcome = outcome
-
-    def _go_to(self, position: int) -> None:
-        client = self.port.client
-        wanted = Wanted.of((self.tags.space,), "any")
-        self._ahead = columns_ahead(client.reader, client.budget, position, wanted=wanted)
 
     async def _restart(self) -> None:
         """Go on from a checkpoint: what comes next was trimmed."""
@@ -271,11 +277,13 @@ class Replica:
         with self.port.lock:
             self.machine = machine
             self.overtaken += 1
+            self.resumed = machine.position
             for name, pending in self._pending.items():
                 known = machine.decided.find(name)
+                pending.missed = True
                 if known is not None and pending.outcome is None:
                     pending.outcome = Outcome("repeated", known.position, attempt=known.attempt)
-        self._go_to(machine.position)
+        self._feed.go_to(machine.position)
 
     async def write(self, ops: Iterable[tuple[Any, ...]]) -> int:
         """Append commands that need no answer. Returns the position of their entry."""
@@ -328,19 +336,25 @@ class Replica:
             if id in self._pending:
                 raise ValueError(f"a transaction with the id {id!r} is under way here")
             self._pending[id] = pending
+        unknown: ZlogError | None = None
         try:
-            for again in (True, False):
+            for _ in range(2):
+                position = None
                 try:
                     position = await self.port.append(data, self._record_tags)
                     await self.play_to(position + 1)
-                except StoreTimeout as error:
-                    if pending.outcome is None and not again:
-                        raise OutcomeUnknown(
-                            f"whether transaction {id!r} took effect is unknown: {error}", id=id
-                        ) from error
-                if pending.outcome is not None:
-                    return pending.outcome
-            raise PastLost(f"the entry at {position} was trimmed before its result was known")
+                except Stopped:
+                    raise
+                except ZlogError as error:
+                    if position is None and unknown is None and not isinstance(error, StoreTimeout):
+                        raise  # nothing was appended
+                    unknown = error
+                outcome = pending.outcome
+                if outcome is not None and not (outcome.code == "late" and pending.missed):
+                    return outcome
+            raise OutcomeUnknown(
+                f"whether transaction {id!r} took effect is unknown: {unknown}", id=id
+            ) from unknown
         finally:
             with self.port.lock:
                 del self._pending[id]

@@ -51,8 +51,10 @@ async def restored(
     return None
 
 
-async def original(port: Port, name: str, types: Mapping[str, type[Replicated]]) -> Machine | None:
-    """Return the state of a space when it was made; None: the log was trimmed since."""
+async def oldest(
+    port: Port, name: str, types: Mapping[str, type[Replicated]]
+) -> tuple[Machine | None, bool]:
+    """Return the state of the oldest whole checkpoint, and whether the space began with it."""
     client = port.client
     wanted = Wanted.of((Tags.of(name).checkpoint,), "any")
     manifests = RangeReader(client.reader, client.budget, 0, None, wanted=wanted)
@@ -60,8 +62,10 @@ async def original(port: Port, name: str, types: Mapping[str, type[Replicated]])
         for item in items:
             if isinstance(item, Entry):
                 manifest = manifest_of(item)
-                return None if manifest.id else await _load(port, manifest, types)
-    return None
+                machine = await _load(port, manifest, types)
+                if machine is not None:
+                    return machine, not manifest.id
+    return None, False
 
 
 def manifest_of(entry: Entry) -> Manifest:

@@ -28,7 +28,7 @@ from zlog.objects._machine import Machine, Outcome, check_types
 from zlog.objects._port import AsyncioPort, Port
 from zlog.objects._records import ID_BYTES_MAX, Tags
 from zlog.objects._replica import LINEARIZABLE, Replica, check_log
-from zlog.objects._restore import original, restored
+from zlog.objects._restore import oldest, restored
 from zlog.objects._states import Replicated
 from zlog.objects._transaction import Transaction, TransactionState, conflict
 from zlog.objects._views import Views, bounds
@@ -226,12 +226,13 @@ class Space:
         """Return a replica of its own that has applied all below a position, and no more."""
         replica = self._replica
         machine = await restored(replica.port, replica.name, replica.types, end)
-        if machine is None:  # it may be that of before the space was made
-            machine = await original(replica.port, replica.name, replica.types)
         if machine is None:
-            raise PastLost(
-                f"space {self.name!r} has no checkpoint from before {end} that can be read"
-            )
+            machine, first = await oldest(replica.port, replica.name, replica.types)
+            if machine is None or (machine.position > end and not first):
+                raise PastLost(
+                    f"space {self.name!r} has no checkpoint from before {end} that can be read",
+                    resume=None if machine is None else machine.position,
+                )
         past = Replica(replica.port, replica.name, machine, replica.types)
         await past.play_to(end)
         return past
@@ -347,6 +348,7 @@ def check_name(name: str) -> str:
     Raises:
         ValueError: it is none.
     """
+    check_cursor_name(name)
     check_cursor_name(cursor_name(name))
     return name
 

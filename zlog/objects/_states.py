@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
-from zlog.objects._records import digest
+from zlog.objects._records import encode_canonical, owned
 from zlog.objects._sorted import SortedKeys
 
 NEVER = -1
@@ -333,7 +333,7 @@ class UserState(State):
         return Change(name, None, command)
 
     def freeze(self) -> Parts:
-        encoded = msgspec.Raw(msgspec.msgpack.encode(self.subject.snapshot()))
+        encoded = self.encoded()
         return lambda: iter([encoded])
 
     def load(self, part: msgspec.Raw) -> None:
@@ -341,10 +341,10 @@ class UserState(State):
 
     def clone(self) -> State:
         copy = UserState(type(self.subject))
-        copy.load(msgspec.Raw(msgspec.msgpack.encode(self.subject.snapshot())))
+        copy.load(self.encoded())
         copy.version = self.version
         return copy
 
-    def digest(self) -> str:
-        """Return a digest of the state."""
-        return digest(self.subject.snapshot())
+    def encoded(self) -> msgspec.Raw:
+        """Return the state, as a checkpoint has it: the same for equal states."""
+        return msgspec.Raw(encode_canonical(owned(self.subject.snapshot())))

@@ -85,14 +85,17 @@ class Watch:
             self._live = False
 
     def _hear(self, position: int, changes: Sequence[Change]) -> None:
+        source = self._replica if self._own is None else self._own
+        if source.overtaken != self._overtaken:
+            self._leave()  # what was trimmed is missing
+            return
         if position < self._next:
             return
         fitting = tuple(filter(self._wanted.fits, changes))
         if not fitting:
             return
         if self._own is None and len(self._events) >= self._limit:
-            self._live = False
-            self._replica.listeners.remove(self._hear)
+            self._leave()
             return
         self._next = position + 1
         self._events.append(Event(position, fitting))
@@ -127,13 +130,9 @@ class Watch:
         """Play one window of a replica of its own; give it up where it meets the space's."""
         own = self._own
         if own is None:
-            try:
-                own = await self._opener(self._next)
-            except PastLost as error:
-                error.resume = self._replica.machine.position
-                raise
+            own = await self._opener(self._next)
             own.listeners.append(self._hear)
-            self._own = own
+            self._own, self._overtaken = own, 0
         with self._replica.port.lock:
             if own.machine.position >= self._replica.machine.position:
                 self._own = None
@@ -141,12 +140,12 @@ class Watch:
                 self._join()
                 return
             goal = self._replica.machine.position
-        await own.play_some(goal)
+        await own.play_window(goal)
         if own.overtaken:
             self._own = None
             raise PastLost(
                 f"the log was trimmed beyond {self.position}, where a watch is",
-                resume=own.machine.position,
+                resume=own.resumed,
             )
 
     def close(self) -> None:

@@ -1,0 +1,350 @@
+"""Checkpoints, what they let go, and replicas that were overtaken or must stop."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import zlog
+from zlog.objects import (
+    ApplyFailed,
+    Diverged,
+    NewerRecord,
+    PastLost,
+    Replicated,
+    Space,
+    SpaceNotFound,
+    Stopped,
+    UnknownObjectType,
+    UnknownRecord,
+    UnsuitableLog,
+)
+from zlog.objects import _checkpoint as checkpoint_module
+from zlog.objects import _machine as machine_module
+from zlog.objects._records import Tags, encode, encode_write
+
+from ..support.logs import data_of, leave_hole
+from .test_objects import Account
+
+TAGS = Tags.of("space")
+
+
+def fill(space: Space, count: int = 50) -> dict[str, str]:
+    """Put keys into a map, and return it."""
+    items = {f"key-{i:04}": "v" * i for i in range(count)}
+    space.map("map").put_many(items)
+    return items
+
+
+def test_a_checkpoint_in_many_pieces(
+    log: zlog.Log, space: Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoint_module, "PIECE_BYTES", 100)
+    items = fill(space)
+    space.queue("queue").push(*range(10))
+    space.set("empty").discard("nothing")
+    start = space.checkpoint()
+    space.map("map").put("after", 1)
+    pieces = [*log.read_range(tags=[TAGS.piece])]
+    assert len(pieces) > 10
+    assert all(isinstance(each, zlog.Entry) and len(each.data) <= 100 for each in pieces)
+    with Space.open(log, "space") as late:
+        assert dict(late.map("map").items()) == {**items, "after": 1}
+        assert late.queue("queue").items() == [*range(10)]
+        assert late.objects() == {"map": "map", "queue": "queue", "empty": "set"}
+    assert log.cursor("objects.space").position == start
+
+
+def test_trims_as_far_as_others_let_it(log: zlog.Log, space: Space) -> None:
+    items = fill(space)
+    reader = log.cursor("reader", create=1)
+    with Space.open(log, "another") as another:
+        another.map("map").put("key", 1)
+        space.checkpoint(trim=True)
+        assert log.earliest() == 1
+        reader.remove()
+        space.checkpoint(trim=True)
+        assert log.earliest() == log.cursor("objects.another").position
+        another.checkpoint()
+        start = space.checkpoint(trim=True)
+        assert start > log.earliest() == log.cursor("objects.another").position
+        assert another.map("map").items() == [("key", 1)]
+    with Space.open(log, "space") as late, Space.open(log, "another") as another:
+        assert dict(late.map("map").items()) == items
+        assert another.map("map").items() == [("key", 1)]
+
+
+def test_a_checkpoint_without_its_end_counts_for_nothing(
+    log: zlog.Log, space: Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    items = fill(space)
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint_module, "_append_manifest", die)
+        with pytest.raises(KeyboardInterrupt):
+            space.checkpoint()
+    with Space.open(log, "space") as late:
+        assert dict(late.map("map").items()) == items
+    start = space.checkpoint(trim=True)
+    assert log.earliest() == start
+    assert len(data_of(log.read_range(tags=[TAGS.piece]))) == 1
+
+
+@pytest.mark.parametrize("damage", ["digest", "size", "pieces"])
+def test_an_older_checkpoint_where_the_newest_is_not_whole(
+    log: zlog.Log, space: Space, damage: str
+) -> None:
+    items = fill(space)
+    start = space.checkpoint()
+    space.map("map").put("after", 1)
+    piece = next(item.position for item in log.read_range(tags=[TAGS.piece]))
+    wrong: dict[str, Any] = {"pieces": [piece], "size": 5, "digest": "0"}
+    if damage == "pieces":
+        wrong["pieces"] = [start]  # holds something else
+    log.append(
+        encode((3, 1, "", start, wrong["pieces"], wrong["size"], wrong["digest"], {})),
+        tags=[TAGS.space, TAGS.checkpoint],
+    )
+    with Space.open(log, "space") as late:
+        assert dict(late.map("map").items()) == {**items, "after": 1}
+
+
+def test_a_trim_overtakes_a_replica(space: Space, other: Space) -> None:
+    behind = other.map("map")
+    items = fill(space)
+    watch = other.watch(start=other.position)
+    space.checkpoint(trim=True)
+    space.map("map").put("after", 1)
+    assert dict(behind.items()) == {**items, "after": 1}
+    assert other.counter("counter").add_and_get(2) == 2
+    with pytest.raises(PastLost) as caught:
+        next(watch)
+    assert caught.value.resume is not None
+    assert next(other.watch("counter", start=caught.value.resume)).changes[0].value == 2
+
+
+def test_a_result_that_was_trimmed(space: Space, other: Space) -> None:
+    """The other one's trim comes between the append of a command and its answer."""
+    fill(space)
+    port = space._inner._replica.port
+    append = port.append
+
+    async def append_and_trim(data: bytes, tags: Any) -> int:
+        position = await append(data, tags)
+        other.checkpoint(trim=True)
+        return position
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(port, "append", append_and_trim)
+        with pytest.raises(PastLost, match="before its result was known"):
+            space.counter("counter").add_and_get(1)
+        with pytest.raises(zlog.objects.AlreadyCommitted):
+            space.transact(lambda txn: txn.counter("counter").add(1))
+    assert space.counter("counter").get() == 2
+
+
+def test_what_was_trimmed_without_a_checkpoint_is_lost(log: zlog.Log, space: Space) -> None:
+    fill(space)
+    with Space.open(log, "space") as behind:
+        space.map("map").put("after", 1)
+        log.trim_to(log.tail(), past_cursors=True)
+        with pytest.raises(PastLost):
+            behind.map("map").get("after")
+    with pytest.raises(PastLost):
+        Space.open(log, "space")
+    with pytest.raises(PastLost):
+        space.at(1)
+
+
+def test_the_past_before_the_oldest_checkpoint_is_lost(space: Space) -> None:
+    first = space.map("map").put("key", 1)
+    space.map("map").put("key", 2)
+    last = space.checkpoint(trim=True) - 1
+    assert space.at(last).map("map").get("key") == 2
+    with pytest.raises(PastLost, match="no checkpoint from before"):
+        space.at(first)
+
+
+def test_opening_makes_a_space_once(log: zlog.Log) -> None:
+    with pytest.raises(SpaceNotFound):
+        Space.open(log, "space", create=False)
+    assert log.tail() == 0
+    log.append(b"before")
+    Space.open(log, "space").close()
+    tail = log.tail()
+    Space.open(log, "space").close()
+    assert log.tail() == tail == 2
+    for name in ("", "a/b", "x" * 121):
+        with pytest.raises(ValueError, match="cursor"):
+            Space.open(log, name)
+
+
+def test_a_maker_that_died_is_no_loss(log: zlog.Log) -> None:
+    log.append_many([b"before"] * 3)
+    log.cursor("objects.space", create=1)
+    with Space.open(log, "space") as space:
+        assert space.objects() == {}
+    log.cursor("objects.gone", create=1)
+    log.trim_to(2, past_cursors=True)
+    with pytest.raises(PastLost):
+        Space.open(log, "gone")
+
+
+def test_a_log_that_compacts_is_refused(log: zlog.Log, space: Space) -> None:
+    log.set_retention(zlog.Retention(compact_after=3600))
+    with pytest.raises(UnsuitableLog):
+        Space.open(log, "new")
+    log.stat()  # the handle learns of the option
+    with pytest.raises(UnsuitableLog):
+        space.map("map").get("key")
+
+
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [
+        (b"not ours", UnknownRecord),
+        (encode([0, 2, []]), NewerRecord),
+        (encode_write([("Account", "account", 1)]), UnknownObjectType),
+        (encode_write([("counter", "counter", "text")]), ApplyFailed),
+    ],
+)
+def test_what_can_not_be_applied_stops_and_skips_nothing(
+    log: zlog.Log, space: Space, data: bytes, error: type[Stopped]
+) -> None:
+    space.map("map").put("key", 1)
+    position = log.append(data, tags=[TAGS.space])
+    space.map("map").put("key", 2)
+    for _ in range(2):
+        with pytest.raises(error) as caught:
+            space.map("map").get("key")
+        assert caught.value.position == position
+    assert space.position == position
+    with pytest.raises(error):
+        space.local.map("map").get("key")
+    with pytest.raises(error):
+        space.map("map").put("key", 3)
+    with pytest.raises(error):
+        Space.open(log, "space")
+    assert space.at(position - 1).map("map").get("key") == 1
+
+
+def test_the_class_that_was_missing(log: zlog.Log) -> None:
+    Space.open(log, "space").close()
+    log.append(encode_write([("Account", "account", 5)]), tags=[TAGS.space])
+    with Space.open(log, "space", types=[Account]) as knowing:
+        assert knowing.object(Account, "account").read(lambda account: account.balance) == 5
+        knowing.checkpoint()
+    with pytest.raises(UnknownObjectType):
+        Space.open(log, "space")
+
+
+class Dice(Replicated):
+    """Not deterministic."""
+
+    made = 0
+
+    def __init__(self) -> None:
+        Dice.made += 1
+        self.number = Dice.made
+
+    def apply(self, command: Any) -> None:
+        pass
+
+    def snapshot(self) -> Any:
+        return self.number
+
+    def restore(self, state: Any) -> None:
+        self.number = state
+
+
+def test_replicas_that_diverge_stop(log: zlog.Log) -> None:
+    one, two = (Space.open(log, "space", types=[Dice]) for _ in range(2))
+    one.object(Dice, "dice").call(None)
+    two.sync()
+    one.checkpoint()
+    with pytest.raises(Diverged, match="'dice'"):
+        two.sync()
+    one.object(Dice, "dice").call(None)
+    with Space.open(log, "space", types=[Dice]) as new:
+        new.checkpoint()
+        one.sync()
+
+
+def test_classes_are_checked(log: zlog.Log) -> None:
+    class Named(Account):
+        type_name = "map"
+
+    class Twin(Account):
+        type_name = "Account"
+
+    with pytest.raises(ValueError, match="two types are called 'map'"):
+        Space.open(log, "space", types=[Named])
+    with pytest.raises(ValueError, match="two types are called 'Account'"):
+        Space.open(log, "space", types=[Account, Twin])
+    with pytest.raises(TypeError, match="no subclass"):
+        Space.open(log, "space", types=[dict])  # type: ignore[list-item]
+    with Space.open(log, "space") as space, pytest.raises(ValueError, match="not among"):
+        space.object(Account, "account")
+
+
+def test_a_hole_is_never_passed(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        store = stack.enter_context(zlog.connect(tmp_path))  # with a sequencer
+        log = stack.enter_context(zlog.Log.create(store, "log", hole_timeout=0.05))
+        own = stack.enter_context(zlog.Log.open(store, "log", hole_timeout=None))
+        space = stack.enter_context(Space.open(log, "space"))
+        late = stack.enter_context(Space.open(own, "space"))
+        space.map("map").put("key", 1)
+        hole = leave_hole(log)
+        space.map("map").put("key", 2)
+        for _ in range(2):
+            with pytest.raises(zlog.NotWritten):
+                late.map("map").get("key")
+            assert late.position == hole
+            assert late.local.map("map").get("key") == 1
+        assert space.map("map").get("key") == 2  # this one waits, and fills it
+        assert late.map("map").get("key") == 2
+
+
+def test_an_interrupted_apply_is_not_repeated(
+    space: Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was applied in part must not be applied again."""
+    space.counter("counter").add(1)
+
+    def interrupted(self: machine_module.Machine, position: int, op: Any) -> Any:
+        apply(self, position, op)
+        raise KeyboardInterrupt
+
+    apply = machine_module.Machine._run
+    with monkeypatch.context() as patch:
+        patch.setattr(machine_module.Machine, "_run", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            space.counter("counter").add_and_get(1)
+    with pytest.raises(Stopped, match="in part"):
+        space.counter("counter").get()
+
+
+def test_a_log_with_much_else_in_it(log: zlog.Log, space: Space) -> None:
+    """The feed reads by tag where little is the space's, and everything where much is."""
+    feed = space._inner._replica._feed
+    ways = []
+    for i in range(4):
+        log.append_many([b"something else"] * 5000)
+        space.map("map").put(f"a{i}", i)
+        space.sync()
+        ways.append(feed._selects)
+        log.append_many(
+            [encode_write([("map", "map", (f"b{i}", j))]) for j in range(3000)], tags=[TAGS.space]
+        )
+        space.sync()
+        ways.append(feed._selects)
+    assert {*ways} == {True, False}
+    assert space.map("map").count() == 8
+    assert space.map("map").items(prefix="b") == [(f"b{i}", 2999) for i in range(4)]

@@ -1,0 +1,193 @@
+"""Locks and elections: one holder at a time, in order, and tokens for where that is not enough."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import zlog
+from zlog._io import drive
+from zlog.objects import LockLost, LockTimeout, Space, Transaction, aio
+
+
+def test_those_that_wait_get_it_in_order(space: Space, other: Space) -> None:
+    order: list[str] = []
+    held = space.lock("lock").acquire("first")
+    threads = []
+
+    def take(client: Space, name: str) -> None:
+        with client.lock("lock").acquire(name, lease=30) as held:
+            order.append(name)
+            tokens.append(held.token)
+
+    tokens = [held.token]
+    for i in range(6):
+        name = f"{i}"
+        threads.append(threading.Thread(target=take, args=((space, other)[i % 2], name)))
+        threads[-1].start()
+        while len(space.lock("lock").waiting()) <= i:
+            pass
+    holder = other.lock("lock").holder()
+    assert holder is not None
+    assert (holder.owner, holder.token) == ("first", held.token)
+    assert [each.owner for each in other.lock("lock").waiting()] == [*"012345"]
+    held.release()
+    held.release()
+    for each in threads:
+        each.join()
+    assert order == [*"012345"]
+    assert tokens == sorted({*tokens})
+    assert space.lock("lock").holder() is None
+
+
+def test_a_request_is_taken_back(space: Space, other: Space) -> None:
+    with space.lock("lock").acquire("me", lease=60) as held:
+        with pytest.raises(LockTimeout, match="'me'"):
+            other.lock("lock").acquire("you", timeout=0.05)
+        assert other.lock("lock").waiting() == []
+        held.check()
+        assert 0 < held.remaining() <= 60
+    assert held.remaining() == 0
+    with pytest.raises(LockLost):
+        held.check()
+    with pytest.raises(ValueError, match="above 0"):
+        space.lock("lock").acquire(lease=0)
+
+
+def test_a_lease_that_ran_out(space: Space, other: Space) -> None:
+    lost = space.lock("lock").acquire("me", lease=0.2, keep=False)
+    space.lock("lock").local.holder()
+    began = time.monotonic()
+    got = other.lock("lock").acquire("you", lease=60, keep=False)
+    assert time.monotonic() - began >= 0.2
+    assert lost.remaining() == 0
+    assert got.token > lost.token
+    with pytest.raises(LockLost, match="does not hold"):
+        lost.renew()
+    lost.release()
+    holder = space.lock("lock").holder()
+    assert holder is not None
+    assert holder.owner == "you"
+
+
+def test_a_lease_that_is_renewed(space: Space, other: Space) -> None:
+    with space.lock("lock").acquire("me", lease=0.3), pytest.raises(LockTimeout):
+        other.lock("lock").acquire("you", timeout=1)
+    with other.lock("lock").acquire("you", timeout=10):
+        pass
+
+
+def test_renewals_end_with_the_space(space: Space, other: Space) -> None:
+    space.lock("lock").acquire("me", lease=0.3)
+    space.close()
+    other.lock("lock").acquire("you", timeout=10)
+
+
+def test_one_that_waits_and_dies_is_passed_over(space: Space, other: Space) -> None:
+    """Its turn costs a lease."""
+    held = space.lock("lock").acquire("me", lease=60)
+    replica = other._inner._replica
+    drive(replica.call(("lock", "lock", ("acquire", "dead", 0.1))))
+    thread = threading.Thread(target=lambda: other.lock("lock").acquire("you", lease=60))
+    thread.start()
+    while len(space.lock("lock").waiting()) < 2:
+        pass
+    held.release()
+    thread.join()
+    holder = space.lock("lock").holder()
+    assert holder is not None
+    assert holder.owner == "you"
+
+
+def test_an_election(space: Space, other: Space) -> None:
+    watch = other.election("leader").watch()
+    assert other.election("leader").leader() is None
+    leads = space.election("leader").campaign("one:80")
+    leader = other.election("leader").leader()
+    assert leader is not None
+    assert leader.owner == "one:80"
+    with pytest.raises(LockTimeout):
+        other.election("leader").campaign("two:80", timeout=0.05)
+    leads.release()
+    other.election("leader").campaign("two:80", timeout=10)
+    owners = []
+    while owners[-1:] != ["two:80"]:
+        change = next(watch).changes[0].value
+        owners.append(change and change.owner)
+    assert owners[0] == "one:80"
+    assert None in owners
+
+
+async def test_for_asyncio(log: zlog.Log) -> None:
+    async with (
+        zlog.aio.Log.open(log.store, "log") as own,
+        aio.Space.open(own, "space") as space,
+    ):
+        lock = space.lock("lock")
+        async with await lock.acquire("me", lease=0.3):
+            with pytest.raises(LockTimeout):
+                await lock.acquire("you", timeout=0.7)
+        async with await space.election("lock").campaign("you", timeout=10) as held:
+            await held.renew()
+            leader = await space.election("lock").leader()
+            assert leader is not None
+            assert leader.owner == "you"
+
+
+HOLDER = """
+import sys, zlog
+from zlog.objects import LockLost, Space
+
+with zlog.connect(sys.argv[1]) as store, zlog.Log.open(store, "log") as log:
+    space = Space.open(log, "space")
+    held = space.lock("lock").acquire("holder", lease=0.5)
+    print("held", held.token, flush=True)
+    sys.stdin.readline()  # paused here, for longer than the lease
+    try:
+        space.transact(lambda txn: (
+            txn.require("lock", held.token), txn.map("guarded").put("by", "holder")))
+        print("wrote", flush=True)
+    except LockLost:
+        print("refused", flush=True)
+    with open(sys.argv[2]) as file:  # a resource of another kind, which compares tokens
+        print("stale" if held.token < int(file.read()) else "fresh", flush=True)
+"""
+
+
+def test_a_paused_holder_is_kept_out_by_its_token(tmp_path: Path) -> None:
+    url = (tmp_path / "store").as_uri()
+    resource = tmp_path / "resource"
+    with zlog.connect(url) as store, zlog.Log.create(store, "log") as log:
+        space = Space.open(log, "space")
+        words = [sys.executable, "-c", HOLDER, url, str(resource)]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True) as holder:
+            assert holder.stdout is not None
+            assert holder.stdin is not None
+            word, token = holder.stdout.readline().split()
+            assert word == "held"
+            holder.send_signal(signal.SIGSTOP)
+            try:
+                held = space.lock("lock").acquire("contender", lease=60, timeout=60)
+            finally:
+                holder.send_signal(signal.SIGCONT)
+            assert held.token > int(token)
+            resource.write_text(f"{held.token}")
+
+            def body(txn: Transaction) -> None:
+                txn.require("lock", held.token)
+                txn.map("guarded").put("by", "contender")
+
+            space.transact(body)
+            holder.stdin.write("\n")
+            holder.stdin.flush()
+            assert holder.stdout.readline().strip() == "refused"
+            assert holder.stdout.readline().strip() == "stale"
+        assert space.map("guarded").get("by") == "contender"
+        held.release()

@@ -1,0 +1,96 @@
+"""The entries of a space, in order: read by their tag, or among all others of the log.
+
+To read all is ten times as fast as to select, as long as most entries are the space's. So the feed
+looks at each window what the other way would have cost, and goes the cheaper one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from zlog._client import LogClient
+from zlog._read.columns import Columns, columns_ahead
+from zlog._read.select import Wanted
+from zlog.entry import Gap
+
+_SELECTED = 12
+_BYTES = 64
+"""Costs, in what reading one entry among all takes: one that is selected, and how many bytes."""
+
+_POSITIONS_MIN = 64
+"""A window of fewer says nothing."""
+
+
+class Window(NamedTuple):
+    """Entries of the space, and gaps.
+
+    Attributes:
+        columns: with entries of others, too, if they have tags.
+        rows: which entries are the space's.
+        gaps: see :class:`Columns`.
+    """
+
+    columns: Columns
+    rows: Sequence[int]
+    gaps: list[Gap]
+
+
+class Feed:
+    """Reads on from a position.
+
+    Args:
+        client: of the log.
+        tag: of the space.
+        position: where it begins.
+    """
+
+    def __init__(self, client: LogClient, tag: str, position: int) -> None:
+        self._client = client
+        self._tag = tag
+        self._selects = False
+        self.go_to(position)
+
+    @property
+    def position(self) -> int:
+        """Where it goes on."""
+        return self._ahead.position
+
+    def go_to(self, position: int) -> None:
+        """Read on from another position."""
+        client = self._client
+        if self._selects:
+            wanted = Wanted.of((self._tag,), "any")
+            self._ahead = columns_ahead(client.reader, client.budget, position, wanted=wanted)
+        else:
+            self._ahead = columns_ahead(client.reader, client.budget, position, with_tags=True)
+
+    async def next(self, tail: int) -> Iterator[Window]:
+        """Return what is next below ``tail``; it may be nothing."""
+        start = self._ahead.position
+        found = [self._window(each) for each in await self._ahead.next(tail)]
+        self._judge(found, self._ahead.position - start)
+        return iter(found)
+
+    def _window(self, columns: Columns) -> Window:
+        if columns.tags is None:
+            return Window(columns, range(len(columns)), columns.gaps)
+        tag = self._tag
+        rows = [i for i, tags in enumerate(columns.tags) if tag in tags]
+        return Window(columns, rows, columns.gaps)
+
+    def _judge(self, found: Sequence[Window], positions: int) -> None:
+        """Read the other way from here on if that would have cost less."""
+        if positions < _POSITIONS_MIN:
+            return
+        own = sum(len(each.rows) for each in found)
+        if self._selects:
+            cheaper = positions < own * _SELECTED // 2
+        else:
+            data = sum(len(each.columns.data) for each in found)
+            offsets = [(each.columns.offsets, each.rows) for each in found]
+            mine = sum(ends[i + 1] - ends[i] for ends, rows in offsets for i in rows)
+            cheaper = own * _SELECTED < positions - own + (data - mine) // _BYTES
+        if cheaper:
+            self._selects = not self._selects
+            self.go_to(self._ahead.position)
