@@ -3,7 +3,8 @@
 docs/testing.md shows how the parts work together. They are: an event loop in virtual time with a
 network of its own and processes that can be stopped and killed (:class:`VirtualLoop`,
 :class:`Process`), a store that fails as a seed says (:class:`FaultyStore`), a recorder of what was
-asked and answered (:class:`History`), and :func:`check`, which says what is wrong with it.
+asked and answered (:class:`History`), and :func:`check`, which says what is wrong with it. For
+transactions on lists these are :class:`TransactionHistory` and :func:`check_transactions`.
 """
 
 from zlog._read.select import Wanted
@@ -15,7 +16,9 @@ from zlog.testing._network import Listener, Listening, Network, NetworkFaults
 from zlog.testing._operations import Action, Operation, Recording, Result
 from zlog.testing._process import Process
 from zlog.testing._recorded_writer import RecordedWriter
+from zlog.testing._serializable import check_transactions
 from zlog.testing._store import AT_ONCE, Fate, FaultyStore, Plan, SeededPlan, StoreCall, StoreFaults
+from zlog.testing._transactions import ListStep, ListTransaction, TransactionHistory
 
 __all__ = [
     "AT_ONCE",
@@ -23,6 +26,8 @@ __all__ = [
     "Fate",
     "FaultyStore",
     "History",
+    "ListStep",
+    "ListTransaction",
     "Listener",
     "Listening",
     "Network",
@@ -38,9 +43,11 @@ __all__ = [
     "StoreCall",
     "StoreFaults",
     "Stuck",
+    "TransactionHistory",
     "Violation",
     "VirtualLoop",
     "Wanted",
     "check",
+    "check_transactions",
     "run_virtually",
 ]

@@ -13,6 +13,7 @@ from operator import attrgetter
 from zlog.entry import GapKind
 from zlog.testing._history import History
 from zlog.testing._operations import Action, Operation, Result
+from zlog.testing._transactions import ListTransaction
 
 _INDENT = "\n    "
 
@@ -22,16 +23,16 @@ class Violation:
     """Something that must never happen, and did.
 
     Attributes:
-        property: which of the properties in docs/correctness.md does not hold, P1 to P21.
+        property: which of the properties in docs/correctness.md does not hold, P1 to P23.
         message: what happened.
         position: where; None: it is about no single position.
-        operations: the operations that show it.
+        operations: the operations, or the transactions, that show it.
     """
 
     property: str
     message: str
     position: int | None = None
-    operations: tuple[Operation, ...] = ()
+    operations: tuple[Operation | ListTransaction, ...] = ()
 
     def __str__(self) -> str:
         return _INDENT.join([f"{self.property}: {self.message}", *map(str, self.operations)])

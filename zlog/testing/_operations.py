@@ -134,17 +134,25 @@ def _short(entry: bytes) -> str:
     return repr(entry if len(entry) <= 40 else entry[:37] + b"...")
 
 
-class Recording:
-    """Operations, and the order in which they began and ended; see :class:`History`."""
+class Events:
+    """Counts what happens, so that it is known what came before what.
+
+    Args:
+        clock: tells the seconds that messages show; None shows 0.
+
+    Attributes:
+        healed: what began later than this event must succeed: all faults were over.
+    """
 
     def __init__(self, clock: Callable[[], float] | None = None) -> None:
-        self.operations: list[Operation] = []
-        self.skips: list[str] = []
-        """Where a range was read and positions did not follow each other."""
         self.healed = math.inf
-        """Operations that began later than this event must succeed: all faults were over."""
         self._clock = clock
         self._events = 0
+
+    @property
+    def seconds(self) -> float:
+        """What the clock shows."""
+        return self._clock() if self._clock else 0.0
 
     def event(self) -> int:
         """Count one event, and return its number."""
@@ -154,6 +162,16 @@ class Recording:
     def heal(self) -> None:
         """Note that no fault comes any more: every operation from now on must succeed."""
         self.healed = self.event()
+
+
+class Recording(Events):
+    """Operations, and the order in which they began and ended; see :class:`History`."""
+
+    def __init__(self, clock: Callable[[], float] | None = None) -> None:
+        super().__init__(clock)
+        self.operations: list[Operation] = []
+        self.skips: list[str] = []
+        """Where a range was read and positions did not follow each other."""
 
     def invoke(
         self,
@@ -176,7 +194,7 @@ class Recording:
             position=position,
             delivery=delivery,
             writer=writer,
-            seconds=self._clock() if self._clock else 0.0,
+            seconds=self.seconds,
         )
         if entry is not None:
             operation.tell(entry, tags)

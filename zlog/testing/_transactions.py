@@ -1,0 +1,117 @@
+"""What transactions on lists read and appended, for :func:`zlog.testing.check_transactions`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import NamedTuple
+
+from zlog.testing._operations import Events, Result
+
+
+class ListStep(NamedTuple):
+    """One step of a transaction: it appends a value to the list of a key, or reads that list.
+
+    Attributes:
+        key: of the list.
+        value: what it appends; None: it reads.
+        found: what it reads, the whole list, with what the transaction itself has appended.
+    """
+
+    key: str
+    value: Hashable
+    found: tuple[Hashable, ...] = ()
+
+    def __str__(self) -> str:
+        if self.value is not None:
+            return f"append {self.value} to {self.key}"
+        return f"read {self.key}: {' '.join(map(str, self.found)) or 'nothing'}"
+
+
+@dataclass(slots=True, eq=False)
+class ListTransaction:
+    """One attempt at a transaction. A read or an append by itself is a transaction, too.
+
+    Attributes:
+        number: counts the history's transactions from 0.
+        process: who made it.
+        invoked: when it began: a number that is higher than those of all events before.
+        returned: when it ended, by the same count; infinite while it has not.
+        result: how: with ``OK`` it is committed, with ``REFUSED`` it has had no effect and never
+            will; with any other it is unknown.
+        id: attempts with the same id take effect once, all together; None: it is the only one.
+        steps: what it did, in order.
+        error: of one that failed, what was said.
+        seconds: when it began, on the clock of the history.
+    """
+
+    number: int
+    process: str
+    invoked: float
+    returned: float = math.inf
+    result: Result = Result.PENDING
+    id: str | None = None
+    steps: list[ListStep] = field(default_factory=list)
+    error: str = ""
+    seconds: float = 0.0
+
+    def append(self, key: str, value: Hashable) -> None:
+        """Note that it appends a value, which no other attempt appends to this key."""
+        if value is None:
+            raise ValueError("None is no value of a list")
+        self.steps.append(ListStep(key, value))
+
+    def read(self, key: str, found: Iterable[Hashable]) -> None:
+        """Note that it found a list to be so."""
+        self.steps.append(ListStep(key, None, tuple(found)))
+
+    def __str__(self) -> str:
+        what = f"#{self.number} [{self.invoked:g}..{self.returned:g}] {self.process}"
+        what += f" as {self.id}" if self.id is not None else ""
+        what += f": {', '.join(map(str, self.steps)) or 'nothing'}"
+        if self.result is not Result.OK:
+            what += f": {self.result.value}"
+        return f"{what} ({self.error})" if self.error else what
+
+
+class TransactionHistory(Events):
+    """Transactions on lists, with the order in which they began and ended.
+
+    A list is anything that values are appended to, and that is read as a whole.
+
+    Args:
+        clock: tells the seconds that messages show; None shows 0.
+
+    Attributes:
+        transactions: all of them, in the order in which they were noted.
+    """
+
+    def __init__(self, clock: Callable[[], float] | None = None) -> None:
+        super().__init__(clock)
+        self.transactions: list[ListTransaction] = []
+
+    def begin(
+        self, process: str, *, id: str | None = None, invoked: float | None = None
+    ) -> ListTransaction:
+        """Note that an attempt begins, now or at an earlier event."""
+        transaction = ListTransaction(
+            len(self.transactions),
+            process,
+            self.event() if invoked is None else invoked,
+            id=id,
+            seconds=self.seconds,
+        )
+        self.transactions.append(transaction)
+        return transaction
+
+    def end(self, transaction: ListTransaction, result: Result, error: str = "") -> None:
+        """Note that an attempt ends."""
+        transaction.returned, transaction.result = self.event(), result
+        transaction.error = error
+
+    def digest(self) -> str:
+        """Return a number for all that happened: equal histories have equal ones."""
+        content = "\n".join(map(str, self.transactions))
+        return sha256(content.encode()).hexdigest()[:16]
