@@ -17,7 +17,7 @@ from .model import POSITION_MAX
 from .objects import BYTES_MAX, Store, Stripe
 from .replies import Code, Selected, State
 from .requests import Entry
-from .stored import Content, MemoryDoor
+from .stored import Content, MemoryDoor, envelope, fields_of
 
 A, B = b"a", b"b"
 EVERYTHING = POSITION_MAX + 1
@@ -310,3 +310,19 @@ def test_what_a_chunk_covers_is_not_looked_through(
         assert (found[::-1] if reverse else found, gaps) == (expected, [])
     door.save(stripe.name, without(door.load(stripe.name), *index_keys(sound)))
     assert select(stripe, [A], end=17_000)[1]  # else nothing would have been noticed anyway
+
+
+def test_a_wrong_place_costs_no_entry(damageable: tuple[Stripe, MemoryDoor]) -> None:
+    """Its checksum is right, and where an entry's data lies, how much, or its checksum is not."""
+    stripe, door = damageable
+    entries = [Entry(p, p, b"%0100d" % p, (A,) if p % 100 == 0 else (B,)) for p in range(17_000)]
+    stripe.write(1, entries)
+    stripe.write(1, [Entry(17_000, 17_000, b"", (B,))])  # makes the chunk
+    expected = [(entry.position, entry.data) for entry in entries if A in entry.tags]
+    sound = door.load(stripe.name)
+    (key,) = (key for key in index_keys(sound) if key.startswith(_bucket(A)))
+    fields, _ = fields_of(sound.omap[key])
+    for column in (4, 3, 2):  # from the last one of four: places, sizes, checksums
+        at = len(fields) - column * 4 * len(expected) + 40
+        door.save(stripe.name, sound.with_value(key, envelope(key, flip(fields, at))))
+        assert select(stripe, [A])[0] == expected, column

@@ -23,8 +23,10 @@ from typing import Any
 
 import zlog
 import zlog.aio
+from zlog._read.select import Match
 from zlog.testing import RecordedLog, RecordedWriter
 
+from ..support.logs import TAGS, tags_of
 from .blocking import Blocking, InTurns
 from .journal import Journal, write_whole
 
@@ -39,6 +41,8 @@ IDLE_SECONDS = 10.0
 
 KEPT = 1500
 """Entries below the last reader's cursor that stay."""
+
+MATCHES: tuple[Match, Match] = ("any", "all")
 
 _SOURCE = "job"
 _PARTS = 2
@@ -168,11 +172,14 @@ class Writer(Client):
         return f"{self.log.process}.{self._entries}.".encode() + self.chance.randbytes(size)
 
     async def _append(self) -> None:
-        self._mine.append(await self.log.append(self._entry(), timeout=self.timeout()))
+        entry = self._entry()
+        position = await self.log.append(entry, tags=tags_of(entry), timeout=self.timeout())
+        self._mine.append(position)
 
     async def _append_at_once(self) -> None:
         """Several, which travel together in asyncio."""
-        appends = [self.log.append(self._entry()) for _ in range(self.chance.randint(2, 8))]
+        entries = [self._entry() for _ in range(self.chance.randint(2, 8))]
+        appends = [self.log.append(entry, tags=tags_of(entry)) for entry in entries]
         results = await asyncio.gather(*appends, return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException):
@@ -181,7 +188,8 @@ class Writer(Client):
 
     async def _append_many(self) -> None:
         entries = [self._entry() for _ in range(self.chance.randint(2, 12))]
-        self._mine += await self.log.append_many(entries, timeout=self.timeout())
+        tags = tags_of(entries[0])
+        self._mine += await self.log.append_many(entries, tags=tags, timeout=self.timeout())
 
     async def _read(self) -> None:
         await self.log.read(self.chance.choice(self._mine), timeout=self.timeout())
@@ -299,6 +307,24 @@ class Ranger(Client):
                     pass
 
 
+class Selector(Client):
+    """Reads ranges by tags, forwards and backwards, and asks for the last entry with a tag."""
+
+    async def next(self) -> None:
+        tail = await self.log.tail(timeout=self.timeout())
+        tags = self.chance.sample(TAGS, self.chance.randint(1, 2))
+        if self.chance.random() < 0.2:
+            await self.log.last(tags[0], timeout=self.timeout())
+            return
+        start = max(0, tail - self.chance.randint(1, 400))
+        match = self.chance.choice(MATCHES)
+        reverse = self.chance.random() < 0.4
+        items = self.log.read_range(start, tail, tags=tags, match=match, reverse=reverse)
+        async with aclosing(items):
+            async for _ in items:
+                pass
+
+
 class Trimmer(Client):
     """Trims what all followers have read."""
 
@@ -360,7 +386,7 @@ class Remover(Client):
 
 ROLES = {
     role.__name__.lower(): role
-    for role in (Writer, Contender, Follower, Ranger, Trimmer, Deliverer, Remover)
+    for role in (Writer, Contender, Follower, Ranger, Selector, Trimmer, Deliverer, Remover)
 }
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from zlog.entry import GapKind
-from zlog.testing import Action, History, Operation, Result
+from zlog.testing import Action, History, Operation, Result, Wanted
 
 _SHOWN_BYTES = 40
 
@@ -106,9 +106,11 @@ def _fields(operation: Operation) -> dict[str, Any]:
         fields["entry"] = _digest(operation.entry)
     if operation.found is not None:
         fields["found"] = operation.found.value
-    for name in ("position", "epochs", "delivery", "writer"):
+    for name in ("position", "end", "epochs", "delivery", "writer", "wanted"):
         if (value := getattr(operation, name)) is not None:
             fields[name] = value
+    if operation.tags:
+        fields["tags"] = operation.tags
     if operation.error:
         fields["error"] = operation.error
     return fields
@@ -122,6 +124,8 @@ def _operation(fields: dict[str, Any]) -> Operation:
         "found": GapKind,
         "epochs": tuple,
         "delivery": tuple,
+        "tags": tuple,
+        "wanted": lambda wanted: Wanted(tuple(wanted[0]), wanted[1]),
     }
     return Operation(
         **{

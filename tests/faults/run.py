@@ -18,7 +18,7 @@ import zlog.aio
 from zlog.testing import History, Result, check
 
 from ..support.ceph import CephCluster
-from ..support.logs import UNITS
+from ..support.logs import TAGS, UNITS
 from .clients import PATIENCE_SECONDS, Clients, Load
 from .faults import EVERYWHERE, KINDS, Planned, Site, plan
 from .journal import Journal, merge
@@ -89,10 +89,18 @@ class Crowd:
 
 _WRITERS = {"w0": "writer", "w1": "writer", "w2b": "writer", "w3b": "writer"}
 _READERS = {"r0": "follower", "r1": "follower", "r2": "ranger", "r3b": "ranger"}
+_SELECTORS = {"q0": "selector", "q1b": "selector"}
 _OTHERS = {"t0": "trimmer", "d0": "deliverer", "d1b": "deliverer", "s0": "remover"}
-FULL = Crowd({**_WRITERS, **_READERS, **_OTHERS}, stripe_records=2000)
+FULL = Crowd({**_WRITERS, **_READERS, **_SELECTORS, **_OTHERS}, stripe_records=2000)
 SMALL = Crowd(
-    {"w0": "writer", "w1b": "writer", "r0": "follower", "r1b": "ranger", **_OTHERS},
+    {
+        "w0": "writer",
+        "w1b": "writer",
+        "r0": "follower",
+        "r1b": "ranger",
+        "q0": "selector",
+        **_OTHERS,
+    },
     stripe_records=10,
 )
 
@@ -191,7 +199,7 @@ def come_to_rest(clients: Clients, url: str, folder: Path) -> History:
     """
     healed = clients.become_patient()
     clients.finish("writer", "contender", "trimmer", "deliverer", "remover")
-    clients.finish("follower", "ranger")
+    clients.finish("follower", "ranger", "selector")
     journal = folder / "auditor.journal"
     clients.complaints += asyncio.run(audit(url, journal))
     history = merge([*clients.journals, journal])
@@ -217,6 +225,9 @@ async def audit(url: str, path: Path) -> list[str]:
             await log.tail()
             async for _ in log.read_range():
                 pass
+            for tag in TAGS:
+                async for _ in log.read_range(tags=(tag,)):
+                    pass
         wrong = [f"zlog check: {each}" async for each in opened.check() if each.serious]
         await opened.close()
     return wrong

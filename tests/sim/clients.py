@@ -7,14 +7,13 @@ import contextvars
 import random
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import aclosing
-from zlib import crc32
 
 from zlog._read.select import Match
 from zlog.aio import Log
 from zlog.errors import AlreadyWritten, CorruptEntry, Invalidated, ZlogError
 from zlog.testing import History, Process, RecordedLog
 
-from ..support.logs import UNITS
+from ..support.logs import TAGS, UNITS, tags_of
 from .cluster import ProcessStore
 from .trace import Trace
 
@@ -24,13 +23,7 @@ SEQUENCER_TIMEOUT = 1.0
 MATCHES: tuple[Match, Match] = ("any", "all")
 
 
-KINDS = [f"kind-{number}" for number in range(4)]
-
-
-def tags_of(entry: bytes) -> tuple[str, ...]:
-    """Return up to two tags of an entry, by what it is: every third one has none."""
-    kind = crc32(entry) % 3
-    return ("even", KINDS[entry[-1] % 4])[:kind]
+KINDS = TAGS[1:]
 
 
 class Client:

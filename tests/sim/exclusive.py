@@ -10,7 +10,8 @@ from unittest import mock
 from zlog.errors import Fenced
 from zlog.testing import RecordedWriter
 
-from .clients import Client, tags_of
+from ..support.logs import tags_of
+from .clients import Client
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from zlib import crc32
 
 import zlog
 from zlog._base.deadline import Deadline
@@ -14,12 +15,20 @@ from zlog._native import core, messages
 UNITS = (1, 2, 8)
 """Of logs whose few entries are to lie in several objects."""
 
+TAGS = ("even", *(f"kind-{number}" for number in range(4)))
+
 _STRANGER = b"a stranger's id."
 
 
 def data_of(items: Iterable[zlog.Entry | zlog.Gap]) -> list[bytes]:
     """Return the data of the entries among what a log or a range of it gives."""
     return [item.data for item in items if isinstance(item, zlog.Entry)]
+
+
+def tags_of(entry: bytes) -> tuple[str, ...]:
+    """Return up to two tags of an entry, by what it is: every third one has none."""
+    kind = crc32(entry) % 3
+    return (TAGS[0], TAGS[1 + entry[-1] % 4])[:kind]
 
 
 def leave_hole(log: zlog.Log, count: int = 1) -> int:
