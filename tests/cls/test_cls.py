@@ -23,19 +23,23 @@ ROOT = HERE.parents[1]
 def programs() -> Path:
     """Build the programs, under the sanitizers; answer the folder that they are in.
 
-    Of another folder, which `ZLOG_CLS_TESTS` names, the flags may be others: `make coverage`.
+    Without optimization: to compile them takes longer than to run them. Of another folder, which
+    `ZLOG_CLS_TESTS` names, the flags may be others: `make coverage`.
     """
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     cmake = shutil.which("cmake", path=path)
     if cmake is None:
         pytest.skip("cmake is not installed")
     folder = Path(os.environ.get("ZLOG_CLS_TESTS", ROOT / "build" / "cls-tests"))
+    environment = {"CXXFLAGS": "-O0", **os.environ}
     steps = [
         [cmake, "-S", str(HERE), "-B", str(folder)],
         [cmake, "--build", str(folder), "--parallel", "2"],
     ]
     for command in steps:
-        built = subprocess.run(command, capture_output=True, text=True, check=False)
+        built = subprocess.run(
+            command, capture_output=True, text=True, check=False, env=environment
+        )
         assert built.returncode == 0, built.stdout + built.stderr
     return folder
 
