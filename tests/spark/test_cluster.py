@@ -120,22 +120,6 @@ class Copying:
         return sorted(table["position"].to_pylist())
 
 
-def test_two_workers_copy_a_log(cluster: Cluster, ceph_url: str, tmp_path: Path) -> None:
-    before = cluster.left("stderr")
-    copying = Copying(cluster.url, ceph_url, tmp_path, PYSPARK_PYTHON=sys.executable)
-    with zlog.connect(ceph_url) as store, zlog.Log.create(store, "orders", width=4, unit=2) as log:
-        log.append_many([b"%d" % i for i in range(1000)])
-        assert copying.run("orders", "--spark-conf", "spark.log.level=INFO") == 1000
-        assert [cursor.position for cursor in log.cursors()] == [1000]
-    assert copying.positions() == list(range(1000))
-    executors = cluster.left("stderr") - before
-    assert len(executors) == 2
-    logs = [*tmp_path.glob("*.log"), *cluster.folder.glob("*.log"), *executors]
-    told = "".join(path.read_text(errors="replace") for path in logs)
-    assert "CoarseGrainedExecutorBackend" in told
-    assert not [key for key in secrets_of(ceph_url) if key in told]
-
-
 def pack_environment(archive: Path) -> None:
     """Pack a virtual environment that has zlog and what its workers need, as venv-pack does."""
     site = Path(sysconfig.get_path("platlib"))
@@ -157,17 +141,25 @@ def _without_sources(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
     return None if left_out & set(Path(member.name).parts) else member
 
 
-def test_workers_without_zlog_get_it_in_a_packed_environment(
-    cluster: Cluster, log: zlog.Log, tmp_path: Path
-) -> None:
-    log.append_many([b"%d" % i for i in range(1000)])
+def test_two_workers_copy_a_log(cluster: Cluster, ceph_url: str, tmp_path: Path) -> None:
+    """They get zlog in a packed environment, and find no other."""
     archive = tmp_path / "env.tar.gz"
     pack_environment(archive)
-    python = "environment/bin/python"  # of the folder in which a process works: there is no other
+    python = "environment/bin/python"  # of the folder in which a process works
     (tmp_path / "environment").mkdir()
     subprocess.run(["tar", "xzf", archive, "-C", tmp_path / "environment"], check=True)
-    copying = Copying(cluster.url, log.store.url, tmp_path, PYSPARK_PYTHON=python)
-    archives = f"spark.archives={archive}#environment"
-    assert copying.run(log.name, "--spark-conf", archives) == 1000
+    copying = Copying(cluster.url, ceph_url, tmp_path, PYSPARK_PYTHON=python)
+    settings = (f"spark.archives={archive}#environment", "spark.log.level=INFO")
+    with zlog.connect(ceph_url) as store, zlog.Log.create(store, "orders", width=4, unit=2) as log:
+        log.append_many([b"%d" % i for i in range(1000)])
+        words = [word for setting in settings for word in ("--spark-conf", setting)]
+        assert copying.run("orders", *words) == 1000
+        assert [cursor.position for cursor in log.cursors()] == [1000]
     assert copying.positions() == list(range(1000))
     assert len(cluster.left(python)) == 2
+    executors = cluster.left("stderr")
+    assert len(executors) == 2
+    logs = [*tmp_path.glob("*.log"), *cluster.folder.glob("*.log"), *executors]
+    told = "".join(path.read_text(errors="replace") for path in logs)
+    assert "CoarseGrainedExecutorBackend" in told
+    assert not [key for key in secrets_of(ceph_url) if key in told]
