@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -180,9 +181,18 @@ def test_a_cursor_holds_it_back(log: zlog.Log) -> None:
 def test_a_pass_knows_so_many_tags_at_most(log: zlog.Log, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compact, "_TAGS_MAX", 10)
     monkeypatch.setattr(compact, "_WINDOW", 8)
+    passes: list[int] = []
+    note = compact._note
+
+    async def noted(layout: Any, progress: Any, deadline: Any) -> None:
+        passes.append(progress.done)
+        await note(layout, progress, deadline)
+
+    monkeypatch.setattr(compact, "_note", noted)
     written = updates(log, 400, 60, several=False)
     log.set_retention(AT_ONCE)
     log.apply_retention()
+    assert len({*passes}) > 2
     check(log, kept(written))
     written.update(updates(log, 200, 60, seed=1))
     log.apply_retention()

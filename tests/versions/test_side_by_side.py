@@ -228,6 +228,9 @@ def test_a_class_that_knows_no_units_and_no_blocks(
             with pytest.raises(zlog.UnsupportedVersion) as raised:
                 log.writer()
             assert "libcls_zlog.so" in raised.value.hint
+            with pytest.raises(zlog.UnsupportedVersion, match="such as tags") as raised:
+                log.append(b"tagged", tags=("a",))
+            assert "libcls_zlog.so" in raised.value.hint
             log.append(b"goes on")
         with pytest.raises(zlog.UnsupportedVersion) as raised:
             zlog.Log.create(store, "signed", width=2, unit=1, mac_key=bytes(32))
