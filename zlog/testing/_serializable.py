@@ -293,7 +293,7 @@ class _Order:
                     self._add(read.by.number, writer, RW, read.key)
 
     def _add_unread(self) -> None:
-        """What was appended for certain, and nobody has read, comes behind all that was read."""
+        """What was appended for certain and is in no read comes behind all that was read."""
         unread: dict[str, list[int]] = defaultdict(list)
         shown = {(key, value) for key, values in self._facts.versions.items() for value in values}
         for transaction in self._facts.effective:
