@@ -8,6 +8,16 @@ from collections.abc import Iterator
 import zlog
 from zlog._base.mac import MAC_BYTES, Key
 from zlog._native import core
+from zlog.objects._checkpoint import pieces
+from zlog.objects._machine import Frozen, Machine
+from zlog.objects._records import (
+    blake2b,
+    decode_record,
+    encode_commit,
+    encode_manifest,
+    encode_mark,
+    encode_write,
+)
 
 from ..docs.pages import DOCS
 from ..docs.pages import blocks as blocks_in
@@ -42,6 +52,7 @@ def test_the_examples_are_what_the_class_makes() -> None:
         with zlog.connect("mem://") as store:
             made |= dict(examples(Taped(store), MemoryDoor(store)))
     made |= dict(macs())
+    made |= dict(objects())
     for name, shown in documented():
         assert made[name].hex(" ") == shown.hex(" "), name
     assert made.keys() == {name for name, _ in documented()}
@@ -115,6 +126,23 @@ def macs() -> Iterator[Example]:
     write = core.encode_write(1, TIME, WRITER, 4, [2], [41], [b"hello"], mac=mac)
     yield "mac-stored", write[-len(b"hello") - MAC_BYTES :]
     yield "mac-key-id", bytes.fromhex(key.id)
+
+
+def objects() -> Iterator[Example]:
+    """Records of a space, and a checkpoint in one piece."""
+    put = encode_write([("map", "limits", ("web", 3))])
+    yield "objects-write", put
+    read, keys = ("limits", "web", 12), ("limits", "a", "b", 2)
+    op = ("map", "limits", ("web", 4))
+    yield "objects-commit", encode_commit([op], "order-17", 1, 40, [read], [keys])
+    machine = Machine({}, 0)
+    machine.apply(12, decode_record(put))
+    add = encode_commit([("counter", "hits", 5)], "order-17", 1, 40)
+    machine.apply(41, decode_record(add))
+    yield "objects-mark", encode_mark("mark")
+    (piece,) = pieces(Frozen(43, machine).chunks(), 1 << 20)
+    yield "objects-piece", piece
+    yield "objects-manifest", encode_manifest("mark", 43, [44], len(piece), blake2b(piece), {})
 
 
 def tags(store: Taped, door: Door) -> Iterator[Example]:

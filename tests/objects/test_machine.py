@@ -123,7 +123,7 @@ def copied(machine: Machine) -> Machine:
     return copy
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     log=records(), cut=st.integers(0, 12), ranged=st.booleans(), kept=st.sampled_from([1, 2, 99])
 )

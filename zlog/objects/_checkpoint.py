@@ -10,7 +10,7 @@ from zlog._client import new_entries
 from zlog.errors import CursorAhead, HeldByCursor
 from zlog.objects._machine import Frozen
 from zlog.objects._port import Port
-from zlog.objects._records import VERSION, Tags, encode
+from zlog.objects._records import Tags, encode_manifest, encode_mark
 from zlog.objects._replica import Replica
 
 PIECE_BYTES = 1 << 20
@@ -47,11 +47,11 @@ async def write_checkpoint(replica: Replica, *, trim: bool) -> int:
     limit = min(PIECE_BYTES, client.settings.entry_bytes_max)
 
     async def send() -> None:
-        pieces = new_entries(batch, (tags.piece,))
-        positions.extend(await client.appender.append(pieces, client.deadline()))
+        entries = new_entries(batch, (tags.piece,))
+        positions.extend(await client.appender.append(entries, client.deadline()))
         batch.clear()
 
-    for piece in _pieces(frozen.chunks(), limit):
+    for piece in pieces(frozen.chunks(), limit):
         summed.update(piece)
         size += len(piece)
         batch.append(piece)
@@ -72,7 +72,7 @@ async def _freeze(replica: Replica) -> tuple[Frozen, str]:
     machine = replica.machine
     machine.wanted[mark] = None
     try:
-        position = await replica.port.append(encode((2, VERSION, mark)), (replica.tags.space,))
+        position = await replica.port.append(encode_mark(mark), (replica.tags.space,))
         await replica.play_to(position + 1)
         frozen = machine.wanted[mark]
     finally:
@@ -82,7 +82,7 @@ async def _freeze(replica: Replica) -> tuple[Frozen, str]:
     return frozen, mark
 
 
-def _pieces(chunks: Iterable[bytes], limit: int) -> Iterator[bytes]:
+def pieces(chunks: Iterable[bytes], limit: int) -> Iterator[bytes]:
     """Cut chunks, each behind its size, into pieces."""
     buffer = bytearray()
     for chunk in chunks:
@@ -106,8 +106,8 @@ async def _append_manifest(
     objects: dict[str, str],
 ) -> None:
     tags = Tags.of(name)
-    record = (3, VERSION, mark, start, positions, size, summed.hexdigest(), objects)
-    await port.append(encode(record), (tags.space, tags.checkpoint))
+    record = encode_manifest(mark, start, positions, size, summed.hexdigest(), objects)
+    await port.append(record, (tags.space, tags.checkpoint))
 
 
 async def _move_cursor(port: Port, name: str, start: int) -> None:

@@ -21,7 +21,7 @@ from zlog.objects._records import (
     Read,
     Record,
     Write,
-    digest,
+    blake2b,
     encode,
 )
 from zlog.objects._states import (
@@ -321,7 +321,7 @@ class Machine:
     def digests(self) -> dict[str, str]:
         """Return digests of the objects of user-defined types."""
         return {
-            name: digest(state.encoded())
+            name: blake2b(state.encoded())
             for name, state in self.objects.items()
             if isinstance(state, UserState)
         }

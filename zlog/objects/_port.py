@@ -44,7 +44,7 @@ class Port(Protocol):
     client: LogClient
     lock: AbstractContextManager[Any]
 
-    async def append(self, data: bytes, tags: Sequence[str]) -> int:
+    def append(self, data: bytes, tags: Sequence[str]) -> Awaitable[int]:
         """Append an entry; those that come at the same time travel together."""
         ...
 
@@ -113,8 +113,8 @@ class AsyncioPort:
         self._log = log
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def append(self, data: bytes, tags: Sequence[str]) -> int:
-        return await self._log.append(data, tags=tags)
+    def append(self, data: bytes, tags: Sequence[str]) -> Awaitable[int]:
+        return self._log.append(data, tags=tags)
 
     def event(self) -> Event:
         return _LoopEvent()

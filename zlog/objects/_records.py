@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -133,6 +133,18 @@ def encode_commit(
     return encode((1, VERSION, tuple(ops), id, attempt, snapshot, tuple(reads), tuple(ranges)))
 
 
+def encode_mark(id: str) -> bytes:
+    """Return the record of a place where a checkpoint is taken."""
+    return encode((2, VERSION, id))
+
+
+def encode_manifest(
+    id: str, start: int, pieces: Sequence[int], size: int, digest: str, objects: Mapping[str, str]
+) -> bytes:
+    """Return the record that makes a checkpoint of its pieces."""
+    return encode((3, VERSION, id, start, pieces, size, digest, objects))
+
+
 def refusal(data: bytes | memoryview, position: int, error: Exception) -> Stopped:
     """Return why an entry is no record that this version can read."""
     try:
@@ -150,8 +162,8 @@ def refusal(data: bytes | memoryview, position: int, error: Exception) -> Stoppe
     )
 
 
-def digest(data: bytes | msgspec.Raw) -> str:
-    """Return a digest of a state that was encoded."""
+def blake2b(data: bytes | msgspec.Raw) -> str:
+    """Return the digest of what was encoded."""
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from zlog._base.options import RETENTION_COMPACT_AFTER
@@ -97,6 +98,8 @@ class Replica:
         self._record_tags = (self.tags.space,)
         self.failed: Exception | None = None
         self._goal = 0
+        self._ids = port.client.io.token(12).hex()
+        self._numbers = itertools.count()
         self._torn = False
         self._fresh = -math.inf
         self._pending: dict[str, _Pending] = {}
@@ -285,10 +288,10 @@ class Replica:
                     pending.outcome = Outcome("repeated", known.position, attempt=known.attempt)
         self._feed.go_to(machine.position)
 
-    async def write(self, ops: Iterable[tuple[Any, ...]]) -> int:
+    def write(self, ops: Iterable[tuple[Any, ...]]) -> Awaitable[int]:
         """Append commands that need no answer. Returns the position of their entry."""
         self.check()
-        return await self.port.append(encode_write(ops), self._record_tags)
+        return self.port.append(encode_write(ops), self._record_tags)
 
     async def call(self, op: tuple[Any, ...]) -> tuple[int, Any]:
         """Have one command carried out; returns the position of its entry, and its result.
@@ -313,7 +316,7 @@ class Replica:
 
     def new_id(self) -> str:
         """Return an id that no other transaction has."""
-        return self.port.client.io.token(12).hex()
+        return f"{self._ids}.{next(self._numbers):x}"
 
     async def commit(
         self,

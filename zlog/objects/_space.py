@@ -156,7 +156,7 @@ class Space:
             txn = TransactionState(replica, name, attempt)
             try:
                 value = body(Transaction(txn))
-                if inspect.isawaitable(value):
+                if value is not None and inspect.isawaitable(value):
                     value = await value
                 if txn.read_only:
                     await self._confirm(txn, fresh=fresh)

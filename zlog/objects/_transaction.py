@@ -106,10 +106,8 @@ class TransactionState:
     def _current(self) -> dict[str, State]:
         """Return the objects, once what was read before is known to be so still."""
         self._replica.check()
-        machine = self._replica.machine
-        if machine.position != self._snapshot or machine is not self._machine:
-            self.validate()
-        return machine.objects
+        self.validate()
+        return self._machine.objects
 
     def validate(self) -> None:
         """Move on to the replica's newest state.
@@ -119,6 +117,8 @@ class TransactionState:
         """
         with self._replica.port.lock:
             machine = self._replica.machine
+            if machine is self._machine and machine.position == self._snapshot:
+                return
             items = machine.invalid(self._read_set(), self._range_set(), self._snapshot)
             if items:
                 raise conflict(items)

@@ -1,0 +1,179 @@
+"""Spaces for asyncio, and how readers share a look at the tail."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+import zlog
+from zlog._base.deadline import Deadline
+from zlog.objects import Conflict, Rejected, Space, Transaction, aio
+
+from .test_objects import Account
+
+
+@pytest.fixture
+async def async_space(log: zlog.Log) -> AsyncIterator[aio.Space]:
+    async with (
+        zlog.aio.Log.open(log.store, "log") as own,
+        aio.Space.open(own, "space", types=[Account]) as space,
+    ):
+        yield space
+
+
+async def test_every_object(async_space: aio.Space) -> None:
+    space = async_space
+    await space.map("m").put_many({"a": 1, "b": 2})
+    await space.map("m").delete("a")
+    assert await space.map("m").items() == [("b", 2)]
+    assert await space.map("m").keys(prefix="b") == ["b"]
+    assert await space.map("m").count() == 1
+    assert await space.map("m").has("b")
+    await space.set("s").add("x", "y")
+    await space.set("s").discard("x")
+    assert await space.set("s").members() == ["y"]
+    assert await space.set("s").has("y")
+    assert await space.set("s").count() == 1
+    await space.counter("c").add(2)
+    assert await space.counter("c").add_and_get(3) == await space.counter("c").get() == 5
+    await space.register("r").set("v")
+    assert await space.register("r").get() == "v"
+    await space.queue("q").push(1, 2)
+    assert await space.queue("q").peek() == await space.queue("q").pop() == 1
+    assert await space.queue("q").items() == [2]
+    assert await space.queue("q").count() == 1
+    assert await space.object(Account, "o").call(4) == 4
+    with pytest.raises(Rejected):
+        await space.object(Account, "o").call(-5)
+    assert await space.object(Account, "o").read(lambda account: account.balance) == 4
+    assert (await space.at(space.position - 1)).objects() == await space.objects()
+    assert await space.checkpoint(trim=True) == space.position
+    assert "space" in repr(space)
+
+
+async def test_transactions(async_space: aio.Space) -> None:
+    space = async_space
+
+    def plain(txn: Transaction) -> int:
+        value: int = txn.map("m").get("n", 0)
+        txn.map("m").put("n", value + 1)
+        return value
+
+    async def slow(txn: Transaction) -> int:
+        value = plain(txn)
+        await asyncio.sleep(0.001)
+        return value
+
+    bodies = [plain, slow] * 10
+    seen = await asyncio.gather(*(space.transact(body, attempts=1000) for body in bodies))
+    assert sorted(seen) == [*range(20)]
+
+    async def overtaken() -> None:
+        async with space.transaction() as txn:
+            txn.map("m").put("n", txn.map("m").get("n") + 1)
+            await space.map("m").put("n", 100)
+
+    with pytest.raises(Conflict):
+        await overtaken()
+    async with space.transaction() as txn:
+        txn.map("m").put("n", txn.map("m").get("n") + 1)
+    assert await space.map("m").get("n") == 101
+    with pytest.raises(ValueError, match="attempt"):
+        await space.transact(plain, attempts=0)
+
+
+class Tails:
+    """Counts looks at the tail, and may hold them up."""
+
+    def __init__(self, client: Any) -> None:
+        self.begun = 0
+        self.answered = asyncio.Event()
+        self.hold: asyncio.Event | None = None
+        self._tail = client.positions.tail
+        client.positions.tail = self
+
+    async def __call__(self, deadline: Deadline, *, checked: bool = True) -> int:
+        self.begun += 1
+        tail: int = await self._tail(deadline, checked=checked)
+        if self.hold is not None:
+            self.answered.set()
+            await self.hold.wait()
+        return tail
+
+
+async def test_readers_share_a_look_at_the_tail(async_space: aio.Space, space: Space) -> None:
+    values = async_space.map("m")
+    space.map("m").put("key", "old")
+    tails = Tails(async_space._replica.port.client)
+    assert {*await asyncio.gather(*(values.get("key") for _ in range(1000)))} == {"old"}
+    assert tails.begun == 2  # the first one begins at once, and the others have the next
+
+
+async def test_a_reader_joins_no_look_that_began_before_it(
+    async_space: aio.Space, space: Space
+) -> None:
+    values = async_space.map("m")
+    space.map("m").put("key", "old")
+    tails = Tails(async_space._replica.port.client)
+    tails.hold = asyncio.Event()
+    first = asyncio.create_task(values.get("key"))
+    await tails.answered.wait()  # the look has its answer, and waits with it
+    space.map("m").put("key", "new")
+    others = [asyncio.create_task(values.get("key")) for _ in range(100)]
+    await asyncio.sleep(0.01)
+    others[0].cancel()  # it would have been the one that looks for all
+    await asyncio.sleep(0)
+    tails.hold.set()
+    assert {*await asyncio.gather(*others[1:])} == {"new"}
+    assert await first in ("old", "new")
+    assert tails.begun == 2
+
+
+def test_threads_share_a_look_at_the_tail(space: Space) -> None:
+    tails = Tails(space._inner._replica.port.client)
+    space.map("m").put("key", 1)
+    barrier = threading.Barrier(16)
+    found: list[Any] = []
+
+    def read() -> None:
+        barrier.wait()
+        found.extend(space.map("m").get("key") for _ in range(50))
+
+    threads = [threading.Thread(target=read) for _ in range(16)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert found == [1] * 800
+    assert tails.begun < 800
+
+
+async def test_a_read_that_fails_fails_for_all_that_share_it(async_space: aio.Space) -> None:
+    client = async_space._replica.port.client
+    with pytest.MonkeyPatch.context() as patch:
+
+        async def fail(*_: object, **__: object) -> int:
+            raise zlog.StoreTimeout("no answer")
+
+        patch.setattr(client.positions, "tail", fail)
+        reads = (async_space.map("m").get("key") for _ in range(10))
+        found = await asyncio.gather(*reads, return_exceptions=True)
+        assert all(isinstance(each, zlog.StoreTimeout) for each in found)
+    assert await async_space.map("m").get("key") is None
+
+
+async def test_one_that_is_cancelled_breaks_nothing(async_space: aio.Space) -> None:
+    space = async_space
+    for i in range(30):
+        task = asyncio.create_task(space.counter("c").add_and_get(1))
+        for _ in range(i):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+        assert await space.counter("c").get() <= i + 1
+    before = await space.counter("c").get()
+    assert await space.counter("c").add_and_get(1) == before + 1
