@@ -224,3 +224,14 @@ def test_the_past(space: Space) -> None:
     assert space.at(datetime(2020, 1, 1, tzinfo=timezone.utc)).objects() == {}
     with pytest.raises(zlog.BeyondTail):
         space.at(third + 100)
+
+
+def test_a_trim_is_noticed_among_entries_of_others(
+    space: Space, other: Space, log: zlog.Log
+) -> None:
+    """A replica that changes how it reads tells of what it has kept back."""
+    space.sync()
+    log.append_many([b"another's"] * 100)
+    other.map("m").put("key", 1)
+    other.checkpoint(trim=True)
+    assert space.map("m").get("key") == 1

@@ -39,7 +39,12 @@ class Client:
         complain: called with what must never happen to a client.
         trims: whether it may trim.
         hole_timeout: seconds after which a reader fills a hole.
+
+    Attributes:
+        timeout: of its operations.
     """
+
+    timeout = TIMEOUT
 
     def __init__(
         self,
@@ -87,7 +92,7 @@ class Client:
                 log = await Log.open(
                     self._store,
                     LOG,
-                    timeout=TIMEOUT,
+                    timeout=self.timeout,
                     hole_timeout=self._chance.choice((0.02, 0.1, 0.3)),
                     sequencer_timeout=SEQUENCER_TIMEOUT,
                 )

@@ -15,7 +15,17 @@ from dataclasses import dataclass, field
 from zlog._trim.retention import Retention
 from zlog.aio import Log
 from zlog.errors import ZlogError
-from zlog.testing import History, Process, RecordedLog, RecordedWriter, Violation, check
+from zlog.objects.aio import Space
+from zlog.testing import (
+    History,
+    Process,
+    RecordedLog,
+    RecordedWriter,
+    TransactionHistory,
+    Violation,
+    check,
+    check_transactions,
+)
 from zlog.testing._process import PROCESS
 
 from ..support.logs import UNITS
@@ -24,6 +34,7 @@ from .cluster import Cluster, Execute, Objects
 from .deliveries import Deliverer, Part, Source, deliver, small_rounds
 from .exclusive import Contender, small_writer_rounds
 from .nemesis import Nemesis
+from .players import SPACE, Player, Work, audit, small_pieces
 from .strangers import IMPOSTOR, STRANGER, Impostor, OverheardLoop, Stranger
 from .trace import Trace
 
@@ -42,6 +53,8 @@ class Kind(enum.Enum):
     COMPACTION = "compaction"
     """It is compacted by key. Such a run takes longer, and less is done in a second: what is young
     stays."""
+    OBJECTS = "objects"
+    """It carries a space of objects, and only that is judged. No seed decides for it."""
 
 
 _SHARES = {
@@ -53,6 +66,9 @@ _SHARES = {
 
 COMPACT_AFTER_SECONDS = 4.0
 """Longer than a client goes on trying an append."""
+
+SPACE_SECONDS = 4.0
+"""By which a run with a space takes longer: its calls consist of several of the log's."""
 
 LATE_SECONDS = 6.0
 """Until then everything that was on its way to the store has arrived."""
@@ -110,8 +126,7 @@ def run(
     try:
         loop.set_exception_handler(simulation.note_error)
         work = asyncio.wait_for(simulation.run(), SECONDS_MAX)
-        rounds = small_writer_rounds() if kind is Kind.EXCLUSIVE else small_rounds()
-        with contextlib.suppress(asyncio.TimeoutError), rounds:
+        with contextlib.suppress(asyncio.TimeoutError), simulation.small():
             loop.run_until_complete(work)
             simulation.finished = True
     except Exception:  # noqa: BLE001 - whatever it is, it is this seed's
@@ -125,12 +140,16 @@ def run(
     return simulation.outcome()
 
 
-_CLIENTS = ("client", "follower", "selector", "deliverer", "contender", "compactor")
+_THINK = {Kind.COMPACTION: 0.1, Kind.OBJECTS: 0.01}
+"""Seconds between two operations of a client."""
+
+_CLIENTS = ("client", "follower", "selector", "deliverer", "contender", "compactor", "player")
 
 _ROLES: dict[str, type[Client]] = {
     "deliverer": Deliverer,
     "contender": Contender,
     "compactor": Compactor,
+    "player": Player,
 }
 """Of processes, by what their names begin with; all others are clients of no special kind."""
 
@@ -161,10 +180,16 @@ class _Simulation:
         self._trace = trace
         more = random.Random(f"{seed}.more")
         self._token = more.random() < TOKEN_SHARE
+        self._kind = kind
         self._compacts = kind is Kind.COMPACTION
         self._exclusive = kind is Kind.EXCLUSIVE
         self._source = Source(more) if kind is Kind.DELIVERIES else None
         self._trims = self._source is None or more.random() < 0.3
+        self._forgets = kind is Kind.OBJECTS and more.random() < 0.3
+        self._work: Work | None = None
+        if kind is Kind.OBJECTS:
+            self._work = Work(TransactionHistory(loop.time), ids=not self._forgets)
+            self._trims = False  # a space's cursor holds back only those who ask for it
         # Hasty readers would always fill what a frozen attempt at a delivery was granted.
         self._hole_timeout = more.choice((0.1, 1.5)) if self._source else 0.1
         self._cluster = Cluster(loop, seed, trace, wrap, token=self._token)
@@ -174,6 +199,12 @@ class _Simulation:
         self._strangers: list[Process] = []
         self._over = False
         self.finished = False
+
+    def small(self) -> contextlib.AbstractContextManager[None]:
+        """Limits that are low enough to be met."""
+        if self._work is not None:
+            return small_pieces(forget=self._forgets)
+        return small_writer_rounds() if self._exclusive else small_rounds()
 
     async def run(self) -> None:
         chance, cluster = self._chance, self._cluster
@@ -185,26 +216,34 @@ class _Simulation:
         await self._in("creator", self._create)
         if self._token and sequencers:
             self._let_strangers_in([FIRST_PORT + number for number in range(sequencers)])
-        for number in range(chance.randint(2, 4) - self._exclusive):
+        for number in range(chance.randint(2, 4) - self._exclusive - 2 * bool(self._work)):
             self._restart(f"client-{number}")
+        for number in range(chance.randint(2, 4) if self._work else 0):
+            self._restart(f"player-{number}")
         for number in range(chance.randint(2, 3) if self._exclusive else 0):
             self._restart(f"contender-{number}")
-        self._restart("follower-0")
-        self._restart("selector-0")
+        if self._work is None:
+            self._restart("follower-0")
+            self._restart("selector-0")
         for number in range(chance.randint(2, 3) if self._source else 0):
             self._restart(f"deliverer-{number}")
         for number in range(2 if self._compacts else 0):
             self._restart(f"compactor-{number}")
-        calm = chance.choice((0.15, 0.4, 1.0))
+        calm = chance.choice((0.15, 0.4, 1.0) if self._work is None else (0.4, 0.8))
         nemesis = Nemesis(cluster, chance, self._restart, calm, hunt=self._token)
         trouble = asyncio.ensure_future(nemesis.run())
-        await asyncio.sleep(chance.uniform(2.0, 6.0) + self._compacts * COMPACT_AFTER_SECONDS)
+        more = self._compacts * COMPACT_AFTER_SECONDS + bool(self._work) * SPACE_SECONDS
+        await asyncio.sleep(chance.uniform(2.0, 6.0) + more)
         trouble.cancel()
         self._trace("nemesis", "heals everything")
         cluster.heal()
         await self._finish()
-        self._history.heal()
-        await self._in("auditor", self._audit)
+        if self._work is None:
+            self._history.heal()
+            await self._in("auditor", self._audit)
+        else:
+            self._work.history.heal()
+            await self._in("auditor", self._audit_space)
 
     async def _create(self) -> None:
         process = self._cluster.processes["creator"]
@@ -217,6 +256,9 @@ class _Simulation:
         if self._compacts:
             retention = Retention(compact_after=COMPACT_AFTER_SECONDS)
             await self._history.watch(log, "creator").set_retention(retention)
+        if self._work is not None:
+            async with Space.open(log, SPACE):
+                pass
         await log.close()
 
     def _let_strangers_in(self, ports: list[int]) -> None:
@@ -274,6 +316,15 @@ class _Simulation:
             if finding.serious:
                 self.complain(f"the audit: {finding}")
 
+    async def _audit_space(self) -> None:
+        """Read and append everywhere; wait for what comes late; and do it again."""
+        assert self._work is not None  # there is one
+        store = self._cluster.store(self._cluster.processes["auditor"])
+        log = await Log.open(store, LOG, timeout=10.0, sequencer_timeout=1.0)
+        await audit(log, self._work, self._trace)
+        await asyncio.sleep(LATE_SECONDS)
+        await audit(log, self._work, self._trace)
+
     async def _deliver_in_vain(self, log: RecordedLog, parts: list[Part]) -> None:
         """Deliver what is delivered: nothing may come of it."""
         for part in parts:
@@ -303,7 +354,7 @@ class _Simulation:
             self._history,
             self._trace,
             random.Random(self._chance.random()),
-            0.1 if self._compacts else 0.05,
+            _THINK.get(self._kind, 0.05),
             self.complain,
             trims=self._trims,
             hole_timeout=self._hole_timeout,
@@ -311,6 +362,9 @@ class _Simulation:
         if isinstance(client, Deliverer):
             assert self._source is not None  # it is for this
             client.source = self._source
+        if isinstance(client, Player):
+            assert self._work is not None  # it is for this
+            client.work = self._work
         follows = {"follower": None, "selector": ("even", KINDS[0])}
         process.start(client.follow(follows[kind]) if kind in follows else client.run())
 
@@ -339,12 +393,19 @@ class _Simulation:
         """Judge."""
         if not self.finished and not self._complaints:
             self.complain(f"P13: not over after {SECONDS_MAX} s")
-        violations: list[Violation] = check(self._history)
+        violations: list[Violation]
+        if self._work is None:
+            violations, digest = check(self._history), self._history.digest()
+            count = len(self._history.operations)
+        else:
+            history = self._work.history
+            violations, digest = check_transactions(history), history.digest()
+            count = len(history.transactions)
         return Outcome(
             self._seed,
             [*map(str, violations), *self._complaints],
-            self._history.digest(),
-            len(self._history.operations),
+            digest,
+            count,
             self._cluster.objects.applied,
             self._loop.time(),
             self._trace.lines,

@@ -33,6 +33,19 @@ def test_everything_holds_under_faults(first: int) -> None:
     assert operations > 100 * SEEDS_PER_TEST  # else nothing was tried
 
 
+SPACE_SEEDS = (*range(10), 25, 47, 64, 80)
+"""Some that have found a mistake are among them."""
+
+
+def test_spaces_hold_under_faults() -> None:
+    operations = 0
+    for seed in SPACE_SEEDS:
+        outcome = run(seed, kind=Kind.OBJECTS)
+        operations += outcome.operations
+        assert outcome.ok, "\n".join([*outcome.violations, f"seed {seed} with --kind objects"])
+    assert operations > 50 * len(SPACE_SEEDS)  # else nothing was tried
+
+
 @pytest.mark.parametrize(
     ("name", "kind"),
     [

@@ -57,7 +57,7 @@ GOOD = {
     "an unknown one that was": "? x+1 y+2, y= | x=1 y=2",
     "an unknown one that was not": "? x+1 | x=",
     "an unknown one that was late": "? x+1 | x= | x=1",
-    "attempts": "? @a x+1 | ! @a x+2 | @a x+3 | x=3",
+    "attempts": "? @a x+1 | ! @a x+2 | @a x+3 | @a x=3",
     "appended without being read": "x+1, x+2, x+3 | y+1",
     "read before what others append unread": "x+1 | x=1, x+2, x+3",
     "one reads, and appends unread": "x=, x= x+1, x+2",
@@ -143,7 +143,7 @@ def explained(transactions: list[ListTransaction]) -> bool:
     committed = [each for each in transactions if each.result is Result.OK]
     for count in range(len(unknown) + 1):
         for also in itertools.combinations(unknown, count):
-            ids = [each.id for each in (*committed, *also) if each.id is not None]
+            ids = [each.id for each in (*committed, *also) if each.id and each.appends]
             if len(set(ids)) == len(ids) and any(
                 explains(order) for order in itertools.permutations([*committed, *also])
             ):

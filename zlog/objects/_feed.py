@@ -59,6 +59,7 @@ class Feed:
     def go_to(self, position: int) -> None:
         """Read on from another position."""
         client = self._client
+        self._told = position  # the reader may be further: it keeps back a gap that may go on
         if self._selects:
             wanted = Wanted.of((self._tag,), "any")
             self._ahead = columns_ahead(client.reader, client.budget, position, wanted=wanted)
@@ -69,6 +70,7 @@ class Feed:
         """Return what is next below ``tail``; it may be nothing."""
         start = self._ahead.position
         found = [self._window(each) for each in await self._ahead.next(tail)]
+        self._told = self._ahead.position if self._selects else _end(found, self._told)
         self._judge(found, self._ahead.position - start)
         return iter(found)
 
@@ -93,4 +95,13 @@ class Feed:
             cheaper = own * _SELECTED < positions - own + (data - mine) // _BYTES
         if cheaper:
             self._selects = not self._selects
-            self.go_to(self._ahead.position)
+            self.go_to(self._told)
+
+
+def _end(found: Sequence[Window], start: int) -> int:
+    """Return where windows end that tell of every position from ``start`` on."""
+    if not found:
+        return start
+    columns = found[-1].columns
+    entry = columns.positions[-1] + 1 if len(columns) else start
+    return max(entry, columns.gaps[-1].end if columns.gaps else start)

@@ -74,6 +74,7 @@ class Outcome(NamedTuple):
         error: why it was rejected.
         items: what it had read and was changed since.
         attempt: of the entry that decided it.
+        committed: of one that is ``repeated``, whether the one before was committed.
     """
 
     code: Code
@@ -82,6 +83,7 @@ class Outcome(NamedTuple):
     error: Rejected | None = None
     items: Sequence[tuple[str, object]] = ()
     attempt: int = 0
+    committed: bool = False
 
 
 class Decision(NamedTuple):
@@ -90,6 +92,11 @@ class Decision(NamedTuple):
     attempt: int
     position: int
     code: Code
+
+    def again(self) -> Outcome:
+        """Return what becomes of another one with its id."""
+        committed = self.code == "committed"
+        return Outcome("repeated", self.position, attempt=self.attempt, committed=committed)
 
 
 class Decided:
@@ -222,7 +229,7 @@ class Machine:
         """Decide a transaction, at the position of its entry, and carry it out if it is valid."""
         known = self.decided.find(record.id)
         if known is not None and (known.code == "committed" or known.attempt >= record.attempt):
-            return Outcome("repeated", known.position, attempt=known.attempt)
+            return known.again()
         if record.snapshot < self.decided.floor:
             return Outcome("late", position)
         outcome = self._decide_new(position, record)

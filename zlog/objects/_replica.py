@@ -285,7 +285,7 @@ class Replica:
                 known = machine.decided.find(name)
                 pending.missed = True
                 if known is not None and pending.outcome is None:
-                    pending.outcome = Outcome("repeated", known.position, attempt=known.attempt)
+                    pending.outcome = known.again()
         self._feed.go_to(machine.position)
 
     def write(self, ops: Iterable[tuple[Any, ...]]) -> Awaitable[int]:

@@ -97,7 +97,7 @@ async def _load(
     rest = b""
     for i in range(0, len(manifest.pieces), _PIECES_AT_ONCE):
         positions = manifest.pieces[i : i + _PIECES_AT_ONCE]
-        found = await client.reader.read(positions, client.deadline())
+        found = await client.reader.read(sorted(positions), client.deadline())
         for position in positions:
             slot = found[position]
             if not isinstance(slot, Entry):

@@ -173,9 +173,9 @@ class Space:
                     continue
                 raise
             outcome = await txn.commit()
-            if outcome.code == "committed":
+            if outcome.code == "committed" or (outcome.committed and id is None):
                 return value
-            if outcome.code == "repeated":  # another one has used the id
+            if outcome.code == "repeated":  # another one may have used the id
                 attempt = await self._known(name)
             failed = self._refused(outcome)
         assert failed is not None
@@ -303,7 +303,7 @@ class TransactionContext:
         if error is not None or txn.read_only:
             return
         outcome = await txn.commit()
-        if outcome.code != "committed":
+        if outcome.code != "committed" and not outcome.committed:
             raise self._space._refused(outcome)
 
 

@@ -186,10 +186,10 @@ def _whole(facts: _Facts) -> Iterator[Violation]:
 
 
 def _once(facts: _Facts) -> Iterator[Violation]:
-    """P23: of all attempts with one id, one takes effect."""
+    """P23: of all attempts with one id, one takes effect; what only reads has none."""
     first: dict[str, ListTransaction] = {}
     for transaction in facts.effective:
-        if transaction.id is not None:
+        if transaction.id is not None and transaction.appends:
             other = first.setdefault(transaction.id, transaction)
             if other is not transaction:
                 message = f"transaction {transaction.id} took effect twice"

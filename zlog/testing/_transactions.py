@@ -41,7 +41,8 @@ class ListTransaction:
         returned: when it ended, by the same count; infinite while it has not.
         result: how: with ``OK`` it is committed, with ``REFUSED`` it has had no effect and never
             will; with any other it is unknown.
-        id: attempts with the same id take effect once, all together; None: it is the only one.
+        id: attempts with the same id take effect once, all together, but for those that only read;
+            None: it is the only one.
         steps: what it did, in order.
         error: of one that failed, what was said.
         seconds: when it began, on the clock of the history.
@@ -66,6 +67,11 @@ class ListTransaction:
     def read(self, key: str, found: Iterable[Hashable]) -> None:
         """Note that it found a list to be so."""
         self.steps.append(ListStep(key, None, tuple(found)))
+
+    @property
+    def appends(self) -> bool:
+        """Whether it appends anything."""
+        return any(step.value is not None for step in self.steps)
 
     def __str__(self) -> str:
         what = f"#{self.number} [{self.invoked:g}..{self.returned:g}] {self.process}"
