@@ -144,9 +144,12 @@ def test_a_result_that_was_trimmed(space: Space, other: Space) -> None:
         patch.setattr(port, "append", append_and_trim)
         with pytest.raises(PastLost, match="before its result was known"):
             space.counter("counter").add_and_get(1)
-        with pytest.raises(zlog.objects.AlreadyCommitted):
-            space.transact(lambda txn: txn.counter("counter").add(1))
-    assert space.counter("counter").get() == 2
+        assert space.transact(lambda txn: txn.counter("counter").add(1) or "done") == "done"
+        with space.transaction() as txn:
+            txn.counter("counter").add(1)
+        with pytest.raises(zlog.objects.AlreadyCommitted):  # by which client is not known
+            space.transact(lambda txn: txn.counter("counter").add(1), id="given")
+    assert space.counter("counter").get() == 4
 
 
 def test_what_was_trimmed_without_a_checkpoint_is_lost(log: zlog.Log, space: Space) -> None:
