@@ -1,0 +1,107 @@
+"""Ways to break the rules of a space, one each; see :mod:`tests.sim.mutants`."""
+
+from __future__ import annotations
+
+from unittest import mock
+
+from zlog.objects import _restore
+from zlog.objects._feed import Feed
+from zlog.objects._machine import Decided, Machine
+from zlog.objects._replica import Replica
+
+from .mutant import Mutant
+from .run import Kind
+
+_replica_commit = Replica.commit
+
+
+async def _commit_as_seen(self, ops, *words):  # type: ignore[no-untyped-def]
+    """Decide by the state that was read, and not by that at the entry's position."""
+    outcome = await _replica_commit(self, ops, *words)
+    return outcome._replace(code="committed") if outcome.code == "conflict" else outcome
+
+
+async def _play_what_is_known(self, _=0.0):  # type: ignore[no-untyped-def]
+    """Take the state for up to date."""
+    self.check()
+
+
+_load_checkpoint = _restore._load
+
+
+async def _load_too_early(port, manifest, types):  # type: ignore[no-untyped-def]
+    """Play on from before the mark of the checkpoint."""
+    machine = await _load_checkpoint(port, manifest, types)
+    if machine is not None:
+        trim_point = port.client.layout.view.trim_point
+        machine.position = max(trim_point, machine.position - 20)
+    return machine
+
+
+async def _load_too_late(port, manifest, types):  # type: ignore[no-untyped-def]
+    """Play on from behind the pieces of the checkpoint, and not from its mark."""
+    machine = await _load_checkpoint(port, manifest, types)
+    if machine is not None:
+        machine.position = max([machine.position, *(at + 1 for at in manifest.pieces)])
+    return machine
+
+
+_feed_next = Feed.next
+
+
+async def _next_without_gaps(self, tail):  # type: ignore[no-untyped-def]
+    """Tell of no gap."""
+    return [window._replace(gaps=[]) for window in await _feed_next(self, tail)]
+
+
+SPACES = {
+    "read-set-ignored": Mutant(
+        "a transaction commits whatever others have changed of what it has read",
+        20,
+        patch=lambda: mock.patch.object(Machine, "invalid", return_value=[]),
+        kinds=(Kind.OBJECTS,),
+        shows="P22",
+    ),
+    "decided-as-seen": Mutant(
+        "a client decides its transaction by what it has read, and not at the entry's position",
+        20,
+        patch=lambda: mock.patch.object(Replica, "commit", _commit_as_seen),
+        kinds=(Kind.OBJECTS,),
+        shows="P22",
+    ),
+    "tail-not-checked": Mutant(
+        "a read does not ask for the tail",
+        20,
+        patch=lambda: mock.patch.object(Replica, "sync", _play_what_is_known),
+        kinds=(Kind.OBJECTS,),
+        shows="P22",
+    ),
+    "applied-twice": Mutant(
+        "a replica plays on from before the checkpoint that it has begun with",
+        20,
+        patch=lambda: mock.patch.object(_restore, "_load", _load_too_early),
+        kinds=(Kind.OBJECTS,),
+        shows="P23",
+    ),
+    "not-applied": Mutant(
+        "a replica plays on from behind the pieces of the checkpoint that it has begun with",
+        20,
+        patch=lambda: mock.patch.object(_restore, "_load", _load_too_late),
+        kinds=(Kind.OBJECTS,),
+        shows="P22",
+    ),
+    "ids-forgotten": Mutant(
+        "a space does not know which transactions it has decided",
+        20,
+        patch=lambda: mock.patch.object(Decided, "find", return_value=None),
+        kinds=(Kind.OBJECTS,),
+        shows="P23",
+    ),
+    "gaps-passed": Mutant(
+        "a replica passes what was trimmed, or is not there yet, as if it were nothing of its own",
+        40,
+        patch=lambda: mock.patch.object(Feed, "next", _next_without_gaps),
+        kinds=(Kind.OBJECTS,),
+        shows="P2",
+    ),
+}
