@@ -70,6 +70,8 @@ async def _freeze(replica: Replica) -> tuple[Frozen, str]:
     """Return the state at a mark of its own; all replicas have the same there."""
     mark = replica.new_id()
     machine = replica.machine
+    with replica.port.lock:
+        machine.digests()  # a `snapshot` that fails does so here, and not in all replicas
     machine.wanted[mark] = None
     try:
         position = await replica.port.append(encode_mark(mark), (replica.tags.space,))

@@ -206,6 +206,8 @@ class Space:
         """Return why a transaction is to be tried again; raises what refuses it for good."""
         if outcome.error is not None:
             raise outcome.error
+        if outcome.code == "late":
+            return Conflict("it began before what the space remembers", items=())
         return conflict(outcome.items)
 
     def transaction(self) -> TransactionContext:

@@ -1,0 +1,176 @@
+"""Replicas that stop, since to go on could make them differ from others."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import zlog
+from zlog.objects import (
+    ApplyFailed,
+    Diverged,
+    NewerRecord,
+    Replicated,
+    Space,
+    Stopped,
+    UnknownObjectType,
+    UnknownRecord,
+    UnsuitableLog,
+)
+from zlog.objects import _machine as machine_module
+from zlog.objects._records import Tags, encode, encode_write
+
+from ..support.logs import leave_hole
+from .test_objects import Account
+
+TAGS = Tags.of("space")
+
+
+def test_a_log_that_compacts_is_refused(log: zlog.Log, space: Space) -> None:
+    log.set_retention(zlog.Retention(compact_after=3600))
+    with pytest.raises(UnsuitableLog):
+        Space.open(log, "new")
+    log.stat()  # the handle learns of the option
+    with pytest.raises(UnsuitableLog):
+        space.map("map").get("key")
+
+
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [
+        (b"not ours", UnknownRecord),
+        (encode([0, 2, []]), NewerRecord),
+        (encode_write([("Account", "account", 1)]), UnknownObjectType),
+        (encode_write([("counter", "counter", "text")]), ApplyFailed),
+    ],
+)
+def test_what_can_not_be_applied_stops_and_skips_nothing(
+    log: zlog.Log, space: Space, data: bytes, error: type[Stopped]
+) -> None:
+    space.map("map").put("key", 1)
+    position = log.append(data, tags=[TAGS.space])
+    space.map("map").put("key", 2)
+    for _ in range(2):
+        with pytest.raises(error) as caught:
+            space.map("map").get("key")
+        assert caught.value.position == position
+    assert space.position == position
+    with pytest.raises(error):
+        space.local.map("map").get("key")
+    with pytest.raises(error):
+        space.map("map").put("key", 3)
+    with pytest.raises(error):
+        Space.open(log, "space")
+    assert space.at(position - 1).map("map").get("key") == 1
+
+
+def test_the_class_that_was_missing(log: zlog.Log) -> None:
+    Space.open(log, "space").close()
+    log.append(encode_write([("Account", "account", 5)]), tags=[TAGS.space])
+    with Space.open(log, "space", types=[Account]) as knowing:
+        assert knowing.object(Account, "account").read(lambda account: account.balance) == 5
+        knowing.checkpoint()
+    with pytest.raises(UnknownObjectType):
+        Space.open(log, "space")
+
+
+class Dice(Replicated):
+    """Not deterministic."""
+
+    made = 0
+
+    def __init__(self) -> None:
+        Dice.made += 1
+        self.number = Dice.made
+
+    def apply(self, command: Any) -> None:
+        pass
+
+    def snapshot(self) -> Any:
+        return self.number
+
+    def restore(self, state: Any) -> None:
+        self.number = state
+
+
+def test_replicas_that_diverge_stop(log: zlog.Log) -> None:
+    one, two = (Space.open(log, "space", types=[Dice]) for _ in range(2))
+    one.object(Dice, "dice").call(None)
+    two.sync()
+    one.checkpoint()
+    with pytest.raises(Diverged, match="'dice'"):
+        two.sync()
+    one.object(Dice, "dice").call(None)
+    with Space.open(log, "space", types=[Dice]) as new:
+        new.checkpoint()
+        one.sync()
+
+
+def test_a_snapshot_that_fails_stops_no_one(log: zlog.Log) -> None:
+    class Broken(Dice):
+        def snapshot(self) -> Any:
+            return {self.number}
+
+    one, two = (Space.open(log, "space", types=[Broken]) for _ in range(2))
+    one.object(Broken, "broken").call(None)
+    with pytest.raises(TypeError, match="what JSON can say"):
+        one.checkpoint()
+    assert one.objects() == two.objects() == {"broken": "Broken"}
+
+
+def test_classes_are_checked(log: zlog.Log) -> None:
+    class Named(Account):
+        type_name = "map"
+
+    class Twin(Account):
+        type_name = "Account"
+
+    with pytest.raises(ValueError, match="two types are called 'map'"):
+        Space.open(log, "space", types=[Named])
+    with pytest.raises(ValueError, match="two types are called 'Account'"):
+        Space.open(log, "space", types=[Account, Twin])
+    with pytest.raises(TypeError, match="no subclass"):
+        Space.open(log, "space", types=[dict])  # type: ignore[list-item]
+    with Space.open(log, "space") as space, pytest.raises(ValueError, match="not among"):
+        space.object(Account, "account")
+
+
+def test_a_hole_is_never_passed(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        store = stack.enter_context(zlog.connect(tmp_path))  # with a sequencer
+        log = stack.enter_context(zlog.Log.create(store, "log", hole_timeout=0.05))
+        own = stack.enter_context(zlog.Log.open(store, "log", hole_timeout=None))
+        space = stack.enter_context(Space.open(log, "space"))
+        late = stack.enter_context(Space.open(own, "space"))
+        space.map("map").put("key", 1)
+        hole = leave_hole(log)
+        space.map("map").put("key", 2)
+        for _ in range(2):
+            with pytest.raises(zlog.NotWritten):
+                late.map("map").get("key")
+            assert late.position == hole
+            assert late.local.map("map").get("key") == 1
+        assert space.map("map").get("key") == 2  # this one waits, and fills it
+        assert late.map("map").get("key") == 2
+
+
+def test_an_interrupted_apply_is_not_repeated(
+    space: Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was applied in part must not be applied again."""
+    space.counter("counter").add(1)
+
+    def interrupted(self: machine_module.Machine, position: int, op: Any) -> Any:
+        apply(self, position, op)
+        raise KeyboardInterrupt
+
+    apply = machine_module.Machine._run
+    with monkeypatch.context() as patch:
+        patch.setattr(machine_module.Machine, "_run", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            space.counter("counter").add_and_get(1)
+    with pytest.raises(Stopped, match="in part"):
+        space.counter("counter").get()
