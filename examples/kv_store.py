@@ -23,12 +23,14 @@ class KeyValueStore:
 
     Args:
         log: which no other client writes.
-        folder: of the table.
+        folder: of the table; made if it is not there.
         memtable_bytes: of changes after which the table is written.
     """
 
     def __init__(self, log: zlog.Log, folder: Path, memtable_bytes: int = 1 << 20) -> None:
-        self._table = folder / "table.json"
+        self._folder = folder
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._log = log
         self._memtable_bytes = memtable_bytes
         self._values: dict[str, str] = {}
         self._applied = 0  # positions below it are in _values
@@ -54,17 +56,21 @@ class KeyValueStore:
 
     def flush(self) -> None:
         """Write the table, and have the log forget what is in it."""
-        content = json.dumps({"applied": self._applied, "values": self._values})
-        new = self._table.with_suffix(".new")
+        # Named by its position: a fenced store that still writes its table replaces no newer one.
+        table = self._folder / f"table-{self._applied:020d}.json"
+        new = table.with_suffix(f".{os.getpid()}.new")
         with new.open("w") as file:
-            file.write(content)
+            json.dump({"applied": self._applied, "values": self._values}, file)
             file.flush()
             os.fsync(file.fileno())
-        new.replace(self._table)
-        folder = os.open(self._table.parent, os.O_RDONLY)
+        new.replace(table)
+        folder = os.open(self._folder, os.O_RDONLY)
         os.fsync(folder)  # before the log is trimmed: else both could be gone
         os.close(folder)
         self._wal.trim(self._applied)
+        for older in self._folder.glob("table-*"):
+            if older.name < table.name:
+                older.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Write the table. The log stays this store's."""
@@ -72,14 +78,32 @@ class KeyValueStore:
         self._wal.close()
 
     def _recover(self) -> None:
-        """Take the table, and apply to it what the log has from there on."""
-        with contextlib.suppress(FileNotFoundError):
-            table = json.loads(self._table.read_text())
-            self._applied, self._values = table["applied"], table["values"]
-        for entry in self._wal.recover():
-            # What the table has already is in the log until it is trimmed.
-            if isinstance(entry, zlog.Entry) and entry.position >= self._applied:
-                self._apply(entry.position, entry.data)
+        """Take the newest table, and apply to it what the log has from there on."""
+        seen = None
+        while True:
+            self._load()
+            start = self._applied
+            for entry in self._wal.recover():
+                # What the table has already is in the log until it is trimmed.
+                if isinstance(entry, zlog.Entry) and entry.position >= start:
+                    self._apply(entry.position, entry.data)
+            begin = self._log.stat().trim_point
+            if begin <= start:
+                return
+            if start == seen:
+                raise FileNotFoundError(
+                    f"the log begins at position {begin}, and the newest table in {self._folder}"
+                    f" goes up to {start}: name the folder that the log's tables are in"
+                )
+            seen = start  # a fenced store has just written its table and trimmed: take that one
+
+    def _load(self) -> None:
+        """Take the newest table; none is an empty one."""
+        self._applied, self._values = 0, {}
+        with contextlib.suppress(FileNotFoundError):  # a fenced store has just removed it
+            for newest in sorted(self._folder.glob("table-*.json"))[-1:]:
+                table = json.loads(newest.read_text())
+                self._applied, self._values = table["applied"], table["values"]
 
     def _change(self, what: str, key: str, value: str) -> None:
         change = json.dumps([what, key, value]).encode()
@@ -103,17 +127,25 @@ class KeyValueStore:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.close()
+        if error is None:
+            self.close()
+        else:
+            self._wal.close()
 
 
 def main() -> None:
     """Answer the commands on stdin."""
+    if len(sys.argv) != 4:
+        sys.exit("usage: kv_store.py STORE-URL LOG FOLDER < COMMANDS")
     url, name, folder = sys.argv[1:]
-    log = zlog.Log.open(zlog.connect(url), name, create=True, width=1)
-    with KeyValueStore(log, Path(folder), memtable_bytes=4096) as store:
-        for line in sys.stdin:
-            sys.stdout.write(answer(store, line.split()) + "\n")
-            sys.stdout.flush()
+    try:
+        log = zlog.Log.open(zlog.connect(url), name, create=True, width=1)
+        with KeyValueStore(log, Path(folder), memtable_bytes=4096) as store:
+            for line in sys.stdin:
+                sys.stdout.write(answer(store, line.split()) + "\n")
+                sys.stdout.flush()
+    except (zlog.ZlogError, OSError) as error:
+        sys.exit(f"kv_store.py: {error}")
 
 
 def answer(store: KeyValueStore, command: list[str]) -> str:

@@ -102,3 +102,25 @@ def test_what_is_confirmed_is_there_once_after_kills(store_url: str, tmp_path: P
     assert number > KILLS
     assert store.ask("flush") == "ok"
     store.end()
+
+
+@pytest.mark.parametrize("store_url", ["embedded"], indirect=True)
+def test_a_fenced_store_loses_nothing_of_its_successor(store_url: str, tmp_path: Path) -> None:
+    folder = tmp_path / "table"  # made by the first store
+    stores = [Store(store_url, folder)]
+    assert stores[0].ask("add total 1") == "ok"
+    stores.append(Store(store_url, folder))
+    assert stores[1].ask("add total 1") == "ok"
+    assert stores[1].ask("flush") == "ok"
+    assert stores[0].ask("flush") == "ok"  # it has not noticed yet
+    assert stores[0].ask("add total 1") is None
+    stores[0].process.communicate(timeout=60)
+    assert stores[0].process.returncode == 1
+    stores[1].kill()
+    stores.append(Store(store_url, folder))
+    assert stores[2].ask("get total") == "2"
+    stores[2].end()
+    elsewhere = Store(store_url, tmp_path / "other")
+    assert elsewhere.ask("get total") is None  # its log begins behind an empty table
+    elsewhere.process.communicate(timeout=60)
+    assert elsewhere.process.returncode == 1
