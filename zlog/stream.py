@@ -11,6 +11,7 @@ from zlog._client import Tags
 from zlog._layout.positions import PositionSpec
 from zlog.cursor import Cursor
 from zlog.entry import Entry, Gap
+from zlog.names import check_tags
 
 _ESCAPED = re.compile(r"[^A-Za-z0-9_]")
 
@@ -23,6 +24,16 @@ def cursor_name(stream: str, name: str) -> str:
     """
     escaped = _ESCAPED.sub(lambda found: "".join(f"-{b:02x}" for b in found[0].encode()), stream)
     return f"stream.{escaped}.{name}"
+
+
+def with_tag(stream: str, tags: Tags) -> Tags:
+    """Return the tags of an entry of a stream that has others beside.
+
+    Raises:
+        TypeError: the others are one str, and no collection.
+        InvalidTag: one of them is invalid.
+    """
+    return (stream, *check_tags(tags))
 
 
 class _Log(Protocol):
@@ -66,13 +77,13 @@ class Stream:
 
     def append(self, data: bytes, *, tags: Collection[str] = (), timeout: Timeout = ...) -> int:
         """Append an entry with this tag, and ``tags`` beside it; see :meth:`zlog.Log.append`."""
-        return self._log.append(data, tags=(self.tag, *tags), timeout=timeout)
+        return self._log.append(data, tags=with_tag(self.tag, tags), timeout=timeout)
 
     def append_many(
         self, entries: Iterable[bytes], *, tags: Collection[str] = (), timeout: Timeout = ...
     ) -> list[int]:
         """Append entries with this tag, and ``tags`` beside; see :meth:`zlog.Log.append_many`."""
-        return self._log.append_many(entries, tags=(self.tag, *tags), timeout=timeout)
+        return self._log.append_many(entries, tags=with_tag(self.tag, tags), timeout=timeout)
 
     def read_range(
         self,

@@ -120,6 +120,12 @@ def test_a_stream_reads_as_a_log_of_its_own(log: zlog.Log) -> None:
     cursor = cart.cursor("billing", create=0)
     cursor.commit(both)
     assert [state.name for state in log.cursors()] == ["stream.cart-2e17.billing"]
+    tail = log.tail()
+    with pytest.raises(TypeError, match="not one"):
+        log.stream("cart").append(b"x", tags="eu")
+    with pytest.raises(TypeError, match="not one"):
+        log.stream("cart").append_many([b"x"], tags="eu")
+    assert log.tail() == tail
     with zlog.Log.open(log.store, log.name) as again:
         stream = again.stream("cart.17")
         assert stream.cursor("billing").position == both

@@ -146,7 +146,7 @@ def test_what_is_no_tag_is_refused_before_anything_is_sent(
 
 
 def test_tags_of_each_are_as_many_as_entries(log: zlog.Log) -> None:
-    with pytest.raises(ValueError, match="1 lots of tags for 2 entries"):
+    with pytest.raises(ValueError, match="tags for 1 entries, and there are 2"):
         log.append_many([b"x", b"y"], tags_each=[["a"]])
     with pytest.raises(ValueError, match="one of them"):
         log.append_many([b"x"], tags=["a"], tags_each=[["b"]])

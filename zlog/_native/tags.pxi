@@ -120,7 +120,7 @@ def tagged(entries, tags):
 
 def tagged_each(entries, tags):
     if len(entries) != len(tags):
-        raise ValueError(f"{len(tags)} lots of tags for {len(entries)} entries")
+        raise ValueError(f"tags_each has tags for {len(tags)} entries, and there are {len(entries)}")
     return [new_tagged(data, checked_tags(own)) for data, own in zip(entries, tags)]
 
 

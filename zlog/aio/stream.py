@@ -10,7 +10,7 @@ from zlog._client import Tags
 from zlog._layout.positions import PositionSpec
 from zlog.aio.cursor import Cursor
 from zlog.entry import Entry, Gap
-from zlog.stream import cursor_name
+from zlog.stream import cursor_name, with_tag
 
 
 class _Log(Protocol):
@@ -52,13 +52,13 @@ class Stream:
         self, data: bytes, *, tags: Collection[str] = (), timeout: Timeout = ...
     ) -> Coroutine[Any, Any, int]:
         """Append an entry with this tag; see :meth:`zlog.Stream.append`."""
-        return self._log.append(data, tags=(self.tag, *tags), timeout=timeout)
+        return self._log.append(data, tags=with_tag(self.tag, tags), timeout=timeout)
 
     async def append_many(
         self, entries: Iterable[bytes], *, tags: Collection[str] = (), timeout: Timeout = ...
     ) -> list[int]:
         """Append entries with this tag; see :meth:`zlog.Stream.append_many`."""
-        return await self._log.append_many(entries, tags=(self.tag, *tags), timeout=timeout)
+        return await self._log.append_many(entries, tags=with_tag(self.tag, tags), timeout=timeout)
 
     def read_range(
         self,
