@@ -18,8 +18,8 @@ from zlog import (
 _WORDS: dict[type[ZlogError], str] = {
     AppendRefused: "Append to its source, or make it a log of its own: `zlog promote LOG`.",
     Fenced: (
-        "Leave the log to the other writer (`zlog writer LOG`), or take it back:"
-        " `zlog append LOG --exclusive`."
+        "See who writes it now: `zlog writer LOG`. `zlog append LOG --exclusive` takes it back, and"
+        " fences that writer; `zlog read-only LOG --off` opens it first if it is read-only."
     ),
     EntryTooLarge: "Split the entry, or raise --max-bytes (16M at most).",
     KeyNeeded: "Name the file that has the key: --mac-key-file FILE, or $ZLOG_MAC_KEY_FILE.",

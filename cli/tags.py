@@ -46,4 +46,4 @@ def _checked(_: click.Context, __: click.Parameter, tags: tuple[str, ...]) -> tu
     try:
         return check_tags(tags)
     except InvalidTag as error:
-        raise click.BadParameter(f"{error}. {error.hint}") from error
+        raise click.BadParameter(str(error)) from error

@@ -181,8 +181,8 @@ class Fenced(ZlogError):
     """
 
     hint = (
-        "Stop writing, or take the log back as a new writer (`log.writer()`), which fences the"
-        " other one in turn."
+        "Stop writing. A new writer (`log.writer()`) takes the log back, and fences the one that"
+        " has it; a log that is read-only is opened first (`log.writable()`)."
     )
 
 

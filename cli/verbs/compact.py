@@ -24,6 +24,8 @@ def compact(session: Session) -> None:
     What is trimmed makes room for what is appended later, and the file keeps its size. This puts a
     copy without that room in its place, for which the disk must have space. No other process may
     have the store open meanwhile. It may be killed at any moment.
+
+    To keep only the newest entry of each tag, see `zlog retention --compact-after`.
     """
     with session.connect() as store:
         freed = store.compact()

@@ -75,6 +75,8 @@ def create(
         except zlog.LogExists:
             if not exist_ok:
                 raise
+            if session.mac_key is not None:  # opening compares it with the log's
+                zlog.Log.open(store, log, timeout=session.timeout, mac_key=session.mac_key).close()
             note(f"log {log!r} exists in {store.url}")
         else:
             note(f"created log {log!r} in {store.url}")

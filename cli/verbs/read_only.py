@@ -30,7 +30,7 @@ def read_only(session: Session, log: str, off: bool) -> None:
     with session.open_log(log) as opened:
         if off:
             opened.writable()
-            note(f"log {log!r} is not read-only")
+            note(f"log {log!r} is open to all clients")
         else:
             opened.read_only()
             note(f"log {log!r} is read-only from position {opened.tail():,} on")

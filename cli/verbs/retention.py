@@ -26,7 +26,10 @@ def _or_off(read: Callable[[str], float], *, zero: bool = False) -> Callable[[st
     def limit(word: str) -> float | str:
         if word == _OFF:
             return _OFF
-        found = read(word)
+        try:
+            found = read(word)
+        except click.BadParameter as error:
+            raise click.BadParameter(f"{error.message}; {_OFF!r} removes the limit") from error
         if found == 0 and not zero:
             raise click.BadParameter(
                 f"0 would keep nothing: {_OFF!r} removes the limit, `zlog trim` removes entries"

@@ -47,7 +47,10 @@ _LAST_DEFAULT = 10
     "last",
     type=click.IntRange(min=0),
     metavar="N",
-    help=f"Start N positions before the tail.  [default: {_LAST_DEFAULT}]",
+    help=(
+        "Start N positions before the tail, or where the last N entries with --tag begin."
+        f"  [default: {_LAST_DEFAULT}]"
+    ),
 )
 @click.option(
     "-f", "-F", "--follow", "on", is_flag=True, help="Wait for new entries, until stopped."

@@ -402,7 +402,7 @@ def test_tags_are_given_and_shown(cli: Cli) -> None:
 def test_a_bad_tag_is_told(cli: Cli) -> None:
     result = cli("append", "orders", "--tag", "x" * 129, "-m", "both")
     assert (result.code, result.out) == (2, b"")
-    assert "1 to 128 bytes" in result.err
+    assert "129 bytes in UTF-8; tags have 1 to 128" in result.err
     for bad in (b'"a"', b'[""]', b"[1]"):
         result = cli("append", "orders", "--json", stdin=b'{"data": "x", "tags": %s}\n' % bad)
         assert result.code == 1

@@ -357,5 +357,5 @@ def test_remarks_on_a_terminal(
     assert f"is not {words[4]}'s any more: any client may append\n" in inside("fence", "orders").err
     assert "has no exclusive writer\n" in inside("fence", "orders").err
     assert "is read-only from position 2 on\n" in inside("read-only", "orders").err
-    assert "is not read-only\n" in inside("read-only", "orders", "--off").err
+    assert "is open to all clients\n" in inside("read-only", "orders", "--off").err
     assert orders.append(b"x") == 2

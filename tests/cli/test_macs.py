@@ -40,6 +40,8 @@ def test_a_log_is_made_written_and_read_with_a_key(
     assert inside.ok("tail", "signed", "--follow", "--count", "3", "--since-start") == b"a\nb\nc\n"
     assert inside.ok("check", "signed") == b""
     assert inside("read", "orders").code == 9  # which has none
+    inside.ok("create", "signed", "--exist-ok")
+    assert inside("create", "orders", "--exist-ok").code == 9
     export = inside.ok("export", "signed")
     assert KEY not in export
     inside.ok("import", "copy", stdin=export)
