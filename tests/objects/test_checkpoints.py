@@ -222,3 +222,21 @@ def test_a_log_with_much_else_in_it(log: zlog.Log, space: Space) -> None:
     assert {*ways} == {True, False}
     assert space.map("map").count() == 8
     assert space.map("map").items(prefix="b") == [(f"b{i}", 2999) for i in range(4)]
+
+
+def test_a_trim_overtakes_a_replica_that_finds_no_checkpoint_at_once(
+    space: Space, other: Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other.sync()
+    items = fill(space)
+    space.checkpoint(trim=True)
+    space.map("map").put("after", 1)
+
+    async def fail(*_: Any) -> None:
+        raise zlog.StoreTimeout("no answer")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("zlog.objects._replica.restored", fail)
+        with pytest.raises(zlog.StoreTimeout):
+            other.sync()
+    assert dict(other.map("map").items()) == {**items, "after": 1}

@@ -33,7 +33,7 @@ def test_everything_holds_under_faults(first: int) -> None:
     assert operations > 100 * SEEDS_PER_TEST  # else nothing was tried
 
 
-SPACE_SEEDS = (*range(10), 25, 47, 64, 80)
+SPACE_SEEDS = (*range(9), 25, 47, 64, 80, 272)
 """Some that have found a mistake are among them."""
 
 

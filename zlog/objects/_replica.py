@@ -183,14 +183,15 @@ class Replica:
         self.check()
         feed = self._feed
         try:
-            while self.machine.position < goal and count > 0:
-                count -= 1
-                for window in await feed.next(goal):
-                    await self._apply(window)
-                if feed.position >= goal:
-                    self.machine.position = max(self.machine.position, goal)
-        except _Overtaken:
-            await self._restart()
+            try:
+                while self.machine.position < goal and count > 0:
+                    count -= 1
+                    for window in await feed.next(goal):
+                        await self._apply(window)
+                    if feed.position >= goal:
+                        self.machine.position = max(self.machine.position, goal)
+            except _Overtaken:
+                await self._restart()
         except Stopped as error:
             self.failed = error
             raise
