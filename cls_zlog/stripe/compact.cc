@@ -321,15 +321,19 @@ Result<TagsListReplyBuilder> tags_list(Object& object, const TagsRequest& reques
       const TagsReader tags(record.tags);
       const uint64_t last = std::min(stored->span.last, spacing.before(header.first_at(limit), 1));
       const uint32_t end = spacing.index(stored->span, last) + 1;
-      const auto told = [&](uint32_t i) { return record.written(i) && tags.count_of(i) > 0; };
+      std::vector<uint32_t> told;
       for (uint32_t i = spacing.index(stored->span, next); i < end; i++) {
-        const uint32_t begin = i;
-        for (; i < end && told(i); i++) {
-          wire::append(&reply.positions, spacing.after(stored->span.first, i));
-        }
-        reply.count += i - begin;
-        if (begin < i) reply.tags.add(tags, begin, i);
+        if (record.written(i) && tags.count_of(i) > 0) told.push_back(i);
       }
+      if (reply.count + told.size() > limits::entries_max) {  // more than one compact trims
+        reply.end = next;
+        break;
+      }
+      for (const uint32_t i : told) {
+        wire::append(&reply.positions, spacing.after(stored->span.first, i));
+      }
+      reply.count += static_cast<uint32_t>(told.size());
+      reply.tags.add(tags, told);
     }
     next = spacing.next(stored->span.last);
   }

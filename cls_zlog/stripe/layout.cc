@@ -20,16 +20,11 @@ std::vector<RecordEntry> entries_of(const Record& record) {
 
 // The tags of those entries that are written; the others have none any more, as they have no data.
 void keep_tags(const TagsReader& tags, const std::vector<RecordEntry>& entries, TagsBuilder* out) {
-  const auto count = static_cast<uint32_t>(entries.size());
-  const auto state = [&](uint32_t i) { return entries[i].state; };
-  for (uint32_t i = 0, end = 1; i < count; i = end++) {
-    while (end < count && state(end) == state(i)) end++;
-    if (state(i) == EntryState::kWritten) {
-      out->add(tags, i, end);
-    } else {
-      out->add_none(end - i);
-    }
+  std::vector<uint32_t> which(entries.size());
+  for (uint32_t i = 0; i < which.size(); i++) {
+    which[i] = entries[i].state == EntryState::kWritten ? i : TagsBuilder::kNone;
   }
+  out->add(tags, which);
 }
 
 }  // namespace

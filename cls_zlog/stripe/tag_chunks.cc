@@ -159,7 +159,8 @@ uint32_t count_of(const TagPlaces& places) {
 }
 
 int list_chunks(Object& object, const Header& header, uint64_t begin, uint64_t end,
-                size_t count_max, std::vector<StoredChunk>* out) {
+                size_t count_max, std::vector<StoredChunk>* out,
+                std::vector<StoredChunk>* out_of_use) {
   std::string after = span_key_bound(kChunks, begin);
   for (bool more = true; more;) {
     Page page;
@@ -171,7 +172,11 @@ int list_chunks(Object& object, const Header& header, uint64_t begin, uint64_t e
       if (!parse_span_key(kChunks, key, header.spacing(), header.residue, &stored.span)) continue;
       if (stored.span.first >= end || out->size() == count_max) return 0;
       if (!out->empty() && stored.span.first <= out->back().span.last) continue;
-      if (from_stored(key, value.bytes, &stored.chunk).code == 0) out->push_back(stored);
+      if (from_stored(key, value.bytes, &stored.chunk).code == 0) {
+        out->push_back(stored);
+      } else if (out_of_use != nullptr) {
+        out_of_use->push_back({stored.span, all_buckets()});
+      }
     }
   }
   return 0;

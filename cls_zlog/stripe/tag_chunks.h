@@ -63,9 +63,10 @@ uint32_t bucket_of(std::string_view tag);
 uint32_t count_of(const TagPlaces& places);
 
 // The chunks about positions of [begin, end), ascending, the first `count_max` of them. One that is
-// damaged is left out: what it covers is looked through.
+// damaged, or of a later version, is left out: what it covers is looked through. `out_of_use`: gets these.
 int list_chunks(Object& object, const Header& header, uint64_t begin, uint64_t end,
-                size_t count_max, std::vector<StoredChunk>* out);
+                size_t count_max, std::vector<StoredChunk>* out,
+                std::vector<StoredChunk>* out_of_use = nullptr);
 
 // The places of some tags in a chunk: of each those that there are. False in `sound`: a bucket of the
 // chunk is damaged or gone.

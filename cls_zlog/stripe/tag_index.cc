@@ -174,9 +174,11 @@ int add_tags(Object& object, Header* header, const std::vector<uint64_t>& positi
   for (size_t i = late_count; i < positions.size(); i++) loose += tags.count_of(which[i]);
   header->loose_tags = static_cast<uint32_t>(std::min<uint64_t>(loose, UINT32_MAX));
   if (late_count == 0) return 0;
-  std::vector<StoredChunk> chunks;
+  std::vector<StoredChunk> chunks, out_of_use;
   ZLOG_TRY(list_chunks(object, *header, positions.front(), positions[late_count - 1] + 1, SIZE_MAX,
-                       &chunks));
+                       &chunks, &out_of_use));
+  // Another copy of the object, or a later class, would take them for sound.
+  for (const StoredChunk& chunk : out_of_use) ZLOG_TRY(remove_chunk(object, *header, chunk));
   const Spacing spacing = header->spacing();
   size_t i = 0;
   uint64_t bytes = 0;

@@ -140,7 +140,7 @@ struct TagsListReply {
   template <typename V>
   void each(V& v) {
     v("end", end, wire::position_or_end());
-    v("count", count, wire::at_most(2 * limits::entries_max));
+    v("count", count, wire::at_most(limits::entries_max));
     v("positions", positions, wire::number_of(count));
     tags.each(v, count, 1, 2 * limits::tag_names_bytes_max);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 namespace zlog {
 namespace {
@@ -77,6 +78,7 @@ const std::vector<std::string_view>& TagsReader::names() const {
 }
 
 std::string_view TagsReader::name(uint32_t id) const {
+  if (names_.empty() && ++looked_up_ > kNamesLookedUp) names();
   if (!names_.empty()) return names_[id];
   std::string_view found;
   each_name(tags_.names, [&](std::string_view name) {
@@ -103,23 +105,33 @@ uint32_t TagsBuilder::add_name(std::string_view name) {
 void TagsBuilder::add(const TagsReader& reader, uint32_t begin, uint32_t end) {
   const Tags& tags = reader.tags();
   if (!tags.any()) return add_none(end - begin);
-  counts_.append(tags.counts.bytes(begin, end - begin));
   const uint32_t first = reader.begin_of(begin), last = reader.begin_of(end);
   if (last - first == tags.ids.size()) {  // all there are
+    counts_.append(tags.counts.bytes(begin, end - begin));
     names_.append(tags.names);
     for (uint32_t at = first; at < last; at++) wire::append(&ids_, count_ + tags.ids[at]);
     count_ += static_cast<uint32_t>(reader.names().size());
     return;
   }
-  std::vector<uint32_t> used;
-  for (uint32_t at = first; at < last; at++) used.push_back(tags.ids[at]);
+  std::vector<uint32_t> which(end - begin);
+  std::iota(which.begin(), which.end(), begin);
+  add(reader, which);
+}
+
+void TagsBuilder::add(const TagsReader& reader, const std::vector<uint32_t>& which) {
+  std::vector<uint32_t> ids;
+  for (const uint32_t i : which) {
+    const uint32_t count = i == kNone ? 0 : reader.count_of(i);
+    counts_ += static_cast<char>(count);
+    for (uint32_t k = 0; k < count; k++) ids.push_back(reader.tags().ids[reader.begin_of(i) + k]);
+  }
+  std::vector<uint32_t> used = ids;
   std::sort(used.begin(), used.end());
   used.erase(std::unique(used.begin(), used.end()), used.end());
   const uint32_t base = count_;
-  if (used.size() > kNamesLookedUp) reader.names();
   for (const uint32_t id : used) add_name(reader.name(id));
-  for (uint32_t at = first; at < last; at++) {
-    const auto found = std::lower_bound(used.begin(), used.end(), tags.ids[at]);
+  for (const uint32_t id : ids) {
+    const auto found = std::lower_bound(used.begin(), used.end(), id);
     wire::append(&ids_, base + static_cast<uint32_t>(found - used.begin()));
   }
 }

@@ -44,7 +44,7 @@ class TagsReader {
   explicit TagsReader(const Tags& tags);
 
   const std::vector<std::string_view>& names() const;
-  std::string_view name(uint32_t id) const;  // of one; needs no table of them all
+  std::string_view name(uint32_t id) const;  // of one; the first few need no table of them all
   uint32_t begin_of(uint32_t i) const { return begins_[i]; }
   uint32_t count_of(uint32_t i) const { return begins_[i + 1] - begins_[i]; }
 
@@ -57,15 +57,22 @@ class TagsReader {
   const Tags tags_;
   std::vector<uint32_t> begins_;                 // count + 1 of them
   mutable std::vector<std::string_view> names_;  // once they were asked for
+  mutable uint32_t looked_up_ = 0;               // names that were, one by one
 };
 
 // Puts together the tags of some entries out of others'.
 class TagsBuilder {
  public:
+  static constexpr uint32_t kNone = UINT32_MAX;
+
   void add_none(uint32_t count) { counts_.append(count, '\0'); }
 
   // The tags of entries [begin, end) of a reader's.
   void add(const TagsReader& reader, uint32_t begin, uint32_t end);
+
+  // Those of entries of a reader's that has some: each name once, however many rows they are in. kNone:
+  // an entry without tags.
+  void add(const TagsReader& reader, const std::vector<uint32_t>& which);
 
   // An entry with this tag alone.
   void add(std::string_view tag);

@@ -21,6 +21,7 @@ from zlog._trim.age import Progress, Watch
 
 from .clocks import set_clocks
 from .faulty import Died, FaultyStore, dies_at
+from .test_unreadable import make_unreadable
 from .transfers import mirrored
 
 UNITS = (1, 4)
@@ -419,3 +420,26 @@ def test_the_newest_is_never_lost_where_it_is_killed(tmp_path: Path) -> None:
     with zlog.connect(tmp_path.as_uri()) as store, zlog.Log.open(store, "log") as log:
         log.apply_retention()
         check(log, kept(written))
+
+
+def test_large_batches_whose_entries_are_almost_all_superseded() -> None:
+    """More of them than one call of an object takes."""
+    with zlog.connect("mem://") as store, zlog.Log.create(store, "orders", width=1) as log:
+        for _ in range(3):
+            log.append_many([b""] * 30_000, tags_each=[[f"k{i % 5}"] for i in range(30_000)])
+        log.set_retention(AT_ONCE)
+        log.apply_retention()
+        assert [p for p, _ in sorted(held(log).items())] == [*range(89_995, 90_000)]
+
+
+def test_what_a_newer_version_stored_is_not_trimmed_with_its_stripe(memory: zlog.Store) -> None:
+    with zlog.Log.create(memory, "orders", width=1) as log:
+        for _ in range(4):
+            log.append(b"x", tags=("k",))
+        make_unreadable(memory, log, 2)
+        log.reconfigure(width=2)
+        log.append(b"newest", tags=("k",))
+        log.set_retention(AT_ONCE)
+        assert log.apply_retention() == 0
+        kinds = [item.kind for item in log.read_range(0, 4) if isinstance(item, zlog.Gap)]
+        assert kinds == [GapKind.TRIMMED, GapKind.UNREADABLE, GapKind.TRIMMED]

@@ -11,6 +11,7 @@ import pytest
 
 import zlog
 from zlog import Entry, Gap, GapKind
+from zlog._native import messages
 
 from ..support.logs import leave_hole
 
@@ -37,8 +38,12 @@ def append_some(log: zlog.Log, source: random.Random, count: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_readers_of_tags_find_what_readers_of_everything_find(log: zlog.Log, seed: int) -> None:
+def test_readers_of_tags_find_what_readers_of_everything_find(
+    log: zlog.Log, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source = random.Random(seed)
+    if seed % 2:  # all positions that an object can't tell of are more than are settled at once
+        monkeypatch.setattr("zlog._read.select._MISSING_AT_ONCE", 2)
     for _ in range(source.randrange(3, 9)):
         append_some(log, source, source.choice((1, 2, 30, 300)))
         act = source.randrange(8)
@@ -93,6 +98,18 @@ def test_a_hole_may_hide_an_entry_and_is_waited_for(log: zlog.Log) -> None:
     assert [entry.data for entry in entries_of(found)] == [b"before", b"after", b"last"]
     with pytest.raises(zlog.Invalidated):
         log.read(hole + 2)  # a reader of tags has filled it, too
+
+
+def test_an_object_that_was_trimmed_further_than_the_log(memory: zlog.Store) -> None:
+    """As a hostile client may do: readers end, and find what is there."""
+    with zlog.Log.create(memory, "orders", width=1) as log:
+        log.append_many([b"%d" % i for i in range(4)], tags=("a",))
+        request = messages.trim_to(log.view.epoch, 2, 10)
+        assert memory.execute(log.view.object_of(0).name, "trim_to", request)[0] == 0
+        found = [entry.data for entry in log.read_range(tags=("a",)) if isinstance(entry, Entry)]
+        assert found == [b"2", b"3"]
+        back = log.read_range(tags=("a",), reverse=True)
+        assert [entry.data for entry in back if isinstance(entry, Entry)] == [b"3", b"2"]
 
 
 def test_a_follower_gets_entries_as_they_come(log: zlog.Log) -> None:

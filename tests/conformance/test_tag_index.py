@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 import zlog
+from zlog._native import core
 
 from . import requests, wire
 from .damage import flip
@@ -17,7 +18,7 @@ from .model import POSITION_MAX
 from .objects import BYTES_MAX, Store, Stripe
 from .replies import Code, Selected, State
 from .requests import Entry
-from .stored import Content, MemoryDoor, envelope, fields_of
+from .stored import LATER, Content, MemoryDoor, envelope, fields_of, of_version
 
 A, B = b"a", b"b"
 EVERYTHING = POSITION_MAX + 1
@@ -153,6 +154,25 @@ def test_names_of_many_entries_stay_in_bounds(stripe: Stripe) -> None:
     assert len(found) == count
 
 
+def test_names_that_rows_of_entries_share_are_stored_once(stripe: Stripe) -> None:
+    """A record whose every other entry is trimmed has no more names than it had."""
+    names = tuple(bytes([65 + i]) * 128 for i in range(8))
+    count = 2_400
+    stripe.write(1, [Entry(p, p, b"xy", names) for p in range(count)])
+    assert stripe.trim(1, range(0, count, 2)).code == Code.OK
+    slots = stripe.read(1, range(1, count, 2), tags=True).value.slots
+    assert {(slot.state, slot.tags) for slot in slots} == {(State.WRITTEN, frozenset(names))}
+
+
+def test_names_that_rows_of_entries_share_are_listed_once(stripe: Stripe) -> None:
+    names = tuple(b"%c" % (65 + i) * 128 for i in range(32))
+    count = 1_200
+    stripe.write(1, [Entry(p, p, b"", names if p % 2 else ()) for p in range(count)])
+    assert core.NewestOfTags().note(stripe.tags_list_bytes(1)[1]) == EVERYTHING
+    listed = stripe.tags_list(1).value
+    assert listed.tags == tuple((p, frozenset(names)) for p in range(1, count, 2))
+
+
 def cut_tags() -> Iterator[bytes]:
     sound = requests.write(1, 1, b"w" * 16, 1, [Entry(0, 0, b"", (A, B)), Entry(1, 1, b"")])
     fields = sound[6:]
@@ -243,6 +263,26 @@ def test_a_damaged_index_is_not_missed(damageable: tuple[Stripe, MemoryDoor]) ->
 
 def _bucket(tag: bytes) -> bytes:
     return b"t.%02x" % (wire.crc32c(tag) % 64)
+
+
+def test_no_copy_of_a_damaged_chunk_stays_that_misses_a_late_entry(
+    damageable: tuple[Stripe, MemoryDoor],
+) -> None:
+    """Another copy of the object may have the chunk whole, and serve it later."""
+    stripe, door = damageable
+    expected = indexed(stripe)
+    sound = door.load(stripe.name)
+    first, second = sorted(key for key in sound.omap if key.startswith(b"c."))
+    for damaged in (
+        flip(sound.omap[first], 20),
+        of_version(first, sound.omap[first], LATER, LATER),
+    ):
+        door.save(stripe.name, sound.with_value(first, damaged))
+        write(stripe, [3], A)
+        after = door.load(stripe.name)
+        assert second in after.omap
+        assert first not in after.omap
+        assert positions(stripe, A) == sorted([*expected, 3])
 
 
 def test_keys_of_the_index_that_are_none(damageable: tuple[Stripe, MemoryDoor]) -> None:

@@ -357,17 +357,20 @@ class _Lookup:
                 end = part.end if reverse else min(part.end, part.start + _MISSING_AT_ONCE)
                 begin = max(part.start, part.end - _MISSING_AT_ONCE) if reverse else part.start
                 doubtful = [*spacing.places(begin, end, part.ref.number)]
-                entries: list[Entry] = []
+                entries: Sequence[Entry] = []
             else:
                 reply.check(f"select on {part.ref.name}")
                 found = core.decode_select(reply.payload, self._layout.macs.key)
-                if any(state == State.TRIMMED for *_, state in found.gaps):
-                    await self._layout.refresh(deadline)
+                cut = any(state == State.TRIMMED for *_, state in found.gaps)
+                if cut and (await self._layout.refresh(deadline)).trim_point > part.start:
                     return False
                 begin, end = (found.end, part.end) if reverse else (part.start, found.end)
-                entries = found.entries
-                doubtful = found.damaged
-                doubtful += _doubtful(spacing, part.ref.number, found, begin, end)
+                spans = _doubtful(spacing, part.ref.number, found, begin, end)
+                doubtful, all_of_them = _next_of(spans, _MISSING_AT_ONCE, reverse=reverse)
+                if not all_of_them:
+                    begin, end = (doubtful[0], end) if reverse else (begin, doubtful[-1] + 1)
+                doubtful += [p for p in found.damaged if begin <= p < end]
+                entries = [entry for entry in found.entries if begin <= entry.position < end]
             slots = await self._settled(doubtful, tail, deadline) if doubtful else []
             items = sorted([*entries, *slots], key=attrgetter("position"), reverse=reverse)
             part.items.extend(items)
@@ -396,14 +399,34 @@ _MISSING_AT_ONCE = 65536
 
 def _doubtful(
     spacing: Spacing, number: int, found: core.Selected, begin: int, end: int
-) -> list[int]:
-    """Return the positions of ``[begin, end)`` that an object could not look into."""
-    doubtful: list[int] = []
-    for first, last, _ in found.gaps:
-        doubtful += Places(spacing, max(first, spacing.first_at(begin, number)), min(end, last + 1))
+) -> list[Places]:
+    """Return the positions of ``[begin, end)`` that an object could not look into, ascending."""
+    least = spacing.first_at(begin, number)
+    doubtful = [
+        Places(spacing, max(first, least), min(end, last + 1))
+        for first, last, state in found.gaps
+        if state != State.TRIMMED
+    ]
     above = begin if found.highest is None else max(begin, found.highest + 1)
-    doubtful += spacing.places(above, end, number)
+    doubtful.append(spacing.places(above, end, number))
     return doubtful
+
+
+def _next_of(spans: list[Places], most: int, *, reverse: bool) -> tuple[list[int], bool]:
+    """Return ``most`` of the positions at most, ascending, and whether these are all.
+
+    They are the first ones, or in reverse the last: a hostile writer's hole has millions.
+    """
+    taken: list[int] = []
+    for span in reversed(spans) if reverse else spans:
+        room = most - len(taken)
+        if reverse:
+            taken[:0] = span[max(0, len(span) - room) :]
+        else:
+            taken += span[:room]
+        if len(span) > room:
+            return taken, False
+    return taken, True
 
 
 def _below(parts: Sequence[_Part], reached: int) -> list[Slot]:

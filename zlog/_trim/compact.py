@@ -84,6 +84,9 @@ async def emptied_end(layout: Layout, end: int, deadline: Deadline) -> int:
 
 
 async def _empty(layout: Layout, stripe: Stripe, deadline: Deadline) -> bool:
+    stats = await object_stats(layout, stripe, deadline, *_GONE)
+    if any(stat.entries for stat in stats):  # also those that a newer version stored
+        return False
     refs = layout.objects(layout.view, stripe)
     left = dict.fromkeys(refs, max(stripe.start, layout.view.trim_point))
     while left:
