@@ -43,7 +43,7 @@ def test_readers_of_tags_find_what_readers_of_everything_find(
 ) -> None:
     source = random.Random(seed)
     if seed % 2:  # all positions that an object can't tell of are more than are settled at once
-        monkeypatch.setattr("zlog._read.select._MISSING_AT_ONCE", 2)
+        monkeypatch.setattr("zlog._read.select.MISSING_AT_ONCE", 2)
     for _ in range(source.randrange(3, 9)):
         append_some(log, source, source.choice((1, 2, 30, 300)))
         act = source.randrange(8)

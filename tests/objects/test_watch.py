@@ -123,6 +123,23 @@ def test_callbacks_and_closing(space: Space, other: Space) -> None:
     assert [*ended] == []
 
 
+def test_a_watch_that_is_closed_while_it_waits_ends(
+    log: zlog.Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with zlog.Log.open(log.store, "log") as own, Space.open(own, "space") as opened:
+        watch = opened.watch()
+        replica = watch._inner._replica
+        wait = replica.wait
+
+        async def closed_meanwhile(seen: int) -> None:
+            opened.close()
+            own.close()
+            await wait(seen)
+
+        monkeypatch.setattr(replica, "wait", closed_meanwhile)
+        assert [*watch] == []
+
+
 def test_values_of_events_belong_to_their_readers(space: Space) -> None:
     watch = space.watch()
     space.map("map").put("key", [1])

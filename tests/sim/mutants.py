@@ -351,7 +351,7 @@ MUTANTS = {
     "selected-past-a-hole": Mutant(
         "a reader by tags passes positions that may still be written",
         40,
-        patch=lambda: mock.patch.object(select, "_doubtful", return_value=[]),
+        patch=lambda: mock.patch.object(select, "doubtful_places", return_value=[]),
         shows="P20",
     ),
     "late-not-indexed": Mutant(

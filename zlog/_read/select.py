@@ -20,8 +20,8 @@ from zlog._base.io import Call
 from zlog._base.names import check_range
 from zlog._base.protocol import State
 from zlog._base.settings import Budget
-from zlog._base.spacing import Places, Spacing
 from zlog._native import core, messages
+from zlog._read.doubt import MISSING_AT_ONCE, doubtful_places, next_of
 from zlog._read.holes import Patience
 from zlog._read.items import Slot, joined
 from zlog._read.read import READ_BYTES_MAX, Reader
@@ -354,8 +354,8 @@ class _Lookup:
             if reply.code in (-errno.ENOENT, -errno.EIO):
                 if reply.code == -errno.ENOENT and await self._layout.outdated(view, deadline):
                     return False
-                end = part.end if reverse else min(part.end, part.start + _MISSING_AT_ONCE)
-                begin = max(part.start, part.end - _MISSING_AT_ONCE) if reverse else part.start
+                end = part.end if reverse else min(part.end, part.start + MISSING_AT_ONCE)
+                begin = max(part.start, part.end - MISSING_AT_ONCE) if reverse else part.start
                 doubtful = [*spacing.places(begin, end, part.ref.number)]
                 entries: Sequence[Entry] = []
             else:
@@ -365,8 +365,8 @@ class _Lookup:
                 if cut and (await self._layout.refresh(deadline)).trim_point > part.start:
                     return False
                 begin, end = (found.end, part.end) if reverse else (part.start, found.end)
-                spans = _doubtful(spacing, part.ref.number, found, begin, end)
-                doubtful, all_of_them = _next_of(spans, _MISSING_AT_ONCE, reverse=reverse)
+                spans = doubtful_places(spacing, part.ref.number, found, begin, end)
+                doubtful, all_of_them = next_of(spans, MISSING_AT_ONCE, reverse=reverse)
                 if not all_of_them:
                     begin, end = (doubtful[0], end) if reverse else (begin, doubtful[-1] + 1)
                 doubtful += [p for p in found.damaged if begin <= p < end]
@@ -392,41 +392,6 @@ class _Lookup:
 
 _WINDOW_BACKWARDS = 1024
 """Positions that are read at a time where all entries are read backwards."""
-
-_MISSING_AT_ONCE = 65536
-"""Positions of a range of which an object can't tell anything, looked at at a time."""
-
-
-def _doubtful(
-    spacing: Spacing, number: int, found: core.Selected, begin: int, end: int
-) -> list[Places]:
-    """Return the positions of ``[begin, end)`` that an object could not look into, ascending."""
-    least = spacing.first_at(begin, number)
-    doubtful = [
-        Places(spacing, max(first, least), min(end, last + 1))
-        for first, last, state in found.gaps
-        if state != State.TRIMMED
-    ]
-    above = begin if found.highest is None else max(begin, found.highest + 1)
-    doubtful.append(spacing.places(above, end, number))
-    return doubtful
-
-
-def _next_of(spans: list[Places], most: int, *, reverse: bool) -> tuple[list[int], bool]:
-    """Return ``most`` of the positions at most, ascending, and whether these are all.
-
-    They are the first ones, or in reverse the last: a hostile writer's hole has millions.
-    """
-    taken: list[int] = []
-    for span in reversed(spans) if reverse else spans:
-        room = most - len(taken)
-        if reverse:
-            taken[:0] = span[max(0, len(span) - room) :]
-        else:
-            taken += span[:room]
-        if len(span) > room:
-            return taken, False
-    return taken, True
 
 
 def _below(parts: Sequence[_Part], reached: int) -> list[Slot]:

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
+from zlog.errors import ZlogError
 from zlog.objects._records import given
 from zlog.objects._replica import Event, Replica
 from zlog.objects._states import Change
@@ -107,6 +108,14 @@ class Watch:
             PastLost: the log was trimmed beyond it; ``resume`` says from where changes are known.
             Stopped: the replica can't go on.
         """
+        try:
+            return await self._next_event()
+        except ZlogError:
+            if self._closed:  # so was the log that it waited for
+                return None
+            raise
+
+    async def _next_event(self) -> Event | None:
         while not self._closed:
             if self._events:
                 event = self._events.popleft()
