@@ -17,6 +17,7 @@ from zlog import (
     SequencerUnavailable,
     StoreUnavailable,
     WrongKey,
+    ZlogError,
 )
 from zlog.cli.output import say
 
@@ -34,12 +35,26 @@ class ExitCode(enum.IntEnum):
     CLASS_NOT_LOADED = 7
     APPEND_REFUSED = 8
     KEY_REFUSED = 9
+    NOT_HELD = 10
+    CHANGED = 11
     INTERRUPTED = 130
     """Ctrl-C: what a shell reports for a process that died of SIGINT."""
     OUTPUT_CLOSED = 141
     """The reader of stdout is gone: what a shell reports for SIGPIPE."""
     TERMINATED = 143
     """What a shell reports for a process that died of SIGTERM."""
+
+
+class Failure(ZlogError):
+    """A failure of a verb that has its own exit code.
+
+    Attributes:
+        code: what the command tells the shell.
+    """
+
+    def __init__(self, message: str, code: ExitCode, hint: str) -> None:
+        super().__init__(message, hint=hint)
+        self.code = code
 
 
 _CODES: tuple[tuple[type[Exception], ExitCode], ...] = (
@@ -62,6 +77,8 @@ def exit_code_of(error: BaseException) -> ExitCode:
     """Return the exit code for an exception that ended the command."""
     if isinstance(error, KeyboardInterrupt):
         return ExitCode.INTERRUPTED
+    if isinstance(error, Failure):
+        return error.code
     for kind, code in _CODES:
         if isinstance(error, kind):
             return code

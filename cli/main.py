@@ -39,6 +39,7 @@ _VERBS = (
     "read-only",
     "cursor",
     "delivery",
+    "objects",
     "check",
     "export",
     "import",

@@ -1,4 +1,4 @@
-"""Names on the command line, of logs, cursors and sources: checked, and completed by the shell."""
+"""Names of logs, cursors, sources and objects: checked, and completed by the shell."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from click.shell_completion import CompletionItem
 
 import zlog
 from zlog.cli.session import Session
+from zlog.cli.spaces import SPACE_DEFAULT, open_space
 from zlog.names import check_cursor_name, check_log_name, check_source_name
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -74,6 +75,11 @@ def _sources(session: Session, ctx: click.Context) -> list[str]:
         return [source.name for source in log.sources()]
 
 
+def _objects(session: Session, ctx: click.Context) -> list[str]:
+    with open_space(session, _log(ctx), ctx.params.get("space") or SPACE_DEFAULT) as space:
+        return sorted(space.local.objects())
+
+
 def _log(ctx: click.Context) -> str:
     """Return the log that was named before the word that is being completed.
 
@@ -90,6 +96,7 @@ def _log(ctx: click.Context) -> str:
 LOG_NAME = _Name("log", check_log_name, _logs)
 CURSOR_NAME = _Name("cursor", check_cursor_name, _cursors)
 SOURCE_NAME = _Name("source", check_source_name, _sources)
+OBJECT_NAME = _Name("object", str, _objects)
 
 
 def log_argument(verb: F) -> F:

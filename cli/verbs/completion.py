@@ -22,7 +22,7 @@ from zlog.cli.verb import Verb
 def completion(ctx: click.Context, shell: str) -> None:
     """Print a completion script for a shell.
 
-    It completes verbs, options, and the names of the store's logs, cursors and sources.
+    It completes verbs, options, and the names of the store's logs, cursors, sources and objects.
     """
     made = get_completion_class(shell)
     assert made is not None  # click knows the three

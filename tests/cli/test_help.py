@@ -15,7 +15,17 @@ VERBS = [
     *("create", "ls", "info", "views", "reconfigure", "rm"),
     *("append", "read", "tail", "fill", "trim", "retention"),
     *("writer", "fence", "read-only", "cursor"),
-    *("delivery", "check", "export", "import", "mirror", "promote", "compact", "restore"),
+    *(
+        "delivery",
+        "objects",
+        "check",
+        "export",
+        "import",
+        "mirror",
+        "promote",
+        "compact",
+        "restore",
+    ),
     *("spark", "seqr", "doctor", "bench", "completion", "help"),
 ]
 
@@ -25,7 +35,8 @@ def test_the_verbs_are_those_of_the_design() -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [*([verb] for verb in VERBS), ["bench", "append"], ["seqr", "status"]]
+    "words",
+    [*([verb] for verb in VERBS), ["bench", "append"], ["seqr", "status"], ["objects", "lock"]],
 )
 def test_each_verb_has_an_example_that_begins_with_it(words: list[str]) -> None:
     result = CliRunner().invoke(command, [*words, "--help"])
@@ -45,7 +56,10 @@ def test_a_word_that_is_no_position(inside: Inside) -> None:
         assert "'abc' is not a valid position." in inside(verb, "orders", "abc").err
 
 
-@pytest.mark.parametrize("words", [[], ["cursor"], ["delivery"], ["spark"], ["seqr"], ["bench"]])
+@pytest.mark.parametrize(
+    "words",
+    [[], ["cursor"], ["delivery"], ["objects"], ["spark"], ["seqr"], ["bench"]],
+)
 def test_help_speaks_of_verbs_as_the_docs_do(words: list[str]) -> None:
     shown = CliRunner().invoke(command, [*words, "--help"]).stdout
     usage = "[VERB] [ARGS]..." if words == ["seqr"] else "VERB [ARGS]..."
@@ -72,7 +86,9 @@ def test_a_verb_that_is_none(words: list[str], answer: str) -> None:
     assert f"Error: {answer}" in result.stderr
 
 
-@pytest.mark.parametrize("words", [[], ["cursor"], ["delivery"], ["seqr"], ["spark"], ["bench"]])
+@pytest.mark.parametrize(
+    "words", [[], ["cursor"], ["delivery"], ["objects"], ["seqr"], ["spark"], ["bench"]]
+)
 def test_no_help_of_a_verb_is_cut(words: list[str]) -> None:
     shown = CliRunner().invoke(command, [*words, "--help"]).stdout
     assert "..." not in shown.partition("\nVerbs:\n")[2]

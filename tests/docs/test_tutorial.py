@@ -1,4 +1,4 @@
-"""The tutorial does what it says: its commands are typed, and what appears is compared."""
+"""The tutorials do what they say: their commands are typed, and what appears is compared."""
 
 from __future__ import annotations
 
@@ -71,6 +71,12 @@ def follow(page: list[Block], terminal: Terminal, folder: Path) -> None:
 def test_the_tutorial_on_an_embedded_store(terminal: Terminal, home: Path) -> None:
     page = [block for block in blocks(DOCS / "tutorial.md") if not block.needs_ceph]
     follow(page, terminal, home / "tutorial")
+
+
+def test_the_page_on_objects(terminal: Terminal, home: Path) -> None:
+    terminal.enter("export ZLOG_STORE=file://$HOME/zlog-store")
+    terminal.wait_until_idle(_SECONDS)
+    follow(blocks(DOCS / "objects.md"), terminal, home / "tutorial")
 
 
 def test_the_tutorial_on_ceph(terminal: Terminal, home: Path) -> None:

@@ -1,0 +1,75 @@
+"""What the verbs of objects share: a space of a log, opened, and its errors in their words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from zlog.cli.exit_codes import ExitCode, Failure
+from zlog.cli.session import Session, usage_errors
+
+if TYPE_CHECKING:
+    from zlog.objects import Space
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+SPACE_DEFAULT = "default"
+
+space_option = click.option(
+    "--space",
+    metavar="NAME",
+    default=SPACE_DEFAULT,
+    show_default=True,
+    help="The space of the log that has the objects.",
+)
+
+
+@contextmanager
+def open_space(session: Session, log: str, name: str, *, create: bool = False) -> Iterator[Space]:
+    """Open a space for the length of a ``with`` block, up to date with what was acknowledged.
+
+    Args:
+        session: of the command.
+        log: that carries it.
+        name: of the space.
+        create: make it if there is none.
+
+    Raises, also for the block: Failure for errors of spaces; UsageError for invalid names.
+    """
+    try:
+        from zlog import objects  # not every installation has what it needs
+    except ImportError as error:
+        raise click.ClickException(str(error)) from error
+    try:
+        with (
+            session.open_log(log) as opened,
+            usage_errors(),
+            objects.Space.open(opened, name, create=create) as space,
+        ):
+            yield space
+    except objects.SpaceNotFound as error:
+        hint = f"`zlog objects put {log} …` makes it; `zlog cursor ls {log}` has objects.NAME for"
+        raise Failure(str(error), ExitCode.NO_SUCH_LOG, f"{hint} each space.") from error
+    except objects.UnknownObjectType as error:
+        hint = "The command knows zlog's own types. Read the space in Python, with its classes."
+        raise Failure(str(error), ExitCode.FAILURE, hint) from error
+    except objects.WrongType as error:
+        hint = f"`zlog objects ls {log}` shows the types."
+        raise Failure(str(error), ExitCode.FAILURE, hint) from error
+    except objects.PastLost as error:
+        hint = error.hint
+        if error.resume is not None:
+            hint = f"Changes are known from --from {error.resume} on."
+        raise Failure(str(error), ExitCode.NO_ENTRY, hint) from error
+    except objects.OutcomeUnknown as error:
+        hint = "Look at the object before you repeat it."
+        raise Failure(str(error), ExitCode.UNREACHABLE, hint) from error
+    except objects.LockTimeout as error:
+        hint = "Wait longer with --wait, or without limit."
+        raise Failure(str(error), ExitCode.NOT_HELD, hint) from error
+    except objects.LockLost as error:
+        hint = "Run it again; its place in the queue is lost."
+        raise Failure(str(error), ExitCode.NOT_HELD, hint) from error

@@ -1,0 +1,16 @@
+"""Values of objects as JSON, and the keys that are asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+prefix_option = click.option(
+    "--prefix", metavar="TEXT", help="Only the keys of a map, or members of a set, that begin so."
+)
+
+
+def json_of(value: Any) -> Any:
+    """Return a value for JSON: of a lock's holder, its fields."""
+    return value._asdict() if isinstance(value, tuple) and hasattr(value, "_asdict") else value
