@@ -127,20 +127,28 @@ def tail(
         renderer = style.renderer(out)
         cursor = None if name is None else open_cursor(opened, name, begin)
         end = opened.tail()
+        beyond = ""
         if cursor is not None:
             start = cursor.position
         elif begin is not None:
             start = ranges.resolve(opened, begin, end)
             if start > end:
-                waits = f": waiting for position {start}" if on and not exit_at_tail else ""
-                say(f"--from is beyond the tail of log {log!r}, which is {end}{waits}")
+                beyond = f"--from is beyond the tail of log {log!r}, which is {end}"
         else:
             wanted = min(_LAST_DEFAULT, count or end) if last is None else last
             start = _nth_last(opened, wanted, end, select)
         if on and not exit_at_tail:
-            opening = aio.Log.open(store, log, **how)
-            intact = asyncio.run(follow(opening, start, select, count, name, renderer, out))
+
+            async def run() -> bool:
+                if beyond:  # said here, where an interrupt ends it as it should
+                    say(f"{beyond}: waiting for position {start}")
+                opening = aio.Log.open(store, log, **how)
+                return await follow(opening, start, select, count, name, renderer, out)
+
+            intact = asyncio.run(run())
         else:
+            if beyond:
+                say(beyond)
             items = _first(_items(opened, start, end, select, to_tail=exit_at_tail), count)
             intact = print_items(items, renderer, out, cursor, 0 if count else end)
     return exit_code_of_reading(log, intact=intact)
