@@ -12,9 +12,9 @@ from typing import Any, Generic, TypeVar
 
 from zlog.objects._lease import LEASE_SECONDS, Held, acquire
 from zlog.objects._locks import Holder
-from zlog.objects._records import check_key, owned
+from zlog.objects._records import check_key, check_number, owned
 from zlog.objects._replica import LINEARIZABLE, Replica
-from zlog.objects._states import Replicated, State, type_name
+from zlog.objects._states import Replicated, State, type_name, typed
 from zlog.objects._views import (
     CounterView,
     LockView,
@@ -24,7 +24,6 @@ from zlog.objects._views import (
     RegisterView,
     ReplicaSource,
     SetView,
-    typed,
 )
 from zlog.objects._watch import Watch
 
@@ -413,14 +412,3 @@ class Object(Handle, Generic[R]):
     def watch(self, *, start: int | None = None, events: int = WATCH_EVENTS) -> Watch:
         """Watch its commands; see :meth:`zlog.objects.Space.watch`."""
         return self._watch(None, None, start, events)
-
-
-def check_number(number: int) -> int:
-    """Return what a counter takes.
-
-    Raises:
-        TypeError: it is no int.
-    """
-    if type(number) is not int:
-        raise TypeError(f"a counter takes an int, not {number!r}")
-    return owned(number)  # type: ignore[no-any-return]

@@ -37,6 +37,7 @@ from zlog.objects._states import (
     State,
     UserState,
     type_name,
+    typed,
 )
 from zlog.objects.errors import (
     ApplyFailed,
@@ -44,7 +45,6 @@ from zlog.objects.errors import (
     NewerRecord,
     Rejected,
     UnknownObjectType,
-    WrongType,
 )
 
 BUILT_IN: Mapping[str, type[State]] = {
@@ -306,12 +306,10 @@ class Machine:
 
     def _state_for(self, position: int, op: Op) -> State:
         """Return the object of a command; the first one to a name makes the object."""
-        state = self.objects.get(op.object)
+        state = typed(self.objects, op.object, op.kind)
         if state is None:
             state = new_state(self._types, op.kind, op.object, position)
             self.objects[op.object] = state
-        if state.kind != op.kind:
-            raise WrongType(f"{op.object!r} is a {state.kind}, and no {op.kind}")
         if op.version > state.class_version:
             raise NewerRecord(
                 f"{op.kind} {op.object!r} has version {state.class_version} here, and the entry at"

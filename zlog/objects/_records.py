@@ -216,3 +216,15 @@ def check_key(key: Any) -> str:
     if type(key) is not str:
         raise TypeError(f"a key is a str, not {key!r}")
     return key
+
+
+def check_number(number: int) -> int:
+    """Return what a counter takes.
+
+    Raises:
+        TypeError: it is no int.
+        ValueError: it takes more than 64 bits.
+    """
+    if type(number) is not int:
+        raise TypeError(f"a counter takes an int, not {number!r}")
+    return owned(number)  # type: ignore[no-any-return]

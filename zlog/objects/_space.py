@@ -15,6 +15,7 @@ from zlog.aio.opening import Opening
 from zlog.names import check_cursor_name
 from zlog.objects._checkpoint import begin_space, cursor_name, write_checkpoint
 from zlog.objects._handles import (
+    WATCH_EVENTS,
     Counter,
     Election,
     Lock,
@@ -42,9 +43,6 @@ R = TypeVar("R", bound=Replicated)
 
 ATTEMPTS = 20
 """How often a transaction is tried, unless told otherwise."""
-
-WATCH_EVENTS = 1000
-"""Events that are kept for a watch that lags, unless told otherwise."""
 
 
 class Space:

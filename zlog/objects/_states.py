@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any, ClassVar, NamedTuple
 
@@ -11,6 +11,7 @@ import msgspec
 
 from zlog.objects._records import encode_canonical, owned
 from zlog.objects._sorted import SortedKeys
+from zlog.objects.errors import WrongType
 
 NEVER = -1
 """The version of what is not there."""
@@ -86,14 +87,12 @@ class State:
         kind: the type's name in the log.
         class_version: see :class:`Replicated`.
         version: the position of the last change; ``NEVER``: none.
-        user_defined: whether a class of a user is behind it.
     """
 
     __slots__ = ("version",)
 
     kind: ClassVar[str]
     class_version = 1
-    user_defined = False
 
     def __init__(self) -> None:
         self.version = NEVER
@@ -315,8 +314,6 @@ class UserState(State):
 
     __slots__ = ("class_version", "kind", "subject")
 
-    user_defined = True
-
     def __init__(self, cls: type[Replicated]) -> None:
         super().__init__()
         self.subject = cls()
@@ -348,3 +345,15 @@ class UserState(State):
     def encoded(self) -> msgspec.Raw:
         """Return the state, as a checkpoint has it: the same for equal states."""
         return msgspec.Raw(encode_canonical(owned(self.subject.snapshot())))
+
+
+def typed(objects: Mapping[str, State], name: str, kind: str) -> State | None:
+    """Return an object.
+
+    Raises:
+        WrongType: it is of another type.
+    """
+    state = objects.get(name)
+    if state is not None and state.kind != kind:
+        raise WrongType(f"{name!r} is a {state.kind}, and no {kind}")
+    return state

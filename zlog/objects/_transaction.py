@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from zlog.objects._machine import Outcome, new_state
-from zlog.objects._records import Range, Read, check_key, owned
+from zlog.objects._records import Range, Read, check_key, check_number, owned
 from zlog.objects._replica import Replica
-from zlog.objects._states import NEVER, Cell, MapState, Replicated, State, type_name
+from zlog.objects._states import NEVER, Cell, MapState, Replicated, State, type_name, typed
 from zlog.objects._views import (
     CounterView,
     MapView,
@@ -17,7 +17,6 @@ from zlog.objects._views import (
     RegisterView,
     SetView,
     cells_of,
-    typed,
 )
 from zlog.objects.errors import Conflict, LockLost
 
@@ -232,7 +231,7 @@ class TransactionCounter(CounterView):
 
     def add(self, number: int = 1) -> None:
         """Add to it."""
-        self._source.write(self.name, self._kind, _number(number))
+        self._source.write(self.name, self._kind, check_number(number))
 
 
 class TransactionRegister(RegisterView):
@@ -272,12 +271,6 @@ class TransactionObject(ObjectView[R]):
             Rejected: the object refuses it.
         """
         return self._source.call(self.name, self._kind, owned(command), self._cls.version)
-
-
-def _number(number: int) -> int:
-    if type(number) is not int:
-        raise TypeError(f"a counter takes integers, not {number!r}")
-    return number
 
 
 class Transaction:

@@ -23,8 +23,8 @@ from zlog.objects._states import (
     State,
     UserState,
     type_name,
+    typed,
 )
-from zlog.objects.errors import WrongType
 
 S = TypeVar("S", bound=State)
 R = TypeVar("R", bound=Replicated)
@@ -52,23 +52,6 @@ class Source(Protocol):
         It gets the object's state, or None.
         """
         ...
-
-
-def typed(objects: dict[str, State], name: str, kind: str) -> State | None:
-    """Return an object.
-
-    Raises:
-        WrongType: it is of another type.
-    """
-    state = objects.get(name)
-    if state is not None and state.kind != kind:
-        raise wrong_type(name, state, kind)
-    return state
-
-
-def wrong_type(name: str, state: State, kind: str) -> WrongType:
-    """Return the error that says of which type an object is."""
-    return WrongType(f"{name!r} is a {state.kind}, and no {kind}")
 
 
 def cells_of(state: State | None, start: str, end: str | None) -> list[tuple[str, Cell]]:
@@ -318,10 +301,7 @@ class ReplicaSource:
         replica = self._replica
         if replica.failed is not None:
             raise replica.failed
-        state = replica.machine.objects.get(name)
-        if state is not None and state.kind != kind:
-            raise wrong_type(name, state, kind)
-        return state
+        return typed(replica.machine.objects, name, kind)
 
 
 class Views:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from zlog._io import drive
 from zlog.objects import _handles, _watch
 from zlog.objects._handles import WATCH_EVENTS
 from zlog.objects._replica import LINEARIZABLE, Event
 from zlog.objects._states import Replicated
-
-if TYPE_CHECKING:
-    pass
 
 R = TypeVar("R", bound=Replicated)
 T = TypeVar("T")

@@ -101,11 +101,7 @@ class Lock:
             LockTimeout: it was not granted in time.
             LockLost: this client was paused while it waited, and its turn has passed.
         """
-        return Held(
-            drive(
-                self._inner.acquire(owner, lease=lease, timeout=timeout, keep=keep),
-            )
-        )
+        return Held(drive(self._inner.acquire(owner, lease=lease, timeout=timeout, keep=keep)))
 
     def holder(self, *, staleness: float = LINEARIZABLE) -> Holder | None:
         """Return who holds it."""
