@@ -34,10 +34,9 @@ RecordIterator::RecordIterator(Object& object, const Header& header, uint64_t li
 
 int RecordIterator::fetch(uint64_t position) {
   if (bytes_fetched_ > limits::walk_bytes_max) return -E2BIG;
-  if (2 * used_ <= page_.size()) {
-    page_next_ = std::max<uint64_t>(page_.empty() ? page_next_ : used_, 1);
-  } else {
-    page_next_ = std::min(page_next_ * 2, page_max_);
+  if (!page_.empty()) {
+    page_next_ = 2 * used_ > page_.size() ? std::min(page_next_ * 2, page_max_)
+                                          : std::max<uint64_t>(used_, 1);
   }
   used_ = 0;
   page_begin_ = span_key_bound(kRecords, position);
