@@ -108,15 +108,15 @@ def read(
         reader = reader_of(testbed, load)
         bench.warm_up(reader.run)
         contender = testbed.load("tagged read" if tags else f"{order} read", reader.how, reader.run)
-        if tags:
-            whole = testbed.load("whole log", "read_range of the same log", reader.whole)
-            return bench.measure(contender, [whole], title, size, **asdict(load))
         limits = [*bench.with_class(testbed, lambda other: reader_of(other, load))]
         if load.words:
             plain = reader_of(testbed, replace(load, compression="none"))
             bench.warm_up(plain.run)
             limits.append(testbed.load("uncompressed", f"the same: {plain.how}", plain.run))
-        limits += _limits(testbed, load, reader.per_operation)
+        if tags:
+            limits.append(testbed.load("whole log", "read_range of the same log", reader.whole))
+        else:
+            limits += _limits(testbed, load, reader.per_operation)
         return bench.measure(contender, limits, title, size, **asdict(load))
 
 
