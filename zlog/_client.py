@@ -99,7 +99,8 @@ class LogClient:
             found = await self.reader.read([position], deadline)
         if not confirmed:
             raise no_entry(Gap(position, position + 1, GapKind.UNWRITTEN), self.layout.view.log)
-        await self.reader.settle(found, Patience(None), 0, (), deadline)
+        if not isinstance(found[position], Entry):
+            await self.reader.settle(found, Patience(None), 0, (), deadline)
         slot = found[position]
         if isinstance(slot, Entry):
             return slot

@@ -58,6 +58,16 @@ def test_values_by_name() -> None:
     assert named == messages.seal(1, 2, 0, True)
     with pytest.raises(TypeError, match="nonsense"):
         messages.seal(1, 2, 0, True, nonsense=True)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="residue"):
+        messages.seal(1, stride=2, create=True)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="stride"):
+        messages.seal(1, 2, stride=2, residue=0, create=True)  # type: ignore[misc]
+
+
+def test_a_later_value_needs_those_before_it() -> None:
+    assert messages.read(1, True, 9, 1, [0], blocks=True, tags=True)
+    with pytest.raises(TypeError, match="'blocks'"):
+        messages.read(1, True, 9, 1, [0], tags=True)
 
 
 @pytest.mark.parametrize(

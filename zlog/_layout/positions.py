@@ -226,6 +226,8 @@ class Positions:
 
     async def is_confirmed(self, position: int, deadline: Deadline) -> bool:
         """Whether a reader of an exclusive log may see a position; of others it may see all."""
+        if self.layout.view.writer is None:
+            return True
 
         def known(view: View) -> int | None:
             end = self._known_end(view)

@@ -84,7 +84,7 @@ cdef class ColumnWindow:
         cdef uint64_t unit
         cdef size_t at
         cdef uint64_t total = 0
-        cdef size_t k = 0, parts = self.parts.size(), over = 0
+        cdef size_t k = 0, parts = self.parts.size(), over = 0, wanted = 0
         cdef vector[uint64_t] rows, counts
         cdef bint scattered = False
         cdef uint8_t state
@@ -100,8 +100,10 @@ cdef class ColumnWindow:
             asked = &self.parts[at]
             rows.push_back(self.spacing.count(asked.first, start))
             counts.push_back(min(<uint64_t> asked.count, self.spacing.count(asked.first, end)))
+            wanted += counts[at] - min(rows[at], counts[at])
             if self.position(at, rows[at]) < self.position(k, rows[k]):
                 k = at
+        cells.reserve(wanted)
         next_start = None
         while over < parts and next_start is None:  # an object's unit after the other
             asked = &self.parts[k]

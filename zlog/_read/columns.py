@@ -13,13 +13,10 @@ from zlog._base.settings import Budget
 from zlog._native import core
 from zlog._read.holes import Patience
 from zlog._read.items import Slot, join
-from zlog._read.iterate import WINDOW_BYTES, Ahead, Bounded, InOrder
+from zlog._read.iterate import WINDOW_BYTES, WINDOW_POSITIONS_MAX, Ahead, Bounded, InOrder
 from zlog._read.read import Reader, WindowRead
 from zlog._read.select import Selection, Wanted
 from zlog.entry import Entry, Gap, GapKind
-
-_POSITIONS_MAX = 32768
-"""What a window asks for at most, of all objects together: as much as a round of appends."""
 
 _DATA_BYTES_MAX = 2**31 - 1
 """Data of one `Columns`: its offsets have 32 bits and a sign."""
@@ -87,7 +84,7 @@ class _ColumnWindows:
         width = self._reader.layout.width_at(start)
         wanted = range(width) if self._indexes is None else self._indexes
         read = sum(1 for index in wanted if index < width)
-        return _POSITIONS_MAX * width // max(1, read)
+        return WINDOW_POSITIONS_MAX * width // max(1, read)
 
     def start(self, start: int, end: int, bytes_max: int) -> WindowRead:
         layout = self._reader.layout

@@ -82,11 +82,9 @@ class Reader:
 
         Returns what each position holds. Positions below the trim point are not looked up.
         """
-        found: dict[int, Slot] = {}
-        wanted = list(positions)
-        while wanted:
-            found.update(await self.read_some(wanted, deadline))
-            wanted = [p for p in wanted if p not in found]
+        found = await self.read_some(positions, deadline) if positions else {}
+        while rest := [p for p in positions if p not in found]:
+            found.update(await self.read_some(rest, deadline))
         return found
 
     async def read_some(
@@ -364,14 +362,14 @@ class Reader:
     def _by_object(self, view: View, positions: Iterable[int]) -> list[tuple[ObjectRef, list[int]]]:
         """Sort positions that are not trimmed, in ascending order, by the object that has them."""
         layout = self.layout
-        groups: dict[ObjectRef, list[int]] = {}
+        groups: dict[str, tuple[ObjectRef, list[int]]] = {}
         for position in positions:
             if not _is_trimmed(view, position):
                 stripe = layout.stripe_of(view, position)
                 objects = layout.objects(view, stripe)
                 ref = objects[objects[0].spacing.number(position)]
-                groups.setdefault(ref, []).append(position)
-        return list(groups.items())
+                groups.setdefault(ref.name, (ref, []))[1].append(position)
+        return list(groups.values())
 
 
 def _request(
@@ -384,7 +382,8 @@ def _request(
     tags: bool = True,
 ) -> bytes:
     packed = ref.spacing.packed
-    return messages.read(view.epoch, with_ids, bytes_max, packed, asked, blocks=True, tags=tags)
+    blocks = True  # in order: to sort names out would take a tenth of what reading one entry does
+    return messages.read(view.epoch, with_ids, bytes_max, packed, asked, blocks, tags)
 
 
 def _is_trimmed(view: View, position: int) -> bool:
