@@ -127,9 +127,10 @@ PEERS := $(CURDIR)/build/peers
 NATS := github.com/nats-io/nats-server/v2@v2.12.1
 
 .PHONY: bench-peers
-bench-peers: $(DONE)/package $(DONE)/ceph $(DONE)/peers ## measure other logs beside zlog, for docs/performance.md, in 5 minutes
+bench-peers: $(DONE)/package $(DONE)/ceph $(DONE)/peers ## measure others beside zlog, for docs/performance.md, in 15 minutes
 	ZLOG_CLASS=$$(ceph-dev/cluster build-class build/class) && export ZLOG_CLASS && \
-	$(BIN)/python -m tests.bench.peers --folder build/bench --tools $(PEERS) --page docs/performance.md
+	$(BIN)/python -m tests.bench.peers --folder build/bench --tools $(PEERS) --page docs/performance.md && \
+	$(BIN)/python -m tests.bench.peers.objects --folder build/bench --tools $(PEERS) --page docs/performance.md
 
 .PHONY: model
 model: $(DONE)/spin ## search the model of the protocol at length; VARIANT=… shows a broken one fail
@@ -229,12 +230,13 @@ $(DONE)/spin: $(DONE)/venv
 	@touch $@
 
 # A server that can't be had is left out of the tables, which say so.
-$(DONE)/peers: pyproject.toml tests/bench/peers/pom.xml $(DONE)/venv $(DONE)/java
+$(DONE)/peers: pyproject.toml $(wildcard tests/bench/peers/*.xml tests/bench/peers/load/*) $(DONE)/venv $(DONE)/java
 	tools/apt-install maven redis-server
 	$(PIP) install --group peers
 	-GOBIN=$(PEERS) go install $(NATS)
-	-mvn --quiet --batch-mode --file tests/bench/peers/pom.xml dependency:copy-dependencies \
-		-DincludeScope=runtime -DoutputDirectory=$(PEERS)/kafka
+	-cd tests/bench/peers/load && go build -o $(PEERS)/load .
+	-$(foreach jars,kafka zookeeper,mvn --quiet --batch-mode --file tests/bench/peers/$(jars).xml \
+		dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(PEERS)/$(jars);)
 	@touch $@
 
 $(DONE)/ceph: $(DONE)/venv

@@ -134,7 +134,7 @@ def test_fills_across_windows_are_one_gap(
 ) -> None:
     monkeypatch.setattr("zlog._read.iterate._WINDOW_POSITIONS_FIRST", 16)
     monkeypatch.setattr("zlog._read.iterate.WINDOW_POSITIONS_MAX", 16)
-    monkeypatch.setattr("zlog._read.columns._POSITIONS_MAX", 16)
+    monkeypatch.setattr("zlog._read.columns.WINDOW_POSITIONS_MAX", 16)
     log = zlog.Log.create(memory, "orders", width=3)
     assert leave_hole(log, 50) == 0
     for position in range(50):

@@ -36,7 +36,7 @@ def _small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
         "zlog._read.iterate.WINDOW_POSITIONS_MAX",
     ):
         monkeypatch.setattr(name, WINDOW)
-    monkeypatch.setattr("zlog._read.columns._POSITIONS_MAX", WINDOW)
+    monkeypatch.setattr("zlog._read.columns.WINDOW_POSITIONS_MAX", WINDOW)
 
 
 def several_stripes(store: zlog.Store, stripes: int = 3) -> None:

@@ -15,7 +15,7 @@ from . import partitions, power
 from .faults import CLUSTER_OPTIONS, EVERYWHERE, KINDS, OSD_CUT_OFF
 from .hostile import SHORT_LOGS, Bombardment, bombard_cluster
 from .kills import run_kills
-from .run import EXCLUSIVE, FULL, MIXED, MONITORS, PLAIN, WAYS, Outcome, run_on_ceph
+from .run import EXCLUSIVE, FULL, MIXED, MONITORS, OBJECTS, PLAIN, WAYS, Outcome, run_on_ceph
 from .thaws import PGS, freeze_as_others_come_back
 
 
@@ -36,6 +36,9 @@ def main() -> None:
     )
     parser.add_argument(
         "--exclusive", action="store_true", help="have three clients contend for writing the log"
+    )
+    parser.add_argument(
+        "--objects", action="store_true", help="have four clients share a space of objects"
     )
     parser.add_argument(
         "--kills", type=int, default=0, help="kill processes on an embedded store, this often"
@@ -152,7 +155,7 @@ def _on_ceph(options: argparse.Namespace, folder: Path) -> Outcome:
     spec = replace(_spec(options, *own), monitors=MONITORS, with_class=with_class)
     with power.that_may_fail(folder / "power", power.BLUESTORE), running_cluster(spec) as cluster:
         seconds, way = options.minutes * 60, options.clients
-        crowd = EXCLUSIVE if options.exclusive else FULL
+        crowd = EXCLUSIVE if options.exclusive else OBJECTS if options.objects else FULL
         return run_on_ceph(cluster, folder, options.seed, seconds, crowd, kinds, way=way)
 
 
@@ -162,6 +165,9 @@ def _render(outcome: Outcome) -> str:
     done = ", ".join(f"{count} {action}" for action, count in sorted(outcome.operations.items()))
     total = sum(outcome.operations.values())
     lines.append(f"{total} operations ({done}), {outcome.unknown} of unknown outcome")
+    if outcome.transactions:
+        done = ", ".join(f"{n} {result}" for result, n in sorted(outcome.transactions.items()))
+        lines.append(f"{sum(outcome.transactions.values())} transactions ({done})")
     lines.append(f"{'':4} {'longest stall':30} {'of all':>7}   {'of one':>7}")
     for kind, count in sorted(outcome.faults.items()):
         stall = outcome.stalls.get(kind)

@@ -11,10 +11,8 @@ import asyncio
 import contextlib
 import json
 import random
-import signal
 import sys
 import time
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
@@ -24,15 +22,14 @@ from typing import Any
 import zlog
 import zlog.aio
 from zlog._read.select import Match
-from zlog.testing import RecordedLog, RecordedWriter
+from zlog.testing import RecordedWriter
 
 from ..support.logs import TAGS, tags_of
 from .blocking import Blocking, InTurns
-from .journal import Journal, write_whole
+from .journal import Journal
+from .players import Player
+from .role import PATIENCE, SEQUENCER_TIMEOUT, Client, Told
 
-PATIENCE = 60.0
-TIMEOUTS = (0.5, 2.0, 10.0, None)
-SEQUENCER_TIMEOUT = 1.0
 SCAN_SECONDS = 1.0
 """How long a reader reads on. What it has read counts as found at any time since it began."""
 
@@ -61,97 +58,6 @@ _HOLD_SECONDS = 6.0
 _RECOVERS = 0.1
 _RELEASES = 0.2
 """How often one reads all that is there, and gives the log back in the end."""
-
-_REFUSALS = (
-    zlog.AlreadyWritten,
-    zlog.AppendRefused,
-    zlog.BeyondTail,
-    zlog.CursorAhead,
-    zlog.Fenced,
-    zlog.Invalidated,
-    zlog.NotWritten,
-)
-
-
-class Told:
-    """What the process was told by signals."""
-
-    def __init__(self) -> None:
-        self.over = self.done = False
-        signal.signal(signal.SIGUSR1, self._hear)
-        signal.signal(signal.SIGTERM, self._hear)
-
-    def _hear(self, number: int, _: object) -> None:
-        if number == signal.SIGUSR1:
-            self.over = True
-        else:
-            self.done = True
-
-
-class Client(ABC):
-    """What all roles share.
-
-    Args:
-        log: that is used.
-        store: that has it.
-        told: what the process was told.
-        chance: decides what comes next.
-        think: seconds between two operations, at most.
-        over: the file in which it is noted when the client became patient.
-    """
-
-    def __init__(
-        self,
-        log: RecordedLog,
-        store: zlog.Store,
-        told: Told,
-        chance: random.Random,
-        think: float,
-        over: Path,
-    ) -> None:
-        self.log = log
-        self.store = store
-        self.told = told
-        self.chance = chance
-        self._think = think
-        self._over = over
-        self._patient = False
-
-    async def run(self) -> None:
-        """Do one thing after the other until told to end."""
-        await self.begin()
-        while not self.told.done:
-            if self.told.over and not self._patient:
-                self._patient = True
-                write_whole(self._over, str(time.monotonic_ns()))
-            await asyncio.sleep(self.chance.uniform(0, self._think))
-            await self._try(self.next())
-        await self.end()
-
-    async def begin(self) -> None:  # noqa: B027 - not every role has something to do first
-        """Do what comes first."""
-
-    @abstractmethod
-    def next(self) -> Awaitable[object]:
-        """Do what comes next."""
-
-    async def end(self) -> None:  # noqa: B027 - or last
-        """Do what comes last."""
-
-    def timeout(self) -> float | None:
-        """The time-out of an operation; None: the log's own, which is long."""
-        return None if self._patient else self.chance.choice(TIMEOUTS)
-
-    async def _try(self, operation: Awaitable[object]) -> None:
-        try:
-            await operation
-        except _REFUSALS:
-            pass
-        except zlog.CorruptEntry:
-            raise  # nothing was damaged
-        except zlog.ZlogError:
-            if self._patient:
-                raise
 
 
 class Writer(Client):
@@ -386,7 +292,7 @@ class Remover(Client):
 
 ROLES = {
     role.__name__.lower(): role
-    for role in (Writer, Contender, Follower, Ranger, Selector, Trimmer, Deliverer, Remover)
+    for role in (Writer, Contender, Follower, Ranger, Selector, Trimmer, Deliverer, Remover, Player)
 }
 
 

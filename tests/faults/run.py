@@ -15,10 +15,11 @@ from typing import Any
 
 import zlog
 import zlog.aio
-from zlog.testing import History, Result, check
+from zlog.testing import History, Result, TransactionHistory, check, check_transactions
 
 from ..support.ceph import CephCluster
 from ..support.logs import TAGS, UNITS
+from . import players
 from .clients import PATIENCE_SECONDS, Clients, Load
 from .faults import EVERYWHERE, KINDS, Planned, Site, plan
 from .journal import Journal, merge
@@ -42,7 +43,9 @@ class Outcome:
         seconds: that it took.
         stripes: that the log's last views had.
         operations: how many of each kind the history has, the processes' own reads included.
-        unknown: how many of them failed or timed out, or were under way when their process died.
+        transactions: of spaces of objects, by their result.
+        unknown: how many of the operations failed or timed out, or were under way when their
+            process died.
         faults: how many there were, by kind.
         stalls: the longest ones, by kind of fault.
         wrong: what must not be, in words; empty: all is well.
@@ -52,6 +55,7 @@ class Outcome:
     seconds: float = 0.0
     stripes: int = 0
     operations: dict[str, int] = field(default_factory=dict)
+    transactions: dict[str, int] = field(default_factory=dict)
     unknown: int = 0
     faults: dict[str, int] = field(default_factory=dict)
     stalls: dict[str, Stall] = field(default_factory=dict)
@@ -64,6 +68,12 @@ class Outcome:
         uncertain = (Result.PENDING, Result.FAILED)
         self.unknown = sum(operation.result in uncertain for operation in done)
         self.wrong += map(str, check(history))
+
+    def judge_transactions(self, history: TransactionHistory) -> None:
+        """Count transactions by what came of them, and say what is wrong with these."""
+        results = Counter(each.result.value for each in history.transactions)
+        self.transactions = dict(results)
+        self.wrong += map(str, check_transactions(history))
 
     def to_json(self) -> dict[str, Any]:
         """What is printed for programs."""
@@ -116,6 +126,17 @@ EXCLUSIVE = Crowd(
 )
 """Contenders for a log; a writer that is refused meanwhile."""
 
+OBJECTS = Crowd(
+    {
+        **dict.fromkeys(("p0", "p1", "p2", "p3"), "player"),
+        "w0": "writer",
+        "r0": "follower",
+        "t0": "trimmer",
+    },
+    stripe_records=2000,
+)
+"""Replicas of a space of objects, in a log of its own, beside a log in use."""
+
 
 def run_on_ceph(
     cluster: CephCluster,
@@ -147,7 +168,8 @@ def run_on_ceph(
     with ExitStack() as stack:
         with zlog.connect(url) as store:
             unit, records = chance.choice(UNITS), crowd.stripe_records
-            zlog.Log.create(store, LOG, width=4, unit=unit, stripe_records=records)
+            for log in (LOG, players.LOG):
+                zlog.Log.create(store, log, width=4, unit=unit, stripe_records=records)
         sequencers = Sequencers(urls, crowd.sequencers)
         stack.callback(sequencers.end)
         loads = [Load(each, LOG, crowd.think, 1.0) for each in urls]
@@ -157,9 +179,11 @@ def run_on_ceph(
         site = Site(cluster, sequencers, clients, LOG)
         windows = have(plan(chance, seconds, kinds, hurry), site)
         history = come_to_rest(clients, url, folder)
+        played = what_was_played(clients, url, folder, history.healed)
         outcome.stripes = stripes_of(url)
         outcome.wrong += [*clients.complaints, *sequencers.complaints()]
     outcome.judge(history)
+    outcome.judge_transactions(played)
     outcome.faults = dict(Counter(window.kind for window in windows))
     outcome.stalls = longest_stalls(history, windows)
     outcome.seconds = round(time.monotonic() - began, 1)
@@ -198,11 +222,23 @@ def come_to_rest(clients: Clients, url: str, folder: Path) -> History:
     read all that is left. Last, a new reader reads everything twice and audits it.
     """
     healed = clients.become_patient()
-    clients.finish("writer", "contender", "trimmer", "deliverer", "remover")
+    clients.finish("writer", "contender", "trimmer", "deliverer", "remover", "player")
     clients.finish("follower", "ranger", "selector")
     journal = folder / "auditor.journal"
     clients.complaints += asyncio.run(audit(url, journal))
     history = merge([*clients.journals, journal])
+    history.healed = healed
+    return history
+
+
+def what_was_played(clients: Clients, url: str, folder: Path, healed: float) -> TransactionHistory:
+    """Return the transactions of all players, and of an auditor who looks at all their lists."""
+    journals = [players.journal_of(path) for path in clients.journals]
+    keys = {step.key for each in players.merge(journals).transactions for step in each.steps}
+    auditor = folder / "auditor.journal"
+    if keys:
+        asyncio.run(players.audit(url, auditor, keys))
+    history = players.merge([*journals, players.journal_of(auditor)])
     history.healed = healed
     return history
 

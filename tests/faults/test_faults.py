@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -57,18 +58,18 @@ def test_everything_holds_on_a_cluster_under_faults(
     assert outcome.operations["read"] > outcome.operations["append"]
 
 
-def test_everything_holds_where_clients_contend_for_a_log(
+def test_everything_holds_where_clients_contend_for_a_log_and_share_objects(
     new_ceph_cluster: Callable[[ClusterSpec], CephCluster], tmp_path: Path
 ) -> None:
-    """P17 to P19."""
+    """P17 to P19; P22 and P23."""
+    crowd = replace(EXCLUSIVE, roles={**EXCLUSIVE.roles, "p0": "player", "p1": "player"})
     cluster = new_ceph_cluster(ClusterSpec("bluestore", 3, MONITORS, options=CLUSTER_OPTIONS))
-    outcome = run_on_ceph(
-        cluster, tmp_path, 1, CONTENDED_SECONDS, EXCLUSIVE, CONTENDED_KINDS, HURRY
-    )
+    outcome = run_on_ceph(cluster, tmp_path, 1, CONTENDED_SECONDS, crowd, CONTENDED_KINDS, HURRY)
     assert outcome.wrong == []
     assert set(outcome.faults) == set(CONTENDED_KINDS)
     assert outcome.operations["take"] > 10
     assert outcome.operations["append"] > 100
+    assert outcome.transactions["ok"] > 50
 
 
 def test_copies_stay_alike_when_an_osd_freezes_as_another_is_back(

@@ -23,7 +23,7 @@ from .faults import KINDS, plan
 from .journal import Journal, merge
 from .power import fail, that_may_fail
 from .proxy import Proxy
-from .run import EXCLUSIVE, SMALL
+from .run import EXCLUSIVE, OBJECTS, SMALL
 from .stalls import Stall, Window, longest_stalls
 from .test_faults import HURRY, SECONDS
 from .test_faults import KINDS as KINDS_OF_SHORT_RUN
@@ -126,7 +126,8 @@ def test_a_plan_has_every_kind_and_one_at_a_time_of_each_domain(seed: int) -> No
 
 def test_the_short_run_has_every_kind_that_it_asks_for() -> None:
     assert set(KINDS_OF_SHORT_RUN) < set(KINDS)
-    assert {*SMALL.roles.values(), *EXCLUSIVE.roles.values()} == set(ROLES)
+    crowds = (SMALL, EXCLUSIVE, OBJECTS)
+    assert {role for crowd in crowds for role in crowd.roles.values()} == set(ROLES)
     planned = plan(random.Random(1), SECONDS, KINDS_OF_SHORT_RUN, HURRY)
     assert {each.kind for each in planned} == set(KINDS_OF_SHORT_RUN)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from unittest import mock
 
@@ -54,20 +54,23 @@ def small_pieces(*, forget: bool) -> Iterator[None]:
         yield
 
 
+Value = int | str
+
+
 class List(Replicated):
     """A list of values; a command appends one, and returns all."""
 
     def __init__(self) -> None:
-        self.values: list[int] = []
+        self.values: list[Value] = []
 
-    def apply(self, command: int) -> list[int]:
+    def apply(self, command: Value) -> list[Value]:
         self.values.append(command)
         return [*self.values]
 
-    def snapshot(self) -> list[int]:
+    def snapshot(self) -> list[Value]:
         return self.values
 
-    def restore(self, state: list[int]) -> None:
+    def restore(self, state: list[Value]) -> None:
         self.values = state
 
 
@@ -88,7 +91,7 @@ class Work:
         self.ids: dict[str, list[ListTransaction]] = {}
         self._values = 0
 
-    def value(self) -> int:
+    def value(self) -> Value:
         """Return a value that no one has appended."""
         self._values += 1
         return self._values
@@ -288,16 +291,22 @@ class Attempts:
             self._work.history.end(self._noted, result, said)
 
 
-def values_of(found: List) -> list[int]:
+def values_of(found: List) -> list[Value]:
     """Return a copy of what a list holds."""
     return [*found.values]
 
 
-def read(txn: Transaction, noted: ListTransaction, key: str) -> list[int]:
+def kind_of(key: str) -> str:
+    """Return what has the list of a key: a queue, a list, or the map of cells."""
+    return key.partition("-")[0]
+
+
+def read(txn: Transaction, noted: ListTransaction, key: str) -> list[Value]:
     """Read a list in a transaction."""
-    if key in QUEUES:
+    kind = kind_of(key)
+    if kind == "queue":
         found = txn.queue(key).items()
-    elif key in LISTS:
+    elif kind == "list":
         found = txn.object(List, key).read(values_of)
     else:
         found = txn.map(MAP).get(key, [])
@@ -305,12 +314,13 @@ def read(txn: Transaction, noted: ListTransaction, key: str) -> list[int]:
     return found
 
 
-def append(txn: Transaction, noted: ListTransaction, key: str, value: int) -> None:
+def append(txn: Transaction, noted: ListTransaction, key: str, value: Value) -> None:
     """Append to a list in a transaction; to a value of a map by writing it anew."""
-    if key in QUEUES:
+    kind = kind_of(key)
+    if kind == "queue":
         txn.queue(key).push(value)
         noted.append(key, value)
-    elif key in LISTS:
+    elif kind == "list":
         noted_values = txn.object(List, key).call(value)
         noted.append(key, value)
         noted.read(key, noted_values)
@@ -327,7 +337,9 @@ def read_all(txn: Transaction, noted: ListTransaction) -> None:
         noted.read(cell, found.get(cell, ()))
 
 
-async def audit(log: Log, work: Work, trace: Callable[[str, str], None]) -> None:
+async def audit(
+    log: Log, work: Work, trace: Callable[[str, str], None], keys: Sequence[str] = KEYS
+) -> None:
     """Read and append everywhere, from what is played, and from a checkpoint."""
     for turn in ("as it was played", "from a checkpoint"):
         async with Space.open(log, SPACE, types=[List]) as space:
@@ -339,7 +351,7 @@ async def audit(log: Log, work: Work, trace: Callable[[str, str], None]) -> None
                     txn: Transaction, attempts: Attempts = attempts, appends: bool = appends
                 ) -> None:
                     noted = attempts.begin()
-                    for key in KEYS:
+                    for key in keys:
                         trace("auditor", f"{key}: {read(txn, noted, key)}")
                         if appends:
                             append(txn, noted, key, work.value())

@@ -27,14 +27,14 @@ class Processes:
     """Other processes of this machine, whose CPU time can be seen while they live."""
 
     def __init__(self, pids: Iterable[int]) -> None:
-        self._pids = tuple(pids)
+        self.pids = tuple(pids)
 
     def __bool__(self) -> bool:
-        return bool(self._pids)
+        return bool(self.pids)
 
     def cpu_seconds(self) -> float:
         """Return the CPU time of all of them so far."""
-        return sum(map(_cpu_seconds, self._pids))
+        return sum(map(_cpu_seconds, self.pids))
 
 
 def _cpu_seconds(pid: int) -> float:

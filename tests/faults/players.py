@@ -1,0 +1,192 @@
+"""Players: processes that share a space of objects, and keep journals of their transactions.
+
+What they do in a transaction is what the simulation's players do; see ``tests/sim/players.py``. New
+lists come into use all the time, since each read finds a list as a whole.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import zlog
+import zlog.aio
+from zlog.objects import AlreadyCommitted, Conflict, Stopped, Transaction
+from zlog.objects.aio import Space
+from zlog.testing import ListStep, ListTransaction, Result, TransactionHistory
+
+from ..sim import players
+from ..sim.players import SPACE, Attempts, List, Work
+from .role import PATIENCE, SEQUENCER_TIMEOUT, Client
+
+LOG = "objects"
+
+_KINDS = ("queue-0", "queue-1", "list-0", "list-1", "a", "b")
+_LIST_SECONDS = 3
+"""How long a list is in use, about."""
+
+_REPLICA_SECONDS = 5.0
+"""How long a player keeps its replica, at most."""
+
+
+class TransactionJournal(TransactionHistory):
+    """The transactions of one process, in a file."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._file = path.open("w")
+
+    def event(self) -> int:
+        """The time, in nanoseconds, by the clock that all processes share."""
+        return time.monotonic_ns()
+
+    def end(self, transaction: ListTransaction, result: Result, error: str = "") -> None:
+        """Note that an attempt ends."""
+        super().end(transaction, result, error)
+        self.write(transaction)
+
+    def write(self, transaction: ListTransaction) -> None:
+        """Write down what is known of an attempt: before it can take effect, and after."""
+        fields = {
+            "number": transaction.number,
+            "process": transaction.process,
+            "invoked": transaction.invoked,
+            "result": transaction.result.value,
+            "id": transaction.id,
+            "steps": transaction.steps,
+            "error": transaction.error,
+        }
+        if transaction.result is not Result.PENDING:
+            fields["returned"] = transaction.returned
+        self._file.write(json.dumps(fields, separators=(",", ":")) + "\n")
+        self._file.flush()
+
+
+def merge(paths: Iterable[Path]) -> TransactionHistory:
+    """Return the transactions of all processes that kept these journals; some have none."""
+    history = TransactionHistory()
+    for path in filter(Path.exists, paths):
+        latest: dict[int, ListTransaction] = {}
+        for line in path.read_text().splitlines(keepends=True):
+            if line.endswith("\n"):  # else its process was killed
+                fields = json.loads(line)
+                latest[fields["number"]] = _transaction(fields)
+        history.transactions += latest.values()
+    history.transactions.sort(key=lambda each: each.invoked)
+    for number, transaction in enumerate(history.transactions):
+        transaction.number = number
+    return history
+
+
+def _transaction(fields: dict[str, Any]) -> ListTransaction:
+    steps = [ListStep(key, value, tuple(found)) for key, value, found in fields.pop("steps")]
+    result = Result(fields.pop("result"))
+    return ListTransaction(**fields, result=result, steps=steps)
+
+
+def journal_of(path: Path) -> Path:
+    """Return where a client whose journal is ``path`` keeps its transactions."""
+    return path.with_suffix(".transactions")
+
+
+class _Work(Work):
+    """What one process knows; its values are its own."""
+
+    def __init__(self, process: str, journal: TransactionJournal) -> None:
+        super().__init__(journal, ids=True)
+        self._process = process
+
+    def value(self) -> str:
+        """Return a value that no process has appended."""
+        return f"{self._process}.{super().value()}"
+
+
+class Player(Client):
+    """A replica of the space: transactions, single calls, checkpoints and trims."""
+
+    async def begin(self) -> None:
+        self._journal = TransactionJournal(journal_of(self._over))
+        self._work = _Work(self.log.process, self._journal)
+        await self._try(self.log.tail())  # its journal shows that it works
+
+    async def next(self) -> None:
+        settings = {"hole_timeout": 1.0, "sequencer_timeout": SEQUENCER_TIMEOUT}
+        timeout = self.timeout() or PATIENCE
+        async with (
+            await zlog.aio.Log.open(self.store, LOG, timeout=timeout, **settings) as log,
+            Space.open(log, SPACE, types=[List]) as space,
+        ):
+            end = time.monotonic() + self.chance.uniform(0, _REPLICA_SECONDS)
+            while time.monotonic() < end and not self._is_told():
+                await self.pause()
+                await self._try(self._one(space))
+
+    def _is_told(self) -> bool:
+        return self.told.done or self.told.over != self._patient
+
+    async def _one(self, space: Space) -> None:
+        (action,) = self.chance.choices((self._transact, self._call, self._checkpoint), (40, 20, 1))
+        try:
+            await action(space)
+        except (AlreadyCommitted, Conflict):
+            pass
+        except Stopped as error:
+            sys.exit(f"the space stopped: {error}")
+
+    def _key(self) -> str:
+        number = int(time.monotonic() / _LIST_SECONDS) - self.chance.choice((0, 0, 0, 1))
+        return f"{self.chance.choice(_KINDS)}@{number}"
+
+    async def _transact(self, space: Space) -> None:
+        attempts = Attempts(self._work, self.log.process, self._work.choose_id(self.chance))
+
+        def body(txn: Transaction) -> None:
+            noted = attempts.begin()
+            only_reads = self.chance.random() < 0.2
+            for _ in range(self.chance.randint(1, 5)):
+                if only_reads or self.chance.random() < 0.4:
+                    players.read(txn, noted, self._key())
+                else:
+                    players.append(txn, noted, self._key(), self._work.value())
+            attempts.leave()
+            self._journal.write(noted)
+
+        call = space.transact(body, attempts=self.chance.choice((1, 3, 20)), id=attempts.id)
+        await attempts.judge(call)
+
+    async def _call(self, space: Space) -> None:
+        """One call, that appends or reads."""
+        attempts = Attempts(self._work, self.log.process, None)
+        noted = attempts.begin()
+        key, value = self._key(), self._work.value()
+        calls: dict[str, Callable[[], Awaitable[Any]]] = {
+            "queue": lambda: space.queue(key).push(value),
+            "list": lambda: space.object(List, key).call(value),
+            "read": lambda: space.map(players.MAP).get(key, ()),
+        }
+        kind = players.kind_of(key) if players.kind_of(key) in calls else "read"
+        if kind != "read":
+            noted.append(key, value)
+        self._journal.write(noted)
+
+        async def once() -> None:
+            found = await calls[kind]()
+            if kind != "queue":
+                noted.read(key, found)
+
+        await attempts.judge(once())
+
+    async def _checkpoint(self, space: Space) -> None:
+        await space.checkpoint(trim=self.chance.random() < 0.5)
+
+
+async def audit(url: str, path: Path, keys: Iterable[str]) -> None:
+    """Read and append to all lists, from what is played and from a checkpoint."""
+    work = _Work("auditor", TransactionJournal(journal_of(path)))
+    store = await zlog.aio.connect(url)
+    async with store, await zlog.aio.Log.open(store, LOG, timeout=PATIENCE) as log:
+        await players.audit(log, work, lambda *_: None, sorted(keys))
