@@ -23,8 +23,8 @@ FUZZ_RUNS := 10000000
 DEMO_PACKAGES := ca-certificates g++ liblmdb-dev liblz4-dev libzstd-dev python3-dev python3-venv
 # The daemons, and what the object class is built with.
 CEPH_PACKAGES := ceph-mgr ceph-mon ceph-osd librados-dev libradospp-dev python3-rados rados-objclass-dev
-# pgrep, with which tests look for processes that were left behind; and clocks that are wrong.
-TEST_PACKAGES := libfaketime procps
+# pgrep, with which tests look for processes that were left behind; clocks that are wrong; and what scrapes metrics.
+TEST_PACKAGES := libfaketime procps prometheus
 # Spark 4 needs Java 17 or later. It is not the default of all systems, and new ones lack it.
 JAVA_17 := openjdk-17-jre-headless
 # What pyproject.toml asks for, kept between builds, and a cmake newer than Ubuntu 22.04's.
@@ -245,5 +245,5 @@ $(DONE)/ceph: $(DONE)/venv
 	@touch $@
 
 $(DONE)/package: $(SOURCES) $(DONE)/build-tools
-	$(INSTALL) '.[seqr]'
+	$(INSTALL) '.[metrics,objects,seqr,top]'
 	@touch $@

@@ -49,6 +49,8 @@ _VERBS = (
     "restore",
     "spark",
     "seqr",
+    "top",
+    "exporter",
     "doctor",
     "bench",
     "completion",

@@ -115,6 +115,10 @@ class Server:
         """Answer every WAIT, so that clients look at the view."""
         self.apply(self._machine.doubt())
 
+    def status(self) -> dict[str, object]:
+        """Return what STATUS answers."""
+        return self._machine.status(self._loop.time())
+
     def used(self, namespace: Namespace) -> set[str]:
         """Names of the logs of a namespace that some client has open, or asks for."""
         return self._machine.used(*namespace)

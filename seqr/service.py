@@ -22,6 +22,7 @@ from zlog.seqr.election.candidate import Role
 from zlog.seqr.election.election import Election
 from zlog.seqr.election.lease import LEASE_SECONDS_DEFAULT, LEASE_SECONDS_MAX, LEASE_SECONDS_MIN
 from zlog.seqr.limits import Limits
+from zlog.seqr.metrics import served
 from zlog.seqr.namespaces import Namespace, Stores
 from zlog.seqr.registration import Registration
 from zlog.seqr.security import OPEN_TO_ALL, Security
@@ -45,6 +46,7 @@ def run(
     also: Sequence[str] = (),
     lease_seconds: float = LEASE_SECONDS_DEFAULT,
     security: Security = OPEN_TO_ALL,
+    metrics: str | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT, then hand the logs over and return.
 
@@ -59,6 +61,7 @@ def run(
         also: ``POOL[/NAMESPACE]`` of the same cluster in which it offers itself too.
         lease_seconds: how long a leader that does not answer remains the leader.
         security: what it shows and demands.
+        metrics: ``HOST:PORT`` at which Prometheus finds what it counts; None for nowhere.
 
     Raises:
         ValueError: an address or URL is invalid, or clients could not reach it; the lease
@@ -73,7 +76,16 @@ def run(
     try:
         asyncio.set_event_loop(loop)
         loop.run_until_complete(
-            _serve(listen, advertise, store, limits or Limits(), also, lease_seconds, security)
+            _serve(
+                listen,
+                advertise,
+                store,
+                limits or Limits(),
+                also,
+                lease_seconds,
+                security,
+                metrics,
+            )
         )
     finally:
         loop.run_until_complete(loop.shutdown_default_executor())
@@ -137,6 +149,7 @@ async def _serve(
     also: Sequence[str],
     lease_seconds: float,
     security: Security,
+    metrics: str | None,
 ) -> None:
     namespaces = [Namespace.parse(each) for each in also]
     if not LEASE_SECONDS_MIN <= lease_seconds <= LEASE_SECONDS_MAX:
@@ -164,6 +177,7 @@ async def _serve(
                 lease_seconds,
                 security,
                 registration.tell,
+                metrics,
             )
     _logger.info("stopped")
 
@@ -178,6 +192,7 @@ async def serve(
     lease_seconds: float = LEASE_SECONDS_DEFAULT,
     security: Security = OPEN_TO_ALL,
     tell: Callable[[Role], None] = lambda _: None,
+    metrics: str | None = None,
 ) -> None:
     """Serve the logs of a store until ``stop`` is set, then hand them over.
 
@@ -191,6 +206,7 @@ async def serve(
         lease_seconds: how long a leader that does not answer remains the leader.
         security: see there.
         tell: called with the role in the store's namespace when one has changed.
+        metrics: see :func:`run`.
     """
     tls, admission = security.context(), security.admission()
     opened = Stores(store, stores.connect, limits)
@@ -214,17 +230,18 @@ async def serve(
         tls,
         store.identity,
     )
-    await server.start(listening)
-    try:
-        await election.start(server)
-        _log_start(listening.getsockname(), address, store)
-        _tell_systemd("READY=1")
-        await stop.wait()
-    finally:
-        _logger.info("stopping")
-        _tell_systemd("STOPPING=1")
-        await _hand_over(election, server)
-        await opened.close()
+    with served(metrics, server.status):
+        await server.start(listening)
+        try:
+            await election.start(server)
+            _log_start(listening.getsockname(), address, store)
+            _tell_systemd("READY=1")
+            await stop.wait()
+        finally:
+            _logger.info("stopping")
+            _tell_systemd("STOPPING=1")
+            await _hand_over(election, server)
+            await opened.close()
 
 
 async def _hand_over(election: Election, server: Server) -> None:

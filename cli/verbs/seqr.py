@@ -125,6 +125,11 @@ _FILE = click.Path(exists=True, dir_okay=False)
     metavar="SIZE",
     help="Data that a leader audits in the background per second; 0: none.  [default: 4M]",
 )
+@click.option(
+    "--metrics",
+    metavar="HOST:PORT",
+    help="Serve metrics for Prometheus there, to all who can connect.",
+)
 @click.pass_context
 def seqr(
     ctx: click.Context,
@@ -141,6 +146,7 @@ def seqr(
     connections_per_address: int,
     idle: float,
     scrub: int,
+    metrics: str | None,
 ) -> None:
     """Run a sequencer, show the status of one, or forget one.
 
@@ -178,6 +184,7 @@ def seqr(
                 token_file=token_file or Credentials.of(session.url).token_file,
                 token_optional=token_optional,
             ),
+            metrics=metrics,
         )
     except ValueError as error:
         raise click.UsageError(str(error)) from error

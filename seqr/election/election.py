@@ -17,6 +17,7 @@ from zlog.errors import ZlogError
 from zlog.seqr.election.candidate import Candidate, Role
 from zlog.seqr.election.leadership import Adopter, Leadership, announce
 from zlog.seqr.election.lease import Lease
+from zlog.seqr.election.maintenance import DutyStatus
 from zlog.seqr.election.scrubbing import ScrubStatus
 from zlog.seqr.election.watch import LeaderWatch
 from zlog.seqr.limits import Limits
@@ -79,6 +80,7 @@ class Election:
         self._running: dict[Namespace, asyncio.Task[None]] = {}
         self._leaderships: dict[Namespace, asyncio.Task[None]] = {}
         self._scrubs: dict[Namespace, ScrubStatus] = {}
+        self._duties: dict[Namespace, DutyStatus] = {}
         self._logs: Server | None = None
 
     async def start(self, logs: Server) -> None:
@@ -169,7 +171,10 @@ class Election:
         io = await self._stores.of(namespace)
         lease = self._candidates[namespace].lease
         scrub = self._scrubs[namespace] = ScrubStatus()
-        await Leadership(namespace, io, self._address, lease, self._logs, self._limits, scrub).run()
+        duties = self._duties[namespace] = DutyStatus()
+        await Leadership(
+            namespace, io, self._address, lease, self._logs, self._limits, scrub, duties
+        ).run()
 
     async def _visit(self, namespace: Namespace) -> None:
         """Lead for as long as clients have logs open there."""
@@ -261,6 +266,7 @@ class Election:
                     "lease_left_s": round(candidate.lease_left, 3),
                     "others": candidate.others,
                     "scrub": asdict(self._scrubs.get(namespace, ScrubStatus())),
+                    "duties": self._duties.get(namespace, DutyStatus()).to_json(),
                 }
                 for namespace, candidate in self._candidates.items()
             ],

@@ -14,7 +14,7 @@ from zlog._layout.directory import Directory
 from zlog._layout.head import Head
 from zlog.errors import LogNotFound, ZlogError
 from zlog.seqr.election.lease import Lease
-from zlog.seqr.election.maintenance import DUTY_SECONDS, Duties
+from zlog.seqr.election.maintenance import DUTY_SECONDS, Duties, DutyStatus
 from zlog.seqr.election.scrubbing import Scrubbing, ScrubStatus
 from zlog.seqr.election.used import Opened, UsedLogs
 from zlog.seqr.limits import Limits
@@ -58,6 +58,7 @@ class Leadership:
         logs: Adopter,
         limits: Limits,
         scrub: ScrubStatus,
+        duties: DutyStatus,
     ) -> None:
         self._namespace = namespace
         self._io = io
@@ -66,6 +67,7 @@ class Leadership:
         self._logs = logs
         self._limits = limits
         self._scrub = scrub
+        self._duties = duties
 
     async def run(self) -> None:
         """Lead until cancelled. What may take minutes or days holds up nothing else."""
@@ -99,7 +101,7 @@ class Leadership:
             await self._io.sleep(pause)
 
     async def _serve_duties(self) -> None:
-        duties = Duties(self._io)
+        duties = Duties(self._io, self._duties)
         while True:
             await self._io.sleep(DUTY_SECONDS)
             try:

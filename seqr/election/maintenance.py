@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import time
+from dataclasses import dataclass, field
 
 from zlog._base.deadline import Deadline
 from zlog._base.io import Io, deadline_of
@@ -30,6 +32,30 @@ _LOGS_PER_ROUND = 256
 _NAMES_PER_SHARD = 32
 
 
+@dataclass
+class DutyStatus:
+    """What was done since this sequencer came to lead, for operators.
+
+    Attributes:
+        rounds: that came to their end.
+        failures: logs that a round could not look after.
+        trimmed: positions that retention has trimmed.
+        reclaimed: stripes whose objects were removed.
+        ended: when the last round did, or this began, on the monotonic clock.
+    """
+
+    rounds: int = 0
+    failures: int = 0
+    trimmed: int = 0
+    reclaimed: int = 0
+    ended: float = field(default_factory=time.monotonic)
+
+    def to_json(self) -> dict[str, object]:
+        """Return what STATUS tells."""
+        shown = {name: value for name, value in vars(self).items() if name != "ended"}
+        return shown | {"age_s": round(time.monotonic() - self.ended, 3)}
+
+
 class Duties:
     """Trims logs as their settings say (``zlog retention``), and gives space back.
 
@@ -41,10 +67,12 @@ class Duties:
 
     Args:
         io: over the store of the namespace.
+        status: to be kept up to date, where one wants to know.
     """
 
-    def __init__(self, io: Io) -> None:
+    def __init__(self, io: Io, status: DutyStatus | None = None) -> None:
         self._io = io
+        self._status = status or DutyStatus()
         self._directory = Directory(io)
         self._settings = Settings(timeout=_LOG_SECONDS_MAX)
         self._reclaimed: dict[tuple[str, int], frozenset[int]] = {}
@@ -67,9 +95,13 @@ class Duties:
                 if name in retained:
                     await self._list(name, retained=False)
             except ZlogError as error:
+                self._status.failures += 1
                 _logger.warning("could not look after log=%s: %s", name, error)
             except Exception:  # any error: the next round tries again
+                self._status.failures += 1
                 _logger.exception("could not look after log=%s", name)
+        self._status.rounds += 1
+        self._status.ended = time.monotonic()
 
     async def _next(self) -> list[str]:
         """Return the names of those whose turn it is."""
@@ -95,9 +127,11 @@ class Duties:
         before = layout.view.trim_point
         point = await enforce(client.reader, client.deadline(), now=False)
         if point > before:
+            self._status.trimmed += point - before
             _logger.info("trimmed log=%s to=%d, as its retention says", name, point)
         count = await reclaim(layout, client.deadline())
         if count:
+            self._status.reclaimed += count
             _logger.info("gave space back log=%s stripes=%d", name, count)
         if layout.reclaimed:
             self._reclaimed[log] = layout.reclaimed

@@ -140,6 +140,7 @@ class Machine:
             return turn.finish()
         log.activate(grant)
         log.activating = False
+        self._statistics.take_overs += 1
         # One may have learned of this epoch's end already; its next OPEN says so.
         self._end_openers(log, Code.OK, turn)
         return turn.finish()
@@ -164,6 +165,7 @@ class Machine:
         turn = Turn()
         log = self._logs[address]
         log.activating = False
+        self._statistics.take_over_failures += 1
         self._end_openers(log, code, turn)
         if log.unused and not log.epoch_last:
             del self._logs[address]

@@ -49,7 +49,16 @@ class Statistics(Counters):
         now: the time of its start, in seconds.
     """
 
-    __slots__ = ("_address", "_rate", "_started", "_version", "closed", "positions")
+    __slots__ = (
+        "_address",
+        "_rate",
+        "_started",
+        "_version",
+        "closed",
+        "positions",
+        "take_over_failures",
+        "take_overs",
+    )
 
     def __init__(self, address: str, version: str, now: float) -> None:
         self._address = address
@@ -60,6 +69,8 @@ class Statistics(Counters):
         """Granted in logs that the machine has forgotten since."""
         self.closed: Counter[Reason] = Counter()
         """Connections that were refused or closed, by reason."""
+        self.take_overs = 0
+        self.take_over_failures = 0
         self._rate = Rate(now)
 
     def observe(self, now: float) -> None:
@@ -89,6 +100,8 @@ class Statistics(Counters):
             "grants": self.grants,
             "grants_per_second": round(self._rate.per_second(now, self.grants), 1),
             "positions": self.positions + sum(log.granted for log in logs),
+            "take_overs": self.take_overs,
+            "take_over_failures": self.take_over_failures,
             "logs": [_describe(log) for log in logs if log.epoch][:listed_max],
         }
 
