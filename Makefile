@@ -141,6 +141,7 @@ model: $(DONE)/spin ## search the model of the protocol at length; VARIANT=… s
 # shows what happens in it.
 CHAOS := model chaos-simulation chaos-kills chaos-hostile chaos-thaws chaos-faults
 CHAOS_SEEDS := 1800
+OBJECT_SEEDS := 200
 KILLS := 200
 MINUTES := 10
 HOSTILE_MINUTES := 1
@@ -152,6 +153,7 @@ chaos: $(if $(SEED),chaos-simulation,$(CHAOS)) ## the model, simulated and real 
 .PHONY: chaos-simulation
 chaos-simulation: $(DONE)/package
 	$(BIN)/python -m tests.sim $(if $(SEED),--seed $(SEED),--seeds $(CHAOS_SEEDS))
+	$(if $(SEED),,$(BIN)/python -m tests.sim --kind objects --seeds $(OBJECT_SEEDS))
 
 .PHONY: chaos-kills
 chaos-kills: $(DONE)/package ## KILLS=200 of processes that use an embedded store; SEED=…

@@ -36,7 +36,7 @@ _NAMES_SECONDS = 60.0
 @click.command(
     cls=Verb,
     examples="""
-    zlog --store ceph://logs exporter
+    zlog exporter
     zlog --store ceph://logs exporter --listen 0.0.0.0:7461 --match 'orders-*'
     """,
 )

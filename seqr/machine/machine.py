@@ -163,9 +163,8 @@ class Machine:
     def activation_failed(self, address: LogAddress, code: Code) -> list[Effect]:
         """Hear that a log could not be taken over; the next OPEN tries again."""
         turn = Turn()
-        log = self._logs[address]
-        log.activating = False
         self._statistics.take_over_failures += 1
+        (log := self._logs[address]).activating = False
         self._end_openers(log, code, turn)
         if log.unused and not log.epoch_last:
             del self._logs[address]

@@ -26,7 +26,7 @@ VERBS = [
         "compact",
         "restore",
     ),
-    *("spark", "seqr", "doctor", "bench", "completion", "help"),
+    *("spark", "seqr", "top", "exporter", "doctor", "bench", "completion", "help"),
 ]
 
 
@@ -193,7 +193,7 @@ def complete(cli: Cli, line: str) -> list[str]:
 def test_verbs_options_and_logs_are_completed(cli: Cli) -> None:
     with zlog.connect(cli.url) as store:
         zlog.Log.create(store, "others").close()
-    assert complete(cli, "zlog t") == ["tail", "trim"]
+    assert complete(cli, "zlog t") == ["tail", "trim", "top"]
     assert "--since-start" in complete(cli, "zlog tail --s")
     assert complete(cli, "zlog read o") == ["orders", "others"]
     assert complete(cli, "zlog rm orders ot") == ["others"]

@@ -117,7 +117,7 @@ class Player(Client):
         settings = {"hole_timeout": 1.0, "sequencer_timeout": SEQUENCER_TIMEOUT}
         timeout = self.timeout() or PATIENCE
         async with (
-            await zlog.aio.Log.open(self.store, LOG, timeout=timeout, **settings) as log,
+            zlog.aio.Log.open(self.store, LOG, timeout=timeout, **settings) as log,
             Space.open(log, SPACE, types=[List]) as space,
         ):
             end = time.monotonic() + self.chance.uniform(0, _REPLICA_SECONDS)
@@ -187,6 +187,6 @@ class Player(Client):
 async def audit(url: str, path: Path, keys: Iterable[str]) -> None:
     """Read and append to all lists, from what is played and from a checkpoint."""
     work = _Work("auditor", TransactionJournal(journal_of(path)))
-    store = await zlog.aio.connect(url)
-    async with store, await zlog.aio.Log.open(store, LOG, timeout=PATIENCE) as log:
-        await players.audit(log, work, lambda *_: None, sorted(keys))
+    with await zlog.aio.connect(url) as store:
+        async with zlog.aio.Log.open(store, LOG, timeout=PATIENCE) as log:
+            await players.audit(log, work, lambda *_: None, sorted(keys))

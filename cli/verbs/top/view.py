@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import zlog
 from zlog.cli.units import human_bytes
-from zlog.cli.verbs.top import HEAD, SORTS, Row, look, rows_of, sorted_rows, state_of, summary
+from zlog.cli.verbs.top.rows import HEAD, SORTS, Row, look, rows_of, sorted_rows, state_of, summary
 from zlog.errors import ZlogError
 from zlog.overview import StoreOverview
 
@@ -46,7 +46,7 @@ class TopView(App[None]):
     TITLE = "zlog top"
     ENABLE_COMMAND_PALETTE = False
     CSS = """
-    #summary { height: 1; text-style: bold; }
+    #summary { height: 1; text-style: bold; text-wrap: nowrap; text-overflow: ellipsis; }
     #filter { display: none; border: none; height: 1; padding: 0; }
     #one { display: none; height: 1fr; }
     DataTable { height: 1fr; scrollbar-size: 1 1; }
@@ -118,7 +118,7 @@ class TopView(App[None]):
         rows = [row for row in self._rows if self._filter in row.log.name]
         rows = sorted_rows(rows, self._by, reverse=self._reversed)
         state = f"by {self._by}" + (", paused" if self._paused else "")
-        line = f"{summary(self._seen, self._rows)}   {state}"
+        line = f"{summary(self._seen, self._rows)}   {state}   {self._seen.url}"
         self.query_one("#summary", Static).update(line)
         logs = self.query_one("#logs", DataTable)
         at = logs.cursor_row
