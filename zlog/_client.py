@@ -12,6 +12,7 @@ from zlog._append.append import Appender
 from zlog._append.deliveries import Deliveries
 from zlog._append.reserved import Reserved
 from zlog._audit.check import Checker, Progress
+from zlog._base import instruments
 from zlog._base.deadline import Deadline, Timeout
 from zlog._base.io import Io, deadline_of
 from zlog._base.mac import MAC_BYTES
@@ -66,6 +67,8 @@ class LogClient:
         self.appender = Appender(self.layout, self.positions, self.writer, entry_bytes_max)
         self.reserved = Reserved(self.reader, self.appender)
         self.deliveries = Deliveries(self.reader, self.budget, entry_bytes_max)
+        for attach in instruments.attached:
+            attach(self)
 
     @classmethod
     async def create(cls, io: Io, name: str, new: NewLog, settings: Settings) -> LogClient:

@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -209,7 +209,7 @@ class Watch:
         yield asked
 
 
-_OF_LOG = (
+_OF_LOG: tuple[tuple[str, str, Callable[[LogOverview], float]], ...] = (
     ("tail", "One past the highest position that is taken.", lambda log: log.tail),
     ("trim_point", "Positions below it are trimmed.", lambda log: log.trim_point),
     ("epoch", "Of the newest view.", lambda log: log.epoch),
@@ -218,7 +218,7 @@ _OF_LOG = (
     ("lag", "Of the cursor that is furthest behind, in positions.", lambda log: log.lag),
 )
 
-_OF_CONTENT = (
+_OF_CONTENT: tuple[tuple[str, str, Callable[[LogContent], float]], ...] = (
     ("entries", "That are not trimmed.", lambda content: content.entries),
     ("bytes", "Data of these.", lambda content: content.bytes),
     ("stored_bytes", "What the data takes in the objects.", lambda content: content.stored_bytes),

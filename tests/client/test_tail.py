@@ -202,3 +202,23 @@ def test_a_view_is_in_after_the_seals_only(memory: zlog.Store, log: zlog.Log) ->
     changed = change(FaultyStore(memory, newest))
     assert epochs == [log.view.epoch] * WIDTH
     assert changed.view.epoch > log.view.epoch
+
+
+def test_a_look_at_objects_that_a_trim_removes_meanwhile() -> None:
+    """The tail was 0: objects that are gone are passed over, and these had all there was."""
+    with zlog.connect("mem://") as inner:
+        beside = WithoutSequencer(inner)
+        other = zlog.Log.create(beside, "orders", width=2)
+        positions = other.append_many([b"entry"] * 10)
+        waiting = ["overtake"]
+
+        def overtake(_: int, method: str) -> None:
+            if method == "max_position" and waiting:
+                waiting.clear()
+                other.reconfigure(width=4)
+                positions.append(other.append(b"in the new stripe"))
+                other.trim_to(positions[-1])
+
+        with zlog.Log.open(WithoutSequencer(inner, overtake), "orders") as log:
+            assert log.tail() == positions[-1] + 1 == 11
+        other.close()

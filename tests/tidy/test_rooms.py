@@ -29,7 +29,7 @@ ROOMS: tuple[tuple[str, ...], ...] = (
     ("_client",),
     ("_transfer",),
     ("_log", "log", "aio", "cursor", "check", "stream", "writer"),
-    ("transfer", "admin", "overview"),
+    ("transfer", "admin", "overview", "metrics"),
     ("objects",),
     ("zlog",),
     ("spark", "testing"),

@@ -116,7 +116,7 @@ class Appender:
         while start < len(entries):
             end = core.entries_cut(entries, start, GRANT_ENTRIES_MAX, GRANT_BYTES_MAX)
             try:
-                positions += await self._send(entries, start, end, deadline)
+                positions += await self.send(entries, start, end, deadline)
             except ZlogError as error:
                 error.positions = (*positions, *error.positions, *[None] * (len(entries) - end))
                 raise
@@ -125,9 +125,9 @@ class Appender:
 
     async def append_round(self, entries: Sequence[NewEntry], deadline: Deadline) -> Sequence[int]:
         """Append entries that were checked and are few enough for one round; as ``append``."""
-        return await self._send(entries, 0, len(entries), deadline)
+        return await self.send(entries, 0, len(entries), deadline)
 
-    async def _send(
+    async def send(
         self, entries: Sequence[NewEntry], start: int, end: int, deadline: Deadline
     ) -> Sequence[int]:
         count = end - start

@@ -353,10 +353,9 @@ class Positions:
                     return view, end
                 continue
             view, tail, missing = await self._taken(deadline)
-            if not (missing and whole):
-                return view, tail
-            if (await self.layout.refresh(deadline)).epoch == view.epoch:
+            if missing and whole:
                 raise CorruptEntry(f"a stripe object of log {view.log!r} is missing")
+            return view, tail
 
     async def _confirmed(
         self, view: View, known: Callable[[View], int | None], deadline: Deadline
@@ -379,7 +378,8 @@ class Positions:
     ) -> tuple[View, int, bool]:
         """Ask every object of the live stripe for its highest position.
 
-        Returns the view, one past the highest of all, and whether an object is missing.
+        Returns the view, one past the highest of all, and whether an object is missing: not since
+        another stripe is live by now, and this one was trimmed as a whole and removed.
         """
 
         def calls(view: View) -> list[Call]:
@@ -389,18 +389,20 @@ class Positions:
                 Call(ref.name, "max_position", request) for ref in view.objects(view.live_stripe)
             ]
 
-        view, replies = await self.layout.guarded(calls, deadline)
-        tail = max(view.live_stripe.start, view.tail_floor)
-        missing = False
-        for reply in replies:
-            if reply.code == -errno.ENOENT:
-                missing = True
-                continue
-            reply.check(f"max_position of log {view.log!r}")
-            highest = messages.max_position_reply(reply.payload).highest
-            if highest is not None:
-                tail = max(tail, highest + 1)
-        return view, tail, missing
+        while True:
+            view, replies = await self.layout.guarded(calls, deadline)
+            tail = max(view.live_stripe.start, view.tail_floor)
+            missing = False
+            for reply in replies:
+                if reply.code == -errno.ENOENT:
+                    missing = True
+                    continue
+                reply.check(f"max_position of log {view.log!r}")
+                highest = messages.max_position_reply(reply.payload).highest
+                if highest is not None:
+                    tail = max(tail, highest + 1)
+            if not missing or (await self.layout.refresh(deadline)).epoch == view.epoch:
+                return view, tail, missing
 
 
 def refusal(view: View) -> AppendRefused | None:

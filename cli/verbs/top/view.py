@@ -176,17 +176,18 @@ class TopView(App[None]):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Show only logs with this in their names."""
         self._filter = event.value
-        self.action_back()
+        self._go_back()
 
-    def action_back(self) -> None:
+    async def action_back(self) -> None:
         """Go back to all logs; from there, end the filter."""
         field = self.query_one("#filter", Input)
-        if field.display and self.focused is field:
-            pass
-        elif not self._one:
+        if not self._one and not field.display:
             self._filter = field.value = ""
+        self._go_back()
+
+    def _go_back(self) -> None:
         self._one = ""
-        field.display = False
+        self.query_one("#filter").display = False
         self.query_one("#one").display = False
         logs = self.query_one("#logs")
         logs.display = True

@@ -1,0 +1,114 @@
+"""What `zlog.metrics` tells of a process, on every store; spans where OpenTelemetry is there."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from prometheus_client import CollectorRegistry
+
+import zlog
+import zlog.aio
+import zlog.metrics
+from zlog._base import instruments
+
+
+@pytest.fixture
+def registry(monkeypatch: pytest.MonkeyPatch) -> CollectorRegistry:
+    monkeypatch.setattr(instruments, "attached", [])
+    registry = CollectorRegistry()
+    zlog.metrics.enable(registry)
+    return registry
+
+
+def value(registry: CollectorRegistry, name: str, **labels: str) -> float:
+    return registry.get_sample_value(f"zlog_client_{name}", labels) or 0.0
+
+
+def test_what_a_handle_does_is_counted(store: zlog.Store, registry: CollectorRegistry) -> None:
+    with zlog.Log.create(store, "metered", width=2, unit=4) as log:
+        log.append(b"alone")
+        log.append_many([b"x" * 100] * 40)
+        assert value(registry, "appended_entries_total") == 41
+        assert value(registry, "append_seconds_count") == 2
+        assert value(registry, "append_round_entries_bucket", le="1.0") == 1
+        assert value(registry, "append_round_entries_sum") == 41
+        assert value(registry, "calls_total", method="write", result="ok") == 3
+        assert value(registry, "sent_bytes_total", method="write") > 4000
+        assert len([*log.read_range()]) == 41
+        assert value(registry, "calls_total", method="read", result="ok") >= 2
+        assert value(registry, "received_bytes_total", method="read") > 4000
+        assert log.read(3).data == b"x" * 100
+        with pytest.raises(zlog.AlreadyWritten):
+            log.fill(3)
+        assert value(registry, "calls_total", method="fill", result="read_only") == 1
+
+
+def test_conflicts_and_failures_are_counted(store: zlog.Store, registry: CollectorRegistry) -> None:
+    with (
+        zlog.Log.create(store, "metered", width=1) as log,
+        zlog.Log.open(store, "metered") as other,
+    ):
+        other.reconfigure(width=2)
+        log.append(b"in an epoch that is over")
+        assert value(registry, "appended_entries_total") == 1
+        with pytest.raises(zlog.EntryTooLarge):
+            log.append(b"x" * (9 << 20))
+        log.read_only()
+        with pytest.raises(zlog.AppendRefused):
+            other.append(b"refused")
+        assert value(registry, "append_failures_total", error="AppendRefused") == 1
+
+
+async def test_an_asyncio_handle_is_counted_alike(
+    store: zlog.Store, registry: CollectorRegistry
+) -> None:
+    async with zlog.aio.Log.create(store, "metered", width=1) as log:
+        await asyncio.gather(*(log.append(b"%d" % n) for n in range(50)))
+        assert [item async for item in log.read_range()]
+    assert value(registry, "appended_entries_total") == 50
+    assert value(registry, "append_round_entries_sum") == 50
+    assert 1 <= value(registry, "append_seconds_count") < 50
+    writes = value(registry, "calls_total", method="write", result="ok")
+    assert writes == value(registry, "append_seconds_count")
+    assert value(registry, "calls_total", method="read", result="ok") >= 1
+
+
+def test_spans_of_appends_and_reads(store: zlog.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr(trace, "get_tracer", provider.get_tracer)
+    monkeypatch.setattr(instruments, "attached", [])
+    zlog.metrics.enable(CollectorRegistry(), tracing=True)
+    with zlog.Log.create(store, "metered") as log:
+        log.append_many([b"a", b"b"])
+        log.read(0)
+    provider.shutdown()
+    spans = [(span.name, dict(span.attributes or {})) for span in exporter.get_finished_spans()]
+    assert ("zlog.append", {"zlog.log": "metered", "zlog.entries": 2}) in spans
+    assert ("zlog.read", {"zlog.log": "metered", "zlog.objects": 1}) in spans
+
+
+def test_it_is_enabled_once(registry: CollectorRegistry) -> None:
+    with pytest.raises(zlog.ZlogError, match="enabled already"):
+        zlog.metrics.enable(registry)
+
+
+def test_without_the_packages_it_says_what_to_install() -> None:
+    code = (
+        "import sys; sys.modules[{0!r}] = None; import zlog, zlog.metrics\n"
+        "try: zlog.metrics.enable(tracing={1})\n"
+        "except zlog.ZlogError as error: print(error, '|', error.hint)"
+    )
+    for module, tracing in (("prometheus_client", False), ("opentelemetry", True)):
+        words = [sys.executable, "-c", code.format(module, tracing)]
+        done = subprocess.run(words, capture_output=True, text=True, check=True, cwd="/")
+        assert "need" in done.stdout
+        assert "pip install" in done.stdout
