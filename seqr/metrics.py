@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from zlog._base.metrics import serve
+from zlog.metrics import serve
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
@@ -39,7 +39,7 @@ def served(listen: str | None, status: Callable[[], Status]) -> Iterator[None]:
         status: returns what STATUS tells; it is called in the event loop.
 
     Raises:
-        ValueError, ZlogError: as :func:`zlog._base.metrics.serve` does.
+        ValueError, ZlogError: as :func:`zlog.metrics.serve` does.
     """
     if listen is None:
         yield

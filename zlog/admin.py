@@ -15,6 +15,7 @@ from zlog._audit import versions
 from zlog._audit.versions import NO_METHOD, ClassVersion, Format, Osds, own_version
 from zlog._base import monitor
 from zlog._base.deadline import Deadline
+from zlog._base.distribution import how_to_install
 from zlog._base.io import deadline_of
 from zlog._base.names import DIRECTORY_OBJECT
 from zlog._base.refusals import from_errno
@@ -49,6 +50,7 @@ __all__ = [
     "check_sequencer_address",
     "extension_file",
     "forget_sequencer",
+    "how_to_install",
     "is_plain",
     "librados_file",
     "osd_versions",

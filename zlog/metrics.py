@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import errno
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from zlog._base import instruments
 from zlog._base.deadline import Deadline
+from zlog._base.distribution import how_to_install
 from zlog._base.io import Call, Reply, Started
-from zlog._base.metrics import HINT
 from zlog._base.protocol import Code
+from zlog._base.sequencer import parse_host_port
 from zlog._io import BlockingIo
 from zlog.errors import ZlogError
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from zlog._client import LogClient
     from zlog._native.core import NewEntry
 
-__all__ = ["enable"]
+__all__ = ["enable", "serve"]
 
 _SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 30)
 _ENTRIES = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536)
@@ -51,6 +52,52 @@ def enable(registry: CollectorRegistry | None = None, *, tracing: bool = False) 
     instruments.attached.append(_Instruments(registry, _tracer() if tracing else _no_span).attach)
 
 
+@contextmanager
+def serve(listen: str, collectors: Iterable[Any]) -> Iterator[str]:
+    """Serve what collectors tell, and what this process uses, from a thread beside.
+
+    Args:
+        listen: ``HOST:PORT``; port 0 takes a free one.
+        collectors: of prometheus-client's interface.
+
+    Returns:
+        While the ``with`` block lasts, ``HOST:PORT`` where it listens.
+
+    Raises:
+        ValueError: ``listen`` is no address.
+        ZlogError: prometheus-client is not installed, or it can't listen there.
+    """
+    host, port = parse_host_port(listen)
+    try:
+        from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
+    except ImportError:
+        raise _missing() from None
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    for collector in collectors:
+        registry.register(collector)
+    try:
+        server, thread = start_http_server(port, addr=host, registry=registry)
+    except OSError as error:
+        raise ZlogError(
+            f"can't serve metrics on {listen}: {error.strerror or error}",
+            hint="Name a free address of this machine.",
+        ) from error
+    try:
+        shown = f"[{host}]" if ":" in host else host
+        yield f"{shown}:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def _missing() -> ZlogError:
+    return ZlogError(
+        "metrics need the package prometheus-client", hint=f"{how_to_install('metrics')}."
+    )
+
+
 def _no_span(_name: str, _attributes: dict[str, Any]) -> AbstractContextManager[Any]:
     return nullcontext()
 
@@ -59,7 +106,7 @@ def _tracer() -> Span:
     try:
         from opentelemetry import trace
     except ImportError:
-        hint = "pip install opentelemetry-api, and an SDK of it"
+        hint = "Install it, and an SDK of OpenTelemetry."
         raise ZlogError("tracing needs the package opentelemetry-api", hint=hint) from None
     tracer = trace.get_tracer("zlog")
 
@@ -87,7 +134,7 @@ class _Instruments:
         try:
             from prometheus_client import REGISTRY, Counter, Histogram
         except ImportError:
-            raise ZlogError("metrics need the package prometheus-client", hint=HINT) from None
+            raise _missing() from None
         into = REGISTRY if registry is None else registry
 
         def counter(name: str, what: str, *labels: str) -> Counter:

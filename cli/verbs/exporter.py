@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import click
 
 import zlog
-from zlog._base.metrics import serve
 from zlog.cli.output import say
 from zlog.cli.session import Session, pass_session, usage_errors
 from zlog.cli.verb import Verb
+from zlog.metrics import serve
 from zlog.overview import LogContent, LogOverview, log_names, see_store
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ _BACKGROUND_SECONDS = 20.0
 _VARIES = (
     (re.compile(r"^building the object class\n", re.MULTILINE), ""),
     # The shell tells when it likes that a job has ended.
-    (re.compile(r"^\[\d+\][+-]? +[A-Z].*(\n|\Z)", re.MULTILINE), ""),
+    (re.compile(r"^\n?\[\d+\][+-]? +[A-Z].*(\n|\Z)", re.MULTILINE), ""),
     (re.compile(r"^\[(\d+)\] \d+$", re.MULTILINE), r"[\1] PID"),
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+Z?| UTC)"), "TIME"),
     (re.compile(r"\b[0-9a-f]{16}\b|(?<=\(by )[0-9a-f]{8}\b"), "ID"),

@@ -10,6 +10,7 @@ import json
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,10 @@ class TransactionJournal(TransactionHistory):
         """Note that an attempt ends."""
         super().end(transaction, result, error)
         self.write(transaction)
+
+    def close(self) -> None:
+        """End the file."""
+        self._file.close()
 
     def write(self, transaction: ListTransaction) -> None:
         """Write down what is known of an attempt: before it can take effect, and after."""
@@ -186,7 +191,8 @@ class Player(Client):
 
 async def audit(url: str, path: Path, keys: Iterable[str]) -> None:
     """Read and append to all lists, from what is played and from a checkpoint."""
-    work = _Work("auditor", TransactionJournal(journal_of(path)))
-    with await zlog.aio.connect(url) as store:
+    journal = TransactionJournal(journal_of(path))
+    work = _Work("auditor", journal)
+    with closing(journal), await zlog.aio.connect(url) as store:
         async with zlog.aio.Log.open(store, LOG, timeout=PATIENCE) as log:
             await players.audit(log, work, lambda *_: None, sorted(keys))

@@ -13,6 +13,7 @@ from zlog.objects import (
     ApplyFailed,
     Diverged,
     NewerRecord,
+    Rejected,
     Replicated,
     Space,
     Stopped,
@@ -75,6 +76,49 @@ def test_the_class_that_was_missing(log: zlog.Log) -> None:
         knowing.checkpoint()
     with pytest.raises(UnknownObjectType):
         Space.open(log, "space")
+
+
+class Tally(Replicated):
+    """Adds numbers, and trips over text."""
+
+    type_name = "Tally"
+
+    def __init__(self) -> None:
+        self.sum = 0
+
+    def apply(self, command: Any) -> int:
+        self.sum += command
+        return self.sum
+
+    def snapshot(self) -> int:
+        return self.sum
+
+    def restore(self, state: int) -> None:
+        self.sum = state
+
+
+class Mended(Tally):
+    """Refuses text."""
+
+    def apply(self, command: Any) -> int:
+        if not isinstance(command, int):
+            raise Rejected(f"{command!r} is no number")
+        return super().apply(command)
+
+
+def test_a_mended_class_is_the_way_out(log: zlog.Log) -> None:
+    with Space.open(log, "space", types=[Tally]) as space:
+        tally = space.object(Tally, "tally")
+        assert tally.call(1) == 1
+        with pytest.raises(ApplyFailed):
+            tally.call("two")
+        log.append(encode_write([("Tally", "tally", 3)]), tags=[TAGS.space])
+    with pytest.raises(ApplyFailed):
+        Space.open(log, "space", types=[Tally])
+    for _ in range(2):  # as it was played, and from a checkpoint
+        with Space.open(log, "space", types=[Mended]) as space:
+            assert space.object(Mended, "tally").read(lambda tally: tally.sum) == 4
+            space.checkpoint()
 
 
 class Dice(Replicated):

@@ -407,6 +407,10 @@ async def test_what_status_says_of_a_namespace(memory):
                     "lease_left_s": pytest.approx(LEASE_SECONDS_DEFAULT, abs=1),
                     "others": [],
                     "scrub": {"rounds": 0, "log": "", "bytes": 0, "healed": 0, "damaged": 0},
+                    "duties": {
+                        **dict.fromkeys(("rounds", "failures", "trimmed", "reclaimed"), 0),
+                        "age_s": pytest.approx(0, abs=LEASE_SECONDS_DEFAULT),
+                    },
                 }
             ],
         }

@@ -313,6 +313,8 @@ def test_status_tells_what_was_done():
         "grants": 2,
         "grants_per_second": 1.0,
         "positions": 3,
+        "take_overs": 1,
+        "take_over_failures": 0,
         "logs": [
             {
                 "log": "audit",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import zlog
+from zlog.admin import how_to_install
 from zlog.cli.units import human_bytes
 from zlog.cli.verbs.top.rows import HEAD, SORTS, Row, look, rows_of, sorted_rows, state_of, summary
 from zlog.errors import ZlogError
@@ -18,7 +19,7 @@ try:
 except ImportError:
     raise ZlogError(
         "zlog top needs the package textual; `zlog top --once` does without",
-        hint="pip install 'zlog-ceph[top]'; in a clone: pip install '.[top]'",
+        hint=f"{how_to_install('top')}.",
     ) from None
 
 
