@@ -111,7 +111,7 @@ def files() -> Iterator[tuple[Path, str]]:
     codes, states = enumeration("Code"), enumeration("EntryState")
     reasons = enumeration("FillReason")
     path = ROOT / "zlog" / "_base" / "protocol.py"
-    constants = protocol_module(codes, states, reasons, limits())
+    constants = protocol_module(described["methods"], codes, states, reasons, limits())
     yield path, _formatted(constants, "protocol.py")
     yield ROOT / "tests" / "fuzz" / "methods.dict", dictionary(described["methods"])
     page = ROOT / "docs" / "formats" / "wire.md"

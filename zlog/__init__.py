@@ -27,6 +27,7 @@ from zlog import aio
 from zlog._append.delivery_records import DeliverySource
 from zlog._audit.check import Progress
 from zlog._audit.findings import CheckSummary, Finding, FindingKind
+from zlog._audit.position_map import PositionCell, PositionMap
 from zlog._base.deadline import Timeout
 from zlog._base.mac import MacKeySource
 from zlog._base.spacing import Places, Spacing
@@ -80,6 +81,7 @@ from zlog.errors import (
     ZlogError,
 )
 from zlog.log import Log
+from zlog.read_only import ReadOnlyStore
 from zlog.store import ObjectClassUse, Store, connect, default_url
 from zlog.stream import Stream
 from zlog.transfer import Copied, export_log, import_log, mirror_log
@@ -138,8 +140,11 @@ __all__ = [
     "ObjectClassUse",
     "ObjectRef",
     "Places",
+    "PositionCell",
+    "PositionMap",
     "PositionSpec",
     "Progress",
+    "ReadOnlyStore",
     "Retention",
     "RetentionReport",
     "SequencerBusy",

@@ -19,7 +19,7 @@ from zlog._client import LogClient, new_log
 from zlog._io import BlockingIo, drive
 from zlog._layout.admin import NewLog, list_logs, remove_log
 from zlog._layout.reconfigure import reconfigure, roll
-from zlog._layout.stat import LogStat, stat
+from zlog._log.looking import Looking
 from zlog._log.reading import Reading
 from zlog._log.writer import WINDOW_BYTES
 from zlog._log.writing import Writing
@@ -36,14 +36,14 @@ from zlog.limits import (
 )
 from zlog.store import Store
 from zlog.stream import Stream
-from zlog.view import Stripe, View
+from zlog.view import View
 from zlog.writer import Writer, open_writer
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class Log(Writing, Reading):
+class Log(Writing, Reading, Looking):
     """A handle on one log. Make it with :meth:`create` or :meth:`open`.
 
     Handles are cheap, thread-safe, and independent of each other; opening one disturbs no writer.
@@ -355,40 +355,6 @@ class Log(Writing, Reading):
         """
         drive(promote(self._client.reader, self._deadline(timeout)))
 
-    def stripes(
-        self, start: int = 0, end: int | None = None, *, timeout: Timeout = ...
-    ) -> builtins.list[Stripe]:
-        """Return all stripes that hold positions of ``[start, end)``, in ascending order.
-
-        The archived ones too, which a :attr:`view` does not name. Every position of the range that
-        was handed out before the call, and that is not trimmed, lies in one of them. Stripes that
-        are trimmed as a whole are left out. Asks the head object: once, and once more for every
-        1,024 archived stripes that this handle has not looked up yet.
-
-        Args:
-            start: the first position.
-            end: one past the last; None: the range has no end, and the open stripe is the last.
-            timeout: budget of the call.
-
-        Raises:
-            CorruptEntry: the head has lost a stripe.
-        """
-        return drive(self._client.stripes(start, end, self._deadline(timeout)))
-
-    def stat(self, start: int = 0, end: int | None = None, *, timeout: Timeout = ...) -> LogStat:
-        """Return the log at a glance; asks every stripe object once.
-
-        Args:
-            start, end: count only the stripes that hold positions of ``[start, end)``, each as a
-                whole; None: the range has no end.
-            timeout: budget of the call.
-        """
-        return drive(stat(self._client.positions, start, end, self._deadline(timeout)))
-
-    def views(self, *, timeout: Timeout = ...) -> builtins.list[View]:
-        """Return the layouts of the last 128 epochs, oldest first."""
-        return drive(self._client.layout.head.views(self._deadline(timeout)))
-
     def check(
         self,
         *,
@@ -431,9 +397,6 @@ class Log(Writing, Reading):
         Every call on the handle afterwards raises StoreUnavailable.
         """
         drive(self._client.io.close())
-
-    def __repr__(self) -> str:
-        return f"<zlog.Log {self._client.layout}>"
 
     def __enter__(self) -> Self:
         return self

@@ -24,6 +24,7 @@ from zlog._layout.stat import data_bytes, object_stats
 from zlog._sequencer import AsyncioSequencer, Credentials
 from zlog.errors import LogNotFound, ZlogError
 from zlog.limits import TIMEOUT_SECONDS
+from zlog.read_only import ReadOnlyStore
 from zlog.store import Store
 from zlog.view import OPEN_END
 
@@ -89,7 +90,8 @@ class LogOverview:
         name: see there.
         id: tells it from other logs that had its name, in hexadecimal.
         epoch: of the newest view.
-        tail: one past the highest position that is written or filled.
+        tail: one past the highest position that its readers see; with positions that were handed
+            out and not written yet it may lie higher.
         trim_point: positions below it are trimmed.
         stripes: of the view; those in the archive are not among them.
         width: stripe objects of the live stripe.
@@ -187,7 +189,7 @@ async def see_store(
         ZlogError: not even the names could be read.
     """
     at, began = time.time(), time.monotonic()
-    io = AsyncioIo(store, "the overview")
+    io = AsyncioIo(ReadOnlyStore(store), "the overview")
     try:
         wanted = [name async for name in _names(io, timeout)] if names is None else [*names]
         turns = asyncio.Semaphore(_AT_ONCE)
@@ -211,7 +213,7 @@ async def log_names(store: Store, *, timeout: float | None = TIMEOUT_SECONDS) ->
     Raises:
         ZlogError: they could not be read.
     """
-    io = AsyncioIo(store, "the overview")
+    io = AsyncioIo(ReadOnlyStore(store), "the overview")
     try:
         return [name async for name in _names(io, timeout)]
     finally:
@@ -227,7 +229,7 @@ async def _names(io: Io, timeout: float | None) -> AsyncIterator[str]:
 async def see_log(
     io: Io, name: str, *, content: bool = False, timeout: float | None = TIMEOUT_SECONDS
 ) -> LogOverview | None:
-    """Look at one log; None: there is none. See :func:`see_store`."""
+    """Look at one log of a store that is read-only; None: there is none. See :func:`see_store`."""
     try:
         return await _see(io, name, content, deadline_of(io, timeout), Settings(timeout=timeout))
     except LogNotFound:
@@ -240,9 +242,8 @@ async def _see(
     io: Io, name: str, content: bool, deadline: Deadline, settings: Settings
 ) -> LogOverview:
     client = await LogClient.open(io, name, settings)
-    view, tail = await client.positions.written_end(deadline, lambda _: None)
-    if view.mirror:  # what lies above was not copied whole yet
-        tail = view.tail_floor
+    tail = await client.positions.tail(deadline)
+    view = client.layout.view
     cursors = tuple(
         CursorOverview(
             each.name, each.position, max(0, tail - each.position), each.updated.timestamp()

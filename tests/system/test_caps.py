@@ -11,6 +11,7 @@ import pytest
 
 import zlog
 from zlog._base.names import directory_shard
+from zlog._base.protocol import READING_METHODS
 from zlog._base.sequencer import LogAddress
 from zlog._native import messages
 
@@ -45,19 +46,6 @@ EVERYTHING = SETS.pop("everything")
 LOOKING, READING, APPENDING = (
     " ".join(SETS[may]) for may in ("only look", "read", "append behind a sequencer")
 )
-READING_METHODS = {
-    "version",
-    "damaged",
-    "salvage",
-    "epoch_read",
-    "stripes_loose",
-    "count",
-    "retention_read",
-    "cursor_read",
-    "cursor_list",
-    *LOOKING.split(),
-}
-"""Every method that a host lets change nothing."""
 
 
 def allowed(methods: str) -> tuple[str, ...]:

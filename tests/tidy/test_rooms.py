@@ -18,7 +18,7 @@ FOLDERS = {"zlog": "zlog", "seqr": "zlog.seqr", "cli": "zlog.cli"}
 """What each folder of sources is installed as."""
 
 ROOMS: tuple[tuple[str, ...], ...] = (
-    ("_base", "_native", "errors", "limits", "names", "entry", "store", "view"),
+    ("_base", "_native", "errors", "limits", "names", "entry", "store", "read_only", "view"),
     ("_sequencer",),
     ("_io",),
     ("_layout",),

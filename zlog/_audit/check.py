@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import AsyncIterator, Callable, Sequence
 
 from zlog._audit.findings import CheckSummary, Finding, FindingKind, about
-from zlog._audit.inspect import ANY_EPOCH, Inspector, walk
+from zlog._audit.inspect import Inspector, walk
 from zlog._audit.macs import MacCheck
 from zlog._audit.orphans import Strays
 from zlog._audit.ranges import BadRows, Doubles, Holes, Window
 from zlog._audit.scrub import Scrub
 from zlog._audit.tag_index import TagIndex
+from zlog._audit.verify import Verifier
 from zlog._base.deadline import Deadline
-from zlog._base.io import Call, Reply
 from zlog._base.names import head_object
-from zlog._base.protocol import Code
-from zlog._base.refusals import from_code
 from zlog._base.settings import Budget
-from zlog._native import core, messages
+from zlog._native import core
 from zlog._read.read import Reader
 from zlog.errors import CorruptEntry
 from zlog.limits import HOLE_TIMEOUT_SECONDS
-from zlog.view import ObjectRef, Stripe
-
-_CALL_POSITIONS = 1 << 16
-_CALL_BYTES = 8 << 20
-"""What one operation looks at, at most: it may not keep an OSD from others for long."""
+from zlog.view import Stripe
 
 _WINDOW_POSITIONS = 1 << 17
 """Positions looked at in one go, with one operation per stripe object: they take 6 MiB here."""
@@ -81,8 +74,7 @@ class Checker:
         self._audit = core.Audit()
         self._macs = None if layout.macs.missing else MacCheck(reader, self._deadline)
         self._end = 0
-        self._unreadable: set[str] = set()
-        self._vanished: set[str] = set()
+        self._verifier = Verifier(layout, self._deadline)
         self._findings = self._run()
 
     async def next(self) -> Sequence[Finding] | None:
@@ -119,7 +111,9 @@ class Checker:
             async for findings in scrub.directory(listed):
                 yield findings
         objects = await self._check_objects()
-        self._unreadable = {each.object for each in objects if each.kind in _OBJECT_UNREADABLE}
+        self._verifier.unreadable = {
+            each.object for each in objects if each.kind in _OBJECT_UNREADABLE
+        }
         yield objects
         yield await self._check_tail()
         for scrub in self._scrubs[0 if self._heal else 1 :]:
@@ -131,11 +125,11 @@ class Checker:
             yield findings
         async for findings in self._tag_index.check(self._end):
             yield findings
-        if self._vanished:
+        if vanished := self._verifier.vanished:
             yield [
                 each
                 for each in await self._inspector.look()
-                if each.kind is FindingKind.MISSING_OBJECT and each.object in self._vanished
+                if each.kind is FindingKind.MISSING_OBJECT and each.object in vanished
             ]
 
     async def _check_objects(self) -> list[Finding]:
@@ -201,7 +195,7 @@ class Checker:
         audit = core.Audit()
         again = Holes()
         for window in holes.drain(_WINDOW_POSITIONS):
-            await self._look_at(window, audit, "all")
+            await self._verifier.look_at([(window, audit)])
             again.take(window, audit.holes, 0)
         return again.findings()
 
@@ -224,54 +218,11 @@ class Checker:
             while position < min(stripe.end, self._end):
                 end = min(position + _WINDOW_POSITIONS, stripe.end, self._end)
                 window = Window(refs, position, end)
-                await self._look_at(window, self._audit, purpose)
+                await self._verifier.look_at([(window, self._audit)], purpose)
                 yield window
                 position = end
                 if self._progress is not None and purpose == "all":
                     self._progress(position - begin, self._end - begin)
-
-    async def _look_at(self, window: Window, audit: core.Audit, purpose: str) -> None:
-        """Let all objects of a window tell of their positions; each a part of them at a time."""
-        audit.begin(purpose, window.start, window.end, window.spacing.packed)
-        parts = window.parts()
-        while parts:
-            calls = [_verify(ref, first, window.end) for ref, first in parts]
-            replies = await self._layout.io.execute(calls, self._deadline())
-            left: list[tuple[ObjectRef, int]] = []
-            for (ref, first), reply in zip(parts, replies, strict=True):
-                count = await self._take(audit, ref, first, reply)
-                if count is not None and (first := ref.spacing.after(first, count)) < window.end:
-                    left.append((ref, first))
-            parts = left
-        audit.finish()
-
-    async def _take(
-        self, audit: core.Audit, ref: ObjectRef, first: int, reply: Reply
-    ) -> int | None:
-        """Take in what an object said of its positions from ``first`` on.
-
-        Returns of how many it has told; None when that was all it ever will.
-        """
-        if reply.code == Code.OK:
-            return audit.add(reply.payload, first)
-        if ref.name in self._unreadable:
-            audit.rest(first, "unknown")
-        elif reply.code == -errno.EIO:
-            audit.rest(first, "lost")
-        elif reply.code == -errno.ENOENT:
-            view = await self._layout.refresh(self._deadline())
-            trimmed = first < view.trim_point
-            audit.rest(first, "trimmed" if trimmed else "unknown")
-            self._vanished |= set() if trimmed else {ref.name}
-        else:
-            raise from_code(reply.code, f"verify on {ref.name}")
-        return None
-
-
-def _verify(ref: ObjectRef, first: int, end: int) -> Call:
-    positions = ref.places(first, end)[:_CALL_POSITIONS]
-    request = messages.verify(ANY_EPOCH, _CALL_BYTES, ref.spacing.packed, positions)
-    return Call(ref.name, "verify", request)
 
 
 def _identity(finding: Finding) -> tuple[FindingKind, str, int | None, str]:

@@ -66,6 +66,35 @@ WALK_BYTES_MAX = 67108864
 WALK_BYTES_ENOUGH = 33554432
 
 
+READING_METHODS = frozenset(
+    [
+        "count",
+        "cursor_list",
+        "cursor_read",
+        "damaged",
+        "delivery_list",
+        "delivery_read",
+        "directory_list",
+        "epoch_read",
+        "max_position",
+        "read",
+        "retention_read",
+        "salvage",
+        "select",
+        "sequencer_find",
+        "stat",
+        "stripes_loose",
+        "stripes_read",
+        "tags_check",
+        "tags_list",
+        "verify",
+        "version",
+        "view_read",
+    ]
+)
+"""The methods of the class that change nothing (cls_zlog/method_table.h)."""
+
+
 class Code(enum.IntEnum):
     """What a class method answers when the store itself had no complaint."""
 

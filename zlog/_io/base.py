@@ -87,6 +87,8 @@ class Driver(ABC):
             return client
 
     def _new_sequencer(self, address: str) -> SequencerClient:
+        if self.store.read_only:  # it may take a log over, which changes the log
+            raise SequencerUnavailable(f"{self.store.url} is read-only: no sequencer is asked")
         if address == SHARED_ADDRESS:
             shared = self.store.sequencer()
             if shared is None:

@@ -15,6 +15,8 @@ from zlog.view import View
 class LogHandle:
     """What handles on logs have in common."""
 
+    _kind = "zlog.Log"
+
     def __init__(self, client: LogClient) -> None:
         """Wrap a client; programs call :meth:`open` or :meth:`create`."""
         self._client = client
@@ -53,6 +55,9 @@ class LogHandle:
     def retention(self) -> Retention:
         """What is kept of the log, as this handle's newest :attr:`view` has it."""
         return Retention.of(self.view.options)
+
+    def __repr__(self) -> str:
+        return f"<{self._kind} {self._client.layout}>"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

@@ -21,6 +21,7 @@ from zlog._append.delivery_records import DeliveryKey, DeliverySource
 from zlog._append.place import open_to_all, set_read_only
 from zlog._append.room import Limits
 from zlog._audit.check import Progress
+from zlog._audit.position_map import PositionMap, map_of
 from zlog._base.deadline import Timeout
 from zlog._base.io import Io, deadline_of
 from zlog._base.mac import MacKeySource, key_of
@@ -64,6 +65,8 @@ if TYPE_CHECKING:
 
 class Log(LogHandle):
     """A handle on one log, for one event loop. See :class:`zlog.Log` for what each call does."""
+
+    _kind = "zlog.aio.Log"
 
     def __init__(self, client: LogClient) -> None:
         """Wrap a client; programs call :meth:`open` or :meth:`create`."""
@@ -401,6 +404,12 @@ class Log(LogHandle):
         """Return the log at a glance; see :meth:`zlog.Log.stat`."""
         return await stat(self._client.positions, start, end, self._deadline(timeout))
 
+    async def position_map(
+        self, start: int = 0, end: int | None = None, *, cells: int = 512, timeout: Timeout = ...
+    ) -> PositionMap:
+        """Return what the positions of a range hold; see :meth:`zlog.Log.position_map`."""
+        return await map_of(self._client.positions, start, end, cells, self._deadline(timeout))
+
     async def views(self, *, timeout: Timeout = ...) -> builtins.list[View]:
         """Return every layout that the log had, oldest first."""
         return await self._client.layout.head.views(self._deadline(timeout))
@@ -428,9 +437,6 @@ class Log(LogHandle):
         """Wait for appends under way and close what this handle opened. Safe to call twice."""
         await self._coalescer.drain()
         await self._client.io.close()
-
-    def __repr__(self) -> str:
-        return f"<zlog.aio.Log {self._client.layout}>"
 
     async def __aenter__(self) -> Self:
         return self

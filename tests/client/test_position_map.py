@@ -1,0 +1,134 @@
+"""Maps of positions: exact where cells are short, samples where they are long, on every store."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import zlog
+import zlog.aio
+from zlog import GapKind
+
+from ..support.logs import leave_hole, write_at
+from .planted import remove
+
+KINDS = {
+    GapKind.FILLED: "filled",
+    GapKind.TRIMMED: "trimmed",
+    GapKind.UNWRITTEN: "unwritten",
+    GapKind.LOST: "lost",
+}
+
+
+def counted(log: zlog.Log, start: int, end: int) -> dict[str, int]:
+    """What a reader sees of a range, who fills nothing."""
+    counts = dict.fromkeys((*KINDS.values(), "written"), 0)
+    for item in log.read_range(start, end, hole_timeout=0):
+        if isinstance(item, zlog.Entry):
+            counts["written"] += 1
+        else:
+            counts[KINDS[item.kind]] += item.end - item.position
+    return counts
+
+
+def of(cell: zlog.PositionCell) -> dict[str, int]:
+    return {name: getattr(cell, name) for name in (*KINDS.values(), "written")}
+
+
+def in_many_states(store: zlog.Store, *, width: int, unit: int) -> zlog.Log:
+    """A log of 300 positions in two stripes, with positions of each state."""
+    log = zlog.Log.create(store, "orders", width=width, unit=unit)
+    log.append_many([b"entry"] * 100)
+    leave_hole(log, 5)
+    assert write_at(log, 105) == 0  # a log without a sequencer would use them else
+    log.append_many([b"entry"] * 44)
+    log.reconfigure(width=width + 1)
+    log.append_many([b"x" * 40_000] * 2)
+    log.append_many([b"entry"] * (299 - log.tail()))
+    log.append(b"last")
+    for position in (40, 41, 200):
+        log.trim(position)
+    log.fill(102)
+    log.trim_to(30)
+    return log
+
+
+@pytest.mark.parametrize(("width", "unit"), [(1, 1), (3, 1), (2, 16)])
+@pytest.mark.parametrize("cells", [1, 7, 64, 300, 4096])
+def test_short_cells_say_what_a_reader_sees(
+    store: zlog.Store, width: int, unit: int, cells: int
+) -> None:
+    with in_many_states(store, width=width, unit=unit) as log:
+        looked_at = zlog.Log.open(zlog.ReadOnlyStore(store), "orders")
+        start = 0 if cells > 1 else 60  # one cell with all of them would be a sample
+        found = log.position_map(start, cells=cells)
+        assert (found.start, found.end, found.tail, found.trim_point) == (start, 300, 300, 30)
+        assert [cell.start for cell in found.cells[1:]] == [cell.end for cell in found.cells[:-1]]
+        assert (found.cells[0].start, found.cells[-1].end) == (start, 300)
+        assert len(found.cells) <= cells
+        assert [stripe.width for stripe in found.stripes] == [width, width + 1]
+        for cell in found.cells:
+            assert cell.looked == cell.end - cell.start
+            assert of(cell) == counted(looked_at, cell.start, cell.end)
+
+
+def test_long_cells_are_looked_at_in_their_middle(store: zlog.Store) -> None:
+    with zlog.Log.create(store, "orders", width=2, unit=64) as log:
+        log.append_many([b"entry"] * 3000)
+        for position in (*range(700, 800), 1500):
+            log.trim(position)
+        first, second = log.position_map(0, 2048, cells=2).cells
+        assert (first.end, second.end) == (1024, 2048)
+        assert (first.looked, first.written, first.trimmed) == (256, 256 - 68, 68)  # 512 to 767
+        assert (second.looked, second.written, second.trimmed) == (256, 256, 0)  # 1536 to 1791
+
+
+def test_a_range_ends_at_the_tail(store: zlog.Store) -> None:
+    with zlog.Log.create(store, "orders", width=2) as log:
+        assert log.position_map().cells == ()
+        log.append_many([b"entry"] * 10)
+        assert [(cell.start, cell.end) for cell in log.position_map(6, 20, cells=2).cells] == [
+            (6, 8),
+            (8, 10),
+        ]
+        assert log.position_map(50, 60).cells == ()
+        with pytest.raises(ValueError, match="1 to 4096 cells, not 0"):
+            log.position_map(cells=0)
+
+
+def test_what_is_gone_is_not_known(store: zlog.Store) -> None:
+    with zlog.Log.create(store, "orders", width=2, unit=4) as log:
+        log.append_many([b"entry"] * 16)
+        remove(log, log.view.object_of(4))
+        assert [(cell.written, cell.unknown) for cell in log.position_map(cells=4).cells] == [
+            (4, 0),
+            (0, 4),
+            (4, 0),
+            (0, 4),
+        ]
+
+
+async def test_asyncio_has_the_same(store: zlog.Store) -> None:
+    with in_many_states(store, width=2, unit=4) as log:
+        async with zlog.aio.Log.open(store, "orders") as same:
+            assert await same.position_map(10, 290, cells=9) == log.position_map(10, 290, cells=9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    trims=st.sets(st.integers(0, 599), max_size=40),
+    start=st.integers(0, 650),
+    length=st.integers(0, 700),
+    cells=st.integers(3, 40),
+)
+def test_cells_add_up(trims: set[int], start: int, length: int, cells: int) -> None:
+    with zlog.connect("mem://") as store, zlog.Log.create(store, "orders", width=3, unit=8) as log:
+        log.append_many([b"entry"] * 600)
+        for position in trims:
+            log.trim(position)
+        found = log.position_map(start, start + length, cells=cells)
+        for cell in found.cells:
+            here = len([p for p in trims if cell.start <= p < cell.end])
+            assert (cell.trimmed, cell.written) == (here, cell.end - cell.start - here)
+        assert sum(cell.looked for cell in found.cells) == found.end - found.start
