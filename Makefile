@@ -247,5 +247,5 @@ $(DONE)/ceph: $(DONE)/venv
 	@touch $@
 
 $(DONE)/package: $(SOURCES) $(DONE)/build-tools
-	$(INSTALL) '.[metrics,objects,seqr,top]'
+	$(INSTALL) '.[console,metrics,objects,seqr,top]'
 	@touch $@

@@ -50,6 +50,7 @@ _VERBS = (
     "spark",
     "seqr",
     "top",
+    "console",
     "exporter",
     "doctor",
     "bench",

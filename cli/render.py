@@ -80,10 +80,10 @@ class JsonLines:
     def gap(self, gap: Gap) -> None:
         """Print a gap."""
         fields = {"gap": gap.kind.value, "position": gap.position, "end": gap.end}
-        self._out.line(to_json({**fields, **_details(gap)}))
+        self._out.line(to_json({**fields, **gap_details(gap)}))
 
 
-def _details(gap: Gap) -> dict[str, object]:
+def gap_details(gap: Gap) -> dict[str, object]:
     """Return what is known of a gap beside its kind, for JSON."""
     detail = gap.detail
     if isinstance(detail, Fill):

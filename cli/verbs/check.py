@@ -85,7 +85,7 @@ def check(
                 found += 1
                 serious += finding.serious
                 progress.give_way()
-                out.line(to_json(_fields(finding)) if as_json else _line(finding))
+                out.line(to_json(finding_fields(finding)) if as_json else _line(finding))
                 out.flush()
         if as_json:
             out.line(to_json({"summary": audit.summary._asdict()}))
@@ -97,7 +97,8 @@ def check(
     return ExitCode.FAILURE if serious else ExitCode.OK
 
 
-def _fields(finding: Finding) -> dict[str, object]:
+def finding_fields(finding: Finding) -> dict[str, object]:
+    """Return a finding for JSON."""
     return {**finding._asdict(), "kind": finding.kind.value, "serious": finding.serious}
 
 

@@ -31,7 +31,7 @@ def views(session: Session, log: str, as_json: bool) -> None:
         found = opened.views()
         if as_json:
             for view in found:
-                out.line(to_json(_view_fields(view)))
+                out.line(to_json(view_fields(view)))
             return
         rows = [
             (str(view.epoch), position_source(view), " ".join(_stripes(view))) for view in found
@@ -46,7 +46,8 @@ def _stripes(view: View) -> list[str]:
     ]
 
 
-def _view_fields(view: View) -> dict[str, object]:
+def view_fields(view: View) -> dict[str, object]:
+    """Return a view for JSON."""
     return {
         "epoch": view.epoch,
         "sequencer": view.sequencer,

@@ -52,17 +52,18 @@ def doctor(session: Session, as_json: bool) -> int:
     """
     found: list[Diagnosis] = []
     with Output() as out:
-        for diagnosis in _examine(session):
+        for diagnosis in examine(session):
             found.append(diagnosis)
             if as_json:
-                out.line(to_json(_fields(diagnosis)))
+                out.line(to_json(diagnosis_fields(diagnosis)))
             else:
                 _show(out, diagnosis)
             out.flush()
     return worst(found)
 
 
-def _examine(session: Session) -> Iterator[Diagnosis]:
+def examine(session: Session) -> Iterator[Diagnosis]:
+    """Look at the installation, the store, the object class and the sequencers, in this order."""
     seconds = min(_SECONDS_MAX, session.timeout or _SECONDS_MAX)
     session.timeout = seconds
     url = session.url
@@ -107,7 +108,8 @@ def _sound(layer: Iterator[Diagnosis]) -> Generator[Diagnosis, None, bool]:
     return sound
 
 
-def _fields(diagnosis: Diagnosis) -> dict[str, object]:
+def diagnosis_fields(diagnosis: Diagnosis) -> dict[str, object]:
+    """Return a diagnosis for JSON."""
     code = diagnosis.code if diagnosis.level is Level.FAILURE else ExitCode.OK
     return {**diagnosis._asdict(), "level": diagnosis.level.value, "code": code}
 

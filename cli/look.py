@@ -1,0 +1,90 @@
+"""The colours in which zlog draws logs: the console, and the pictures of `--plot`.
+
+States differ in lightness too, so that they are told apart without colours; the hues are those of
+Okabe and Ito's palette, which colour-blind people tell apart.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Look(NamedTuple):
+    """Colours of one background.
+
+    Attributes:
+        background: of the page.
+        surface: of what lies on it.
+        line: of frames and grids.
+        text: of words.
+        faint: of words that matter less.
+        accent: of what can be clicked, and of the load in a chart.
+        states: of positions, by what they hold.
+        series: of other lines in a chart.
+    """
+
+    background: str
+    surface: str
+    line: str
+    text: str
+    faint: str
+    accent: str
+    states: dict[str, str]
+    series: tuple[str, ...]
+
+
+LIGHT = Look(
+    background="#f7f8fa",
+    surface="#ffffff",
+    line="#d5dae1",
+    text="#1c2430",
+    faint="#5b6675",
+    accent="#0068b5",
+    states={
+        "written": "#0072b2",
+        "filled": "#e69f00",
+        "trimmed": "#d9dee5",
+        "unwritten": "#ffffff",
+        "lost": "#d0021b",
+        "unreadable": "#8e4585",
+        "unknown": "#6b7280",
+    },
+    series=("#7a8494", "#009e73", "#d55e00", "#cc79a7", "#56b4e9"),
+)
+
+DARK = Look(
+    background="#12161c",
+    surface="#1b212a",
+    line="#323b48",
+    text="#e6eaf0",
+    faint="#9aa6b5",
+    accent="#6cb8f5",
+    states={
+        "written": "#3d9bdc",
+        "filled": "#f0b429",
+        "trimmed": "#313a46",
+        "unwritten": "#0c0f13",
+        "lost": "#ff5c6c",
+        "unreadable": "#c58ac0",
+        "unknown": "#8b95a3",
+    },
+    series=("#8b95a3", "#2fc79a", "#ff8a4c", "#e8a5c6", "#8fd0ff"),
+)
+
+
+def style_sheet() -> str:
+    """Return the colours as custom properties of CSS, by the system's choice or the user's."""
+    dark = _properties(DARK)
+    return (
+        f":root {{ color-scheme: light; {_properties(LIGHT)} }}\n"
+        f"@media (prefers-color-scheme: dark) {{\n"
+        f'  :root:not([data-look="light"]) {{ color-scheme: dark; {dark} }}\n}}\n'
+        f':root[data-look="dark"] {{ color-scheme: dark; {dark} }}\n'
+    )
+
+
+def _properties(look: Look) -> str:
+    plain = ("background", "surface", "line", "text", "faint", "accent")
+    found = {name: getattr(look, name) for name in plain}
+    found |= {f"state-{name}": colour for name, colour in look.states.items()}
+    return " ".join(f"--{name}: {colour};" for name, colour in found.items())

@@ -1,0 +1,161 @@
+"""Who may use the console, and for what."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import secrets
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from zlog._base.sequencer import parse_host_port
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+COOKIE = "zlog-console"
+CHANGE_HEADER = "x-zlog-console"
+"""Requests that change something carry it. A page of another site can't send it unasked."""
+
+_TOKEN_BYTES_MIN = 16
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_PAGE_HEADERS = {
+    "content-security-policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-cache",
+}
+
+
+@dataclass(frozen=True)
+class Access:
+    """Where the console is served, to whom, and what they may do.
+
+    Attributes:
+        host: to listen on.
+        port: to listen on; 0 takes a free one.
+        token: that browsers have to know; empty: none.
+        printed: whether the token was made up, and has to be told.
+        certificate: of TLS (PEM); None: no TLS.
+        key: of the certificate; None: in its file.
+        changes: whether logs may be changed.
+    """
+
+    host: str
+    port: int
+    token: str
+    printed: bool
+    certificate: Path | None
+    key: Path | None
+    changes: bool
+
+    @classmethod
+    def of(
+        cls,
+        listen: str,
+        token_file: Path | None,
+        certificate: Path | None,
+        key: Path | None,
+        *,
+        changes: bool,
+    ) -> Access:
+        """Read the files that are named. Beyond loopback there is a token always.
+
+        Raises:
+            ValueError: something is invalid.
+        """
+        host, port = parse_host_port(listen)
+        if key is not None and certificate is None:
+            raise ValueError("--tls-key is of --tls-cert: name both")
+        if certificate is not None:
+            try:
+                ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
+            except (OSError, ssl.SSLError) as error:
+                raise ValueError(f"can't speak TLS with {certificate}: {error}") from error
+        token = "" if is_loopback(host) else secrets.token_urlsafe(24)
+        if token_file is not None:
+            token = token_file.read_text().strip()
+            if len(token) < _TOKEN_BYTES_MIN or not token.isprintable() or not token.isascii():
+                raise ValueError(
+                    f"{token_file} has no token of {_TOKEN_BYTES_MIN} printable ASCII characters"
+                    " or more: make one with `openssl rand -hex 24`"
+                )
+        return cls(host, port, token, token_file is None, certificate, key, changes)
+
+    @property
+    def cookie(self) -> str:
+        """What a browser that knew the token shows from then on; it does not tell the token."""
+        return hashlib.sha256(f"{COOKIE} {self.token}".encode()).hexdigest()
+
+    def knows_token(self, given: str) -> bool:
+        """Whether this is the token."""
+        return hmac.compare_digest(given.encode(), self.token.encode())
+
+    def admits(self, request: Request) -> bool:
+        """Whether a request comes from one who knew the token, if there is one."""
+        if not self.token:
+            return True
+        kind, _, given = request.headers.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer":
+            return self.knows_token(given.strip())
+        return hmac.compare_digest(request.cookies.get(COOKIE, ""), self.cookie)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches what listens there."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+class Guard:
+    """Lets through what may come, and has browsers keep the page to itself.
+
+    Without a token only names of this machine are answered: else a page of another site, whose name
+    is made to point here, could read everything.
+    """
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self._app = app
+        self._access = access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(_PAGE_HEADERS)
+            await send(message)
+
+        refused = self._refusal(Request(scope)) if scope["type"] == "http" else None
+        await (refused or self._app)(scope, receive, send_with_headers)
+
+    def _refusal(self, request: Request) -> Response | None:
+        if not self._access.token and _name(request.headers) not in _LOOPBACK:
+            return _refuse(421, "this console answers to localhost only", "Use a token file.")
+        if request.method not in ("GET", "HEAD") and CHANGE_HEADER not in request.headers:
+            return _refuse(403, f"a change needs the header {CHANGE_HEADER}", "")
+        path = request.url.path
+        if path.startswith("/api/") and path != "/api/session" and not self._access.admits(request):
+            return _refuse(401, "the token is missing or wrong", "Enter the console's token.")
+        return None
+
+
+def _name(headers: Headers) -> str:
+    """Return the host that a request names, without its port and brackets."""
+    given = headers.get("host", "")
+    if given.startswith("["):
+        return given[1:].partition("]")[0]
+    return given.partition(":")[0]
+
+
+def _refuse(status: int, error: str, hint: str) -> Response:
+    return JSONResponse({"error": error, "hint": hint}, status)

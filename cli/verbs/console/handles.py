@@ -1,0 +1,76 @@
+"""Handles on the logs that browsers look at."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import zlog
+import zlog.aio
+
+_OPEN_MAX = 64
+
+
+class Handles:
+    """Keeps logs open that were looked at lately; up to 64, and those that are in use.
+
+    Args:
+        store: that holds the logs.
+        timeout: seconds for each call.
+        mac_key: of logs with MACs; None: it was not given.
+    """
+
+    def __init__(self, store: zlog.Store, timeout: float | None, mac_key: bytes | None) -> None:
+        self._store = store
+        self._timeout = timeout
+        self._mac_key = mac_key
+        self._open: OrderedDict[str, zlog.aio.Log] = OrderedDict()
+        self._users: dict[zlog.aio.Log, int] = {}
+        self._lock = asyncio.Lock()
+
+    @asynccontextmanager
+    async def use(self, name: str) -> AsyncIterator[zlog.aio.Log]:
+        """Open a log, or take the handle that is there.
+
+        One whose log was removed is forgotten, so that a new log of its name is found.
+
+        Raises:
+            LogNotFound: there is no such log.
+        """
+        async with self._lock:
+            log = self._open.get(name)
+            if log is None:
+                log = self._open[name] = await zlog.aio.Log.open(
+                    self._store,
+                    name,
+                    timeout=self._timeout,
+                    hole_timeout=None,
+                    mac_key=self._mac_key,
+                )
+            self._open.move_to_end(name)
+            self._users[log] = self._users.get(log, 0) + 1
+        try:
+            yield log
+        except zlog.LogNotFound:
+            if self._open.get(name) is log:
+                del self._open[name]
+            raise
+        finally:
+            self._users[log] -= 1
+            await self._close_some(_OPEN_MAX)
+
+    async def close(self) -> None:
+        """Close all of them."""
+        await self._close_some(0)
+
+    async def _close_some(self, left: int) -> None:
+        for name in [*self._open][: max(0, len(self._open) - left)]:
+            if not self._users[self._open[name]]:
+                del self._open[name]
+        known = {id(log) for log in self._open.values()}
+        for log in [log for log, users in self._users.items() if not users]:
+            if id(log) not in known:
+                del self._users[log]
+                await log.close()

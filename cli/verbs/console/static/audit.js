@@ -1,0 +1,59 @@
+// The tab of the audit: what `zlog check` finds, with what mends it.
+
+import { listen, logPath } from "./api.js";
+import { bytes, h, number, percent, table } from "./dom.js";
+
+const MENDS = {
+  lost: (log) => `zlog check ${log} --heal`,
+  "damaged-object": (log) => `zlog check ${log} --heal`,
+  "damaged-copy": (log) => `zlog check ${log} --heal`,
+  "wrong-index": (log) => `zlog check ${log} --rebuild-index`,
+};
+
+export function auditTab(body, context) {
+  let stop = () => {};
+  const meter = h("progress", { max: 1, value: 0 });
+  const state = h("span", { class: "faint", id: "check-state" });
+  const run = h("button", { click: begin }, "Check now");
+  const result = h("div", { class: "card" }, h("p", { class: "faint" },
+    "Every object compares its entries' checksums, and the head's word with what is there. No data travels, and nothing is changed."));
+  body.append(h("div", { class: "bar" }, run, meter, state), result);
+
+  function begin() {
+    stop();
+    run.disabled = true;
+    const found = [];
+    let summary = null;
+    const draw = () => result.replaceChildren(
+      summary ? h("p", { id: "check-summary" }, `${found.length ? `${number(found.length)} findings, ${number(found.filter((each) => each.serious).length)} of them serious` : "All is well"}: `
+        + `${number(summary.entries)} entries, ${bytes(summary.bytes)}, in ${number(summary.objects)} objects; `
+        + `${number(summary.filled)} filled, ${number(summary.trimmed)} trimmed, ${number(summary.unwritten)} unwritten, ${number(summary.lost)} lost.`) : "",
+      found.length ? table(["", "Finding", "Where", "Detail"], found.map((each) => [
+        h("b", { class: each.serious ? "level-failure" : "level-note" }, each.serious ? "serious" : "note"), each.kind,
+        h("span", {}, each.position === null ? "" : `${number(each.position)} … ${number((each.end ?? each.position + 1) - 1)} `, h("code", {}, each.object)),
+        h("span", {}, each.detail, MENDS[each.kind] ? h("div", {}, h("span", { class: "faint" }, "mend: "), h("code", {}, MENDS[each.kind](context.name))) : null),
+      ])) : "");
+    const end = (text) => {
+      run.disabled = false;
+      state.textContent = text;
+      draw();
+    };
+    draw();
+    stop = listen(logPath(context.name, "check"), {}, {
+      heard: (event) => {
+        if (event.summary) {
+          summary = event.summary;
+          meter.value = 1;
+          return;
+        }
+        found.push(...event.findings);
+        meter.value = event.total ? event.done / event.total : 0;
+        state.textContent = event.total ? percent(event.done / event.total) : "looking at objects …";
+        if (event.findings.length) draw();
+      },
+      ended: ({ error, hint }) => end(error ? `${error} ${hint}` : "done"),
+      lost: () => end("the console does not answer"),
+    });
+  }
+  return { left: () => stop() };
+}

@@ -1,0 +1,128 @@
+// All logs at a glance. Only the rows in sight exist, so that ten thousand logs scroll as ten do.
+
+import { bytes, h, number, percent, rate } from "./dom.js";
+
+const ROW_PIXELS = 30;
+const COLUMNS = [
+  ["name", "Log", (row) => row.name],
+  ["rate", "Entries/s", (row) => row.rate],
+  [null, "last looks", null],
+  ["tail", "Tail", (row) => row.tail],
+  ["bytes", "Bytes", (row) => row.bytes ?? -1],
+  ["lag", "Lag", (row) => row.lag ?? -1],
+  ["trimmed", "Trimmed", (row) => row.trim_point],
+  ["fullness", "Full", (row) => row.fullness ?? -1],
+  ["width", "Width", (row) => row.width],
+  ["epoch", "Epoch", (row) => row.epoch],
+];
+
+export function logsPage(page, model) {
+  let by = "rate";
+  let reverse = false;
+  let chosen = null;
+  let rows = [];
+  const filter = h("input", { type: "search", placeholder: "part of a name", "aria-label": "Filter", input: update });
+  const shown = h("span", { class: "faint" });
+  const head = h("div", { class: "row head", role: "row" }, COLUMNS.map(([key, label], at) =>
+    h("span", { class: at ? "right" : null, role: "columnheader" },
+      key ? h("button", { "data-sort": key, click: () => sort(key) }, label) : h("span", { class: "faint" }, label))));
+  const body = h("div", { class: "body", role: "rowgroup" });
+  const box = h("div", { class: "card logs", role: "grid", tabindex: 0, "aria-label": "Logs", scroll: draw }, head, body);
+  page.append(h("div", { class: "bar" }, filter, shown), box);
+
+  function sort(key) {
+    reverse = by === key ? !reverse : false;
+    by = key;
+    update();
+  }
+
+  function update() {
+    const value = COLUMNS.find(([key]) => key === by)[2];
+    const text = filter.value.toLowerCase();
+    rows = [...model.rows.values()].filter((row) => row.name.toLowerCase().includes(text));
+    const order = (a, b) => (by === "name" ? (a.name < b.name ? -1 : 1) : value(b) - value(a) || (a.name < b.name ? -1 : 1));
+    rows.sort(reverse ? (a, b) => order(b, a) : order);
+    for (const button of head.querySelectorAll("button")) button.classList.toggle("on", button.dataset.sort === by);
+    shown.textContent = text ? `${number(rows.length)} of ${number(model.rows.size)}` : "";
+    body.style.height = `${rows.length * ROW_PIXELS}px`;
+    draw();
+  }
+
+  function draw() {
+    const first = Math.max(0, Math.floor(box.scrollTop / ROW_PIXELS) - 5);
+    const last = Math.min(rows.length, first + Math.ceil(box.clientHeight / ROW_PIXELS) + 10);
+    body.replaceChildren(...rows.slice(first, last).map((row, at) => line(row, first + at)));
+    if (!rows.length && model.last) {
+      body.append(h("p", { class: "faint" }, filter.value
+        ? "No log has this in its name."
+        : "There are no logs yet. Make one: zlog create NAME"));
+    }
+  }
+
+  function line(row, at) {
+    const cells = row.error
+      ? [h("span", { class: "bad", title: row.error }, row.error)]
+      : [
+        right(rate(row.rate)), spark(model.history.get(row.name) ?? []), right(number(row.tail)),
+        right(row.bytes === null ? "" : bytes(row.bytes)), right(row.lag === null ? "" : number(row.lag)),
+        right(number(row.trim_point)), right(row.fullness === null ? "" : percent(row.fullness)),
+        right(`${row.width}×${row.unit}`), right(`${row.epoch} ${row.state}`),
+      ];
+    const link = h("a", {
+      class: "row", role: "row", href: `#/log/${encodeURIComponent(row.name)}`, tabindex: -1,
+      "aria-selected": row.name === chosen ? "true" : "false", "data-log": row.name,
+    }, h("span", { class: "name" }, row.name), cells);
+    link.style.top = `${at * ROW_PIXELS}px`;
+    return link;
+  }
+
+  function move(step) {
+    if (!rows.length) return;
+    const at = rows.findIndex((row) => row.name === chosen);
+    const next = at < 0 ? 0 : Math.min(rows.length - 1, Math.max(0, at + step));
+    chosen = rows[next].name;
+    const top = next * ROW_PIXELS;
+    if (top < box.scrollTop) box.scrollTop = top;
+    if (top + 2 * ROW_PIXELS > box.scrollTop + box.clientHeight) box.scrollTop = top + 2 * ROW_PIXELS - box.clientHeight;
+    draw();
+  }
+
+  function key({ detail: event }) {
+    const does = {
+      ArrowDown: () => move(1), ArrowUp: () => move(-1), PageDown: () => move(20), PageUp: () => move(-20),
+      Enter: () => { if (chosen) location.hash = `#/log/${encodeURIComponent(chosen)}`; },
+      "/": () => filter.focus(),
+    }[event.key];
+    if (!does) return;
+    event.preventDefault();
+    does();
+  }
+
+  const unsubscribe = model.subscribe(update);
+  addEventListener("key", key);
+  addEventListener("resize", draw);
+  addEventListener("look", draw);
+  filter.addEventListener("keydown", (event) => { if (event.key === "Escape" || event.key === "Enter") box.focus(); });
+  return () => {
+    unsubscribe();
+    removeEventListener("key", key);
+    removeEventListener("resize", draw);
+    removeEventListener("look", draw);
+  };
+}
+
+const right = (text) => h("span", { class: "right" }, text);
+
+// The rates of the last looks, each as a part of the highest.
+function spark(rates) {
+  const canvas = h("canvas", { width: 180, height: 40, "aria-hidden": "true" });
+  canvas.style.cssText = "width:90px;height:20px";
+  const highest = Math.max(...rates, 1e-9);
+  const pen = canvas.getContext("2d");
+  pen.strokeStyle = getComputedStyle(document.documentElement).getPropertyValue("--accent");
+  pen.lineWidth = 2;
+  pen.beginPath();
+  rates.forEach((value, at) => pen.lineTo(178 - (rates.length - 1 - at) * 3, 37 - (value / highest) * 34));
+  if (rates.some((value) => value > 0)) pen.stroke();
+  return canvas;
+}

@@ -1,0 +1,151 @@
+"""What the console goes on telling: all logs, a live tail, an audit and the doctor as they run."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+import zlog
+import zlog.aio
+from zlog.cli.verbs.check import finding_fields
+from zlog.cli.verbs.console.log import item_fields
+from zlog.cli.verbs.doctor import diagnosis_fields, examine
+
+Event = dict[str, Any]
+
+_BATCH_SECONDS = 0.25
+_BATCH_MAX = 200
+"""Items that a tail sends at once; of others it tells how many there were."""
+
+_TAIL_MAX = 1000
+"""Positions below the tail at which a live tail may begin."""
+
+_QUIET_SECONDS = 15.0
+"""After which a stream says that it is alive."""
+
+
+def _stream(events: Callable[[Request], AsyncIterator[Event]]) -> Callable[[Request], Any]:
+    """Make a route of events: each is a line of JSON, the last one has `end`, or `error`."""
+
+    async def answer(request: Request) -> Response:
+        return StreamingResponse(_lines(events(request)), media_type="text/event-stream")
+
+    return answer
+
+
+async def _lines(events: AsyncIterator[Event]) -> AsyncIterator[str]:
+    # A task for each step: a time-out may not cancel the step.
+    step: asyncio.Task[Event] | None = None
+    try:
+        while True:
+            step = step or asyncio.ensure_future(anext(events))
+            if not (await asyncio.wait([step], timeout=_QUIET_SECONDS))[0]:
+                yield ":\n\n"
+                continue
+            event, step = step.result(), None
+            yield _line(event)
+    except StopAsyncIteration:
+        yield _line({"end": True})
+    except (zlog.ZlogError, ValueError, OSError) as error:
+        yield _line({"error": str(error), "hint": getattr(error, "hint", "")})
+    finally:
+        if step is not None and not step.done():
+            step.cancel()
+            await asyncio.wait([step])
+        await events.aclose()  # type: ignore[attr-defined]
+
+
+def _line(event: Event) -> str:
+    return f"data: {json.dumps(event, separators=(',', ':'))}\n\n"
+
+
+async def _watch(request: Request) -> AsyncIterator[Event]:
+    """All logs of the store, and what changes in them."""
+    async with aclosing(request.app.state.logs.watch()) as changes:
+        async for change in changes:
+            yield change
+
+
+async def _tail(request: Request) -> AsyncIterator[Event]:
+    """Entries and gaps as they come; those whose data or tags have a text, if one is given."""
+    text = request.query_params.get("text", "").encode()
+    tags = request.query_params.getlist("tag") or None
+    back = min(int(request.query_params.get("back", "50")), _TAIL_MAX)
+    items: list[Event] = []
+    passed = [0, 0]  # items that did not match, and those that did and are too many
+    async with request.app.state.handles.use(request.path_params["name"]) as log:
+        start = max(await log.earliest(), await log.tail() - back)
+
+        async def follow() -> None:
+            async for item in log.follow(start, tags=tags, hole_timeout=0):
+                if isinstance(item, zlog.Entry) and text not in item.data:
+                    passed[0] += 1
+                elif len(items) >= _BATCH_MAX:
+                    passed[1] += 1
+                else:
+                    items.append(item_fields(item))
+
+        following = asyncio.create_task(follow())
+        try:
+            yield {"start": start}
+            while not following.done():
+                await asyncio.wait([following], timeout=_BATCH_SECONDS)
+                if items or any(passed):
+                    yield {"items": [*items], "unmatched": passed[0], "left_out": passed[1]}
+                    items.clear()
+                    passed[:] = 0, 0
+            await following
+        finally:
+            following.cancel()
+            await asyncio.wait([following])
+
+
+async def _check(request: Request) -> AsyncIterator[Event]:
+    """An audit of a log, as it goes on."""
+    found: list[Event] = []
+    reached = [0, 0]
+
+    def progress(done: int, total: int) -> None:
+        reached[:] = done, total
+
+    async with request.app.state.handles.use(request.path_params["name"]) as log:
+        audit = log.check(progress=progress)
+
+        async def run() -> None:
+            async for finding in audit:
+                found.append(finding_fields(finding))
+
+        running = asyncio.create_task(run())
+        try:
+            while not running.done():
+                await asyncio.wait([running], timeout=_BATCH_SECONDS)
+                yield {"done": reached[0], "total": reached[1], "findings": [*found]}
+                found.clear()
+            await running
+            yield {"summary": audit.summary._asdict()}
+        finally:
+            running.cancel()
+            await asyncio.wait([running])
+
+
+async def _doctor(request: Request) -> AsyncIterator[Event]:
+    """What the doctor finds, part by part."""
+    session = request.app.state.session
+    diagnoses = examine(session.of(session.url))
+    while (diagnosis := await asyncio.to_thread(next, diagnoses, None)) is not None:
+        yield diagnosis_fields(diagnosis)
+
+
+ROUTES = (
+    Route("/api/watch", _stream(_watch)),
+    Route("/api/doctor", _stream(_doctor)),
+    Route("/api/logs/{name}/tail", _stream(_tail)),
+    Route("/api/logs/{name}/check", _stream(_check)),
+)
