@@ -26,7 +26,8 @@ VERBS = [
         "compact",
         "restore",
     ),
-    *("spark", "seqr", "top", "exporter", "doctor", "bench", "completion", "help"),
+    *("spark", "seqr", "top", "console", "exporter", "doctor", "bench"),
+    *("completion", "help"),
 ]
 
 
@@ -197,7 +198,9 @@ def test_verbs_options_and_logs_are_completed(cli: Cli) -> None:
     assert "--since-start" in complete(cli, "zlog tail --s")
     assert complete(cli, "zlog read o") == ["orders", "others"]
     assert complete(cli, "zlog rm orders ot") == ["others"]
-    assert complete(cli, "zlog help c") == ["create", "cursor", "check", "compact", "completion"]
+    assert complete(cli, "zlog help c") == [
+        *("create", "cursor", "check", "compact", "console", "completion")
+    ]
     assert complete(cli, "zlog help cursor s") == ["set"]
     assert complete(cli, "zlog help read s") == []
 

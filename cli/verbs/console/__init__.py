@@ -68,7 +68,7 @@ def console(
     interval: float,
     match: str,
 ) -> None:
-    """Show the logs of a store in a browser.
+    """Serve a page for the browser that shows the logs.
 
     All logs at a glance; of one log its positions from all of them down to single entries, a live
     tail, cursors, layouts and an audit; sequencers and the doctor. The page needs nothing from

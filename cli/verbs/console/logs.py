@@ -124,7 +124,7 @@ def _row(before: LogOverview | None, log: LogOverview, seen: Look) -> Row:
 
 def _changes(name: str, before: LogOverview | None, log: LogOverview) -> list[dict[str, object]]:
     if before is None:
-        return [_event(name, "seen", "", f"epoch {log.epoch}")]
+        return [_event(name, "new", "", f"epoch {log.epoch}")]
     if before.error != log.error:
         return [_event(name, "error" if log.error else "readable", before.error, log.error)]
     if before.id != log.id:

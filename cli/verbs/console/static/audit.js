@@ -1,7 +1,7 @@
 // The tab of the audit: what `zlog check` finds, with what mends it.
 
 import { listen, logPath } from "./api.js";
-import { bytes, h, number, percent, table } from "./dom.js";
+import { bytes, h, number, percent, plural, table } from "./dom.js";
 
 const MENDS = {
   lost: (log) => `zlog check ${log} --heal`,
@@ -25,7 +25,7 @@ export function auditTab(body, context) {
     const found = [];
     let summary = null;
     const draw = () => result.replaceChildren(
-      summary ? h("p", { id: "check-summary" }, `${found.length ? `${number(found.length)} findings, ${number(found.filter((each) => each.serious).length)} of them serious` : "All is well"}: `
+      summary ? h("p", { id: "check-summary" }, `${found.length ? `${plural(found.length, "finding")}, ${number(found.filter((each) => each.serious).length)} of them serious` : "All is well"}: `
         + `${number(summary.entries)} entries, ${bytes(summary.bytes)}, in ${number(summary.objects)} objects; `
         + `${number(summary.filled)} filled, ${number(summary.trimmed)} trimmed, ${number(summary.unwritten)} unwritten, ${number(summary.lost)} lost.`) : "",
       found.length ? table(["", "Finding", "Where", "Detail"], found.map((each) => [

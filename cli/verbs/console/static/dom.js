@@ -28,7 +28,7 @@ export function bytes(value) {
 
 export const rate = (value) => (value && value < 10 ? value.toFixed(1) : number(Math.round(value)));
 
-export const percent = (value) => `${Math.round(value * 100)}%`;
+export const percent = (value) => (value > 0 && value < 0.005 ? "<1%" : `${Math.round(value * 100)}%`);
 
 export function span(seconds) {
   for (const [unit, length] of [["d", 86400], ["h", 3600], ["min", 60]]) {

@@ -1,4 +1,4 @@
-// The sequencer that leads, and what changed in the logs while somebody looked.
+// The sequencer that leads, whom logs name, and what changed in the logs while the console looked.
 
 import { h, number, table, time } from "./dom.js";
 
@@ -29,7 +29,7 @@ export function sequencersPage(page, model) {
   return model.subscribe(update);
 }
 
-const link = (name) => h("a", { href: `#/log/${encodeURIComponent(name)}/layouts` }, name);
+const link = (name) => h("a", { href: `#/log/${encodeURIComponent(name)}?tab=layouts` }, name);
 
 // What STATUS says, as a list; lists of pools or logs as tables of their own.
 function facts(status) {

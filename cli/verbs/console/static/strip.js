@@ -224,9 +224,11 @@ export class Strip {
       if (left > width || x(stripe.end ?? this.tail) < 0) continue;
       if (stripe.start > this.start) line(pen, left, 0, bottom);
       const text = `epoch ${stripe.id}, width ${stripe.width}`;
-      if (left + 4 >= free && left + 40 < width) {
-        pen.fillText(text, left + 4, 12);
-        free = left + 10 + pen.measureText(text).width;
+      const long = pen.measureText(text).width;
+      const at = Math.min(left + 4, width - long - 2);
+      if (at >= free) {
+        pen.fillText(text, at, 12);
+        free = at + 6 + long;
       }
     }
     const below = [{ name: "trim point", position: this.part.trim_point }, ...this.marks()];
@@ -236,9 +238,11 @@ export class Strip {
       const at = x(position);
       if (at < 0 || at > width) continue;
       line(pen, at, bottom, height);
-      if (at + 4 >= free) {
-        pen.fillText(name, Math.min(at + 4, width - pen.measureText(name).width - 2), height - 5);
-        free = at + 10 + pen.measureText(name).width;
+      const long = pen.measureText(name).width;
+      const left = Math.min(at + 4, width - long - 2);
+      if (left >= free) {
+        pen.fillText(name, left, height - 5);
+        free = left + 6 + long;
       }
     }
   }
@@ -266,7 +270,7 @@ function cells(pen, map, x, top, height, colour) {
   const columns = map.cells;
   for (const state of STATES) pen[state] = colour(`--state-${state}`);
   columns.start.forEach((start, at) => {
-    const [left, right] = [x(start), x(columns.end[at])];
+    const [left, right] = [Math.round(x(start)), Math.round(x(columns.end[at]))];
     let below = top + height;
     for (const state of STATES) {
       const share = (columns[state][at] / columns.looked[at]) * height;
