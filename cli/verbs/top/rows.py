@@ -82,7 +82,8 @@ def rows_of(before: StoreOverview | None, now: StoreOverview) -> list[Row]:
 def summary(seen: StoreOverview, rows: list[Row]) -> str:
     """Return a line about all of them."""
     total = sum(row.rate for row in rows)
-    return f"{len(rows)} logs   {total:,.0f} entries/s   {sequencer_line(seen)}"
+    logs = "1 log" if len(rows) == 1 else f"{len(rows):,} logs"
+    return f"{logs}   {total:,.0f} entries/s   {sequencer_line(seen)}"
 
 
 def sequencer_line(seen: StoreOverview) -> str:
