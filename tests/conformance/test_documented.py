@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import zlog
 from zlog._base.mac import MAC_BYTES, Key
 from zlog._native import core
-from zlog.objects._checkpoint import pieces
 from zlog.objects._machine import Frozen, Machine
+from zlog.objects._pieces import cut
 from zlog.objects._records import (
-    blake2b,
     decode_record,
+    digest,
     encode_commit,
     encode_manifest,
     encode_mark,
@@ -140,9 +140,12 @@ def objects() -> Iterator[Example]:
     add = encode_commit([("counter", "hits", 5)], "order-17", 1, 40)
     machine.apply(41, decode_record(add))
     yield "objects-mark", encode_mark("mark")
-    (piece,) = pieces(Frozen(43, machine).chunks(), 1 << 20)
+    (piece,) = cut(Frozen(43, machine).chunks(), 1 << 20)
     yield "objects-piece", piece
-    yield "objects-manifest", encode_manifest("mark", 43, [44], len(piece), blake2b(piece), {})
+    yield (
+        "objects-manifest",
+        encode_manifest("mark", 43, [44], len(piece), digest(piece).hexdigest(), {}),
+    )
 
 
 def tags(store: Taped, door: Door) -> Iterator[Example]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,11 @@ from zlog.objects import (
     PastLost,
     Space,
     SpaceNotFound,
+    UnknownRecord,
 )
 from zlog.objects import _checkpoint as checkpoint_module
+from zlog.objects import _restore as restore_module
+from zlog.objects._pieces import Joined, Sum, cut
 from zlog.objects._records import Tags, encode, encode_write
 
 from ..support.logs import data_of
@@ -85,7 +89,7 @@ def test_a_checkpoint_without_its_end_counts_for_nothing(
     assert len(data_of(log.read_range(tags=[TAGS.piece]))) == 1
 
 
-@pytest.mark.parametrize("damage", ["digest", "size", "pieces"])
+@pytest.mark.parametrize("damage", ["digest", "size", "pieces", "chunks"])
 def test_an_older_checkpoint_where_the_newest_is_not_whole(
     log: zlog.Log, space: Space, damage: str
 ) -> None:
@@ -96,12 +100,39 @@ def test_an_older_checkpoint_where_the_newest_is_not_whole(
     wrong: dict[str, Any] = {"pieces": [piece], "size": 5, "digest": "0"}
     if damage == "pieces":
         wrong["pieces"] = [start]  # holds something else
+    if damage == "chunks":
+        wrong["pieces"] = [log.append(b"\1\0\0\0?", tags=[TAGS.piece])]
     log.append(
         encode((3, 1, "", start, wrong["pieces"], wrong["size"], wrong["digest"], {})),
         tags=[TAGS.space, TAGS.checkpoint],
     )
     with Space.open(log, "space") as late:
         assert dict(late.map("map").items()) == {**items, "after": 1}
+
+
+def test_a_whole_checkpoint_that_can_not_be_read_is_no_older_one(
+    log: zlog.Log, space: Space
+) -> None:
+    fill(space)
+    start = space.checkpoint()
+    total = Sum()
+    total.add(b"\1\0\0\0?")
+    piece = log.append(b"\1\0\0\0?", tags=[TAGS.piece])
+    log.append(
+        encode((3, 1, "", start, [piece], total.size, total.digest, {})),
+        tags=[TAGS.space, TAGS.checkpoint],
+    )
+    with pytest.raises(UnknownRecord, match=f"the checkpoint below {start} has a part"):
+        Space.open(log, "space")
+
+
+def test_a_chunk_of_many_pieces_is_put_together_in_one_go() -> None:
+    chunk = bytes(16 << 20)
+    joined, began = Joined(), time.monotonic()
+    (found,) = [each for piece in cut([chunk], 4096) for each in joined.add(piece)]
+    assert found == chunk
+    assert not joined.rest
+    assert time.monotonic() - began < 2  # to copy all for each piece takes ten times as long
 
 
 def test_a_trim_overtakes_a_replica(space: Space, other: Space) -> None:

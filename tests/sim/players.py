@@ -47,8 +47,8 @@ def small_pieces(*, forget: bool) -> Iterator[None]:
     remembered = DECIDED_MAX_SMALL if forget else DECIDED_MAX
     with (
         mock.patch("zlog.objects._machine.DECIDED_MAX", remembered),
-        mock.patch.multiple("zlog.objects._checkpoint", PIECE_BYTES=200, _PIECES_AT_ONCE=2),
-        mock.patch("zlog.objects._restore._PIECES_AT_ONCE", 2),
+        mock.patch.multiple("zlog.objects._checkpoint", PIECE_BYTES=200, PIECES_AT_ONCE=2),
+        mock.patch("zlog.objects._restore.PIECES_AT_ONCE", 2),
         mock.patch("zlog.objects._replica._SLICE", 3),
     ):
         yield

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-from collections.abc import Iterable, Iterator
 
 from zlog._client import new_entries
 from zlog.errors import CursorAhead, HeldByCursor
 from zlog.objects._machine import Frozen
+from zlog.objects._pieces import PIECE_BYTES, PIECES_AT_ONCE, Sum, cut
 from zlog.objects._port import Port
 from zlog.objects._records import Tags, encode_manifest, encode_mark
 from zlog.objects._replica import Replica
-
-PIECE_BYTES = 1 << 20
-"""Of a piece, at most."""
-
-_PIECES_AT_ONCE = 8
 
 
 def cursor_name(space: str) -> str:
@@ -31,7 +25,7 @@ async def begin_space(port: Port, name: str, tail: int) -> None:
     """
     client = port.client
     await client.cursors.set(cursor_name(name), tail, client.deadline())
-    await _append_manifest(port, name, "", tail, [], 0, hashlib.blake2b(digest_size=16), {})
+    await _append_manifest(port, name, "", tail, [], Sum(), {})
 
 
 async def write_checkpoint(replica: Replica, *, trim: bool) -> int:
@@ -41,8 +35,7 @@ async def write_checkpoint(replica: Replica, *, trim: bool) -> int:
     client = port.client
     tags = Tags.of(name)
     positions: list[int] = []
-    summed = hashlib.blake2b(digest_size=16)
-    size = 0
+    total = Sum()
     batch: list[bytes] = []
     limit = min(PIECE_BYTES, client.settings.entry_bytes_max)
 
@@ -51,15 +44,14 @@ async def write_checkpoint(replica: Replica, *, trim: bool) -> int:
         positions.extend(await client.appender.append(entries, client.deadline()))
         batch.clear()
 
-    for piece in pieces(frozen.chunks(), limit):
-        summed.update(piece)
-        size += len(piece)
+    for piece in cut(frozen.chunks(), limit):
+        total.add(piece)
         batch.append(piece)
-        if len(batch) == _PIECES_AT_ONCE:
+        if len(batch) == PIECES_AT_ONCE:
             await send()
     if batch:
         await send()
-    await _append_manifest(port, name, mark, frozen.start, positions, size, summed, frozen.digests)
+    await _append_manifest(port, name, mark, frozen.start, positions, total, frozen.digests)
     await _move_cursor(port, name, frozen.start)
     if trim:
         await _trim(port, frozen.start)
@@ -84,31 +76,17 @@ async def _freeze(replica: Replica) -> tuple[Frozen, str]:
     return frozen, mark
 
 
-def pieces(chunks: Iterable[bytes], limit: int) -> Iterator[bytes]:
-    """Cut chunks, each behind its size, into pieces."""
-    buffer = bytearray()
-    for chunk in chunks:
-        buffer += len(chunk).to_bytes(4, "little")
-        buffer += chunk
-        while len(buffer) >= limit:
-            yield bytes(buffer[:limit])
-            del buffer[:limit]
-    if buffer:
-        yield bytes(buffer)
-
-
 async def _append_manifest(
     port: Port,
     name: str,
     mark: str,
     start: int,
     positions: list[int],
-    size: int,
-    summed: hashlib.blake2b,
+    total: Sum,
     objects: dict[str, str],
 ) -> None:
     tags = Tags.of(name)
-    record = encode_manifest(mark, start, positions, size, summed.hexdigest(), objects)
+    record = encode_manifest(mark, start, positions, total.size, total.digest, objects)
     await port.append(record, (tags.space, tags.checkpoint))
 
 

@@ -14,6 +14,7 @@ from zlog.objects._locks import LockState
 from zlog.objects._records import (
     VERSION,
     Commit,
+    DecodeError,
     Manifest,
     Mark,
     Op,
@@ -21,7 +22,7 @@ from zlog.objects._records import (
     Read,
     Record,
     Write,
-    blake2b,
+    digest,
     encode,
 )
 from zlog.objects._states import (
@@ -45,6 +46,7 @@ from zlog.objects.errors import (
     NewerRecord,
     Rejected,
     UnknownObjectType,
+    UnknownRecord,
 )
 
 BUILT_IN: Mapping[str, type[State]] = {
@@ -326,7 +328,7 @@ class Machine:
     def digests(self) -> dict[str, str]:
         """Return digests of the objects of user-defined types."""
         return {
-            name: blake2b(state.encoded())
+            name: digest(state.encoded()).hexdigest()
             for name, state in self.objects.items()
             if isinstance(state, UserState)
         }
@@ -361,11 +363,17 @@ class Machine:
 
     def load(self, chunk: bytes | memoryview) -> None:
         """Take over a part of a checkpoint; parts come in their order."""
-        found = _chunk.decode(chunk)
-        if not found.kind:
-            floor, rows = _decided.decode(found.part)
-            self.decided = Decided({row[0]: Decision(*row[1:]) for row in rows}, floor)
-            return
+        try:
+            found = _chunk.decode(chunk)
+            if not found.kind:
+                floor, rows = _decided.decode(found.part)
+                self.decided = Decided({row[0]: Decision(*row[1:]) for row in rows}, floor)
+                return
+        except DecodeError as error:
+            raise UnknownRecord(
+                f"the checkpoint below {self.position} has a part that is none: {error}",
+                position=self.position,
+            ) from error
         state = self.objects.get(found.object)
         if state is None:
             state = new_state(self._types, found.kind, found.object, self.position)

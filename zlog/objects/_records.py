@@ -162,9 +162,9 @@ def refusal(data: bytes | memoryview, position: int, error: Exception) -> Stoppe
     )
 
 
-def blake2b(data: bytes | msgspec.Raw) -> str:
-    """Return the digest of what was encoded."""
-    return hashlib.blake2b(data, digest_size=16).hexdigest()
+def digest(data: bytes | msgspec.Raw = b"") -> hashlib.blake2b:
+    """Return what sums up bytes; these are the first ones."""
+    return hashlib.blake2b(data, digest_size=16)
 
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 
 from zlog._read.iterate import RangeReader
 from zlog._read.select import Backwards, Wanted
 from zlog.entry import Entry
 from zlog.objects._machine import Machine
+from zlog.objects._pieces import PIECES_AT_ONCE, Joined, Sum
 from zlog.objects._port import Port
 from zlog.objects._records import DecodeError, Manifest, Tags, decode_record, refusal
 from zlog.objects._states import Replicated
-
-_PIECES_AT_ONCE = 8
-
-_SIZE_BYTES = 4
-"""Of the size before each chunk, little-endian."""
+from zlog.objects.errors import Stopped
 
 
 async def restored(
@@ -92,34 +88,26 @@ async def _load(
     if manifest.start < client.layout.view.trim_point:
         return None
     machine = Machine(types, manifest.start)
-    summed = hashlib.blake2b(digest_size=16)
-    size = 0
-    rest = b""
-    for i in range(0, len(manifest.pieces), _PIECES_AT_ONCE):
-        positions = manifest.pieces[i : i + _PIECES_AT_ONCE]
+    chunks, total = Joined(), Sum()
+    refused: Stopped | None = None
+    for i in range(0, len(manifest.pieces), PIECES_AT_ONCE):
+        positions = manifest.pieces[i : i + PIECES_AT_ONCE]
         found = await client.reader.read(sorted(positions), client.deadline())
         for position in positions:
             slot = found[position]
             if not isinstance(slot, Entry):
                 return None
-            summed.update(slot.data)
-            size += len(slot.data)
-            rest = _take(machine, rest + slot.data)
+            total.add(slot.data)
+            if refused is not None:
+                continue
+            try:
+                for chunk in chunks.add(slot.data):
+                    machine.load(chunk)
+            except Stopped as error:  # it counts only if these are the bytes that were written
+                refused = error
         await port.pause()
-    if rest or size != manifest.size or summed.hexdigest() != manifest.digest:
+    if (total.size, total.digest) != (manifest.size, manifest.digest):
         return None
-    return machine
-
-
-def _take(machine: Machine, data: bytes) -> bytes:
-    """Load the chunks that are complete; returns the rest."""
-    view = memoryview(data)
-    at = 0
-    while at + _SIZE_BYTES <= len(data):
-        begin = at + _SIZE_BYTES
-        end = begin + int.from_bytes(view[at:begin], "little")
-        if end > len(data):
-            break
-        machine.load(view[begin:end])
-        at = end
-    return data[at:]
+    if refused is not None:
+        raise refused
+    return None if chunks.rest else machine
