@@ -14,7 +14,7 @@ from zlog.objects._lease import LEASE_SECONDS, Held, acquire
 from zlog.objects._locks import Holder
 from zlog.objects._records import check_key, check_number, owned
 from zlog.objects._replica import LINEARIZABLE, Replica
-from zlog.objects._states import Replicated, State, type_name, typed
+from zlog.objects._states import Replicated, State, typed
 from zlog.objects._views import (
     CounterView,
     LockView,
@@ -22,35 +22,39 @@ from zlog.objects._views import (
     ObjectView,
     QueueView,
     RegisterView,
-    ReplicaSource,
     SetView,
 )
+    View,
 from zlog.objects._watch import Watch
 
 R = TypeVar("R", bound=Replicated)
+K = TypeVar("K", MapView, SetView)
 T = TypeVar("T")
 
+V = TypeVar("V", bound=View)
 Watching = Callable[["str | None", "str | None", "str | None", "int | None", int], Watch]
 
 WATCH_EVENTS = 1000
 """Events that are kept for a watch that lags, unless told otherwise."""
 
 
-class Handle:
+class Handle(Generic[V]):
     """What handles on objects have in common.
 
     Attributes:
         name: the object's.
     """
+        local: reads that wait for nothing.
 
-    _kind = ""
     _version = 1
 
-    def __init__(self, replica: Replica, name: str, watching: Watching) -> None:
-        """Wrap a replica; programs call a method of a space."""
-        self.name = check_key(name)
+    def __init__(self, replica: Replica, local: V, watching: Watching) -> None:
+        """Wrap a replica and its view of an object; programs call a method of a space."""
+        self.name = check_key(local.name)
+        self.local = local
         self._replica = replica
         self._watching = watching
+        self._kind = local.kind
 
     async def _write(self, *commands: Any) -> int:
         """Append commands in one entry; returns its position.
@@ -73,22 +77,36 @@ class Handle:
     def _state(self) -> State | None:
         return typed(self._replica.machine.objects, self.name, self._kind)
 
-    def _watch(self, key: str | None, prefix: str | None, start: int | None, events: int) -> Watch:
-        return self._watching(self.name, key, prefix, start, events)
+    def watch(self, *, start: int | None = None, events: int = WATCH_EVENTS) -> Watch:
+        """Watch it; see :meth:`zlog.objects.Space.watch`."""
+        return self._watching(self.name, None, None, start, events)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r} of space {self._replica.name!r}>"
 
 
-class Map(Handle):
+class Keys(Handle[K]):
+    """What maps and sets have in common."""
+
+    async def count(self, *, staleness: float = LINEARIZABLE) -> int:
+        """Return how many keys, or members, there are."""
+        await self._replica.sync(staleness)
+        return len(self.local)
+
+    def watch(
+        self,
+        *,
+        key: str | None = None,
+        prefix: str | None = None,
+        start: int | None = None,
+        events: int = WATCH_EVENTS,
+    ) -> Watch:
+        """Watch a key, the keys with a prefix, or all; see :meth:`zlog.objects.Space.watch`."""
+        return self._watching(self.name, key, prefix, start, events)
+
+
+class Map(Keys[MapView]):
     """A map of text to values; see :class:`zlog.objects.Map`."""
-
-    _kind = "map"
-
-    def __init__(self, replica: Replica, name: str, watching: Watching) -> None:
-        """Wrap a replica; programs call ``map`` of a space."""
-        super().__init__(replica, name, watching)
-        self.local = MapView(ReplicaSource(replica), name)
 
     async def get(self, key: str, default: Any = None, *, staleness: float = LINEARIZABLE) -> Any:
         """Return the value of a key."""
@@ -124,11 +142,6 @@ class Map(Handle):
         await self._replica.sync(staleness)
         return self.local.keys(prefix=prefix, start=start, end=end)
 
-    async def count(self, *, staleness: float = LINEARIZABLE) -> int:
-        """Return how many keys there are."""
-        await self._replica.sync(staleness)
-        return len(self.local)
-
     async def put(self, key: str, value: Any) -> int:
         """Set the value of a key; returns the position of the entry."""
         return await self._write((check_key(key), owned(value)))
@@ -141,27 +154,9 @@ class Map(Handle):
         """Remove a key, if it is there; returns the position of the entry."""
         return await self._write((check_key(key),))
 
-    def watch(
-        self,
-        *,
-        key: str | None = None,
-        prefix: str | None = None,
-        start: int | None = None,
-        events: int = WATCH_EVENTS,
-    ) -> Watch:
-        """Watch a key, the keys with a prefix, or all; see :meth:`zlog.objects.Space.watch`."""
-        return self._watch(key, prefix, start, events)
 
-
-class Set(Handle):
+class Set(Keys[SetView]):
     """A set of text; see :class:`zlog.objects.Set`."""
-
-    _kind = "set"
-
-    def __init__(self, replica: Replica, name: str, watching: Watching) -> None:
-        """Wrap a replica; programs call ``set`` of a space."""
-        super().__init__(replica, name, watching)
-        self.local = SetView(ReplicaSource(replica), name)
 
     async def has(self, member: str, *, staleness: float = LINEARIZABLE) -> bool:
         """Return whether a member is there."""
@@ -180,11 +175,6 @@ class Set(Handle):
         await self._replica.sync(staleness)
         return self.local.members(prefix=prefix, start=start, end=end)
 
-    async def count(self, *, staleness: float = LINEARIZABLE) -> int:
-        """Return how many members there are."""
-        await self._replica.sync(staleness)
-        return len(self.local)
-
     async def add(self, *members: str) -> int:
         """Add members; returns the position of the entry."""
         return await self._write(*((check_key(each), True) for each in members))
@@ -193,27 +183,9 @@ class Set(Handle):
         """Remove members, those that are there; returns the position of the entry."""
         return await self._write(*((check_key(each),) for each in members))
 
-    def watch(
-        self,
-        *,
-        key: str | None = None,
-        prefix: str | None = None,
-        start: int | None = None,
-        events: int = WATCH_EVENTS,
-    ) -> Watch:
-        """Watch a member, those with a prefix, or all; see :meth:`zlog.objects.Space.watch`."""
-        return self._watch(key, prefix, start, events)
 
-
-class Counter(Handle):
+class Counter(Handle[CounterView]):
     """A counter; see :class:`zlog.objects.Counter`."""
-
-    _kind = "counter"
-
-    def __init__(self, replica: Replica, name: str, watching: Watching) -> None:
-        """Wrap a replica; programs call ``counter`` of a space."""
-        super().__init__(replica, name, watching)
-        self.local = CounterView(ReplicaSource(replica), name)
 
     async def get(self, *, staleness: float = LINEARIZABLE) -> int:
         """Return its value."""
@@ -229,20 +201,9 @@ class Counter(Handle):
         value: int = await self._call(check_number(number))
         return value
 
-    def watch(self, *, start: int | None = None, events: int = WATCH_EVENTS) -> Watch:
-        """Watch it; see :meth:`zlog.objects.Space.watch`."""
-        return self._watch(None, None, start, events)
 
-
-class Register(Handle):
+class Register(Handle[RegisterView]):
     """One value; see :class:`zlog.objects.Register`."""
-
-    _kind = "register"
-
-    def __init__(self, replica: Replica, name: str, watching: Watching) -> None:
-        """Wrap a replica; programs call ``register`` of a space."""
-        super().__init__(replica, name, watching)
-        self.local = RegisterView(ReplicaSource(replica), name)
 
     async def get(self, default: Any = None, *, staleness: float = LINEARIZABLE) -> Any:
         """Return its value."""
@@ -253,20 +214,9 @@ class Register(Handle):
         """Set its value; returns the position of the entry."""
         return await self._write(owned(value))
 
-    def watch(self, *, start: int | None = None, events: int = WATCH_EVENTS) -> Watch:
-        """Watch it; see :meth:`zlog.objects.Space.watch`."""
-        return self._watch(None, None, start, events)
 
-
-class Queue(Handle):
+class Queue(Handle[QueueView]):
     """Values, first in, first out; see :class:`zlog.objects.Queue`."""
-
-    _kind = "queue"
-
-    def __init__(self, replica: Replica, name: str, watching: Watching) -> None:
-        """Wrap a replica; programs call ``queue`` of a space."""
-        super().__init__(replica, name, watching)
-        self.local = QueueView(ReplicaSource(replica), name)
 
     async def push(self, *values: Any) -> int:
         """Put values at its end; returns the position of the entry."""
@@ -309,20 +259,9 @@ class Queue(Handle):
         await self._replica.sync(staleness)
         return len(self.local)
 
-    def watch(self, *, start: int | None = None, events: int = WATCH_EVENTS) -> Watch:
-        """Watch it; see :meth:`zlog.objects.Space.watch`."""
-        return self._watch(None, None, start, events)
 
-
-class Lock(Handle):
+class Lock(Handle[LockView]):
     """A lock; see :class:`zlog.objects.Lock`."""
-
-    _kind = "lock"
-
-    def __init__(self, replica: Replica, name: str, watching: Watching) -> None:
-        """Wrap a replica; programs call ``lock`` of a space."""
-        super().__init__(replica, name, watching)
-        self.local = LockView(ReplicaSource(replica), name)
 
     async def acquire(
         self,
@@ -351,10 +290,6 @@ class Lock(Handle):
         await self._replica.sync(staleness)
         return self.local.waiting()
 
-    def watch(self, *, start: int | None = None, events: int = WATCH_EVENTS) -> Watch:
-        """Watch it; see :meth:`zlog.objects.Space.watch`."""
-        return self._watch(None, None, start, events)
-
 
 class Election:
     """A lock whose holder leads; see :class:`zlog.objects.Election`.
@@ -382,19 +317,18 @@ class Election:
         return self.lock.watch(start=start, events=events)
 
 
-class Object(Handle, Generic[R]):
+class Object(Handle[ObjectView[R]]):
     """An object of one's own; see :class:`zlog.objects.Object`."""
 
-    def __init__(self, replica: Replica, name: str, cls: type[R], watching: Watching) -> None:
-        """Wrap a replica; programs call ``object`` of a space."""
-        super().__init__(replica, name, watching)
-        self._kind = type_name(cls)
+    def __init__(self, replica: Replica, local: ObjectView[R], watching: Watching) -> None:
+        """Wrap a replica and its view of an object; programs call ``object`` of a space."""
+        super().__init__(replica, local, watching)
+        cls = local.cls
         if replica.types.get(self._kind) is not cls:
             raise ValueError(
                 f"{cls.__name__} is not among the `types` that the space was opened with"
             )
         self._version = cls.version
-        self.local = ObjectView(ReplicaSource(replica), name, cls, self._kind)
 
     async def call(self, command: Any) -> Any:
         """Send a command; returns what ``apply`` returns for it.
@@ -408,7 +342,3 @@ class Object(Handle, Generic[R]):
         """Return what ``look`` returns of the object, which it leaves as it is."""
         await self._replica.sync(staleness)
         return self.local.read(look)
-
-    def watch(self, *, start: int | None = None, events: int = WATCH_EVENTS) -> Watch:
-        """Watch its commands; see :meth:`zlog.objects.Space.watch`."""
-        return self._watch(None, None, start, events)

@@ -88,27 +88,27 @@ class Space:
 
     def map(self, name: str) -> Map:
         """Return a map of text to values, with ranges in the order of the keys."""
-        return Map(self._replica, name, self._watch)
+        return Map(self._replica, self.local.map(name), self._watch)
 
     def set(self, name: str) -> Set:
         """Return a set of text."""
-        return Set(self._replica, name, self._watch)
+        return Set(self._replica, self.local.set(name), self._watch)
 
     def counter(self, name: str) -> Counter:
         """Return a counter."""
-        return Counter(self._replica, name, self._watch)
+        return Counter(self._replica, self.local.counter(name), self._watch)
 
     def register(self, name: str) -> Register:
         """Return a register: one value."""
-        return Register(self._replica, name, self._watch)
+        return Register(self._replica, self.local.register(name), self._watch)
 
     def queue(self, name: str) -> Queue:
         """Return a queue, first in, first out."""
-        return Queue(self._replica, name, self._watch)
+        return Queue(self._replica, self.local.queue(name), self._watch)
 
     def lock(self, name: str) -> Lock:
         """Return a lock."""
-        return Lock(self._replica, name, self._watch)
+        return Lock(self._replica, self.local.lock(name), self._watch)
 
     def election(self, name: str) -> Election:
         """Return an election: a lock whose holder leads."""
@@ -116,7 +116,7 @@ class Space:
 
     def object(self, cls: type[R], name: str) -> Object[R]:
         """Return an object of one's own; the class is one of ``types``."""
-        return Object(self._replica, name, cls, self._watch)
+        return Object(self._replica, self.local.object(cls, name), self._watch)
 
     async def objects(self, *, staleness: float = LINEARIZABLE) -> dict[str, str]:
         """Return the types of all objects, by name."""

@@ -203,11 +203,11 @@ class TransactionMap(MapView):
 
     def put(self, key: str, value: Any) -> None:
         """Set the value of a key."""
-        self._source.write_cell(self.name, self._kind, key, value)
+        self._source.write_cell(self.name, self.kind, key, value)
 
     def delete(self, key: str) -> None:
         """Remove a key, if it is there."""
-        self._source.write_cell(self.name, self._kind, key)
+        self._source.write_cell(self.name, self.kind, key)
 
 
 class TransactionSet(SetView):
@@ -217,11 +217,11 @@ class TransactionSet(SetView):
 
     def add(self, member: str) -> None:
         """Add a member."""
-        self._source.write_cell(self.name, self._kind, member, True)
+        self._source.write_cell(self.name, self.kind, member, True)
 
     def discard(self, member: str) -> None:
         """Remove a member, if it is there."""
-        self._source.write_cell(self.name, self._kind, member)
+        self._source.write_cell(self.name, self.kind, member)
 
 
 class TransactionCounter(CounterView):
@@ -231,7 +231,7 @@ class TransactionCounter(CounterView):
 
     def add(self, number: int = 1) -> None:
         """Add to it."""
-        self._source.write(self.name, self._kind, check_number(number))
+        self._source.write(self.name, self.kind, check_number(number))
 
 
 class TransactionRegister(RegisterView):
@@ -241,7 +241,7 @@ class TransactionRegister(RegisterView):
 
     def set(self, value: Any) -> None:
         """Set its value."""
-        self._source.write(self.name, self._kind, owned(value))
+        self._source.write(self.name, self.kind, owned(value))
 
 
 class TransactionQueue(QueueView):
@@ -251,11 +251,11 @@ class TransactionQueue(QueueView):
 
     def push(self, value: Any) -> None:
         """Put a value at its end."""
-        self._source.write(self.name, self._kind, [owned(value)])
+        self._source.write(self.name, self.kind, [owned(value)])
 
     def pop(self, default: Any = None) -> Any:
         """Take the value that is next."""
-        taken = self._source.call(self.name, self._kind, [])
+        taken = self._source.call(self.name, self.kind, [])
         return default if taken is None else taken[0]
 
 
@@ -270,7 +270,7 @@ class TransactionObject(ObjectView[R]):
         Raises:
             Rejected: the object refuses it.
         """
-        return self._source.call(self.name, self._kind, owned(command), self._cls.version)
+        return self._source.call(self.name, self.kind, owned(command), self.cls.version)
 
 
 class Transaction:

@@ -75,8 +75,15 @@ def bounds(prefix: str | None, start: str | None, end: str | None) -> tuple[str,
     return check_key(prefix), after_prefix(prefix) if prefix else None
 
 
-class _View:
-    _kind = ""
+class View:
+    """Reads an object.
+
+    Attributes:
+        name: the object's.
+        kind: its type's name in the log.
+    """
+
+    kind = ""
 
     def __init__(self, source: Source, name: str) -> None:
         """Wrap a source; programs get views from a space or a transaction."""
@@ -87,19 +94,19 @@ class _View:
         return f"<zlog.objects.{type(self).__name__} {self.name!r}>"
 
 
-class MapView(_View):
+class MapView(View):
     """A map, as it is read without waiting."""
 
-    _kind = "map"
+    kind = "map"
 
     def get(self, key: str, default: Any = None) -> Any:
         """Return the value of a key."""
-        cell = self._source.cell(self.name, self._kind, key)
+        cell = self._source.cell(self.name, self.kind, key)
         return default if cell is None else given(cell[1])
 
     def version(self, key: str) -> int:
         """Return the position of the entry that put a key; -1: it is not there."""
-        cell = self._source.cell(self.name, self._kind, key)
+        cell = self._source.cell(self.name, self.kind, key)
         return NEVER if cell is None else cell[0]
 
     def items(
@@ -112,58 +119,58 @@ class MapView(_View):
             start: the first key.
             end: only keys before it.
         """
-        found = self._source.cells(self.name, self._kind, *bounds(prefix, start, end))
+        found = self._source.cells(self.name, self.kind, *bounds(prefix, start, end))
         return [(key, given(cell[1])) for key, cell in found]
 
     def keys(
         self, *, prefix: str | None = None, start: str | None = None, end: str | None = None
     ) -> list[str]:
         """Return keys in order, as :meth:`items` does."""
-        found = self._source.cells(self.name, self._kind, *bounds(prefix, start, end))
+        found = self._source.cells(self.name, self.kind, *bounds(prefix, start, end))
         return [key for key, _ in found]
 
     def __getitem__(self, key: str) -> Any:
-        cell = self._source.cell(self.name, self._kind, key)
+        cell = self._source.cell(self.name, self.kind, key)
         if cell is None:
             raise KeyError(key)
         return given(cell[1])
 
     def __contains__(self, key: str) -> bool:
-        return self._source.cell(self.name, self._kind, key) is not None
+        return self._source.cell(self.name, self.kind, key) is not None
 
     def __len__(self) -> int:
-        return self._source.count(self.name, self._kind)
+        return self._source.count(self.name, self.kind)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.keys())
 
 
-class SetView(_View):
+class SetView(View):
     """A set of text, as it is read without waiting."""
 
-    _kind = "set"
+    kind = "set"
 
     def members(
         self, *, prefix: str | None = None, start: str | None = None, end: str | None = None
     ) -> list[str]:
         """Return the members in order: all, or those of a range, as of a map's keys."""
-        found = self._source.cells(self.name, self._kind, *bounds(prefix, start, end))
+        found = self._source.cells(self.name, self.kind, *bounds(prefix, start, end))
         return [key for key, _ in found]
 
     def __contains__(self, member: str) -> bool:
-        return self._source.cell(self.name, self._kind, member) is not None
+        return self._source.cell(self.name, self.kind, member) is not None
 
     def __len__(self) -> int:
-        return self._source.count(self.name, self._kind)
+        return self._source.count(self.name, self.kind)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.members())
 
 
-class CounterView(_View):
+class CounterView(View):
     """A counter, as it is read without waiting."""
 
-    _kind = "counter"
+    kind = "counter"
 
     def get(self) -> int:
         """Return its value; 0 before it was first changed."""
@@ -171,13 +178,13 @@ class CounterView(_View):
         def value(state: CounterState | None) -> int:
             return 0 if state is None else state.value
 
-        return self._source.look(self.name, self._kind, value)
+        return self._source.look(self.name, self.kind, value)
 
 
-class RegisterView(_View):
+class RegisterView(View):
     """A register, as it is read without waiting."""
 
-    _kind = "register"
+    kind = "register"
 
     def get(self, default: Any = None) -> Any:
         """Return its value."""
@@ -185,7 +192,7 @@ class RegisterView(_View):
         def value(state: RegisterState | None) -> Any:
             return default if state is None or not state.is_set else given(state.value)
 
-        return self._source.look(self.name, self._kind, value)
+        return self._source.look(self.name, self.kind, value)
 
     def version(self) -> int:
         """Return the position of the entry that set it; -1: none has."""
@@ -193,13 +200,13 @@ class RegisterView(_View):
         def version(state: State | None) -> int:
             return NEVER if state is None else state.version
 
-        return self._source.look(self.name, self._kind, version)
+        return self._source.look(self.name, self.kind, version)
 
 
-class QueueView(_View):
+class QueueView(View):
     """A queue, as it is read without waiting."""
 
-    _kind = "queue"
+    kind = "queue"
 
     def peek(self, default: Any = None) -> Any:
         """Return the value that is next, without taking it."""
@@ -207,7 +214,7 @@ class QueueView(_View):
         def first(state: QueueState | None) -> Any:
             return default if state is None or not state.items else given(state.items[0])
 
-        return self._source.look(self.name, self._kind, first)
+        return self._source.look(self.name, self.kind, first)
 
     def items(self) -> list[Any]:
         """Return all values, the next one first."""
@@ -215,20 +222,20 @@ class QueueView(_View):
         def values(state: QueueState | None) -> list[Any]:
             return [] if state is None else [given(each) for each in state.items]
 
-        return self._source.look(self.name, self._kind, values)
+        return self._source.look(self.name, self.kind, values)
 
     def __len__(self) -> int:
 
         def length(state: QueueState | None) -> int:
             return 0 if state is None else len(state.items)
 
-        return self._source.look(self.name, self._kind, length)
+        return self._source.look(self.name, self.kind, length)
 
 
-class LockView(_View):
+class LockView(View):
     """A lock, as it is read without waiting."""
 
-    _kind = "lock"
+    kind = "lock"
 
     def holder(self) -> Holder | None:
         """Return who holds it."""
@@ -236,7 +243,7 @@ class LockView(_View):
         def holder(state: LockState | None) -> Holder | None:
             return None if state is None else state.holder
 
-        return self._source.look(self.name, self._kind, holder)
+        return self._source.look(self.name, self.kind, holder)
 
     def waiting(self) -> list[Holder]:
         """Return who waits for it, the next one first."""
@@ -244,17 +251,17 @@ class LockView(_View):
         def waiting(state: LockState | None) -> list[Holder]:
             return [] if state is None else list(state.waiting.values())
 
-        return self._source.look(self.name, self._kind, waiting)
+        return self._source.look(self.name, self.kind, waiting)
 
 
-class ObjectView(_View, Generic[R]):
+class ObjectView(View, Generic[R]):
     """An object of one's own, as it is read without waiting."""
 
     def __init__(self, source: Source, name: str, cls: type[R], kind: str) -> None:
         """Wrap a source; programs get views from a space or a transaction."""
         super().__init__(source, name)
-        self._cls = cls
-        self._kind = kind
+        self.cls = cls
+        self.kind = kind
 
     def read(self, look: Callable[[R], T]) -> T:
         """Return what ``look`` returns of the object, which it leaves as it is.
@@ -263,9 +270,9 @@ class ObjectView(_View, Generic[R]):
         """
 
         def at(state: UserState | None) -> T:
-            return look(self._cls() if state is None else cast(R, state.subject))
+            return look(self.cls() if state is None else cast(R, state.subject))
 
-        return self._source.look(self.name, self._kind, at)
+        return self._source.look(self.name, self.kind, at)
 
 
 class ReplicaSource:

@@ -11,9 +11,21 @@ from zlog.objects import _handles, _watch
 from zlog.objects._handles import WATCH_EVENTS
 from zlog.objects._replica import LINEARIZABLE, Event
 from zlog.objects._states import Replicated
+from zlog.objects._views import (
+    CounterView,
+    MapView,
+    ObjectView,
+    QueueView,
+    RegisterView,
+    SetView,
+    View,
+)
 
+H = TypeVar("H", bound="_handles.Handle[Any]")
+K = TypeVar("K", _handles.Map, _handles.Set)
 R = TypeVar("R", bound=Replicated)
 T = TypeVar("T")
+V = TypeVar("V", bound=View)
 
 
 class Watch:
@@ -55,20 +67,52 @@ class Watch:
         self._inner.close()
 
 
-class Map:
-    """A map of text to values: what JSON can say.
-
-    Reads are linearizable unless ``staleness`` lets them be that many seconds out of date.
+class Handle(Generic[H, V]):
+    """What handles on objects have in common.
 
     Attributes:
+        name: the object's.
         local: reads that wait for nothing.
     """
 
-    def __init__(self, inner: _handles.Map) -> None:
-        """Wrap the logic; programs call ``map`` of a space."""
-        self._inner = inner
+    def __init__(self, inner: H) -> None:
+        """Wrap the logic; programs call a method of a space."""
+        self._inner: H = inner
         self.name = inner.name
-        self.local = inner.local
+        self.local: V = inner.local
+
+    def watch(self, *, start: int | None = None, events: int = WATCH_EVENTS) -> Watch:
+        """Watch it; see :meth:`Space.watch`."""
+        return Watch(self._inner.watch(start=start, events=events))
+
+    def __repr__(self) -> str:
+        return f"<zlog.objects.{type(self).__name__} {self.name!r}>"
+
+
+class Keys(Handle[K, V]):
+    """What maps and sets have in common."""
+
+    def count(self, *, staleness: float = LINEARIZABLE) -> int:
+        """Return how many keys, or members, there are."""
+        return drive(self._inner.count(staleness=staleness))
+
+    def watch(
+        self,
+        *,
+        key: str | None = None,
+        prefix: str | None = None,
+        start: int | None = None,
+        events: int = WATCH_EVENTS,
+    ) -> Watch:
+        """Watch a key, the keys with a prefix, or all; see :meth:`Space.watch`."""
+        return Watch(self._inner.watch(key=key, prefix=prefix, start=start, events=events))
+
+
+class Map(Keys[_handles.Map, MapView]):
+    """A map of text to values: what JSON can say.
+
+    Reads are linearizable unless ``staleness`` lets them be that many seconds out of date.
+    """
 
     def get(self, key: str, default: Any = None, *, staleness: float = LINEARIZABLE) -> Any:
         """Return the value of a key."""
@@ -100,10 +144,6 @@ class Map:
         """Return keys in order, as :meth:`items` does."""
         return drive(self._inner.keys(prefix=prefix, start=start, end=end, staleness=staleness))
 
-    def count(self, *, staleness: float = LINEARIZABLE) -> int:
-        """Return how many keys there are."""
-        return drive(self._inner.count(staleness=staleness))
-
     def put(self, key: str, value: Any) -> int:
         """Set the value of a key; returns the position of the entry."""
         return drive(self._inner.put(key, value))
@@ -116,30 +156,9 @@ class Map:
         """Remove a key, if it is there; returns the position of the entry."""
         return drive(self._inner.delete(key))
 
-    def watch(
-        self,
-        *,
-        key: str | None = None,
-        prefix: str | None = None,
-        start: int | None = None,
-        events: int = WATCH_EVENTS,
-    ) -> Watch:
-        """Watch a key, the keys with a prefix, or all; see :meth:`Space.watch`."""
-        return Watch(self._inner.watch(key=key, prefix=prefix, start=start, events=events))
 
-
-class Set:
-    """A set of text.
-
-    Attributes:
-        local: reads that wait for nothing.
-    """
-
-    def __init__(self, inner: _handles.Set) -> None:
-        """Wrap the logic; programs call ``set`` of a space."""
-        self._inner = inner
-        self.name = inner.name
-        self.local = inner.local
+class Set(Keys[_handles.Set, SetView]):
+    """A set of text."""
 
     def has(self, member: str, *, staleness: float = LINEARIZABLE) -> bool:
         """Return whether a member is there."""
@@ -156,10 +175,6 @@ class Set:
         """Return members in order: all, those with a prefix, or from a start to an end."""
         return drive(self._inner.members(prefix=prefix, start=start, end=end, staleness=staleness))
 
-    def count(self, *, staleness: float = LINEARIZABLE) -> int:
-        """Return how many members there are."""
-        return drive(self._inner.count(staleness=staleness))
-
     def add(self, *members: str) -> int:
         """Add members; returns the position of the entry."""
         return drive(self._inner.add(*members))
@@ -168,30 +183,9 @@ class Set:
         """Remove members, those that are there; returns the position of the entry."""
         return drive(self._inner.discard(*members))
 
-    def watch(
-        self,
-        *,
-        key: str | None = None,
-        prefix: str | None = None,
-        start: int | None = None,
-        events: int = WATCH_EVENTS,
-    ) -> Watch:
-        """Watch a member, those with a prefix, or all; see :meth:`Space.watch`."""
-        return Watch(self._inner.watch(key=key, prefix=prefix, start=start, events=events))
 
-
-class Counter:
-    """A number; it stops at what 64 bits with a sign can hold.
-
-    Attributes:
-        local: reads that wait for nothing.
-    """
-
-    def __init__(self, inner: _handles.Counter) -> None:
-        """Wrap the logic; programs call ``counter`` of a space."""
-        self._inner = inner
-        self.name = inner.name
-        self.local = inner.local
+class Counter(Handle[_handles.Counter, CounterView]):
+    """A number; it stops at what 64 bits with a sign can hold."""
 
     def get(self, *, staleness: float = LINEARIZABLE) -> int:
         """Return its value; 0 before it was first changed."""
@@ -205,23 +199,9 @@ class Counter:
         """Add to it; returns its value right after that."""
         return drive(self._inner.add_and_get(number))
 
-    def watch(self, *, start: int | None = None, events: int = WATCH_EVENTS) -> Watch:
-        """Watch it; see :meth:`Space.watch`."""
-        return Watch(self._inner.watch(start=start, events=events))
 
-
-class Register:
-    """One value: what JSON can say.
-
-    Attributes:
-        local: reads that wait for nothing.
-    """
-
-    def __init__(self, inner: _handles.Register) -> None:
-        """Wrap the logic; programs call ``register`` of a space."""
-        self._inner = inner
-        self.name = inner.name
-        self.local = inner.local
+class Register(Handle[_handles.Register, RegisterView]):
+    """One value: what JSON can say."""
 
     def get(self, default: Any = None, *, staleness: float = LINEARIZABLE) -> Any:
         """Return its value; ``default`` before it was first set."""
@@ -231,23 +211,9 @@ class Register:
         """Set its value; returns the position of the entry."""
         return drive(self._inner.set(value))
 
-    def watch(self, *, start: int | None = None, events: int = WATCH_EVENTS) -> Watch:
-        """Watch it; see :meth:`Space.watch`."""
-        return Watch(self._inner.watch(start=start, events=events))
 
-
-class Queue:
-    """Values, first in, first out.
-
-    Attributes:
-        local: reads that wait for nothing.
-    """
-
-    def __init__(self, inner: _handles.Queue) -> None:
-        """Wrap the logic; programs call ``queue`` of a space."""
-        self._inner = inner
-        self.name = inner.name
-        self.local = inner.local
+class Queue(Handle[_handles.Queue, QueueView]):
+    """Values, first in, first out."""
 
     def push(self, *values: Any) -> int:
         """Put values at its end; returns the position of the entry."""
@@ -274,23 +240,9 @@ class Queue:
         """Return how many values there are."""
         return drive(self._inner.count(staleness=staleness))
 
-    def watch(self, *, start: int | None = None, events: int = WATCH_EVENTS) -> Watch:
-        """Watch it; see :meth:`Space.watch`."""
-        return Watch(self._inner.watch(start=start, events=events))
 
-
-class Object(Generic[R]):
-    """An object of one's own, of a class that extends :class:`Replicated`.
-
-    Attributes:
-        local: reads that wait for nothing.
-    """
-
-    def __init__(self, inner: _handles.Object[R]) -> None:
-        """Wrap the logic; programs call ``object`` of a space."""
-        self._inner = inner
-        self.name = inner.name
-        self.local = inner.local
+class Object(Handle[_handles.Object[R], ObjectView[R]]):
+    """An object of one's own, of a class that extends :class:`Replicated`."""
 
     def call(self, command: Any) -> Any:
         """Send a command; returns what ``apply`` returns for it.
@@ -306,7 +258,3 @@ class Object(Generic[R]):
         What it returns must not be a part of the object that changes later: a copy.
         """
         return drive(self._inner.read(look, staleness=staleness))
-
-    def watch(self, *, start: int | None = None, events: int = WATCH_EVENTS) -> Watch:
-        """Watch its commands; see :meth:`Space.watch`."""
-        return Watch(self._inner.watch(start=start, events=events))

@@ -11,7 +11,8 @@ from zlog.objects._handles import WATCH_EVENTS
 from zlog.objects._lease import LEASE_SECONDS
 from zlog.objects._locks import Holder
 from zlog.objects._replica import LINEARIZABLE
-from zlog.objects.handles import Watch
+from zlog.objects._views import LockView
+from zlog.objects.handles import Handle, Watch
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -64,22 +65,13 @@ class Held:
         self.release()
 
 
-class Lock:
+class Lock(Handle[_handles.Lock, LockView]):
     """A lock that one client holds; others wait in the order in which they asked.
 
     A holder that is paused for longer than its lease may still believe that it holds the lock. So
     what the lock protects compares tokens (:class:`Held`); a transaction has the space do that:
     ``txn.require(lock, token)``.
-
-    Attributes:
-        local: reads that wait for nothing.
     """
-
-    def __init__(self, inner: _handles.Lock) -> None:
-        """Wrap the logic; programs call ``lock`` of a space."""
-        self._inner = inner
-        self.name = inner.name
-        self.local = inner.local
 
     def acquire(
         self,
@@ -110,10 +102,6 @@ class Lock:
     def waiting(self, *, staleness: float = LINEARIZABLE) -> list[Holder]:
         """Return who waits for it, the next one first."""
         return drive(self._inner.waiting(staleness=staleness))
-
-    def watch(self, *, start: int | None = None, events: int = WATCH_EVENTS) -> Watch:
-        """Watch it; see :meth:`Space.watch`."""
-        return Watch(self._inner.watch(start=start, events=events))
 
 
 class Election:
