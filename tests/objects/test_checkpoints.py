@@ -255,6 +255,23 @@ def test_a_log_with_much_else_in_it(log: zlog.Log, space: Space) -> None:
     assert space.map("map").items(prefix="b") == [(f"b{i}", 2999) for i in range(4)]
 
 
+def test_a_checkpoint_that_goes_while_it_is_read(
+    log: zlog.Log, space: Space, other: Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    items = fill(space)
+    space.checkpoint(trim=True)
+    load = restore_module._load
+
+    async def trim_and_load(*words: Any) -> Any:
+        monkeypatch.undo()
+        other.checkpoint(trim=True)
+        return await load(*words)
+
+    monkeypatch.setattr(restore_module, "_load", trim_and_load)
+    with Space.open(log, "space") as late:
+        assert dict(late.map("map").items()) == items
+
+
 def test_a_trim_overtakes_a_replica_that_finds_no_checkpoint_at_once(
     space: Space, other: Space, monkeypatch: pytest.MonkeyPatch
 ) -> None:

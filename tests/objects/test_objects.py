@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import zlog
-from zlog.objects import Rejected, Replicated, Space, WrongType
+from zlog.objects import PastLost, Rejected, Replicated, Space, WrongType
+from zlog.objects import _space as space_module
 
 
 class Account(Replicated):
@@ -236,3 +237,56 @@ def test_a_trim_is_noticed_among_entries_of_others(
     other.checkpoint(trim=True)
     log.stat()  # so that the trim point is known before anything is read
     assert space.map("m").get("key") == 1
+def test_the_past_is_never_what_came_later(
+    space: Space, other: Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the log is trimmed between the checkpoint and what follows it."""
+    values = space.map("map")
+    space.checkpoint()
+    first = values.put("key", 1)
+    values.put("key", 2)
+    restored = space_module.restored
+
+    async def restored_and_trimmed(*words: Any) -> Any:
+        machine = await restored(*words)
+        monkeypatch.undo()
+        other.checkpoint(trim=True)
+        return machine
+
+    watch = space.watch(start=first)
+    monkeypatch.setattr(space_module, "restored", restored_and_trimmed)
+    with pytest.raises(PastLost):
+        space.at(first)
+    with pytest.raises(PastLost):
+        next(watch)
+
+
+def test_a_watch_is_told_of_a_trim_as_it_begins(
+    space: Space, other: Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    space.checkpoint()
+    first = space.map("map").put("key", 1)
+    space.map("map").put("key", 2)
+    space.sync()
+    restored = space_module.restored
+
+    async def restored_and_trimmed(*words: Any) -> Any:
+        machine = await restored(*words)
+        monkeypatch.undo()
+        other.checkpoint(trim=True)
+        other.map("map").put("key", 3)
+        return machine
+
+    watch = space.watch(start=first + 1)
+    monkeypatch.setattr(space_module, "restored", restored_and_trimmed)
+    with pytest.raises(PastLost) as caught:
+        next(watch)
+    assert caught.value.resume is not None
+
+
+def test_the_longest_name(log: zlog.Log) -> None:
+    with Space.open(log, "n" * 109) as space:
+        space.map("map").put("key", 1)
+        space.checkpoint()
+
+

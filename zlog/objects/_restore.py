@@ -37,14 +37,18 @@ async def restored(
     """
     client = port.client
     wanted = Wanted.of((Tags.of(name).checkpoint,), "any")
-    manifests = Backwards(client.reader, client.budget, wanted, 0, end, entries_max=1)
-    while (items := await manifests.next()) is not None:
-        for item in items:
-            if isinstance(item, Entry):
-                machine = await _load(port, manifest_of(item), types)
-                if machine is not None:
-                    return machine
-    return None
+    while True:
+        trim_point = client.layout.view.trim_point
+        manifests = Backwards(client.reader, client.budget, wanted, 0, end, entries_max=1)
+        while (items := await manifests.next()) is not None:
+            for item in items:
+                if isinstance(item, Entry):
+                    machine = await _load(port, manifest_of(item), types)
+                    if machine is not None:
+                        return machine
+        await client.layout.refresh(client.deadline())
+        if client.layout.view.trim_point == trim_point:
+            return None  # else what was there went meanwhile, and a newer one is there
 
 
 async def oldest(
