@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -74,6 +76,36 @@ def test_a_lease_that_ran_out(space: Space, other: Space) -> None:
     holder = space.lock("lock").holder()
     assert holder is not None
     assert holder.owner == "you"
+
+
+@pytest.mark.parametrize("lease", [0, -1.0, math.inf, math.nan])
+def test_a_lease_has_an_end(space: Space, lease: float) -> None:
+    with pytest.raises(ValueError, match="a lease has an end"):
+        space.lock("lock").acquire(lease=lease)
+
+
+def test_a_lease_of_any_length_is_renewed(space: Space) -> None:
+    others = {*threading.enumerate()}
+    with space.lock("lock").acquire(lease=1e300):
+        (renewing,) = {*threading.enumerate()} - others
+        renewing.join(0.2)
+        assert renewing.is_alive()
+
+
+def test_one_that_could_not_be_given_back_is_given_back_later(
+    space: Space, other: Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = space.lock("lock").acquire(lease=60)
+
+    def fail(*_: Any) -> Any:
+        raise zlog.StoreTimeout("no answer")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(space._inner._replica, "call", fail)
+        with pytest.raises(zlog.StoreTimeout):
+            held.release()
+    held.release()
+    assert other.lock("lock").holder() is None
 
 
 def test_a_lease_that_is_renewed(space: Space, other: Space) -> None:

@@ -7,6 +7,7 @@ the default, they are linearizable: they have all that was acknowledged before t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
@@ -272,8 +273,8 @@ class Lock(Handle[LockView]):
         keep: bool = True,
     ) -> Held:
         """Wait for the lock, and take it; see :meth:`zlog.objects.Lock.acquire`."""
-        if not lease > 0:
-            raise ValueError(f"a lease is a number of seconds above 0, not {lease}")
+        if not 0 < lease < math.inf:
+            raise ValueError(f"a lease has an end: seconds above 0, not {lease}")
         self._state()
         held = await acquire(self._replica, self.name, owned(owner), float(lease), timeout)
         if keep:

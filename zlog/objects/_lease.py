@@ -17,6 +17,9 @@ LEASE_SECONDS = 10.0
 _RENEWALS = 3
 """How often a lease is renewed before it would end."""
 
+_RENEWAL_SECONDS_MAX = 86400.0
+"""Between renewals, however long the lease: no wait takes any number of seconds."""
+
 
 class Held:
     """A lock that is held. With ``async with`` it is given back in the end.
@@ -65,10 +68,10 @@ class Held:
         """Give it back, to the next one that waits. Safe to repeat, and when it is lost."""
         if self._given_back:
             return
-        self._given_back = True
         self.abandon()
         with contextlib.suppress(Rejected):  # another one has it
             await self._replica.call(("lock", self.name, ["release", self.token]))
+        self._given_back = True
 
     def keep(self) -> None:
         """Renew it from now on, beside the caller, until it is given back or lost."""
@@ -82,7 +85,7 @@ class Held:
             self._replica.closing.remove(self.abandon)
 
     async def _keep(self) -> None:
-        while not await self._stop.wait(self.lease / _RENEWALS):
+        while not await self._stop.wait(min(self.lease / _RENEWALS, _RENEWAL_SECONDS_MAX)):
             try:
                 await self.renew()
             except LockLost:
